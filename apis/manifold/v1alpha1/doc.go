@@ -1,0 +1,7 @@
+// Package v1alpha1 holds Manifold's own kinds and every name that users and tools rely on.
+//
+// +k8s:deepcopy-gen=package
+// +k8s:openapi-gen=true
+// +k8s:openapi-model-package=dev.manifold.v1alpha1
+// +groupName=manifold.dev
+package v1alpha1

@@ -1,0 +1,46 @@
+package v1alpha1
+
+// Names on objects of the logical cluster.
+const (
+	// AnnotationClusters is the user's pin, on a workload or its namespace: cluster names separated by commas, or "*" for all
+	// that are schedulable. The workload's own wins over its namespace's.
+	AnnotationClusters = "manifold.dev/clusters"
+	// AnnotationPlacement is the decision, JSON by cluster. Manifold alone writes it.
+	AnnotationPlacement = "manifold.dev/placement"
+	// AnnotationStatus is the compact breakdown of the status by cluster, JSON. Manifold alone writes it.
+	AnnotationStatus = "manifold.dev/status"
+	// FinalizerProjection is held while any cluster holds a projection of the object.
+	FinalizerProjection = "manifold.dev/projection"
+	// SystemNamespace holds credentials and leases above, and the syncer's ServiceAccount below.
+	SystemNamespace = "manifold-system"
+)
+
+// Names on objects in a physical cluster. An object without LabelLogicalCluster is never touched.
+const (
+	// LabelLogicalCluster carries the identity of the logical cluster that owns the object: the UID of its kube-system namespace.
+	LabelLogicalCluster = "manifold.dev/logical-cluster"
+	// AnnotationNamespace is the namespace of the object upstream.
+	AnnotationNamespace = "manifold.dev/namespace"
+	// AnnotationName is the name of the object upstream.
+	AnnotationName = "manifold.dev/name"
+	// AnnotationUID is the UID of the object upstream.
+	AnnotationUID = "manifold.dev/uid"
+	// AnnotationProjection is the hash of the projection that was applied last; equal hashes need no write.
+	AnnotationProjection = "manifold.dev/projection"
+	// AnnotationTemplate is the hash of the upstream pod template that the object carries out. The Deployment controller below
+	// copies it to the ReplicaSets it makes, which is how they are matched across clusters.
+	AnnotationTemplate = "manifold.dev/template"
+)
+
+// FieldManager is the name under which Manifold applies to physical clusters.
+const FieldManager = "manifold"
+
+const (
+	// SyncerUserPrefix followed by a cluster's name is the user name of its syncer in the logical cluster.
+	SyncerUserPrefix = "system:manifold:cluster:"
+	// SyncersGroup is the group of all syncers.
+	SyncersGroup = "system:manifold:clusters"
+)
+
+// DefaultPolicyName names the ClusterPlacementPolicy that is made on first start.
+const DefaultPolicyName = "default"
