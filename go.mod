@@ -222,3 +222,13 @@ replace (
 	k8s.io/sample-apiserver => k8s.io/sample-apiserver v0.37.1
 	k8s.io/streaming => k8s.io/streaming v0.37.1
 )
+
+tool (
+	k8s.io/code-generator/cmd/applyconfiguration-gen
+	k8s.io/code-generator/cmd/client-gen
+	k8s.io/code-generator/cmd/deepcopy-gen
+	k8s.io/code-generator/cmd/defaulter-gen
+	k8s.io/code-generator/cmd/informer-gen
+	k8s.io/code-generator/cmd/lister-gen
+	k8s.io/kube-openapi/cmd/openapi-gen
+)

@@ -12,6 +12,7 @@ import (
 // Cluster is a physical cluster that workloads of the logical cluster run on. "manifold cluster join" makes it.
 type Cluster struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of every object.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
@@ -116,9 +117,12 @@ type NodeCount struct {
 // ClusterList is a list of clusters.
 type ClusterList struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of every list.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Cluster `json:"items"`
+
+	// items are the objects of the list.
+	Items []Cluster `json:"items"`
 }
 
 // +genclient
@@ -127,6 +131,7 @@ type ClusterList struct {
 // PlacementPolicy says where the workloads of its namespace run and how their replicas are divided.
 type PlacementPolicy struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of every object.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
@@ -140,9 +145,12 @@ type PlacementPolicy struct {
 // PlacementPolicyList is a list of policies.
 type PlacementPolicyList struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of every list.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []PlacementPolicy `json:"items"`
+
+	// items are the objects of the list.
+	Items []PlacementPolicy `json:"items"`
 }
 
 // +genclient
@@ -153,6 +161,7 @@ type PlacementPolicyList struct {
 // workload's namespace that selects the workload wins over it, whatever the priorities.
 type ClusterPlacementPolicy struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of every object.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
@@ -166,9 +175,12 @@ type ClusterPlacementPolicy struct {
 // ClusterPlacementPolicyList is a list of policies.
 type ClusterPlacementPolicyList struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of every list.
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []ClusterPlacementPolicy `json:"items"`
+
+	// items are the objects of the list.
+	Items []ClusterPlacementPolicy `json:"items"`
 }
 
 // ClusterPlacementPolicySpec is a policy for workloads of several namespaces.
@@ -225,6 +237,7 @@ type ClusterSelector struct {
 }
 
 // DivisionType is a way to hand out replicas.
+// +enum
 type DivisionType string
 
 const (
@@ -235,6 +248,7 @@ const (
 )
 
 // DivisionBy is a measure that replicas are divided by.
+// +enum
 type DivisionBy string
 
 const (

@@ -1,0 +1,15 @@
+package v1alpha1
+
+import "k8s.io/apimachinery/pkg/runtime"
+
+func addDefaultingFuncs(scheme *runtime.Scheme) error {
+	return RegisterDefaults(scheme)
+}
+
+// SetDefaults_Division makes Divide measure by free capacity where nothing else is asked for. Duplicate measures nothing, so its
+// by stays empty.
+func SetDefaults_Division(division *Division) {
+	if division.Type == Divide && division.By == "" {
+		division.By = ByCapacity
+	}
+}

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Fails, and shows the difference, when generated code is not what hack/generate.sh makes of the working tree. The working tree
+# stays as it is: the generators run in a copy.
+set -o errexit -o nounset -o pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+copy="$(mktemp -d)"
+trap 'rm -rf "${copy}"' EXIT
+
+for path in go.mod go.sum apis generated hack; do
+	cp -R "${path}" "${copy}/${path}"
+done
+"${copy}/hack/generate.sh"
+
+stale=0
+for path in apis generated; do
+	diff --unified --recursive --new-file "${path}" "${copy}/${path}" || stale=1
+done
+if ((stale)); then
+	echo "generated code is stale: run hack/generate.sh and commit what it changes" >&2
+	exit 1
+fi
