@@ -1,0 +1,154 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"debug/buildinfo"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// pins is what hack/tools says a program is to be built from.
+type pins struct {
+	// dir is the folder of the go.mod.
+	dir string
+	// modules holds the version of every module, as replaced.
+	modules map[string]string
+	// released is when the pinned Kubernetes was, which its programs report as their build date: they are then the same on every machine.
+	released time.Time
+	// goVersion is the toolchain that builds.
+	goVersion string
+}
+
+// modFile is the part of "go mod edit -json" that matters here.
+type modFile struct {
+	Require []struct{ Path, Version string }
+	Replace []struct {
+		Old, New struct{ Path, Version string }
+	}
+}
+
+func readPins(ctx context.Context, dir string) (*pins, error) {
+	var file modFile
+	raw, err := goCommand(ctx, dir, "mod", "edit", "-json")
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(raw, &file); err != nil {
+		return nil, fmt.Errorf("parse the output of go mod edit: %w", err)
+	}
+	p := &pins{dir: dir, modules: map[string]string{}}
+	for _, r := range file.Require {
+		p.modules[r.Path] = r.Version
+	}
+	for _, r := range file.Replace {
+		p.modules[r.Old.Path] = r.New.Version
+	}
+	raw, err = goCommand(ctx, dir, "list", "-m", "-f", "{{.Time.Format \"2006-01-02T15:04:05Z07:00\"}}", kubernetesModule)
+	if err != nil {
+		return nil, err
+	}
+	if p.released, err = time.Parse(time.RFC3339, strings.TrimSpace(string(raw))); err != nil {
+		return nil, fmt.Errorf("parse the release time of %s: %w", kubernetesModule, err)
+	}
+	raw, err = goCommand(ctx, dir, "env", "GOVERSION")
+	if err != nil {
+		return nil, err
+	}
+	p.goVersion = strings.TrimSpace(string(raw))
+	return p, nil
+}
+
+func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go %s in %s: %w\n%s", strings.Join(args, " "), dir, err, stderr.String())
+	}
+	return out, nil
+}
+
+func (p *pins) version(module string) string {
+	return p.modules[module]
+}
+
+// ldflags makes a program report the version it is: Kubernetes' programs carry none in their sources.
+func (p *pins) ldflags(prog program) string {
+	if prog.module != kubernetesModule {
+		return ""
+	}
+	version := p.version(kubernetesModule)
+	major, minor := majorMinor(version)
+	var flags []string
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for _, v := range [][2]string{
+			{"gitVersion", version},
+			{"gitMajor", major},
+			{"gitMinor", minor},
+			{"gitCommit", version},
+			{"gitTreeState", "archive"},
+			{"buildDate", p.released.UTC().Format(time.RFC3339)},
+		} {
+			flags = append(flags, fmt.Sprintf("-X %s.%s=%s", pkg, v[0], v[1]))
+		}
+	}
+	return strings.Join(flags, " ")
+}
+
+func majorMinor(version string) (major, minor string) {
+	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	minor, _, _ = strings.Cut(rest, ".")
+	return major, minor
+}
+
+// stale says why the file is not the program as pinned, or nothing if it is.
+func (p *pins) stale(prog program, file string) string {
+	info, err := buildinfo.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "not built yet"
+	case err != nil:
+		return fmt.Sprintf("not readable as a Go program: %v", err)
+	}
+	return p.differs(prog, info)
+}
+
+// differs says in what the build differs from the pinned one, or nothing if it does not.
+func (p *pins) differs(prog program, info *debug.BuildInfo) string {
+	if info.Path != prog.pkg {
+		return fmt.Sprintf("built from %s instead of %s", info.Path, prog.pkg)
+	}
+	if info.GoVersion != p.goVersion {
+		return fmt.Sprintf("built with %s, the toolchain is %s", info.GoVersion, p.goVersion)
+	}
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	if settings["-ldflags"] != p.ldflags(prog) {
+		return "built with other flags"
+	}
+	if got := settings["GOOS"] + "/" + settings["GOARCH"]; got != runtime.GOOS+"/"+runtime.GOARCH {
+		return "built for " + got
+	}
+	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
+		got := m.Version
+		if m.Replace != nil {
+			got = m.Replace.Version
+		}
+		if want := p.version(m.Path); got != want {
+			return fmt.Sprintf("built with %s %s, pinned is %s", m.Path, got, want)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,73 @@
+package tools
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+func TestDiffers(t *testing.T) {
+	p := &pins{
+		modules: map[string]string{
+			"k8s.io/kubernetes": "v1.37.1",
+			"k8s.io/api":        "v0.37.1",
+			"sigs.k8s.io/kwok":  "v0.8.0",
+		},
+		released:  time.Date(2026, 9, 23, 17, 6, 22, 0, time.UTC),
+		goVersion: "go1.26.8",
+	}
+	kubectl := program{name: Kubectl, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kubectl"}
+	built := func(change func(*debug.BuildInfo)) *debug.BuildInfo {
+		info := &debug.BuildInfo{
+			GoVersion: "go1.26.8",
+			Path:      "k8s.io/kubernetes/cmd/kubectl",
+			Main:      debug.Module{Path: "k8s.io/kubernetes", Version: "v1.37.1"},
+			Deps: []*debug.Module{
+				{Path: "k8s.io/api", Version: "v0.0.0", Replace: &debug.Module{Path: "k8s.io/api", Version: "v0.37.1"}},
+			},
+			Settings: []debug.BuildSetting{
+				{Key: "-ldflags", Value: p.ldflags(kubectl)},
+				{Key: "GOOS", Value: runtime.GOOS},
+				{Key: "GOARCH", Value: runtime.GOARCH},
+			},
+		}
+		change(info)
+		return info
+	}
+	tests := map[string]struct {
+		info *debug.BuildInfo
+		want string
+	}{
+		"a program built as pinned is kept": {
+			info: built(func(*debug.BuildInfo) {}),
+		},
+		"another version of the program's own module": {
+			info: built(func(i *debug.BuildInfo) { i.Main.Version = "v1.36.0" }),
+			want: "built with k8s.io/kubernetes v1.36.0, pinned is v1.37.1",
+		},
+		"another version of a module that it depends on": {
+			info: built(func(i *debug.BuildInfo) { i.Deps[0].Replace.Version = "v0.36.0" }),
+			want: "built with k8s.io/api v0.36.0, pinned is v0.37.1",
+		},
+		"another toolchain": {
+			info: built(func(i *debug.BuildInfo) { i.GoVersion = "go1.25.0" }),
+			want: "built with go1.25.0, the toolchain is go1.26.8",
+		},
+		"another main package under the same name": {
+			info: built(func(i *debug.BuildInfo) { i.Path = "sigs.k8s.io/kwok/cmd/kwok" }),
+			want: "built from sigs.k8s.io/kwok/cmd/kwok instead of k8s.io/kubernetes/cmd/kubectl",
+		},
+		"no flags": {
+			info: built(func(i *debug.BuildInfo) { i.Settings[0].Value = "" }),
+			want: "built with other flags",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := p.differs(kubectl, tt.info); got != tt.want {
+				t.Errorf("differs() = %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,152 @@
+// Package tools builds the stock programs that the test clusters run: etcd, the Kubernetes control plane, kubectl and kwok.
+//
+// Each is built from the module that hack/tools/go.mod pins, into _output/tools/bin, and only when the program there was not built
+// from exactly these modules with exactly these flags. What a program was built from is read from the program itself.
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Names of the programs.
+const (
+	Etcd                  = "etcd"
+	KubeAPIServer         = "kube-apiserver"
+	KubeControllerManager = "kube-controller-manager"
+	KubeScheduler         = "kube-scheduler"
+	Kubectl               = "kubectl"
+	Kwok                  = "kwok"
+)
+
+// program is a program to build.
+type program struct {
+	name string
+	// module is the module that the program's version is pinned by.
+	module string
+	// pkg is the main package.
+	pkg string
+}
+
+const kubernetesModule = "k8s.io/kubernetes"
+
+func programs() []program {
+	return []program{
+		{name: Etcd, module: "go.etcd.io/etcd/server/v3", pkg: "go.etcd.io/etcd/server/v3"},
+		{name: KubeAPIServer, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kube-apiserver"},
+		{name: KubeControllerManager, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kube-controller-manager"},
+		{name: KubeScheduler, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kube-scheduler"},
+		{name: Kubectl, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kubectl"},
+		{name: Kwok, module: "sigs.k8s.io/kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok"},
+	}
+}
+
+// Root returns the root of the repository that the working directory is in. The error says where it looked.
+func Root() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the root of the repository: %w", err)
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "hack", "tools", "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("find the root of the repository: no hack/tools/go.mod in %s or above it", start)
+		}
+	}
+}
+
+// BinDir returns the folder that holds the programs of the repository at root.
+func BinDir(root string) string {
+	return filepath.Join(root, "_output", "tools", "bin")
+}
+
+// Build makes sure that every program is in BinDir(root) as pinned, and returns that folder. It tells its progress on out, one line
+// when nothing is to do. Several processes may call it at once: one builds, the others wait. The error names the program and holds
+// what the compiler said.
+func Build(ctx context.Context, root string, out io.Writer) (string, error) {
+	dir := BinDir(root)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("make the folder of the tools: %w", err)
+	}
+	unlock, err := lock(filepath.Join(dir, ".lock"))
+	if err != nil {
+		return "", fmt.Errorf("lock the folder of the tools: %w", err)
+	}
+	defer unlock()
+
+	want, err := readPins(ctx, filepath.Join(root, "hack", "tools"))
+	if err != nil {
+		return "", fmt.Errorf("read the pinned versions in hack/tools: %w", err)
+	}
+	var stale []program
+	for _, p := range programs() {
+		if why := want.stale(p, filepath.Join(dir, p.name)); why != "" {
+			fmt.Fprintf(out, "tools: %s: %s\n", p.name, why)
+			stale = append(stale, p)
+		}
+	}
+	if len(stale) == 0 {
+		fmt.Fprintf(out, "tools: %d programs are up to date\n", len(programs()))
+		return dir, nil
+	}
+	for i, p := range stale {
+		label := fmt.Sprintf("tools: %d/%d %s %s", i+1, len(stale), p.name, want.version(p.module))
+		if err := build(ctx, want, p, filepath.Join(dir, p.name), label, out); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// build compiles one program beside its target and renames it, so that an interrupted build leaves the old program whole.
+func build(ctx context.Context, pins *pins, p program, target, label string, out io.Writer) error {
+	scratch := target + ".new"
+	defer os.Remove(scratch)
+	cmd := exec.CommandContext(ctx, "go", "build", "-C", pins.dir, "-ldflags", pins.ldflags(p), "-o", scratch, p.pkg)
+	var output strings.Builder
+	cmd.Stdout, cmd.Stderr = &output, &output
+
+	start := time.Now()
+	fmt.Fprintf(out, "%s: building\n", label)
+	err := runWithProgress(cmd, func() {
+		fmt.Fprintf(out, "%s: building, %s so far\n", label, time.Since(start).Round(time.Second))
+	})
+	if err != nil {
+		return fmt.Errorf("build %s: %w\n%s", p.pkg, errors.Join(err, ctx.Err()), output.String())
+	}
+	if err := os.Rename(scratch, target); err != nil {
+		return fmt.Errorf("put %s in place: %w", p.name, err)
+	}
+	fmt.Fprintf(out, "%s: built in %s\n", label, time.Since(start).Round(time.Second))
+	return nil
+}
+
+// progressInterval is how often a build that takes long says that it is still at it.
+const progressInterval = 15 * time.Second
+
+func runWithProgress(cmd *exec.Cmd, progress func()) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	tick := time.NewTicker(progressInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+			progress()
+		}
+	}
+}
