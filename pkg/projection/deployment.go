@@ -1,0 +1,22 @@
+package projection
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// deployment projects the spec with the cluster's share of the replicas. Each share rolls out by the workload's own strategy.
+var deployment = row[appsv1.Deployment, *appsv1.Deployment]{
+	resource:   appsv1.SchemeGroupVersion.WithResource("deployments"),
+	kind:       "Deployment",
+	namespaced: true,
+	workload:   true,
+	fill: func(in, out *appsv1.Deployment, share placement.Share) {
+		in.Spec.DeepCopyInto(&out.Spec)
+		out.Spec.Replicas = ptr.To(share.Replicas)
+		out.Annotations[v1alpha1.AnnotationTemplate] = TemplateHash(&in.Spec.Template)
+	},
+}

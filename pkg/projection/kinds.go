@@ -1,0 +1,169 @@
+package projection
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// Object is a typed Kubernetes object, such as *appsv1.Deployment.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Target is the cluster that a projection is for.
+type Target struct {
+	// LogicalCluster is the identity of the logical cluster: the UID of its kube-system namespace.
+	LogicalCluster string
+	// Cluster is the name of the Cluster object.
+	Cluster string
+}
+
+// Kind is how objects of one kind are projected.
+type Kind struct {
+	// GVK is the version of the kind that is read above and applied below.
+	GVK schema.GroupVersionKind
+	// Resource is what the API serves the kind as.
+	Resource schema.GroupVersionResource
+	// Namespaced tells whether objects of the kind live in namespaces.
+	Namespaced bool
+	// Workload tells whether objects of the kind end in pods and so carry a decision. The others follow the workloads.
+	Workload bool
+	// New returns an empty object of the kind.
+	New func() Object
+
+	// fill copies what is projected, metadata and type aside, from in to out. What it puts into out may not be shared with in.
+	fill func(in, out Object, share placement.Share)
+	// refuse returns why the object is never projected, or "".
+	refuse func(in Object) string
+	// replace returns which immutable field keeps live from becoming desired by an update, or "".
+	replace func(desired, live Object) string
+}
+
+// row makes a Kind of functions that are typed by the kind's Go type, so that only this function converts.
+type row[T any, P interface {
+	*T
+	Object
+}] struct {
+	resource   schema.GroupVersionResource
+	kind       string
+	namespaced bool
+	workload   bool
+	fill       func(in, out P, share placement.Share)
+	refuse     func(in P) string
+	replace    func(desired, live P) string
+}
+
+func (r row[T, P]) build() Kind {
+	kind := Kind{
+		GVK:        r.resource.GroupVersion().WithKind(r.kind),
+		Resource:   r.resource,
+		Namespaced: r.namespaced,
+		Workload:   r.workload,
+		New:        func() Object { return P(new(T)) },
+		fill:       func(in, out Object, share placement.Share) { r.fill(in.(P), out.(P), share) },
+		refuse:     func(Object) string { return "" },
+		replace:    func(Object, Object) string { return "" },
+	}
+	if r.refuse != nil {
+		kind.refuse = func(in Object) string { return r.refuse(in.(P)) }
+	}
+	if r.replace != nil {
+		kind.replace = func(desired, live Object) string { return r.replace(desired.(P), live.(P)) }
+	}
+	return kind
+}
+
+// kinds is the table of all kinds. A namespace comes before what lives in it, and dependents before workloads, so that applying in
+// this order lets pods start at once. Nothing may change it.
+var kinds = []Kind{
+	namespace.build(),
+	serviceAccount.build(),
+	secret.build(),
+	configMap.build(),
+	service.build(),
+	deployment.build(),
+}
+
+// Kinds returns every kind that is projected, in the order in which objects of them should be applied.
+func Kinds() []Kind { return slices.Clone(kinds) }
+
+// ForGVK returns the kind of that group, version and kind name.
+func ForGVK(gvk schema.GroupVersionKind) (Kind, bool) {
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.GVK == gvk })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return kinds[i], true
+}
+
+// ForResource returns the kind that is served as that resource.
+func ForResource(gvr schema.GroupVersionResource) (Kind, bool) {
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Resource == gvr })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return kinds[i], true
+}
+
+// RefusedError is returned for an object that is never projected.
+type RefusedError struct {
+	// Kind is the kind name of the object.
+	Kind string
+	// Namespace and Name are those of the object.
+	Namespace, Name string
+	// Reason says why, as the end of a sentence.
+	Reason string
+}
+
+// Error names the object and says why it is not projected.
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%s %s is not projected: %s", e.Kind, qualified(e.Namespace, e.Name), e.Reason)
+}
+
+// Projectable tells whether the object may be projected to any cluster at all, and if not, why.
+func (k Kind) Projectable(in Object) (ok bool, reason string) {
+	if in.GetNamespace() != "" {
+		if reason, refused := NamespaceRefusal(in.GetNamespace()); refused {
+			return false, reason
+		}
+	}
+	reason = k.refuse(in)
+	return reason == "", reason
+}
+
+// Project returns what the target cluster should hold for in: an object of the same Go type with the share of a workload's
+// replicas, the ownership marks, and nothing that only means something upstream. The share of a kind that is no workload is
+// ignored. It does not change in, and shares no memory with it.
+//
+// The error is a *RefusedError for an object that is not Projectable. Asking for another kind's object is an error as well.
+func (k Kind) Project(in Object, share placement.Share, to Target) (Object, error) {
+	out := k.New()
+	if fmt.Sprintf("%T", in) != fmt.Sprintf("%T", out) {
+		return nil, fmt.Errorf("project %T %s to cluster %q: want a %T", in, qualified(in.GetNamespace(), in.GetName()), to.Cluster, out)
+	}
+	if ok, reason := k.Projectable(in); !ok {
+		return nil, &RefusedError{Kind: k.GVK.Kind, Namespace: in.GetNamespace(), Name: in.GetName(), Reason: reason}
+	}
+	out.GetObjectKind().SetGroupVersionKind(k.GVK)
+	own(in, out, to)
+	k.fill(in, out, share)
+	if err := seal(out); err != nil {
+		return nil, fmt.Errorf("project %s %s to cluster %q: %w", k.GVK.Kind, qualified(in.GetNamespace(), in.GetName()), to.Cluster, err)
+	}
+	return out, nil
+}
+
+// qualified writes a name as messages show it.
+func qualified(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}

@@ -1,0 +1,97 @@
+package projection
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// annotationDomain is the prefix of every annotation that is Manifold's own.
+const annotationDomain = "manifold.dev/"
+
+// deploymentDomain is the prefix of the annotations that a Deployment controller keeps its revisions in. Each cluster has its own.
+const deploymentDomain = "deployment.kubernetes.io/"
+
+// Origin is what the marks of an object in a cluster say about where it comes from.
+type Origin struct {
+	// LogicalCluster is the identity of the logical cluster that owns the object.
+	LogicalCluster string
+	// Namespace and Name are those of the object upstream. Namespace is empty for a cluster-scoped object.
+	Namespace, Name string
+	// UID is that of the object upstream.
+	UID types.UID
+}
+
+// OriginOf reads the marks of an object in a cluster. It returns false for an object without the ownership label, which is not
+// Manifold's and never to be touched.
+func OriginOf(live metav1.Object) (Origin, bool) {
+	logicalCluster := live.GetLabels()[v1alpha1.LabelLogicalCluster]
+	if logicalCluster == "" {
+		return Origin{}, false
+	}
+	annotations := live.GetAnnotations()
+	return Origin{
+		LogicalCluster: logicalCluster,
+		Namespace:      annotations[v1alpha1.AnnotationNamespace],
+		Name:           annotations[v1alpha1.AnnotationName],
+		UID:            types.UID(annotations[v1alpha1.AnnotationUID]),
+	}, true
+}
+
+// own gives out the name, the labels and the annotations of in that users care about, and the ownership marks.
+func own(in, out Object, to Target) {
+	out.SetName(in.GetName())
+	out.SetNamespace(in.GetNamespace())
+
+	labels := make(map[string]string, len(in.GetLabels())+1)
+	for key, value := range in.GetLabels() {
+		// Every API server sets this one on namespaces itself.
+		if key != corev1.LabelMetadataName {
+			labels[key] = value
+		}
+	}
+	labels[v1alpha1.LabelLogicalCluster] = to.LogicalCluster
+	out.SetLabels(labels)
+
+	annotations := make(map[string]string, len(in.GetAnnotations())+5)
+	for key, value := range in.GetAnnotations() {
+		if keepAnnotation(key) {
+			annotations[key] = value
+		}
+	}
+	if in.GetNamespace() != "" {
+		annotations[v1alpha1.AnnotationNamespace] = in.GetNamespace()
+	}
+	annotations[v1alpha1.AnnotationName] = in.GetName()
+	annotations[v1alpha1.AnnotationUID] = string(in.GetUID())
+	out.SetAnnotations(annotations)
+}
+
+// keepAnnotation tells whether an annotation of the user means something below. What kubectl applied last describes the object
+// upstream, and may hold more than the projection.
+func keepAnnotation(key string) bool {
+	return key != corev1.LastAppliedConfigAnnotation &&
+		!strings.HasPrefix(key, annotationDomain) &&
+		!strings.HasPrefix(key, deploymentDomain)
+}
+
+// seal marks a finished projection with its own hash, so that the object below tells which projection it carries out.
+func seal(out Object) error {
+	// encoding/json sorts the keys of maps, so equal objects give equal bytes.
+	data, err := json.Marshal(out)
+	if err != nil {
+		return fmt.Errorf("encode it for its hash: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	// 64 bits are plenty to tell an object from its own earlier states.
+	out.GetAnnotations()[v1alpha1.AnnotationProjection] = hex.EncodeToString(sum[:8])
+	return nil
+}

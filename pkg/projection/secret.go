@@ -1,0 +1,56 @@
+package projection
+
+import (
+	"bytes"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// secret projects a Secret's type and content. Tokens of ServiceAccounts are signed by the logical cluster and worth nothing in
+// another, so they stay.
+var secret = row[corev1.Secret, *corev1.Secret]{
+	resource:   corev1.SchemeGroupVersion.WithResource("secrets"),
+	kind:       "Secret",
+	namespaced: true,
+	fill: func(in, out *corev1.Secret, _ placement.Share) {
+		out.Type = in.Type
+		out.Data = cloneBytes(in.Data)
+		if in.Immutable != nil {
+			out.Immutable = ptr.To(*in.Immutable)
+		}
+	},
+	refuse: func(in *corev1.Secret) string {
+		if in.Type == corev1.SecretTypeServiceAccountToken {
+			return "a token of a ServiceAccount is only good for the cluster that signed it"
+		}
+		return ""
+	},
+	replace: func(desired, live *corev1.Secret) string {
+		switch {
+		case desired.Type != "" && desired.Type != live.Type:
+			return "type"
+		case !ptr.Deref(live.Immutable, false):
+			return ""
+		case !ptr.Deref(desired.Immutable, false):
+			return "immutable"
+		case !maps.EqualFunc(desired.Data, live.Data, bytes.Equal):
+			return "data"
+		}
+		return ""
+	},
+}
+
+func cloneBytes(in map[string][]byte) map[string][]byte {
+	if in == nil {
+		return nil
+	}
+	out := make(map[string][]byte, len(in))
+	for key, value := range in {
+		out[key] = bytes.Clone(value)
+	}
+	return out
+}
