@@ -40,9 +40,9 @@ fi
 # openapi-gen knows the model names of the packages it writes for, and refers to all others by their Go names, under which the
 # server does not have them. A reference that is left wrong fails the next step.
 sed \
-	-e 's#"k8s\.io/api/core/v1\.#"io.k8s.api.core.v1.#' \
-	-e 's#"k8s\.io/apimachinery/pkg/api/resource\.#"io.k8s.apimachinery.pkg.api.resource.#' \
-	-e 's#"k8s\.io/apimachinery/pkg/apis/meta/v1\.#"io.k8s.apimachinery.pkg.apis.meta.v1.#' \
+	-e 's#"k8s\.io/api/core/v1\.#"io.k8s.api.core.v1.#g' \
+	-e 's#"k8s\.io/apimachinery/pkg/api/resource\.#"io.k8s.apimachinery.pkg.api.resource.#g' \
+	-e 's#"k8s\.io/apimachinery/pkg/apis/meta/v1\.#"io.k8s.apimachinery.pkg.apis.meta.v1.#g' \
 	generated/openapi/zz_generated.openapi.go > "${scratch}/openapi.go"
 cp "${scratch}/openapi.go" generated/openapi/zz_generated.openapi.go
 

@@ -313,7 +313,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterSelector(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "names of clusters. Empty selects all names.",
+							Description: "names are names of clusters, whether or not they have joined. Empty selects all names.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -348,14 +348,14 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterSpec(ref common.ReferenceCall
 				Properties: map[string]spec.Schema{
 					"connection": {
 						SchemaProps: spec.SchemaProps{
-							Description: "connection says how the logical cluster reaches this cluster.",
+							Description: "connection says how the logical cluster reaches this cluster. Without a secretRef the cluster cannot be reached, and nothing is placed on it.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ClusterConnection{}.OpenAPIModelName()),
 						},
 					},
 					"unschedulable": {
 						SchemaProps: spec.SchemaProps{
-							Description: "unschedulable keeps new replicas away. What runs there already stays.",
+							Description: "unschedulable keeps new replicas away. What runs there already stays. \"manifold cluster cordon\" sets it.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -367,7 +367,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterSpec(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "taints keep workloads away that do not tolerate them.",
+							Description: "taints keep workloads away whose pods do not tolerate them, as the taints of a node do.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -420,7 +420,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions of the cluster; Ready is the one that placement reads.",
+							Description: "conditions tell how the cluster is. Ready is the one that placement reads: a cluster where it is not True gets nothing new.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -466,14 +466,14 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref common.ReferenceCa
 					},
 					"nodes": {
 						SchemaProps: spec.SchemaProps{
-							Description: "nodes counts the cluster's nodes, and of these the ready ones.",
+							Description: "nodes counts the cluster's nodes, and of these the ready ones. Without a ready node nothing is allocatable.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.NodeCount{}.OpenAPIModelName()),
 						},
 					},
 					"capacity": {
 						SchemaProps: spec.SchemaProps{
-							Description: "capacity is the sum over the cluster's nodes.",
+							Description: "capacity is the sum over all of the cluster's nodes. It is for people to read; placement reads allocatable.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -487,7 +487,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref common.ReferenceCa
 					},
 					"allocatable": {
 						SchemaProps: spec.SchemaProps{
-							Description: "allocatable is the sum over the cluster's ready and schedulable nodes.",
+							Description: "allocatable is the sum over the cluster's ready and schedulable nodes. Less requested, it is the free capacity.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -515,7 +515,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref common.ReferenceCa
 					},
 					"topology": {
 						SchemaProps: spec.SchemaProps{
-							Description: "topology holds the region and zone labels found on all nodes alike.",
+							Description: "topology holds the region and zone labels that all of the cluster's nodes have with the same value.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -554,7 +554,7 @@ func schema_manifold_apis_manifold_v1alpha1_Division(ref common.ReferenceCallbac
 					},
 					"by": {
 						SchemaProps: spec.SchemaProps{
-							Description: "by is the measure of Divide: Even, Weights or Capacity. Defaults to Capacity. Not allowed with Duplicate.\n\nPossible enum values:\n - `\"Capacity\"` gives every cluster its part of the free capacity, measured in replicas of the workload that still fit.\n - `\"Even\"` gives every cluster the same, as far as the number allows.\n - `\"Weights\"` gives every cluster its part of the weights.",
+							Description: "by is the measure of Divide: Even, Weights or Capacity. Defaults to Capacity. It is not allowed with Duplicate.\n\nPossible enum values:\n - `\"Capacity\"` gives every cluster its part of the free capacity, measured in replicas of the workload that still fit.\n - `\"Even\"` gives every cluster the same, as far as the number allows.\n - `\"Weights\"` gives every cluster its part of the weights.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Capacity", "Even", "Weights"},
@@ -562,7 +562,7 @@ func schema_manifold_apis_manifold_v1alpha1_Division(ref common.ReferenceCallbac
 					},
 					"weights": {
 						SchemaProps: spec.SchemaProps{
-							Description: "weights by cluster name, for Weights. A selected cluster that is not named gets nothing.",
+							Description: "weights are whole numbers by cluster name, for Weights. A selected cluster that is not named gets nothing.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -591,7 +591,7 @@ func schema_manifold_apis_manifold_v1alpha1_NodeCount(ref common.ReferenceCallba
 				Properties: map[string]spec.Schema{
 					"total": {
 						SchemaProps: spec.SchemaProps{
-							Description: "total number of nodes.",
+							Description: "total is the number of all nodes.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -599,7 +599,7 @@ func schema_manifold_apis_manifold_v1alpha1_NodeCount(ref common.ReferenceCallba
 					},
 					"ready": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ready nodes that are schedulable too.",
+							Description: "ready is the number of nodes that are ready and schedulable, whose resources make up allocatable.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -761,7 +761,7 @@ func schema_manifold_apis_manifold_v1alpha1_SecretReference(ref common.Reference
 				Properties: map[string]spec.Schema{
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "namespace of the Secret.",
+							Description: "namespace is the namespace that the Secret is in.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -769,7 +769,7 @@ func schema_manifold_apis_manifold_v1alpha1_SecretReference(ref common.Reference
 					},
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "name of the Secret.",
+							Description: "name is the name of the Secret.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -796,7 +796,7 @@ func schema_manifold_apis_manifold_v1alpha1_WorkloadSelector(ref common.Referenc
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "kinds are kind names such as Deployment. Empty selects all kinds.",
+							Description: "kinds are kinds of workloads: DaemonSet, Deployment, Job, Pod, ReplicaSet, ReplicationController or StatefulSet. Empty selects all of them.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -26,12 +26,13 @@ type Cluster struct {
 
 // ClusterSpec says how a cluster is reached and what may be placed on it.
 type ClusterSpec struct {
-	// connection says how the logical cluster reaches this cluster.
+	// connection says how the logical cluster reaches this cluster. Without a secretRef the cluster cannot be reached, and nothing
+	// is placed on it.
 	Connection ClusterConnection `json:"connection"`
-	// unschedulable keeps new replicas away. What runs there already stays.
+	// unschedulable keeps new replicas away. What runs there already stays. "manifold cluster cordon" sets it.
 	// +optional
 	Unschedulable bool `json:"unschedulable,omitempty"`
-	// taints keep workloads away that do not tolerate them.
+	// taints keep workloads away whose pods do not tolerate them, as the taints of a node do.
 	// +optional
 	// +listType=atomic
 	Taints []corev1.Taint `json:"taints,omitempty"`
@@ -50,9 +51,9 @@ type ClusterConnection struct {
 
 // SecretReference names a Secret in any namespace.
 type SecretReference struct {
-	// namespace of the Secret.
+	// namespace is the namespace that the Secret is in.
 	Namespace string `json:"namespace"`
-	// name of the Secret.
+	// name is the name of the Secret.
 	Name string `json:"name"`
 }
 
@@ -70,7 +71,7 @@ const (
 
 // ClusterStatus is what a cluster reports about itself, kept current by watch.
 type ClusterStatus struct {
-	// conditions of the cluster; Ready is the one that placement reads.
+	// conditions tell how the cluster is. Ready is the one that placement reads: a cluster where it is not True gets nothing new.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -87,28 +88,28 @@ type ClusterStatus struct {
 	// +optional
 	// +listType=atomic
 	Kinds []string `json:"kinds,omitempty"`
-	// nodes counts the cluster's nodes, and of these the ready ones.
+	// nodes counts the cluster's nodes, and of these the ready ones. Without a ready node nothing is allocatable.
 	// +optional
 	Nodes NodeCount `json:"nodes,omitempty"`
-	// capacity is the sum over the cluster's nodes.
+	// capacity is the sum over all of the cluster's nodes. It is for people to read; placement reads allocatable.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
-	// allocatable is the sum over the cluster's ready and schedulable nodes.
+	// allocatable is the sum over the cluster's ready and schedulable nodes. Less requested, it is the free capacity.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 	// requested is what the cluster's running and pending pods request, of all owners, in the resources of allocatable.
 	// +optional
 	Requested corev1.ResourceList `json:"requested,omitempty"`
-	// topology holds the region and zone labels found on all nodes alike.
+	// topology holds the region and zone labels that all of the cluster's nodes have with the same value.
 	// +optional
 	Topology map[string]string `json:"topology,omitempty"`
 }
 
 // NodeCount counts nodes.
 type NodeCount struct {
-	// total number of nodes.
+	// total is the number of all nodes.
 	Total int32 `json:"total"`
-	// ready nodes that are schedulable too.
+	// ready is the number of nodes that are ready and schedulable, whose resources make up allocatable.
 	Ready int32 `json:"ready"`
 }
 
@@ -216,7 +217,8 @@ type PlacementPolicySpec struct {
 
 // WorkloadSelector selects workloads. Every field that is set must match.
 type WorkloadSelector struct {
-	// kinds are kind names such as Deployment. Empty selects all kinds.
+	// kinds are kinds of workloads: DaemonSet, Deployment, Job, Pod, ReplicaSet, ReplicationController or StatefulSet. Empty
+	// selects all of them.
 	// +optional
 	// +listType=set
 	Kinds []string `json:"kinds,omitempty"`
@@ -227,7 +229,7 @@ type WorkloadSelector struct {
 
 // ClusterSelector selects clusters. Every field that is set must match.
 type ClusterSelector struct {
-	// names of clusters. Empty selects all names.
+	// names are names of clusters, whether or not they have joined. Empty selects all names.
 	// +optional
 	// +listType=set
 	Names []string `json:"names,omitempty"`
@@ -264,10 +266,10 @@ const (
 type Division struct {
 	// type is Duplicate or Divide.
 	Type DivisionType `json:"type"`
-	// by is the measure of Divide: Even, Weights or Capacity. Defaults to Capacity. Not allowed with Duplicate.
+	// by is the measure of Divide: Even, Weights or Capacity. Defaults to Capacity. It is not allowed with Duplicate.
 	// +optional
 	By DivisionBy `json:"by,omitempty"`
-	// weights by cluster name, for Weights. A selected cluster that is not named gets nothing.
+	// weights are whole numbers by cluster name, for Weights. A selected cluster that is not named gets nothing.
 	// +optional
 	Weights map[string]int32 `json:"weights,omitempty"`
 }

@@ -61,6 +61,11 @@ func (in NodeCount) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Pin) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.Pin"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlacementPolicy) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.PlacementPolicy"
 }

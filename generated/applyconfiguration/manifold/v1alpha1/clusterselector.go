@@ -11,7 +11,7 @@ import (
 //
 // ClusterSelector selects clusters. Every field that is set must match.
 type ClusterSelectorApplyConfiguration struct {
-	// names of clusters. Empty selects all names.
+	// names are names of clusters, whether or not they have joined. Empty selects all names.
 	Names []string `json:"names,omitempty"`
 	// labelSelector selects by the labels of the Cluster objects. Unset selects all.
 	LabelSelector *v1.LabelSelectorApplyConfiguration `json:"labelSelector,omitempty"`

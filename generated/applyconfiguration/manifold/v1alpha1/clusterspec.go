@@ -12,11 +12,12 @@ import (
 //
 // ClusterSpec says how a cluster is reached and what may be placed on it.
 type ClusterSpecApplyConfiguration struct {
-	// connection says how the logical cluster reaches this cluster.
+	// connection says how the logical cluster reaches this cluster. Without a secretRef the cluster cannot be reached, and nothing
+	// is placed on it.
 	Connection *ClusterConnectionApplyConfiguration `json:"connection,omitempty"`
-	// unschedulable keeps new replicas away. What runs there already stays.
+	// unschedulable keeps new replicas away. What runs there already stays. "manifold cluster cordon" sets it.
 	Unschedulable *bool `json:"unschedulable,omitempty"`
-	// taints keep workloads away that do not tolerate them.
+	// taints keep workloads away whose pods do not tolerate them, as the taints of a node do.
 	Taints []v1.TaintApplyConfiguration `json:"taints,omitempty"`
 	// limits bounds what placement may use on this cluster, by resource. A resource that is not named is bounded by the
 	// cluster's free capacity alone.

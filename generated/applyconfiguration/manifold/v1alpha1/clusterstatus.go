@@ -12,7 +12,7 @@ import (
 //
 // ClusterStatus is what a cluster reports about itself, kept current by watch.
 type ClusterStatusApplyConfiguration struct {
-	// conditions of the cluster; Ready is the one that placement reads.
+	// conditions tell how the cluster is. Ready is the one that placement reads: a cluster where it is not True gets nothing new.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// uid is the UID of the cluster's kube-system namespace. It tells whether the same cluster still answers at the address.
 	UID *string `json:"uid,omitempty"`
@@ -20,15 +20,15 @@ type ClusterStatusApplyConfiguration struct {
 	KubernetesVersion *string `json:"kubernetesVersion,omitempty"`
 	// kinds are the kinds that the cluster serves, written Kind.version.group, sorted.
 	Kinds []string `json:"kinds,omitempty"`
-	// nodes counts the cluster's nodes, and of these the ready ones.
+	// nodes counts the cluster's nodes, and of these the ready ones. Without a ready node nothing is allocatable.
 	Nodes *NodeCountApplyConfiguration `json:"nodes,omitempty"`
-	// capacity is the sum over the cluster's nodes.
+	// capacity is the sum over all of the cluster's nodes. It is for people to read; placement reads allocatable.
 	Capacity *corev1.ResourceList `json:"capacity,omitempty"`
-	// allocatable is the sum over the cluster's ready and schedulable nodes.
+	// allocatable is the sum over the cluster's ready and schedulable nodes. Less requested, it is the free capacity.
 	Allocatable *corev1.ResourceList `json:"allocatable,omitempty"`
 	// requested is what the cluster's running and pending pods request, of all owners, in the resources of allocatable.
 	Requested *corev1.ResourceList `json:"requested,omitempty"`
-	// topology holds the region and zone labels found on all nodes alike.
+	// topology holds the region and zone labels that all of the cluster's nodes have with the same value.
 	Topology map[string]string `json:"topology,omitempty"`
 }
 

@@ -13,9 +13,9 @@ import (
 type DivisionApplyConfiguration struct {
 	// type is Duplicate or Divide.
 	Type *manifoldv1alpha1.DivisionType `json:"type,omitempty"`
-	// by is the measure of Divide: Even, Weights or Capacity. Defaults to Capacity. Not allowed with Duplicate.
+	// by is the measure of Divide: Even, Weights or Capacity. Defaults to Capacity. It is not allowed with Duplicate.
 	By *manifoldv1alpha1.DivisionBy `json:"by,omitempty"`
-	// weights by cluster name, for Weights. A selected cluster that is not named gets nothing.
+	// weights are whole numbers by cluster name, for Weights. A selected cluster that is not named gets nothing.
 	Weights map[string]int32 `json:"weights,omitempty"`
 }
 

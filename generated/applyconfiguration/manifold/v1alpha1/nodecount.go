@@ -7,9 +7,9 @@ package v1alpha1
 //
 // NodeCount counts nodes.
 type NodeCountApplyConfiguration struct {
-	// total number of nodes.
+	// total is the number of all nodes.
 	Total *int32 `json:"total,omitempty"`
-	// ready nodes that are schedulable too.
+	// ready is the number of nodes that are ready and schedulable, whose resources make up allocatable.
 	Ready *int32 `json:"ready,omitempty"`
 }
 

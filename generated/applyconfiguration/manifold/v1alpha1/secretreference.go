@@ -7,9 +7,9 @@ package v1alpha1
 //
 // SecretReference names a Secret in any namespace.
 type SecretReferenceApplyConfiguration struct {
-	// namespace of the Secret.
+	// namespace is the namespace that the Secret is in.
 	Namespace *string `json:"namespace,omitempty"`
-	// name of the Secret.
+	// name is the name of the Secret.
 	Name *string `json:"name,omitempty"`
 }
 

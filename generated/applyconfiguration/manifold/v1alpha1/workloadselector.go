@@ -11,7 +11,8 @@ import (
 //
 // WorkloadSelector selects workloads. Every field that is set must match.
 type WorkloadSelectorApplyConfiguration struct {
-	// kinds are kind names such as Deployment. Empty selects all kinds.
+	// kinds are kinds of workloads: DaemonSet, Deployment, Job, Pod, ReplicaSet, ReplicationController or StatefulSet. Empty
+	// selects all of them.
 	Kinds []string `json:"kinds,omitempty"`
 	// labelSelector selects by the workload's labels. Unset selects all.
 	LabelSelector *v1.LabelSelectorApplyConfiguration `json:"labelSelector,omitempty"`

@@ -1,0 +1,163 @@
+package validation
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// ValidatePlacementPolicy refuses a new policy of a namespace that is not valid.
+func ValidatePlacementPolicy(policy *v1alpha1.PlacementPolicy) field.ErrorList {
+	errs := apivalidation.ValidateObjectMeta(&policy.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	return append(errs, validatePolicySpec(&policy.Spec, field.NewPath("spec"))...)
+}
+
+// ValidatePlacementPolicyUpdate refuses a change to a policy of a namespace that is not valid.
+func ValidatePlacementPolicyUpdate(policy, old *v1alpha1.PlacementPolicy) field.ErrorList {
+	errs := apivalidation.ValidateObjectMetaUpdate(&policy.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	return append(errs, validatePolicySpec(&policy.Spec, field.NewPath("spec"))...)
+}
+
+// ValidateClusterPlacementPolicy refuses a new policy of the whole logical cluster that is not valid.
+func ValidateClusterPlacementPolicy(policy *v1alpha1.ClusterPlacementPolicy) field.ErrorList {
+	errs := apivalidation.ValidateObjectMeta(&policy.ObjectMeta, false, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	return append(errs, validateClusterPolicySpec(&policy.Spec, field.NewPath("spec"))...)
+}
+
+// ValidateClusterPlacementPolicyUpdate refuses a change to a policy of the whole logical cluster that is not valid.
+func ValidateClusterPlacementPolicyUpdate(policy, old *v1alpha1.ClusterPlacementPolicy) field.ErrorList {
+	errs := apivalidation.ValidateObjectMetaUpdate(&policy.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	return append(errs, validateClusterPolicySpec(&policy.Spec, field.NewPath("spec"))...)
+}
+
+func validateClusterPolicySpec(spec *v1alpha1.ClusterPlacementPolicySpec, path *field.Path) field.ErrorList {
+	errs := validateSelector(spec.NamespaceSelector, path.Child("namespaceSelector"))
+	return append(errs, validatePolicySpec(&spec.PlacementPolicySpec, path)...)
+}
+
+func validatePolicySpec(spec *v1alpha1.PlacementPolicySpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if workloads := spec.Workloads; workloads != nil {
+		at := path.Child("workloads")
+		errs = append(errs, validateKinds(workloads.Kinds, at.Child("kinds"))...)
+		errs = append(errs, validateSelector(workloads.LabelSelector, at.Child("labelSelector"))...)
+	}
+	if clusters := spec.Clusters; clusters != nil {
+		at := path.Child("clusters")
+		errs = append(errs, validateClusterNames(clusters.Names, at.Child("names"))...)
+		errs = append(errs, validateSelector(clusters.LabelSelector, at.Child("labelSelector"))...)
+	}
+	if division := spec.Division; division != nil {
+		errs = append(errs, validateDivision(division, path.Child("division"))...)
+		if spec.KeepTogether {
+			errs = append(errs, field.Forbidden(path.Child("keepTogether"), "may not be combined with division"))
+		}
+	}
+	return errs
+}
+
+func validateSelector(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
+}
+
+// validateKinds refuses kinds that are no workloads: a policy about them would never apply, most likely because of a typing error.
+func validateKinds(kinds []string, path *field.Path) field.ErrorList {
+	workloads := []string{"DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet", "ReplicationController", "StatefulSet"}
+	errs := validateUnique(kinds, path)
+	for i, kind := range kinds {
+		if !slices.Contains(workloads, kind) {
+			errs = append(errs, field.NotSupported(path.Index(i), kind, workloads))
+		}
+	}
+	return errs
+}
+
+func validateClusterNames(names []string, path *field.Path) field.ErrorList {
+	errs := validateUnique(names, path)
+	for i, name := range names {
+		errs = append(errs, validateName(name, path.Index(i), validation.IsDNS1123Label)...)
+	}
+	return errs
+}
+
+func validateUnique(values []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, value := range values {
+		if slices.Contains(values[:i], value) {
+			errs = append(errs, field.Duplicate(path.Index(i), value))
+		}
+	}
+	return errs
+}
+
+func validateDivision(division *v1alpha1.Division, path *field.Path) field.ErrorList {
+	types := []v1alpha1.DivisionType{v1alpha1.Divide, v1alpha1.Duplicate}
+	switch division.Type {
+	case "":
+		return field.ErrorList{field.Required(path.Child("type"), "must be Divide or Duplicate")}
+	case v1alpha1.Duplicate:
+		return validateDuplicate(division, path)
+	case v1alpha1.Divide:
+		return validateDivide(division, path)
+	default:
+		return field.ErrorList{field.NotSupported(path.Child("type"), division.Type, types)}
+	}
+}
+
+func validateDuplicate(division *v1alpha1.Division, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if division.By != "" {
+		errs = append(errs, field.Forbidden(path.Child("by"), "may not be specified when type is Duplicate"))
+	}
+	if len(division.Weights) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("weights"), "may not be specified when type is Duplicate"))
+	}
+	return errs
+}
+
+func validateDivide(division *v1alpha1.Division, path *field.Path) field.ErrorList {
+	measures := []v1alpha1.DivisionBy{v1alpha1.ByCapacity, v1alpha1.ByEven, v1alpha1.ByWeights}
+	switch {
+	case division.By == v1alpha1.ByWeights:
+		return validateWeights(division.Weights, path.Child("weights"))
+	case !slices.Contains(measures, division.By):
+		return field.ErrorList{field.NotSupported(path.Child("by"), division.By, measures)}
+	case len(division.Weights) > 0:
+		return field.ErrorList{field.Forbidden(path.Child("weights"), "may only be specified when by is Weights")}
+	}
+	return nil
+}
+
+// validateWeights also refuses weights of which none is positive, since they would leave every workload without a place.
+func validateWeights(weights map[string]int32, path *field.Path) field.ErrorList {
+	if len(weights) == 0 {
+		return field.ErrorList{field.Required(path, "must be specified when by is Weights")}
+	}
+	var errs field.ErrorList
+	positive := false
+	for _, name := range sortedKeys(weights) {
+		weight := weights[name]
+		positive = positive || weight > 0
+		errs = append(errs, validateName(name, path.Key(name), validation.IsDNS1123Label)...)
+		if weight < 0 {
+			errs = append(errs, field.Invalid(path.Key(name), weight, "must not be negative"))
+		}
+	}
+	if !positive && len(errs) == 0 {
+		errs = append(errs, field.Invalid(path, weights, "must have at least one weight above 0"))
+	}
+	return errs
+}
+
+// sortedKeys makes the order of refusals, and so the message of a request that has several, the same every time.
+func sortedKeys[Map ~map[K]V, K cmp.Ordered, V any](m Map) []K {
+	return slices.Sorted(maps.Keys(m))
+}
