@@ -1,0 +1,70 @@
+package placement
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Share is what one cluster gets of a workload.
+type Share struct {
+	// Replicas is the number of replicas that the cluster runs.
+	Replicas int32 `json:"replicas"`
+}
+
+// Decision says which clusters run a workload, by name, and each one's share. An empty or nil decision means that the workload
+// is not placed. A share of no replicas is a decision as well: the object exists there, scaled to nothing.
+type Decision map[string]Share
+
+// ParseDecision reads what String wrote. The empty string is the empty decision. Fields that it does not know are ignored, since
+// a newer version may have written them.
+func ParseDecision(annotation string) (Decision, error) {
+	if annotation == "" {
+		return nil, nil
+	}
+	var d Decision
+	if err := json.Unmarshal([]byte(annotation), &d); err != nil {
+		return nil, fmt.Errorf("parse placement %.100q: %w", annotation, err)
+	}
+	for _, name := range d.Clusters() {
+		if name == "" {
+			return nil, fmt.Errorf("parse placement %.100q: a cluster has no name", annotation)
+		}
+		if d[name].Replicas < 0 {
+			return nil, fmt.Errorf("parse placement %.100q: cluster %q has %d replicas", annotation, name, d[name].Replicas)
+		}
+	}
+	return d, nil
+}
+
+// String is the decision as canonical JSON: equal decisions give the same bytes. The empty decision gives the empty string.
+func (d Decision) String() string {
+	if len(d) == 0 {
+		return ""
+	}
+	data, err := json.Marshal(map[string]Share(d)) // sorts the keys
+	if err != nil {
+		return "" // strings and integers always marshal
+	}
+	return string(data)
+}
+
+// Total is the number of replicas in all clusters.
+func (d Decision) Total() int64 {
+	var total int64
+	for _, share := range d {
+		total += int64(share.Replicas)
+	}
+	return total
+}
+
+// Clusters are the names of the clusters, sorted.
+func (d Decision) Clusters() []string {
+	return slices.Sorted(maps.Keys(d))
+}
+
+// Equal tells whether both decisions name the same clusters with the same shares.
+func (d Decision) Equal(other Decision) bool {
+	return maps.Equal(d, other)
+}

@@ -1,0 +1,125 @@
+package placement
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Divide hands out replicas by weight. The sum of the shares and of what is unplaced is exactly the number of replicas.
+//
+// A cluster's exact part is its part of the weights. Where that exceeds its capacity, the cluster gets its capacity and the
+// others divide the rest by their weights; a cluster that capacity does not name is not bounded. A share is the exact part, cut
+// or rounded up to whole replicas; who is rounded up is decided by, in this order: having that replica already in the last
+// decision, the largest remainder, the larger weight, the first name. So among all divisions that give everybody its exact part
+// within one replica, the result is one that moves the fewest replicas, and of these the one by largest remainder. It does not
+// follow the plain largest remainder method all the way, because that one sometimes takes a replica away from one cluster when
+// replicas are added.
+//
+// Weights and capacities below 0 count as 0, larger ones than math.MaxInt32 as that. Clusters that get nothing are not part of
+// the decision. What exceeds all capacities, or everything if there is no weight, is unplaced.
+func Divide(replicas int32, weights, capacity map[string]int64, last Decision) (shares Decision, unplaced int32) {
+	names := slices.Sorted(maps.Keys(weights))
+	parts := make([]part, len(names))
+	for i, name := range names {
+		parts[i] = part{weight: weights[name], capacity: unbounded, last: int64(last[name].Replicas)}
+		if bound, ok := capacity[name]; ok {
+			parts[i].capacity = bound
+		}
+	}
+	rest := apportion(int64(replicas), parts)
+	shares = Decision{}
+	for i, name := range names {
+		if parts[i].share > 0 {
+			shares[name] = Share{Replicas: int32(parts[i].share)}
+		}
+	}
+	return shares, int32(rest)
+}
+
+// part is one cluster in a division.
+type part struct {
+	weight   int64 // of no weight: gets nothing
+	capacity int64 // share is at most this
+	last     int64 // share of the last decision
+	share    int64 // the result
+
+	remainder int64 // what cutting took off the exact part, in units that all parts share
+}
+
+// apportion is Divide over parts in the order that breaks the last ties, by name as a rule. It sets their shares and returns what fits nowhere.
+func apportion(replicas int64, parts []part) (unplaced int64) {
+	open := make([]*part, 0, len(parts))
+	for i := range parts {
+		p := &parts[i]
+		p.share, p.remainder = 0, 0
+		p.weight = min(max(p.weight, 0), math.MaxInt32) // keeps the products below within 62 bits
+		p.capacity = min(max(p.capacity, 0), unbounded)
+		if p.weight > 0 {
+			open = append(open, p)
+		}
+	}
+	rest := max(0, replicas)
+	open, rest = fillBounded(rest, open)
+	if len(open) == 0 {
+		return rest
+	}
+	for _, p := range open {
+		rest -= p.share
+	}
+	roundUp(rest, open)
+	return 0
+}
+
+// fillBounded gives their capacity to the parts that would exceed it, and to the others their exact part of the rest, cut. It
+// returns these others and what is left for them.
+func fillBounded(rest int64, open []*part) ([]*part, int64) {
+	for {
+		var weights int64
+		for _, p := range open {
+			weights += p.weight
+		}
+		full := int64(0)
+		within := open[:0:0]
+		for _, p := range open {
+			p.share, p.remainder = rest*p.weight/weights, rest*p.weight%weights
+			if p.share > p.capacity || p.share == p.capacity && p.remainder > 0 {
+				p.share, p.remainder = p.capacity, 0
+				full += p.capacity
+				continue
+			}
+			within = append(within, p)
+		}
+		if len(within) == len(open) {
+			return open, rest
+		}
+		open, rest = within, rest-full
+	}
+}
+
+// roundUp gives one more to as many parts as there are extra replicas.
+func roundUp(extra int64, open []*part) {
+	if extra == 0 {
+		return
+	}
+	uneven := slices.DeleteFunc(slices.Clone(open), func(p *part) bool { return p.remainder == 0 })
+	slices.SortStableFunc(uneven, func(a, b *part) int { // stable keeps the order by name
+		return cmp.Or(
+			-cmp.Compare(a.held(), b.held()),
+			-cmp.Compare(a.remainder, b.remainder),
+			-cmp.Compare(a.weight, b.weight),
+		)
+	})
+	for _, p := range uneven[:extra] {
+		p.share++
+	}
+}
+
+// held is 1 if the cluster has the replica already that rounding up would give it, else 0.
+func (p *part) held() int {
+	if p.last > p.share {
+		return 1
+	}
+	return 0
+}

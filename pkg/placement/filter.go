@@ -1,0 +1,224 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// filter is one rule about who may take replicas. check returns a reason and true if the cluster may not; effect marks what
+// follows for the replicas that the cluster has already.
+type filter struct {
+	name   string
+	effect func(*candidate)
+	check  func(*cycle, *candidate) (Reason, bool)
+}
+
+// filters run in this order; the first reason of a cluster is the one that messages count. Behind a filter that makes replicas
+// leave, the others are not asked, since nobody wants to know them of a cluster that was not chosen.
+func filters() []filter {
+	leaves := func(k *candidate) { k.leaves = true }
+	evicted := func(k *candidate) { k.evicted = true }
+	frozen := func(k *candidate) { k.frozen = true }
+	full := func(k *candidate) { k.full = true }
+	return []filter{
+		{"Name", leaves, checkName},
+		{"Label", leaves, checkLabels},
+		{"Weight", leaves, checkWeight},
+		{"Evict", evicted, checkEvict},
+		{"Policy", frozen, checkPolicy},
+		{"Ready", frozen, checkReady},
+		{"Cordon", frozen, checkCordon},
+		{"Taint", frozen, checkTaints},
+		{"Kind", frozen, checkKind},
+		{"Nodes", full, checkNodes},
+	}
+}
+
+// filter runs the filters over all candidates and finds out what fits where.
+func (c *cycle) filter() {
+	c.readFree()
+	table := filters()
+	for i := range c.candidates {
+		k := &c.candidates[i]
+		for _, f := range table {
+			if reason, out := f.check(c, k); out {
+				k.reasons = append(k.reasons, reason)
+				f.effect(k)
+			}
+			if k.leaves || k.evicted {
+				break
+			}
+		}
+		c.fit(i)
+	}
+}
+
+func checkName(c *cycle, k *candidate) (Reason, bool) {
+	if c.names == nil {
+		return Reason{}, false
+	}
+	if _, named := c.names[k.Name]; named {
+		return Reason{}, false
+	}
+	if c.pinned {
+		return Reason{Code: ReasonNotPinned}, true
+	}
+	return Reason{Code: ReasonNotSelected, Subject: c.request.Policy.String()}, true
+}
+
+func checkLabels(c *cycle, k *candidate) (Reason, bool) {
+	if c.selector == nil || c.selector.Matches(labels.Set(k.Labels)) {
+		return Reason{}, false
+	}
+	return Reason{Code: ReasonNotSelected, Subject: c.request.Policy.String()}, true
+}
+
+// checkWeight is about static weights alone: a cluster without one gets nothing.
+func checkWeight(c *cycle, k *candidate) (Reason, bool) {
+	if c.strategy.name != ByWeights || c.request.Policy.Spec.Division.Weights[k.Name] > 0 {
+		return Reason{}, false
+	}
+	return Reason{Code: ReasonNoWeight, Subject: c.request.Policy.String()}, true
+}
+
+func checkEvict(c *cycle, k *candidate) (Reason, bool) {
+	return Reason{Code: ReasonEvicted}, c.request.Evict[k.Name]
+}
+
+// checkPolicy keeps everything as it is under a policy that cannot be followed.
+func checkPolicy(c *cycle, _ *candidate) (Reason, bool) {
+	if c.problem == "" {
+		return Reason{}, false
+	}
+	return Reason{Code: ReasonInvalidPolicy, Subject: c.request.Policy.String() + ": " + c.problem}, true
+}
+
+func checkReady(_ *cycle, k *candidate) (Reason, bool) {
+	switch k.Ready {
+	case metav1.ConditionTrue:
+		return Reason{}, false
+	case metav1.ConditionFalse:
+		return Reason{Code: ReasonNotReady, Detail: k.ReadyMessage}, true
+	default:
+		return Reason{Code: ReasonUnreachable, Detail: k.ReadyMessage}, true
+	}
+}
+
+func checkCordon(_ *cycle, k *candidate) (Reason, bool) {
+	return Reason{Code: ReasonCordoned}, k.Unschedulable
+}
+
+func checkTaints(_ *cycle, k *candidate) (Reason, bool) {
+	taint := untolerated(k.Cluster)
+	if taint == nil {
+		return Reason{}, false
+	}
+	return Reason{Code: ReasonTainted, Subject: fmt.Sprintf("{%s: %s}", taint.Key, taint.Value)}, true
+}
+
+// untolerated finds the first taint that keeps replicas away. Tolerations are the policy's to give, since those in a pod template
+// speak of nodes; until policies can give any, every taint with a lasting effect keeps replicas away. Taints that only repeat the
+// Ready condition are left out where that says so already.
+func untolerated(c *Cluster) *corev1.Taint {
+	for i := range c.Taints {
+		taint := &c.Taints[i]
+		if taint.Effect != corev1.TaintEffectNoSchedule && taint.Effect != corev1.TaintEffectNoExecute {
+			continue
+		}
+		repeats := taint.Key == v1alpha1.TaintNotReady || taint.Key == v1alpha1.TaintUnreachable
+		if repeats && c.Ready != metav1.ConditionTrue {
+			continue
+		}
+		return taint
+	}
+	return nil
+}
+
+func checkKind(c *cycle, k *candidate) (Reason, bool) {
+	return Reason{Code: ReasonNotServed, Subject: c.kind}, !k.serves(c.kind)
+}
+
+// checkNodes tells a cluster with nothing at all from one that lacks this or that.
+func checkNodes(c *cycle, k *candidate) (Reason, bool) {
+	return Reason{Code: ReasonNoNodes}, len(k.Free) == 0 && c.wantsMore(k)
+}
+
+// wantsMore tells whether the workload could need more replicas on the cluster than it has there. If not, room does not matter.
+func (c *cycle) wantsMore(k *candidate) bool {
+	return c.replicas > k.current
+}
+
+// readFree copies the free amounts that the decision needs, so that each is looked up once.
+func (c *cycle) readFree() {
+	for _, need := range c.needs {
+		c.measured = append(c.measured, need.name)
+	}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if !slices.Contains(c.measured, name) {
+			c.measured = append(c.measured, name)
+		}
+	}
+	c.free = make([]int64, 0, len(c.measured)*len(c.candidates))
+	for i := range c.candidates {
+		for _, name := range c.measured {
+			c.free = append(c.free, c.candidates[i].Free[name])
+		}
+	}
+}
+
+// freeOf are the free amounts of a candidate, in the order of measured.
+func (c *cycle) freeOf(i int) []int64 {
+	return c.free[i*len(c.measured) : (i+1)*len(c.measured)]
+}
+
+// fit counts how many replicas have room, and gives the reasons if not even one has. A cluster without nodes has its reason.
+func (c *cycle) fit(i int) {
+	k, free := &c.candidates[i], c.freeOf(i)
+	k.fits = unbounded
+	for j, need := range c.needs {
+		k.fits = min(k.fits, max(0, free[j])/need.amount)
+	}
+	if len(k.Free) == 0 {
+		k.fits = 0
+	}
+	if k.fits > 0 || len(k.Free) == 0 || k.leaves || k.evicted || !c.wantsMore(k) {
+		return
+	}
+	k.full = true
+	for j, need := range c.needs {
+		if free[j] < need.amount {
+			k.reasons = append(k.reasons,
+				Reason{Code: ReasonLacks, Subject: string(need.name), Need: need.amount, Free: free[j]})
+		}
+	}
+}
+
+// addAbsent adds a verdict for every name that was asked for and that no cluster has.
+func (c *cycle) addAbsent(verdicts []Verdict) []Verdict {
+	joined := len(verdicts)
+	for name := range c.names {
+		_, found := slices.BinarySearchFunc(verdicts[:joined], name, func(v Verdict, name string) int {
+			return strings.Compare(v.Cluster, name)
+		})
+		if !found {
+			verdicts = append(verdicts, Verdict{Cluster: name, Reasons: []Reason{{Code: ReasonNotJoined}}})
+		}
+	}
+	slices.SortFunc(verdicts, func(a, b Verdict) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return verdicts
+}
+
+// selectorOf reads a selector for which unset means everything.
+func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
+	if selector == nil {
+		return labels.Everything(), nil
+	}
+	return metav1.LabelSelectorAsSelector(selector)
+}

@@ -1,0 +1,198 @@
+package placement
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Request asks for a decision about one workload.
+type Request struct {
+	Workload Workload
+	// Policy is the one that SelectPolicy found; nil means that a workload goes to one cluster whole.
+	Policy *Policy
+	// Current is the last decision.
+	Current Decision
+	// Neighbours tell where the other workloads of the namespace are. Only a policy that keeps namespaces together reads them.
+	Neighbours Neighbours
+	// Evict names clusters that the workload is to leave: drained, or unreachable for longer than is tolerated. Replicas leave
+	// such a cluster only as far as they fit elsewhere.
+	Evict map[string]bool
+}
+
+// Place decides where the workload runs.
+//
+// What runs stays where it is, unless the pin or the policy no longer selects the cluster, the request evicts it, or an even or
+// weighted division asks for another share. A cluster that is selected but may take nothing new (cordoned, not ready, tainted)
+// keeps its share and never gets more. Replicas that fit nowhere are given to the clusters that could take at least one, where
+// their pods wait: a workload is split between running and waiting rather than refused. Only what no cluster may take is
+// unplaced, and if that is everything, the decision is empty; but replicas never leave a cluster for nowhere.
+//
+// A workload of no replicas is placed too, on one cluster (or on each of them if it is duplicated), so that it exists and has a
+// place to start from when it is scaled up. Otherwise only clusters with replicas are part of the decision.
+func Place(s Snapshot, r Request) Result {
+	c := newCycle(s, &r)
+	c.filter()
+	c.measure()
+	c.strategy.hand(c)
+	c.anchor()
+	return c.result()
+}
+
+// cycle is the state of one decision.
+type cycle struct {
+	request    *Request
+	replicas   int64
+	kind       string
+	strategy   strategy
+	problem    string              // what is wrong with the policy, if anything
+	names      map[string]struct{} // the only clusters that are chosen by name; nil if names do not matter
+	pinned     bool                // the choice is the user's pin, not the policy's
+	selector   labels.Selector     // clusters that the policy chooses by label
+	needs      []request           // what one replica needs
+	measured   []corev1.ResourceName
+	free       []int64 // for each candidate the free amounts of measured; that of needs come first
+	candidates []candidate
+	notes      []string
+	unplaced   int64
+}
+
+// candidate is one cluster in a decision.
+type candidate struct {
+	*Cluster
+	reasons []Reason
+	holds   bool  // part of the last decision
+	current int64 // its replicas of the last decision
+	fits    int64 // replicas that have room beside these
+	score   int64
+
+	// What the filters found. All are about further replicas except leaves and evicted, which are about the current ones too.
+	leaves  bool // not chosen any more
+	evicted bool // to be left
+	frozen  bool // may take nothing, whatever its room
+	full    bool // has no room for one more
+
+	placed bool
+	share  int64
+}
+
+// takes tells whether the cluster may take further replicas and has room for one.
+func (c *candidate) takes() bool { return !c.leaves && !c.evicted && !c.frozen && !c.full }
+
+// stays tells whether the cluster keeps replicas that it has.
+func (c *candidate) stays() bool { return c.holds && !c.leaves && !c.evicted }
+
+// stretches tells whether the cluster may get replicas that it has no room for, to wait there.
+func (c *candidate) stretches() bool { return c.takes() || c.stays() && !c.frozen }
+
+// bound is the number of replicas that the cluster has room for in all.
+func (c *candidate) bound() int64 {
+	switch {
+	case c.takes(), c.stays() && !c.frozen:
+		return min(unbounded, c.current+c.fits)
+	case c.stays():
+		return c.current
+	default:
+		return 0
+	}
+}
+
+func (c *candidate) give(replicas int64) {
+	if replicas > 0 {
+		c.placed = true
+		c.share += replicas
+	}
+}
+
+func newCycle(s Snapshot, r *Request) *cycle {
+	c := &cycle{
+		request:    r,
+		replicas:   max(0, int64(r.Workload.Replicas)),
+		kind:       KindName(r.Workload.GVK),
+		needs:      r.Workload.requests(),
+		candidates: make([]candidate, len(s.clusters)),
+	}
+	c.choose()
+	for i := range s.clusters {
+		name := s.clusters[i].Name
+		share, holds := r.Current[name]
+		c.candidates[i] = candidate{Cluster: &s.clusters[i], holds: holds, current: max(0, int64(share.Replicas))}
+	}
+	return c
+}
+
+// choose reads the pin and the policy.
+func (c *cycle) choose() {
+	c.strategy, c.problem = strategyOf(c.request)
+	if w := &c.request.Workload; w.isPinned() {
+		c.pinned = true
+		if pin := w.Pin; !pin.All {
+			c.names = setOf(pin.Names)
+		}
+		return
+	}
+	if c.request.Policy == nil || c.request.Policy.Spec.Clusters == nil {
+		return
+	}
+	clusters := c.request.Policy.Spec.Clusters
+	if len(clusters.Names) > 0 {
+		c.names = setOf(clusters.Names)
+	}
+	selector, err := selectorOf(clusters.LabelSelector)
+	if err != nil {
+		c.problem = "clusters.labelSelector: " + err.Error()
+		return
+	}
+	c.selector = selector
+}
+
+// anchor keeps a workload of no replicas on one cluster.
+func (c *cycle) anchor() {
+	if c.replicas > 0 {
+		return
+	}
+	for i := range c.candidates {
+		if c.candidates[i].placed {
+			return
+		}
+	}
+	keeper := c.best(wholeOrder, func(k *candidate) bool { return k.takes() || k.stays() })
+	if keeper == nil {
+		keeper = c.best(wholeOrder, func(k *candidate) bool { return k.holds })
+	}
+	if keeper != nil {
+		keeper.placed = true
+	}
+}
+
+func (c *cycle) result() Result {
+	r := Result{
+		Unplaced: int32(c.unplaced),
+		Verdicts: make([]Verdict, 0, len(c.candidates)),
+		Policy:   c.request.Policy.String(),
+		Strategy: c.strategy.name,
+	}
+	for i := range c.candidates {
+		k := &c.candidates[i]
+		v := Verdict{Cluster: k.Name, Feasible: k.takes(), Reasons: k.reasons, Score: k.score, Fits: k.fits}
+		if k.placed {
+			if r.Decision == nil {
+				r.Decision = Decision{}
+			}
+			share := Share{Replicas: int32(k.share)}
+			r.Decision[k.Name] = share
+			v.Share = &share
+		}
+		r.Verdicts = append(r.Verdicts, v)
+	}
+	r.Verdicts = c.addAbsent(r.Verdicts)
+	r.Notes = c.remarks(r)
+	return r
+}
+
+func setOf(names []string) map[string]struct{} {
+	set := make(map[string]struct{}, len(names))
+	for _, name := range names {
+		set[name] = struct{}{}
+	}
+	return set
+}

@@ -1,0 +1,126 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+)
+
+// remarks are the notes on a result: what a person would be surprised to find out by looking.
+func (c *cycle) remarks(r Result) []string {
+	if len(r.Decision) == 0 {
+		return nil // the refusal says it all
+	}
+	var notes []string
+	for _, note := range []string{
+		c.remarkAbsent(r), c.remarkTogether(), c.remarkDuplicate(r), c.remarkWaiting(), c.remarkStaying(),
+	} {
+		if note != "" {
+			notes = append(notes, note)
+		}
+	}
+	return notes
+}
+
+// remarkAbsent names what was asked for and has not joined, unless a count of all clusters says so.
+func (c *cycle) remarkAbsent(r Result) string {
+	if _, feasible := r.count(); r.Unplaced > 0 && feasible == 0 {
+		return ""
+	}
+	absent := slices.DeleteFunc(slices.Clone(r.Verdicts), func(v Verdict) bool {
+		return len(v.Reasons) == 0 || v.Reasons[0].Code != ReasonNotJoined
+	})
+	return tally(absent)
+}
+
+// remarkTogether says what is not where the namespace is kept together, and why.
+func (c *cycle) remarkTogether() string {
+	if !c.keepsTogether() {
+		return ""
+	}
+	home := c.home()
+	if home == nil || home.share == c.replicas {
+		return ""
+	}
+	var why string
+	switch {
+	case len(home.reasons) > 0:
+		why = "it " + home.reasons[0].String()
+	case c.anyElsewhere(home, func(k *candidate) bool { return k.share > k.current }):
+		why = "no more fit there"
+	default:
+		why = "they stay where they run"
+	}
+	return fmt.Sprintf("namespace %q is kept together on %s, but %d of %d replicas are not there: %s",
+		c.request.Workload.Namespace, home.Name, c.replicas-home.share, c.replicas, why)
+}
+
+// home is where the namespace is kept together: where its neighbours are, else where the workload itself has most.
+func (c *cycle) home() *candidate {
+	name := c.request.Neighbours.home()
+	var most *candidate
+	for i := range c.candidates {
+		k := &c.candidates[i]
+		if k.Name == name {
+			return k
+		}
+		if k.placed && (most == nil || k.share > most.share) {
+			most = k
+		}
+	}
+	return most
+}
+
+func (c *cycle) anyElsewhere(home *candidate, is func(*candidate) bool) bool {
+	for i := range c.candidates {
+		if k := &c.candidates[i]; k != home && is(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// remarkDuplicate says which chosen clusters do not have their copy.
+func (c *cycle) remarkDuplicate(r Result) string {
+	if c.strategy.name != Duplicate {
+		return ""
+	}
+	var missing []Verdict
+	for i := range c.candidates {
+		if k := &c.candidates[i]; !k.placed && !k.leaves && !k.evicted {
+			missing = append(missing, Verdict{Cluster: k.Name, Reasons: k.reasons})
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("not on %d of %d chosen clusters: %s", len(missing), len(missing)+len(r.Decision), tally(missing))
+}
+
+// remarkWaiting says which replicas were given to clusters that have no room for them.
+func (c *cycle) remarkWaiting() string {
+	waiting := Decision{}
+	for i := range c.candidates {
+		k := &c.candidates[i]
+		if more := k.share - max(k.current, k.bound()); k.placed && k.stretches() && more > 0 {
+			waiting[k.Name] = Share{Replicas: int32(more)}
+		}
+	}
+	if len(waiting) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d replicas exceed what is free and wait on %s", waiting.Total(), waiting.describe())
+}
+
+// remarkStaying says which replicas should leave their cluster and cannot.
+func (c *cycle) remarkStaying() string {
+	staying := Decision{}
+	for i := range c.candidates {
+		if k := &c.candidates[i]; k.placed && (k.leaves || k.evicted) && k.share > 0 {
+			staying[k.Name] = Share{Replicas: int32(k.share)}
+		}
+	}
+	if len(staying) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d replicas stay on %s until another cluster can take them", staying.Total(), staying.describe())
+}

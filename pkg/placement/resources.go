@@ -1,0 +1,86 @@
+package placement
+
+import (
+	"math"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	podresource "k8s.io/component-helpers/resource"
+)
+
+// Resources are amounts by resource name: CPU in thousandths of a core, everything else in its own unit (bytes, pieces). An
+// amount may be negative where more is requested than there is.
+type Resources map[corev1.ResourceName]int64
+
+// unbounded is the number of replicas that fit where nothing bounds them. Numbers of replicas never exceed it.
+const unbounded = math.MaxInt32
+
+// ResourcesOf converts a resource list. Parts of a thousandth or of a unit count as a whole one.
+func ResourcesOf(list corev1.ResourceList) Resources {
+	r := make(Resources, len(list))
+	for name, quantity := range list {
+		if name == corev1.ResourceCPU {
+			r[name] = quantity.MilliValue()
+		} else {
+			r[name] = quantity.Value()
+		}
+	}
+	return r
+}
+
+// RequestsOf is what one replica made from the template asks of a cluster: the requests of its containers, init containers and
+// overhead as kube-scheduler counts them, and its place among the pods.
+func RequestsOf(template *corev1.PodTemplateSpec) Resources {
+	requests := podresource.PodRequests(&corev1.Pod{Spec: template.Spec}, podresource.PodResourcesOptions{})
+	r := ResourcesOf(requests)
+	r[corev1.ResourcePods] = 1
+	return r
+}
+
+// Add adds n times the other amounts to r, which must not be nil.
+func (r Resources) Add(other Resources, n int64) {
+	for name, amount := range other {
+		r[name] += amount * n
+	}
+}
+
+// request is the amount of one resource that a replica needs; above 0.
+type request struct {
+	name   corev1.ResourceName
+	amount int64
+}
+
+// amount writes an amount for people: "1.5" cores, "3.9Gi" of memory. Amounts are cut, not rounded, to two figures behind the
+// point, so that a text changes only when the amount changes noticeably.
+func amount(name corev1.ResourceName, value int64) string {
+	switch {
+	case name == corev1.ResourceCPU:
+		return cut(float64(value) / 1000)
+	case name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || name == corev1.ResourceStorage:
+		return bytes(value)
+	default:
+		return strconv.FormatInt(value, 10)
+	}
+}
+
+// exactAmount writes an amount without cutting anything, for where two amounts that differ would read the same.
+func exactAmount(name corev1.ResourceName, value int64) string {
+	if name == corev1.ResourceCPU {
+		return resource.NewMilliQuantity(value, resource.DecimalSI).String()
+	}
+	return strconv.FormatInt(value, 10)
+}
+
+func bytes(value int64) string {
+	units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
+	scaled, unit := float64(value), 0
+	for math.Abs(scaled) >= 1024 && unit < len(units)-1 {
+		scaled, unit = scaled/1024, unit+1
+	}
+	return cut(scaled) + units[unit]
+}
+
+func cut(value float64) string {
+	return strconv.FormatFloat(math.Trunc(value*100)/100, 'f', -1, 64)
+}

@@ -1,0 +1,120 @@
+package placement
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Verdict is what a decision found out about one cluster. The result has one for every cluster, by name, and one for every name
+// that the pin or the policy asks for and that has not joined.
+type Verdict struct {
+	Cluster string `json:"cluster"`
+	// Feasible tells that the cluster may take replicas of the workload. Otherwise the reasons say why not; a share that it has
+	// already may stay all the same.
+	Feasible bool     `json:"feasible"`
+	Reasons  []Reason `json:"reasons,omitempty"`
+	// Score is how much is left there once the workload runs there, from 0 to 100, where 100 is as much as the emptiest cluster
+	// has now.
+	Score int64 `json:"score"`
+	// Fits is the number of replicas that the cluster has room for, beside those it runs.
+	Fits int64 `json:"fits"`
+	// Share is what the cluster gets; nil if the decision does not name it.
+	Share *Share `json:"share,omitempty"`
+}
+
+// Result is a decision and what led to it.
+type Result struct {
+	// Decision is empty if no cluster can run the workload.
+	Decision Decision `json:"decision,omitempty"`
+	// Unplaced is the number of replicas that no cluster got.
+	Unplaced int32     `json:"unplaced,omitempty"`
+	Verdicts []Verdict `json:"verdicts"`
+	// Policy is the policy that was followed; empty if there is none.
+	Policy string `json:"policy,omitempty"`
+	// Strategy says in one word how replicas were handed out.
+	Strategy Strategy `json:"strategy"`
+	// Notes say, in whole clauses, what is worth an event although the workload is placed.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// namedClusters is how many clusters a message names before it only counts them; an event's message is at most 1024 bytes long.
+const namedClusters = 8
+
+// Message is the result in one sentence without a full stop, the same for events, conditions and "manifold explain". It changes
+// only when the decision or one of its reasons changes.
+func (r Result) Message() string {
+	clauses := []string{r.outcome()}
+	if len(r.Decision) > 0 && r.Unplaced > 0 {
+		clauses = append(clauses, r.shortfall())
+	}
+	clauses = append(clauses, r.Notes...)
+	return strings.Join(clauses, "; ")
+}
+
+func (r Result) outcome() string {
+	switch {
+	case len(r.Decision) == 0:
+		return r.refusal("run it")
+	case r.Unplaced > 0:
+		return fmt.Sprintf("placed %d of %d replicas on %s",
+			r.Decision.Total(), r.Decision.Total()+int64(r.Unplaced), r.Decision.describe())
+	default:
+		return "placed on " + r.Decision.describe()
+	}
+}
+
+func (r Result) shortfall() string {
+	if joined, feasible := r.count(); feasible > 0 || joined == 0 {
+		return fmt.Sprintf("%d wait", r.Unplaced)
+	}
+	return r.refusal(fmt.Sprintf("take the other %d", r.Unplaced))
+}
+
+func (r Result) refusal(what string) string {
+	joined, feasible := r.count()
+	reasons := tally(r.Verdicts)
+	if joined == 0 && reasons == "" {
+		reasons = "no cluster has joined"
+	}
+	return fmt.Sprintf("%d/%d clusters can %s: %s", feasible, joined, what, reasons)
+}
+
+// count counts the clusters that have joined, and the feasible ones among them.
+func (r Result) count() (joined, feasible int) {
+	for _, v := range r.Verdicts {
+		if len(v.Reasons) > 0 && v.Reasons[0].Code == ReasonNotJoined {
+			continue
+		}
+		joined++
+		if v.Feasible {
+			feasible++
+		}
+	}
+	return joined, feasible
+}
+
+// describe lists clusters with their shares: "east", "east (3) and west (2)".
+func (d Decision) describe() string {
+	names := d.Clusters()
+	if len(names) == 1 {
+		return names[0]
+	}
+	texts := make([]string, 0, namedClusters+1)
+	for i, name := range names {
+		if i == namedClusters {
+			texts = append(texts, fmt.Sprintf("%d more clusters", len(names)-i))
+			break
+		}
+		texts = append(texts, fmt.Sprintf("%s (%d)", name, d[name].Replicas))
+	}
+	return enumerate(texts)
+}
+
+// enumerate joins texts as prose does: "a", "a and b", "a, b and c".
+func enumerate(texts []string) string {
+	if len(texts) < 2 {
+		return strings.Join(texts, "")
+	}
+	last := len(texts) - 1
+	return strings.Join(texts[:last], ", ") + " and " + texts[last]
+}

@@ -1,0 +1,118 @@
+package placement
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// Snapshot is an immutable view of the joined clusters. NewSnapshot makes one; it may be shared between goroutines.
+type Snapshot struct {
+	clusters []Cluster // by name
+}
+
+// NewSnapshot takes the clusters in any order. Their maps and slices belong to the snapshot from then on. Of several clusters of
+// one name the first counts.
+func NewSnapshot(clusters []Cluster) Snapshot {
+	sorted := slices.Clone(clusters)
+	slices.SortStableFunc(sorted, func(a, b Cluster) int { return strings.Compare(a.Name, b.Name) })
+	sorted = slices.CompactFunc(sorted, func(a, b Cluster) bool { return a.Name == b.Name })
+	for i := range sorted {
+		if !slices.IsSorted(sorted[i].Kinds) {
+			sorted[i].Kinds = slices.Sorted(slices.Values(sorted[i].Kinds))
+		}
+	}
+	return Snapshot{clusters: sorted}
+}
+
+// Clusters are the clusters by name. Callers must not change them.
+func (s Snapshot) Clusters() []Cluster { return s.clusters }
+
+// Cluster is what a decision needs to know about one cluster.
+type Cluster struct {
+	Name   string
+	Labels map[string]string
+	// Unschedulable keeps new replicas away (cordoned).
+	Unschedulable bool
+	// Taints with effect NoSchedule or NoExecute keep new replicas away.
+	Taints []corev1.Taint
+	// Ready is the status of the Ready condition; "" counts as Unknown.
+	Ready metav1.ConditionStatus
+	// ReadyMessage is the condition's message. It is printed in reasons, so it must not change from one probe to the next.
+	ReadyMessage string
+	// Free is what may still be requested there: limits applied, and everything that runs there or is on its way taken off,
+	// the workload's own current share included. Nil or empty means that the cluster has no ready node, as far as is known.
+	Free Resources
+	// Kinds are the kinds that the cluster serves, as KindName writes them. Empty means not known yet, and bounds nothing.
+	Kinds []string
+}
+
+// Load is what the logical cluster itself knows about the use of a cluster.
+type Load struct {
+	// Assumed is what decisions put there that the cluster's own status does not count yet. It closes the gap between a decision
+	// and the pods that follow from it, so that a burst of workloads does not land on one cluster.
+	Assumed Resources
+	// Placed is what all decisions together put there, Assumed included. Limits are held against it. Nil means not known: then
+	// limits are held against all that is requested there, whoever asked.
+	Placed Resources
+}
+
+// Observe makes the Cluster for a snapshot. What is free is the allocatable amount less what is requested and assumed, and at
+// most what the limits leave. A limit on a resource that the cluster does not have adds nothing.
+func Observe(c *v1alpha1.Cluster, load Load) Cluster {
+	out := Cluster{
+		Name:          c.Name,
+		Labels:        c.Labels,
+		Unschedulable: c.Spec.Unschedulable,
+		Taints:        c.Spec.Taints,
+		Ready:         metav1.ConditionUnknown,
+		Free:          freeOf(c, load),
+		Kinds:         c.Status.Kinds,
+	}
+	if ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterReady); ready != nil {
+		out.Ready, out.ReadyMessage = ready.Status, ready.Message
+	}
+	return out
+}
+
+func freeOf(c *v1alpha1.Cluster, load Load) Resources {
+	if len(c.Status.Allocatable) == 0 {
+		return nil
+	}
+	requested := ResourcesOf(c.Status.Requested)
+	requested.Add(load.Assumed, 1)
+	free := ResourcesOf(c.Status.Allocatable)
+	free.Add(requested, -1)
+	for name, limit := range ResourcesOf(c.Spec.Limits) {
+		used := requested[name]
+		if load.Placed != nil {
+			used = load.Placed[name]
+		}
+		if _, there := free[name]; there {
+			free[name] = min(free[name], limit-used)
+		}
+	}
+	return free
+}
+
+// KindName writes a kind as Cluster.status.kinds does: "Deployment.v1.apps", and "Pod.v1" for the core group.
+func KindName(gvk schema.GroupVersionKind) string {
+	if gvk.Group == "" {
+		return gvk.Kind + "." + gvk.Version
+	}
+	return gvk.Kind + "." + gvk.Version + "." + gvk.Group
+}
+
+func (c *Cluster) serves(kind string) bool {
+	if len(c.Kinds) == 0 {
+		return true
+	}
+	_, found := slices.BinarySearch(c.Kinds, kind)
+	return found
+}

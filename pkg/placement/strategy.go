@@ -1,0 +1,157 @@
+package placement
+
+import (
+	"fmt"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// Strategy names a way to hand out replicas.
+type Strategy string
+
+// The strategies.
+const (
+	// Whole puts all replicas on one cluster.
+	Whole Strategy = "Whole"
+	// Together puts them where the namespace's other workloads are, and what does not fit there elsewhere.
+	Together Strategy = "Together"
+	// Duplicate gives each chosen cluster all of them.
+	Duplicate Strategy = "Duplicate"
+	// ByEven, ByWeights and ByCapacity divide them.
+	ByEven     Strategy = "Even"
+	ByWeights  Strategy = "Weights"
+	ByCapacity Strategy = "Capacity"
+)
+
+// strategy hands out the replicas of a cycle whose candidates were filtered and measured.
+type strategy struct {
+	name Strategy
+	hand func(*cycle)
+}
+
+var (
+	whole      = strategy{Whole, (*cycle).handWhole}
+	together   = strategy{Together, (*cycle).handTogether}
+	duplicate  = strategy{Duplicate, (*cycle).handDuplicate}
+	byEven     = strategy{ByEven, func(c *cycle) { c.handByTarget(func(*candidate) int64 { return 1 }) }}
+	byCapacity = strategy{ByCapacity, (*cycle).handByCapacity}
+	byWeights  = strategy{ByWeights, func(c *cycle) {
+		weights := c.request.Policy.Spec.Division.Weights
+		c.handByTarget(func(k *candidate) int64 { return int64(weights[k.Name]) })
+	}}
+)
+
+// strategyOf reads the strategy from workload, pin and policy, in that order, and says what is wrong with the policy if it asks
+// for something unknown.
+func strategyOf(r *Request) (s strategy, problem string) {
+	w := &r.Workload
+	switch {
+	case !w.Divisible, w.isPinned() && !w.Pin.All && len(setOf(w.Pin.Names)) == 1:
+		return whole, ""
+	case r.Policy != nil && r.Policy.Spec.Division != nil:
+		return divisionOf(r.Policy.Spec.Division)
+	case w.isPinned():
+		return byCapacity, ""
+	case r.Policy != nil && r.Policy.Spec.KeepTogether:
+		return together, ""
+	default:
+		return whole, ""
+	}
+}
+
+func divisionOf(d *v1alpha1.Division) (s strategy, problem string) {
+	switch {
+	case d.Type == v1alpha1.Duplicate:
+		return duplicate, ""
+	case d.Type != v1alpha1.Divide:
+		return byCapacity, fmt.Sprintf("division.type %q is unknown", d.Type)
+	}
+	switch d.By {
+	case v1alpha1.ByEven:
+		return byEven, ""
+	case v1alpha1.ByWeights:
+		return byWeights, ""
+	case v1alpha1.ByCapacity, "":
+		return byCapacity, ""
+	default:
+		return byCapacity, fmt.Sprintf("division.by %q is unknown", d.By)
+	}
+}
+
+// handWhole puts everything on one cluster: the one that has most of it already, else the best that may take it.
+func (c *cycle) handWhole() {
+	home := c.best(wholeOrder, func(k *candidate) bool { return k.takes() || k.stays() })
+	left := c.best(wholeOrder, func(k *candidate) bool { return k.evicted && k.holds })
+	if left != nil && (home == nil || home.bound() < c.replicas) {
+		home = left // what is evicted leaves only for a cluster that has room
+	}
+	if home == nil {
+		home = c.best(wholeOrder, func(k *candidate) bool { return k.holds }) // nothing leaves for nowhere
+	}
+	if home == nil {
+		c.unplaced = c.replicas
+		return
+	}
+	home.placed = true
+	home.share = c.replicas
+	if !home.stretches() {
+		home.share = min(c.replicas, home.current)
+	}
+	c.unplaced = c.replicas - home.share
+}
+
+// handTogether keeps what runs, fills up cluster after cluster in the order of preference, and shrinks in the opposite order.
+func (c *cycle) handTogether() {
+	order := c.ranked(togetherOrder, func(k *candidate) bool { return k.takes() || k.stays() })
+	rest := c.replicas
+	for _, k := range order {
+		if k.stays() {
+			kept := min(rest, k.current)
+			k.give(kept)
+			rest -= kept
+		}
+	}
+	for _, k := range order {
+		if k.takes() {
+			more := min(rest, k.bound()-k.share)
+			k.give(more)
+			rest -= more
+		}
+	}
+	waits := c.best(togetherOrder, (*candidate).takes)
+	if waits == nil {
+		waits = c.best(togetherOrder, (*candidate).stretches)
+	}
+	c.settle(rest, func(k *candidate) int64 { // what fits nowhere waits in one place
+		if k == waits {
+			return 1
+		}
+		return 0
+	})
+}
+
+// handDuplicate gives each chosen cluster everything.
+func (c *cycle) handDuplicate() {
+	most := int64(0)
+	placed := false
+	for i := range c.candidates {
+		k := &c.candidates[i]
+		if k.stretches() {
+			k.share = c.replicas
+		} else if k.stays() {
+			k.share = min(c.replicas, k.current)
+		} else {
+			continue
+		}
+		k.placed, placed = true, true
+		most = max(most, k.share)
+	}
+	for i := range c.candidates { // nothing leaves for nowhere
+		if k := &c.candidates[i]; !placed && k.holds {
+			k.placed = true
+			k.share = min(c.replicas, k.current)
+			most = max(most, k.share)
+		}
+	}
+	c.unplaced = c.replicas - most
+}

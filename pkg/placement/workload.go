@@ -1,0 +1,69 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// Workload is what a decision needs to know about the object that is placed.
+type Workload struct {
+	GVK       schema.GroupVersionKind
+	Namespace string
+	Name      string
+	// Labels are the workload's own, NamespaceLabels its namespace's. Policies select by them.
+	Labels          map[string]string
+	NamespaceLabels map[string]string
+	// Replicas is the number of replicas asked for; a negative number counts as 0.
+	Replicas int32
+	// Requests are those of one replica, see RequestsOf.
+	Requests Resources
+	// Divisible tells that the replicas may run in several clusters. What is not divisible goes to one cluster whole, whatever
+	// policy says: twice the same StatefulSet would be two owners of the same ordinals.
+	Divisible bool
+	// Pin is the user's choice of clusters; nil leaves it to the policy. A pin of its own, if any, or else its namespace's.
+	Pin *v1alpha1.Pin
+}
+
+// Neighbours tell where the other workloads of a workload's namespace are, as weights by cluster. A policy that keeps namespaces
+// together prefers the cluster with the highest.
+type Neighbours map[string]int64
+
+// Add counts one more workload of the namespace: its replicas, and at least 1 for each cluster that has a share. It may be
+// called on a map that was made, not on nil.
+func (n Neighbours) Add(d Decision) {
+	for name, share := range d {
+		n[name] += max(1, int64(share.Replicas))
+	}
+}
+
+// home is the cluster that has most of the neighbours; "" if there are none.
+func (n Neighbours) home() string {
+	var home string
+	for name, weight := range n {
+		if home == "" || cmp.Or(cmp.Compare(weight, n[home]), cmp.Compare(home, name)) > 0 {
+			home = name
+		}
+	}
+	return home
+}
+
+// requests are the resources that a replica really needs, by name.
+func (w *Workload) requests() []request {
+	out := make([]request, 0, len(w.Requests))
+	for name, amount := range w.Requests {
+		if amount > 0 {
+			out = append(out, request{name: name, amount: amount})
+		}
+	}
+	slices.SortFunc(out, func(a, b request) int { return cmp.Compare(a.name, b.name) })
+	return out
+}
+
+// isPinned tells whether the user chose any cluster.
+func (w *Workload) isPinned() bool {
+	return w.Pin != nil && (w.Pin.All || len(w.Pin.Names) > 0)
+}
