@@ -1,0 +1,185 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/utils/ptr"
+
+	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// joinManager is the field manager of what joining applies. It differs from the syncer's, so that neither drops the other's
+// fields from an object that both apply.
+const joinManager = "manifold-join"
+
+// credentialTimeout bounds the wait for a token, and then for the cluster to honour it.
+const credentialTimeout = 15 * time.Second
+
+// grant makes, or brings up to date, what the syncer of a logical cluster needs in p: identity, rights and the fence around
+// them. What is newly made goes on the undo stack.
+func (p *physical) grant(ctx context.Context, logical types.UID, undo *undoStack) error {
+	all, err := pieces(logical)
+	if err != nil {
+		return err
+	}
+	for _, piece := range all {
+		if err := p.apply(ctx, piece, logical, undo); err != nil {
+			return fmt.Errorf("apply %s in the cluster: %w", piece, err)
+		}
+	}
+	return nil
+}
+
+func (p *physical) apply(ctx context.Context, piece piece, logical types.UID, undo *undoStack) error {
+	client := p.dynamic.Resource(piece.resource).Namespace(piece.object.GetNamespace())
+	name := piece.object.GetName()
+	found, err := client.Get(ctx, name, metav1.GetOptions{})
+	fresh := apierrors.IsNotFound(err)
+	if err != nil && !fresh {
+		return err
+	}
+	if !fresh && piece.resource.Resource == "namespaces" {
+		// The system namespace may be another logical cluster's already; then it is shared, and stays that one's.
+		if owner := found.GetLabels()[manifoldv1alpha1.LabelLogicalCluster]; owner != "" && owner != string(logical) {
+			return nil
+		}
+	}
+	applied, err := client.Apply(ctx, name, piece.object, metav1.ApplyOptions{FieldManager: joinManager, Force: true})
+	if err != nil || !fresh {
+		return err
+	}
+	undo.push(piece.String(), func(ctx context.Context) error {
+		return client.Delete(ctx, name, metav1.DeleteOptions{
+			Preconditions:     &metav1.Preconditions{UID: ptr.To(applied.GetUID())},
+			PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+		})
+	})
+	return nil
+}
+
+// kubeconfigFor waits for the syncer's token and returns a self-contained kubeconfig with it, once the cluster has honoured it.
+func (p *physical) kubeconfigFor(ctx context.Context, cluster string, logical types.UID) ([]byte, error) {
+	name := syncerName(logical)
+	token, err := p.awaitToken(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	config := p.access.withToken(cluster, name, token)
+	if err := p.tryCredential(ctx, config); err != nil {
+		return nil, fmt.Errorf("try the new credential of ServiceAccount %s/%s: %w", manifoldv1alpha1.SystemNamespace, name, err)
+	}
+	return clientcmd.Write(*config)
+}
+
+// awaitToken waits until the cluster has put a token into the Secret of that name.
+func (p *physical) awaitToken(ctx context.Context, name string) (string, error) {
+	late := fmt.Errorf("no token was issued for ServiceAccount %s/%s within %s; does kube-controller-manager run in the cluster?",
+		manifoldv1alpha1.SystemNamespace, name, credentialTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, credentialTimeout, late)
+	defer cancel()
+
+	secrets := cache.NewListWatchFromClient(p.client.CoreV1().RESTClient(), "secrets", manifoldv1alpha1.SystemNamespace,
+		fields.OneTermEqualSelector(metav1.ObjectNameField, name))
+	var token string
+	_, err := watchtools.UntilWithSync(ctx, secrets, &corev1.Secret{}, nil, func(e watch.Event) (bool, error) {
+		if secret, ok := e.Object.(*corev1.Secret); ok && e.Type != watch.Deleted {
+			token = string(secret.Data[corev1.ServiceAccountTokenKey])
+		}
+		return token != "", nil
+	})
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return "", cause
+	}
+	return token, err
+}
+
+// tryCredential asks the cluster who it is with the credential that will be stored. A fresh token and a fresh binding take a
+// moment to reach an API server's caches, so refusals are only believed after a while.
+func (p *physical) tryCredential(ctx context.Context, kubeconfig *clientcmdapi.Config) error {
+	config, err := restConfig(kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, credentialTimeout, true, func(ctx context.Context) (bool, error) {
+		var uid types.UID
+		uid, last = clusterUID(ctx, client)
+		switch {
+		case apierrors.IsForbidden(last), apierrors.IsUnauthorized(last):
+			return false, nil
+		case last == nil && uid != p.uid:
+			return false, errors.New("another cluster answered; the address must lead to one cluster only")
+		}
+		return last == nil, last
+	})
+	if wait.Interrupted(err) && last != nil {
+		return last
+	}
+	return err
+}
+
+// revoke removes what joining made in p for a logical cluster, the rights first and the fence around them last.
+func (p *physical) revoke(ctx context.Context, logical types.UID) error {
+	all, err := pieces(logical)
+	if err != nil {
+		return err
+	}
+	for _, piece := range slices.Backward(all) {
+		if err := p.remove(ctx, piece, logical); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete %s: %w", piece, err)
+		}
+	}
+	return nil
+}
+
+func (p *physical) remove(ctx context.Context, piece piece, logical types.UID) error {
+	client := p.dynamic.Resource(piece.resource).Namespace(piece.object.GetNamespace())
+	name := piece.object.GetName()
+	options := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
+	if piece.resource.Resource == "namespaces" {
+		shared, err := p.shared(ctx, logical)
+		if err != nil || shared {
+			return err
+		}
+	}
+	return client.Delete(ctx, name, options)
+}
+
+// shared returns whether the system namespace in the cluster is of use to another logical cluster too, or owned by one.
+func (p *physical) shared(ctx context.Context, logical types.UID) (bool, error) {
+	namespace, err := p.client.CoreV1().Namespaces().Get(ctx, manifoldv1alpha1.SystemNamespace, metav1.GetOptions{})
+	if err != nil {
+		return false, err
+	}
+	if namespace.Labels[manifoldv1alpha1.LabelLogicalCluster] != string(logical) {
+		return true, nil
+	}
+	accounts, err := p.client.CoreV1().ServiceAccounts(manifoldv1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{
+		LabelSelector: labels.FormatLabels(madeByManifold()),
+	})
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(accounts.Items, func(a corev1.ServiceAccount) bool { return a.Name != syncerName(logical) }), nil
+}

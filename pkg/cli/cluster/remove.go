@@ -1,0 +1,263 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/templates"
+	"k8s.io/utils/ptr"
+
+	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// RemoveAnnotation on a Cluster says how it is to be removed when it is deleted, if not in the usual way.
+const RemoveAnnotation = "manifold.dev/remove"
+
+// Values of RemoveAnnotation.
+const (
+	// RemoveForce removes the registration without asking the cluster anything, for one that is gone for good.
+	RemoveForce = "force"
+	// RemoveOrphan leaves what runs in the cluster there and takes away the marks of ownership.
+	RemoveOrphan = "orphan"
+)
+
+// RemoveOptions are what "cluster remove" needs.
+type RemoveOptions struct {
+	genericiooptions.IOStreams
+
+	// Name is the cluster's.
+	Name string
+	// Force and Orphan stand for the values of RemoveAnnotation.
+	Force, Orphan bool
+	// Kubeconfig and Context lead to the cluster as its admin, in order to remove what joining made there. Optional.
+	Kubeconfig, Context string
+	// Wait says whether to wait until the cluster is removed, and Timeout for how long.
+	Wait    bool
+	Timeout time.Duration
+
+	logicalConfig *rest.Config
+}
+
+// NewRemoveOptions returns options with their defaults.
+func NewRemoveOptions(streams genericiooptions.IOStreams) *RemoveOptions {
+	return &RemoveOptions{IOStreams: streams, Wait: true, Timeout: 5 * time.Minute}
+}
+
+func newRemoveCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := NewRemoveOptions(streams)
+	cmd := &cobra.Command{
+		Use:                   "remove NAME [--cluster-kubeconfig FILE] [--force | --orphan]",
+		Aliases:               []string{"rm"},
+		DisableFlagsInUseLine: true,
+		Short:                 "Remove what Manifold owns in a cluster, and its registration",
+		Long: templates.LongDesc(`
+			Remove what Manifold owns in a cluster, and then its registration. Workloads that ran there are placed anew.
+
+			With --orphan, what runs there stays and is no longer Manifold's. With --force, nothing waits for the cluster: that is
+			for one that is gone for good, and what Manifold owned there stays should it ever return.
+
+			Manifold's own credential may not remove itself. Pass the cluster's admin kubeconfig with --cluster-kubeconfig to have
+			the ServiceAccount and its rights removed too; otherwise the commands that do so are printed.`),
+		Example: templates.Examples(`
+			# Remove a cluster and everything that joining made there
+			manifold cluster remove east --cluster-kubeconfig ~/.kube/east
+
+			# The cluster is gone for good
+			manifold cluster remove east --force
+
+			# Let go of a cluster, and leave what runs there alone
+			manifold cluster remove east --orphan`),
+		ValidArgsFunction: completeClusters(f, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.Complete(f, cmd, args); err != nil {
+				return err
+			}
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			ctx, stop := interruptible(cmd.Context())
+			defer stop()
+			return o.Run(ctx)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&o.Force, "force", o.Force, "Do not wait for the cluster to be cleaned, because it is gone for good.")
+	flags.BoolVar(&o.Orphan, "orphan", o.Orphan, "Leave what runs in the cluster there.")
+	flags.StringVar(&o.Kubeconfig, "cluster-kubeconfig", o.Kubeconfig,
+		"Path to a kubeconfig with admin rights in the cluster, to remove there what joining made.")
+	flags.StringVar(&o.Context, "cluster-context", o.Context, "The context in that kubeconfig. Defaults to its current one.")
+	flags.BoolVar(&o.Wait, "wait", o.Wait, "Wait until the cluster is removed.")
+	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "How long to wait for the cluster to be removed.")
+	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("cluster-context", completeContexts(&o.Kubeconfig)))
+	cmdutil.CheckErr(cmd.MarkFlagFilename("cluster-kubeconfig"))
+	return cmd
+}
+
+// Complete takes the arguments and finds the logical cluster.
+func (o *RemoveOptions) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return cmdutil.UsageErrorf(cmd, "exactly one NAME is required, got %d", len(args))
+	}
+	o.Name = args[0]
+	var err error
+	o.logicalConfig, err = f.ToRESTConfig()
+	return err
+}
+
+// Validate refuses options that contradict each other.
+func (o *RemoveOptions) Validate() error {
+	switch {
+	case o.Force && o.Orphan:
+		return errors.New("--force and --orphan exclude each other: a cluster that is gone for good cannot be told to keep anything")
+	case o.Kubeconfig != "" && !o.Wait:
+		return errors.New("--cluster-kubeconfig needs --wait: the syncer's rights are removed after what it has to clean")
+	case o.Context != "" && o.Kubeconfig == "":
+		return errors.New("--cluster-context is one of --cluster-kubeconfig, which is missing")
+	case o.Wait && o.Timeout <= 0:
+		return fmt.Errorf("--timeout must be more than zero, not %s; use --wait=false not to wait", o.Timeout)
+	}
+	return nil
+}
+
+// Run deletes the Cluster, waits for its finalizers and then removes what joining made below, if it may.
+func (o *RemoveOptions) Run(ctx context.Context) error {
+	logical, err := openLogical(ctx, o.logicalConfig)
+	if err != nil {
+		return err
+	}
+	cluster, err := logical.clusters.Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	var physical *physical
+	if o.Kubeconfig != "" {
+		if physical, err = o.open(ctx, cluster); err != nil {
+			return fmt.Errorf("remove cluster %q: %w", o.Name, err)
+		}
+	}
+	if err := o.remove(ctx, logical, cluster); err != nil {
+		return err
+	}
+	if !o.Wait {
+		fmt.Fprintf(o.Out, "cluster/%s is being removed\n", o.Name)
+		return nil
+	}
+	if physical == nil {
+		o.printCleanup(logical.uid)
+	} else if err := physical.revoke(ctx, logical.uid); err != nil {
+		return fmt.Errorf("cluster %q is removed, but not everything that joining made there: %w", o.Name, err)
+	}
+	fmt.Fprintf(o.Out, "cluster/%s removed\n", o.Name)
+	return nil
+}
+
+// open reaches the cluster as its admin and makes sure that it is the one that is to be removed.
+func (o *RemoveOptions) open(ctx context.Context, cluster *manifoldv1alpha1.Cluster) (*physical, error) {
+	access, err := loadAccess(o.Kubeconfig, o.Context)
+	if err != nil {
+		return nil, err
+	}
+	physical, err := reach(ctx, access)
+	if err != nil {
+		return nil, err
+	}
+	if known := types.UID(cluster.Status.UID); known != "" && known != physical.uid {
+		return nil, fmt.Errorf("%s leads to another cluster (kube-system UID %s, this one has %s)", access, physical.uid, known)
+	}
+	return physical, nil
+}
+
+func (o *RemoveOptions) remove(ctx context.Context, logical *logical, cluster *manifoldv1alpha1.Cluster) error {
+	if manner := o.manner(); manner != "" {
+		if _, err := logical.mark(ctx, o.Name, manner); err != nil {
+			return err
+		}
+	}
+	err := logical.clusters.Delete(ctx, o.Name, metav1.DeleteOptions{
+		Preconditions:     &metav1.Preconditions{UID: ptr.To(cluster.UID)},
+		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+	})
+	if err != nil || !o.Wait {
+		return err
+	}
+	return o.awaitGone(ctx, logical, cluster.UID)
+}
+
+func (o *RemoveOptions) manner() string {
+	switch {
+	case o.Force:
+		return RemoveForce
+	case o.Orphan:
+		return RemoveOrphan
+	}
+	return ""
+}
+
+// awaitGone waits until the Cluster is gone and tells on the way what its conditions say.
+func (o *RemoveOptions) awaitGone(ctx context.Context, logical *logical, uid types.UID) error {
+	progress := progress{out: o.ErrOut}
+	progress.doing("Waiting up to %s until the cluster is clean", o.Timeout)
+	var last string
+	err := logical.follow(ctx, o.Name, o.Timeout, func(cluster *manifoldv1alpha1.Cluster) bool {
+		if cluster == nil || cluster.UID != uid {
+			return true
+		}
+		if now := hindrance(cluster); now != last {
+			last = now
+			progress.doing("%s", now)
+		}
+		return false
+	})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if last == "" {
+		last = "its conditions do not say why"
+	}
+	advice := fmt.Sprintf("; if it is gone for good: manifold cluster remove %s --force", o.Name)
+	if o.Force {
+		advice = ""
+	}
+	return fmt.Errorf("cluster %q is still being removed after %s: %s. That goes on without waiting%s", o.Name, o.Timeout, last, advice)
+}
+
+// hindrance says what a cluster that is being removed still waits for, as far as its conditions tell.
+func hindrance(cluster *manifoldv1alpha1.Cluster) string {
+	var said []string
+	for _, c := range cluster.Status.Conditions {
+		if c.Type == manifoldv1alpha1.ClusterReady && c.Status == metav1.ConditionTrue {
+			continue
+		}
+		said = append(said, describe(c))
+	}
+	return strings.Join(said, "; ")
+}
+
+// printCleanup prints what an admin of the cluster has to do in order to remove what joining made there.
+func (o *RemoveOptions) printCleanup(logical types.UID) {
+	name := syncerName(logical)
+	fmt.Fprintf(o.ErrOut, `To remove what joining made in the cluster too, run with its admin's kubeconfig:
+  kubectl delete clusterrolebinding,clusterrole,validatingadmissionpolicybinding,validatingadmissionpolicy %s
+  kubectl delete serviceaccount,secret %s -n %s
+  kubectl delete namespace %[3]s -l %s=%s
+`, name, name, manifoldv1alpha1.SystemNamespace, manifoldv1alpha1.LabelLogicalCluster, logical)
+}
+
+// mark sets RemoveAnnotation.
+func (l *logical) mark(ctx context.Context, name, manner string) (*manifoldv1alpha1.Cluster, error) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{RemoveAnnotation: manner}}})
+	if err != nil {
+		return nil, err
+	}
+	return l.clusters.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+}

@@ -1,0 +1,179 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// Right is one row of a table of rights: verbs on resources of one API group, or on paths that are not resources.
+type Right struct {
+	// Why says what the right is for.
+	Why string
+	// Group is the API group of Resources.
+	Group string
+	// Resources are plural names, a subresource after a slash.
+	Resources []string
+	// Paths are URL paths that are not resources. A row has either Resources or Paths.
+	Paths []string
+	// Verbs are what is allowed.
+	Verbs []string
+	// Namespace bounds the row to one namespace. Empty means all of them.
+	Namespace string
+}
+
+// SyncerRights returns everything that Manifold's credential may do in a cluster. The ClusterRole that joining makes, the check
+// before joining and the reference of names are all read from this table. Writing in kube-* namespaces, which a ClusterRole
+// cannot leave out, is denied by the admission policy beside it.
+func SyncerRights() []Right {
+	read := []string{"get", "list", "watch"}
+	own := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+	proxied := []string{"get", "create", "update", "patch", "delete"}
+	return []Right{
+		{Why: "namespaces of the same name as upstream", Resources: []string{"namespaces"}, Verbs: own},
+		{Why: "workloads", Group: "apps", Resources: []string{"deployments"}, Verbs: own},
+		{Why: "what workloads need beside them", Resources: []string{"configmaps", "secrets", "serviceaccounts", "services"}, Verbs: own},
+		{Why: "mirrored ReplicaSets", Group: "apps", Resources: []string{"replicasets"}, Verbs: read},
+		{Why: "mirrored pods, and deleting one", Resources: []string{"pods"}, Verbs: append(slices.Clone(read), "delete")},
+		{Why: "evicting a mirrored pod", Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
+		{Why: "kubectl logs", Resources: []string{"pods/log"}, Verbs: []string{"get"}},
+		{
+			Why: "kubectl exec, attach, cp and port-forward", Resources: []string{"pods/attach", "pods/exec", "pods/portforward"},
+			Verbs: []string{"get", "create"},
+		},
+		{Why: "kubectl debug", Resources: []string{"pods/ephemeralcontainers"}, Verbs: []string{"get", "update", "patch"}},
+		{Why: "the API server's proxy to pods and services", Resources: []string{"pods/proxy", "services/proxy"}, Verbs: proxied},
+		{Why: "events shown upstream", Resources: []string{"events"}, Verbs: read},
+		{Why: "capacity, zones and regions", Resources: []string{"nodes"}, Verbs: read},
+		{
+			Why:   "health, version and served kinds",
+			Paths: []string{"/api", "/api/*", "/apis", "/apis/*", "/livez", "/readyz", "/version"}, Verbs: []string{"get"},
+		},
+	}
+}
+
+// joinRights returns what the credential that joins a cluster needs beside the rights that it hands on, in order to make, and
+// to take back, what joining makes there.
+func joinRights() []Right {
+	const rbac, admission = rbacv1.GroupName, "admissionregistration.k8s.io"
+	manage := []string{"get", "create", "patch", "delete"}
+	return []Right{
+		{Why: "the system namespace", Resources: []string{"namespaces"}, Verbs: manage},
+		{
+			Why: "the syncer's identity", Resources: []string{"serviceaccounts"}, Verbs: manage,
+			Namespace: manifoldv1alpha1.SystemNamespace,
+		},
+		{
+			Why: "the syncer's token", Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
+			Namespace: manifoldv1alpha1.SystemNamespace,
+		},
+		{Why: "the syncer's role", Group: rbac, Resources: []string{"clusterroles", "clusterrolebindings"}, Verbs: manage},
+		{
+			Why: "keeping the syncer out of kube-* namespaces", Group: admission,
+			Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}, Verbs: manage,
+		},
+	}
+}
+
+// grantRights returns the rights that let a credential hand on rights which it does not have itself.
+func grantRights() []Right {
+	return []Right{{
+		Why: "handing on rights", Group: rbacv1.GroupName, Resources: []string{"clusterroles"}, Verbs: []string{"bind", "escalate"},
+	}}
+}
+
+// policyRules turns rows into the rules of a ClusterRole.
+func policyRules(rights []Right) []rbacv1.PolicyRule {
+	rules := make([]rbacv1.PolicyRule, 0, len(rights))
+	for _, r := range rights {
+		rule := rbacv1.PolicyRule{Verbs: r.Verbs}
+		if len(r.Paths) > 0 {
+			rule.NonResourceURLs = r.Paths
+		} else {
+			rule.APIGroups, rule.Resources = []string{r.Group}, r.Resources
+		}
+		rules = append(rules, rule)
+	}
+	return rules
+}
+
+// question is one right as an API server answers for it: a single verb on a single resource or path.
+type question struct {
+	verb, group, resource, path, namespace string
+}
+
+// questions splits rows into the single rights that they consist of, each once.
+func questions(rights ...Right) []question {
+	var all []question
+	for _, r := range rights {
+		for _, verb := range r.Verbs {
+			for _, path := range r.Paths {
+				all = append(all, question{verb: verb, path: path})
+			}
+			for _, resource := range r.Resources {
+				all = append(all, question{verb: verb, group: r.Group, resource: resource, namespace: r.Namespace})
+			}
+		}
+	}
+	seen := map[question]bool{}
+	return slices.DeleteFunc(all, func(q question) bool {
+		was := seen[q]
+		seen[q] = true
+		return was
+	})
+}
+
+// target is what the question's verb is about, as people write it: resource.group, or the path.
+func (q question) target() string {
+	target := q.path
+	if target == "" {
+		target = q.resource
+		if q.group != "" {
+			plural, sub, _ := strings.Cut(q.resource, "/")
+			target = plural + "." + q.group
+			if sub != "" {
+				target += "/" + sub
+			}
+		}
+	}
+	if q.namespace != "" {
+		target += fmt.Sprintf(" in namespace %s", q.namespace)
+	}
+	return target
+}
+
+// review is the question as an API server takes it.
+func (q question) review() *authorizationv1.SelfSubjectAccessReview {
+	spec := authorizationv1.SelfSubjectAccessReviewSpec{}
+	if q.path != "" {
+		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: q.path, Verb: q.verb}
+	} else {
+		resource, sub, _ := strings.Cut(q.resource, "/")
+		spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+			Verb: q.verb, Group: q.group, Resource: resource, Subresource: sub, Namespace: q.namespace,
+		}
+	}
+	return &authorizationv1.SelfSubjectAccessReview{Spec: spec}
+}
+
+// summarise writes one line per target with all verbs that are asked of it, in the order of the questions.
+func summarise(missing []question) []string {
+	var order []string
+	verbs := map[string][]string{}
+	for _, q := range missing {
+		if len(verbs[q.target()]) == 0 {
+			order = append(order, q.target())
+		}
+		verbs[q.target()] = append(verbs[q.target()], q.verb)
+	}
+	lines := make([]string, 0, len(order))
+	for _, target := range order {
+		lines = append(lines, strings.Join(verbs[target], ",")+" "+target)
+	}
+	return lines
+}

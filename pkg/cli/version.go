@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	apimachineryversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/component-base/version"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/templates"
+	"sigs.k8s.io/yaml"
+)
+
+// versionOptions are what "version" needs.
+type versionOptions struct {
+	genericiooptions.IOStreams
+
+	clientOnly bool
+	output     string
+	// server is nil if no server is asked.
+	server discovery.ServerVersionInterface
+}
+
+// versions is what "version" prints, named as kubectl names it.
+type versions struct {
+	Client apimachineryversion.Info  `json:"clientVersion"`
+	Server *apimachineryversion.Info `json:"serverVersion,omitempty"`
+}
+
+func newVersionCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &versionOptions{IOStreams: streams}
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of this program and of the server",
+		Long:  templates.LongDesc(`Print the versions of this program and of the server.`),
+		Example: templates.Examples(`
+			# Both
+			manifold version
+
+			# This program's alone, for a script
+			manifold version --client -o json`),
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(*cobra.Command, []string) error {
+			if err := o.complete(f); err != nil {
+				return err
+			}
+			return o.run()
+		},
+	}
+	cmd.Flags().BoolVar(&o.clientOnly, "client", o.clientOnly, "Print this program's version alone; no server is asked.")
+	cmd.Flags().StringVarP(&o.output, "output", "o", o.output, "One of 'json' or 'yaml'.")
+	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"},
+		cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+func (o *versionOptions) complete(f cmdutil.Factory) error {
+	if o.output != "" && o.output != "json" && o.output != "yaml" {
+		return fmt.Errorf("--output must be 'json' or 'yaml', not %q", o.output)
+	}
+	if o.clientOnly {
+		return nil
+	}
+	client, err := f.ToDiscoveryClient()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	client.Invalidate()
+	o.server = client
+	return nil
+}
+
+// run prints this program's version even if the server does not answer.
+func (o *versionOptions) run() error {
+	found := versions{Client: version.Get()}
+	var serverErr error
+	if o.server != nil {
+		found.Server, serverErr = o.server.ServerVersion()
+	}
+	if err := o.print(found); err != nil {
+		return err
+	}
+	return serverErr
+}
+
+func (o *versionOptions) print(found versions) error {
+	var text []byte
+	var err error
+	switch o.output {
+	case "json":
+		text, err = json.MarshalIndent(found, "", "  ")
+		text = append(text, '\n')
+	case "yaml":
+		text, err = yaml.Marshal(found)
+	default:
+		text = fmt.Appendf(nil, "Client Version: %s\n", found.Client.GitVersion)
+		if found.Server != nil {
+			text = fmt.Appendf(text, "Server Version: %s\n", found.Server.GitVersion)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = o.Out.Write(text)
+	return err
+}
