@@ -1,0 +1,62 @@
+package summary
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Breakdown is the status by cluster as the annotation manifold.dev/status holds it.
+type Breakdown map[string]ClusterStatus
+
+// ClusterStatus is what the breakdown tells of one cluster. Zeros are left out of the annotation.
+type ClusterStatus struct {
+	// Replicas, Ready, Available and Updated are the counters of a workload in the cluster.
+	Replicas  int32 `json:"replicas,omitempty"`
+	Ready     int32 `json:"ready,omitempty"`
+	Available int32 `json:"available,omitempty"`
+	Updated   int32 `json:"updated,omitempty"`
+	// Generation is the generation upstream that the cluster carries out.
+	Generation int64 `json:"generation,omitempty"`
+	// Stale tells that the cluster is silent and this is the last that was heard of it.
+	Stale bool `json:"stale,omitempty"`
+	// Problem says why the cluster cannot hold the object.
+	Problem string `json:"problem,omitempty"`
+}
+
+// BreakdownOf gives the breakdown of what the clusters report.
+func BreakdownOf(reports map[string]Report) Breakdown {
+	out := make(Breakdown, len(reports))
+	for cluster, report := range reports {
+		entry := ClusterStatus{Generation: report.Generation, Stale: report.Stale, Problem: report.Problem}
+		if status := report.Deployment; status != nil {
+			entry.Replicas, entry.Ready = status.Replicas, status.ReadyReplicas
+			entry.Available, entry.Updated = status.AvailableReplicas, status.UpdatedReplicas
+		}
+		out[cluster] = entry
+	}
+	return out
+}
+
+// String returns the breakdown as compact JSON, the same for equal breakdowns, and "" for an empty one: no annotation then.
+func (b Breakdown) String() string {
+	if len(b) == 0 {
+		return ""
+	}
+	data, err := json.Marshal(map[string]ClusterStatus(b))
+	if err != nil {
+		return "" // Strings, numbers and booleans always encode.
+	}
+	return string(data)
+}
+
+// ParseBreakdown reads what String wrote. An empty string is an empty breakdown; fields of later versions are ignored.
+func ParseBreakdown(annotation string) (Breakdown, error) {
+	if annotation == "" {
+		return Breakdown{}, nil
+	}
+	var out Breakdown
+	if err := json.Unmarshal([]byte(annotation), &out); err != nil {
+		return nil, fmt.Errorf("parse the status by cluster %.100q: %w", annotation, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,199 @@
+package summary
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+const (
+	annotationRevision        = "deployment.kubernetes.io/revision"
+	annotationRevisionHistory = "deployment.kubernetes.io/revision-history"
+
+	deploymentDomain = "deployment.kubernetes.io/"
+	manifoldDomain   = "manifold.dev/"
+)
+
+// ReplicaSetShare is a ReplicaSet in one cluster.
+type ReplicaSetShare struct {
+	// Cluster is the name of the Cluster object.
+	Cluster string
+	// ReplicaSet is what the cluster has.
+	ReplicaSet *appsv1.ReplicaSet
+}
+
+// ReplicaSetName returns the name of the mirror of the ReplicaSets that carry out the template with that hash: the one that a Deployment
+// controller would choose (generateReplicaSetName in k8s.io/kubernetes/pkg/controller/deployment/sync.go).
+func ReplicaSetName(owner, templateHash string) string {
+	if room := validation.DNS1123SubdomainMaxLength - len("-") - len(templateHash); room > 0 && len(owner) > room {
+		owner = owner[:room]
+	}
+	return owner + "-" + templateHash
+}
+
+// ReplicaSet returns the one mirror of the ReplicaSets that carry out the same upstream template in several clusters: owned by the
+// Deployment, replicas and status summed. Existing is the mirror as it is upstream, nil if there is none yet.
+//
+// A new mirror gets the Deployment's template if the hash is that one's, else the template of the first share by name of the cluster.
+// An existing one keeps its template, which is what "rollout undo" goes back to, whatever overrides or webhooks made of it below; it
+// stays as history, with zero replicas, when no cluster has a share any more, until Prune names it. The mirror of the template in use
+// follows the Deployment's annotations, as a ReplicaSet does. Revisions says which revision annotations belong on it.
+//
+// The result is nil for an old template that has no mirror and runs nowhere: it was pruned, and a cluster that keeps a longer history
+// does not bring it back.
+func ReplicaSet(
+	owner *appsv1.Deployment, templateHash string, existing *appsv1.ReplicaSet, shares []ReplicaSetShare,
+) *appsv1.ReplicaSet {
+	shares = slices.SortedFunc(slices.Values(shares), func(a, b ReplicaSetShare) int {
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.ReplicaSet.Name, b.ReplicaSet.Name))
+	})
+	inUse := projection.TemplateHash(&owner.Spec.Template) == templateHash
+	replicas := specReplicas(shares)
+	var out *appsv1.ReplicaSet
+	switch {
+	case existing != nil:
+		out = existing.DeepCopy()
+	case inUse:
+		out = newMirror(owner, templateHash, &owner.Spec.Template)
+	case replicas > 0:
+		out = newMirror(owner, templateHash, &shares[0].ReplicaSet.Spec.Template)
+		copyAnnotations(out, shares[0].ReplicaSet.Annotations)
+	default:
+		return nil
+	}
+	if inUse {
+		copyAnnotations(out, owner.Annotations)
+		out.Spec.MinReadySeconds = owner.Spec.MinReadySeconds
+	}
+	out.Spec.Replicas = ptr.To(replicas)
+	out.Status = replicaSetStatus(existing, out, shares)
+	return out
+}
+
+func specReplicas(shares []ReplicaSetShare) int32 {
+	var sum int32
+	for _, share := range shares {
+		sum += ptr.Deref(share.ReplicaSet.Spec.Replicas, 1)
+	}
+	return sum
+}
+
+// newMirror makes the parts of a mirror that never change.
+func newMirror(owner *appsv1.Deployment, templateHash string, template *corev1.PodTemplateSpec) *appsv1.ReplicaSet {
+	out := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            ReplicaSetName(owner.Name, templateHash),
+			Namespace:       owner.Namespace,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
+		},
+		Spec: appsv1.ReplicaSetSpec{
+			MinReadySeconds: owner.Spec.MinReadySeconds,
+			Selector:        owner.Spec.Selector.DeepCopy(),
+			Template:        *template.DeepCopy(),
+		},
+	}
+	if out.Spec.Selector == nil {
+		out.Spec.Selector = &metav1.LabelSelector{}
+	}
+	out.Spec.Selector.MatchLabels = withHash(out.Spec.Selector.MatchLabels, templateHash)
+	out.Spec.Template.Labels = withHash(out.Spec.Template.Labels, templateHash)
+	out.Labels = maps.Clone(out.Spec.Template.Labels)
+	return out
+}
+
+// withHash also replaces the hash that a share from below brings along, which differs where overrides change the template.
+func withHash(labels map[string]string, templateHash string) map[string]string {
+	out := maps.Clone(labels)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[appsv1.DefaultDeploymentUniqueLabelKey] = templateHash
+	return out
+}
+
+// copyAnnotations gives the mirror the annotations of the user, such as the cause of a change, and never takes one away: they tell what
+// was when the template was in use.
+func copyAnnotations(out *appsv1.ReplicaSet, from map[string]string) {
+	for key, value := range from {
+		if key == corev1.LastAppliedConfigAnnotation || key == appsv1.DeprecatedRollbackTo ||
+			strings.HasPrefix(key, deploymentDomain) || strings.HasPrefix(key, manifoldDomain) {
+			continue
+		}
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, key, value)
+	}
+}
+
+// replicaSetStatus sums the shares' status. What is observed is the generation that the mirror has once its spec is written, if every
+// cluster has observed its own.
+func replicaSetStatus(existing, out *appsv1.ReplicaSet, shares []ReplicaSetShare) appsv1.ReplicaSetStatus {
+	var sum appsv1.ReplicaSetStatus
+	observed := true
+	for _, share := range shares {
+		status := share.ReplicaSet.Status
+		sum.Replicas += status.Replicas
+		sum.FullyLabeledReplicas += status.FullyLabeledReplicas
+		sum.ReadyReplicas += status.ReadyReplicas
+		sum.AvailableReplicas += status.AvailableReplicas
+		if status.TerminatingReplicas != nil {
+			sum.TerminatingReplicas = ptr.To(ptr.Deref(sum.TerminatingReplicas, 0) + *status.TerminatingReplicas)
+		}
+		observed = observed && status.ObservedGeneration >= share.ReplicaSet.Generation
+	}
+	sum.Conditions = replicaSetConditions(existing, shares)
+	switch {
+	case observed:
+		sum.ObservedGeneration = nextGeneration(existing, out)
+	case existing != nil:
+		sum.ObservedGeneration = existing.Status.ObservedGeneration
+	}
+	return sum
+}
+
+// nextGeneration is the generation that writing out gives the mirror.
+func nextGeneration(existing, out *appsv1.ReplicaSet) int64 {
+	switch {
+	case existing == nil:
+		return 1
+	case ptr.Equal(existing.Spec.Replicas, out.Spec.Replicas) && existing.Spec.MinReadySeconds == out.Spec.MinReadySeconds:
+		return existing.Generation
+	}
+	return existing.Generation + 1
+}
+
+// replicaSetConditions joins the only condition that ReplicaSets have: that pods cannot be made or removed.
+func replicaSetConditions(existing *appsv1.ReplicaSet, shares []ReplicaSetShare) []appsv1.ReplicaSetCondition {
+	var failures blame
+	var out appsv1.ReplicaSetCondition
+	for _, share := range shares {
+		for _, c := range share.ReplicaSet.Status.Conditions {
+			if c.Type != appsv1.ReplicaSetReplicaFailure || c.Status != corev1.ConditionTrue {
+				continue
+			}
+			if len(failures) == 0 {
+				out = c
+			}
+			failures.add(share.Cluster, c.Message)
+		}
+	}
+	if len(failures) == 0 {
+		return nil
+	}
+	out.Message = failures.String()
+	if existing != nil {
+		for _, old := range existing.Status.Conditions {
+			if old.Type == out.Type && old.Status == out.Status {
+				out.LastTransitionTime = old.LastTransitionTime
+			}
+		}
+	}
+	return []appsv1.ReplicaSetCondition{out}
+}
