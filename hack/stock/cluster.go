@@ -1,0 +1,269 @@
+// Package stock runs stock Kubernetes clusters on this machine, for tests, the demo and the benchmark.
+//
+// A cluster is etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok, as hack/tools pins them, each a process of its
+// own on loopback that dies with the process that started it. Nodes are kwok's: everything above them is real, and pods are said to
+// run without anything running. What users do to containers works all the same, see package kubelet; that part runs in the process
+// that started the cluster. Everything a cluster writes, its logs included, is in one folder. A cluster's data does not survive it.
+package stock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/manifold-dev/manifold/hack/stock/kubelet"
+	"github.com/manifold-dev/manifold/hack/stock/process"
+)
+
+// Options say what cluster to start. Name, Dir and BinDir are required.
+type Options struct {
+	// Name of the cluster. It goes into the names of nodes and into their region label.
+	Name string
+	// Dir is the cluster's folder. Data of an earlier cluster in it is removed.
+	Dir string
+	// BinDir holds the programs; tools.Build makes it.
+	BinDir string
+	// Nodes is how many nodes there are, 3 if it is 0. More come with AddNodes.
+	Nodes int
+	// Node is the capacity of each node: 32 CPUs, 256 GiB and 110 pods if it is nil.
+	Node corev1.ResourceList
+	// Progress is told in lines how far the start is. Nil means that nobody is.
+	Progress io.Writer
+	// ExtraArgs are further arguments of components.
+	ExtraArgs map[Component][]string
+}
+
+// Cluster is a running cluster.
+type Cluster struct {
+	options  Options
+	layout   *layout
+	launcher *process.Launcher
+	config   *rest.Config
+	client   *kubernetes.Clientset
+	// probe asks the components how they are.
+	probe   *http.Client
+	kubelet *kubelet.Server
+	// services is what runs in this process; cancel ends it.
+	services *errgroup.Group
+	cancel   context.CancelFunc
+
+	mu sync.Mutex
+	// processes, stopped and nodes are guarded by mu.
+	processes map[Component]*process.Process
+	stopped   bool
+	nodes     int
+}
+
+// Start starts a cluster and returns when it is ready for work: all components are healthy, the nodes are ready, and pods can be
+// made in the namespace "default". The context bounds the start alone; Stop ends the cluster. An error names the component that did
+// not come up and holds the end of its log; nothing is left running then.
+func Start(ctx context.Context, options Options) (*Cluster, error) {
+	c, err := prepare(options)
+	if err != nil {
+		return nil, fmt.Errorf("prepare cluster %q: %w", options.Name, err)
+	}
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start cluster %q: %w", options.Name, err), c.Stop())
+	}
+	return c, nil
+}
+
+func prepare(options Options) (*Cluster, error) {
+	if options.Name == "" || options.Dir == "" || options.BinDir == "" {
+		return nil, errors.New("Name, Dir and BinDir are required")
+	}
+	if options.Nodes == 0 {
+		options.Nodes = 3
+	}
+	if options.Node == nil {
+		options.Node = corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse("32"),
+			corev1.ResourceMemory: resource.MustParse("256Gi"),
+			corev1.ResourcePods:   resource.MustParse("110"),
+		}
+	}
+	if options.Progress == nil {
+		options.Progress = io.Discard
+	}
+	l, err := newLayout(options)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{
+		options:   options,
+		layout:    l,
+		launcher:  process.NewLauncher(),
+		processes: map[Component]*process.Process{},
+	}
+	if err := c.makeClients(); err != nil {
+		c.launcher.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// newLayout makes the cluster's folder, and in it everything that the components read.
+func newLayout(options Options) (*layout, error) {
+	dir, err := filepath.Abs(options.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster's folder: %w", err)
+	}
+	for _, old := range []string{"etcd", "pods", "logs"} {
+		if err := os.RemoveAll(filepath.Join(dir, old)); err != nil {
+			return nil, fmt.Errorf("remove what an earlier cluster left: %w", err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "logs"), 0o755); err != nil {
+		return nil, fmt.Errorf("make the cluster's folder: %w", err)
+	}
+	free, err := freePorts(5)
+	if err != nil {
+		return nil, err
+	}
+	l := &layout{
+		name:      options.Name,
+		dir:       dir,
+		podPrefix: podPrefix(options.Name),
+		ports:     ports{apiServer: free[0], controllerManager: free[1], scheduler: free[2], kwok: free[3], kubelet: free[4]},
+	}
+	if l.pki, err = makePKI(filepath.Join(dir, "pki")); err != nil {
+		return nil, err
+	}
+	for _, user := range []string{"admin", "controller-manager", "scheduler", "kwok"} {
+		if err := writeKubeconfig(l.kubeconfig(user), l.name, l.server(), l.pki, user); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.WriteFile(l.file("kwok.yaml"), kwokConfig, 0o644); err != nil {
+		return nil, fmt.Errorf("write the configuration of kwok: %w", err)
+	}
+	return l, nil
+}
+
+// podPrefix gives clusters of different names different pod addresses, as far as 64 ranges go.
+func podPrefix(name string) string {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return fmt.Sprintf("10.%d", 128+h.Sum32()%64)
+}
+
+func (c *Cluster) makeClients() error {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	if err != nil {
+		return fmt.Errorf("read %s: %w", c.Kubeconfig(), err)
+	}
+	config.QPS = -1 // the servers bound the load, not the clients
+	config.UserAgent = "stock"
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return fmt.Errorf("make the client of cluster %q: %w", c.options.Name, err)
+	}
+	c.config, c.probe = config, &http.Client{Transport: transport, Timeout: 5 * time.Second}
+	if c.client, err = kubernetes.NewForConfig(config); err != nil {
+		return fmt.Errorf("make the client of cluster %q: %w", c.options.Name, err)
+	}
+	return nil
+}
+
+// start starts the control plane's storage and API first, then everything that talks to it at once.
+func (c *Cluster) start(ctx context.Context) error {
+	begin := time.Now()
+	if err := c.startKubelet(ctx); err != nil {
+		return err
+	}
+	for _, component := range []Component{Etcd, APIServer} {
+		if err := c.run(component); err != nil {
+			return err
+		}
+	}
+	if err := c.waitHealthy(ctx, APIServer); err != nil {
+		return err
+	}
+	c.progress("API server is up", begin)
+
+	group, ctx := errgroup.WithContext(ctx)
+	for _, component := range []Component{ControllerManager, Scheduler, Kwok} {
+		if err := c.run(component); err != nil {
+			return errors.Join(err, group.Wait())
+		}
+		group.Go(func() error { return c.waitHealthy(ctx, component) })
+	}
+	group.Go(func() error { return c.AddNodes(ctx, c.options.Nodes) })
+	group.Go(func() error { return c.waitNamespace(ctx) })
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	c.progress(fmt.Sprintf("ready with %d nodes", c.options.Nodes), begin)
+	return nil
+}
+
+func (c *Cluster) progress(what string, since time.Time) {
+	fmt.Fprintf(c.options.Progress, "cluster %s: %s after %.1fs\n", c.options.Name, what, time.Since(since).Seconds())
+}
+
+// Name returns the cluster's name.
+func (c *Cluster) Name() string {
+	return c.options.Name
+}
+
+// Dir returns the cluster's folder. The log of a component is in it as logs/<component>.log.
+func (c *Cluster) Dir() string {
+	return c.layout.dir
+}
+
+// Kubeconfig returns the path of a self-contained kubeconfig of a cluster administrator.
+func (c *Cluster) Kubeconfig() string {
+	return c.layout.kubeconfig("admin")
+}
+
+// RESTConfig returns a new configuration of an administrator's client, without client-side throttling.
+func (c *Cluster) RESTConfig() *rest.Config {
+	return rest.CopyConfig(c.config)
+}
+
+// Client returns an administrator's client, without client-side throttling.
+func (c *Cluster) Client() kubernetes.Interface {
+	return c.client
+}
+
+// Log adds a line to the log of a container, as if the container had printed it. An empty container name means the pod's first.
+func (c *Cluster) Log(ctx context.Context, namespace, pod, container, line string) error {
+	return c.kubelet.Log(ctx, namespace, pod, container, line)
+}
+
+// Stop ends all processes of the cluster and waits until they are gone. Its folder stays. Stopping twice is no error.
+func (c *Cluster) Stop() error {
+	c.mu.Lock()
+	if c.stopped {
+		c.mu.Unlock()
+		return nil
+	}
+	c.stopped = true
+	c.mu.Unlock()
+
+	var errs []error
+	if c.cancel != nil {
+		c.cancel()
+		errs = append(errs, c.services.Wait())
+	}
+	// The data goes with the cluster, so nobody is asked to put things in order.
+	for _, p := range c.processes {
+		errs = append(errs, p.Kill())
+	}
+	c.launcher.Close()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,117 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// forwarder is the web server that every container has on every port.
+type forwarder struct {
+	server      *http.Server
+	connections chan net.Conn
+}
+
+// forwardedConn is a connection to a port of a container.
+type forwardedConn struct {
+	net.Conn
+	target *container
+	port   int32
+}
+
+// connKey is the key of the forwardedConn in a request's context.
+type connKey struct{}
+
+func newForwarder() *forwarder {
+	f := &forwarder{connections: make(chan net.Conn)}
+	f.server = &http.Server{
+		Handler: http.HandlerFunc(answer),
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, conn)
+		},
+	}
+	return f
+}
+
+// answer says which container answers, and logs that it did.
+func answer(w http.ResponseWriter, r *http.Request) {
+	conn, ok := r.Context().Value(connKey{}).(*forwardedConn)
+	if !ok {
+		http.Error(w, "not a forwarded connection", http.StatusInternalServerError)
+		return
+	}
+	pod := conn.target.pod
+	conn.target.log.append(time.Now(), fmt.Sprintf("%s %s on port %d", r.Method, r.URL.Path, conn.port))
+	fmt.Fprintf(w, "pod: %s/%s\nnode: %s\nport: %d\npath: %s\n", pod.Namespace, pod.Name, pod.Spec.NodeName, conn.port, r.URL.Path)
+}
+
+func (f *forwarder) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		<-ctx.Done()
+		return f.server.Close()
+	})
+	group.Go(func() error {
+		if err := f.server.Serve(pipeListener{ctx, f.connections}); !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil {
+			return fmt.Errorf("serve forwarded connections: %w", err)
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// forwardTo forwards to one container.
+type forwardTo struct {
+	forwarder *forwarder
+	target    *container
+}
+
+// PortForward connects the stream to the port, until either side closes.
+func (f forwardTo) PortForward(ctx context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
+	near, far := net.Pipe()
+	defer near.Close()
+	defer stream.Close()
+	select {
+	case f.forwarder.connections <- &forwardedConn{Conn: far, target: f.target, port: port}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	ended := make(chan struct{}, 2)
+	go func() {
+		_, _ = io.Copy(near, stream)
+		ended <- struct{}{}
+	}()
+	go func() {
+		_, _ = io.Copy(stream, near)
+		ended <- struct{}{}
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// pipeListener accepts the connections of a channel.
+type pipeListener struct {
+	ctx         context.Context
+	connections <-chan net.Conn
+}
+
+func (l pipeListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.connections:
+		return conn, nil
+	case <-l.ctx.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+func (l pipeListener) Close() error   { return nil }
+func (l pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "port-forward"} }

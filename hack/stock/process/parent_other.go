@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package process
+
+import "syscall"
+
+// dieWithParent does nothing: only Linux can tie a process to its parent. Processes of a parent that was killed stay here.
+func dieWithParent(*syscall.SysProcAttr) {}
