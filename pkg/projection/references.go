@@ -16,7 +16,7 @@ type Reference struct {
 	Resource schema.GroupVersionResource
 	// Namespace and Name are those of the object needed.
 	Namespace, Name string
-	// Optional tells that pods start without the object.
+	// Optional tells that pods start without the object. If it exists upstream, it is to be brought all the same.
 	Optional bool
 }
 
