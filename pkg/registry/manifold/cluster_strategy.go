@@ -1,0 +1,74 @@
+package manifold
+
+import (
+	"context"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1/validation"
+)
+
+// clusterStrategy is for everything about a cluster but its status.
+type clusterStrategy struct{ strategy }
+
+func (clusterStrategy) NamespaceScoped() bool { return false }
+
+// GetResetFields names what PrepareForCreate and PrepareForUpdate reset, so that who applies it does not come to own it.
+func (clusterStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields("status")
+}
+
+func (clusterStrategy) PrepareForCreate(_ context.Context, object runtime.Object) {
+	cluster := object.(*v1alpha1.Cluster)
+	cluster.Status = v1alpha1.ClusterStatus{}
+	cluster.Generation = 1
+}
+
+func (clusterStrategy) PrepareForUpdate(_ context.Context, object, old runtime.Object) {
+	cluster, before := object.(*v1alpha1.Cluster), old.(*v1alpha1.Cluster)
+	cluster.Status = before.Status
+	if !apiequality.Semantic.DeepEqual(cluster.Spec, before.Spec) {
+		cluster.Generation = before.Generation + 1
+	}
+}
+
+func (clusterStrategy) Validate(_ context.Context, object runtime.Object) field.ErrorList {
+	return validation.ValidateCluster(object.(*v1alpha1.Cluster))
+}
+
+func (clusterStrategy) ValidateUpdate(_ context.Context, object, old runtime.Object) field.ErrorList {
+	return validation.ValidateClusterUpdate(object.(*v1alpha1.Cluster), old.(*v1alpha1.Cluster))
+}
+
+// clusterStatusStrategy is for the status of a cluster, and lets nothing else change.
+type clusterStatusStrategy struct{ clusterStrategy }
+
+// GetResetFields names what PrepareForUpdate resets, so that who applies it does not come to own it.
+func (clusterStatusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields("spec", "metadata")
+}
+
+// PrepareForUpdate keeps the metadata as well as the spec: whoever may only report must not be able to relabel a cluster, since
+// policies select clusters by their labels.
+func (clusterStatusStrategy) PrepareForUpdate(_ context.Context, object, old runtime.Object) {
+	cluster, before := object.(*v1alpha1.Cluster), old.(*v1alpha1.Cluster)
+	cluster.Spec = before.Spec
+	metav1.ResetObjectMetaForStatus(cluster, before)
+}
+
+func (clusterStatusStrategy) ValidateUpdate(_ context.Context, object, old runtime.Object) field.ErrorList {
+	return validation.ValidateClusterStatusUpdate(object.(*v1alpha1.Cluster), old.(*v1alpha1.Cluster))
+}
+
+func resetFields(names ...string) map[fieldpath.APIVersion]*fieldpath.Set {
+	set := fieldpath.NewSet()
+	for _, name := range names {
+		set.Insert(fieldpath.MakePathOrDie(name))
+	}
+	return map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(v1alpha1.SchemeGroupVersion.String()): set}
+}

@@ -1,0 +1,128 @@
+package manifold
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+func clusterColumns() rest.TableConvertor {
+	columns := []column[*v1alpha1.Cluster]{
+		text("Ready", "Whether the cluster answers and can take work: True, False, or Unknown when it is silent.", readiness),
+		text("Schedulable", "False when the cluster is cordoned, so that nothing new is placed there.", schedulable),
+		text("Version", "Version that the cluster's API server reports.", version),
+		text("Nodes", "Nodes that are ready and schedulable, of all.", nodes),
+		text("CPU", "Cores that pods of all owners request, of those that can be allocated.", func(c *v1alpha1.Cluster) string {
+			return usage(c, corev1.ResourceCPU, cores)
+		}),
+		text("Memory", "Memory that pods of all owners request, of that which can be allocated.", func(c *v1alpha1.Cluster) string {
+			return usage(c, corev1.ResourceMemory, bytes)
+		}),
+		age[*v1alpha1.Cluster](),
+	}
+	return newTable(append(columns, whenWide(
+		text("Pods", "Pods of all owners, of those that nodes can run.", func(c *v1alpha1.Cluster) string {
+			return usage(c, corev1.ResourcePods, cores)
+		}),
+		text("Region", "Region that all nodes are in.", topology(corev1.LabelTopologyRegion)),
+		text("Zone", "Zone that all nodes are in.", topology(corev1.LabelTopologyZone)),
+		text("Taints", "Taints that workloads must tolerate.", taints),
+		text("Reason", "Why the cluster is ready, or why not.", reason),
+	)...)...)
+}
+
+func ready(cluster *v1alpha1.Cluster) *metav1.Condition {
+	return meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ClusterReady)
+}
+
+func readiness(cluster *v1alpha1.Cluster) string {
+	if condition := ready(cluster); condition != nil {
+		return string(condition.Status)
+	}
+	return string(metav1.ConditionUnknown)
+}
+
+func reason(cluster *v1alpha1.Cluster) string {
+	if condition := ready(cluster); condition != nil {
+		return cmp.Or(condition.Reason, none)
+	}
+	return none
+}
+
+func schedulable(cluster *v1alpha1.Cluster) string {
+	if cluster.Spec.Unschedulable {
+		return string(metav1.ConditionFalse)
+	}
+	return string(metav1.ConditionTrue)
+}
+
+func version(cluster *v1alpha1.Cluster) string {
+	return cmp.Or(cluster.Status.KubernetesVersion, unknown)
+}
+
+// reported tells a cluster that has nothing from one that nothing is known of yet: every report has a version.
+func reported(cluster *v1alpha1.Cluster) bool {
+	return cluster.Status.KubernetesVersion != ""
+}
+
+func nodes(cluster *v1alpha1.Cluster) string {
+	if !reported(cluster) {
+		return unknown
+	}
+	return fmt.Sprintf("%d/%d", cluster.Status.Nodes.Ready, cluster.Status.Nodes.Total)
+}
+
+func topology(label string) func(*v1alpha1.Cluster) string {
+	return func(cluster *v1alpha1.Cluster) string {
+		return cmp.Or(cluster.Status.Topology[label], none)
+	}
+}
+
+func taints(cluster *v1alpha1.Cluster) string {
+	var written []string
+	for _, taint := range cluster.Spec.Taints {
+		written = append(written, taint.ToString())
+	}
+	slices.Sort(written)
+	return cmp.Or(strings.Join(written, ","), none)
+}
+
+// usage writes what is requested of a resource, of what is allocatable.
+func usage(cluster *v1alpha1.Cluster, name corev1.ResourceName, format func(resource.Quantity) string) string {
+	if !reported(cluster) {
+		return unknown
+	}
+	return format(cluster.Status.Requested[name]) + "/" + format(cluster.Status.Allocatable[name])
+}
+
+// cores writes a quantity as a plain number with at most two decimals.
+func cores(quantity resource.Quantity) string {
+	return decimal(quantity.AsApproximateFloat64(), 2)
+}
+
+// bytes writes a quantity in the largest binary unit that it fills, with at most one decimal.
+func bytes(quantity resource.Quantity) string {
+	value, unit := quantity.AsApproximateFloat64(), ""
+	for _, larger := range []string{"Ki", "Mi", "Gi", "Ti", "Pi"} {
+		if value < 1024 {
+			break
+		}
+		value, unit = value/1024, larger
+	}
+	return decimal(value, 1) + unit
+}
+
+func decimal(value float64, places int) string {
+	written := strconv.FormatFloat(value, 'f', places, 64)
+	return strings.TrimSuffix(strings.TrimRight(written, "0"), ".")
+}

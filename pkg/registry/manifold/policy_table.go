@@ -1,0 +1,102 @@
+package manifold
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// all stands where nothing is selected, which selects everything.
+const all = "<all>"
+
+func placementPolicyColumns() rest.TableConvertor {
+	spec := func(policy *v1alpha1.PlacementPolicy) *v1alpha1.PlacementPolicySpec { return &policy.Spec }
+	return newTable(policyColumns(spec)...)
+}
+
+func clusterPlacementPolicyColumns() rest.TableConvertor {
+	spec := func(policy *v1alpha1.ClusterPlacementPolicy) *v1alpha1.PlacementPolicySpec {
+		return &policy.Spec.PlacementPolicySpec
+	}
+	namespaces := text("Namespaces", "Labels of the namespaces whose workloads the policy is about.",
+		func(policy *v1alpha1.ClusterPlacementPolicy) string {
+			return selection(nil, policy.Spec.NamespaceSelector)
+		})
+	return newTable(append(policyColumns(spec), whenWide(namespaces)...)...)
+}
+
+// policyColumns are the columns that both kinds of policy have.
+func policyColumns[T runtime.Object](spec func(T) *v1alpha1.PlacementPolicySpec) []column[T] {
+	columns := []column[T]{
+		text("Clusters", "Names and labels of the clusters where workloads may run.", func(policy T) string {
+			return clusters(spec(policy).Clusters)
+		}),
+		text("Division", "How replicas are shared out: Whole puts all of a workload on one cluster, KeepTogether all of a namespace.",
+			func(policy T) string { return division(spec(policy)) }),
+		number("Priority", "The highest priority wins among the policies of the same scope that select a workload.",
+			func(policy T) int64 { return int64(spec(policy).Priority) }),
+		age[T](),
+	}
+	return append(columns, whenWide(
+		text("Workloads", "Kinds and labels of the workloads that the policy is about.", func(policy T) string {
+			return workloads(spec(policy).Workloads)
+		}),
+	)...)
+}
+
+func clusters(selector *v1alpha1.ClusterSelector) string {
+	if selector == nil {
+		return all
+	}
+	return selection(selector.Names, selector.LabelSelector)
+}
+
+func workloads(selector *v1alpha1.WorkloadSelector) string {
+	if selector == nil {
+		return all
+	}
+	return selection(selector.Kinds, selector.LabelSelector)
+}
+
+// selection writes names and labels that must both match. An empty label selector selects everything, as no selector does.
+func selection(names []string, labels *metav1.LabelSelector) string {
+	var parts []string
+	if len(names) > 0 {
+		parts = append(parts, strings.Join(slices.Sorted(slices.Values(names)), ","))
+	}
+	if labels != nil && len(labels.MatchLabels)+len(labels.MatchExpressions) > 0 {
+		parts = append(parts, metav1.FormatLabelSelector(labels))
+	}
+	return cmp.Or(strings.Join(parts, " & "), all)
+}
+
+func division(spec *v1alpha1.PlacementPolicySpec) string {
+	switch division := spec.Division; {
+	case spec.KeepTogether:
+		return "KeepTogether"
+	case division == nil:
+		return "Whole"
+	case division.By == v1alpha1.ByWeights:
+		return fmt.Sprintf("%s/%s(%s)", division.Type, division.By, weights(division.Weights))
+	case division.By != "":
+		return fmt.Sprintf("%s/%s", division.Type, division.By)
+	default:
+		return string(division.Type)
+	}
+}
+
+func weights(weights map[string]int32) string {
+	var written []string
+	for _, name := range slices.Sorted(maps.Keys(weights)) {
+		written = append(written, fmt.Sprintf("%s=%d", name, weights[name]))
+	}
+	return strings.Join(written, ",")
+}

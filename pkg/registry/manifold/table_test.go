@@ -1,0 +1,138 @@
+package manifold
+
+import (
+	stdbytes "bytes"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "rewrite what the tables in testdata print")
+
+// Each file in testdata has objects above a line of equal signs, and below it what kubectl prints of them, narrow and wide.
+const divider = "\n====\n"
+
+func TestTables(t *testing.T) {
+	for file, columns := range map[string]rest.TableConvertor{
+		"testdata/clusters.txt":                 clusterColumns(),
+		"testdata/placementpolicies.txt":        placementPolicyColumns(),
+		"testdata/clusterplacementpolicies.txt": clusterPlacementPolicyColumns(),
+	} {
+		t.Run(file, func(t *testing.T) {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			manifest, want, _ := strings.Cut(string(content), divider)
+			list := decode(t, manifest)
+			withNamespace := strings.Contains(manifest, "metadata: {namespace:")
+			got := print(t, columns, list, printers.PrintOptions{WithNamespace: withNamespace}) + "\n" +
+				print(t, columns, list, printers.PrintOptions{WithNamespace: withNamespace, Wide: true})
+			if *update {
+				if err := os.WriteFile(file, []byte(manifest+divider+got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got != want {
+				t.Errorf("got\n%s\nwant\n%s\nif it is right, run the test with -update", got, want)
+			}
+		})
+	}
+}
+
+func decode(t *testing.T, manifest string) runtime.Object {
+	t.Helper()
+	list, _, err := serializer.NewCodecFactory(newScheme(t)).UniversalDeserializer().Decode([]byte(manifest), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func print(t *testing.T, columns rest.TableConvertor, object runtime.Object, options printers.PrintOptions) string {
+	t.Helper()
+	table, err := columns.ConvertToTable(t.Context(), object, &metav1.TableOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out stdbytes.Buffer
+	if err := printers.NewTablePrinter(options).PrintObj(table, &out); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(out.String()) {
+		lines = append(lines, strings.TrimRight(line, " \n"))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func TestTableCarriesWhatPagingAndWatchingNeed(t *testing.T) {
+	left := int64(3)
+	list := &v1alpha1.ClusterList{ListMeta: metav1.ListMeta{ResourceVersion: "9", Continue: "next", RemainingItemCount: &left}}
+	table, err := clusterColumns().ConvertToTable(t.Context(), list, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table.ResourceVersion != "9" || table.Continue != "next" || *table.RemainingItemCount != 3 {
+		t.Errorf("list metadata %+v, want the list's", table.ListMeta)
+	}
+
+	created := metav1.NewTime(time.Now().Add(-49 * time.Hour))
+	cluster := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east", ResourceVersion: "7", CreationTimestamp: created}}
+	table, err = clusterColumns().ConvertToTable(t.Context(), cluster, &metav1.TableOptions{NoHeaders: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table.ResourceVersion != "7" || len(table.ColumnDefinitions) != 0 || len(table.Rows) != 1 {
+		t.Errorf("version %q, %d headers, %d rows, want 7, none and 1",
+			table.ResourceVersion, len(table.ColumnDefinitions), len(table.Rows))
+	}
+	if got := table.Rows[0].Cells[7]; got != "2d1h" {
+		t.Errorf("age %v, want 2d1h", got)
+	}
+}
+
+func TestTableRefusesAnotherKind(t *testing.T) {
+	if _, err := clusterColumns().ConvertToTable(t.Context(), &v1alpha1.PlacementPolicy{}, nil); err == nil {
+		t.Error("a policy was shown in the columns of clusters")
+	}
+}
+
+func TestQuantities(t *testing.T) {
+	for name, test := range map[string]struct {
+		quantity, cores, bytes string
+	}{
+		"nothing":                             {"0", "0", "0"},
+		"a part of a core":                    {"250m", "0.25", "0.2"},
+		"cores and a part":                    {"1500m", "1.5", "1.5"},
+		"whole tens keep their zeros":         {"100", "100", "100"},
+		"bytes that fill a unit exactly":      {"1Gi", "1073741824", "1Gi"},
+		"bytes that fill a part of a unit":    {"1536Mi", "1610612736", "1.5Gi"},
+		"bytes just below a unit":             {"1023Ki", "1047552", "1023Ki"},
+		"memory as nodes report it":           {"8145412Ki", "8340901888", "7.8Gi"},
+		"more memory than one machine has":    {"3Pi", "3377699720527872", "3Pi"},
+		"more than the largest unit there is": {"2Ei", "2305843009213693952", "2048Pi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			quantity := resource.MustParse(test.quantity)
+			if got := cores(quantity); got != test.cores {
+				t.Errorf("cores(%s) = %s, want %s", test.quantity, got, test.cores)
+			}
+			if got := bytes(quantity); got != test.bytes {
+				t.Errorf("bytes(%s) = %s, want %s", test.quantity, got, test.bytes)
+			}
+		})
+	}
+}
