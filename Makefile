@@ -1,0 +1,79 @@
+# "make help" lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# The binary reports the Kubernetes version that it serves, with its own as build metadata: tools parse it.
+kubernetes := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' go.mod)
+numbers := $(subst ., ,$(kubernetes:v%=%))
+described := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+commit := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+# The date is the commit's, so that one commit gives one binary.
+date := $(shell TZ=UTC git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ 2>/dev/null)
+state := $(if $(findstring -dirty,$(described)),dirty,clean)
+version_flags := $(foreach package,k8s.io/component-base/version k8s.io/client-go/pkg/version,\
+	-X $(package).gitVersion=$(kubernetes)+manifold.$(described) \
+	-X $(package).gitMajor=$(word 1,$(numbers)) -X $(package).gitMinor=$(word 2,$(numbers)) \
+	-X $(package).gitCommit=$(commit) -X $(package).gitTreeState=$(state) -X $(package).buildDate=$(date))
+
+# Packages that do not link Kubernetes itself are light enough to be tested with the race detector.
+unit_packages = $(shell go list ./... | grep -v '/e2e\(/\|$$\)')
+light_packages = $(shell go list -f '{{.ImportPath}} {{join .Deps " "}}' ./... | grep -v -e '/e2e[/ ]' -e ' k8s.io/kubernetes/' | cut -d ' ' -f 1)
+
+# say runs a command that takes long and prints nothing, and tells every 15 seconds that it is still at it.
+define say
+	@start=$$SECONDS; echo "$(1)"; \
+	(trap 'kill $$!; exit' TERM; while :; do sleep 15 & wait $$!; echo "$(1): $$((SECONDS - start))s so far"; done) & ticker=$$!; \
+	trap 'kill $$ticker' EXIT; \
+	$(2); \
+	echo "$(1): done in $$((SECONDS - start))s"
+endef
+
+.PHONY: help
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/manifold
+	$(call say,build bin/manifold (minutes at first),go build -ldflags "$(version_flags)" -o bin/manifold ./cmd/manifold)
+
+.PHONY: tools
+tools: ## Build the stock Kubernetes programs for tests and demo into _output/tools/bin
+	@go run ./hack/stock/buildtools
+
+.PHONY: demo
+demo: build tools ## Run a logical cluster in front of two stock clusters until Ctrl-C
+	@go run ./hack/demo
+
+.PHONY: clusters
+clusters: tools ## Run two stock clusters until Ctrl-C
+	@go run ./hack/clusters
+
+.PHONY: test
+test: build tools ## Run all tests: the race detector on light packages, then all units, then end to end
+	$(call say,unit tests of light packages with the race detector,go test -race $(light_packages))
+	$(call say,unit tests of the other packages,go test $(filter-out $(light_packages),$(unit_packages)))
+	@echo "end-to-end tests"
+	go test -count=1 -timeout 60m ./e2e/...
+
+.PHONY: bench
+bench: build tools ## Measure Manifold against creating directly on two stock clusters; ARGS are passed on
+	@go run ./hack/bench $(ARGS)
+
+.PHONY: lint
+lint: ## Check format, vet and staticcheck
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "gofmt these files:"; echo "$$unformatted"; exit 1; }
+	$(call say,go vet,go vet ./...)
+	$(call say,staticcheck,go tool -modfile=hack/tools/lint/go.mod staticcheck ./...)
+
+.PHONY: generate
+generate: ## Generate what is derived from the API types
+	@hack/generate.sh
+
+.PHONY: verify
+verify: ## Fail when generated files are stale
+	@hack/verify-generate.sh
+
+.PHONY: clean
+clean: ## Remove everything that was built or written by the other targets
+	rm -rf bin _output .manifold
