@@ -22,32 +22,30 @@ type filter struct {
 
 // filters run in this order; the first reason of a cluster is the one that messages count. Behind a filter that makes replicas
 // leave, the others are not asked, since nobody wants to know them of a cluster that was not chosen.
-func filters() []filter {
-	leaves := func(k *candidate) { k.leaves = true }
-	evicted := func(k *candidate) { k.evicted = true }
-	frozen := func(k *candidate) { k.frozen = true }
-	full := func(k *candidate) { k.full = true }
-	return []filter{
-		{"Name", leaves, checkName},
-		{"Label", leaves, checkLabels},
-		{"Weight", leaves, checkWeight},
-		{"Evict", evicted, checkEvict},
-		{"Policy", frozen, checkPolicy},
-		{"Ready", frozen, checkReady},
-		{"Cordon", frozen, checkCordon},
-		{"Taint", frozen, checkTaints},
-		{"Kind", frozen, checkKind},
-		{"Nodes", full, checkNodes},
-	}
+var filters = []filter{
+	{"Name", leaves, checkName},
+	{"Label", leaves, checkLabels},
+	{"Weight", leaves, checkWeight},
+	{"Evict", isEvicted, checkEvict},
+	{"Policy", freezes, checkPolicy},
+	{"Ready", freezes, checkReady},
+	{"Cordon", freezes, checkCordon},
+	{"Taint", freezes, checkTaints},
+	{"Kind", freezes, checkKind},
+	{"Nodes", isFull, checkNodes},
 }
+
+func leaves(k *candidate)    { k.leaves = true }
+func isEvicted(k *candidate) { k.evicted = true }
+func freezes(k *candidate)   { k.frozen = true }
+func isFull(k *candidate)    { k.full = true }
 
 // filter runs the filters over all candidates and finds out what fits where.
 func (c *cycle) filter() {
 	c.readFree()
-	table := filters()
 	for i := range c.candidates {
 		k := &c.candidates[i]
-		for _, f := range table {
+		for _, f := range filters {
 			if reason, out := f.check(c, k); out {
 				k.reasons = append(k.reasons, reason)
 				f.effect(k)
@@ -211,7 +209,9 @@ func (c *cycle) addAbsent(verdicts []Verdict) []Verdict {
 			verdicts = append(verdicts, Verdict{Cluster: name, Reasons: []Reason{{Code: ReasonNotJoined}}})
 		}
 	}
-	slices.SortFunc(verdicts, func(a, b Verdict) int { return strings.Compare(a.Cluster, b.Cluster) })
+	if len(verdicts) > joined {
+		slices.SortFunc(verdicts, func(a, b Verdict) int { return strings.Compare(a.Cluster, b.Cluster) })
+	}
 	return verdicts
 }
 

@@ -62,6 +62,7 @@ type candidate struct {
 	reasons []Reason
 	holds   bool  // part of the last decision
 	current int64 // its replicas of the last decision
+	runs    bool  // has replicas to lose, or is where a workload of none is kept
 	fits    int64 // replicas that have room beside these
 	score   int64
 
@@ -79,7 +80,7 @@ type candidate struct {
 func (c *candidate) takes() bool { return !c.leaves && !c.evicted && !c.frozen && !c.full }
 
 // stays tells whether the cluster keeps replicas that it has.
-func (c *candidate) stays() bool { return c.holds && !c.leaves && !c.evicted }
+func (c *candidate) stays() bool { return c.runs && !c.leaves && !c.evicted }
 
 // stretches tells whether the cluster may get replicas that it has no room for, to wait there.
 func (c *candidate) stretches() bool { return c.takes() || c.stays() && !c.frozen }
@@ -115,7 +116,10 @@ func newCycle(s Snapshot, r *Request) *cycle {
 	for i := range s.clusters {
 		name := s.clusters[i].Name
 		share, holds := r.Current[name]
-		c.candidates[i] = candidate{Cluster: &s.clusters[i], holds: holds, current: max(0, int64(share.Replicas))}
+		current := max(0, int64(share.Replicas))
+		c.candidates[i] = candidate{
+			Cluster: &s.clusters[i], holds: holds, current: current, runs: holds && (current > 0 || c.replicas == 0),
+		}
 	}
 	return c
 }
@@ -157,7 +161,7 @@ func (c *cycle) anchor() {
 	}
 	keeper := c.best(wholeOrder, func(k *candidate) bool { return k.takes() || k.stays() })
 	if keeper == nil {
-		keeper = c.best(wholeOrder, func(k *candidate) bool { return k.holds })
+		keeper = c.best(wholeOrder, func(k *candidate) bool { return k.runs })
 	}
 	if keeper != nil {
 		keeper.placed = true

@@ -12,7 +12,7 @@ func (c *cycle) remarks(r Result) []string {
 	}
 	var notes []string
 	for _, note := range []string{
-		c.remarkAbsent(r), c.remarkTogether(), c.remarkDuplicate(r), c.remarkWaiting(), c.remarkStaying(),
+		c.remarkAbsent(r), c.remarkWhole(), c.remarkTogether(), c.remarkDuplicate(r), c.remarkWaiting(), c.remarkStaying(),
 	} {
 		if note != "" {
 			notes = append(notes, note)
@@ -30,6 +30,19 @@ func (c *cycle) remarkAbsent(r Result) string {
 		return len(v.Reasons) == 0 || v.Reasons[0].Code != ReasonNotJoined
 	})
 	return tally(absent)
+}
+
+// remarkWhole says why replicas wait for one cluster although others might take them.
+func (c *cycle) remarkWhole() string {
+	if c.strategy.name != Whole || c.unplaced == 0 {
+		return ""
+	}
+	for i := range c.candidates {
+		if k := &c.candidates[i]; k.placed && len(k.reasons) > 0 {
+			return fmt.Sprintf("it runs whole on %s, which %s", k.Name, k.reasons[0])
+		}
+	}
+	return ""
 }
 
 // remarkTogether says what is not where the namespace is kept together, and why.
@@ -108,7 +121,7 @@ func (c *cycle) remarkWaiting() string {
 	if len(waiting) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d replicas exceed what is free and wait on %s", waiting.Total(), waiting.describe())
+	return "waiting for room: " + waiting.counts()
 }
 
 // remarkStaying says which replicas should leave their cluster and cannot.
@@ -122,5 +135,5 @@ func (c *cycle) remarkStaying() string {
 	if len(staying) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d replicas stay on %s until another cluster can take them", staying.Total(), staying.describe())
+	return "staying until another cluster can take them: " + staying.counts()
 }

@@ -3,6 +3,7 @@ package placement
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -56,8 +57,9 @@ type request struct {
 func amount(name corev1.ResourceName, value int64) string {
 	switch {
 	case name == corev1.ResourceCPU:
-		return cut(float64(value) / 1000)
-	case name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || name == corev1.ResourceStorage:
+		return hundredths(value / 10)
+	case name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage, name == corev1.ResourceStorage,
+		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
 		return bytes(value)
 	default:
 		return strconv.FormatInt(value, 10)
@@ -74,13 +76,14 @@ func exactAmount(name corev1.ResourceName, value int64) string {
 
 func bytes(value int64) string {
 	units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
-	scaled, unit := float64(value), 0
-	for math.Abs(scaled) >= 1024 && unit < len(units)-1 {
-		scaled, unit = scaled/1024, unit+1
+	unit, size := 0, int64(1)
+	for unit < len(units)-1 && value/size >= 1024 {
+		unit, size = unit+1, size*1024
 	}
-	return cut(scaled) + units[unit]
+	return hundredths(int64(float64(value)/float64(size)*100)) + units[unit]
 }
 
-func cut(value float64) string {
-	return strconv.FormatFloat(math.Trunc(value*100)/100, 'f', -1, 64)
+// hundredths writes 150 as "1.5".
+func hundredths(value int64) string {
+	return strconv.FormatFloat(float64(value)/100, 'f', -1, 64)
 }

@@ -67,7 +67,7 @@ func (r Result) shortfall() string {
 	if joined, feasible := r.count(); feasible > 0 || joined == 0 {
 		return fmt.Sprintf("%d wait", r.Unplaced)
 	}
-	return r.refusal(fmt.Sprintf("take the other %d", r.Unplaced))
+	return r.refusal(fmt.Sprintf("take %d more", r.Unplaced))
 }
 
 func (r Result) refusal(what string) string {
@@ -95,19 +95,26 @@ func (r Result) count() (joined, feasible int) {
 
 // describe lists clusters with their shares: "east", "east (3) and west (2)".
 func (d Decision) describe() string {
-	names := d.Clusters()
-	if len(names) == 1 {
-		return names[0]
+	if len(d) == 1 {
+		return d.Clusters()[0]
 	}
-	texts := make([]string, 0, namedClusters+1)
-	for i, name := range names {
+	return enumerate(d.list(func(name string, replicas int32) string { return fmt.Sprintf("%s (%d)", name, replicas) }))
+}
+
+// counts lists shares with their clusters: "3 on east and 2 on west".
+func (d Decision) counts() string {
+	return enumerate(d.list(func(name string, replicas int32) string { return fmt.Sprintf("%d on %s", replicas, name) }))
+}
+
+func (d Decision) list(text func(name string, replicas int32) string) []string {
+	var texts []string
+	for i, name := range d.Clusters() {
 		if i == namedClusters {
-			texts = append(texts, fmt.Sprintf("%d more clusters", len(names)-i))
-			break
+			return append(texts, fmt.Sprintf("%d more clusters", len(d)-i))
 		}
-		texts = append(texts, fmt.Sprintf("%s (%d)", name, d[name].Replicas))
+		texts = append(texts, text(name, d[name].Replicas))
 	}
-	return enumerate(texts)
+	return texts
 }
 
 // enumerate joins texts as prose does: "a", "a and b", "a, b and c".

@@ -114,7 +114,7 @@ func (c *cycle) settle(rest int64, weight func(*candidate) int64) {
 // keep leaves replicas where they are, on clusters that they should leave.
 func (c *cycle) keep(rest int64, where func(*candidate) bool) int64 {
 	for i := range c.candidates {
-		if k := &c.candidates[i]; k.holds && where(k) {
+		if k := &c.candidates[i]; k.runs && where(k) {
 			kept := min(rest, k.current)
 			k.give(kept)
 			rest -= kept

@@ -88,7 +88,9 @@ func freeOf(c *v1alpha1.Cluster, load Load) Resources {
 	requested := ResourcesOf(c.Status.Requested)
 	requested.Add(load.Assumed, 1)
 	free := ResourcesOf(c.Status.Allocatable)
-	free.Add(requested, -1)
+	for name := range free {
+		free[name] -= requested[name]
+	}
 	for name, limit := range ResourcesOf(c.Spec.Limits) {
 		used := requested[name]
 		if load.Placed != nil {

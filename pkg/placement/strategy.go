@@ -78,16 +78,9 @@ func divisionOf(d *v1alpha1.Division) (s strategy, problem string) {
 	}
 }
 
-// handWhole puts everything on one cluster: the one that has most of it already, else the best that may take it.
+// handWhole puts everything on one cluster.
 func (c *cycle) handWhole() {
-	home := c.best(wholeOrder, func(k *candidate) bool { return k.takes() || k.stays() })
-	left := c.best(wholeOrder, func(k *candidate) bool { return k.evicted && k.holds })
-	if left != nil && (home == nil || home.bound() < c.replicas) {
-		home = left // what is evicted leaves only for a cluster that has room
-	}
-	if home == nil {
-		home = c.best(wholeOrder, func(k *candidate) bool { return k.holds }) // nothing leaves for nowhere
-	}
+	home := c.wholeHome()
 	if home == nil {
 		c.unplaced = c.replicas
 		return
@@ -98,6 +91,24 @@ func (c *cycle) handWhole() {
 		home.share = min(c.replicas, home.current)
 	}
 	c.unplaced = c.replicas - home.share
+}
+
+// wholeHome is the cluster that has most of the workload already, else the best that may take it. What is evicted leaves only for
+// a cluster that has room for it, and nothing leaves for nowhere.
+func (c *cycle) wholeHome() *candidate {
+	left := c.best(wholeOrder, func(k *candidate) bool { return k.evicted && k.runs })
+	room := int64(0)
+	if left != nil {
+		room = min(c.replicas, left.current)
+	}
+	home := c.best(wholeOrder, func(k *candidate) bool { return (k.takes() || k.stays()) && k.bound() >= room })
+	if home == nil {
+		home = left
+	}
+	if home == nil {
+		home = c.best(wholeOrder, func(k *candidate) bool { return k.runs })
+	}
+	return home
 }
 
 // handTogether keeps what runs, fills up cluster after cluster in the order of preference, and shrinks in the opposite order.
@@ -147,7 +158,7 @@ func (c *cycle) handDuplicate() {
 		most = max(most, k.share)
 	}
 	for i := range c.candidates { // nothing leaves for nowhere
-		if k := &c.candidates[i]; !placed && k.holds {
+		if k := &c.candidates[i]; !placed && k.runs {
 			k.placed = true
 			k.share = min(c.replicas, k.current)
 			most = max(most, k.share)

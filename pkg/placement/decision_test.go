@@ -1,0 +1,74 @@
+package placement
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParseDecision(t *testing.T) {
+	for name, tc := range map[string]struct {
+		annotation string
+		want       Decision
+		wantErr    string
+	}{
+		"nothing is the empty decision":          {annotation: ""},
+		"an empty object is the empty decision":  {annotation: "{}"},
+		"shares by cluster":                      {annotation: `{"west":{"replicas":3},"east":{"replicas":0}}`, want: shares("east", 0, "west", 3)},
+		"what a newer version wrote is ignored":  {annotation: `{"east":{"replicas":3,"revision":7}}`, want: shares("east", 3)},
+		"what is not JSON":                       {annotation: `east`, wantErr: `parse placement "east"`},
+		"what is not an object":                  {annotation: `["east"]`, wantErr: "cannot unmarshal array"},
+		"something behind the object":            {annotation: `{}{}`, wantErr: "after top-level value"},
+		"a negative share":                       {annotation: `{"east":{"replicas":-1}}`, wantErr: `cluster "east" has -1 replicas`},
+		"a share that is too large for a number": {annotation: `{"east":{"replicas":2147483648}}`, wantErr: "cannot unmarshal number"},
+		"a cluster without a name":               {annotation: `{"":{"replicas":1}}`, wantErr: "a cluster has no name"},
+		"a long one is quoted in part":           {annotation: strings.Repeat("x", 5000), wantErr: `xxx": `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := ParseDecision(tc.annotation)
+			if tc.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wantErr) || len(err.Error()) > 300 {
+					t.Fatalf("error %v, want one with %q", err, tc.wantErr)
+				}
+				return
+			}
+			if err != nil || !got.Equal(tc.want) {
+				t.Errorf("got %v, %v; want %v", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestDecisionIsCanonical(t *testing.T) {
+	d := shares("west", 3, "east", 2)
+	if got, want := d.String(), `{"east":{"replicas":2},"west":{"replicas":3}}`; got != want {
+		t.Errorf("string %s, want %s", got, want)
+	}
+	if got := d.Total(); got != 5 {
+		t.Errorf("total %d, want 5", got)
+	}
+	if got := strings.Join(d.Clusters(), " "); got != "east west" {
+		t.Errorf("clusters %s", got)
+	}
+	if got := Decision(nil).String() + (Decision{}).String(); got != "" {
+		t.Errorf("the empty decision reads %q", got)
+	}
+	if !Decision(nil).Equal(Decision{}) || d.Equal(shares("east", 2)) || d.Equal(shares("east", 2, "west", 4)) {
+		t.Error("Equal compares names and shares, and nil with empty as equal")
+	}
+}
+
+func FuzzParseDecision(f *testing.F) {
+	for _, seed := range []string{"", "{}", "null", `{"east":{"replicas":3}}`, `{"a":{"replicas":-1}}`, `{"\ud800":null}`, `[]`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, annotation string) {
+		d, err := ParseDecision(annotation)
+		if err != nil {
+			return
+		}
+		again, err := ParseDecision(d.String())
+		if err != nil || !again.Equal(d) || again.String() != d.String() {
+			t.Fatalf("%q reads as %s, then as %s, %v", annotation, d, again, err)
+		}
+	})
+}
