@@ -13,8 +13,8 @@ import (
 //go:embed policies/default.yaml
 var defaultPolicy []byte
 
-// DefaultPolicy returns a new copy of the policy that is made on first start: the workloads of a namespace stay together. It is to be
-// made once and not put back, so that admins can edit and delete it. An error means that the embedded manifest is broken.
+// DefaultPolicy returns a new copy of the policy that is made on first start: the workloads of a namespace stay together. It is to
+// be made once and not put back, so that admins can edit and delete it. An error means that the embedded manifest is broken.
 func DefaultPolicy() (*v1alpha1.ClusterPlacementPolicy, error) {
 	policy := &v1alpha1.ClusterPlacementPolicy{}
 	if err := yaml.UnmarshalStrict(defaultPolicy, policy); err != nil {
