@@ -11,8 +11,20 @@ const (
 	AnnotationStatus = "manifold.dev/status"
 	// FinalizerProjection is held while any cluster holds a projection of the object.
 	FinalizerProjection = "manifold.dev/projection"
+	// AnnotationRemove is set on a Cluster that is deleted without moving off first what runs there; see RemoveForce and RemoveOrphan.
+	AnnotationRemove = "manifold.dev/remove"
+	// FinalizerCluster is held by a Cluster until nothing of ours is left there.
+	FinalizerCluster = "manifold.dev/cluster"
 	// SystemNamespace holds credentials and leases above, and the syncer's ServiceAccount below.
 	SystemNamespace = "manifold-system"
+)
+
+// Values of AnnotationRemove.
+const (
+	// RemoveForce gives up a cluster that is gone for good: what is there is not asked for any more.
+	RemoveForce = "force"
+	// RemoveOrphan leaves in place what runs there.
+	RemoveOrphan = "orphan"
 )
 
 // Names on objects in a physical cluster. An object without LabelLogicalCluster is never touched.
@@ -31,6 +43,10 @@ const (
 	// copies it to the ReplicaSets it makes, which is how they are matched across clusters.
 	AnnotationTemplate = "manifold.dev/template"
 )
+
+// AnnotationCreated is how a syncer reports the age of a mirrored pod, in RFC 3339; the API server moves it and AnnotationUID to where they
+// belong and stores neither.
+const AnnotationCreated = "manifold.dev/created"
 
 // FieldManager is the name under which Manifold applies to physical clusters.
 const FieldManager = "manifold"

@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// Options say where an Engine reads.
+type Options struct {
+	Kube     informers.SharedInformerFactory
+	Manifold externalversions.SharedInformerFactory
+	// Requested returns what the pods of a cluster request at this moment, if it is known; see clusters.Registry.
+	Requested func(cluster string) (corev1.ResourceList, bool)
+	// Clock is for tests; the zero value is the real one.
+	Clock clock.PassiveClock
+}
+
+// Engine decides where workloads run. It is safe for concurrent use and never blocks.
+type Engine struct {
+	clusters        listers.ClusterLister
+	policies        listers.PlacementPolicyLister
+	clusterPolicies listers.ClusterPlacementPolicyLister
+	namespaces      corelisters.NamespaceLister
+	requested       func(cluster string) (corev1.ResourceList, bool)
+	synced          []cache.InformerSynced
+	ledger          *ledger
+}
+
+// New registers with the informers, which the caller starts afterwards.
+func New(o Options) (*Engine, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	manifold, namespaces := o.Manifold.Manifold().V1alpha1(), o.Kube.Core().V1().Namespaces()
+	e := &Engine{
+		clusters:        manifold.Clusters().Lister(),
+		policies:        manifold.PlacementPolicies().Lister(),
+		clusterPolicies: manifold.ClusterPlacementPolicies().Lister(),
+		namespaces:      namespaces.Lister(),
+		requested:       o.Requested,
+		ledger:          newLedger(o.Clock),
+	}
+	registration, err := o.Kube.Apps().V1().Deployments().Informer().AddEventHandler(e.ledger.handler())
+	if err != nil {
+		return nil, fmt.Errorf("watch what is placed: %w", err)
+	}
+	e.synced = []cache.InformerSynced{
+		manifold.Clusters().Informer().HasSynced,
+		manifold.PlacementPolicies().Informer().HasSynced,
+		manifold.ClusterPlacementPolicies().Informer().HasSynced,
+		namespaces.Informer().HasSynced,
+		registration.HasSynced,
+	}
+	return e, nil
+}
+
+// HasSynced tells whether the engine knows all that it decides by.
+func (e *Engine) HasSynced() bool {
+	for _, synced := range e.synced {
+		if !synced() {
+			return false
+		}
+	}
+	return true
+}
+
+// Place decides about a workload. What the workload's namespace says is filled in here. It returns false when the clusters are not
+// known yet.
+func (e *Engine) Place(w placement.Workload, current placement.Decision) (placement.Result, bool) {
+	if !e.HasSynced() {
+		return placement.Result{}, false
+	}
+	e.complete(&w)
+	all, _ := e.clusters.List(labels.Everything()) // listing from a cache cannot fail
+	joined, evict := present(all)
+	request := placement.Request{
+		Workload:   w,
+		Current:    current,
+		Neighbours: e.ledger.neighbours(w.Namespace, w.Name),
+		Evict:      evict,
+	}
+	policy, err := e.policy(w)
+	if err != nil {
+		return placement.Result{Notes: []string{err.Error()}}, true
+	}
+	request.Policy = policy
+	return placement.Place(clusters.PlacementSnapshot(joined, e.requested, e.ledger.load), request), true
+}
+
+// Placed takes a decision into account while it is on its way to storage.
+func (e *Engine) Placed(w placement.Workload, decision placement.Decision) {
+	e.ledger.expect(key{w.Namespace, w.Name}, w.Requests, decision)
+}
+
+// complete adds what the namespace says: its labels, and its pin where the workload has none.
+func (e *Engine) complete(w *placement.Workload) {
+	namespace, err := e.namespaces.Get(w.Namespace)
+	if err != nil {
+		return // being made this moment; the controller looks again
+	}
+	w.NamespaceLabels = namespace.Labels
+	if w.Pin != nil {
+		return
+	}
+	if text, ok := namespace.Annotations[v1alpha1.AnnotationClusters]; ok {
+		// A bad one is refused when it is written.
+		if pin, err := v1alpha1.ParsePin(text); err == nil {
+			w.Pin = &pin
+		}
+	}
+}
+
+func (e *Engine) policy(w placement.Workload) (*placement.Policy, error) {
+	namespaced, _ := e.policies.PlacementPolicies(w.Namespace).List(labels.Everything())
+	wide, _ := e.clusterPolicies.List(labels.Everything())
+	return placement.SelectPolicy(w, values(namespaced), values(wide))
+}
+
+// present returns the clusters that placement may consider, and those among them that workloads must leave because they are being
+// removed. One whose content is given up is as good as gone.
+func present(all []*v1alpha1.Cluster) (joined []*v1alpha1.Cluster, evict map[string]bool) {
+	for _, c := range all {
+		if c.DeletionTimestamp != nil {
+			if c.Annotations[v1alpha1.AnnotationRemove] != "" {
+				continue
+			}
+			if evict == nil {
+				evict = map[string]bool{}
+			}
+			evict[c.Name] = true
+		}
+		joined = append(joined, c)
+	}
+	return joined, evict
+}
+
+func values[T any](in []*T) []T {
+	out := make([]T, 0, len(in))
+	for _, v := range in {
+		out = append(out, *v)
+	}
+	return out
+}

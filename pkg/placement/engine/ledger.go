@@ -1,0 +1,219 @@
+package engine
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/summary"
+)
+
+// expectation is how long a decision counts that was made on the way to storage and that no watch has shown: the write may have failed,
+// or have been a dry run.
+const expectation = 10 * time.Second
+
+type key struct{ namespace, name string }
+
+// ledger keeps what decisions put on each cluster, and how much of that the cluster's pods do not show yet. Every change of a workload
+// costs the same, however many there are.
+type ledger struct {
+	clock clock.PassiveClock
+
+	mu      sync.Mutex
+	entries map[key]entry
+	// byNamespace, placed and coming are sums over entries.
+	byNamespace map[string]placement.Neighbours
+	placed      map[string]placement.Resources
+	coming      map[string]placement.Resources
+	// expected are the entries that no watch has confirmed, the oldest first.
+	expected []expected
+}
+
+// entry is one workload.
+type entry struct {
+	requests placement.Resources
+	decision placement.Decision
+	// running is how many replicas each cluster reports.
+	running map[string]int32
+	// version tells an expected entry from what replaced it.
+	version uint64
+}
+
+type expected struct {
+	key     key
+	version uint64
+	until   time.Time
+	before  *entry
+}
+
+func newLedger(c clock.PassiveClock) *ledger {
+	return &ledger{
+		clock:       c,
+		entries:     map[key]entry{},
+		byNamespace: map[string]placement.Neighbours{},
+		placed:      map[string]placement.Resources{},
+		coming:      map[string]placement.Resources{},
+	}
+}
+
+func (l *ledger) handler() cache.ResourceEventHandler {
+	set := func(obj any) {
+		d := obj.(*appsv1.Deployment)
+		k := key{d.Namespace, d.Name}
+		decision, err := placement.ParseDecision(d.Annotations[v1alpha1.AnnotationPlacement])
+		if err != nil || len(decision) == 0 {
+			l.forget(k)
+			return
+		}
+		l.set(k, entry{requests: placement.RequestsOf(&d.Spec.Template), decision: decision, running: running(d)})
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: set,
+		UpdateFunc: func(old, obj any) {
+			before, after := old.(*appsv1.Deployment), obj.(*appsv1.Deployment)
+			if before.Generation != after.Generation ||
+				before.Annotations[v1alpha1.AnnotationPlacement] != after.Annotations[v1alpha1.AnnotationPlacement] ||
+				before.Annotations[v1alpha1.AnnotationStatus] != after.Annotations[v1alpha1.AnnotationStatus] {
+				set(obj)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+				l.forget(key{name.Namespace, name.Name})
+			}
+		},
+	}
+}
+
+// running reads how many pods of a workload each cluster has.
+func running(d *appsv1.Deployment) map[string]int32 {
+	breakdown, err := summary.ParseBreakdown(d.Annotations[v1alpha1.AnnotationStatus])
+	if err != nil {
+		return nil
+	}
+	out := make(map[string]int32, len(breakdown))
+	for cluster, status := range breakdown {
+		out[cluster] = status.Replicas
+	}
+	return out
+}
+
+func (l *ledger) set(k key, e entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.replace(k, &e)
+}
+
+func (l *ledger) forget(k key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.replace(k, nil)
+}
+
+// expect records a decision before it is stored.
+func (l *ledger) expect(k key, requests placement.Resources, decision placement.Decision) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expire()
+	e := entry{requests: requests, decision: decision}
+	before, known := l.entries[k]
+	x := expected{key: k, until: l.clock.Now().Add(expectation)}
+	if known {
+		e.running = before.running
+		x.before = &before
+	}
+	x.version = l.replace(k, &e)
+	l.expected = append(l.expected, x)
+}
+
+// neighbours returns where the other workloads of a namespace are.
+func (l *ledger) neighbours(namespace, except string) placement.Neighbours {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expire()
+	out := maps.Clone(l.byNamespace[namespace])
+	if own, ok := l.entries[key{namespace, except}]; ok {
+		weigh(out, own.decision, -1)
+	}
+	return out
+}
+
+// load returns what decisions put on a cluster.
+func (l *ledger) load(cluster string) placement.Load {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := placement.Load{Assumed: maps.Clone(l.coming[cluster]), Placed: maps.Clone(l.placed[cluster])}
+	if out.Placed == nil {
+		out.Placed = placement.Resources{} // nothing, which is not the same as not known
+	}
+	return out
+}
+
+// expire takes back what was expected and did not come. The caller holds the lock.
+func (l *ledger) expire() {
+	now := l.clock.Now()
+	for len(l.expected) > 0 && !l.expected[0].until.After(now) {
+		x := l.expected[0]
+		l.expected = l.expected[1:]
+		if l.entries[x.key].version == x.version {
+			l.replace(x.key, x.before)
+		}
+	}
+}
+
+// replace puts an entry in the place of another, nil for none, and keeps the sums. The caller holds the lock.
+func (l *ledger) replace(k key, next *entry) (version uint64) {
+	last, known := l.entries[k]
+	if known {
+		l.count(k, last, -1)
+		delete(l.entries, k)
+	}
+	if next == nil {
+		return 0
+	}
+	next.version = last.version + 1
+	l.entries[k] = *next
+	l.count(k, *next, 1)
+	return next.version
+}
+
+func (l *ledger) count(k key, e entry, sign int64) {
+	neighbours := l.byNamespace[k.namespace]
+	if neighbours == nil {
+		neighbours = placement.Neighbours{}
+		l.byNamespace[k.namespace] = neighbours
+	}
+	weigh(neighbours, e.decision, sign)
+	if len(neighbours) == 0 {
+		delete(l.byNamespace, k.namespace)
+	}
+	for cluster, share := range e.decision {
+		add(l.placed, cluster, e.requests, sign*int64(share.Replicas))
+		add(l.coming, cluster, e.requests, sign*int64(max(0, share.Replicas-e.running[cluster])))
+	}
+}
+
+// weigh adds a decision to neighbours, or takes it off, as placement.Neighbours.Add counts it.
+func weigh(neighbours placement.Neighbours, d placement.Decision, sign int64) {
+	one := placement.Neighbours{}
+	one.Add(d)
+	for cluster, weight := range one {
+		neighbours[cluster] += sign * weight
+		if neighbours[cluster] == 0 {
+			delete(neighbours, cluster)
+		}
+	}
+}
+
+func add(sums map[string]placement.Resources, cluster string, requests placement.Resources, n int64) {
+	if sums[cluster] == nil {
+		sums[cluster] = placement.Resources{}
+	}
+	sums[cluster].Add(requests, n)
+}
