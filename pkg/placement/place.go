@@ -175,22 +175,39 @@ func (c *cycle) result() Result {
 		Policy:   c.request.Policy.String(),
 		Strategy: c.strategy.name,
 	}
+	shares := c.shares()
+	if len(shares) > 0 {
+		r.Decision = make(Decision, len(shares))
+	}
 	for i := range c.candidates {
 		k := &c.candidates[i]
 		v := Verdict{Cluster: k.Name, Feasible: k.takes(), Reasons: k.reasons, Score: k.score, Fits: k.fits}
 		if k.placed {
-			if r.Decision == nil {
-				r.Decision = Decision{}
-			}
-			share := Share{Replicas: int32(k.share)}
-			r.Decision[k.Name] = share
-			v.Share = &share
+			r.Decision[k.Name] = shares[0]
+			v.Share, shares = &shares[0], shares[1:]
 		}
 		r.Verdicts = append(r.Verdicts, v)
 	}
 	r.Verdicts = c.addAbsent(r.Verdicts)
 	r.Notes = c.remarks(r)
 	return r
+}
+
+// shares are those of the clusters that have one, by name.
+func (c *cycle) shares() []Share {
+	placed := 0
+	for i := range c.candidates {
+		if c.candidates[i].placed {
+			placed++
+		}
+	}
+	shares := make([]Share, 0, placed)
+	for i := range c.candidates {
+		if k := &c.candidates[i]; k.placed {
+			shares = append(shares, Share{Replicas: int32(k.share)})
+		}
+	}
+	return shares
 }
 
 func setOf(names []string) map[string]struct{} {

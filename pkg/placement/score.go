@@ -1,9 +1,6 @@
 package placement
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // scorer ranks a cluster by one measure; more is better.
 type scorer struct {
@@ -15,9 +12,9 @@ type scorer struct {
 // scores would let a lot of free capacity outweigh what must come first.
 var (
 	// wholeOrder finds the cluster for a workload that goes whole to one.
-	wholeOrder = []scorer{scoreRunning, scoreRoomForAll, scoreNeighbours, scoreFree, scoreFits}
+	wholeOrder = [maxScorers]scorer{scoreRunning, scoreRoomForAll, scoreNeighbours, scoreFree, scoreFits}
 	// togetherOrder finds the cluster for replicas that may overflow to the next one: the neighbours come before room for all.
-	togetherOrder = []scorer{scoreRunning, scoreNeighbours, scoreRoomForAll, scoreFree, scoreFits}
+	togetherOrder = [maxScorers]scorer{scoreRunning, scoreNeighbours, scoreRoomForAll, scoreFree, scoreFits}
 )
 
 var (
@@ -85,35 +82,53 @@ func (c *cycle) keepsTogether() bool {
 	return !c.pinned && c.request.Policy != nil && c.request.Policy.Spec.KeepTogether
 }
 
-// best finds the first candidate by the order among those that may be chosen; nil if there is none.
-func (c *cycle) best(order []scorer, may func(*candidate) bool) *candidate {
-	var best *candidate
-	for i := range c.candidates {
-		if k := &c.candidates[i]; may(k) && (best == nil || c.compare(order, k, best) < 0) {
-			best = k
-		}
-	}
-	return best
+// ranked is a candidate with its scores, computed once however often it is compared.
+type ranked struct {
+	*candidate
+	scores [maxScorers]int64
 }
 
-// ranked are the candidates that may be chosen, the best one first.
-func (c *cycle) ranked(order []scorer, may func(*candidate) bool) []*candidate {
-	var out []*candidate
+// maxScorers is how many scorers an order has at most.
+const maxScorers = 5
+
+func (c *cycle) rank(order [maxScorers]scorer, k *candidate) ranked {
+	r := ranked{candidate: k}
+	for i, s := range order {
+		r.scores[i] = s.score(c, k)
+	}
+	return r
+}
+
+// before is below 0 if r comes before other.
+func (r *ranked) before(other *ranked) int {
+	return slices.Compare(other.scores[:], r.scores[:])
+}
+
+// best finds the first candidate by the order among those that may be chosen; nil if there is none.
+func (c *cycle) best(order [maxScorers]scorer, may func(*candidate) bool) *candidate {
+	var best ranked
 	for i := range c.candidates {
 		if k := &c.candidates[i]; may(k) {
-			out = append(out, k)
+			if next := c.rank(order, k); best.candidate == nil || next.before(&best) < 0 {
+				best = next
+			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *candidate) int { return c.compare(order, a, b) }) // stable keeps the order by name
-	return out
+	return best.candidate
 }
 
-// compare is below 0 if a comes before b.
-func (c *cycle) compare(order []scorer, a, b *candidate) int {
-	for _, s := range order {
-		if by := cmp.Compare(s.score(c, b), s.score(c, a)); by != 0 {
-			return by
+// sorted are the candidates that may be chosen, the best one first.
+func (c *cycle) sorted(order [maxScorers]scorer, may func(*candidate) bool) []*candidate {
+	scored := make([]ranked, 0, len(c.candidates))
+	for i := range c.candidates {
+		if k := &c.candidates[i]; may(k) {
+			scored = append(scored, c.rank(order, k))
 		}
 	}
-	return 0
+	slices.SortStableFunc(scored, func(a, b ranked) int { return a.before(&b) }) // stable keeps the order by name
+	out := make([]*candidate, len(scored))
+	for i := range scored {
+		out[i] = scored[i].candidate
+	}
+	return out
 }

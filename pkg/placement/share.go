@@ -103,7 +103,7 @@ func (c *cycle) settle(rest int64, weight func(*candidate) int64) {
 		if rest == 0 {
 			return
 		}
-		waiting := c.ranked(togetherOrder, may)
+		waiting := c.sorted(togetherOrder, may)
 		rest = assign(rest, waiting, func(k *candidate) part {
 			return part{weight: weight(k), capacity: unbounded - k.share}
 		})

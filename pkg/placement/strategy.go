@@ -113,7 +113,7 @@ func (c *cycle) wholeHome() *candidate {
 
 // handTogether keeps what runs, fills up cluster after cluster in the order of preference, and shrinks in the opposite order.
 func (c *cycle) handTogether() {
-	order := c.ranked(togetherOrder, func(k *candidate) bool { return k.takes() || k.stays() })
+	order := c.sorted(togetherOrder, func(k *candidate) bool { return k.takes() || k.stays() })
 	rest := c.replicas
 	for _, k := range order {
 		if k.stays() {
