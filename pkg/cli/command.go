@@ -14,6 +14,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/manifold-dev/manifold/pkg/cli/cluster"
+	"github.com/manifold-dev/manifold/pkg/cli/explain"
 )
 
 // pluginName is the name under which kubectl finds the binary as its plugin.
@@ -23,7 +24,7 @@ const pluginName = "kubectl-manifold"
 // kubectl looks in them for its plugins.
 func NewCommand(streams genericiooptions.IOStreams, args []string) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "manifold",
+		Use:   "manifold COMMAND",
 		Short: "One Kubernetes API in front of many clusters",
 		Long: templates.LongDesc(`
 			One Kubernetes API in front of many clusters.
@@ -32,14 +33,17 @@ func NewCommand(streams genericiooptions.IOStreams, args []string) *cobra.Comman
 			keeps them there, and shows one status with its pods, logs and events, as if it were one cluster.`),
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: displayName(args)},
 		Args:        cobra.NoArgs,
-		Run:         func(cmd *cobra.Command, _ []string) { cmdutil.CheckErr(cmd.Help()) },
+
+		DisableFlagsInUseLine: true,
+
+		Run: func(cmd *cobra.Command, _ []string) { cmdutil.CheckErr(cmd.Help()) },
 	}
 	config := configFlags(streams)
 	config.AddFlags(root.PersistentFlags())
 	f := cmdutil.NewFactory(config)
 
 	groups := templates.CommandGroups{
-		{Message: "Cluster Commands:", Commands: []*cobra.Command{cluster.NewCommand(f, streams)}},
+		{Message: "Cluster Commands:", Commands: []*cobra.Command{cluster.NewCommand(f, streams), explain.NewCommand(f, streams)}},
 		{Message: "Kubernetes Commands:", Commands: []*cobra.Command{newKubectlCommand(streams, args)}},
 	}
 	groups.Add(root)

@@ -34,7 +34,10 @@ type versions struct {
 func newVersionCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &versionOptions{IOStreams: streams}
 	cmd := &cobra.Command{
-		Use:   "version",
+		Use: "version [--client] [-o json|yaml]",
+
+		DisableFlagsInUseLine: true,
+
 		Short: "Print the versions of this program and of the server",
 		Long:  templates.LongDesc(`Print the versions of this program and of the server.`),
 		Example: templates.Examples(`

@@ -31,7 +31,7 @@ func (l *logical) follow(ctx context.Context, name string, timeout time.Duration
 			options.FieldSelector = one
 			return l.clusters.Watch(ctx, options)
 		},
-	}, l.clusters)
+	}, l.manifold)
 	absent := func(store cache.Store) (bool, error) {
 		return len(store.List()) == 0 && seen(nil), nil
 	}

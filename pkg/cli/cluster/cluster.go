@@ -28,7 +28,10 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 	cmd := &cobra.Command{
 		Use:     "cluster COMMAND",
 		Aliases: []string{"clusters"},
-		Short:   "Join, list, cordon and remove physical clusters",
+
+		DisableFlagsInUseLine: true,
+
+		Short: "Join, list, cordon and remove physical clusters",
 		Long: templates.LongDesc(`
 			Join, list, cordon and remove the physical clusters that workloads run on.
 

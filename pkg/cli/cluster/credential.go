@@ -56,6 +56,9 @@ func (p *physical) apply(ctx context.Context, piece piece, logical types.UID, un
 		return err
 	}
 	if !fresh && piece.resource.Resource == "namespaces" {
+		if found.GetDeletionTimestamp() != nil {
+			return errors.New("it is being deleted; try again when it is gone")
+		}
 		// The system namespace may be another logical cluster's already; then it is shared, and stays that one's.
 		if owner := found.GetLabels()[manifoldv1alpha1.LabelLogicalCluster]; owner != "" && owner != string(logical) {
 			return nil
@@ -163,7 +166,25 @@ func (p *physical) remove(ctx context.Context, piece piece, logical types.UID) e
 			return err
 		}
 	}
-	return client.Delete(ctx, name, options)
+	if err := client.Delete(ctx, name, options); err != nil || piece.resource.Resource != "namespaces" {
+		return err
+	}
+	return p.awaitNoNamespace(ctx)
+}
+
+// awaitNoNamespace waits until the system namespace is gone, so that joining again right away finds nothing in its way.
+func (p *physical) awaitNoNamespace(ctx context.Context) error {
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, credentialTimeout, true, func(ctx context.Context) (bool, error) {
+		_, err := p.client.CoreV1().Namespaces().Get(ctx, manifoldv1alpha1.SystemNamespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, err
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("it is still there %s after it was deleted", credentialTimeout)
+	}
+	return err
 }
 
 // shared returns whether the system namespace in the cluster is of use to another logical cluster too, or owned by one.

@@ -27,6 +27,7 @@ const kubeconfigKey = "kubeconfig"
 // logical is the logical cluster that physical ones join.
 type logical struct {
 	client   kubernetes.Interface
+	manifold versioned.Interface
 	clusters manifoldclient.ClusterInterface
 	// uid is the UID of its kube-system namespace, which marks what it owns below.
 	uid types.UID
@@ -46,7 +47,7 @@ func openLogical(ctx context.Context, config *rest.Config) (*logical, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &logical{client: client, clusters: manifold.ManifoldV1alpha1().Clusters(), uid: uid}, nil
+	return &logical{client: client, manifold: manifold, clusters: manifold.ManifoldV1alpha1().Clusters(), uid: uid}, nil
 }
 
 // list returns the clusters that have joined. A server that does not know the kind is told apart from an empty list.

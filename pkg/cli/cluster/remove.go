@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -136,17 +137,20 @@ func (o *RemoveOptions) Run(ctx context.Context) error {
 		return err
 	}
 	cluster, err := logical.clusters.Get(ctx, o.Name, metav1.GetOptions{})
-	if err != nil {
+	gone := apierrors.IsNotFound(err) && o.Kubeconfig != ""
+	if err != nil && !gone {
 		return err
 	}
 	var physical *physical
 	if o.Kubeconfig != "" {
-		if physical, err = o.open(ctx, cluster); err != nil {
+		if physical, err = o.open(ctx, logical); err != nil {
 			return fmt.Errorf("remove cluster %q: %w", o.Name, err)
 		}
 	}
-	if err := o.remove(ctx, logical, cluster); err != nil {
-		return err
+	if !gone {
+		if err := o.remove(ctx, logical, cluster); err != nil {
+			return err
+		}
 	}
 	if !o.Wait {
 		fmt.Fprintf(o.Out, "cluster/%s is being removed\n", o.Name)
@@ -161,8 +165,9 @@ func (o *RemoveOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// open reaches the cluster as its admin and makes sure that it is the one that is to be removed.
-func (o *RemoveOptions) open(ctx context.Context, cluster *manifoldv1alpha1.Cluster) (*physical, error) {
+// open reaches the cluster as its admin and makes sure that it is the one that is to be removed. A cluster that has been removed
+// already is fine as well: then only what joining made there is left to do.
+func (o *RemoveOptions) open(ctx context.Context, logical *logical) (*physical, error) {
 	access, err := loadAccess(o.Kubeconfig, o.Context)
 	if err != nil {
 		return nil, err
@@ -171,10 +176,27 @@ func (o *RemoveOptions) open(ctx context.Context, cluster *manifoldv1alpha1.Clus
 	if err != nil {
 		return nil, err
 	}
-	if known := types.UID(cluster.Status.UID); known != "" && known != physical.uid {
-		return nil, fmt.Errorf("%s leads to another cluster (kube-system UID %s, this one has %s)", access, physical.uid, known)
+	clusters, err := logical.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := sameCluster(o.Name, physical.uid, clusters); err != nil {
+		return nil, fmt.Errorf("%s leads to another cluster: %w", access, err)
 	}
 	return physical, nil
+}
+
+// sameCluster refuses a cluster that is known not to be the one called name.
+func sameCluster(name string, uid types.UID, clusters []manifoldv1alpha1.Cluster) error {
+	for _, c := range clusters {
+		switch known := types.UID(c.Status.UID); {
+		case c.Name == name && known != "" && known != uid:
+			return fmt.Errorf("its kube-system UID is %s, that of %q is %s", uid, name, known)
+		case c.Name != name && known == uid:
+			return fmt.Errorf("it is %q", c.Name)
+		}
+	}
+	return nil
 }
 
 func (o *RemoveOptions) remove(ctx context.Context, logical *logical, cluster *manifoldv1alpha1.Cluster) error {
@@ -245,12 +267,12 @@ func hindrance(cluster *manifoldv1alpha1.Cluster) string {
 
 // printCleanup prints what an admin of the cluster has to do in order to remove what joining made there.
 func (o *RemoveOptions) printCleanup(logical types.UID) {
-	name := syncerName(logical)
 	fmt.Fprintf(o.ErrOut, `To remove what joining made in the cluster too, run with its admin's kubeconfig:
-  kubectl delete clusterrolebinding,clusterrole,validatingadmissionpolicybinding,validatingadmissionpolicy %s
-  kubectl delete serviceaccount,secret %s -n %s
-  kubectl delete namespace %[3]s -l %s=%s
-`, name, name, manifoldv1alpha1.SystemNamespace, manifoldv1alpha1.LabelLogicalCluster, logical)
+  kubectl delete clusterrolebinding,clusterrole,validatingadmissionpolicybinding,validatingadmissionpolicy %[1]s
+  kubectl delete serviceaccount,secret %[1]s -n %[2]s
+and, unless another logical cluster uses it:
+  kubectl delete namespace %[2]s
+`, syncerName(logical), manifoldv1alpha1.SystemNamespace)
 }
 
 // mark sets RemoveAnnotation.

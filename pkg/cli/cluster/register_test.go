@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+func named(name, uid string) manifoldv1alpha1.Cluster {
+	return manifoldv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status:     manifoldv1alpha1.ClusterStatus{UID: uid},
+	}
+}
+
+func leaving(c manifoldv1alpha1.Cluster) manifoldv1alpha1.Cluster {
+	c.DeletionTimestamp = ptr.To(metav1.Now())
+	return c
+}
+
+func TestRegistered(t *testing.T) {
+	for name, test := range map[string]struct {
+		name     string
+		uid      types.UID
+		clusters []manifoldv1alpha1.Cluster
+		want     string
+		refusal  string
+	}{
+		"a new cluster may join":                         {name: "east", uid: "1", clusters: []manifoldv1alpha1.Cluster{named("west", "2")}},
+		"a cluster is found under its name":              {name: "east", uid: "1", clusters: []manifoldv1alpha1.Cluster{named("east", "1")}, want: "east"},
+		"a cluster nobody has asked yet is taken over":   {name: "east", uid: "1", clusters: []manifoldv1alpha1.Cluster{named("east", "")}, want: "east"},
+		"unknown clusters of other names do not matter":  {name: "east", uid: "1", clusters: []manifoldv1alpha1.Cluster{named("west", "")}},
+		"a cluster cannot join under a second name":      {name: "east", uid: "1", clusters: []manifoldv1alpha1.Cluster{named("west", "1")}, refusal: `joined as "west"`},
+		"nor while its first name is being removed":      {name: "east", uid: "1", clusters: []manifoldv1alpha1.Cluster{leaving(named("west", "1"))}, refusal: `joined as "west"`},
+		"a name that stands for another cluster is kept": {name: "east", uid: "1", clusters: []manifoldv1alpha1.Cluster{named("east", "2")}, refusal: "taken by another cluster"},
+		"a name that is being removed is not free yet":   {name: "east", uid: "1", clusters: []manifoldv1alpha1.Cluster{leaving(named("east", "1"))}, refusal: "being removed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := registered(test.name, test.uid, test.clusters)
+			if test.refusal != "" {
+				if err == nil || !strings.Contains(err.Error(), test.refusal) {
+					t.Errorf("registered: %v, want a refusal with %q", err, test.refusal)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (got == nil) != (test.want == "") || got != nil && got.Name != test.want {
+				t.Errorf("registered found %v, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestSameCluster(t *testing.T) {
+	joined := []manifoldv1alpha1.Cluster{named("east", "1"), named("west", "2"), named("north", "")}
+	for name, test := range map[string]struct {
+		name string
+		uid  types.UID
+		want string
+	}{
+		"the cluster itself":                    {name: "east", uid: "1"},
+		"another one that has joined":           {name: "east", uid: "2", want: "kube-system UID is 2"},
+		"one that has not joined":               {name: "east", uid: "3", want: "that of \"east\" is 1"},
+		"one that was never asked":              {name: "north", uid: "3"},
+		"one that is removed already":           {name: "south", uid: "3"},
+		"one that is removed, but is another's": {name: "south", uid: "2", want: `it is "west"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := sameCluster(test.name, test.uid, joined)
+			if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("sameCluster: %v, want %q", err, test.want)
+			}
+		})
+	}
+}

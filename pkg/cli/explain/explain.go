@@ -1,0 +1,142 @@
+// Package explain holds the command that says where an object runs and why.
+//
+// It gathers what the server decides by and calls the function that admission calls, so what it prints is what is done.
+package explain
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/completion"
+	"k8s.io/kubectl/pkg/util/templates"
+
+	"github.com/manifold-dev/manifold/generated/clientset/versioned"
+)
+
+// Options are what "explain" needs.
+type Options struct {
+	genericiooptions.IOStreams
+
+	// Output is the format: json, yaml, or empty for a text.
+	Output string
+
+	find     func() (*unstructured.Unstructured, error)
+	gatherer gatherer
+}
+
+// NewCommand returns "explain".
+func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &Options{IOStreams: streams}
+	cmd := &cobra.Command{
+		Use:                   "explain (KIND/NAME | KIND NAME) [-n NAMESPACE] [-o json|yaml]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Say where an object runs and why",
+		Long: templates.LongDesc(`
+			Say on which clusters an object runs, how it fares on each, which pin or policy led to that, and for every cluster
+			whether it could take more or why not.
+
+			The verdicts are those of this moment, found by the function that the server decides by.`),
+		Example: templates.Examples(`
+			# Why a Deployment runs where it runs
+			manifold explain deployment/web
+
+			# The same in another namespace, for a script
+			manifold explain deployment/web -n shop -o json`),
+		ValidArgsFunction: completeObject(f),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.Complete(f, cmd, args); err != nil {
+				return err
+			}
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			return o.Run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVarP(&o.Output, "output", "o", o.Output, "Output format. One of: (json, yaml).")
+	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"},
+		cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+// Complete takes the arguments and finds the logical cluster.
+func (o *Options) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || len(args) > 2 {
+		return cmdutil.UsageErrorf(cmd, "one object is required, as KIND/NAME or KIND NAME")
+	}
+	namespace, _, err := f.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return err
+	}
+	config, err := f.ToRESTConfig()
+	if err != nil {
+		return err
+	}
+	if o.gatherer.client, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	if o.gatherer.manifold, err = versioned.NewForConfig(config); err != nil {
+		return err
+	}
+	o.find = func() (*unstructured.Unstructured, error) { return find(f, namespace, args) }
+	return nil
+}
+
+func find(f cmdutil.Factory, namespace string, args []string) (*unstructured.Unstructured, error) {
+	infos, err := f.NewBuilder().
+		Unstructured().NamespaceParam(namespace).DefaultNamespace().
+		ResourceTypeOrNameArgs(false, args...).Latest().Flatten().
+		Do().Infos()
+	if err != nil {
+		return nil, err
+	}
+	if len(infos) != 1 {
+		return nil, fmt.Errorf("one object is explained at a time, but these are %d", len(infos))
+	}
+	object, ok := infos[0].Object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("%s is a list; name one object of it", infos[0].ObjectName())
+	}
+	return object, nil
+}
+
+// Validate refuses formats that there are not.
+func (o *Options) Validate() error {
+	if o.Output != "" && o.Output != "json" && o.Output != "yaml" {
+		return fmt.Errorf("--output must be json or yaml, not %q", o.Output)
+	}
+	return nil
+}
+
+// Run explains the object.
+func (o *Options) Run(ctx context.Context) error {
+	object, err := o.find()
+	if err != nil {
+		return err
+	}
+	observed, err := o.gatherer.gather(ctx, object)
+	if err != nil {
+		return fmt.Errorf("explain %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	report, err := explain(observed)
+	if err != nil {
+		return fmt.Errorf("explain %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return report.print(o.Out, o.Output)
+}
+
+// completeObject offers kinds that are placed and their names.
+func completeObject(f cmdutil.Factory) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		kinds := make([]string, 0, len(workloads()))
+		for _, w := range workloads() {
+			kinds = append(kinds, w.resource)
+		}
+		return completion.SpecifiedResourceTypeAndNameNoRepeatCompletionFunc(f, kinds)(cmd, args, typed)
+	}
+}

@@ -1,0 +1,148 @@
+package explain
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
+
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// print writes the report as json, as yaml, or as a text for people.
+func (r *Report) print(out io.Writer, format string) error {
+	switch format {
+	case "json":
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	case "yaml":
+		text, err := yaml.Marshal(r)
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(text)
+		return err
+	default:
+		return r.text(out, time.Now())
+	}
+}
+
+func (r *Report) text(out io.Writer, now time.Time) error {
+	tab := printers.GetNewTabWriter(out)
+	name := r.Name
+	if r.Namespace != "" {
+		name = r.Namespace + "/" + name
+	}
+	fmt.Fprintf(tab, "%s %s\n", r.Kind, name)
+	if r.Note != "" {
+		fmt.Fprintf(tab, "\n%s\n", sentence(r.Note))
+	}
+	if r.Replicas != nil {
+		r.placing(tab)
+	}
+	if len(r.Clusters) > 0 {
+		fmt.Fprintf(tab, "\nCLUSTER\tSHARE\tREADY\tUPDATED\tVERDICT\n")
+		for _, c := range r.Clusters {
+			fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\n", c.Name, c.share(), c.ready(), c.updated(), c.verdict())
+		}
+	}
+	if len(r.Events) > 0 {
+		fmt.Fprintf(tab, "\nAGE\tTYPE\tREASON\tEVENT\n")
+		for _, e := range r.Events {
+			fmt.Fprintf(tab, "%s\t%s\t%s\t%s\n", duration.HumanDuration(now.Sub(e.Last.Time)), e.Type, e.Reason, e.Message)
+		}
+	}
+	return tab.Flush()
+}
+
+// placing writes what was decided and by which rule.
+func (r *Report) placing(out io.Writer) {
+	fmt.Fprintf(out, "\nReplicas:\t%d asked for\n", *r.Replicas)
+	fmt.Fprintf(out, "Placed:\t%s\n", cmp.Or(describe(r.Decision), "nowhere"))
+	if r.Pin != "" {
+		fmt.Fprintf(out, "Pin:\t%s, set on the %s\n", r.Pin, r.PinnedBy)
+	}
+	if r.Policy != "" {
+		fmt.Fprintf(out, "Policy:\t%s\n", r.Policy)
+	}
+	if r.Strategy != "" {
+		fmt.Fprintf(out, "Strategy:\t%s\n", r.Strategy)
+	}
+	switch {
+	case r.Due != nil:
+		fmt.Fprintf(out, "Due:\t%s That differs from where it is now.\n", sentence(r.Message))
+	case r.Message != "":
+		fmt.Fprintf(out, "Result:\t%s\n", sentence(r.Message))
+	}
+}
+
+// describe lists shares: "3 on east, 2 on west".
+func describe(d placement.Decision) string {
+	var shares []string
+	for _, name := range d.Clusters() {
+		shares = append(shares, fmt.Sprintf("%d on %s", d[name].Replicas, name))
+	}
+	return strings.Join(shares, ", ")
+}
+
+// sentence makes a clause a sentence. The clause may begin with a number.
+func sentence(clause string) string {
+	return strings.ToUpper(clause[:1]) + clause[1:] + "."
+}
+
+// nothing stands in a column that has no value.
+const nothing = "-"
+
+func (c Cluster) share() string {
+	if c.Share == nil {
+		return nothing
+	}
+	return fmt.Sprint(c.Share.Replicas)
+}
+
+func (c Cluster) ready() string {
+	if c.Status == nil {
+		return nothing
+	}
+	of := c.Status.Replicas
+	if c.Share != nil {
+		of = c.Share.Replicas
+	}
+	text := fmt.Sprintf("%d/%d", c.Status.Ready, of)
+	if c.Status.Stale {
+		text += " (last known)"
+	}
+	return text
+}
+
+func (c Cluster) updated() string {
+	if c.Status == nil {
+		return nothing
+	}
+	return fmt.Sprint(c.Status.Updated)
+}
+
+// verdict says what keeps replicas away, or how many more would fit.
+func (c Cluster) verdict() string {
+	var parts []string
+	if c.Status != nil && c.Status.Problem != "" {
+		parts = append(parts, c.Status.Problem)
+	}
+	switch {
+	case c.Verdict == nil:
+	case len(c.Why) > 0:
+		parts = append(parts, strings.Join(c.Why, ", "))
+	case c.Verdict.Fits == 1:
+		parts = append(parts, "has room for 1 more replica")
+	default:
+		parts = append(parts, fmt.Sprintf("has room for %d more replicas", c.Verdict.Fits))
+	}
+	return cmp.Or(strings.Join(parts, "; "), nothing)
+}

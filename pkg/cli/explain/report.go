@@ -1,0 +1,238 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/summary"
+)
+
+// Report explains one object. It is what -o json and -o yaml print.
+type Report struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Note says why there is nothing, or not everything, to explain.
+	Note string `json:"note,omitempty"`
+	// Replicas is the number asked for.
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Decision is the one that is in force; none if the object is not placed.
+	Decision placement.Decision `json:"decision,omitempty"`
+	// Pin is the user's choice of clusters, and PinnedBy the kind of object that carries it.
+	Pin      string `json:"pin,omitempty"`
+	PinnedBy string `json:"pinnedBy,omitempty"`
+	// Policy is the policy that applies and Strategy the way in which it hands out replicas.
+	Policy   string             `json:"policy,omitempty"`
+	Strategy placement.Strategy `json:"strategy,omitempty"`
+	// Message is what a decision made now says, in one sentence.
+	Message string `json:"message,omitempty"`
+	// Due is a decision made now, if it differs from the one that is in force.
+	Due placement.Decision `json:"due,omitempty"`
+	// Clusters are those that have joined or that are asked for, by name.
+	Clusters []Cluster `json:"clusters,omitempty"`
+	// Events are those of Manifold about the object, the oldest first.
+	Events []Event `json:"events,omitempty"`
+}
+
+// Cluster explains one cluster's part.
+type Cluster struct {
+	Name string `json:"name"`
+	// Share is what the decision in force gives it; nil if nothing.
+	Share *placement.Share `json:"share,omitempty"`
+	// Status is what it reports; nil if nothing is known.
+	Status *summary.ClusterStatus `json:"status,omitempty"`
+	// Verdict is what a decision made now finds out about it; nil if the user may not know.
+	Verdict *placement.Verdict `json:"verdict,omitempty"`
+	// Why is the verdict's reasons in words.
+	Why []string `json:"why,omitempty"`
+}
+
+// Event is one event.
+type Event struct {
+	Last    metav1.Time `json:"last"`
+	Type    string      `json:"type"`
+	Reason  string      `json:"reason"`
+	Message string      `json:"message"`
+}
+
+// explain makes the report. It reads its argument alone.
+func explain(o *observed) (*Report, error) {
+	r := &Report{Kind: o.object.GetKind(), Namespace: o.object.GetNamespace(), Name: o.object.GetName(), Events: events(o.events)}
+	kind, placed := workloadKind(o.object.GroupVersionKind().GroupKind())
+	if !placed {
+		r.Note = unplaced(o.object)
+		return r, nil
+	}
+	decision, err := placement.ParseDecision(o.object.GetAnnotations()[manifoldv1alpha1.AnnotationPlacement])
+	if err != nil {
+		return nil, err
+	}
+	breakdown, err := summary.ParseBreakdown(o.object.GetAnnotations()[manifoldv1alpha1.AnnotationStatus])
+	if err != nil {
+		return nil, err
+	}
+	w, err := kind.read(o.object)
+	if err != nil {
+		return nil, err
+	}
+	r.Replicas, r.Decision = &w.Replicas, decision
+	var result placement.Result
+	if o.hidden != "" {
+		r.Note = "why cannot be told: " + o.hidden
+	} else if result, err = r.decide(o, w); err != nil {
+		return nil, err
+	}
+	r.Clusters = clusters(decision, breakdown, result.Verdicts)
+	return r, nil
+}
+
+// decide calls the function that the server decides by and records what it says.
+func (r *Report) decide(o *observed, w placement.Workload) (placement.Result, error) {
+	w.NamespaceLabels = o.namespace.Labels
+	pin, by, err := pinOf(o)
+	if err != nil {
+		return placement.Result{}, err
+	}
+	w.Pin = pin
+	if pin != nil {
+		r.Pin, r.PinnedBy = pin.String(), by
+	}
+	policy, err := placement.SelectPolicy(w, o.policies, o.clusterPolicies)
+	if err != nil {
+		return placement.Result{}, err
+	}
+	result := placement.Place(snapshot(o), placement.Request{
+		Workload: w, Policy: policy, Current: r.Decision, Neighbours: neighbours(o),
+	})
+	r.Policy, r.Strategy, r.Message = result.Policy, result.Strategy, result.Message()
+	if !result.Decision.Equal(r.Decision) {
+		r.Due = result.Decision
+	}
+	return result, nil
+}
+
+// pinOf returns the pin in force and the kind of object that carries it. The workload's own wins over its namespace's.
+func pinOf(o *observed) (*manifoldv1alpha1.Pin, string, error) {
+	for _, carrier := range []struct {
+		kind        string
+		annotations map[string]string
+	}{
+		{o.object.GetKind(), o.object.GetAnnotations()},
+		{"Namespace", o.namespace.Annotations},
+	} {
+		value, pinned := carrier.annotations[manifoldv1alpha1.AnnotationClusters]
+		if !pinned {
+			continue
+		}
+		pin, err := manifoldv1alpha1.ParsePin(value)
+		if err != nil {
+			return nil, "", fmt.Errorf("annotation %s of the %s %w", manifoldv1alpha1.AnnotationClusters, carrier.kind, err)
+		}
+		return &pin, carrier.kind, nil
+	}
+	return nil, "", nil
+}
+
+// snapshot observes the clusters. Limits are held against what all decisions put there, if the user may know that.
+func snapshot(o *observed) placement.Snapshot {
+	placed := map[string]placement.Resources{}
+	for i := range o.deployments {
+		requests := placement.RequestsOf(&o.deployments[i].Spec.Template)
+		for name, share := range decisionOf(&o.deployments[i]) {
+			if placed[name] == nil {
+				placed[name] = placement.Resources{}
+			}
+			placed[name].Add(requests, int64(share.Replicas))
+		}
+	}
+	seen := make([]placement.Cluster, 0, len(o.clusters))
+	for i := range o.clusters {
+		var load placement.Load
+		if o.everywhere {
+			load.Placed = placement.Resources{}
+			load.Placed.Add(placed[o.clusters[i].Name], 1)
+		}
+		seen = append(seen, placement.Observe(&o.clusters[i], load))
+	}
+	return placement.NewSnapshot(seen)
+}
+
+// neighbours are the other workloads of the object's namespace.
+func neighbours(o *observed) placement.Neighbours {
+	out := placement.Neighbours{}
+	for i := range o.deployments {
+		if d := &o.deployments[i]; d.Namespace == o.object.GetNamespace() && d.UID != o.object.GetUID() {
+			out.Add(decisionOf(d))
+		}
+	}
+	return out
+}
+
+// decisionOf reads a decision of another workload. One that cannot be read counts as none: it is that workload's problem.
+func decisionOf(d *appsv1.Deployment) placement.Decision {
+	decision, err := placement.ParseDecision(d.Annotations[manifoldv1alpha1.AnnotationPlacement])
+	if err != nil {
+		return nil
+	}
+	return decision
+}
+
+// clusters joins what is decided, reported and found out, by name.
+func clusters(decision placement.Decision, breakdown summary.Breakdown, verdicts []placement.Verdict) []Cluster {
+	found := map[string]placement.Verdict{}
+	names := decision.Clusters()
+	for name := range breakdown {
+		names = append(names, name)
+	}
+	for _, v := range verdicts {
+		found[v.Cluster] = v
+		names = append(names, v.Cluster)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+
+	out := make([]Cluster, 0, len(names))
+	for _, name := range names {
+		c := Cluster{Name: name}
+		if share, ok := decision[name]; ok {
+			c.Share = &share
+		}
+		if status, ok := breakdown[name]; ok {
+			c.Status = &status
+		}
+		if verdict, ok := found[name]; ok {
+			c.Verdict = &verdict
+			for _, reason := range verdict.Reasons {
+				c.Why = append(c.Why, reason.String())
+			}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func events(from []corev1.Event) []Event {
+	out := make([]Event, 0, len(from))
+	for _, e := range from {
+		out = append(out, Event{Last: lastSeen(e), Type: e.Type, Reason: e.Reason, Message: e.Message})
+	}
+	slices.SortStableFunc(out, func(a, b Event) int { return a.Last.Compare(b.Last.Time) })
+	return out
+}
+
+func lastSeen(e corev1.Event) metav1.Time {
+	switch {
+	case e.Series != nil:
+		return metav1.NewTime(e.Series.LastObservedTime.Time)
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp
+	default:
+		return metav1.NewTime(e.EventTime.Time)
+	}
+}

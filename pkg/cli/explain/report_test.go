@@ -1,0 +1,219 @@
+package explain
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// now is the time at which everything here is looked at.
+var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func web(replicas int32, annotations map[string]string) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web", Annotations: annotations},
+		Spec: appsv1.DeploymentSpec{Replicas: ptr.To(replicas), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+			}}},
+		}}},
+	}
+}
+
+func other(name, namespace string, decision placement.Decision) appsv1.Deployment {
+	d := *web(1, map[string]string{manifoldv1alpha1.AnnotationPlacement: decision.String()})
+	d.Name, d.Namespace, d.UID = name, namespace, types.UID(namespace+name)
+	return d
+}
+
+func cluster(name, cpu string) manifoldv1alpha1.Cluster {
+	return manifoldv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status: manifoldv1alpha1.ClusterStatus{
+			Conditions: []metav1.Condition{{Type: manifoldv1alpha1.ClusterReady, Status: metav1.ConditionTrue}},
+			Allocatable: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourcePods: resource.MustParse("110"),
+			},
+		},
+	}
+}
+
+func cordoned(c manifoldv1alpha1.Cluster) manifoldv1alpha1.Cluster {
+	c.Spec.Unschedulable = true
+	return c
+}
+
+func together() []manifoldv1alpha1.ClusterPlacementPolicy {
+	return []manifoldv1alpha1.ClusterPlacementPolicy{{
+		ObjectMeta: metav1.ObjectMeta{Name: "default"},
+		Spec: manifoldv1alpha1.ClusterPlacementPolicySpec{
+			PlacementPolicySpec: manifoldv1alpha1.PlacementPolicySpec{KeepTogether: true},
+		},
+	}}
+}
+
+func toUnstructured(t *testing.T, object any) *unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
+func shop(annotations map[string]string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: annotations}}
+}
+
+func TestExplain(t *testing.T) {
+	for name, observe := range map[string]func(*testing.T) *observed{
+		"pinned and ready": func(t *testing.T) *observed {
+			return &observed{
+				object: toUnstructured(t, web(5, map[string]string{
+					manifoldv1alpha1.AnnotationClusters:  "west,east",
+					manifoldv1alpha1.AnnotationPlacement: `{"east":{"replicas":3},"west":{"replicas":2}}`,
+					manifoldv1alpha1.AnnotationStatus:    `{"east":{"replicas":3,"ready":3,"updated":3},"west":{"replicas":2,"ready":1,"updated":2,"stale":true}}`,
+				})),
+				namespace: shop(map[string]string{manifoldv1alpha1.AnnotationClusters: "north"}),
+				clusters:  []manifoldv1alpha1.Cluster{cluster("east", "8"), cluster("west", "4"), cluster("north", "100")},
+				events: []corev1.Event{
+					{LastTimestamp: metav1.NewTime(now.Add(-time.Minute)), Type: "Warning", Reason: "Unplaced", Message: "the later event"},
+					{EventTime: metav1.NewMicroTime(now.Add(-time.Hour)), Type: "Normal", Reason: "Placed", Message: "the earlier event"},
+				},
+				clusterPolicies: together(), everywhere: true,
+			}
+		},
+		"placed nowhere": func(t *testing.T) *observed {
+			return &observed{
+				object: toUnstructured(t, web(2, nil)), namespace: shop(nil), clusterPolicies: together(),
+				clusters: []manifoldv1alpha1.Cluster{cordoned(cluster("east", "8")), cluster("west", "500m")},
+			}
+		},
+		"pinned by its namespace to a cluster that has not joined": func(t *testing.T) *observed {
+			return &observed{
+				object: toUnstructured(t, web(2, nil)), namespace: shop(map[string]string{manifoldv1alpha1.AnnotationClusters: "north"}),
+				clusters: []manifoldv1alpha1.Cluster{cluster("east", "8")},
+			}
+		},
+		"follows its neighbours": func(t *testing.T) *observed {
+			return &observed{
+				object: toUnstructured(t, web(1, nil)), namespace: shop(nil), clusterPolicies: together(),
+				clusters: []manifoldv1alpha1.Cluster{cluster("east", "80"), cluster("west", "8")},
+				deployments: []appsv1.Deployment{
+					other("api", "shop", placement.Decision{"west": {Replicas: 1}}),
+					other("api", "elsewhere", placement.Decision{"east": {Replicas: 3}}),
+				},
+			}
+		},
+		"kept by a limit that others use up": func(t *testing.T) *observed {
+			limited := cluster("east", "8")
+			limited.Spec.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}
+			return &observed{
+				object: toUnstructured(t, web(1, nil)), namespace: shop(nil), clusters: []manifoldv1alpha1.Cluster{limited},
+				deployments: []appsv1.Deployment{other("api", "elsewhere", placement.Decision{"east": {Replicas: 3}})}, everywhere: true,
+			}
+		},
+		"a cluster that cannot hold it": func(t *testing.T) *observed {
+			return &observed{
+				object: toUnstructured(t, web(1, map[string]string{
+					manifoldv1alpha1.AnnotationPlacement: `{"east":{"replicas":1}}`,
+					manifoldv1alpha1.AnnotationStatus:    `{"east":{"problem":"the name is taken there"}}`,
+				})),
+				namespace: shop(nil), clusters: []manifoldv1alpha1.Cluster{cluster("east", "8")},
+			}
+		},
+		"a user who may not see clusters": func(t *testing.T) *observed {
+			return &observed{
+				object: toUnstructured(t, web(1, map[string]string{manifoldv1alpha1.AnnotationPlacement: `{"east":{"replicas":1}}`})),
+				hidden: `clusters.manifold.dev is forbidden: User "dev" cannot list resource "clusters"`,
+			}
+		},
+		"a dependent": func(t *testing.T) *observed {
+			return &observed{object: toUnstructured(t, &corev1.ConfigMap{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+			})}
+		},
+		"a mirrored pod": func(t *testing.T) *observed {
+			return &observed{object: toUnstructured(t, &corev1.Pod{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", OwnerReferences: []metav1.OwnerReference{
+					{Kind: "ReplicaSet", Name: "web-0", Controller: ptr.To(true)},
+				}},
+			})}
+		},
+		"what stays in the logical cluster": func(t *testing.T) *observed {
+			return &observed{object: toUnstructured(t, &corev1.PersistentVolume{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "data"},
+			})}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report, err := explain(observe(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text, data strings.Builder
+			if err := report.text(&text, now); err != nil {
+				t.Fatal(err)
+			}
+			if err := report.print(&data, "yaml"); err != nil {
+				t.Fatal(err)
+			}
+			checkGolden(t, strings.ReplaceAll(name, " ", "-")+".txt", fmt.Sprintf("%s\n---\n%s", text.String(), data.String()))
+		})
+	}
+}
+
+func checkGolden(t *testing.T, name, got string) {
+	t.Helper()
+	golden := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("go test ./pkg/cli/explain -update rewrites %s (-want +got):\n%s", golden, diff)
+	}
+}
+
+func TestExplainRefusesWhatCannotBeRead(t *testing.T) {
+	for name, test := range map[string]struct {
+		annotation, want string
+	}{
+		"a decision that is no JSON":  {annotation: manifoldv1alpha1.AnnotationPlacement, want: "parse placement"},
+		"a breakdown that is no JSON": {annotation: manifoldv1alpha1.AnnotationStatus, want: "parse the status by cluster"},
+		"a pin that names nothing":    {annotation: manifoldv1alpha1.AnnotationClusters, want: "annotation manifold.dev/clusters of the Deployment"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := explain(&observed{object: toUnstructured(t, web(1, map[string]string{test.annotation: ",,"})), namespace: shop(nil)})
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("explain: %v, want %q", err, test.want)
+			}
+		})
+	}
+}
