@@ -1,0 +1,243 @@
+// Package controller makes one status of what the syncers report, mirrors ReplicaSets as one for each upstream template, and lets go of
+// deleted workloads once no cluster holds them.
+//
+// One status and breakdown go out in one write, however many clusters changed; changes that come while a write is under way make one
+// more.
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/syncer"
+)
+
+const (
+	// workers is how many statuses are written at a time.
+	workers = 16
+	// settle is how long a change may wait for the next one. A share that starts changes several times within a few hundredths of a
+	// second, in each cluster; nobody can tell the difference in a status, and it is most of the writes.
+	settle = 40 * time.Millisecond
+)
+
+// Options say what a Controller works with.
+type Options struct {
+	Upstream *syncer.Upstream
+	Engine   *engine.Engine
+	Kube     informers.SharedInformerFactory
+	Manifold externalversions.SharedInformerFactory
+	// Client writes statuses and mirrored ReplicaSets, as Manifold itself.
+	Client kubernetes.Interface
+	// Clock is for tests; the zero value is the real one.
+	Clock clock.PassiveClock
+}
+
+// Controller keeps the statuses of all workloads and Services current.
+type Controller struct {
+	Options
+	deployments appslisters.DeploymentLister
+	replicaSets cache.Indexer
+	services    corelisters.ServiceLister
+	clusters    listers.ClusterLister
+	queue       workqueue.TypedRateLimitingInterface[syncer.Key]
+	synced      []cache.InformerSynced
+}
+
+var (
+	deploymentResource = appsv1.SchemeGroupVersion.WithResource("deployments")
+	serviceResource    = corev1.SchemeGroupVersion.WithResource("services")
+)
+
+// byController indexes ReplicaSets by the UID of what controls them.
+const byController = "manifold.dev/controller"
+
+// New registers with the informers, which the caller starts afterwards.
+func New(o Options) (*Controller, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	replicaSets := o.Kube.Apps().V1().ReplicaSets().Informer()
+	if err := replicaSets.AddIndexers(cache.Indexers{byController: indexController}); err != nil {
+		return nil, fmt.Errorf("index ReplicaSets: %w", err)
+	}
+	c := &Controller{
+		Options:     o,
+		deployments: o.Kube.Apps().V1().Deployments().Lister(),
+		replicaSets: replicaSets.GetIndexer(),
+		services:    o.Kube.Core().V1().Services().Lister(),
+		clusters:    o.Manifold.Manifold().V1alpha1().Clusters().Lister(),
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[syncer.Key](10*time.Millisecond, 10*time.Second),
+			workqueue.TypedRateLimitingQueueConfig[syncer.Key]{Name: "summary"}),
+	}
+	for _, w := range []struct {
+		informer cache.SharedIndexInformer
+		handler  cache.ResourceEventHandler
+	}{
+		{o.Kube.Apps().V1().Deployments().Informer(), c.deploymentHandler()},
+		{replicaSets, c.replicaSetHandler()},
+		{o.Manifold.Manifold().V1alpha1().Clusters().Informer(), c.clusterHandler()},
+	} {
+		registration, err := w.informer.AddEventHandler(w.handler)
+		if err != nil {
+			return nil, fmt.Errorf("watch what is summarised: %w", err)
+		}
+		c.synced = append(c.synced, registration.HasSynced)
+	}
+	return c, nil
+}
+
+// Changed has the summary of an object made again. Syncers call it.
+func (c *Controller) Changed(key syncer.Key) { c.queue.AddAfter(key, settle) }
+
+// Run summarises until ctx ends.
+func (c *Controller) Run(ctx context.Context) error {
+	if !cache.WaitForCacheSync(ctx.Done(), append(c.synced, c.Upstream.HasSynced)...) {
+		return ctx.Err()
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for range workers {
+		group.Go(func() error { c.work(ctx); return nil })
+	}
+	group.Go(func() error {
+		<-ctx.Done()
+		c.queue.ShutDown()
+		return nil
+	})
+	return group.Wait()
+}
+
+func (c *Controller) work(ctx context.Context) {
+	for {
+		key, shutdown := c.queue.Get()
+		if shutdown {
+			return
+		}
+		err := c.sync(ctx, key)
+		c.queue.Done(key)
+		switch {
+		case err == nil:
+			c.queue.Forget(key)
+		case ctx.Err() != nil:
+			return
+		default:
+			klog.FromContext(ctx).V(3).Info("Summarising again", "key", key, "err", err)
+			c.queue.AddRateLimited(key)
+		}
+	}
+}
+
+func (c *Controller) sync(ctx context.Context, key syncer.Key) error {
+	switch key.Resource {
+	case deploymentResource:
+		d, err := c.deployments.Deployments(key.Namespace).Get(key.Name)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return c.syncDeployment(ctx, d)
+	case serviceResource:
+		s, err := c.services.Services(key.Namespace).Get(key.Name)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return c.syncService(ctx, s)
+	}
+	return fmt.Errorf("nothing summarises %s", key)
+}
+
+func deploymentKey(d metav1.Object) syncer.Key {
+	return syncer.Key{Resource: deploymentResource, Namespace: d.GetNamespace(), Name: d.GetName()}
+}
+
+func (c *Controller) deploymentHandler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { c.queue.Add(deploymentKey(obj.(*appsv1.Deployment))) },
+		UpdateFunc: func(old, obj any) {
+			before, after := old.(*appsv1.Deployment), obj.(*appsv1.Deployment)
+			// Our own status writes are the other updates.
+			if before.Generation != after.Generation || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+				before.Annotations[v1alpha1.AnnotationPlacement] != after.Annotations[v1alpha1.AnnotationPlacement] {
+				c.queue.Add(deploymentKey(after))
+			}
+		},
+	}
+}
+
+// replicaSetHandler undoes what others do to a mirror, as the Deployment controller would.
+func (c *Controller) replicaSetHandler() cache.ResourceEventHandler {
+	owner := func(obj any) {
+		if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = tomb.Obj
+		}
+		rs, ok := obj.(*appsv1.ReplicaSet)
+		if !ok {
+			return
+		}
+		if ref := metav1.GetControllerOf(rs); ref != nil && ref.Kind == "Deployment" {
+			c.queue.Add(syncer.Key{Resource: deploymentResource, Namespace: rs.Namespace, Name: ref.Name})
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(old, obj any) {
+			before, after := old.(*appsv1.ReplicaSet), obj.(*appsv1.ReplicaSet)
+			if before.Generation != after.Generation {
+				owner(obj)
+			}
+		},
+		DeleteFunc: owner,
+	}
+}
+
+// clusterHandler looks at everything that concerns a cluster which turns silent, returns or goes.
+func (c *Controller) clusterHandler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(old, obj any) {
+			before, after := old.(*v1alpha1.Cluster), obj.(*v1alpha1.Cluster)
+			if silent(before) != silent(after) || before.Annotations[v1alpha1.AnnotationRemove] != after.Annotations[v1alpha1.AnnotationRemove] {
+				c.enqueueConcerned(after.Name)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+				c.enqueueConcerned(name.Name)
+			}
+		},
+	}
+}
+
+func indexController(obj any) ([]string, error) {
+	rs, ok := obj.(*appsv1.ReplicaSet)
+	if !ok {
+		return nil, nil
+	}
+	if ref := metav1.GetControllerOfNoCopy(rs); ref != nil {
+		return []string{string(ref.UID)}, nil
+	}
+	return nil, nil
+}

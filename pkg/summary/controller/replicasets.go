@@ -1,0 +1,105 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
+)
+
+// syncReplicaSets brings the mirrored ReplicaSets of a Deployment up to date: one for each template that any cluster carries out or that
+// is in its history. It returns the Deployment's revision, "" while there is none.
+func (c *Controller) syncReplicaSets(ctx context.Context, d *appsv1.Deployment) (string, error) {
+	existing := c.mirrors(d)
+	shares := c.replicaSetShares(d)
+	current := projection.TemplateHash(&d.Spec.Template)
+
+	hashes := slices.Collect(maps.Keys(shares))
+	for _, rs := range existing {
+		if hash := rs.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; !slices.Contains(hashes, hash) {
+			hashes = append(hashes, hash)
+		}
+	}
+	slices.Sort(hashes)
+	var wanted []*appsv1.ReplicaSet
+	for _, hash := range hashes {
+		if rs := summary.ReplicaSet(d, hash, existing[summary.ReplicaSetName(d.Name, hash)], shares[hash]); rs != nil {
+			wanted = append(wanted, rs)
+		}
+	}
+	currentName := summary.ReplicaSetName(d.Name, current)
+	revisions := summary.Revisions(currentName, wanted)
+	for _, rs := range wanted {
+		revisions[rs.Name].Annotate(rs)
+		if err := c.writeReplicaSet(ctx, rs, existing[rs.Name]); err != nil {
+			return "", err
+		}
+	}
+	if d.DeletionTimestamp == nil {
+		for _, rs := range summary.Prune(d, currentName, wanted) {
+			if err := c.deleteReplicaSet(ctx, rs); err != nil {
+				return "", err
+			}
+		}
+	}
+	if revision, ok := revisions[currentName]; ok {
+		return revision.String(), nil
+	}
+	return "", nil
+}
+
+// mirrors returns the mirrored ReplicaSets of a Deployment by name.
+func (c *Controller) mirrors(d *appsv1.Deployment) map[string]*appsv1.ReplicaSet {
+	found, _ := c.replicaSets.ByIndex(byController, string(d.UID)) // the index exists: New made it
+	out := make(map[string]*appsv1.ReplicaSet, len(found))
+	for _, obj := range found {
+		rs := obj.(*appsv1.ReplicaSet)
+		out[rs.Name] = rs
+	}
+	return out
+}
+
+func (c *Controller) replicaSetShares(d *appsv1.Deployment) map[string][]summary.ReplicaSetShare {
+	out := map[string][]summary.ReplicaSetShare{}
+	for _, s := range c.Upstream.Syncers() {
+		for hash, list := range s.ReplicaSets(d) {
+			for _, rs := range list {
+				out[hash] = append(out[hash], summary.ReplicaSetShare{Cluster: s.Cluster(), ReplicaSet: rs})
+			}
+		}
+	}
+	return out
+}
+
+func (c *Controller) writeReplicaSet(ctx context.Context, want, have *appsv1.ReplicaSet) error {
+	replicaSets := c.Client.AppsV1().ReplicaSets(want.Namespace)
+	var err error
+	switch {
+	case have == nil:
+		_, err = replicaSets.Create(ctx, want, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
+	case equality.Semantic.DeepEqual(want, have):
+		return nil
+	default:
+		_, err = replicaSets.Update(ctx, want, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
+	}
+	if apierrors.IsNotFound(err) {
+		return nil // deleted meanwhile; its watch wakes us
+	}
+	return err
+}
+
+func (c *Controller) deleteReplicaSet(ctx context.Context, rs *appsv1.ReplicaSet) error {
+	err := c.Client.AppsV1().ReplicaSets(rs.Namespace).Delete(ctx, rs.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(rs.UID))})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,156 @@
+package summary
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// below is a ReplicaSet in a cluster that carries out an image, with a hash of the cluster's own.
+func below(cluster, image string, replicas int32) ReplicaSetShare {
+	template := templateOf(image)
+	template.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = "hash-in-" + cluster
+	return ReplicaSetShare{Cluster: cluster, ReplicaSet: &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "web-hash-in-" + cluster, Generation: 3,
+			Annotations: map[string]string{
+				"kubernetes.io/change-cause": "image " + image, annotationRevision: "8", "manifold.dev/name": "web",
+			},
+		},
+		Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To(replicas), Template: template},
+		Status: appsv1.ReplicaSetStatus{
+			Replicas: replicas, FullyLabeledReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas, ObservedGeneration: 3,
+		},
+	}}
+}
+
+func TestReplicaSetMerges(t *testing.T) {
+	owner := web(5)
+	owner.Annotations = map[string]string{
+		"note": "kept", annotationRevision: "2", corev1.LastAppliedConfigAnnotation: "{}", "manifold.dev/placement": "{}",
+	}
+	hash := projection.TemplateHash(&owner.Spec.Template)
+	got := ReplicaSet(owner, hash, nil, []ReplicaSetShare{below("west", "web:1-mirror", 2), below("east", "web:1", 3)})
+
+	template := templateOf("web:1")
+	template.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
+	want := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "web-" + hash, Labels: map[string]string{"app": "web", "pod-template-hash": hash},
+			Annotations: map[string]string{"note": "kept"},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-web", Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+			}},
+		},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: ptr.To[int32](5), Template: template,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web", "pod-template-hash": hash}},
+		},
+		Status: appsv1.ReplicaSetStatus{
+			Replicas: 5, FullyLabeledReplicas: 5, ReadyReplicas: 5, AvailableReplicas: 5, ObservedGeneration: 1,
+		},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("mirror = %+v\nwant %+v", got, want)
+	}
+}
+
+func TestReplicaSetOfAnOldTemplate(t *testing.T) {
+	owner := web(5)
+	t.Run("is made of what the first cluster has, while it runs", func(t *testing.T) {
+		got := ReplicaSet(owner, "old", nil, []ReplicaSetShare{below("west", "web:0-west", 1), below("east", "web:0", 2)})
+		if *got.Spec.Replicas != 3 || got.Spec.Template.Spec.Containers[0].Image != "web:0" {
+			t.Errorf("mirror = %+v", got.Spec)
+		}
+		if got.Name != "web-old" || got.Spec.Template.Labels["pod-template-hash"] != "old" {
+			t.Errorf("mirror %s has template labels %v", got.Name, got.Spec.Template.Labels)
+		}
+		if want := map[string]string{"kubernetes.io/change-cause": "image web:0"}; !reflect.DeepEqual(got.Annotations, want) {
+			t.Errorf("annotations = %v, want %v", got.Annotations, want)
+		}
+	})
+	t.Run("does not come back once it was pruned", func(t *testing.T) {
+		if got := ReplicaSet(owner, "old", nil, []ReplicaSetShare{below("east", "web:0", 0)}); got != nil {
+			t.Errorf("mirror = %+v, want none", got)
+		}
+	})
+	t.Run("keeps its template, annotations and revision, and is history without shares", func(t *testing.T) {
+		existing := ReplicaSet(owner, "old", nil, []ReplicaSetShare{below("east", "web:0", 2)})
+		existing.Generation = 1
+		existing.Annotations[annotationRevision] = "1"
+		got := ReplicaSet(owner, "old", existing, nil)
+		want := existing.DeepCopy()
+		want.Spec.Replicas = ptr.To[int32](0)
+		want.Status = appsv1.ReplicaSetStatus{ObservedGeneration: 2}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("mirror = %+v\nwant %+v", got, want)
+		}
+	})
+}
+
+func TestReplicaSetInUseFollowsTheDeployment(t *testing.T) {
+	owner := web(3)
+	hash := projection.TemplateHash(&owner.Spec.Template)
+	existing := ReplicaSet(owner, hash, nil, []ReplicaSetShare{below("east", "web:1", 3)})
+	existing.Generation, existing.UID = 1, "mirror"
+	t.Run("nothing changed", func(t *testing.T) {
+		if got := ReplicaSet(owner, hash, existing, []ReplicaSetShare{below("east", "web:1", 3)}); !reflect.DeepEqual(got, existing) {
+			t.Errorf("mirror = %+v\nwant %+v", got, existing)
+		}
+	})
+	t.Run("annotations and minReadySeconds change", func(t *testing.T) {
+		changed := owner.DeepCopy()
+		changed.Annotations = map[string]string{"kubernetes.io/change-cause": "why not"}
+		changed.Spec.MinReadySeconds = 5
+		got := ReplicaSet(changed, hash, existing, []ReplicaSetShare{below("east", "web:1", 3)})
+		if got.Annotations["kubernetes.io/change-cause"] != "why not" || got.Spec.MinReadySeconds != 5 || got.Status.ObservedGeneration != 2 {
+			t.Errorf("mirror = %+v", got)
+		}
+	})
+	t.Run("a cluster has not seen its own change yet", func(t *testing.T) {
+		share := below("east", "web:1", 2)
+		share.ReplicaSet.Generation++
+		if got := ReplicaSet(owner, hash, existing, []ReplicaSetShare{share}); got.Status.ObservedGeneration != 1 {
+			t.Errorf("observedGeneration = %d, want that of before, 1", got.Status.ObservedGeneration)
+		}
+	})
+	t.Run("pods cannot be made in two clusters", func(t *testing.T) {
+		var all []ReplicaSetShare
+		for _, cluster := range []string{"west", "east"} {
+			share := below(cluster, "web:1", 2)
+			share.ReplicaSet.Status.Conditions = []appsv1.ReplicaSetCondition{{
+				Type: appsv1.ReplicaSetReplicaFailure, Status: "True", Reason: "FailedCreate", Message: "exceeded quota", LastTransitionTime: now,
+			}}
+			share.ReplicaSet.Status.TerminatingReplicas = ptr.To[int32](1)
+			all = append(all, share)
+		}
+		failing := existing.DeepCopy()
+		failing.Status.Conditions = []appsv1.ReplicaSetCondition{{
+			Type: appsv1.ReplicaSetReplicaFailure, Status: "True", LastTransitionTime: longAgo,
+		}}
+		got := ReplicaSet(owner, hash, failing, all).Status
+		want := appsv1.ReplicaSetCondition{
+			Type: appsv1.ReplicaSetReplicaFailure, Status: "True", Reason: "FailedCreate", LastTransitionTime: longAgo,
+			Message: `cluster "east": exceeded quota; cluster "west": exceeded quota`,
+		}
+		if !reflect.DeepEqual(got.Conditions, []appsv1.ReplicaSetCondition{want}) || *got.TerminatingReplicas != 2 {
+			t.Errorf("status = %+v, want the condition %+v and 2 terminating", got, want)
+		}
+	})
+}
+
+func TestReplicaSetName(t *testing.T) {
+	if got := ReplicaSetName("web", "abc"); got != "web-abc" {
+		t.Errorf("name = %s", got)
+	}
+	if got := ReplicaSetName(strings.Repeat("w", 253), "abc"); len(got) != 253 || !strings.HasSuffix(got, "w-abc") {
+		t.Errorf("a long name = %s (%d)", got, len(got))
+	}
+}
