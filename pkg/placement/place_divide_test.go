@@ -104,6 +104,11 @@ func TestPlaceByTarget(t *testing.T) {
 			request:  deployment(7).dividedBy(v1alpha1.ByEven).on(shares("east", 0, "west", 8)),
 			want:     shares("west", 7),
 		},
+		"even: several cordoned clusters give up no more than what is removed": {
+			clusters: []*clusterBuilder{cluster("east", 9).cordoned(), cluster("north", 9), cluster("west", 9).cordoned()},
+			request:  deployment(10).dividedBy(v1alpha1.ByEven).on(shares("east", 5, "north", 1, "west", 5)),
+			want:     shares("east", 4, "north", 1, "west", 5),
+		},
 		"even: cordoned clusters alone shrink to their parts": {
 			clusters: []*clusterBuilder{cluster("east", 9).cordoned(), cluster("west", 9).cordoned()},
 			request:  deployment(4).dividedBy(v1alpha1.ByEven).on(shares("east", 3, "west", 5)),

@@ -376,6 +376,11 @@ func TestPlaceEvicted(t *testing.T) {
 			want:     shares("east", 3),
 			message:  "placed on east; staying until another cluster can take them: 3 on east",
 		},
+		"a whole workload that grows meanwhile moves to where what runs fits": {
+			clusters: []*clusterBuilder{cluster("east", 9), cluster("west", 4)},
+			request:  deployment(6).on(shares("east", 3)).leaving("east"),
+			want:     shares("west", 6),
+		},
 		"a divided workload moves as far as it fits": {
 			clusters: []*clusterBuilder{cluster("east", 9), cluster("west", 2)},
 			request:  deployment(5).pinnedToAll().on(shares("east", 4, "west", 1)).leaving("east"),

@@ -114,7 +114,7 @@ func (c *cycle) remarkWaiting() string {
 	waiting := Decision{}
 	for i := range c.candidates {
 		k := &c.candidates[i]
-		if more := k.share - max(k.current, k.bound()); k.placed && k.stretches() && more > 0 {
+		if more := k.share - k.bound(); k.placed && k.stretches() && more > 0 {
 			waiting[k.Name] = Share{Replicas: int32(more)}
 		}
 	}
