@@ -199,7 +199,7 @@ func (l *logical) merge(ctx context.Context, want *manifoldv1alpha1.Cluster) (*m
 
 // discard deletes a Cluster that was made a moment ago. Nothing has been placed on it that is worth waiting for.
 func (l *logical) discard(ctx context.Context, made *manifoldv1alpha1.Cluster) error {
-	if _, err := l.mark(ctx, made.Name, RemoveForce); err != nil {
+	if _, err := l.mark(ctx, made.Name, manifoldv1alpha1.RemoveForce); err != nil {
 		return err
 	}
 	return l.clusters.Delete(ctx, made.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(made.UID)}})

@@ -21,24 +21,13 @@ import (
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// RemoveAnnotation on a Cluster says how it is to be removed when it is deleted, if not in the usual way.
-const RemoveAnnotation = "manifold.dev/remove"
-
-// Values of RemoveAnnotation.
-const (
-	// RemoveForce removes the registration without asking the cluster anything, for one that is gone for good.
-	RemoveForce = "force"
-	// RemoveOrphan leaves what runs in the cluster there and takes away the marks of ownership.
-	RemoveOrphan = "orphan"
-)
-
 // RemoveOptions are what "cluster remove" needs.
 type RemoveOptions struct {
 	genericiooptions.IOStreams
 
 	// Name is the cluster's.
 	Name string
-	// Force and Orphan stand for the values of RemoveAnnotation.
+	// Force and Orphan stand for the values of AnnotationRemove.
 	Force, Orphan bool
 	// Kubeconfig and Context lead to the cluster as its admin, in order to remove what joining made there. Optional.
 	Kubeconfig, Context string
@@ -218,9 +207,9 @@ func (o *RemoveOptions) remove(ctx context.Context, logical *logical, cluster *m
 func (o *RemoveOptions) manner() string {
 	switch {
 	case o.Force:
-		return RemoveForce
+		return manifoldv1alpha1.RemoveForce
 	case o.Orphan:
-		return RemoveOrphan
+		return manifoldv1alpha1.RemoveOrphan
 	}
 	return ""
 }
@@ -275,9 +264,9 @@ and, unless another logical cluster uses it:
 `, syncerName(logical), manifoldv1alpha1.SystemNamespace)
 }
 
-// mark sets RemoveAnnotation.
+// mark sets AnnotationRemove.
 func (l *logical) mark(ctx context.Context, name, manner string) (*manifoldv1alpha1.Cluster, error) {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{RemoveAnnotation: manner}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{manifoldv1alpha1.AnnotationRemove: manner}}})
 	if err != nil {
 		return nil, err
 	}

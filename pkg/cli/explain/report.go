@@ -1,10 +1,8 @@
 package explain
 
 import (
-	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -64,123 +62,42 @@ type Event struct {
 // explain makes the report. It reads its argument alone.
 func explain(o *observed) (*Report, error) {
 	r := &Report{Kind: o.object.GetKind(), Namespace: o.object.GetNamespace(), Name: o.object.GetName(), Events: events(o.events)}
-	kind, placed := workloadKind(o.object.GroupVersionKind().GroupKind())
-	if !placed {
+	if o.replicas == nil {
 		r.Note = unplaced(o.object)
 		return r, nil
-	}
-	decision, err := placement.ParseDecision(o.object.GetAnnotations()[manifoldv1alpha1.AnnotationPlacement])
-	if err != nil {
-		return nil, err
 	}
 	breakdown, err := summary.ParseBreakdown(o.object.GetAnnotations()[manifoldv1alpha1.AnnotationStatus])
 	if err != nil {
 		return nil, err
 	}
-	w, err := kind.read(o.object)
-	if err != nil {
-		return nil, err
-	}
-	r.Replicas, r.Decision = &w.Replicas, decision
-	var result placement.Result
-	if o.hidden != "" {
+	r.Replicas, r.Decision = o.replicas, o.decision
+	r.Pin, r.PinnedBy = pinOf(o)
+	var verdicts []placement.Verdict
+	if o.result == nil {
 		r.Note = "why cannot be told: " + o.hidden
-	} else if result, err = r.decide(o, w); err != nil {
-		return nil, err
+	} else {
+		r.Policy, r.Strategy, r.Message = o.result.Policy, o.result.Strategy, o.result.Message()
+		if !o.result.Decision.Equal(o.decision) {
+			r.Due = o.result.Decision
+		}
+		verdicts = o.result.Verdicts
 	}
-	r.Clusters = clusters(decision, breakdown, result.Verdicts)
+	r.Clusters = clusters(o.decision, breakdown, verdicts)
 	return r, nil
 }
 
-// decide calls the function that the server decides by and records what it says.
-func (r *Report) decide(o *observed, w placement.Workload) (placement.Result, error) {
-	w.NamespaceLabels = o.namespace.Labels
-	pin, by, err := pinOf(o)
-	if err != nil {
-		return placement.Result{}, err
-	}
-	w.Pin = pin
-	if pin != nil {
-		r.Pin, r.PinnedBy = pin.String(), by
-	}
-	policy, err := placement.SelectPolicy(w, o.policies, o.clusterPolicies)
-	if err != nil {
-		return placement.Result{}, err
-	}
-	result := placement.Place(snapshot(o), placement.Request{
-		Workload: w, Policy: policy, Current: r.Decision, Neighbours: neighbours(o),
-	})
-	r.Policy, r.Strategy, r.Message = result.Policy, result.Strategy, result.Message()
-	if !result.Decision.Equal(r.Decision) {
-		r.Due = result.Decision
-	}
-	return result, nil
-}
-
 // pinOf returns the pin in force and the kind of object that carries it. The workload's own wins over its namespace's.
-func pinOf(o *observed) (*manifoldv1alpha1.Pin, string, error) {
-	for _, carrier := range []struct {
-		kind        string
-		annotations map[string]string
-	}{
-		{o.object.GetKind(), o.object.GetAnnotations()},
-		{"Namespace", o.namespace.Annotations},
-	} {
-		value, pinned := carrier.annotations[manifoldv1alpha1.AnnotationClusters]
-		if !pinned {
-			continue
-		}
-		pin, err := manifoldv1alpha1.ParsePin(value)
-		if err != nil {
-			return nil, "", fmt.Errorf("annotation %s of the %s %w", manifoldv1alpha1.AnnotationClusters, carrier.kind, err)
-		}
-		return &pin, carrier.kind, nil
+func pinOf(o *observed) (pin, by string) {
+	if pin, pinned := o.object.GetAnnotations()[manifoldv1alpha1.AnnotationClusters]; pinned {
+		return pin, o.object.GetKind()
 	}
-	return nil, "", nil
-}
-
-// snapshot observes the clusters. Limits are held against what all decisions put there, if the user may know that.
-func snapshot(o *observed) placement.Snapshot {
-	placed := map[string]placement.Resources{}
-	for i := range o.deployments {
-		requests := placement.RequestsOf(&o.deployments[i].Spec.Template)
-		for name, share := range decisionOf(&o.deployments[i]) {
-			if placed[name] == nil {
-				placed[name] = placement.Resources{}
-			}
-			placed[name].Add(requests, int64(share.Replicas))
-		}
+	if o.namespace == nil {
+		return "", ""
 	}
-	seen := make([]placement.Cluster, 0, len(o.clusters))
-	for i := range o.clusters {
-		var load placement.Load
-		if o.everywhere {
-			load.Placed = placement.Resources{}
-			load.Placed.Add(placed[o.clusters[i].Name], 1)
-		}
-		seen = append(seen, placement.Observe(&o.clusters[i], load))
+	if pin, pinned := o.namespace.Annotations[manifoldv1alpha1.AnnotationClusters]; pinned {
+		return pin, "Namespace"
 	}
-	return placement.NewSnapshot(seen)
-}
-
-// neighbours are the other workloads of the object's namespace.
-func neighbours(o *observed) placement.Neighbours {
-	out := placement.Neighbours{}
-	for i := range o.deployments {
-		if d := &o.deployments[i]; d.Namespace == o.object.GetNamespace() && d.UID != o.object.GetUID() {
-			out.Add(decisionOf(d))
-		}
-	}
-	return out
-}
-
-// decisionOf reads a decision of another workload. One that cannot be read counts as none: it is that workload's problem.
-func decisionOf(d *appsv1.Deployment) placement.Decision {
-	decision, err := placement.ParseDecision(d.Annotations[manifoldv1alpha1.AnnotationPlacement])
-	if err != nil {
-		return nil
-	}
-	return decision
+	return "", ""
 }
 
 // clusters joins what is decided, reported and found out, by name.

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -12,14 +13,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -85,90 +90,90 @@ func shop(annotations map[string]string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: annotations}}
 }
 
+// scene is what the logical cluster holds.
+type scene struct {
+	// object is what is explained.
+	object    runtime.Object
+	namespace *corev1.Namespace
+	clusters  []manifoldv1alpha1.Cluster
+	policies  []manifoldv1alpha1.ClusterPlacementPolicy
+	// others are further Deployments.
+	others []appsv1.Deployment
+	events []corev1.Event
+	// forbidden is a resource that the user may not list.
+	forbidden string
+}
+
 func TestExplain(t *testing.T) {
-	for name, observe := range map[string]func(*testing.T) *observed{
-		"pinned and ready": func(t *testing.T) *observed {
-			return &observed{
-				object: toUnstructured(t, web(5, map[string]string{
-					manifoldv1alpha1.AnnotationClusters:  "west,east",
-					manifoldv1alpha1.AnnotationPlacement: `{"east":{"replicas":3},"west":{"replicas":2}}`,
-					manifoldv1alpha1.AnnotationStatus:    `{"east":{"replicas":3,"ready":3,"updated":3},"west":{"replicas":2,"ready":1,"updated":2,"stale":true}}`,
-				})),
-				namespace: shop(map[string]string{manifoldv1alpha1.AnnotationClusters: "north"}),
-				clusters:  []manifoldv1alpha1.Cluster{cluster("east", "8"), cluster("west", "4"), cluster("north", "100")},
-				events: []corev1.Event{
-					{LastTimestamp: metav1.NewTime(now.Add(-time.Minute)), Type: "Warning", Reason: "Unplaced", Message: "the later event"},
-					{EventTime: metav1.NewMicroTime(now.Add(-time.Hour)), Type: "Normal", Reason: "Placed", Message: "the earlier event"},
-				},
-				clusterPolicies: together(), everywhere: true,
-			}
+	limited := cluster("east", "8")
+	limited.Spec.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}
+	for name, s := range map[string]scene{
+		"pinned and ready": {
+			object: web(5, map[string]string{
+				manifoldv1alpha1.AnnotationClusters:  "west,east",
+				manifoldv1alpha1.AnnotationPlacement: `{"east":{"replicas":3},"west":{"replicas":2}}`,
+				manifoldv1alpha1.AnnotationStatus: `{"east":{"replicas":3,"ready":3,"updated":3},` +
+					`"west":{"replicas":2,"ready":1,"updated":2,"stale":true}}`,
+			}),
+			namespace: shop(map[string]string{manifoldv1alpha1.AnnotationClusters: "north"}),
+			clusters:  []manifoldv1alpha1.Cluster{cluster("east", "8"), cluster("west", "4"), cluster("north", "100")},
+			policies:  together(),
+			events: []corev1.Event{
+				event("late", "manifold", "Unplaced", now.Add(-time.Minute)),
+				event("early", "manifold-syncer", "Conflict", now.Add(-time.Hour)),
+				event("foreign", "deployment-controller", "ScalingReplicaSet", now),
+			},
 		},
-		"placed nowhere": func(t *testing.T) *observed {
-			return &observed{
-				object: toUnstructured(t, web(2, nil)), namespace: shop(nil), clusterPolicies: together(),
-				clusters: []manifoldv1alpha1.Cluster{cordoned(cluster("east", "8")), cluster("west", "500m")},
-			}
+		"placed nowhere": {
+			object: web(2, nil), namespace: shop(nil), policies: together(),
+			clusters: []manifoldv1alpha1.Cluster{cordoned(cluster("east", "8")), cluster("west", "500m")},
 		},
-		"pinned by its namespace to a cluster that has not joined": func(t *testing.T) *observed {
-			return &observed{
-				object: toUnstructured(t, web(2, nil)), namespace: shop(map[string]string{manifoldv1alpha1.AnnotationClusters: "north"}),
-				clusters: []manifoldv1alpha1.Cluster{cluster("east", "8")},
-			}
+		"pinned by its namespace to a cluster that has not joined": {
+			object: web(2, nil), namespace: shop(map[string]string{manifoldv1alpha1.AnnotationClusters: "north"}),
+			clusters: []manifoldv1alpha1.Cluster{cluster("east", "8")},
 		},
-		"follows its neighbours": func(t *testing.T) *observed {
-			return &observed{
-				object: toUnstructured(t, web(1, nil)), namespace: shop(nil), clusterPolicies: together(),
-				clusters: []manifoldv1alpha1.Cluster{cluster("east", "80"), cluster("west", "8")},
-				deployments: []appsv1.Deployment{
-					other("api", "shop", placement.Decision{"west": {Replicas: 1}}),
-					other("api", "elsewhere", placement.Decision{"east": {Replicas: 3}}),
-				},
-			}
+		"follows its neighbours": {
+			object: web(1, nil), namespace: shop(nil), policies: together(),
+			clusters: []manifoldv1alpha1.Cluster{cluster("east", "80"), cluster("west", "8")},
+			others: []appsv1.Deployment{
+				other("api", "shop", placement.Decision{"west": {Replicas: 1}}),
+				other("api", "elsewhere", placement.Decision{"east": {Replicas: 3}}),
+			},
 		},
-		"kept by a limit that others use up": func(t *testing.T) *observed {
-			limited := cluster("east", "8")
-			limited.Spec.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}
-			return &observed{
-				object: toUnstructured(t, web(1, nil)), namespace: shop(nil), clusters: []manifoldv1alpha1.Cluster{limited},
-				deployments: []appsv1.Deployment{other("api", "elsewhere", placement.Decision{"east": {Replicas: 3}})}, everywhere: true,
-			}
+		"kept by a limit that others use up": {
+			object: web(1, nil), namespace: shop(nil), clusters: []manifoldv1alpha1.Cluster{limited},
+			others: []appsv1.Deployment{other("api", "elsewhere", placement.Decision{"east": {Replicas: 3}})},
 		},
-		"a cluster that cannot hold it": func(t *testing.T) *observed {
-			return &observed{
-				object: toUnstructured(t, web(1, map[string]string{
-					manifoldv1alpha1.AnnotationPlacement: `{"east":{"replicas":1}}`,
-					manifoldv1alpha1.AnnotationStatus:    `{"east":{"problem":"the name is taken there"}}`,
-				})),
-				namespace: shop(nil), clusters: []manifoldv1alpha1.Cluster{cluster("east", "8")},
-			}
+		"a cluster that cannot hold it": {
+			object: web(1, map[string]string{
+				manifoldv1alpha1.AnnotationPlacement: `{"east":{"replicas":1}}`,
+				manifoldv1alpha1.AnnotationStatus:    `{"east":{"problem":"the name is taken there"}}`,
+			}),
+			namespace: shop(nil), clusters: []manifoldv1alpha1.Cluster{cluster("east", "8")},
 		},
-		"a user who may not see clusters": func(t *testing.T) *observed {
-			return &observed{
-				object: toUnstructured(t, web(1, map[string]string{manifoldv1alpha1.AnnotationPlacement: `{"east":{"replicas":1}}`})),
-				hidden: `clusters.manifold.dev is forbidden: User "dev" cannot list resource "clusters"`,
-			}
+		"a user who may not see clusters": {
+			object:    web(1, map[string]string{manifoldv1alpha1.AnnotationPlacement: `{"east":{"replicas":1}}`}),
+			namespace: shop(nil), forbidden: "clusters",
 		},
-		"a dependent": func(t *testing.T) *observed {
-			return &observed{object: toUnstructured(t, &corev1.ConfigMap{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
-			})}
-		},
-		"a mirrored pod": func(t *testing.T) *observed {
-			return &observed{object: toUnstructured(t, &corev1.Pod{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", OwnerReferences: []metav1.OwnerReference{
-					{Kind: "ReplicaSet", Name: "web-0", Controller: ptr.To(true)},
-				}},
-			})}
-		},
-		"what stays in the logical cluster": func(t *testing.T) *observed {
-			return &observed{object: toUnstructured(t, &corev1.PersistentVolume{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "data"},
-			})}
-		},
+		"a dependent": {object: &corev1.ConfigMap{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		}},
+		"a mirrored pod": {object: &corev1.Pod{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", OwnerReferences: []metav1.OwnerReference{
+				{Kind: "ReplicaSet", Name: "web-0", Controller: ptr.To(true)},
+			}},
+		}},
+		"what stays in the logical cluster": {object: &corev1.PersistentVolume{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "data"},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			report, err := explain(observe(t))
+			observed, err := s.gatherer().gather(t.Context(), toUnstructured(t, s.object))
+			if err != nil {
+				t.Fatal(err)
+			}
+			report, err := explain(observed)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -181,6 +186,34 @@ func TestExplain(t *testing.T) {
 			}
 			checkGolden(t, strings.ReplaceAll(name, " ", "-")+".txt", fmt.Sprintf("%s\n---\n%s", text.String(), data.String()))
 		})
+	}
+}
+
+func (s scene) gatherer() gatherer {
+	objects := []runtime.Object{
+		&appsv1.DeploymentList{Items: s.others}, &corev1.EventList{Items: s.events}, s.object,
+	}
+	if s.namespace != nil {
+		objects = append(objects, s.namespace)
+	}
+	client := kubefake.NewClientset(objects...)
+	manifold := fake.NewSimpleClientset(
+		&manifoldv1alpha1.ClusterList{Items: s.clusters}, &manifoldv1alpha1.ClusterPlacementPolicyList{Items: s.policies},
+	)
+	if s.forbidden != "" {
+		refusal := apierrors.NewForbidden(manifoldv1alpha1.Resource(s.forbidden), "", errors.New("only admins may look"))
+		manifold.PrependReactor("list", s.forbidden, func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, refusal
+		})
+	}
+	return gatherer{client: client, manifold: manifold}
+}
+
+func event(name, component, reason string, at time.Time) corev1.Event {
+	return corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Source: corev1.EventSource{Component: component},
+		InvolvedObject: corev1.ObjectReference{UID: "web"}, LastTimestamp: metav1.NewTime(at),
+		Type: corev1.EventTypeNormal, Reason: reason, Message: "the " + name + " event",
 	}
 }
 
@@ -207,10 +240,14 @@ func TestExplainRefusesWhatCannotBeRead(t *testing.T) {
 	}{
 		"a decision that is no JSON":  {annotation: manifoldv1alpha1.AnnotationPlacement, want: "parse placement"},
 		"a breakdown that is no JSON": {annotation: manifoldv1alpha1.AnnotationStatus, want: "parse the status by cluster"},
-		"a pin that names nothing":    {annotation: manifoldv1alpha1.AnnotationClusters, want: "annotation manifold.dev/clusters of the Deployment"},
+		"a pin that names nothing":    {annotation: manifoldv1alpha1.AnnotationClusters, want: "annotation manifold.dev/clusters"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := explain(&observed{object: toUnstructured(t, web(1, map[string]string{test.annotation: ",,"})), namespace: shop(nil)})
+			s := scene{object: web(1, map[string]string{test.annotation: ",,"}), namespace: shop(nil)}
+			observed, err := s.gatherer().gather(t.Context(), toUnstructured(t, s.object))
+			if err == nil {
+				_, err = explain(observed)
+			}
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("explain: %v, want %q", err, test.want)
 			}

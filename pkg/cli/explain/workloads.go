@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/controller"
 )
 
 // workload is one kind that is placed.
@@ -46,19 +46,7 @@ func readDeployment(object *unstructured.Unstructured) (placement.Workload, erro
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &d); err != nil {
 		return placement.Workload{}, err
 	}
-	return deployment(&d), nil
-}
-
-func deployment(d *appsv1.Deployment) placement.Workload {
-	return placement.Workload{
-		GVK:       appsv1.SchemeGroupVersion.WithKind("Deployment"),
-		Namespace: d.Namespace,
-		Name:      d.Name,
-		Labels:    d.Labels,
-		Replicas:  ptr.Deref(d.Spec.Replicas, 1),
-		Requests:  placement.RequestsOf(&d.Spec.Template),
-		Divisible: true,
-	}
+	return controller.WorkloadOf(&d)
 }
 
 // unplaced says why an object of a kind that is not placed has no decision, and where to look instead.

@@ -1,0 +1,77 @@
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/engine"
+)
+
+// knowTimeout bounds how long it may take to read all that decisions depend on.
+const knowTimeout = 30 * time.Second
+
+// errSlow is the cause when knowTimeout has passed.
+var errSlow = fmt.Errorf("clusters, policies and workloads could not be read within %s", knowTimeout)
+
+// decide asks the engine that admission asks. Whatever the user may not read ends the wait with the server's refusal.
+func (g gatherer) decide(ctx context.Context, w placement.Workload, current placement.Decision) (placement.Result, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, knowTimeout, errSlow)
+	defer cancel()
+	ctx, refuse := context.WithCancelCause(ctx)
+	defer refuse(nil)
+
+	kube := informers.NewSharedInformerFactory(g.client, 0)
+	manifold := externalversions.NewSharedInformerFactory(g.manifold, 0)
+	engine, err := engine.New(engine.Options{Kube: kube, Manifold: manifold, Requested: reported})
+	if err != nil {
+		return placement.Result{}, err
+	}
+	for _, informer := range []cache.SharedIndexInformer{
+		kube.Apps().V1().Deployments().Informer(),
+		kube.Core().V1().Namespaces().Informer(),
+		manifold.Manifold().V1alpha1().Clusters().Informer(),
+		manifold.Manifold().V1alpha1().PlacementPolicies().Informer(),
+		manifold.Manifold().V1alpha1().ClusterPlacementPolicies().Informer(),
+	} {
+		if err := informer.SetWatchErrorHandler(refuseWith(refuse)); err != nil {
+			return placement.Result{}, err
+		}
+	}
+	kube.Start(ctx.Done())
+	manifold.Start(ctx.Done())
+	defer manifold.Shutdown()
+	defer kube.Shutdown()
+	defer refuse(nil) // Before the shutdowns, which wait for what this ends.
+
+	if !cache.WaitForCacheSync(ctx.Done(), engine.HasSynced) {
+		return placement.Result{}, context.Cause(ctx)
+	}
+	result, known := engine.Place(w, current)
+	if !known {
+		return placement.Result{}, errors.New("the clusters are not known")
+	}
+	return result, nil
+}
+
+// refuseWith ends everything when the server refuses to let the user read something; other trouble is tried again.
+func refuseWith(refuse context.CancelCauseFunc) cache.WatchErrorHandler {
+	return func(_ *cache.Reflector, err error) {
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
+			var refusal *apierrors.StatusError
+			errors.As(err, &refusal) // Without what the reflector says around it.
+			refuse(refusal)
+		}
+	}
+}
+
+// reported knows nothing newer about a cluster's requests than its status.
+func reported(string) (corev1.ResourceList, bool) { return nil, false }
