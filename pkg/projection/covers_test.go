@@ -124,6 +124,22 @@ func TestCovers(t *testing.T) {
 	}
 }
 
+func TestPullSecretsThatAClusterAddsToServiceAccountsAreItsOwn(t *testing.T) {
+	account := func(secrets ...string) *corev1.ServiceAccount {
+		in := &corev1.ServiceAccount{ObjectMeta: named("shop", "web")}
+		for _, name := range secrets {
+			in.ImagePullSecrets = append(in.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
+		}
+		return in
+	}
+	if !Covers(account("registry"), account("web-dockercfg", "registry")) {
+		t.Error("an added Secret is drift")
+	}
+	if Covers(account("registry"), account("web-dockercfg")) {
+		t.Error("a missing Secret is no drift")
+	}
+}
+
 // TestCoversAgreesWithPatches changes every single value of a live Deployment in turn and compares with the slow and well-known way.
 func TestCoversAgreesWithPatches(t *testing.T) {
 	desired := richDeployment()

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -227,19 +228,33 @@ func TestNamespaceRules(t *testing.T) {
 }
 
 func TestTheTemplateHashDoesNotDependOnWhoLooked(t *testing.T) {
-	in := filled(kindOf(t, &appsv1.Deployment{}), 3).(*appsv1.Deployment)
-	want := TemplateHash(&in.Spec.Template)
-	for _, container := range in.Spec.Template.Spec.Containers {
-		for name, quantity := range container.Resources.Limits {
-			_ = quantity.String() // Remembers its text.
-			container.Resources.Limits[name] = quantity
-		}
+	stored := func() *corev1.PodTemplateSpec { return &richDeployment().Spec.Template }
+	want := TemplateHash(stored())
+	tests := map[string]struct {
+		change func(*corev1.PodTemplateSpec)
+		same   bool
+	}{
+		"a quantity that was printed remembers its text": {func(in *corev1.PodTemplateSpec) {
+			requests := in.Spec.Containers[0].Resources.Requests
+			cpu := requests["cpu"]
+			_ = cpu.String()
+			requests["cpu"] = cpu
+		}, true},
+		"a quantity that was never stored is as it was written": {func(in *corev1.PodTemplateSpec) {
+			in.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("1000m")
+		}, true},
+		"another quantity": {func(in *corev1.PodTemplateSpec) {
+			in.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("1001m")
+		}, false},
+		"another image": {func(in *corev1.PodTemplateSpec) { in.Spec.Containers[0].Image = "web:2" }, false},
 	}
-	if got := TemplateHash(&in.Spec.Template); got != want {
-		t.Errorf("hash = %q after printing quantities, want %q", got, want)
-	}
-	in.Spec.Template.Spec.NodeName = "other"
-	if got := TemplateHash(&in.Spec.Template); got == want {
-		t.Error("another template has the same hash")
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := stored()
+			test.change(in)
+			if got := TemplateHash(in); (got == want) != test.same {
+				t.Errorf("hash = %q, before %q, want the same: %t", got, want, test.same)
+			}
+		})
 	}
 }

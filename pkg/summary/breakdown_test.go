@@ -18,9 +18,14 @@ func TestBreakdown(t *testing.T) {
 			`{"east":{"replicas":3,"ready":3,"available":3,"updated":3,"generation":2},` +
 				`"west":{"replicas":3,"ready":2,"available":2,"updated":1,"generation":2}}`,
 		},
-		"a cluster that is silent":                 {map[string]Report{"east": and(done(1), silent)}, `{"east":{"replicas":1,"ready":1,"available":1,"updated":1,"generation":2,"stale":true}}`},
-		"a cluster that cannot hold it":            {map[string]Report{"east": and(done(1), conflict)}, `{"east":{"problem":"the name is taken"}}`},
-		"a kind without counters":                  {map[string]Report{"east": {Generation: 4, Service: &corev1.ServiceStatus{}}}, `{"east":{"generation":4}}`},
+		"a cluster that is silent": {
+			map[string]Report{"east": and(done(1), silent)},
+			`{"east":{"replicas":1,"ready":1,"available":1,"updated":1,"generation":2,"stale":true}}`,
+		},
+		"a cluster that cannot hold it": {map[string]Report{"east": and(done(1), conflict)}, `{"east":{"problem":"the name is taken"}}`},
+		"a kind without counters": {
+			map[string]Report{"east": {Generation: 4, Service: &corev1.ServiceStatus{}}}, `{"east":{"generation":4}}`,
+		},
 		"scaled to zero leaves the generation":     {map[string]Report{"east": done(0)}, `{"east":{"generation":2}}`},
 		"a cluster that has not reported anything": {map[string]Report{"east": {}}, `{"east":{}}`},
 	}

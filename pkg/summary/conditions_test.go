@@ -169,6 +169,9 @@ func TestAvailability(t *testing.T) {
 			in.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &unavailable}
 		}
 	}
+	atLeastOne := strategy(intstr.FromInt32(0), intstr.FromString("1%"))
+	two := strategy(intstr.FromInt32(1), intstr.FromInt32(2))
+	nine := strategy(intstr.FromInt32(1), intstr.FromInt32(9))
 	recreate := func(in *appsv1.Deployment) {
 		in.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	}
@@ -182,9 +185,9 @@ func TestAvailability(t *testing.T) {
 		"more than a quarter may not":                              {web(8), shares(8), 5, corev1.ConditionFalse},
 		"a fraction is rounded down":                               {web(7), shares(7), 6, corev1.ConditionTrue},
 		"a fraction is not rounded up":                             {web(7), shares(7), 5, corev1.ConditionFalse},
-		"if neither surge nor absence is left, one may be missing": {web(3, strategy(intstr.FromInt32(0), intstr.FromString("1%"))), shares(3), 2, corev1.ConditionTrue},
-		"a number may be missing":                                  {web(3, strategy(intstr.FromInt32(1), intstr.FromInt32(2))), shares(3), 1, corev1.ConditionTrue},
-		"a number may be larger than all":                          {web(3, strategy(intstr.FromInt32(1), intstr.FromInt32(9))), shares(3), 0, corev1.ConditionTrue},
+		"if neither surge nor absence is left, one may be missing": {web(3, atLeastOne), shares(3), 2, corev1.ConditionTrue},
+		"a number may be missing":                                  {web(3, two), shares(3), 1, corev1.ConditionTrue},
+		"a number may be larger than all":                          {web(3, nine), shares(3), 0, corev1.ConditionTrue},
 		"nothing may be missing where all are made anew":           {web(3, recreate), shares(3), 2, corev1.ConditionFalse},
 		"what counts is the total of wholes":                       {web(3), shares(3, 3), 4, corev1.ConditionFalse},
 		"a quarter of the total of wholes may be missing":          {web(3), shares(3, 3), 5, corev1.ConditionTrue},

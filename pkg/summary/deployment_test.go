@@ -157,11 +157,21 @@ func TestTerminatingReplicasAndCollisions(t *testing.T) {
 		reports  map[string]Report
 		want     *int32
 	}{
-		"no cluster tells":                  {shares(3, 2), map[string]Report{"east": done(3), "west": done(2)}, nil},
-		"one cluster tells":                 {shares(3, 2), map[string]Report{"east": done(3), "west": and(done(2), terminating(0))}, ptr.To[int32](0)},
-		"both clusters tell":                {shares(3, 2), map[string]Report{"east": and(done(3), terminating(1)), "west": and(done(2), terminating(2))}, ptr.To[int32](3)},
-		"both of two wholes tell":           {shares(5, 5), map[string]Report{"east": and(done(5), terminating(1)), "west": and(done(5), terminating(2))}, ptr.To[int32](2)},
-		"collisions below are not ours too": {shares(3, 2), map[string]Report{"east": and(done(3), below)}, nil},
+		"no cluster tells": {
+			shares(3, 2), map[string]Report{"east": done(3), "west": done(2)}, nil,
+		},
+		"one cluster tells": {
+			shares(3, 2), map[string]Report{"east": done(3), "west": and(done(2), terminating(0))}, ptr.To[int32](0),
+		},
+		"both clusters tell": {
+			shares(3, 2), map[string]Report{"east": and(done(3), terminating(1)), "west": and(done(2), terminating(2))}, ptr.To[int32](3),
+		},
+		"both of two wholes tell": {
+			shares(5, 5), map[string]Report{"east": and(done(5), terminating(1)), "west": and(done(5), terminating(2))}, ptr.To[int32](2),
+		},
+		"collisions below are not ours": {
+			shares(3, 2), map[string]Report{"east": and(done(3), below)}, nil,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -182,10 +192,19 @@ func TestASummaryOfTheSameChangesNothing(t *testing.T) {
 		reports  map[string]Report
 		unplaced string
 	}{
-		"rolled out":  {decision: shares(3, 2), reports: map[string]Report{"east": done(3), "west": done(2)}},
-		"in progress": {decision: shares(3, 2), reports: map[string]Report{"east": progress(4, 1, 2, reasonUpdated), "west": and(done(2), older)}},
-		"in trouble":  {decision: shares(3, 2), reports: map[string]Report{"east": and(done(3), quota, silent), "west": and(done(2), conflict)}},
-		"unplaced":    {unplaced: "0/2 clusters can run it"},
+		"rolled out": {
+			decision: shares(3, 2),
+			reports:  map[string]Report{"east": done(3), "west": done(2)},
+		},
+		"in progress": {
+			decision: shares(3, 2),
+			reports:  map[string]Report{"east": progress(4, 1, 2, reasonUpdated), "west": and(done(2), older)},
+		},
+		"in trouble": {
+			decision: shares(3, 2),
+			reports:  map[string]Report{"east": and(done(3), quota, silent), "west": and(done(2), conflict)},
+		},
+		"unplaced": {unplaced: "0/2 clusters can run it"},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -120,6 +120,7 @@ func Prune(owner *appsv1.Deployment, current string, mirrors []*appsv1.ReplicaSe
 		)
 	})
 	return slices.DeleteFunc(old[:surplus], func(mirror *appsv1.ReplicaSet) bool {
-		return mirror.Status.Replicas != 0 || ptr.Deref(mirror.Spec.Replicas, 1) != 0 || mirror.Generation > mirror.Status.ObservedGeneration
+		runs := mirror.Status.Replicas != 0 || ptr.Deref(mirror.Spec.Replicas, 1) != 0
+		return runs || mirror.Generation > mirror.Status.ObservedGeneration
 	})
 }

@@ -39,9 +39,11 @@ func TestRevisions(t *testing.T) {
 		mirrors []*appsv1.ReplicaSet
 		want    map[string]Revision
 	}{
-		"none":                     {"a", nil, map[string]Revision{}},
-		"the first template is 1":  {"a", []*appsv1.ReplicaSet{mirror("a", "")}, map[string]Revision{"a": {Number: 1}}},
-		"a new template is one up": {"b", []*appsv1.ReplicaSet{mirror("a", "4"), mirror("b", "")}, map[string]Revision{"a": {Number: 4}, "b": {Number: 5}}},
+		"none":                    {"a", nil, map[string]Revision{}},
+		"the first template is 1": {"a", []*appsv1.ReplicaSet{mirror("a", "")}, map[string]Revision{"a": {Number: 1}}},
+		"a new template is one up": {
+			"b", []*appsv1.ReplicaSet{mirror("a", "4"), mirror("b", "")}, map[string]Revision{"a": {Number: 4}, "b": {Number: 5}},
+		},
 		"an unchanged one keeps its number": {
 			"b", []*appsv1.ReplicaSet{mirror("a", "4"), mirror("b", "5")}, map[string]Revision{"a": {Number: 4}, "b": {Number: 5}},
 		},
@@ -103,13 +105,28 @@ func TestPrune(t *testing.T) {
 		mirrors []*appsv1.ReplicaSet
 		want    []string
 	}{
-		"history within the limit stays":   {ptr.To[int32](2), []*appsv1.ReplicaSet{mirror("a", "1"), mirror("b", "2"), mirror("now", "3")}, nil},
-		"the oldest beyond the limit go":   {ptr.To[int32](1), []*appsv1.ReplicaSet{mirror("c", "10"), mirror("b", "9"), mirror("a", "2"), mirror("now", "11")}, []string{"a", "b"}},
-		"no history at all":                {ptr.To[int32](0), []*appsv1.ReplicaSet{mirror("now", "2"), mirror("a", "1")}, []string{"a"}},
-		"without a limit everything stays": {nil, []*appsv1.ReplicaSet{mirror("a", "1"), mirror("now", "2")}, nil},
-		"what runs stays":                  {ptr.To[int32](0), []*appsv1.ReplicaSet{mirror("a", "1", running), mirror("b", "2", stopping), mirror("c", "3", unobserved)}, nil},
-		"what is being deleted counts not": {ptr.To[int32](1), []*appsv1.ReplicaSet{mirror("a", "1", deleting), mirror("b", "2")}, nil},
-		"of one revision the older goes":   {ptr.To[int32](1), []*appsv1.ReplicaSet{mirror("a", "", made(2)), mirror("b", "", made(1))}, []string{"b"}},
+		"history within the limit stays": {
+			ptr.To[int32](2), []*appsv1.ReplicaSet{mirror("a", "1"), mirror("b", "2"), mirror("now", "3")}, nil,
+		},
+		"the oldest beyond the limit go": {
+			ptr.To[int32](1), []*appsv1.ReplicaSet{mirror("c", "10"), mirror("b", "9"), mirror("a", "2"), mirror("now", "11")},
+			[]string{"a", "b"},
+		},
+		"no history at all": {
+			ptr.To[int32](0), []*appsv1.ReplicaSet{mirror("now", "2"), mirror("a", "1")}, []string{"a"},
+		},
+		"without a limit everything stays": {
+			nil, []*appsv1.ReplicaSet{mirror("a", "1"), mirror("now", "2")}, nil,
+		},
+		"what runs stays": {
+			ptr.To[int32](0), []*appsv1.ReplicaSet{mirror("a", "1", running), mirror("b", "2", stopping), mirror("c", "3", unobserved)}, nil,
+		},
+		"what is being deleted counts not": {
+			ptr.To[int32](1), []*appsv1.ReplicaSet{mirror("a", "1", deleting), mirror("b", "2")}, nil,
+		},
+		"of one revision the older goes": {
+			ptr.To[int32](1), []*appsv1.ReplicaSet{mirror("a", "", made(2)), mirror("b", "", made(1))}, []string{"b"},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -83,8 +83,9 @@ func TestServiceConditions(t *testing.T) {
 			},
 		},
 		"the time of the transition upstream is kept": {
-			before: []metav1.Condition{condition("True", "Up", "fine", longAgo)}, reports: map[string]Report{"east": says(condition("True", "Up", "fine", now))},
-			want: []metav1.Condition{condition("True", "Up", "fine", longAgo)},
+			before:  []metav1.Condition{condition("True", "Up", "fine", longAgo)},
+			reports: map[string]Report{"east": says(condition("True", "Up", "fine", now))},
+			want:    []metav1.Condition{condition("True", "Up", "fine", longAgo)},
 		},
 		"types are in order": {
 			reports: map[string]Report{"east": says(below, other)},
