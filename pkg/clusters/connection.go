@@ -1,0 +1,114 @@
+package clusters
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/proxy"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+
+	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+)
+
+const (
+	// dialTimeout bounds how long a cluster may take to accept a connection.
+	dialTimeout = 10 * time.Second
+	// keepAlive is how often an idle TCP connection is tried. A stream of exec or port-forward carries nothing for hours and has no
+	// other means to notice that its peer is gone; HTTP/2 connections are pinged besides, as in every Kubernetes client.
+	keepAlive = 15 * time.Second
+)
+
+// Connection is a live connection to the cluster that joined under Name. It does not change: when the credential does, or another
+// cluster answers at the address, the connection ends and a new one is made. All requests share a few TCP connections and have no
+// client-side rate limit, since the cluster has its own priority and fairness. It is safe for concurrent use.
+type Connection struct {
+	// Name is that of the Cluster object.
+	Name string
+	// UID is that of the cluster's kube-system namespace, which has been read through this connection.
+	UID types.UID
+	// Config is for making further clients. Do not change it; copy it first.
+	Config *rest.Config
+	// Client is for the built-in kinds, and its Discovery for what the cluster serves.
+	Client kubernetes.Interface
+	// Dynamic is for all other kinds.
+	Dynamic dynamic.Interface
+	// Host is the address of the API server, with the path that it may be served under.
+	Host *url.URL
+	// Transport authenticates the requests that are proxied to the cluster.
+	Transport http.RoundTripper
+	// UpgradeTransport does the same for requests that are upgraded to a stream (exec, attach, port-forward): it avoids HTTP/2,
+	// which has no upgrades. It belongs into the field of that name of proxy.UpgradeAwareHandler.
+	UpgradeTransport proxy.UpgradeRequestRoundTripper
+	// Usage sums up what the cluster's pods request. The Runner feeds it from its pod watch.
+	Usage *capacity.Usage
+}
+
+// dial makes a connection from a kubeconfig that has been checked. Nothing is sent yet.
+func dial(name string, config *rest.Config, userAgent string) (*Connection, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	config.UserAgent = userAgent
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext
+
+	c := &Connection{Name: name, Config: config}
+	var err error
+	if c.Host, err = url.Parse(strings.TrimSuffix(config.Host, "/") + "/"); err != nil {
+		return nil, fmt.Errorf("the kubeconfig's server is not a URL: %w", err)
+	}
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
+	}
+	if c.Client, err = kubernetes.NewForConfigAndClient(config, httpClient); err != nil {
+		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
+	}
+	if c.Dynamic, err = dynamic.NewForConfigAndClient(config, httpClient); err != nil {
+		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
+	}
+	c.Transport = httpClient.Transport
+	if c.UpgradeTransport, err = upgradeTransport(config); err != nil {
+		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
+	}
+	return c, nil
+}
+
+// upgradeTransport is for requests that turn into another protocol. As in kubectl proxy, it is a transport of its own that does not
+// offer HTTP/2, and the credential is written to the request by a transport that sends nothing.
+func upgradeTransport(config *rest.Config) (proxy.UpgradeRequestRoundTripper, error) {
+	transportConfig, err := config.TransportConfig()
+	if err != nil {
+		return nil, err
+	}
+	tlsConfig, err := transport.TLSConfigFor(transportConfig)
+	if err != nil {
+		return nil, err
+	}
+	connect := utilnet.SetOldTransportDefaults(&http.Transport{
+		Proxy:           config.Proxy,
+		TLSClientConfig: tlsConfig,
+		DialContext:     config.Dial,
+	})
+	authenticate, err := transport.HTTPWrappersForConfig(transportConfig, proxy.MirrorRequest)
+	if err != nil {
+		return nil, err
+	}
+	return proxy.NewUpgradeRequestRoundTripper(connect, authenticate), nil
+}
+
+// close lets go of idle TCP connections. Requests that are under way end by their own contexts.
+func (c *Connection) close() {
+	utilnet.CloseIdleConnectionsFor(c.Transport)
+	utilnet.CloseIdleConnectionsFor(c.UpgradeTransport)
+}

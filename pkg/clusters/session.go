@@ -1,0 +1,230 @@
+package clusters
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/clusters/health"
+)
+
+// firstRetry is how soon a cluster that does not answer is tried again. The delay doubles up to the probe interval, so that one
+// that restarts is back soon.
+const firstRetry = time.Second
+
+// usageDelay gathers the changes of pods that come in a burst. Placement does not wait for it: it reads Usage itself.
+const usageDelay = 200 * time.Millisecond
+
+// session is the dealing with one cluster by one credential. It ends when either changes.
+type session struct {
+	manager *Manager
+	cluster *v1alpha1.Cluster // as it was when the session began
+	digest  string            // identifies the credential
+	dialled *Connection       // nil if the credential cannot be used
+	beat    *heartbeat
+	cancel  context.CancelFunc
+	done    chan struct{}
+	refresh chan struct{} // asks for another discovery
+
+	usageDirty atomic.Bool // a look at the pods' requests is due
+
+	mu        sync.Mutex
+	uid       string // of the cluster that joined, once known
+	history   health.History
+	live      *live
+	version   string
+	kinds     []string
+	nodes     *capacity.Nodes
+	runnerErr error
+}
+
+// run probes the cluster until ctx ends, and keeps the live part running as long as the right cluster answers.
+func (s *session) run(ctx context.Context) {
+	defer s.disconnect("the connection is being renewed, try again in a moment")
+	backoff := firstRetry
+	for ctx.Err() == nil {
+		report := s.probe(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		s.act(ctx, report)
+		s.manager.status.Add(s.cluster.Name)
+		delay := s.manager.ProbeInterval
+		if report.OK() {
+			backoff = firstRetry
+		} else {
+			delay = min(backoff, delay)
+			backoff *= 2
+		}
+		pause(ctx, s.manager.Clock, delay)
+	}
+}
+
+func (s *session) probe(ctx context.Context) health.Report {
+	ctx, cancel := context.WithTimeout(ctx, s.manager.ProbeInterval)
+	defer cancel()
+	s.mu.Lock()
+	want := s.uid
+	s.mu.Unlock()
+	host := s.dialled.Host.String()
+	report := health.Probe(ctx, s.dialled.Client, s.cluster.Name, host, want)
+	if report.UID == "" || report.Reason == health.ReasonDifferentCluster {
+		return report
+	}
+	if other := s.manager.olderTwin(s.cluster, report.UID); other != "" {
+		return health.Duplicate(host, report.UID, other)
+	}
+	return report
+}
+
+// act takes note of a report. The connection is made once the right cluster has answered, even if it is not ready, and ends only
+// if another one does: through a silence, requests and watches recover by themselves.
+func (s *session) act(ctx context.Context, report health.Report) {
+	s.mu.Lock()
+	recovered := report.OK() && s.history.Last != nil && !s.history.Last.OK()
+	s.history = s.history.Record(report, s.manager.Clock.Now())
+	wrong := report.Reason == health.ReasonDifferentCluster || report.Reason == health.ReasonDuplicate
+	if !wrong && s.uid == "" {
+		s.uid = report.UID
+	}
+	s.mu.Unlock()
+
+	switch {
+	case wrong:
+		s.disconnect(report.Message)
+	case report.UID != "":
+		s.connect(ctx, types.UID(report.UID))
+		if err := s.renew(ctx); err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot store that the cluster was heard")
+		}
+	default:
+		s.explainAbsence(report.Message)
+	}
+	if recovered {
+		// It may be another version that has come back.
+		signal(s.refresh)
+	}
+}
+
+func (s *session) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.manager.ProbeInterval)
+	defer cancel()
+	return s.beat.renew(ctx, s.manager.Clock.Now())
+}
+
+// explainAbsence tells the registry why there is no connection yet.
+func (s *session) explainAbsence(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live == nil {
+		s.manager.Registry.withdraw(s.cluster.Name, why)
+	}
+}
+
+// connect publishes the connection and starts what lives on it, unless that has been done.
+func (s *session) connect(ctx context.Context, uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live != nil {
+		return
+	}
+	c := *s.dialled
+	c.UID = uid
+	c.Usage = capacity.NewUsage(s.usageChanged)
+	s.live = startLive(ctx, s, &c)
+	s.manager.Registry.publish(&c)
+}
+
+// usageChanged is called for every pod that comes or goes, so it only sees to it that somebody looks soon.
+func (s *session) usageChanged() {
+	if !s.usageDirty.Swap(true) {
+		s.manager.status.AddAfter(s.cluster.Name, usageDelay)
+	}
+}
+
+// disconnect withdraws the connection, and ends and waits for what lives on it.
+func (s *session) disconnect(why string) {
+	s.mu.Lock()
+	l := s.live
+	s.live = nil
+	s.nodes, s.runnerErr = nil, nil
+	s.mu.Unlock()
+	s.manager.Registry.withdraw(s.cluster.Name, why)
+	if l != nil {
+		l.stop()
+	}
+}
+
+// observe returns what is known now, and in how long silence alone may change it.
+func (s *session) observe(last v1alpha1.ClusterStatus) (seen observation, again time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.manager.Clock.Now()
+	seen.ready, again = health.Ready(readyOf(last), s.history, s.manager.GracePeriod, now)
+	seen.uid, seen.version, seen.kinds = s.uid, s.version, s.kinds
+	seen.settled = true
+	if s.live == nil {
+		seen.syncer = s.syncerCondition(nil)
+		return seen, again
+	}
+	usage := s.live.connection.Usage
+	s.usageDirty.Store(false) // before the sums are read, so that no change is missed
+	if requested, complete := usage.Snapshot(); complete {
+		seen.requested = requested
+	}
+	if s.live.nodesChanged() {
+		sum := capacity.SumNodes(s.live.nodes())
+		s.nodes = &sum
+	}
+	seen.nodes = s.nodes
+	seen.syncer = s.syncerCondition(usage)
+	complete := seen.nodes != nil && seen.kinds != nil && (s.manager.Runner == nil || seen.requested != nil)
+	seen.settled = complete || now.Sub(s.live.since) >= s.manager.SettleTime
+	return seen, again
+}
+
+// nodeSums returns what is known of the cluster's own nodes, nil if nothing is.
+func (s *session) nodeSums() *capacity.Nodes {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.nodes
+}
+
+func (s *session) setDiscovered(version string, kinds []string) {
+	s.mu.Lock()
+	s.version, s.kinds = version, kinds
+	s.mu.Unlock()
+	s.manager.status.Add(s.cluster.Name)
+}
+
+func (s *session) setRunnerErr(err error) {
+	s.mu.Lock()
+	s.runnerErr = err
+	s.mu.Unlock()
+	s.manager.status.Add(s.cluster.Name)
+}
+
+// pause waits until the delay has passed or ctx ends.
+func pause(ctx context.Context, c clock.Clock, delay time.Duration) {
+	timer := c.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C():
+	}
+}
+
+// signal wakes whoever receives from c, a channel that holds one.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,112 @@
+package clusters
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+)
+
+// ConditionSyncer is the condition type that tells whether the cluster's syncer runs.
+const ConditionSyncer = "SyncerRunning"
+
+// Reasons of the SyncerRunning condition.
+const (
+	reasonSyncerRunning = "SyncerRunning"
+	reasonSyncerFailed  = "SyncerFailed"
+	reasonNotConnected  = "NotConnected"
+)
+
+// observation is what is known about a cluster at one moment. What is nil or empty is not known, which says nothing against what
+// was known before: a cluster that has gone silent still has the nodes that it had.
+type observation struct {
+	ready     *metav1.Condition
+	syncer    *metav1.Condition
+	uid       string
+	version   string
+	kinds     []string
+	nodes     *capacity.Nodes
+	requested corev1.ResourceList
+	// settled is false while more is about to be learned within moments, as right after a connection was made.
+	settled bool
+}
+
+// nextStatus returns the status after an observation. Where nothing has changed it equals last.
+func nextStatus(last v1alpha1.ClusterStatus, seen observation, now time.Time) v1alpha1.ClusterStatus {
+	next := *last.DeepCopy()
+	for _, condition := range [...]*metav1.Condition{seen.ready, seen.syncer} {
+		if condition != nil {
+			stamped := *condition
+			stamped.LastTransitionTime = metav1.NewTime(now)
+			if old := meta.FindStatusCondition(next.Conditions, stamped.Type); old != nil && old.Status == stamped.Status {
+				stamped.LastTransitionTime = old.LastTransitionTime
+			}
+			meta.SetStatusCondition(&next.Conditions, stamped)
+		}
+	}
+	if next.UID == "" {
+		// Never overwritten: the cluster that joined is the one that this object is about.
+		next.UID = seen.uid
+	}
+	if seen.version != "" {
+		next.KubernetesVersion = seen.version
+	}
+	if seen.kinds != nil {
+		next.Kinds = seen.kinds
+	}
+	if seen.nodes != nil {
+		next.Nodes = seen.nodes.Count
+		next.Capacity = seen.nodes.Capacity
+		next.Allocatable = seen.nodes.Allocatable
+		next.Topology = seen.nodes.Topology
+	}
+	if seen.requested != nil && next.Allocatable != nil {
+		next.Requested = capacity.Only(seen.requested, next.Allocatable)
+	}
+	return next
+}
+
+// writeIn returns how long a changed status may wait before it is written: mere numbers wait until interval has passed since the
+// last write, for they change with every pod; all else is written at once.
+func writeIn(last, next v1alpha1.ClusterStatus, sinceWrite, interval time.Duration) time.Duration {
+	if sinceWrite >= interval || urgent(last, next) {
+		return 0
+	}
+	return interval - sinceWrite
+}
+
+// urgent tells whether more has changed than numbers that were there before.
+func urgent(last, next v1alpha1.ClusterStatus) bool {
+	if (last.Allocatable == nil) != (next.Allocatable == nil) || (last.Requested == nil) != (next.Requested == nil) {
+		return true
+	}
+	last.Nodes, last.Capacity, last.Allocatable, last.Requested = next.Nodes, next.Capacity, next.Allocatable, next.Requested
+	return !equality.Semantic.DeepEqual(last, next)
+}
+
+// isReady tells whether the status says that the cluster is ready.
+func isReady(status v1alpha1.ClusterStatus) bool {
+	return meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ClusterReady)
+}
+
+// Taints returns the taints that count for a cluster: those of its spec, and the one that its Ready condition stands for. The
+// latter is not written to the spec, which is the user's, but follows from the status wherever taints are read.
+func Taints(cluster *v1alpha1.Cluster) []corev1.Taint {
+	taints := make([]corev1.Taint, 0, len(cluster.Spec.Taints)+1)
+	taints = append(taints, cluster.Spec.Taints...)
+	ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ClusterReady)
+	if ready == nil || ready.Status == metav1.ConditionTrue {
+		return taints
+	}
+	key := v1alpha1.TaintNotReady
+	if ready.Status == metav1.ConditionUnknown {
+		key = v1alpha1.TaintUnreachable
+	}
+	since := ready.LastTransitionTime
+	return append(taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &since})
+}

@@ -1,0 +1,246 @@
+package clusters
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// resources builds a resource list from name and quantity in turn.
+func resources(pairs ...string) corev1.ResourceList {
+	l := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		l[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return l
+}
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func readyCondition(status metav1.ConditionStatus, reason string, since time.Time) metav1.Condition {
+	return metav1.Condition{Type: v1alpha1.ClusterReady, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(since)}
+}
+
+// fullStatus is that of a cluster that has been ready since noon.
+func fullStatus() v1alpha1.ClusterStatus {
+	return v1alpha1.ClusterStatus{
+		Conditions:        []metav1.Condition{readyCondition(metav1.ConditionTrue, "ClusterReady", noon)},
+		UID:               "uid-1",
+		KubernetesVersion: "v1.37.1",
+		Kinds:             []string{"Deployment.v1.apps", "Pod.v1"},
+		Nodes:             v1alpha1.NodeCount{Total: 2, Ready: 1},
+		Capacity:          resources("cpu", "8", "pods", "220"),
+		Allocatable:       resources("cpu", "4", "pods", "110"),
+		Requested:         resources("cpu", "1", "pods", "5"),
+		Topology:          map[string]string{corev1.LabelTopologyRegion: "eu"},
+	}
+}
+
+func TestNextStatus(t *testing.T) {
+	later := noon.Add(time.Hour)
+	nodes := func() *capacity.Nodes {
+		status := fullStatus()
+		return &capacity.Nodes{Count: status.Nodes, Capacity: status.Capacity, Allocatable: status.Allocatable, Topology: status.Topology}
+	}
+	condition := func(status metav1.ConditionStatus, reason string) *metav1.Condition {
+		c := readyCondition(status, reason, time.Time{})
+		return &c
+	}
+	for name, test := range map[string]struct {
+		last v1alpha1.ClusterStatus
+		seen observation
+		want func(*v1alpha1.ClusterStatus) // changes last
+	}{
+		"nothing known changes nothing": {last: fullStatus(), want: func(*v1alpha1.ClusterStatus) {}},
+		"the same once more changes nothing": {
+			last: fullStatus(),
+			seen: observation{ready: condition(metav1.ConditionTrue, "ClusterReady"), uid: "uid-1", version: "v1.37.1",
+				kinds: fullStatus().Kinds, nodes: nodes(), requested: resources("cpu", "1000m", "memory", "5Gi", "pods", "5")},
+			want: func(*v1alpha1.ClusterStatus) {},
+		},
+		"everything is filled in at the first look": {
+			seen: observation{ready: condition(metav1.ConditionTrue, "ClusterReady"), uid: "uid-1", version: "v1.37.1",
+				kinds: fullStatus().Kinds, nodes: nodes(), requested: resources("cpu", "1", "memory", "5Gi", "pods", "5")},
+			want: func(s *v1alpha1.ClusterStatus) {
+				*s = fullStatus()
+				s.Conditions[0].LastTransitionTime = metav1.NewTime(later)
+			},
+		},
+		"a change of state has its time": {
+			last: fullStatus(),
+			seen: observation{ready: condition(metav1.ConditionUnknown, "Unreachable")},
+			want: func(s *v1alpha1.ClusterStatus) {
+				s.Conditions[0] = readyCondition(metav1.ConditionUnknown, "Unreachable", later)
+			},
+		},
+		"a change of reason alone keeps the time": {
+			last: fullStatus(),
+			seen: observation{ready: condition(metav1.ConditionTrue, "Other")},
+			want: func(s *v1alpha1.ClusterStatus) { s.Conditions[0] = readyCondition(metav1.ConditionTrue, "Other", noon) },
+		},
+		"the identity of the cluster that joined is never overwritten": {
+			last: fullStatus(), seen: observation{uid: "uid-2"}, want: func(*v1alpha1.ClusterStatus) {},
+		},
+		"requests wait for the nodes, which say what counts": {
+			seen: observation{requested: resources("cpu", "1")}, want: func(*v1alpha1.ClusterStatus) {},
+		},
+		"a label that the nodes no longer share goes": {
+			last: fullStatus(),
+			seen: observation{nodes: func() *capacity.Nodes { n := nodes(); n.Topology = map[string]string{}; return n }()},
+			want: func(s *v1alpha1.ClusterStatus) { s.Topology = map[string]string{} },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := *test.last.DeepCopy()
+			want := *test.last.DeepCopy()
+			test.want(&want)
+			got := nextStatus(test.last, test.seen, later)
+			if !equality.Semantic.DeepEqual(got, want) {
+				t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))
+			}
+			if again := nextStatus(got, test.seen, later.Add(time.Hour)); !equality.Semantic.DeepEqual(again, got) {
+				t.Errorf("a second time it changed again:\n%s", cmp.Diff(got, again))
+			}
+			if !equality.Semantic.DeepEqual(test.last, before) {
+				t.Error("the last status was changed")
+			}
+		})
+	}
+}
+
+func TestWriteIn(t *testing.T) {
+	const interval = 5 * time.Second
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.ClusterStatus)
+		since  time.Duration
+		want   time.Duration
+	}{
+		"numbers wait for the interval": {
+			change: func(s *v1alpha1.ClusterStatus) { s.Requested = resources("cpu", "2") }, since: 2 * time.Second, want: 3 * time.Second,
+		},
+		"numbers are written at once after a quiet time": {
+			change: func(s *v1alpha1.ClusterStatus) { s.Requested = resources("cpu", "2") }, since: interval,
+		},
+		"nodes are numbers": {
+			change: func(s *v1alpha1.ClusterStatus) { s.Nodes.Ready, s.Allocatable = 2, resources("cpu", "8") }, want: interval,
+		},
+		"a condition does not wait": {
+			change: func(s *v1alpha1.ClusterStatus) { s.Conditions[0].Status = metav1.ConditionFalse },
+		},
+		"a version does not wait":       {change: func(s *v1alpha1.ClusterStatus) { s.KubernetesVersion = "v1.38.0" }},
+		"first numbers do not wait":     {change: func(s *v1alpha1.ClusterStatus) { s.Requested = resources("cpu", "1") }},
+		"a condition takes the numbers": {change: func(s *v1alpha1.ClusterStatus) { s.Conditions, s.Nodes.Total = nil, 9 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			last := fullStatus()
+			if name == "first numbers do not wait" {
+				last.Requested = nil
+			}
+			next := *last.DeepCopy()
+			test.change(&next)
+			if got := writeIn(last, next, test.since, interval); got != test.want {
+				t.Errorf("write in %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestTaints(t *testing.T) {
+	own := corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}
+	for name, test := range map[string]struct {
+		conditions []metav1.Condition
+		want       []string
+	}{
+		"a ready cluster has its own":            {fullStatus().Conditions, []string{"dedicated"}},
+		"a cluster not heard yet has its own":    {nil, []string{"dedicated"}},
+		"a silent cluster is unreachable":        {[]metav1.Condition{readyCondition("Unknown", "Unreachable", noon)}, []string{"dedicated", v1alpha1.TaintUnreachable}},
+		"a cluster that says so is not ready":    {[]metav1.Condition{readyCondition("False", "NotReady", noon)}, []string{"dedicated", v1alpha1.TaintNotReady}},
+		"a cluster that refuses is not ready":    {[]metav1.Condition{readyCondition("False", "Unauthorized", noon)}, []string{"dedicated", v1alpha1.TaintNotReady}},
+		"conditions of other types do not count": {[]metav1.Condition{{Type: ConditionSyncer, Status: "False"}}, []string{"dedicated"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &v1alpha1.Cluster{Spec: v1alpha1.ClusterSpec{Taints: []corev1.Taint{own}}}
+			cluster.Status.Conditions = test.conditions
+			var got []string
+			for _, taint := range Taints(cluster) {
+				got = append(got, taint.Key)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestOlderTwin(t *testing.T) {
+	cluster := func(name, uid string, age int) *v1alpha1.Cluster {
+		c := &v1alpha1.Cluster{Status: v1alpha1.ClusterStatus{UID: uid}}
+		c.Name, c.CreationTimestamp = name, metav1.NewTime(noon.Add(-time.Duration(age)*time.Hour))
+		return c
+	}
+	all := []*v1alpha1.Cluster{cluster("east", "uid-1", 2), cluster("copy", "uid-1", 1), cluster("also", "uid-1", 2), cluster("west", "uid-2", 9)}
+	for name, test := range map[string]struct{ want string }{
+		"east": {"also"}, "copy": {"east"}, "also": {""}, "west": {""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, c := range all {
+				if c.Name == name {
+					if got := olderTwin(c, c.Status.UID, all); got != test.want {
+						t.Errorf("older twin %q, want %q", got, test.want)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestServedKinds(t *testing.T) {
+	lists := []*metav1.APIResourceList{
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod"}, {Name: "pods/log", Kind: "Pod"}}},
+		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{
+			{Name: "deployments", Kind: "Deployment"}, {Name: "deployments/scale", Kind: "Scale"},
+		}},
+	}
+	failed := []schema.GroupVersion{{Group: "metrics.k8s.io", Version: "v1beta1"}}
+	last := []string{"Gone.v1.apps", "NodeMetrics.v1beta1.metrics.k8s.io", "Other.v1beta1.x.metrics.k8s.io"}
+	want := []string{"Deployment.v1.apps", "NodeMetrics.v1beta1.metrics.k8s.io", "Pod.v1"}
+	if diff := cmp.Diff(want, servedKinds(lists, failed, last)); diff != "" {
+		t.Error(diff)
+	}
+	if got := servedKinds(nil, nil, last); got == nil || len(got) != 0 {
+		t.Errorf("a cluster that serves nothing gives %v, want an empty list, which is not the same as not known", got)
+	}
+}
+
+func TestPlacementSnapshotPrefersTheRequestsOfThisMoment(t *testing.T) {
+	east, west := &v1alpha1.Cluster{Status: fullStatus()}, &v1alpha1.Cluster{Status: fullStatus()}
+	east.Name, west.Name = "east", "west"
+	live := func(name string) (corev1.ResourceList, bool) { return resources("cpu", "3"), name == "east" }
+	snapshot := PlacementSnapshot([]*v1alpha1.Cluster{west, east}, live, nil)
+	free := map[string]int64{}
+	for _, c := range snapshot.Clusters() {
+		free[c.Name] = c.Free[corev1.ResourceCPU]
+	}
+	if diff := cmp.Diff(map[string]int64{"east": 1000, "west": 3000}, free); diff != "" {
+		t.Error(diff)
+	}
+	if !equality.Semantic.DeepEqual(east.Status, fullStatus()) {
+		t.Error("the cluster was changed")
+	}
+	assumed := func(string) placement.Load {
+		return placement.Load{Assumed: placement.Resources{corev1.ResourceCPU: 500}}
+	}
+	if got := PlacementSnapshot([]*v1alpha1.Cluster{west}, live, assumed).Clusters()[0].Free[corev1.ResourceCPU]; got != 2500 {
+		t.Errorf("free with load: %d, want 2500", got)
+	}
+}
