@@ -24,9 +24,12 @@ func placementWorkload(d *appsv1.Deployment) (placement.Workload, error) {
 
 // syncDeployment brings the status of a Deployment and its mirrored ReplicaSets up to date.
 func (c *Controller) syncDeployment(ctx context.Context, d *appsv1.Deployment) error {
-	reports, held := c.reports(d)
-	if d.DeletionTimestamp != nil && !held {
+	now := c.gather(d)
+	switch {
+	case d.DeletionTimestamp != nil && !now.held:
 		return c.release(ctx, d)
+	case now.pending:
+		return nil
 	}
 	revision, err := c.syncReplicaSets(ctx, d)
 	if err != nil {
@@ -34,8 +37,8 @@ func (c *Controller) syncDeployment(ctx context.Context, d *appsv1.Deployment) e
 	}
 	decision := syncer.DecisionOf(d)
 	next := d.DeepCopy()
-	next.Status = summary.Deployment(d, decision, reports, c.unplaced(d, decision), metav1.NewTime(c.Clock.Now()))
-	setAnnotation(next, v1alpha1.AnnotationStatus, summary.BreakdownOf(reports).String())
+	next.Status = summary.Deployment(d, decision, now.reports, c.unplaced(d, decision), metav1.NewTime(c.Clock.Now()))
+	setAnnotation(next, v1alpha1.AnnotationStatus, summary.BreakdownOf(now.reports).String())
 	setAnnotation(next, annotationRevision, revision)
 	if equality.Semantic.DeepEqual(d.Status, next.Status) && equality.Semantic.DeepEqual(d.Annotations, next.Annotations) {
 		return nil

@@ -15,13 +15,20 @@ import (
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
-// reports gathers what is known of every cluster that has, or should have, a share of a Deployment. Held tells whether any of them may
-// still hold a projection: a silent cluster that held one does, as far as anybody knows.
-func (c *Controller) reports(d *appsv1.Deployment) (reports map[string]summary.Report, held bool) {
+// gathered is what is known of the clusters that have, or should have, a share of a Deployment.
+type gathered struct {
+	reports map[string]summary.Report
+	// held tells whether any of them may still hold a projection: a silent cluster that held one does, as far as anybody knows.
+	held bool
+	// pending tells that a cluster which should answer has not been asked yet, as after a start. Its syncer wakes us.
+	pending bool
+}
+
+func (c *Controller) gather(d *appsv1.Deployment) gathered {
 	decision := syncer.DecisionOf(d)
 	// The annotation is ours; if it is damaged, what it said of silent clusters is lost, and no more.
 	last, _ := summary.ParseBreakdown(d.Annotations[v1alpha1.AnnotationStatus])
-	reports = map[string]summary.Report{}
+	out := gathered{reports: map[string]summary.Report{}}
 
 	clusters, _ := c.clusters.List(labels.Everything())
 	for _, cluster := range clusters {
@@ -35,19 +42,24 @@ func (c *Controller) reports(d *appsv1.Deployment) (reports map[string]summary.R
 			if known {
 				report.Stale = silent(cluster)
 				if holds || decided || report.Problem != "" {
-					reports[cluster.Name] = report
+					out.reports[cluster.Name] = report
 				}
-				held = held || holds
+				out.held = out.held || holds
 				continue
 			}
 		}
-		before, reported := last[cluster.Name]
-		if reported || decided {
-			reports[cluster.Name] = lastKnown(before)
-			held = true
+		if before, reported := last[cluster.Name]; reported || decided {
+			out.reports[cluster.Name] = lastKnown(before)
+			out.held = true
+			out.pending = out.pending || answers(cluster)
 		}
 	}
-	return reports, held
+	return out
+}
+
+// answers tells whether a cluster was ready when it was last heard.
+func answers(c *v1alpha1.Cluster) bool {
+	return meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ClusterReady)
 }
 
 // silent tells whether what a cluster reported last may be out of date.

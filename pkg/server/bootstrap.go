@@ -1,0 +1,105 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	manifoldconfig "github.com/manifold-dev/manifold/config"
+	"github.com/manifold-dev/manifold/generated/clientset/versioned"
+)
+
+// bootstrap makes the objects that a logical cluster starts with. What exists is left as it is, so admins may edit it; the default
+// policy is not put back once it is deleted, since the system namespace, made last, tells that this has been done.
+func bootstrap(ctx context.Context, kube kubernetes.Interface, manifold versioned.Interface) error {
+	options := metav1.CreateOptions{FieldManager: v1alpha1.FieldManager}
+	rbac, flows := kube.RbacV1(), kube.FlowcontrolV1()
+	for _, role := range policyRoles() {
+		if _, err := rbac.ClusterRoles().Create(ctx, role, options); ignoreExisting(err) != nil {
+			return fmt.Errorf("make ClusterRole %s: %w", role.Name, err)
+		}
+	}
+	if _, err := rbac.ClusterRoleBindings().Create(ctx, adminBinding(), options); ignoreExisting(err) != nil {
+		return fmt.Errorf("make ClusterRoleBinding %s: %w", kubeadmAdminsGroup, err)
+	}
+	if _, err := flows.FlowSchemas().Create(ctx, syncerFlowSchema(), options); ignoreExisting(err) != nil {
+		return fmt.Errorf("make FlowSchema %s: %w", syncerFlowSchema().Name, err)
+	}
+
+	_, err := kube.CoreV1().Namespaces().Get(ctx, v1alpha1.SystemNamespace, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	policy, err := manifoldconfig.DefaultPolicy()
+	if err != nil {
+		return err
+	}
+	if _, err := manifold.ManifoldV1alpha1().ClusterPlacementPolicies().Create(ctx, policy, options); ignoreExisting(err) != nil {
+		return fmt.Errorf("make the default policy: %w", err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.SystemNamespace}}
+	if _, err := kube.CoreV1().Namespaces().Create(ctx, namespace, options); ignoreExisting(err) != nil {
+		return fmt.Errorf("make namespace %s: %w", v1alpha1.SystemNamespace, err)
+	}
+	return nil
+}
+
+func ignoreExisting(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// adminBinding gives the administrator's certificate its rights.
+func adminBinding() *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: kubeadmAdminsGroup},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: kubeadmAdminsGroup}},
+	}
+}
+
+// policyRoles let those who may edit or view a namespace do so with its placement policies as well.
+func policyRoles() []*rbacv1.ClusterRole {
+	role := func(name string, verbs []string, into ...string) *rbacv1.ClusterRole {
+		r := &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"placementpolicies"}, Verbs: verbs}},
+		}
+		for _, target := range into {
+			r.Labels["rbac.authorization.k8s.io/aggregate-to-"+target] = "true"
+		}
+		return r
+	}
+	return []*rbacv1.ClusterRole{
+		role("manifold:edit", []string{"create", "update", "patch", "delete", "deletecollection"}, "edit", "admin"),
+		role("manifold:view", []string{"get", "list", "watch"}, "view", "edit", "admin"),
+	}
+}
+
+// syncerFlowSchema keeps the reports of syncers out of the queues of users: what runs must be shown also when users ask for much.
+func syncerFlowSchema() *flowcontrolv1.FlowSchema {
+	return &flowcontrolv1.FlowSchema{
+		ObjectMeta: metav1.ObjectMeta{Name: "manifold-syncers"},
+		Spec: flowcontrolv1.FlowSchemaSpec{
+			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "exempt"},
+			MatchingPrecedence:         100,
+			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
+				Subjects: []flowcontrolv1.Subject{{
+					Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: v1alpha1.SyncersGroup},
+				}},
+				ResourceRules: []flowcontrolv1.ResourcePolicyRule{{
+					Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, Namespaces: []string{"*"}, ClusterScope: true,
+				}},
+			}},
+		},
+	}
+}

@@ -1,0 +1,133 @@
+package server
+
+import (
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/util/notfoundhandler"
+	"k8s.io/client-go/kubernetes"
+	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/controlplane"
+	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+	"k8s.io/kubernetes/pkg/controlplane/controller/defaultservicecidr"
+	"k8s.io/kubernetes/pkg/controlplane/controller/kubernetesservice"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	manifoldregistry "github.com/manifold-dev/manifold/pkg/registry/manifold"
+	"github.com/manifold-dev/manifold/pkg/server/storage"
+)
+
+// newChain makes the servers and chains them: aggregation, then the built-in kinds and Manifold's, then custom resources. It follows
+// CreateServerChain of kube-apiserver and New of its control plane, which offer no place to change storage.
+func newChain(c *config, o storage.Options) (*aggregatorapiserver.APIAggregator, error) {
+	kube := c.kube.Complete()
+	notFound := notfoundhandler.New(kube.ControlPlane.Generic.Serializer, genericapifilters.NoMuxAndDiscoveryIncompleteKey)
+	extensions, err := c.apiExtensions.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(notFound))
+	if err != nil {
+		return nil, fmt.Errorf("make the server of custom resources: %w", err)
+	}
+	crdsServed := c.apiExtensions.GenericConfig.MergedResourceConfig.ResourceEnabled(
+		apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
+
+	native, err := newNative(kube, extensions.GenericAPIServer, o)
+	if err != nil {
+		return nil, err
+	}
+	aggregator, err := controlplaneapiserver.CreateAggregatorServer(c.aggregator.Complete(), native.GenericAPIServer,
+		extensions.Informers.Apiextensions().V1().CustomResourceDefinitions(), crdsServed, groupPriorities())
+	if err != nil {
+		return nil, fmt.Errorf("make the aggregating server: %w", err)
+	}
+	return aggregator, nil
+}
+
+// newNative makes the server of the built-in kinds and of Manifold's.
+func newNative(kube controlplane.CompletedConfig, delegate genericapiserver.DelegationTarget, o storage.Options) (*controlplaneapiserver.Server, error) {
+	server, err := kube.ControlPlane.New(controlplaneapiserver.KubeAPIServer, delegate)
+	if err != nil {
+		return nil, fmt.Errorf("make the server of built-in kinds: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(kube.ControlPlane.Generic.LoopbackClientConfig)
+	if err != nil {
+		return nil, err
+	}
+	providers, err := kube.StorageProviders(client)
+	if err != nil {
+		return nil, fmt.Errorf("make the storage of built-in kinds: %w", err)
+	}
+	o.Authorizer = kube.ControlPlane.Generic.Authorization.Authorizer
+	providers = append(storage.Change(providers, o), manifoldregistry.RESTStorageProvider{
+		Scheme: legacyscheme.Scheme, Codecs: legacyscheme.Codecs, ParameterCodec: legacyscheme.ParameterCodec,
+	})
+	if err := server.InstallAPIs(providers...); err != nil {
+		return nil, fmt.Errorf("install the APIs: %w", err)
+	}
+	return server, addServiceHooks(kube, server, client)
+}
+
+// addServiceHooks adds what keeps the Service "kubernetes" and the default ServiceCIDR, without which no Service gets an address.
+func addServiceHooks(kube controlplane.CompletedConfig, server *controlplaneapiserver.Server, client kubernetes.Interface) error {
+	_, port, err := kube.ControlPlane.Generic.SecureServing.HostPort()
+	if err != nil {
+		return fmt.Errorf("address that is served: %w", err)
+	}
+	services := kubernetesservice.New(kubernetesservice.Config{
+		PublicIP:                  kube.ControlPlane.Generic.PublicAddress,
+		EndpointReconciler:        kube.Extra.EndpointReconcilerConfig.Reconciler,
+		EndpointInterval:          kube.Extra.EndpointReconcilerConfig.Interval,
+		ServiceIP:                 kube.Extra.APIServerServiceIP,
+		ServicePort:               kube.Extra.APIServerServicePort,
+		PublicServicePort:         port,
+		KubernetesServiceNodePort: kube.Extra.KubernetesServiceNodePort,
+	}, client, kube.ControlPlane.Extra.VersionedInformers.Core().V1().Services())
+
+	generic := server.GenericAPIServer
+	if err := generic.AddPostStartHook("bootstrap-controller", func(ctx genericapiserver.PostStartHookContext) error {
+		services.Start(ctx.Done())
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := generic.AddPreShutdownHook("stop-kubernetes-service-controller", func() error {
+		services.Stop()
+		return nil
+	}); err != nil {
+		return err
+	}
+	return generic.AddPostStartHook("start-kubernetes-service-cidr-controller", func(ctx genericapiserver.PostStartHookContext) error {
+		defaultservicecidr.NewController(kube.Extra.ServiceIPRange, kube.Extra.SecondaryServiceIPRange, client).Start(ctx)
+		return nil
+	})
+}
+
+// groupPriorities orders the groups in discovery as kube-apiserver does; kubectl resolves short names by it. The list there is private.
+func groupPriorities() map[schema.GroupVersion]controlplaneapiserver.APIServicePriority {
+	priorities := controlplaneapiserver.DefaultGenericAPIServicePriorities()
+	for _, g := range []struct {
+		group    string
+		priority int32
+		versions map[string]int32
+	}{
+		{"", 18000, map[string]int32{"v1": 1}},
+		{"apps", 17800, map[string]int32{"v1": 15}},
+		{"autoscaling", 17500, map[string]int32{"v1": 15, "v2": 30}},
+		{"batch", 17400, map[string]int32{"v1": 15}},
+		{"networking.k8s.io", 17200, map[string]int32{"v1": 15, "v1beta1": 9}},
+		{"policy", 17100, map[string]int32{"v1": 15}},
+		{"storage.k8s.io", 16800, map[string]int32{"v1": 15, "v1beta1": 9, "v1alpha1": 1}},
+		{"scheduling.k8s.io", 16600, map[string]int32{"v1": 15, "v1beta1": 9, "v1alpha3": 3}},
+		{"node.k8s.io", 16300, map[string]int32{"v1": 15}},
+		{"resource.k8s.io", 16200, map[string]int32{"v1": 21, "v1beta2": 15, "v1beta1": 9, "v1alpha3": 1}},
+		{"lifecycle.k8s.io", 15700, map[string]int32{"v1alpha1": 1}},
+		{v1alpha1.GroupName, 15000, map[string]int32{"v1alpha1": 1}},
+	} {
+		for version, priority := range g.versions {
+			priorities[schema.GroupVersion{Group: g.group, Version: version}] = controlplaneapiserver.APIServicePriority{Group: g.priority, Version: priority}
+		}
+	}
+	return priorities
+}

@@ -1,0 +1,153 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/manifold-dev/manifold/generated/clientset/versioned"
+	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/placement/controller"
+	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	summarycontroller "github.com/manifold-dev/manifold/pkg/summary/controller"
+	"github.com/manifold-dev/manifold/pkg/syncer"
+)
+
+// controllers are Manifold's own. They are made before the server serves, since its storage asks the engine and the registry, and run
+// once it does.
+type controllers struct {
+	identities *identities
+	kube       kubernetes.Interface
+	manifold   versioned.Interface
+	informers  informers.SharedInformerFactory
+	own        externalversions.SharedInformerFactory
+
+	registry *clusters.Registry
+	engine   *engine.Engine
+	upstream *syncer.Upstream
+	events   record.EventBroadcaster
+	parts    []part
+}
+
+// part is one controller: it blocks until ctx ends.
+type part struct {
+	name string
+	run  func(ctx context.Context) error
+}
+
+// newControllers makes the controllers over the server's informers. The order is that of dependence: each asks only earlier ones.
+func newControllers(ids *identities, kubeInformers informers.SharedInformerFactory, c CompletedOptions) (*controllers, error) {
+	kube, err := kubernetes.NewForConfig(ids.controller())
+	if err != nil {
+		return nil, err
+	}
+	manifold, err := versioned.NewForConfig(asJSON(ids.controller()))
+	if err != nil {
+		return nil, err
+	}
+	m := &controllers{
+		identities: ids, kube: kube, manifold: manifold,
+		informers: kubeInformers,
+		own:       externalversions.NewSharedInformerFactory(manifold, 0),
+		registry:  clusters.NewRegistry(),
+		events:    record.NewBroadcaster(),
+	}
+	recorder := m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"})
+
+	if m.engine, err = engine.New(engine.Options{Kube: m.informers, Manifold: m.own, Requested: m.registry.Requested}); err != nil {
+		return nil, err
+	}
+	if m.upstream, err = syncer.NewUpstream(m.informers); err != nil {
+		return nil, err
+	}
+	placement, err := controller.New(controller.Options{
+		Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: kube, Recorder: recorder,
+	})
+	if err != nil {
+		return nil, err
+	}
+	summaries, err := summarycontroller.New(summarycontroller.Options{
+		Upstream: m.upstream, Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: kube,
+	})
+	if err != nil {
+		return nil, err
+	}
+	manager, err := clusters.New(clusters.Options{
+		Client: kube, Manifold: manifold,
+		Clusters: m.own.Manifold().V1alpha1().Clusters(), Nodes: m.informers.Core().V1().Nodes(),
+		Registry:    m.registry,
+		Runner:      &syncer.Runner{Options: syncer.Options{Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed}},
+		GracePeriod: c.heartbeatGracePeriod,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.parts = []part{
+		{"placement", placement.Run},
+		{"summary", summaries.Run},
+		{"clusters", manager.Run},
+		{"stock controllers", func(ctx context.Context) error { return runStockControllers(ctx, ids.loopback, c.pki) }},
+	}
+	return m, nil
+}
+
+// run makes what a logical cluster starts with, learns the logical cluster's identity, and runs all parts until ctx ends or one fails.
+func (m *controllers) run(ctx context.Context, ready func()) error {
+	if err := bootstrap(ctx, m.kube, m.manifold); err != nil {
+		return fmt.Errorf("prepare the logical cluster: %w", err)
+	}
+	system, err := m.kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("learn the identity of the logical cluster: %w", err)
+	}
+	m.upstream.LogicalCluster = string(system.UID)
+
+	m.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: m.kube.CoreV1().Events("")})
+	defer m.events.Shutdown()
+	// The server has started its own informers; ours among them are started now.
+	m.informers.StartWithContext(ctx)
+	m.own.StartWithContext(ctx)
+	defer m.own.Shutdown()
+
+	group, ctx := errgroup.WithContext(ctx)
+	for _, p := range m.parts {
+		group.Go(func() error {
+			if err := p.run(ctx); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+			return nil
+		})
+	}
+	group.Go(func() error {
+		m.own.WaitForCacheSync(ctx.Done())
+		m.informers.WaitForCacheSync(ctx.Done())
+		if ctx.Err() == nil {
+			ready()
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+func (m *controllers) syncerClient(cluster string) (kubernetes.Interface, error) {
+	return kubernetes.NewForConfig(m.identities.syncer(cluster))
+}
+
+// asJSON is for clients of kinds that have no protobuf.
+func asJSON(config *rest.Config) *rest.Config {
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	return config
+}

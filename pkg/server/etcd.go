@@ -1,0 +1,99 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+// maxSocketPath is what sockaddr_un holds on Linux, less the closing zero byte.
+const maxSocketPath = 107
+
+// etcd is an embedded single-member etcd that is reached over a unix socket alone.
+type etcd struct {
+	server *embed.Etcd
+	// Endpoint is what --etcd-servers takes.
+	Endpoint string
+
+	closing sync.Once
+}
+
+// Close stops etcd. It may be called again.
+func (e *etcd) Close() { e.closing.Do(e.server.Close) }
+
+// startEtcd starts etcd with its data and sockets in dir, which it makes readable for the owner alone. It returns once etcd serves.
+func startEtcd(ctx context.Context, dir string) (*etcd, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make etcd's directory: %w", err)
+	}
+	client, err := socketURL(dir, "client.sock")
+	if err != nil {
+		return nil, err
+	}
+	peer, err := socketURL(dir, "peer.sock")
+	if err != nil {
+		return nil, err
+	}
+
+	cfg := embed.NewConfig()
+	cfg.Dir = filepath.Join(dir, "data")
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
+	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
+	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
+	cfg.LogLevel = "error"
+	// The API server compacts every five minutes; the quota is what upstream recommends at most.
+	cfg.QuotaBackendBytes = 8 << 30
+	// A start after a crash must not wait out a full election: there is nobody else to vote.
+	cfg.TickMs, cfg.ElectionMs = 10, 100
+
+	server, err := embed.StartEtcd(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("start the embedded etcd in %s: %w", dir, err)
+	}
+	e := &etcd{server: server, Endpoint: client.String()}
+	select {
+	case <-server.Server.ReadyNotify():
+		return e, nil
+	case err := <-server.Err():
+		server.Close()
+		return nil, fmt.Errorf("start the embedded etcd in %s: %w", dir, err)
+	case <-ctx.Done():
+		server.Close()
+		return nil, ctx.Err()
+	}
+}
+
+// Run waits until ctx ends and stops etcd, or returns the error that etcd died of.
+func (e *etcd) Run(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		e.Close()
+		return nil
+	case err := <-e.server.Err():
+		return fmt.Errorf("embedded etcd: %w", err)
+	case <-e.server.Server.StopNotify():
+		return errors.New("embedded etcd stopped by itself")
+	}
+}
+
+func socketURL(dir, name string) (*url.URL, error) {
+	path, err := filepath.Abs(filepath.Join(dir, name))
+	if err != nil {
+		return nil, err
+	}
+	if len(path) > maxSocketPath {
+		return nil, fmt.Errorf("the path of etcd's socket, %s, has %d bytes, more than the %d that a unix socket may have: choose a shorter --data-dir",
+			path, len(path), maxSocketPath)
+	}
+	// A process that was killed leaves its socket behind. Nobody else can be listening: the data directory is locked.
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("remove etcd's old socket: %w", err)
+	}
+	return &url.URL{Scheme: "unix", Path: path}, nil
+}

@@ -1,0 +1,109 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
+	authenticatorunion "k8s.io/apiserver/pkg/authentication/request/union"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	authorizerunion "k8s.io/apiserver/pkg/authorization/union"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/rest"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/server/storage"
+)
+
+// identities lets parts of this process speak to the API under names of their own. A token is a secret that never leaves the process,
+// followed by the name.
+type identities struct {
+	secret   string
+	loopback *rest.Config
+}
+
+// addIdentities makes generic recognise the identities and gives syncers their rights.
+func addIdentities(generic *genericapiserver.Config) (*identities, error) {
+	random := make([]byte, 32)
+	if _, err := rand.Read(random); err != nil {
+		return nil, fmt.Errorf("make the secret of internal identities: %w", err)
+	}
+	ids := &identities{secret: base64.RawURLEncoding.EncodeToString(random) + "/", loopback: generic.LoopbackClientConfig}
+	generic.Authentication.Authenticator = authenticatorunion.New(
+		bearertoken.New(authenticator.WrapAudienceAgnosticToken(generic.Authentication.APIAudiences, ids)),
+		generic.Authentication.Authenticator)
+	union, err := authorizerunion.New(
+		authorizerunion.NamedAuthorizer{AuthorizerName: "ManifoldSyncer", Authorizer: syncerAuthorizer{}},
+		authorizerunion.NamedAuthorizer{AuthorizerName: "Configured", Authorizer: generic.Authorization.Authorizer})
+	if err != nil {
+		return nil, fmt.Errorf("give syncers their rights: %w", err)
+	}
+	generic.Authorization.Authorizer = union
+	return ids, nil
+}
+
+// AuthenticateToken implements authenticator.Token.
+func (ids *identities) AuthenticateToken(_ context.Context, token string) (*authenticator.Response, bool, error) {
+	if len(token) <= len(ids.secret) || subtle.ConstantTimeCompare([]byte(token[:len(ids.secret)]), []byte(ids.secret)) != 1 {
+		return nil, false, nil
+	}
+	info := &user.DefaultInfo{Name: token[len(ids.secret):], Groups: []string{user.AllAuthenticated}}
+	if strings.HasPrefix(info.Name, v1alpha1.SyncerUserPrefix) {
+		info.Groups = append(info.Groups, v1alpha1.SyncersGroup)
+	} else {
+		info.Groups = append(info.Groups, user.SystemPrivilegedGroup)
+	}
+	return &authenticator.Response{User: info}, true, nil
+}
+
+// controller returns how Manifold's own controllers reach the API.
+func (ids *identities) controller() *rest.Config { return ids.as(storage.ControllerUser) }
+
+// syncer returns how the syncer of a cluster reaches the API.
+func (ids *identities) syncer(cluster string) *rest.Config {
+	return ids.as(v1alpha1.SyncerUserPrefix + cluster)
+}
+
+func (ids *identities) as(name string) *rest.Config {
+	c := rest.CopyConfig(ids.loopback)
+	c.BearerToken = ids.secret + name
+	c.QPS = -1
+	c.UserAgent = "manifold"
+	return c
+}
+
+// syncerAuthorizer gives a syncer what it needs to report what runs in its cluster, and nothing else. It never denies: what it does not
+// know is left to RBAC. Which pods a syncer may report is checked where they are stored.
+type syncerAuthorizer struct{}
+
+var syncerRights = map[string]map[string]bool{
+	"pods":   {"create": true, "update": true, "delete": true},
+	"events": {"create": true, "patch": true, "update": true},
+}
+
+// Authorize implements authorizer.Authorizer.
+func (syncerAuthorizer) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if _, ok := storage.SyncerCluster(a.GetUser()); !ok || !a.IsResourceRequest() || a.GetAPIGroup() != "" || a.GetSubresource() != "" {
+		return authorizer.DecisionNoOpinion, "", nil
+	}
+	if !syncerRights[a.GetResource()][a.GetVerb()] {
+		return authorizer.DecisionNoOpinion, "", nil
+	}
+	return authorizer.DecisionAllow, "a syncer reports what runs in its cluster", nil
+}
+
+// ConditionsAwareAuthorize implements authorizer.Authorizer. The rights depend on nothing that a condition could test.
+func (a syncerAuthorizer) ConditionsAwareAuthorize(ctx context.Context, attributes authorizer.Attributes) authorizer.ConditionsAwareDecision {
+	return authorizer.ConditionsAwareDecisionFromParts(a.Authorize(ctx, attributes))
+}
+
+// EvaluateConditions implements authorizer.Authorizer.
+func (syncerAuthorizer) EvaluateConditions(context.Context, authorizer.ConditionsAwareDecision, authorizer.ConditionsData) (authorizer.Decision, string, error) {
+	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
+}

@@ -1,0 +1,46 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// kubeadmAdminsGroup is bound to cluster-admin at start; kubeadm uses the same name for the same purpose.
+const kubeadmAdminsGroup = "kubeadm:cluster-admins"
+
+// writeAdminKubeconfig writes a self-contained kubeconfig of the administrator to path, readable for the owner alone.
+func writeAdminKubeconfig(path string, p pki, host net.IP, port int) error {
+	ca, err := os.ReadFile(p.cert(authority))
+	if err != nil {
+		return fmt.Errorf("admin kubeconfig: %w", err)
+	}
+	cert, err := os.ReadFile(p.cert(adminCert))
+	if err != nil {
+		return fmt.Errorf("admin kubeconfig: %w", err)
+	}
+	key, err := os.ReadFile(p.key(adminCert))
+	if err != nil {
+		return fmt.Errorf("admin kubeconfig: %w", err)
+	}
+	if host == nil || host.IsUnspecified() {
+		host = net.IPv4(127, 0, 0, 1)
+	}
+	const name = "manifold"
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{
+		Server:                   "https://" + net.JoinHostPort(host.String(), strconv.Itoa(port)),
+		CertificateAuthorityData: ca,
+	}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	config.CurrentContext = name
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		return fmt.Errorf("write the admin kubeconfig: %w", err)
+	}
+	return nil
+}

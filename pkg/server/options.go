@@ -1,0 +1,207 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+	cliflag "k8s.io/component-base/cli/flag"
+	kubeoptions "k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	cpoptions "k8s.io/kubernetes/pkg/controlplane/apiserver/options"
+	"k8s.io/kubernetes/plugin/pkg/admission/nodetaint"
+	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection"
+	"sigs.k8s.io/yaml"
+)
+
+// Options are the options of "manifold start": those of the stock API server, with defaults that need nothing but a data directory,
+// and Manifold's own.
+type Options struct {
+	// DataDir holds the embedded etcd, keys, certificates and the administrator's kubeconfig.
+	DataDir string
+	// HeartbeatGracePeriod is how long a cluster may be silent before it counts as unreachable.
+	HeartbeatGracePeriod time.Duration
+
+	*kubeoptions.ServerRunOptions
+}
+
+// NewOptions returns the default options.
+func NewOptions() *Options {
+	o := &Options{
+		DataDir:              ".manifold",
+		HeartbeatGracePeriod: 40 * time.Second,
+		ServerRunOptions:     kubeoptions.NewServerRunOptions(),
+	}
+	o.SecureServing.BindAddress = net.IPv4(127, 0, 0, 1)
+	o.SecureServing.BindPort = 6443
+	o.AllowPrivileged = true
+	o.Authorization.Modes = []string{"RBAC"}
+	o.Authentication.ServiceAccounts.Issuers = []string{"https://kubernetes.default.svc.cluster.local"}
+	// Nobody but this process has the right address of the one etcd member, and losing a write to save a flush would break the
+	// promise that a crash changes nothing below.
+	o.Etcd.StorageConfig.Transport.ServerList = nil
+	// The nodes are mirrors without a node controller that would take the taint away again, and claims are bound below.
+	o.Admission.GenericAdmission.DefaultOffPlugins.Insert(nodetaint.PluginName, storageobjectinuseprotection.PluginName)
+	return o
+}
+
+// Flags returns the flags by section: Manifold's own first, then those of the stock API server.
+func (o *Options) Flags() cliflag.NamedFlagSets {
+	var named cliflag.NamedFlagSets
+	fs := named.FlagSet("manifold")
+	fs.StringVar(&o.DataDir, "data-dir", o.DataDir,
+		"Folder for the embedded etcd, keys, certificates and admin.kubeconfig. A second start on the same folder continues.")
+	fs.DurationVar(&o.HeartbeatGracePeriod, "cluster-grace-period", o.HeartbeatGracePeriod,
+		"How long a cluster may be silent before it counts as unreachable.")
+	stock := o.ServerRunOptions.Flags()
+	for _, name := range stock.Order {
+		named.FlagSet(name).AddFlagSet(stock.FlagSets[name])
+	}
+	return named
+}
+
+// CompletedOptions are options with every default filled in. The data directory is locked and its keys exist.
+type CompletedOptions struct {
+	// The private pointer cannot be made outside this package.
+	*completedOptions
+}
+
+type completedOptions struct {
+	kube                 kubeoptions.CompletedOptions
+	dir                  *dataDir
+	pki                  pki
+	embeddedEtcd         *etcd
+	heartbeatGracePeriod time.Duration
+}
+
+// Complete locks the data directory, makes missing keys and certificates, starts the embedded etcd unless --etcd-servers names
+// another one, and fills in what the stock options need. What it started ends with Run, or with Close when Run is not reached.
+func (o *Options) Complete(ctx context.Context) (_ CompletedOptions, err error) {
+	if o.HeartbeatGracePeriod <= 0 {
+		return CompletedOptions{}, fmt.Errorf("--cluster-grace-period: %s is not positive", o.HeartbeatGracePeriod)
+	}
+	dir, err := openDataDir(o.DataDir)
+	if err != nil {
+		return CompletedOptions{}, err
+	}
+	c := &completedOptions{dir: dir, pki: pki{dir: dir.join("pki")}, heartbeatGracePeriod: o.HeartbeatGracePeriod}
+	completed := CompletedOptions{c}
+	defer func() {
+		if err != nil {
+			completed.Close()
+		}
+	}()
+
+	if err := o.defaultKeys(c); err != nil {
+		return CompletedOptions{}, err
+	}
+	if len(o.Etcd.StorageConfig.Transport.ServerList) == 0 {
+		if c.embeddedEtcd, err = startEtcd(ctx, dir.join("etcd")); err != nil {
+			return CompletedOptions{}, err
+		}
+		o.Etcd.StorageConfig.Transport.ServerList = []string{c.embeddedEtcd.Endpoint}
+	}
+	if c.kube, err = o.ServerRunOptions.Complete(ctx); err != nil {
+		return CompletedOptions{}, err
+	}
+	return completed, nil
+}
+
+// Validate returns every mistake in the stock options.
+func (c CompletedOptions) Validate() []error { return c.kube.Validate() }
+
+// AdminKubeconfig is the path of the administrator's kubeconfig.
+func (c CompletedOptions) AdminKubeconfig() string { return c.dir.join("admin.kubeconfig") }
+
+// Close stops what Complete started. Run does it too.
+func (c CompletedOptions) Close() {
+	if c.embeddedEtcd != nil {
+		c.embeddedEtcd.Close()
+	}
+	c.dir.Close()
+}
+
+// defaultKeys fills in every key and certificate that no flag names with one that is kept in the data directory.
+func (o *Options) defaultKeys(c *completedOptions) error {
+	_, serviceRange, serviceIP, err := serviceRange(o.ServiceClusterIPRanges)
+	if err != nil {
+		return fmt.Errorf("--service-cluster-ip-range: %w", err)
+	}
+	if o.ServiceClusterIPRanges == "" {
+		o.ServiceClusterIPRanges = serviceRange
+	}
+	names := servingNames(serviceIP, o.SecureServing.BindAddress, o.GenericServerRunOptions.AdvertiseAddress)
+	if err := c.pki.ensure(time.Now(), names); err != nil {
+		return err
+	}
+
+	if cert := &o.SecureServing.ServerCert; cert.CertKey.CertFile == "" && cert.CertKey.KeyFile == "" {
+		cert.CertKey.CertFile, cert.CertKey.KeyFile = c.pki.cert(servingCert), c.pki.key(servingCert)
+	}
+	authn := o.Authentication
+	setDefault(&authn.ClientCert.ClientCA, c.pki.cert(authority))
+	if authn.RequestHeader.ClientCAFile == "" {
+		authn.RequestHeader.ClientCAFile = c.pki.cert(frontProxyAuthority)
+		authn.RequestHeader.AllowedNames = []string{"front-proxy-client"}
+		authn.RequestHeader.UsernameHeaders = []string{"X-Remote-User"}
+		authn.RequestHeader.GroupHeaders = []string{"X-Remote-Group"}
+		authn.RequestHeader.ExtraHeaderPrefixes = []string{"X-Remote-Extra-"}
+	}
+	if o.ProxyClientCertFile == "" {
+		o.ProxyClientCertFile, o.ProxyClientKeyFile = c.pki.cert(frontProxyCert), c.pki.key(frontProxyCert)
+	}
+	setDefault(&o.ServiceAccountSigningKeyFile, c.pki.key(serviceAccountKey))
+	if len(authn.ServiceAccounts.KeyFiles) == 0 {
+		authn.ServiceAccounts.KeyFiles = []string{c.pki.pub(serviceAccountKey)}
+	}
+	if authn.AuthenticationConfigFile == "" && !authn.Anonymous.FlagsSet {
+		path := c.dir.join("authentication.yaml")
+		if err := writeAnonymousConfig(path); err != nil {
+			return err
+		}
+		authn.AuthenticationConfigFile = path
+	}
+	return nil
+}
+
+// writeAnonymousConfig lets requests without credentials see whether the server is alive, and nothing else.
+func writeAnonymousConfig(path string) error {
+	config := apiserverv1.AuthenticationConfiguration{
+		TypeMeta: metav1.TypeMeta{APIVersion: apiserverv1.SchemeGroupVersion.String(), Kind: "AuthenticationConfiguration"},
+		Anonymous: &apiserverv1.AnonymousAuthConfig{
+			Enabled:    true,
+			Conditions: []apiserverv1.AnonymousAuthCondition{{Path: "/livez"}, {Path: "/readyz"}, {Path: "/healthz"}},
+		},
+	}
+	data, err := yaml.Marshal(config)
+	if err != nil {
+		return fmt.Errorf("authentication config: %w", err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		return fmt.Errorf("authentication config: %w", err)
+	}
+	return nil
+}
+
+func setDefault(field *string, value string) {
+	if *field == "" {
+		*field = value
+	}
+}
+
+// serviceRange returns the first service range as the stock server reads it, and the address of the "kubernetes" Service in it.
+func serviceRange(flag string) (net.IPNet, string, net.IP, error) {
+	var given net.IPNet
+	if flag != "" {
+		_, parsed, err := net.ParseCIDR(firstOf(flag))
+		if err != nil {
+			return net.IPNet{}, "", nil, err
+		}
+		given = *parsed
+	}
+	ipRange, ip, err := cpoptions.ServiceIPRange(given)
+	return ipRange, ipRange.String(), ip, err
+}

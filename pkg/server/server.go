@@ -1,0 +1,109 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/component-base/version"
+	"k8s.io/klog/v2"
+	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/manifold-dev/manifold/pkg/server/storage"
+)
+
+// Run serves the logical cluster until ctx ends. It stops in the order in which parts depend on each other: first the server drains its
+// requests, then the controllers end, and etcd last.
+func Run(ctx context.Context, c CompletedOptions) error {
+	defer c.Close()
+	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion, "dataDir", c.dir.path)
+	s, err := newServer(c)
+	if err != nil {
+		return err
+	}
+	prepared, err := s.chain.PrepareRun()
+	if err != nil {
+		return fmt.Errorf("prepare the API server: %w", err)
+	}
+	if err := writeAdminKubeconfig(c.AdminKubeconfig(), c.pki, c.kube.SecureServing.BindAddress, s.port); err != nil {
+		return err
+	}
+
+	// etcd and the controllers outlive ctx: a request that drains needs both.
+	background := context.WithoutCancel(ctx)
+	etcdCtx, stopEtcd := context.WithCancel(background)
+	controllersCtx, stopControllers := context.WithCancel(background)
+	var etcdGroup errgroup.Group
+	if c.embeddedEtcd != nil {
+		etcdGroup.Go(func() error { return c.embeddedEtcd.Run(etcdCtx) })
+	}
+	serving, servingCtx := errgroup.WithContext(ctx)
+	serving.Go(func() error {
+		defer stopControllers()
+		return prepared.Run(servingCtx)
+	})
+	serving.Go(func() error {
+		select {
+		case <-s.started:
+		case <-servingCtx.Done():
+			return nil
+		}
+		return s.controllers.run(controllersCtx, func() { s.ready.Store(true) })
+	})
+	err = serving.Wait()
+	stopControllers()
+	stopEtcd()
+	return errors.Join(err, etcdGroup.Wait())
+}
+
+type server struct {
+	chain       *aggregatorapiserver.APIAggregator
+	controllers *controllers
+	port        int
+	// started is closed when the server serves; ready is set when the controllers know what there is.
+	started chan struct{}
+	ready   atomic.Bool
+}
+
+func newServer(c CompletedOptions) (*server, error) {
+	config, err := newConfig(c.kube)
+	if err != nil {
+		return nil, err
+	}
+	_, port, err := config.kube.ControlPlane.Generic.SecureServing.HostPort()
+	if err != nil {
+		return nil, fmt.Errorf("address that is served: %w", err)
+	}
+	s := &server{port: port, started: make(chan struct{})}
+	if s.controllers, err = newControllers(config.identities, config.informers, c); err != nil {
+		return nil, fmt.Errorf("make the controllers: %w", err)
+	}
+	s.chain, err = newChain(config, storage.Options{Connections: connections{s.controllers.registry}, Placer: s.controllers.engine})
+	if err != nil {
+		return nil, err
+	}
+	return s, s.addHooks()
+}
+
+func (s *server) addHooks() error {
+	generic := s.chain.GenericAPIServer
+	err := generic.AddPostStartHook("start-manifold-controllers", func(genericapiserver.PostStartHookContext) error {
+		close(s.started)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return generic.AddReadyzChecks(healthz.NamedCheck("manifold-controllers", func(*http.Request) error {
+		if !s.ready.Load() {
+			return errors.New("the controllers have not read the logical cluster yet")
+		}
+		return nil
+	}))
+}

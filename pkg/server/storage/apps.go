@@ -1,0 +1,79 @@
+package storage
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kubernetes/pkg/apis/apps"
+	deploymentstore "k8s.io/kubernetes/pkg/registry/apps/deployment/storage"
+	replicasetstore "k8s.io/kubernetes/pkg/registry/apps/replicaset/storage"
+)
+
+func changeApps(storage map[string]rest.Storage, o Options) error {
+	deployments, err := lookup[*deploymentstore.REST](storage, "deployments")
+	if err != nil {
+		return err
+	}
+	err = wrapStrategies(deployments.Store, func(s stockStrategy) stockStrategy {
+		return placedStrategy{stockStrategy: s, workload: deploymentWorkload, placer: o.Placer}
+	})
+	if err != nil {
+		return err
+	}
+	status, err := lookup[*deploymentstore.StatusREST](storage, "deployments/status")
+	if err != nil {
+		return err
+	}
+	storage["deployments/status"] = &placedStatus{StatusREST: status}
+
+	replicaSets, err := lookup[*replicasetstore.REST](storage, "replicasets")
+	if err != nil {
+		return err
+	}
+	return wrapStrategies(replicaSets.Store, func(s stockStrategy) stockStrategy { return replicaSetStrategy{s} })
+}
+
+// placedStatus keeps what Manifold alone writes when somebody else updates the status.
+type placedStatus struct {
+	*deploymentstore.StatusREST
+}
+
+func (s *placedStatus) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc,
+	updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options updateOptions,
+) (runtime.Object, bool, error) {
+	if !byController(ctx) {
+		info = rest.WrapUpdatedObjectInfo(info, keepFromOld(keepManaged))
+	}
+	return s.StatusREST.Update(ctx, name, info, createValidation, updateValidation, forceAllowCreate, options)
+}
+
+// replicaSetStrategy takes a mirrored ReplicaSet as Manifold writes it, spec and status at once, so that a change costs one write.
+type replicaSetStrategy struct {
+	stockStrategy
+}
+
+func (s replicaSetStrategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
+	status := obj.(*apps.ReplicaSet).Status
+	s.stockStrategy.PrepareForCreate(ctx, obj)
+	if byController(ctx) {
+		obj.(*apps.ReplicaSet).Status = status
+	}
+}
+
+func (s replicaSetStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
+	status := obj.(*apps.ReplicaSet).Status
+	s.stockStrategy.PrepareForUpdate(ctx, obj, old)
+	if byController(ctx) {
+		obj.(*apps.ReplicaSet).Status = status
+	}
+}
+
+// ValidateUpdate lets the mirror of a template follow it in what a user could not change.
+func (s replicaSetStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	if byController(ctx) {
+		return nil
+	}
+	return s.stockStrategy.ValidateUpdate(ctx, obj, old)
+}

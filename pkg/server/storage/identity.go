@@ -1,0 +1,35 @@
+package storage
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// ControllerUser is the user name of Manifold's own controllers, which alone write decisions, summaries and mirrored ReplicaSets.
+const ControllerUser = "system:manifold:controller"
+
+// IsController tells whether u is Manifold itself.
+func IsController(u user.Info) bool { return u != nil && u.GetName() == ControllerUser }
+
+// SyncerCluster returns the cluster whose syncer u is, or false.
+func SyncerCluster(u user.Info) (string, bool) {
+	if u == nil {
+		return "", false
+	}
+	return strings.CutPrefix(u.GetName(), v1alpha1.SyncerUserPrefix)
+}
+
+func byController(ctx context.Context) bool {
+	u, _ := request.UserFrom(ctx)
+	return IsController(u)
+}
+
+func bySyncer(ctx context.Context) (string, bool) {
+	u, _ := request.UserFrom(ctx)
+	return SyncerCluster(u)
+}

@@ -1,0 +1,173 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+type updateOptions = *metav1.UpdateOptions
+
+// managedAnnotations are written by Manifold alone.
+var managedAnnotations = []string{v1alpha1.AnnotationPlacement, v1alpha1.AnnotationStatus}
+
+// placedStrategy decides where a workload runs while it is created, updated or scaled, and keeps the decision out of users' hands.
+type placedStrategy struct {
+	stockStrategy
+	// workload reads what placement needs from an object of the store.
+	workload func(obj runtime.Object) (placement.Workload, error)
+	placer   Placer
+}
+
+func (s placedStrategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
+	accessor := obj.(metav1.Object)
+	for _, key := range managedAnnotations {
+		if _, ok := accessor.GetAnnotations()[key]; ok {
+			warnManaged(ctx, key)
+			setAnnotation(accessor, key, "")
+		}
+	}
+	if !slices.Contains(accessor.GetFinalizers(), v1alpha1.FinalizerProjection) {
+		accessor.SetFinalizers(append(accessor.GetFinalizers(), v1alpha1.FinalizerProjection))
+	}
+	s.place(ctx, obj, nil)
+	s.stockStrategy.PrepareForCreate(ctx, obj)
+}
+
+func (s placedStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
+	// The decision comes first: the stock strategy counts a generation when an annotation has changed.
+	if !byController(ctx) {
+		keepManaged(ctx, obj, old)
+		keepFinalizer(obj.(metav1.Object), old.(metav1.Object))
+		if obj.(metav1.Object).GetDeletionTimestamp() == nil {
+			s.place(ctx, obj, old)
+		}
+	}
+	s.stockStrategy.PrepareForUpdate(ctx, obj, old)
+}
+
+// Validate reports a malformed pin beside the stock strategy's own findings.
+func (s placedStrategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
+	return append(s.stockStrategy.Validate(ctx, obj), validatePin(obj)...)
+}
+
+func (s placedStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	errs := s.stockStrategy.ValidateUpdate(ctx, obj, old)
+	// An object that was stored with a bad pin, by an older version say, must stay editable in everything else.
+	if annotation(obj, v1alpha1.AnnotationClusters) != annotation(old, v1alpha1.AnnotationClusters) {
+		errs = append(errs, validatePin(obj)...)
+	}
+	return errs
+}
+
+// place writes the decision on obj. What cannot be decided yet is stored without one: the placement controller tries again and tells
+// why it could not.
+func (s placedStrategy) place(ctx context.Context, obj, old runtime.Object) {
+	w, err := s.workload(obj)
+	if err != nil {
+		// Validation refuses the object with a better message than we could give.
+		return
+	}
+	var current placement.Decision
+	if old != nil {
+		if current, err = placement.ParseDecision(annotation(old, v1alpha1.AnnotationPlacement)); err != nil {
+			current = nil
+		}
+		if before, err := s.workload(old); err == nil && len(current) > 0 && sameDemand(before, w) {
+			return
+		}
+	}
+	result, ready := s.placer.Place(w, current)
+	if !ready {
+		warning.AddWarning(ctx, "", fmt.Sprintf("%s %q is not placed yet: the clusters are not known yet", w.GVK.Kind, w.Name))
+		return
+	}
+	accessor := obj.(metav1.Object)
+	if len(result.Decision) == 0 {
+		warning.AddWarning(ctx, "", fmt.Sprintf("%s %q is not placed yet: %s", w.GVK.Kind, w.Name, result.Message()))
+		setAnnotation(accessor, v1alpha1.AnnotationPlacement, "")
+		return
+	}
+	setAnnotation(accessor, v1alpha1.AnnotationPlacement, result.Decision.String())
+	s.placer.Placed(w, result.Decision)
+}
+
+// sameDemand tells whether an update left alone everything that a decision depends on. Then the decision stays without being asked
+// for again: what clusters do meanwhile is the placement controller's business.
+func sameDemand(before, after placement.Workload) bool {
+	return before.Replicas == after.Replicas &&
+		maps.Equal(before.Requests, after.Requests) &&
+		maps.Equal(before.Labels, after.Labels) &&
+		reflect.DeepEqual(before.Pin, after.Pin)
+}
+
+func keepManaged(ctx context.Context, obj, old runtime.Object) {
+	newMeta, oldMeta := obj.(metav1.Object), old.(metav1.Object)
+	for _, key := range managedAnnotations {
+		was := oldMeta.GetAnnotations()[key]
+		is, present := newMeta.GetAnnotations()[key]
+		if is == was {
+			continue
+		}
+		// A manifest without the annotation is the ordinary case; one with another value was written by hand.
+		if present {
+			warnManaged(ctx, key)
+		}
+		setAnnotation(newMeta, key, was)
+	}
+}
+
+func warnManaged(ctx context.Context, key string) {
+	warning.AddWarning(ctx, "", fmt.Sprintf("metadata.annotations[%s]: written by Manifold alone, your value is ignored", key))
+}
+
+// keepFinalizer holds our finalizer through updates that know nothing of it. Once the object is being deleted it may be taken away by
+// hand, as with any other object that hangs.
+func keepFinalizer(obj, old metav1.Object) {
+	if old.GetDeletionTimestamp() != nil || slices.Contains(obj.GetFinalizers(), v1alpha1.FinalizerProjection) ||
+		!slices.Contains(old.GetFinalizers(), v1alpha1.FinalizerProjection) {
+		return
+	}
+	obj.SetFinalizers(append(obj.GetFinalizers(), v1alpha1.FinalizerProjection))
+}
+
+func validatePin(obj runtime.Object) field.ErrorList {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return field.ErrorList{field.InternalError(field.NewPath("metadata"), err)}
+	}
+	pin, ok := accessor.GetAnnotations()[v1alpha1.AnnotationClusters]
+	if !ok {
+		return nil
+	}
+	return v1alpha1.ValidatePin(pin, field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationClusters))
+}
+
+func annotation(obj runtime.Object, key string) string {
+	return obj.(metav1.Object).GetAnnotations()[key]
+}
+
+// setAnnotation sets or, when value is empty, removes an annotation, without writing to a map that another object may share.
+func setAnnotation(obj metav1.Object, key, value string) {
+	annotations := make(map[string]string, len(obj.GetAnnotations())+1)
+	for k, v := range obj.GetAnnotations() {
+		annotations[k] = v
+	}
+	if value == "" {
+		delete(annotations, key)
+	} else {
+		annotations[key] = value
+	}
+	obj.SetAnnotations(annotations)
+}

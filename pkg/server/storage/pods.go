@@ -1,0 +1,210 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/operation"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/util/dryrun"
+	"k8s.io/client-go/util/workqueue"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	podstore "k8s.io/kubernetes/pkg/registry/core/pod/storage"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// podStrategy takes mirrored pods as their cluster's syncer reports them: metadata, spec and status in one write, with the UID and the
+// age that the pod has below, so that both ends speak of the same pod.
+type podStrategy struct {
+	stockStrategy
+}
+
+func (s podStrategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
+	if _, ok := bySyncer(ctx); !ok {
+		s.stockStrategy.PrepareForCreate(ctx, obj)
+		return
+	}
+	pod := obj.(*api.Pod)
+	pod.UID = types.UID(pod.Annotations[v1alpha1.AnnotationUID])
+	if created, err := time.Parse(time.RFC3339, pod.Annotations[v1alpha1.AnnotationCreated]); err == nil {
+		pod.CreationTimestamp = metav1.NewTime(created)
+	}
+	setAnnotation(pod, v1alpha1.AnnotationUID, "")
+	setAnnotation(pod, v1alpha1.AnnotationCreated, "")
+}
+
+func (s podStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
+	if _, ok := bySyncer(ctx); !ok {
+		s.stockStrategy.PrepareForUpdate(ctx, obj, old)
+		return
+	}
+	setAnnotation(obj.(*api.Pod), v1alpha1.AnnotationUID, "")
+	setAnnotation(obj.(*api.Pod), v1alpha1.AnnotationCreated, "")
+}
+
+// Validate trusts what another API server has accepted, as long as a syncer speaks for its own cluster.
+func (s podStrategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
+	if cluster, ok := bySyncer(ctx); ok {
+		return validateMirror(obj.(*api.Pod), cluster)
+	}
+	return s.stockStrategy.Validate(ctx, obj)
+}
+
+func (s podStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	if cluster, ok := bySyncer(ctx); ok {
+		return append(validateMirror(obj.(*api.Pod), cluster), validateMirror(old.(*api.Pod), cluster)...)
+	}
+	if mirrored(old.(*api.Pod)) {
+		return field.ErrorList{field.Forbidden(field.NewPath("metadata", "name"),
+			fmt.Sprintf("the pod mirrors one in cluster %q: change the workload that it belongs to", old.(*api.Pod).Spec.NodeName))}
+	}
+	return s.stockStrategy.ValidateUpdate(ctx, obj, old)
+}
+
+// ValidateDeclaratively is skipped for mirrors: the cluster below has done it.
+func (s podStrategy) ValidateDeclaratively(ctx context.Context, obj, old runtime.Object, errs field.ErrorList, op operation.Type, config rest.DeclarativeValidationConfig) field.ErrorList {
+	if _, ok := bySyncer(ctx); ok {
+		return errs
+	}
+	return s.stockStrategy.ValidateDeclaratively(ctx, obj, old, errs, op, config)
+}
+
+func (s podStrategy) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string {
+	if _, ok := bySyncer(ctx); ok {
+		return nil
+	}
+	return s.stockStrategy.WarningsOnCreate(ctx, obj)
+}
+
+func validateMirror(pod *api.Pod, cluster string) field.ErrorList {
+	var errs field.ErrorList
+	if pod.Spec.NodeName != cluster {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "nodeName"),
+			fmt.Sprintf("the syncer of cluster %q may not report a pod of %q", cluster, pod.Spec.NodeName)))
+	}
+	if pod.UID == "" {
+		errs = append(errs, field.Required(field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationUID), "a mirror carries its pod's UID"))
+	}
+	return errs
+}
+
+// mirrored tells whether a pod of the logical cluster stands for one below. No scheduler runs above: nothing else sets a node.
+func mirrored(pod *api.Pod) bool { return pod.Spec.NodeName != "" }
+
+// podREST deletes mirrored pods where they run. Their mirrors go when the cluster reports that they are gone.
+type podREST struct {
+	*podstore.REST
+	connections Connections
+}
+
+func (r *podREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	if _, ok := bySyncer(ctx); ok || byController(ctx) {
+		return r.REST.Delete(ctx, name, validate, options)
+	}
+	obj, err := r.REST.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return nil, false, err
+	}
+	pod := obj.(*api.Pod)
+	if !mirrored(pod) {
+		return r.REST.Delete(ctx, name, validate, options)
+	}
+	if options == nil {
+		options = &metav1.DeleteOptions{}
+	}
+	if err := checkPreconditions(pod, options.Preconditions); err != nil {
+		return nil, false, err
+	}
+	if validate != nil {
+		if err := validate(ctx, pod.DeepCopy()); err != nil {
+			return nil, false, err
+		}
+	}
+	if dryrun.IsDryRun(options.DryRun) {
+		return pod, true, nil
+	}
+	return r.deleteBelow(ctx, pod, options)
+}
+
+func (r *podREST) deleteBelow(ctx context.Context, pod *api.Pod, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	connection, err := r.connections.Connection(pod.Spec.NodeName)
+	if err != nil {
+		return nil, false, apierrors.NewServiceUnavailable(fmt.Sprintf("delete pod %s/%s in cluster %q: %v", pod.Namespace, pod.Name, pod.Spec.NodeName, err))
+	}
+	// The UID is the same below; a resource version means nothing there and was compared above.
+	err = connection.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: options.GracePeriodSeconds,
+		Preconditions:      metav1.NewUIDPreconditions(string(pod.UID)),
+		PropagationPolicy:  options.PropagationPolicy,
+	})
+	switch {
+	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
+		// Gone below, or replaced by another pod of that name: only the mirror is left.
+		return r.REST.Delete(ctx, pod.Name, nil, &metav1.DeleteOptions{
+			GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+	case err != nil:
+		return nil, false, fromCluster(err, pod)
+	}
+	return pod, false, nil
+}
+
+// maxDeleteWorkers bounds how many pods one deletecollection deletes at a time, as the stock store's flag does by default.
+const maxDeleteWorkers = 16
+
+// DeleteCollection deletes as Delete does, pod by pod: the store's own would pass by the clusters.
+func (r *podREST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *metainternalversion.ListOptions) (runtime.Object, error) {
+	list, err := r.REST.List(ctx, listOptions)
+	if err != nil {
+		return nil, err
+	}
+	pods := list.(*api.PodList)
+	errs := make([]error, len(pods.Items))
+	workqueue.ParallelizeUntil(ctx, maxDeleteWorkers, len(pods.Items), func(i int) {
+		pod := &pods.Items[i]
+		own := options.DeepCopy()
+		_, _, err := r.Delete(request.WithNamespace(ctx, pod.Namespace), pod.Name, validate, own)
+		if err != nil && !apierrors.IsNotFound(err) {
+			errs[i] = err
+		}
+	})
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return pods, ctx.Err()
+}
+
+func checkPreconditions(pod *api.Pod, p *metav1.Preconditions) error {
+	if p == nil {
+		return nil
+	}
+	conflict := func(what, want, have string) error {
+		return apierrors.NewConflict(api.Resource("pods"), pod.Name, fmt.Errorf("precondition: the %s is %s, not %s", what, have, want))
+	}
+	if p.UID != nil && *p.UID != pod.UID {
+		return conflict("UID", string(*p.UID), string(pod.UID))
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != pod.ResourceVersion {
+		return conflict("resource version", *p.ResourceVersion, pod.ResourceVersion)
+	}
+	return nil
+}
+
+// fromCluster passes a cluster's answer on as it came; what is not an answer tells which cluster did not give one.
+func fromCluster(err error, pod *api.Pod) error {
+	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
+		return err
+	}
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("pod %s/%s runs in cluster %q, which does not answer: %v", pod.Namespace, pod.Name, pod.Spec.NodeName, err))
+}

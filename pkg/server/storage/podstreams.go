@@ -1,0 +1,297 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/proxy"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	genericrest "k8s.io/apiserver/pkg/registry/generic/rest"
+	"k8s.io/apiserver/pkg/registry/rest"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/apis/policy"
+	"k8s.io/kubernetes/pkg/capabilities"
+	"k8s.io/kubernetes/pkg/features"
+	podstore "k8s.io/kubernetes/pkg/registry/core/pod/storage"
+	"k8s.io/utils/ptr"
+)
+
+// UpgradeRequestRoundTripper opens connections that leave HTTP behind.
+type UpgradeRequestRoundTripper = proxy.UpgradeRequestRoundTripper
+
+// podsBelow finds a pod's counterpart in its cluster.
+type podsBelow struct {
+	get         func(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error)
+	connections Connections
+	authorizer  authorizer.UnconditionalAuthorizer
+}
+
+// Destroy has nothing to release: the store belongs to the pods' own endpoint.
+func (podsBelow) Destroy() {}
+
+// find returns a mirrored pod and the connection to its cluster.
+func (b podsBelow) find(ctx context.Context, name string) (*api.Pod, *Connection, error) {
+	obj, err := b.get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	pod := obj.(*api.Pod)
+	if !mirrored(pod) {
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("pod %s does not have a host assigned", name))
+	}
+	connection, err := b.connections.Connection(pod.Spec.NodeName)
+	if err != nil {
+		return nil, nil, apierrors.NewServiceUnavailable(fmt.Sprintf("pod %s/%s runs in cluster %q: %v", pod.Namespace, pod.Name, pod.Spec.NodeName, err))
+	}
+	return pod, connection, nil
+}
+
+// location is the address of a pod's subresource in its cluster, with options as query parameters.
+func location(connection *Connection, pod *api.Pod, name, subresource string, options runtime.Object) (*url.URL, error) {
+	query, err := legacyscheme.ParameterCodec.EncodeParameters(options, corev1.SchemeGroupVersion)
+	if err != nil {
+		return nil, fmt.Errorf("encode options of %s: %w", subresource, err)
+	}
+	out := *connection.Host
+	out.Path = strings.TrimSuffix(out.Path, "/") + fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/%s", pod.Namespace, name, subresource)
+	out.RawQuery = query.Encode()
+	return &out, nil
+}
+
+func (c *Connection) handler(location *url.URL, wrap, upgrade bool, responder rest.Responder) http.Handler {
+	h := proxy.NewUpgradeAwareHandler(location, c.Transport, wrap, upgrade, proxy.NewErrorResponder(responder))
+	h.UpgradeTransport = c.UpgradeTransport
+	h.UseLocationHost = true
+	h.MaxBytesPerSec = capabilities.Get().PerConnectionBandwidthLimitBytesPerSec
+	return h
+}
+
+// stream is what exec, attach and port-forward share: the cluster's API server speaks both stream protocols, so the upgraded connection
+// is handed through as it is.
+type stream struct {
+	podsBelow
+}
+
+// ConnectMethods are both: browsers open WebSockets by GET.
+func (stream) ConnectMethods() []string { return []string{http.MethodGet, http.MethodPost} }
+
+func (s stream) connect(ctx context.Context, name, subresource string, options runtime.Object, responder rest.Responder) (http.Handler, error) {
+	if utilfeature.DefaultFeatureGate.Enabled(features.AuthorizePodWebsocketUpgradeCreatePermission) {
+		if err := s.authorizeCreate(ctx); err != nil {
+			return nil, err
+		}
+	}
+	pod, connection, err := s.find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	to, err := location(connection, pod, pod.Name, subresource, options)
+	if err != nil {
+		return nil, err
+	}
+	return connection.handler(to, false, true, responder), nil
+}
+
+// authorizeCreate demands the right to create, whatever the method: a WebSocket opened by GET must not need less than a POST. See
+// kubernetes/kubernetes issue 133515 and ensureAuthorizedForVerb in pkg/registry/core/pod/rest.
+func (s stream) authorizeCreate(ctx context.Context) error {
+	info, ok := request.RequestInfoFrom(ctx)
+	if !ok {
+		return apierrors.NewInternalError(errors.New("no request info in the context"))
+	}
+	if info.Verb == "create" {
+		return nil
+	}
+	attributes, err := filters.GetAuthorizerAttributes(ctx)
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("authorize the stream: %w", err))
+	}
+	decision, reason, err := s.authorizer.Authorize(ctx, createVerb{attributes})
+	if err != nil {
+		return err
+	}
+	if decision != authorizer.DecisionAllow {
+		return apierrors.NewForbidden(api.Resource(info.Resource), info.Name, errors.New(reason))
+	}
+	return nil
+}
+
+type createVerb struct{ authorizer.Attributes }
+
+func (createVerb) GetVerb() string { return "create" }
+
+type execREST struct{ stream }
+
+func (*execREST) New() runtime.Object { return &api.PodExecOptions{} }
+func (*execREST) NewConnectOptions() (runtime.Object, bool, string) {
+	return &api.PodExecOptions{}, false, ""
+}
+func (r *execREST) Connect(ctx context.Context, name string, options runtime.Object, responder rest.Responder) (http.Handler, error) {
+	return r.connect(ctx, name, "exec", options, responder)
+}
+
+type attachREST struct{ stream }
+
+func (*attachREST) New() runtime.Object { return &api.PodAttachOptions{} }
+func (*attachREST) NewConnectOptions() (runtime.Object, bool, string) {
+	return &api.PodAttachOptions{}, false, ""
+}
+func (r *attachREST) Connect(ctx context.Context, name string, options runtime.Object, responder rest.Responder) (http.Handler, error) {
+	return r.connect(ctx, name, "attach", options, responder)
+}
+
+type portForwardREST struct{ stream }
+
+func (*portForwardREST) New() runtime.Object { return &api.PodPortForwardOptions{} }
+func (*portForwardREST) NewConnectOptions() (runtime.Object, bool, string) {
+	return &api.PodPortForwardOptions{}, false, ""
+}
+func (r *portForwardREST) Connect(ctx context.Context, name string, options runtime.Object, responder rest.Responder) (http.Handler, error) {
+	return r.connect(ctx, name, "portforward", options, responder)
+}
+
+// proxyREST passes HTTP requests on to a pod.
+type proxyREST struct{ podsBelow }
+
+func (*proxyREST) New() runtime.Object { return &api.PodProxyOptions{} }
+func (*proxyREST) ConnectMethods() []string {
+	return []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
+}
+func (*proxyREST) NewConnectOptions() (runtime.Object, bool, string) {
+	return &api.PodProxyOptions{}, true, "path"
+}
+
+// Connect takes id as [scheme:]name[:port], which the cluster's API server understands as well.
+func (r *proxyREST) Connect(ctx context.Context, id string, options runtime.Object, responder rest.Responder) (http.Handler, error) {
+	_, name, _, valid := utilnet.SplitSchemeNamePort(id)
+	if !valid {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid pod request %q", id))
+	}
+	pod, connection, err := r.find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	proxied, ok := options.(*api.PodProxyOptions)
+	if !ok {
+		return nil, apierrors.NewInternalError(fmt.Errorf("options of proxy are a %T", options))
+	}
+	to, err := location(connection, pod, id, "proxy", &api.PodProxyOptions{})
+	if err != nil {
+		return nil, err
+	}
+	to.Path = utilnet.JoinPreservingTrailingSlash(to.Path, proxied.Path)
+	return connection.handler(to, true, false, responder), nil
+}
+
+// logREST streams a container's log.
+type logREST struct{ podsBelow }
+
+func (*logREST) New() runtime.Object { return &api.Pod{} }
+
+// ProducesMIMETypes adds plain text to what the endpoint is documented to produce.
+func (*logREST) ProducesMIMETypes(string) []string { return []string{"text/plain"} }
+
+// ProducesObject documents the answer as a string.
+func (*logREST) ProducesObject(string) any { return "" }
+
+// OverrideMetricsVerb counts a log that is followed apart from short requests, as the stock endpoint does.
+func (*logREST) OverrideMetricsVerb(verb string) string {
+	if verb == http.MethodGet {
+		return http.MethodConnect
+	}
+	return verb
+}
+func (*logREST) NewGetOptions() (runtime.Object, bool, string) {
+	return &api.PodLogOptions{}, false, ""
+}
+
+func (r *logREST) Get(ctx context.Context, name string, options runtime.Object) (runtime.Object, error) {
+	log, ok := options.(*api.PodLogOptions)
+	if !ok {
+		return nil, apierrors.NewInternalError(fmt.Errorf("options of log are a %T", options))
+	}
+	split := utilfeature.DefaultFeatureGate.Enabled(features.PodLogsQuerySplitStreams)
+	if split && log.Stream == nil {
+		log.Stream = ptr.To(api.LogStreamAll)
+	}
+	if errs := corevalidation.ValidatePodLogOptions(log, split); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(api.Kind("PodLogOptions"), name, errs)
+	}
+	pod, connection, err := r.find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	to, err := location(connection, pod, pod.Name, "log", log)
+	if err != nil {
+		return nil, err
+	}
+	return &genericrest.LocationStreamer{
+		Location:        to,
+		Transport:       connection.Transport,
+		ContentType:     "text/plain",
+		Flush:           log.Follow,
+		ResponseChecker: genericrest.NewGenericHttpResponseChecker(api.Resource("pods/log"), name),
+		RedirectChecker: genericrest.PreventRedirects,
+	}, nil
+}
+
+// evictionREST evicts mirrored pods in their cluster, whose disruption budgets decide.
+type evictionREST struct {
+	*podstore.EvictionREST
+	below podsBelow
+}
+
+func (r *evictionREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	eviction, ok := obj.(*policy.Eviction)
+	if !ok {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("not an Eviction object: %T", obj))
+	}
+	if name != eviction.Name {
+		return nil, apierrors.NewBadRequest("name in URL does not match name in Eviction object")
+	}
+	found, err := r.below.get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if !mirrored(found.(*api.Pod)) {
+		return r.EvictionREST.Create(ctx, name, obj, validate, options)
+	}
+	if validate != nil {
+		if err := validate(ctx, eviction.DeepCopyObject()); err != nil {
+			return nil, err
+		}
+	}
+	pod, connection, err := r.below.find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	below := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, DeleteOptions: eviction.DeleteOptions.DeepCopy()}
+	if below.DeleteOptions == nil {
+		below.DeleteOptions = &metav1.DeleteOptions{}
+	}
+	if err := checkPreconditions(pod, below.DeleteOptions.Preconditions); err != nil {
+		return nil, err
+	}
+	below.DeleteOptions.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))
+	below.DeleteOptions.DryRun = append(below.DeleteOptions.DryRun, options.DryRun...)
+	if err := connection.Client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, below); err != nil {
+		return nil, fromCluster(err, pod)
+	}
+	return &metav1.Status{Status: metav1.StatusSuccess}, nil
+}

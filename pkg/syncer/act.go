@@ -1,0 +1,194 @@
+package syncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/csaupgrade"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// errNotYet asks for another try: something that must be there first is on its way.
+var errNotYet = errors.New("not yet")
+
+// conflictError tells that a name below is somebody else's.
+type conflictError struct{ reason string }
+
+func (e *conflictError) Error() string { return e.reason }
+
+// act carries out one step of a plan.
+func (s *Syncer) act(ctx context.Context, kind projection.Kind, action projection.Action, desired, live projection.Object) error {
+	switch action.Step {
+	case projection.Create:
+		return s.create(ctx, kind, desired)
+	case projection.Apply:
+		return s.apply(ctx, kind, desired, live)
+	case projection.Replace, projection.Delete:
+		return s.delete(ctx, kind, live)
+	case projection.Conflict:
+		return &conflictError{action.Reason}
+	case projection.Nothing, projection.Wait:
+		return nil
+	}
+	return fmt.Errorf("unknown step %q", action.Step)
+}
+
+// create makes the object. It is not an apply, which would silently take over what somebody else made under that name.
+func (s *Syncer) create(ctx context.Context, kind projection.Kind, desired projection.Object) error {
+	err := s.rest(kind).Post().
+		NamespaceIfScoped(desired.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).
+		VersionedParams(&metav1.CreateOptions{FieldManager: v1alpha1.FieldManager}, scheme.ParameterCodec).
+		Body(desired).Do(ctx).Error()
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	// Either the watch is behind, or the object is not ours, which our watch does not show.
+	live, err := s.read(ctx, kind, desired)
+	if err != nil {
+		return err
+	}
+	action := kind.Plan(desired, live)
+	if action.Step == projection.Create {
+		return errNotYet
+	}
+	return s.act(ctx, kind, action, desired, live)
+}
+
+// apply brings an object of ours to the projection by server-side apply: what we no longer project goes, what others own stays. The
+// UID keeps it from making a new object, or from changing another one of that name.
+func (s *Syncer) apply(ctx context.Context, kind projection.Kind, desired, live projection.Object) error {
+	if err := s.adoptFields(ctx, kind, live); err != nil {
+		return err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
+	if err != nil {
+		return fmt.Errorf("encode the projection: %w", err)
+	}
+	delete(content, "status")
+	metadata := content["metadata"].(map[string]any)
+	metadata["uid"] = string(live.GetUID())
+	delete(metadata, "creationTimestamp")
+	body, err := json.Marshal(content)
+	if err != nil {
+		return fmt.Errorf("encode the projection: %w", err)
+	}
+	return s.rest(kind).Patch(types.ApplyPatchType).
+		NamespaceIfScoped(desired.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).Name(desired.GetName()).
+		VersionedParams(&metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, Force: ptr.To(true)}, scheme.ParameterCodec).
+		Body(body).Do(ctx).Error()
+}
+
+// adoptFields turns the fields that we own by having created the object into applied ones, once: otherwise what we leave out later
+// would stay.
+func (s *Syncer) adoptFields(ctx context.Context, kind projection.Kind, live projection.Object) error {
+	created := false
+	for _, entry := range live.GetManagedFields() {
+		created = created || entry.Manager == v1alpha1.FieldManager && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == ""
+	}
+	if !created {
+		return nil
+	}
+	whole, err := s.read(ctx, kind, live)
+	if err != nil {
+		return err
+	}
+	if whole == nil || whole.GetUID() != live.GetUID() {
+		return errNotYet
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(whole, sets.New(v1alpha1.FieldManager), v1alpha1.FieldManager)
+	if err != nil {
+		return fmt.Errorf("take over the fields that we created: %w", err)
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	return s.rest(kind).Patch(types.JSONPatchType).
+		NamespaceIfScoped(live.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).Name(live.GetName()).
+		VersionedParams(&metav1.PatchOptions{FieldManager: v1alpha1.FieldManager}, scheme.ParameterCodec).
+		Body(patch).Do(ctx).Error()
+}
+
+// delete removes an object of ours, and no other that may have taken its name. What it owns goes in the background.
+func (s *Syncer) delete(ctx context.Context, kind projection.Kind, live projection.Object) error {
+	err := s.rest(kind).Delete().
+		NamespaceIfScoped(live.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).Name(live.GetName()).
+		Body(&metav1.DeleteOptions{
+			Preconditions:     metav1.NewUIDPreconditions(string(live.GetUID())),
+			PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+		}).Do(ctx).Error()
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// read gets an object past the cache, or nil if the cluster has none.
+func (s *Syncer) read(ctx context.Context, kind projection.Kind, of projection.Object) (projection.Object, error) {
+	out := kind.New()
+	err := s.rest(kind).Get().
+		NamespaceIfScoped(of.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).Name(of.GetName()).
+		Do(ctx).Into(out)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (s *Syncer) rest(kind projection.Kind) rest.Interface {
+	if kind.Resource.Group == "apps" {
+		return s.client.AppsV1().RESTClient()
+	}
+	return s.client.CoreV1().RESTClient()
+}
+
+// ensureNamespace sees to it that a namespace of ours exists before something is put into it.
+func (s *Syncer) ensureNamespace(ctx context.Context, name string) error {
+	if name == "" || projection.NamespaceShared(name) {
+		return nil
+	}
+	key := Key{Resource: namespaceResource, Name: name}
+	if live := s.below.get(key); live != nil {
+		if live.GetDeletionTimestamp() != nil {
+			return fmt.Errorf("namespace %q is being deleted in the cluster: %w", name, errNotYet)
+		}
+		return nil
+	}
+	kind, _ := projection.ForResource(namespaceResource)
+	above := s.Upstream.get(key)
+	if above == nil || above.GetDeletionTimestamp() != nil {
+		return errNotYet
+	}
+	desired, err := s.desiredNamespace(kind, above)
+	if err != nil {
+		return err
+	}
+	return s.act(ctx, kind, kind.Plan(desired, nil), desired, nil)
+}
+
+func (s *Syncer) desiredNamespace(kind projection.Kind, above projection.Object) (projection.Object, error) {
+	desired, _, err := s.desired(kind, above, above)
+	if err != nil {
+		return nil, err
+	}
+	if desired == nil {
+		return nil, fmt.Errorf("namespace %q is never projected", above.GetName())
+	}
+	return desired, nil
+}
+
+func hashOf(obj projection.Object) string { return obj.GetAnnotations()[v1alpha1.AnnotationProjection] }

@@ -1,0 +1,214 @@
+package syncer
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// Indexes over the objects of a cluster.
+const (
+	byOwner = "manifold.dev/owner" // namespace/name of the controlling owner
+)
+
+// below is a physical cluster as its syncer sees it.
+type below struct {
+	owned informers.SharedInformerFactory // what carries our label
+	all   informers.SharedInformerFactory // what the controllers below make of it, which carries no label
+
+	stores      map[schema.GroupVersionResource]cache.Indexer
+	namespaces  cache.SharedIndexInformer
+	replicaSets cache.SharedIndexInformer
+	pods        cache.SharedIndexInformer
+}
+
+func newBelow(client kubernetes.Interface, logicalCluster string) (*below, error) {
+	b := &below{
+		owned: informers.NewSharedInformerFactoryWithOptions(client, 0,
+			informers.WithTransform(trimManagedFields),
+			informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+				o.LabelSelector = v1alpha1.LabelLogicalCluster + "=" + logicalCluster
+			})),
+		all:    informers.NewSharedInformerFactory(client, 0),
+		stores: map[schema.GroupVersionResource]cache.Indexer{},
+	}
+	for _, kind := range projection.Kinds() {
+		generic, err := b.owned.ForResource(kind.Resource)
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", kind.Resource.Resource, err)
+		}
+		b.stores[kind.Resource] = generic.Informer().GetIndexer()
+	}
+	b.namespaces = b.owned.Core().V1().Namespaces().Informer()
+
+	b.replicaSets = b.all.Apps().V1().ReplicaSets().Informer()
+	if err := b.replicaSets.SetTransform(trimManagedFields); err != nil {
+		return nil, err
+	}
+	b.pods = b.all.Core().V1().Pods().Informer()
+	if err := b.pods.SetTransform(b.trimPod); err != nil {
+		return nil, err
+	}
+	for _, informer := range []cache.SharedIndexInformer{b.replicaSets, b.pods} {
+		if err := informer.AddIndexers(cache.Indexers{byOwner: indexOwner}); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// start runs the watches until ctx ends and waits for the first lists. Namespaces come first: they tell which pods may be ours.
+func (b *below) start(ctx context.Context) error {
+	b.owned.StartWithContext(ctx)
+	for kind, ok := range b.owned.WaitForCacheSync(ctx.Done()) {
+		if !ok {
+			return fmt.Errorf("list %v: %w", kind, context.Cause(ctx))
+		}
+	}
+	b.all.StartWithContext(ctx)
+	for kind, ok := range b.all.WaitForCacheSync(ctx.Done()) {
+		if !ok {
+			return fmt.Errorf("list %v: %w", kind, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+func (b *below) stop() {
+	b.owned.Shutdown()
+	b.all.Shutdown()
+}
+
+// get returns the object that the cluster holds under the name and that carries our label, or nil.
+func (b *below) get(key Key) projection.Object { return getFrom(b.stores[key.Resource], key) }
+
+// deploymentOf returns the projection that a ReplicaSet below belongs to, or nil.
+func (b *below) deploymentOf(rs *appsv1.ReplicaSet) *appsv1.Deployment {
+	owner := metav1.GetControllerOf(rs)
+	if owner == nil || owner.Kind != "Deployment" {
+		return nil
+	}
+	d, ok := b.get(Key{Resource: deploymentResource, Namespace: rs.Namespace, Name: owner.Name}).(*appsv1.Deployment)
+	if !ok || d.UID != owner.UID {
+		return nil
+	}
+	return d
+}
+
+// replicaSetsOf returns the ReplicaSets that a projected Deployment has below.
+func (b *below) replicaSetsOf(namespace, deployment string) []*appsv1.ReplicaSet {
+	found, _ := b.replicaSets.GetIndexer().ByIndex(byOwner, namespace+"/Deployment/"+deployment)
+	out := make([]*appsv1.ReplicaSet, 0, len(found))
+	for _, obj := range found {
+		out = append(out, obj.(*appsv1.ReplicaSet))
+	}
+	return out
+}
+
+// podsOf returns the pods of a ReplicaSet below.
+func (b *below) podsOf(namespace, replicaSet string) []*corev1.Pod {
+	found, _ := b.pods.GetIndexer().ByIndex(byOwner, namespace+"/ReplicaSet/"+replicaSet)
+	out := make([]*corev1.Pod, 0, len(found))
+	for _, obj := range found {
+		out = append(out, obj.(*corev1.Pod))
+	}
+	return out
+}
+
+func (b *below) replicaSet(namespace, name string) *appsv1.ReplicaSet {
+	obj, ok, _ := b.replicaSets.GetIndexer().GetByKey(namespace + "/" + name)
+	if !ok {
+		return nil
+	}
+	return obj.(*appsv1.ReplicaSet)
+}
+
+func (b *below) pod(name cache.ObjectName) *corev1.Pod {
+	obj, ok, _ := b.pods.GetIndexer().GetByKey(name.String())
+	if !ok {
+		return nil
+	}
+	return obj.(*corev1.Pod)
+}
+
+// ours tells whether a namespace can hold pods of ours.
+func (b *below) ours(namespace string) bool {
+	if projection.NamespaceShared(namespace) {
+		return true
+	}
+	_, ok, _ := b.namespaces.GetIndexer().GetByKey(namespace)
+	return ok
+}
+
+// trimPod keeps of other people's pods only what capacity counts. They are most of a cluster.
+func (b *below) trimPod(obj any) (any, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	if b.ours(pod.Namespace) {
+		return trimManagedFields(pod)
+	}
+	trimmed := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion},
+		Spec: corev1.PodSpec{
+			NodeName: pod.Spec.NodeName, Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources,
+			Containers: resourcesOnly(pod.Spec.Containers), InitContainers: resourcesOnly(pod.Spec.InitContainers),
+		},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase, ContainerStatuses: pod.Status.ContainerStatuses},
+	}
+	return trimmed, nil
+}
+
+func resourcesOnly(containers []corev1.Container) []corev1.Container {
+	out := make([]corev1.Container, len(containers))
+	for i, c := range containers {
+		out[i] = corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+	}
+	return out
+}
+
+// trimManagedFields drops the fields themselves and keeps who manages some: that we did is what an upgrade to apply asks for.
+func trimManagedFields(obj any) (any, error) {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return obj, nil //nolint:nilerr // a tombstone has no metadata and needs no trimming
+	}
+	var kept []metav1.ManagedFieldsEntry
+	for _, entry := range accessor.GetManagedFields() {
+		if entry.Manager == v1alpha1.FieldManager {
+			kept = append(kept, metav1.ManagedFieldsEntry{Manager: entry.Manager, Operation: entry.Operation, Subresource: entry.Subresource})
+		}
+	}
+	accessor.SetManagedFields(kept)
+	return obj, nil
+}
+
+func indexOwner(obj any) ([]string, error) {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, fmt.Errorf("index by owner: %w", err)
+	}
+	owner := metav1.GetControllerOfNoCopy(accessor)
+	if owner == nil {
+		return nil, nil
+	}
+	return []string{accessor.GetNamespace() + "/" + owner.Kind + "/" + owner.Name}, nil
+}
+
+// logWatchError keeps the ordinary end of a watch out of the log; that a cluster is silent is told by its Ready condition.
+func logWatchError(ctx context.Context, _ *cache.Reflector, err error) {
+	klog.FromContext(ctx).V(2).Info("Watch interrupted", "err", err)
+}

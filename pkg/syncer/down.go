@@ -1,0 +1,185 @@
+package syncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// conflictRetry is how often a name that somebody else has below is tried again. What is not ours is not watched.
+const conflictRetry = 15 * time.Second
+
+// Reasons of the events that a syncer writes on objects of the logical cluster.
+const (
+	reasonConflict   = "NameTaken"
+	reasonNotApplied = "ProjectionFailed"
+)
+
+// sync brings one object of the cluster in line.
+func (s *Syncer) sync(ctx context.Context, key Key) error {
+	kind, ok := projection.ForResource(key.Resource)
+	if !ok {
+		return fmt.Errorf("no projection for %s", key)
+	}
+	above, live := s.Upstream.get(key), s.below.get(key)
+	if kind.Resource == namespaceResource && projection.NamespaceShared(key.Name) {
+		return nil
+	}
+	desired, held, err := s.desired(kind, above, live)
+	if err != nil {
+		s.fail(key, above, reasonNotApplied, err.Error())
+		return nil // the object must change before another try makes sense
+	}
+	if desired == nil {
+		return s.remove(ctx, kind, key, above, live)
+	}
+	if err := s.ensureNamespace(ctx, desired.GetNamespace()); err != nil {
+		return s.failed(key, above, err)
+	}
+	action := kind.Plan(desired, live)
+	if action.Step != projection.Nothing {
+		klog.FromContext(ctx).V(2).Info("Projecting", "key", key, "step", action.Step, "reason", action.Reason)
+	}
+	if err := s.act(ctx, kind, action, desired, live); err != nil {
+		return s.failed(key, above, err)
+	}
+	if action.Step == projection.Replace || action.Step == projection.Wait {
+		s.done(key, kind, state{uid: above.GetUID()})
+		return nil // the watch tells when the old one is gone
+	}
+	next := state{uid: above.GetUID(), generation: above.GetGeneration(), hash: hashOf(desired), held: held}
+	if held {
+		next.hash = "" // not what was decided yet
+	}
+	s.done(key, kind, next)
+	return nil
+}
+
+// desired returns the projection for this cluster, or nil if it should hold none. Held tells that it is more than what was decided, for
+// the time of a move.
+func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (desired projection.Object, held bool, err error) {
+	if above == nil || above.GetDeletionTimestamp() != nil {
+		return nil, false, nil
+	}
+	share, wanted := s.Upstream.share(kind, above, s.cluster)
+	if kind.Workload && live != nil {
+		if hold, more := s.Upstream.hold(above, live, s.cluster); more {
+			share, wanted, held = hold, true, true
+		}
+	}
+	if kind.Resource == namespaceResource && live != nil {
+		// A namespace stays as long as the user's does: others may keep things in it by now.
+		wanted = true
+	}
+	if !wanted {
+		return nil, false, nil
+	}
+	if ok, _ := kind.Projectable(above); !ok && !kind.Workload {
+		return nil, false, nil
+	}
+	desired, err = kind.Project(above, share, s.target)
+	return desired, held, err
+}
+
+// remove deletes what the cluster should not hold. What belongs to another object than the one above of that name, such as an earlier
+// one that was deleted meanwhile, goes too.
+func (s *Syncer) remove(ctx context.Context, kind projection.Kind, key Key, above, live projection.Object) error {
+	if live == nil {
+		s.done(key, kind, state{})
+		return nil
+	}
+	if kind.Resource == namespaceResource && above != nil {
+		return nil // terminating above: its content goes first
+	}
+	origin := projection.Origin{LogicalCluster: s.target.LogicalCluster, Namespace: key.Namespace, Name: key.Name}
+	action := projection.PlanRemoval(origin, live)
+	if action.Step != projection.Nothing {
+		klog.FromContext(ctx).V(2).Info("Removing", "key", key, "step", action.Step, "reason", action.Reason)
+	}
+	if err := s.act(ctx, kind, action, nil, live); err != nil {
+		return s.failed(key, above, err)
+	}
+	s.done(key, kind, state{})
+	return nil
+}
+
+// done notes the outcome of a step and has the workload's report looked at again.
+func (s *Syncer) done(key Key, kind projection.Kind, st state) {
+	if s.stateOf(key) == st {
+		return
+	}
+	s.setState(key, st)
+	if summarised(kind) {
+		s.changed(key)
+	}
+}
+
+// failed notes an error where users see it, and returns it so that the step is tried again.
+func (s *Syncer) failed(key Key, above projection.Object, err error) error {
+	if errors.Is(err, context.Canceled) || apierrors.IsConflict(err) || isRetriable(err) {
+		return err // the caches are a moment behind, or the cluster is silent, which its Ready condition tells
+	}
+	var conflict *conflictError
+	if errors.As(err, &conflict) {
+		s.fail(key, above, reasonConflict, conflict.reason)
+		s.queue.AddAfter(key, conflictRetry)
+		return nil
+	}
+	s.fail(key, above, reasonNotApplied, err.Error())
+	return err
+}
+
+// isRetriable tells errors that pass by themselves from those that a person must see.
+func isRetriable(err error) bool {
+	return apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || errors.Is(err, errNotYet) ||
+		apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
+}
+
+// fail makes a problem visible: as an event on the object and on the workloads that need it, and in their reports.
+func (s *Syncer) fail(key Key, above projection.Object, reason, message string) {
+	previous := s.stateOf(key)
+	if previous.problem == message {
+		return
+	}
+	next := state{problem: message}
+	if above != nil {
+		next.uid = above.GetUID()
+	}
+	s.setState(key, next)
+	if above == nil {
+		return
+	}
+	text := fmt.Sprintf("cluster %q: %s", s.cluster, message)
+	s.Recorder.Event(above, corev1.EventTypeWarning, reason, text)
+	if key.Resource == deploymentResource {
+		s.changed(key)
+		return
+	}
+	for _, d := range s.Upstream.needing(key) {
+		if s.Upstream.runs(d, s.cluster) {
+			s.Recorder.Event(d, corev1.EventTypeWarning, reason, text)
+			s.changed(Key{Resource: deploymentResource, Namespace: d.Namespace, Name: d.Name})
+		}
+	}
+}
+
+// projectedPartChanged tells whether an update below can have touched what is projected. A status never is, and controllers below write
+// it most of all.
+func projectedPartChanged(before, after projection.Object) bool {
+	if before.GetGeneration() != after.GetGeneration() || after.GetGeneration() == 0 {
+		return true
+	}
+	return (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
+		!maps.Equal(before.GetLabels(), after.GetLabels()) ||
+		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
+}

@@ -1,0 +1,160 @@
+package syncer
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/summary"
+)
+
+const (
+	// eventWorkers is how many events of one cluster are written at a time.
+	eventWorkers = 2
+	// maxEvents bounds the events of one cluster that wait to be written. More are dropped, as every event recorder does: they are for
+	// people, and people do not read so many.
+	maxEvents = 10_000
+	// eventDelay gives what an event is about the time to appear above first.
+	eventDelay = 500 * time.Millisecond
+	// eventTries is how often an event waits for that.
+	eventTries = 5
+)
+
+// mirrorEvents shows events below on the objects above that they are about. Events are not kept: a watch feeds a queue.
+func (s *Syncer) mirrorEvents(ctx context.Context) error {
+	queue := workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemFastSlowRateLimiter[types.UID](eventDelay, eventDelay, eventTries),
+		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "events-" + s.cluster})
+	pending := &eventStore{events: map[types.UID]*corev1.Event{}, queue: queue, ours: s.below.ours, since: time.Now()}
+	reflector := cache.NewReflectorWithOptions(
+		cache.NewListWatchFromClient(s.client.CoreV1().RESTClient(), "events", metav1.NamespaceAll, fields.Everything()),
+		&corev1.Event{}, pending, cache.ReflectorOptions{Name: "events-" + s.cluster})
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { reflector.RunWithContext(ctx); return nil })
+	group.Go(func() error {
+		<-ctx.Done()
+		queue.ShutDown()
+		return nil
+	})
+	for range eventWorkers {
+		group.Go(func() error {
+			for {
+				uid, shutdown := queue.Get()
+				if shutdown {
+					return nil
+				}
+				s.mirrorEvent(ctx, uid, pending)
+				queue.Done(uid)
+			}
+		})
+	}
+	return group.Wait()
+}
+
+func (s *Syncer) mirrorEvent(ctx context.Context, uid types.UID, pending *eventStore) {
+	event := pending.get(uid)
+	if event == nil {
+		return
+	}
+	mirror, known := s.eventMirror(event)
+	if !known {
+		if pending.queue.NumRequeues(uid) < eventTries {
+			pending.queue.AddRateLimited(uid)
+			return
+		}
+		pending.drop(uid, event)
+		return
+	}
+	pending.drop(uid, event)
+	if mirror == nil || s.namespaceGoes(mirror.Namespace) {
+		return
+	}
+	events := s.above.CoreV1().Events(mirror.Namespace)
+	_, err := events.Create(ctx, mirror, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = events.Update(ctx, mirror, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
+	}
+	if err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).V(2).Info("Event not mirrored", "event", klog.KObj(event), "err", err)
+	}
+}
+
+// eventMirror returns an event as it reads above: about the object there. Known is false while that object has not appeared yet; the
+// result is nil for an event that is not about an object of ours.
+func (s *Syncer) eventMirror(event *corev1.Event) (mirror *corev1.Event, known bool) {
+	about, known := s.counterpart(event.InvolvedObject)
+	if about == nil {
+		return nil, known
+	}
+	out := event.DeepCopy()
+	out.ObjectMeta = metav1.ObjectMeta{
+		Namespace: event.Namespace,
+		// Two clusters may choose the same name for events about Deployments.
+		Name:   event.Name + "." + s.cluster,
+		Labels: event.Labels, Annotations: event.Annotations,
+	}
+	metav1.SetMetaDataAnnotation(&out.ObjectMeta, annotationCluster, s.cluster)
+	out.InvolvedObject = *about
+	if out.Source.Host == "" {
+		out.Source.Host = s.cluster
+	}
+	return out, true
+}
+
+// annotationCluster names the cluster that a mirrored event comes from.
+const annotationCluster = "manifold.dev/cluster"
+
+// counterpart finds the object above that stands for one below.
+func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectReference, known bool) {
+	out := ref
+	out.ResourceVersion = ""
+	switch ref.Kind {
+	case "Pod":
+		pod := s.below.pod(cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name})
+		if pod == nil || pod.UID != ref.UID || s.ownerOf(pod) == nil {
+			return nil, true
+		}
+		return &out, true // the mirror has the pod's name and UID
+	case "ReplicaSet":
+		rs := s.below.replicaSet(ref.Namespace, ref.Name)
+		if rs == nil {
+			return nil, true
+		}
+		projected := s.below.deploymentOf(rs)
+		if projected == nil {
+			return nil, true
+		}
+		name := summary.ReplicaSetName(projected.Name, rs.Annotations[v1alpha1.AnnotationTemplate])
+		mirror, err := s.Upstream.replicaSets.ReplicaSets(ref.Namespace).Get(name)
+		if err != nil {
+			return nil, false
+		}
+		out.Name, out.UID = mirror.Name, mirror.UID
+		return &out, true
+	}
+	for resource, store := range s.below.stores {
+		key := Key{Resource: resource, Namespace: ref.Namespace, Name: ref.Name}
+		if live := getFrom(store, key); live != nil && live.GetUID() == ref.UID && strings.EqualFold(ref.Kind+"s", resource.Resource) {
+			object := s.Upstream.get(key)
+			if object == nil || string(object.GetUID()) != live.GetAnnotations()[v1alpha1.AnnotationUID] {
+				return nil, true
+			}
+			out.UID = object.GetUID()
+			return &out, true
+		}
+	}
+	return nil, true
+}

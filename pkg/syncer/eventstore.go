@@ -1,0 +1,86 @@
+package syncer
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// eventStore is what a reflector of events writes to: it keeps those that wait to be mirrored and forgets all others at once.
+type eventStore struct {
+	ours  func(namespace string) bool
+	queue workqueue.TypedRateLimitingInterface[types.UID]
+	// since is when the syncer started. What happened before has been shown, or is too old to be looked for.
+	since time.Time
+
+	mu     sync.Mutex
+	events map[types.UID]*corev1.Event
+}
+
+func (s *eventStore) Add(obj any) error {
+	event, ok := obj.(*corev1.Event)
+	if !ok || !s.ours(event.InvolvedObject.Namespace) {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, waiting := s.events[event.UID]; !waiting && len(s.events) >= maxEvents {
+		return nil
+	}
+	s.events[event.UID] = event
+	s.queue.Add(event.UID)
+	return nil
+}
+
+func (s *eventStore) Update(obj any) error { return s.Add(obj) }
+
+// Delete does nothing: an event above ends by its own time to live.
+func (s *eventStore) Delete(any) error { return nil }
+
+// Replace takes the list that a watch begins with, less what is older than the syncer.
+func (s *eventStore) Replace(list []any, _ string) error {
+	for _, obj := range list {
+		event, ok := obj.(*corev1.Event)
+		if ok && lastSeen(event).Before(s.since.Add(-time.Minute)) {
+			continue
+		}
+		if err := s.Add(obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *eventStore) Resync() error { return nil }
+
+func (s *eventStore) get(uid types.UID) *corev1.Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.events[uid]
+}
+
+// drop forgets an event unless a later version of it has come meanwhile.
+func (s *eventStore) drop(uid types.UID, event *corev1.Event) {
+	s.queue.Forget(uid)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.events[uid] == event {
+		delete(s.events, uid)
+	}
+}
+
+func lastSeen(event *corev1.Event) time.Time {
+	last := event.CreationTimestamp.Time
+	for _, t := range []time.Time{event.LastTimestamp.Time, event.EventTime.Time} {
+		if t.After(last) {
+			last = t
+		}
+	}
+	if event.Series != nil && event.Series.LastObservedTime.After(last) {
+		last = event.Series.LastObservedTime.Time
+	}
+	return last
+}

@@ -1,0 +1,220 @@
+package syncer
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/summary"
+)
+
+// pendingDelay is how long a pod that has just been made may stay unmirrored. Most are bound and started meanwhile, and then two or
+// three states cost one write.
+const pendingDelay = 150 * time.Millisecond
+
+// enqueuePod has a pod looked at: at once, unless it only just begins.
+func (s *Syncer) enqueuePod(pod *corev1.Pod) {
+	name := cache.MetaObjectToName(pod)
+	if pod.DeletionTimestamp == nil && beginning(pod) {
+		s.podQueue.AddAfter(name, pendingDelay)
+		return
+	}
+	s.podQueue.Add(name)
+}
+
+// beginning tells whether a pod is expected to move on by itself in a moment. A pod that could not be scheduled is not.
+func beginning(pod *corev1.Pod) bool {
+	if pod.Status.Phase != corev1.PodPending {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return false
+		}
+	}
+	return true
+}
+
+// enqueuePodsOf has the pods of a Deployment looked at again.
+func (s *Syncer) enqueuePodsOf(namespace, deployment string) {
+	for _, rs := range s.below.replicaSetsOf(namespace, deployment) {
+		for _, pod := range s.below.podsOf(namespace, rs.Name) {
+			s.enqueuePod(pod)
+		}
+	}
+}
+
+// mirrorsOf returns the mirrors of a cluster's pods.
+func (u *Upstream) mirrorsOf(cluster string) []*corev1.Pod {
+	list, _ := u.pods.List(labels.Everything())
+	out := make([]*corev1.Pod, 0, len(list))
+	for _, pod := range list {
+		if pod.Spec.NodeName == cluster {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+// syncPod brings the mirror of one pod in line with the pod.
+func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
+	mirror, err := s.Upstream.pods.Pods(name.Namespace).Get(name.Name)
+	if apierrors.IsNotFound(err) {
+		mirror = nil
+	} else if err != nil {
+		return err
+	}
+	pod := s.below.pod(name)
+	if mirror != nil && mirror.Spec.NodeName != s.cluster {
+		if pod == nil || s.mirrorOwner(pod) == nil {
+			return nil // that of another cluster; ours has none
+		}
+		return errNotYet // two clusters chose the same name: the second waits until the first is gone
+	}
+	if mirror != nil && (pod == nil || pod.UID != mirror.UID) {
+		return s.deleteMirror(ctx, mirror, 0)
+	}
+	if pod == nil {
+		return nil
+	}
+	owner := s.mirrorOwner(pod)
+	if owner == nil {
+		if mirror != nil && s.ownerOf(pod) == nil {
+			return s.deleteMirror(ctx, mirror, 0) // no longer a pod of ours
+		}
+		return nil // the ReplicaSet's mirror comes first; its watch wakes us
+	}
+	return s.writeMirror(ctx, s.mirror(pod, owner), mirror)
+}
+
+func (s *Syncer) writeMirror(ctx context.Context, want, have *corev1.Pod) error {
+	pods := s.above.CoreV1().Pods(want.Namespace)
+	deleting := want.DeletionTimestamp
+	grace := ptr.Deref(want.DeletionGracePeriodSeconds, 0)
+	want.DeletionTimestamp, want.DeletionGracePeriodSeconds = nil, nil
+	if have == nil {
+		if s.namespaceGoes(want.Namespace) {
+			return nil
+		}
+		written, err := pods.Create(ctx, want, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
+		if apierrors.IsAlreadyExists(err) {
+			return errNotYet
+		}
+		if err != nil {
+			return err
+		}
+		have = written
+	} else if !sameMirror(want, have) {
+		want.ResourceVersion = have.ResourceVersion
+		written, err := pods.Update(ctx, want, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
+		if err != nil {
+			return err
+		}
+		have = written
+	}
+	if deleting != nil && have.DeletionTimestamp == nil {
+		// An update cannot mark an object as being deleted; only a deletion with a grace period can.
+		return s.deleteMirror(ctx, have, max(grace, 1))
+	}
+	return nil
+}
+
+func (s *Syncer) deleteMirror(ctx context.Context, mirror *corev1.Pod, grace int64) error {
+	err := s.above.CoreV1().Pods(mirror.Namespace).Delete(ctx, mirror.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: &grace,
+		Preconditions:      metav1.NewUIDPreconditions(string(mirror.UID)),
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// namespaceGoes tells whether the namespace above is gone or going: a mirror made now would keep it, or outlive it.
+func (s *Syncer) namespaceGoes(name string) bool {
+	namespace, err := s.Upstream.namespaces.Get(name)
+	return err != nil || namespace.DeletionTimestamp != nil
+}
+
+// ownerOf returns the Deployment above that a pod below belongs to and the ReplicaSet below between them, or nil.
+func (s *Syncer) ownerOf(pod *corev1.Pod) *ownership {
+	ref := metav1.GetControllerOf(pod)
+	if ref == nil || ref.Kind != "ReplicaSet" {
+		return nil
+	}
+	rs := s.below.replicaSet(pod.Namespace, ref.Name)
+	if rs == nil || rs.UID != ref.UID {
+		return nil
+	}
+	projected := s.below.deploymentOf(rs)
+	if projected == nil {
+		return nil
+	}
+	above, err := s.Upstream.deployments.Deployments(pod.Namespace).Get(projected.Name)
+	if err != nil || string(above.UID) != projected.Annotations[v1alpha1.AnnotationUID] {
+		return nil
+	}
+	return &ownership{deployment: above, replicaSet: rs}
+}
+
+type ownership struct {
+	deployment *appsv1.Deployment
+	replicaSet *appsv1.ReplicaSet
+}
+
+// mirrorOwner returns the mirrored ReplicaSet above that owns the mirror of a pod, or nil while there is none.
+func (s *Syncer) mirrorOwner(pod *corev1.Pod) *appsv1.ReplicaSet {
+	own := s.ownerOf(pod)
+	if own == nil {
+		return nil
+	}
+	hash := own.replicaSet.Annotations[v1alpha1.AnnotationTemplate]
+	rs, err := s.Upstream.replicaSets.ReplicaSets(pod.Namespace).Get(summary.ReplicaSetName(own.deployment.Name, hash))
+	if err != nil || !metav1.IsControlledBy(rs, own.deployment) {
+		return nil
+	}
+	return rs
+}
+
+// annotationNode names the node that a mirrored pod runs on in its cluster.
+const annotationNode = "manifold.dev/node"
+
+// mirror returns what the logical cluster shows of a pod.
+func (s *Syncer) mirror(pod *corev1.Pod, owner *appsv1.ReplicaSet) *corev1.Pod {
+	out := pod.DeepCopy()
+	out.ResourceVersion, out.UID, out.SelfLink, out.ManagedFields = "", "", "", nil
+	out.CreationTimestamp, out.Finalizers = metav1.Time{}, nil
+	out.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
+	hash := owner.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+	metav1.SetMetaDataLabel(&out.ObjectMeta, appsv1.DefaultDeploymentUniqueLabelKey, hash)
+	// The API server moves these two to where they belong.
+	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationUID, string(pod.UID))
+	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationCreated, pod.CreationTimestamp.UTC().Format(time.RFC3339))
+	if pod.Spec.NodeName != "" {
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, annotationNode, pod.Spec.NodeName)
+	}
+	out.Spec.NodeName = s.cluster
+	return out
+}
+
+// sameMirror tells whether writing want over have would change nothing.
+func sameMirror(want, have *corev1.Pod) bool {
+	annotations := maps.Clone(want.Annotations)
+	delete(annotations, v1alpha1.AnnotationUID)
+	delete(annotations, v1alpha1.AnnotationCreated)
+	return maps.Equal(want.Labels, have.Labels) &&
+		maps.Equal(annotations, have.Annotations) &&
+		equality.Semantic.DeepEqual(want.OwnerReferences, have.OwnerReferences) &&
+		equality.Semantic.DeepEqual(want.Spec, have.Spec) &&
+		equality.Semantic.DeepEqual(want.Status, have.Status)
+}

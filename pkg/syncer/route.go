@@ -1,0 +1,141 @@
+package syncer
+
+import (
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// objectHandler sends changes of a projected kind to the syncers of the clusters that they concern.
+func (u *Upstream) objectHandler(kind projection.Kind) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { u.route(kind, nil, obj.(projection.Object)) },
+		UpdateFunc: func(old, obj any) {
+			before, after := old.(projection.Object), obj.(projection.Object)
+			if changed(kind, before, after) {
+				u.route(kind, before, after)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if gone, ok := untombed(obj).(projection.Object); ok {
+				u.route(kind, gone, nil)
+			}
+		},
+	}
+}
+
+// changed tells whether an update could change a projection. What Manifold itself writes, status and breakdown, never does.
+func changed(kind projection.Kind, before, after projection.Object) bool {
+	if before.GetResourceVersion() == after.GetResourceVersion() {
+		return false
+	}
+	if !kind.Workload {
+		return true
+	}
+	return before.GetUID() != after.GetUID() ||
+		before.GetGeneration() != after.GetGeneration() ||
+		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
+		before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement] ||
+		!maps.Equal(before.GetLabels(), after.GetLabels())
+}
+
+// route enqueues an object, and for a workload everything that it needs or needed, with every syncer whose cluster should hold it or
+// did.
+func (u *Upstream) route(kind projection.Kind, before, after projection.Object) {
+	present := after
+	if present == nil {
+		present = before
+	}
+	key := keyOf(kind, present)
+	syncers := u.Syncers()
+	for _, s := range syncers {
+		if !kind.Workload {
+			if s.holds(key) || (after != nil && u.wanted(kind, after, s.cluster)) {
+				s.enqueue(key)
+			}
+			continue
+		}
+		concerned := s.holds(key)
+		for _, version := range []projection.Object{before, after} {
+			if version == nil {
+				continue
+			}
+			if _, placed := DecisionOf(version)[s.cluster]; placed {
+				concerned = true
+				for _, dependent := range u.dependents(version.(*appsv1.Deployment)) {
+					s.enqueue(dependent)
+				}
+			}
+		}
+		if concerned {
+			s.enqueue(key)
+		}
+	}
+	if kind.Resource == serviceAccountResource {
+		u.routeSecrets(syncers, before, after)
+	}
+}
+
+func (u *Upstream) wanted(kind projection.Kind, obj projection.Object, cluster string) bool {
+	_, wanted := u.share(kind, obj, cluster)
+	return wanted
+}
+
+// routeSecrets enqueues what a ServiceAccount refers to or did: its demand follows that of the account.
+func (u *Upstream) routeSecrets(syncers []*Syncer, versions ...projection.Object) {
+	for _, account := range versions {
+		if account == nil {
+			continue
+		}
+		for _, ref := range projection.References(account) {
+			for _, s := range syncers {
+				s.enqueue(Key{Resource: ref.Resource, Namespace: ref.Namespace, Name: ref.Name})
+			}
+		}
+	}
+}
+
+// replicaSetHandler wakes pods that wait for the ReplicaSet which will own their mirrors.
+func (u *Upstream) replicaSetHandler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			rs := obj.(*appsv1.ReplicaSet)
+			owner := metav1.GetControllerOf(rs)
+			if owner == nil || owner.Kind != "Deployment" {
+				return
+			}
+			for _, s := range u.Syncers() {
+				s.enqueuePodsOf(rs.Namespace, owner.Name)
+			}
+		},
+	}
+}
+
+// podHandler has a syncer look at mirrors of its cluster that appear, change or vanish above.
+func (u *Upstream) podHandler() cache.ResourceEventHandler {
+	wake := func(obj any) {
+		pod, ok := untombed(obj).(*corev1.Pod)
+		if !ok || pod.Spec.NodeName == "" {
+			return
+		}
+		if s, ok := u.Syncer(pod.Spec.NodeName); ok {
+			s.podQueue.Add(cache.MetaObjectToName(pod))
+		}
+	}
+	// Additions are our own writes. Updates too, but for the rare one by somebody else, which a resync would find late.
+	return cache.ResourceEventHandlerFuncs{DeleteFunc: wake}
+}
+
+// untombed returns the object of a delete event, also when the watch missed the moment.
+func untombed(obj any) any {
+	if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		return tomb.Obj
+	}
+	return obj
+}

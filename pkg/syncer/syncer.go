@@ -1,0 +1,362 @@
+package syncer
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+const (
+	// downWorkers is how many objects one cluster is sent at a time. A request takes some milliseconds, so this is several thousand
+	// objects a second, more than an API server takes.
+	downWorkers = 16
+	// podWorkers is how many mirrors of one cluster are written at a time.
+	podWorkers = 8
+	// Retries of one object grow from the first to the last delay.
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
+
+// Options say what syncers work with.
+type Options struct {
+	Upstream *Upstream
+	// Client returns how the syncer of a cluster writes to the logical cluster: under its own name.
+	Client func(cluster string) (kubernetes.Interface, error)
+	// Recorder writes the events that tell users what could not be projected.
+	Recorder record.EventRecorder
+	// Changed is told of objects whose report may have changed. It returns at once.
+	Changed func(Key)
+}
+
+// Runner starts a Syncer for every connection. It implements clusters.Runner.
+type Runner struct {
+	Options
+}
+
+// Run keeps a cluster in step until ctx ends.
+func (r *Runner) Run(ctx context.Context, c *clusters.Connection) error {
+	s, err := newSyncer(r.Options, c)
+	if err != nil {
+		return err
+	}
+	return s.run(ctx)
+}
+
+// Syncer keeps one cluster in step with the logical cluster.
+type Syncer struct {
+	Options
+	cluster  string
+	client   kubernetes.Interface // of the cluster
+	above    kubernetes.Interface // of the logical cluster, as this syncer
+	usage    *capacity.Usage
+	target   projection.Target
+	below    *below
+	queue    workqueue.TypedRateLimitingInterface[Key]
+	podQueue workqueue.TypedRateLimitingInterface[cache.ObjectName]
+
+	mu     sync.Mutex
+	synced bool
+	states map[Key]state
+	// problems counts the states that have one.
+	problems int
+}
+
+// state is what the last step with an object came to.
+type state struct {
+	// uid and generation are those of the object above that was projected, hash is that of the projection that the cluster holds. A
+	// hash of "" tells that it does not.
+	uid        types.UID
+	generation int64
+	hash       string
+	// problem says why the cluster does not hold the projection, in words for the user.
+	problem string
+	// held tells that the cluster keeps more than its share until the rest is available elsewhere.
+	held bool
+}
+
+func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {
+	above, err := o.Client(c.Name)
+	if err != nil {
+		return nil, err
+	}
+	b, err := newBelow(c.Client, o.Upstream.LogicalCluster)
+	if err != nil {
+		return nil, err
+	}
+	s := &Syncer{
+		Options: o,
+		cluster: c.Name,
+		client:  c.Client,
+		above:   above,
+		usage:   c.Usage,
+		target:  projection.Target{LogicalCluster: o.Upstream.LogicalCluster, Cluster: c.Name},
+		below:   b,
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstRetry, lastRetry),
+			workqueue.TypedRateLimitingQueueConfig[Key]{Name: "down-" + c.Name}),
+		podQueue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
+			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "pods-" + c.Name}),
+		states: map[Key]state{},
+	}
+	return s, s.watch()
+}
+
+// run starts the watches, then the loops, and waits for all of them when ctx ends.
+func (s *Syncer) run(ctx context.Context) error {
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("cluster", s.cluster))
+	ctx, cancel := context.WithCancel(ctx)
+	defer s.below.stop()
+	defer cancel()
+	// From here on, what happens above is queued, though nothing works on it yet.
+	s.Upstream.attach(s)
+	defer s.Upstream.detach(s)
+	if !cache.WaitForCacheSync(ctx.Done(), s.Upstream.HasSynced) {
+		return ctx.Err()
+	}
+	if err := s.below.start(ctx); err != nil {
+		return err
+	}
+	s.usage.Synced()
+	s.enqueueEverything()
+	s.mu.Lock()
+	s.synced = true
+	s.mu.Unlock()
+
+	group, ctx := errgroup.WithContext(ctx)
+	for range downWorkers {
+		group.Go(func() error { work(ctx, s.queue, s.sync); return nil })
+	}
+	for range podWorkers {
+		group.Go(func() error { work(ctx, s.podQueue, s.syncPod); return nil })
+	}
+	group.Go(func() error { return s.mirrorEvents(ctx) })
+	group.Go(func() error {
+		<-ctx.Done()
+		s.queue.ShutDown()
+		s.podQueue.ShutDown()
+		return nil
+	})
+	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return ctx.Err()
+}
+
+// work takes keys from a queue until it is shut down. An error means: again, later.
+func work[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], step func(context.Context, K) error) {
+	for {
+		key, shutdown := queue.Get()
+		if shutdown {
+			return
+		}
+		err := step(ctx, key)
+		queue.Done(key)
+		switch {
+		case err == nil:
+			queue.Forget(key)
+		case ctx.Err() != nil:
+			return
+		default:
+			klog.FromContext(ctx).V(3).Info("Trying again", "key", key, "err", err)
+			queue.AddRateLimited(key)
+		}
+	}
+}
+
+// watch registers with the cluster's informers.
+func (s *Syncer) watch() error {
+	for _, kind := range projection.Kinds() {
+		generic, err := s.below.owned.ForResource(kind.Resource)
+		if err != nil {
+			return err
+		}
+		if err := generic.Informer().SetWatchErrorHandlerWithContext(logWatchError); err != nil {
+			return err
+		}
+		if _, err := generic.Informer().AddEventHandler(s.ownedHandler(kind)); err != nil {
+			return err
+		}
+	}
+	for _, informer := range []cache.SharedIndexInformer{s.below.replicaSets, s.below.pods} {
+		if err := informer.SetWatchErrorHandlerWithContext(logWatchError); err != nil {
+			return err
+		}
+	}
+	if _, err := s.below.replicaSets.AddEventHandler(s.replicaSetHandler()); err != nil {
+		return err
+	}
+	_, err := s.below.pods.AddEventHandler(s.podHandler())
+	return err
+}
+
+// ownedHandler looks again at a projection that was changed below, by whomever, and reports what its controllers say of it.
+func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
+	look := func(obj any) {
+		if live, ok := untombed(obj).(projection.Object); ok {
+			s.enqueue(keyOf(kind, live))
+			s.reportChanged(kind, live)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: look,
+		DeleteFunc: func(obj any) {
+			look(obj)
+			if gone, ok := untombed(obj).(*appsv1.Deployment); ok {
+				s.enqueueDependents(gone)
+			}
+		},
+		UpdateFunc: func(old, obj any) {
+			before, after := old.(projection.Object), obj.(projection.Object)
+			if before.GetResourceVersion() == after.GetResourceVersion() {
+				return
+			}
+			if projectedPartChanged(before, after) {
+				s.enqueue(keyOf(kind, after))
+			}
+			s.reportChanged(kind, after)
+		},
+	}
+}
+
+// enqueueDependents looks again at what a Deployment needed that is gone below.
+func (s *Syncer) enqueueDependents(gone *appsv1.Deployment) {
+	above, err := s.Upstream.deployments.Deployments(gone.Namespace).Get(gone.Name)
+	if err != nil {
+		return // its own deletion has seen to it
+	}
+	for _, key := range s.Upstream.dependents(above) {
+		s.enqueue(key)
+	}
+}
+
+func (s *Syncer) reportChanged(kind projection.Kind, live projection.Object) {
+	if summarised(kind) {
+		s.changed(keyOf(kind, live))
+	}
+}
+
+// changed tells that there is something new to report of an object, also to the syncers that hold back a share of it until there is.
+func (s *Syncer) changed(key Key) {
+	s.Changed(key)
+	for _, other := range s.Upstream.Syncers() {
+		if other.stateOf(key).held {
+			other.enqueue(key)
+		}
+	}
+}
+
+// summarised tells whether objects of the kind have a status that is made of those of all clusters.
+func summarised(kind projection.Kind) bool { return kind.Workload || kind.Resource == serviceResource }
+
+func (s *Syncer) replicaSetHandler() cache.ResourceEventHandler {
+	look := func(obj any) {
+		rs, ok := untombed(obj).(*appsv1.ReplicaSet)
+		if !ok {
+			return
+		}
+		if owner := metav1.GetControllerOf(rs); owner != nil && owner.Kind == "Deployment" && s.below.ours(rs.Namespace) {
+			s.Changed(Key{Resource: deploymentResource, Namespace: rs.Namespace, Name: owner.Name})
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: look, DeleteFunc: look, UpdateFunc: func(_, obj any) { look(obj) },
+	}
+}
+
+func (s *Syncer) podHandler() cache.ResourceEventHandler {
+	count := func(obj any) {
+		pod := obj.(*corev1.Pod)
+		requests, counted := capacity.PodRequests(pod)
+		s.usage.PodChanged(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, requests, counted)
+		if s.below.ours(pod.Namespace) {
+			s.enqueuePod(pod)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: count,
+		UpdateFunc: func(old, obj any) {
+			if old.(*corev1.Pod).ResourceVersion != obj.(*corev1.Pod).ResourceVersion {
+				count(obj)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			pod, ok := untombed(obj).(*corev1.Pod)
+			if !ok {
+				return
+			}
+			s.usage.PodGone(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+			if s.below.ours(pod.Namespace) {
+				s.podQueue.Add(cache.MetaObjectToName(pod))
+			}
+		},
+	}
+}
+
+// enqueueEverything looks at all that is wanted here and all that is here, which is what makes a restart safe: what was missed shows
+// as a difference.
+func (s *Syncer) enqueueEverything() {
+	for _, kind := range projection.Kinds() {
+		for _, obj := range s.Upstream.stores[kind.Resource].List() {
+			if above := obj.(projection.Object); s.Upstream.wanted(kind, above, s.cluster) {
+				s.enqueue(keyOf(kind, above))
+				s.reportChanged(kind, above)
+			}
+		}
+		for _, obj := range s.below.stores[kind.Resource].List() {
+			s.enqueue(keyOf(kind, obj.(projection.Object)))
+		}
+	}
+	for _, obj := range s.below.pods.GetStore().List() {
+		if pod := obj.(*corev1.Pod); s.below.ours(pod.Namespace) {
+			s.podQueue.Add(cache.MetaObjectToName(pod))
+		}
+	}
+	for _, mirror := range s.Upstream.mirrorsOf(s.cluster) {
+		s.podQueue.Add(cache.MetaObjectToName(mirror))
+	}
+}
+
+func (s *Syncer) enqueue(key Key) { s.queue.Add(key) }
+
+// holds tells whether the cluster has an object of ours under this name.
+func (s *Syncer) holds(key Key) bool { return s.below.get(key) != nil }
+
+func (s *Syncer) setState(key Key, st state) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.states[key].problem != "" {
+		s.problems--
+	}
+	if st.problem != "" {
+		s.problems++
+	}
+	if st == (state{}) {
+		delete(s.states, key)
+		return
+	}
+	s.states[key] = st
+}
+
+func (s *Syncer) stateOf(key Key) state {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.states[key]
+}

@@ -1,0 +1,186 @@
+package syncer
+
+import (
+	"fmt"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// Key names an object of a projected kind.
+type Key struct {
+	Resource        schema.GroupVersionResource
+	Namespace, Name string
+}
+
+// String writes the key for logs.
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Resource.Resource + " " + k.Name
+	}
+	return k.Resource.Resource + " " + k.Namespace + "/" + k.Name
+}
+
+func keyOf(kind projection.Kind, obj projection.Object) Key {
+	return Key{Resource: kind.Resource, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// byReference indexes the objects that refer to others by name; see projection.References.
+const byReference = "manifold.dev/reference"
+
+// Upstream is the logical cluster as the syncers of one process see it. Its caches are shared informers; nothing in them may be changed.
+type Upstream struct {
+	// LogicalCluster is the identity that marks what is ours below.
+	LogicalCluster string
+
+	stores      map[schema.GroupVersionResource]cache.Indexer
+	synced      []cache.InformerSynced
+	deployments appslisters.DeploymentLister
+	replicaSets appslisters.ReplicaSetLister
+	services    corelisters.ServiceLister
+	pods        corelisters.PodLister
+	namespaces  corelisters.NamespaceLister
+
+	mu      sync.RWMutex
+	syncers map[string]*Syncer
+}
+
+// NewUpstream registers with the informers, which the caller starts afterwards.
+func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
+	u := &Upstream{
+		stores:      map[schema.GroupVersionResource]cache.Indexer{},
+		deployments: factory.Apps().V1().Deployments().Lister(),
+		replicaSets: factory.Apps().V1().ReplicaSets().Lister(),
+		services:    factory.Core().V1().Services().Lister(),
+		pods:        factory.Core().V1().Pods().Lister(),
+		namespaces:  factory.Core().V1().Namespaces().Lister(),
+		syncers:     map[string]*Syncer{},
+	}
+	for _, kind := range projection.Kinds() {
+		generic, err := factory.ForResource(kind.Resource)
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", kind.Resource.Resource, err)
+		}
+		informer := generic.Informer()
+		if err := informer.AddIndexers(cache.Indexers{byReference: indexReferences}); err != nil {
+			return nil, fmt.Errorf("index %s by reference: %w", kind.Resource.Resource, err)
+		}
+		if err := u.handle(informer, u.objectHandler(kind)); err != nil {
+			return nil, err
+		}
+		u.stores[kind.Resource] = informer.GetIndexer()
+	}
+	if err := u.handle(factory.Apps().V1().ReplicaSets().Informer(), u.replicaSetHandler()); err != nil {
+		return nil, err
+	}
+	if err := u.handle(factory.Core().V1().Pods().Informer(), u.podHandler()); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+func (u *Upstream) handle(informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) error {
+	registration, err := informer.AddEventHandler(handler)
+	if err != nil {
+		return fmt.Errorf("watch the logical cluster: %w", err)
+	}
+	u.synced = append(u.synced, registration.HasSynced)
+	return nil
+}
+
+// HasSynced tells whether everything that existed at the start is known.
+func (u *Upstream) HasSynced() bool {
+	for _, synced := range u.synced {
+		if !synced() {
+			return false
+		}
+	}
+	return true
+}
+
+// Syncer returns the syncer of a cluster, if one runs.
+func (u *Upstream) Syncer(cluster string) (*Syncer, bool) {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	s, ok := u.syncers[cluster]
+	return s, ok
+}
+
+// Syncers returns the syncers that run, in no order.
+func (u *Upstream) Syncers() []*Syncer {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	out := make([]*Syncer, 0, len(u.syncers))
+	for _, s := range u.syncers {
+		out = append(out, s)
+	}
+	return out
+}
+
+func (u *Upstream) attach(s *Syncer) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.syncers[s.cluster] = s
+}
+
+func (u *Upstream) detach(s *Syncer) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.syncers[s.cluster] == s {
+		delete(u.syncers, s.cluster)
+	}
+}
+
+// get returns an object of a projected kind, or nil.
+func (u *Upstream) get(key Key) projection.Object {
+	return getFrom(u.stores[key.Resource], key)
+}
+
+func getFrom(store cache.Indexer, key Key) projection.Object {
+	name := key.Name
+	if key.Namespace != "" {
+		name = key.Namespace + "/" + key.Name
+	}
+	obj, ok, err := store.GetByKey(name)
+	if err != nil || !ok {
+		return nil
+	}
+	return obj.(projection.Object)
+}
+
+func (u *Upstream) deploymentsIn(namespace string) []*appsv1.Deployment {
+	// Listing from a cache cannot fail.
+	list, _ := u.deployments.Deployments(namespace).List(labels.Everything())
+	return list
+}
+
+func (u *Upstream) servicesIn(namespace string) []*corev1.Service {
+	list, _ := u.services.Services(namespace).List(labels.Everything())
+	return list
+}
+
+func indexReferences(obj any) ([]string, error) {
+	o, ok := obj.(projection.Object)
+	if !ok {
+		return nil, nil
+	}
+	refs := projection.References(o)
+	out := make([]string, 0, len(refs))
+	for _, ref := range refs {
+		out = append(out, referenceIndex(Key{Resource: ref.Resource, Namespace: ref.Namespace, Name: ref.Name}))
+	}
+	return out, nil
+}
+
+func referenceIndex(key Key) string {
+	return key.Resource.Resource + "/" + key.Namespace + "/" + key.Name
+}
