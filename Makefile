@@ -62,7 +62,7 @@ bench: build tools ## Measure Manifold against creating directly on two stock cl
 
 .PHONY: lint
 lint: ## Check format, vet and staticcheck
-	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "gofmt these files:"; echo "$$unformatted"; exit 1; }
+	@unformatted=$$(gofmt -l $$(go list -f "{{.Dir}}" ./...)); test -z "$$unformatted" || { echo "gofmt these files:"; echo "$$unformatted"; exit 1; }
 	$(call say,go vet,go vet ./...)
 	$(call say,staticcheck,go tool -modfile=hack/tools/lint/go.mod staticcheck ./...)
 

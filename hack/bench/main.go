@@ -1,0 +1,97 @@
+// Command bench measures what Manifold costs: the same Deployments are created directly on two stock clusters, and through a logical
+// cluster in front of these, by turns within one run. It prints a table and, with -o, writes everything measured as JSON.
+//
+// Times are those at which watches report an object, so that nothing depends on how often somebody looks.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"k8s.io/klog/v2"
+
+	"github.com/manifold-dev/manifold/hack/stock"
+	"github.com/manifold-dev/manifold/hack/stock/tools"
+)
+
+// options are the flags.
+type options struct {
+	// count is how many Deployments are created at once, seconds how many one by one in every second.
+	count, seconds int
+	rounds         int
+	workers        int
+	manifold       string
+	directOnly     bool
+	output         string
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.count, "count", 300, "Deployments that are created at once")
+	flag.IntVar(&o.seconds, "seconds", 30, "Deployments that are created at one a second")
+	flag.IntVar(&o.rounds, "rounds", 2, "how often each way is measured; figures are medians of the rounds")
+	flag.IntVar(&o.workers, "workers", 2, "Deployments that are being created at the same time")
+	flag.StringVar(&o.manifold, "manifold", "bin/manifold", "the binary to measure")
+	flag.BoolVar(&o.directOnly, "direct-only", false, "measure the clusters alone")
+	flag.StringVar(&o.output, "o", "", "file to write everything measured to, as JSON")
+	flag.Parse()
+	if err := run(o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// podsPerNode leaves room on the nodes, which take 110 pods each, so that the scheduler is not what is measured.
+const podsPerNode = 55
+
+func run(o options) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard) // watches that end with their server are no news here
+
+	root, err := tools.Root()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(root, "_output", "bench")
+	bin, err := tools.Build(ctx, root, os.Stderr)
+	if err != nil {
+		return err
+	}
+	nodes := max(3, o.count/podsPerNode+1)
+	clusters, err := stock.StartAll(ctx,
+		stock.Options{Name: "east", Dir: filepath.Join(dir, "east"), BinDir: bin, Nodes: nodes, Progress: os.Stderr},
+		stock.Options{Name: "west", Dir: filepath.Join(dir, "west"), BinDir: bin, Nodes: nodes, Progress: os.Stderr},
+	)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stock.StopAll(clusters)) }()
+
+	b := &bench{options: o, report: newReport(o), ways: []way{newDirect(clusters)}, machine: &machine{clusters: clusters}}
+	if !o.directOnly {
+		hub, err := startHub(ctx, filepath.Join(root, o.manifold), dir, clusters, &b.report.Hub)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, hub.stop()) }()
+		b.machine.hub = hub
+		b.ways = append(b.ways, newThrough(clusters, hub))
+	}
+	if err := b.run(ctx); err != nil {
+		return err
+	}
+	b.report.print(os.Stdout)
+	if o.output == "" {
+		return nil
+	}
+	return b.report.write(o.output)
+}
