@@ -15,6 +15,7 @@ import (
 
 	"github.com/manifold-dev/manifold/pkg/cli/cluster"
 	"github.com/manifold-dev/manifold/pkg/cli/explain"
+	"github.com/manifold-dev/manifold/pkg/cli/start"
 )
 
 // pluginName is the name under which kubectl finds the binary as its plugin.
@@ -43,6 +44,7 @@ func NewCommand(streams genericiooptions.IOStreams, args []string) *cobra.Comman
 	f := cmdutil.NewFactory(config)
 
 	groups := templates.CommandGroups{
+		{Message: "Server Commands:", Commands: []*cobra.Command{start.NewCommand(streams)}},
 		{Message: "Cluster Commands:", Commands: []*cobra.Command{cluster.NewCommand(f, streams), explain.NewCommand(f, streams)}},
 		{Message: "Kubernetes Commands:", Commands: []*cobra.Command{newKubectlCommand(streams, args)}},
 	}

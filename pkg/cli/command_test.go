@@ -41,8 +41,8 @@ func run(t *testing.T, args ...string) (string, error) {
 func TestHelp(t *testing.T) {
 	var text strings.Builder
 	own(NewCommand(genericiooptions.NewTestIOStreamsDiscard(), []string{"manifold"}), func(cmd *cobra.Command) {
-		if cmd.Name() == "options" {
-			return
+		if cmd.Name() == "options" || cmd.Name() == "start" {
+			return // These print the flags of kubectl and of the stock API server.
 		}
 		line := append(strings.Fields(cmd.CommandPath()), "--help")
 		help, err := run(t, line...)
@@ -63,6 +63,23 @@ func TestHelp(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), text.String()); diff != "" {
 		t.Errorf("help has changed; go test ./pkg/cli -update rewrites %s (-want +got):\n%s", golden, diff)
+	}
+}
+
+func TestStartShowsFlagsBySection(t *testing.T) {
+	help, err := run(t, "manifold", "start", "--help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := -1
+	for _, part := range []string{
+		"\nExamples:\n", "\nUsage:\n  manifold start ", "\nManifold flags:\n", "--data-dir string", "\nGeneric flags:\n", "\nEtcd flags:\n",
+	} {
+		at := strings.Index(help, part)
+		if at < last || at < 0 {
+			t.Errorf("help has %q at %d, want it after what comes before, at %d", part, at, last)
+		}
+		last = at
 	}
 }
 

@@ -66,9 +66,10 @@ func (g gatherer) decide(ctx context.Context, w placement.Workload, current plac
 func refuseWith(refuse context.CancelCauseFunc) cache.WatchErrorHandler {
 	return func(_ *cache.Reflector, err error) {
 		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
-			var refusal *apierrors.StatusError
-			errors.As(err, &refusal) // Without what the reflector says around it.
-			refuse(refusal)
+			if refusal := new(apierrors.StatusError); errors.As(err, &refusal) {
+				err = refusal // Without what the reflector says around it.
+			}
+			refuse(err)
 		}
 	}
 }
