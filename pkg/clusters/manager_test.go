@@ -160,9 +160,10 @@ func TestAnotherClusterAtTheAddressGetsNoSyncer(t *testing.T) {
 
 	east.set(func(b *below) { b.uid = "uid-1" })
 	h.eventuallyReady("east", time.Second, metav1.ConditionTrue, health.ReasonReady, "")
-	if again := runner.connection("east"); again == nil || again == first {
-		t.Errorf("connection %p after %p, want a new one", again, first)
-	}
+	h.eventually("a syncer runs on a new connection", 0, func() bool {
+		again := runner.connection("east")
+		return again != nil && again != first
+	})
 }
 
 func TestAClusterThatHasJoinedUnderAnotherNameIsRefused(t *testing.T) {

@@ -142,8 +142,13 @@ func (s *session) connect(ctx context.Context, uid types.UID) {
 	s.manager.Registry.publish(&c)
 }
 
-// usageChanged is called for every pod that comes or goes, so it only sees to it that somebody looks soon.
-func (s *session) usageChanged() {
+// usageChanged is called for every pod that comes or goes, so it only sees to it that somebody looks soon. A sum that is complete
+// now is looked at now, since the first Ready waits for it.
+func (s *session) usageChanged(synced bool) {
+	if synced {
+		s.manager.status.Add(s.cluster.Name)
+		return
+	}
 	if !s.usageDirty.Swap(true) {
 		s.manager.status.AddAfter(s.cluster.Name, usageDelay)
 	}

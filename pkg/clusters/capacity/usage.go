@@ -24,7 +24,7 @@ type Usage struct {
 	watch    uint32 // counts the watches begun
 	current  bool   // the watch begun last has delivered its first list
 	complete bool   // some watch has
-	onChange func()
+	onChange func(synced bool)
 }
 
 type podUsage struct {
@@ -39,9 +39,9 @@ type amounts struct {
 	other                  map[corev1.ResourceName]int64
 }
 
-// NewUsage returns an empty Usage. onChange, which may be nil, is called after every change of a sum, from the goroutine that
-// caused it; it must return at once.
-func NewUsage(onChange func()) *Usage {
+// NewUsage returns an empty Usage. onChange, which may be nil, is called after every change of a sum, and with synced true after
+// Synced. It is called from the goroutine that caused the change and must return at once.
+func NewUsage(onChange func(synced bool)) *Usage {
 	return &Usage{pods: map[types.NamespacedName]podUsage{}, onChange: onChange}
 }
 
@@ -63,7 +63,7 @@ func (u *Usage) Synced() {
 	}
 	u.current, u.complete = true, true
 	u.mu.Unlock()
-	u.changed()
+	u.changed(true)
 }
 
 // PodChanged tells what a pod requests. A pod that is not counted, because it has ended, requests nothing. Use PodRequests for
@@ -87,7 +87,7 @@ func (u *Usage) PodChanged(key types.NamespacedName, requests corev1.ResourceLis
 	u.pods[key] = next
 	u.mu.Unlock()
 	if !same {
-		u.changed()
+		u.changed(false)
 	}
 }
 
@@ -100,7 +100,7 @@ func (u *Usage) PodGone(key types.NamespacedName) {
 	}
 	u.mu.Unlock()
 	if known {
-		u.changed()
+		u.changed(false)
 	}
 }
 
@@ -124,9 +124,9 @@ func (u *Usage) drop(key types.NamespacedName, pod podUsage) {
 	delete(u.pods, key)
 }
 
-func (u *Usage) changed() {
+func (u *Usage) changed(synced bool) {
 	if u.onChange != nil {
-		u.onChange()
+		u.onChange(synced)
 	}
 }
 

@@ -129,7 +129,7 @@ func TestUsageIsCompleteFromTheFirstSyncAndCurrentSinceTheLast(t *testing.T) {
 
 func TestUsageTellsOnlyOfChanges(t *testing.T) {
 	changes := 0
-	u := NewUsage(func() { changes++ })
+	u := NewUsage(func(bool) { changes++ })
 	u.PodChanged(pod("a"), list("cpu", "1"), true)
 	u.PodChanged(pod("a"), list("cpu", "1"), true)
 	u.PodGone(pod("b"))
