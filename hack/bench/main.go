@@ -82,7 +82,7 @@ func run(o options) (err error) {
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, hub.stop()) }()
+		defer func() { err = errors.Join(err, hub.Stop()) }()
 		b.machine.hub = hub
 		b.ways = append(b.ways, newThrough(clusters, hub))
 	}

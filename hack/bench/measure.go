@@ -226,7 +226,7 @@ func (m *machine) cpu() (clusters, hub time.Duration, err error) {
 		}
 	}
 	if m.hub != nil {
-		u, err := process.UsageOf(m.hub.process.PID())
+		u, err := process.UsageOf(m.hub.Process().PID())
 		if err != nil {
 			return 0, 0, err
 		}
