@@ -63,7 +63,7 @@ func (ids *identities) AuthenticateToken(_ context.Context, token string) (*auth
 }
 
 // controller returns how Manifold's own controllers reach the API.
-func (ids *identities) controller() *rest.Config { return ids.as(storage.ControllerUser) }
+func (ids *identities) controller() *rest.Config { return ids.as(v1alpha1.ControllerUser) }
 
 // syncer returns how the syncer of a cluster reaches the API.
 func (ids *identities) syncer(cluster string) *rest.Config {

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mutatingadmissionpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	cliflag "k8s.io/component-base/cli/flag"
 	kubeoptions "k8s.io/kubernetes/cmd/kube-apiserver/app/options"
@@ -15,6 +17,8 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/nodetaint"
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection"
 	"sigs.k8s.io/yaml"
+
+	manifoldadmission "github.com/manifold-dev/manifold/pkg/admission"
 )
 
 // Options are the options of "manifold start": those of the stock API server, with defaults that need nothing but a data directory,
@@ -45,7 +49,16 @@ func NewOptions() *Options {
 	o.Etcd.StorageConfig.Transport.ServerList = nil
 	// The nodes are mirrors without a node controller that would take the taint away again, and claims are bound below.
 	o.Admission.GenericAdmission.DefaultOffPlugins.Insert(nodetaint.PluginName, storageobjectinuseprotection.PluginName)
+	o.addAdmission()
 	return o
+}
+
+// addAdmission puts Manifold's plugins into the chain, before webhooks.
+func (o *Options) addAdmission() {
+	generic := o.Admission.GenericAdmission
+	manifoldadmission.Register(generic.Plugins)
+	order := generic.RecommendedPluginOrder
+	generic.RecommendedPluginOrder = slices.Insert(slices.Clone(order), slices.Index(order, mutatingadmissionpolicy.PluginName), manifoldadmission.Names()...)
 }
 
 // Flags returns the flags by section: Manifold's own first, then those of the stock API server.

@@ -2,6 +2,7 @@ package manifold
 
 import (
 	"context"
+	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,10 @@ func (clusterStrategy) PrepareForCreate(_ context.Context, object runtime.Object
 	cluster := object.(*v1alpha1.Cluster)
 	cluster.Status = v1alpha1.ClusterStatus{}
 	cluster.Generation = 1
+	// However a cluster comes to be registered, it goes only after what is ours there has gone.
+	if !slices.Contains(cluster.Finalizers, v1alpha1.FinalizerCluster) {
+		cluster.Finalizers = append(cluster.Finalizers, v1alpha1.FinalizerCluster)
+	}
 }
 
 func (clusterStrategy) PrepareForUpdate(_ context.Context, object, old runtime.Object) {

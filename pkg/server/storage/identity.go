@@ -10,11 +10,8 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// ControllerUser is the user name of Manifold's own controllers, which alone write decisions, summaries and mirrored ReplicaSets.
-const ControllerUser = "system:manifold:controller"
-
 // IsController tells whether u is Manifold itself.
-func IsController(u user.Info) bool { return u != nil && u.GetName() == ControllerUser }
+func IsController(u user.Info) bool { return u != nil && u.GetName() == v1alpha1.ControllerUser }
 
 // SyncerCluster returns the cluster whose syncer u is, or false.
 func SyncerCluster(u user.Info) (string, bool) {
