@@ -1,0 +1,151 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/manifold-dev/manifold/hack/stock"
+	"github.com/manifold-dev/manifold/hack/stock/tools"
+)
+
+// Options say what Environment to start.
+type Options struct {
+	// Clusters are the names of the stock clusters, each of which joins under its name. None is fine.
+	Clusters []string
+	// Cluster are the options of every stock cluster. Name, Dir and BinDir are filled in.
+	Cluster stock.Options
+	// ManifoldArgs are further arguments of "manifold start".
+	ManifoldArgs []string
+	// KeepApart leaves the clusters unjoined.
+	KeepApart bool
+}
+
+// Environment is a logical cluster, and physical ones that joined it.
+type Environment struct {
+	// Dir holds everything that the processes write, their logs included.
+	Dir string
+	// Manifold is the process of the logical cluster.
+	Manifold *Manifold
+	// Clusters are the stock clusters by name.
+	Clusters map[string]*stock.Cluster
+
+	// Logical reaches the logical cluster, and Physical the stock ones by name.
+	Logical  *API
+	Physical map[string]*API
+}
+
+// Start starts an environment: all clusters and manifold at once, then it joins them. Stop ends it. On an error nothing is left
+// running, and the logs stay in the folder that the error names.
+func Start(ctx context.Context, options Options) (_ *Environment, err error) {
+	bin, err := findPrograms()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "manifold-e2e-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the processes: %w", err)
+	}
+	e := &Environment{Dir: dir, Clusters: map[string]*stock.Cluster{}, Physical: map[string]*API{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("start what the tests need, logs are in %s: %w", dir, err), e.Stop())
+		}
+	}()
+	if err := e.startClusters(ctx, bin.tools, options); err != nil {
+		return nil, err
+	}
+	e.Manifold = newManifold(bin.manifold, filepath.Join(dir, "manifold"), options.ManifoldArgs)
+	if err := e.Manifold.Start(ctx); err != nil {
+		return nil, err
+	}
+	if e.Logical, err = newAPI("logical", bin.kubectl(), e.Manifold.Kubeconfig()); err != nil {
+		return nil, err
+	}
+	if options.KeepApart {
+		return e, nil
+	}
+	for _, name := range options.Clusters {
+		if err := e.Join(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+func (e *Environment) startClusters(ctx context.Context, bin string, options Options) error {
+	var all []stock.Options
+	for _, name := range options.Clusters {
+		o := options.Cluster
+		o.Name, o.Dir, o.BinDir = name, filepath.Join(e.Dir, name), bin
+		all = append(all, o)
+	}
+	clusters, err := stock.StartAll(ctx, all...)
+	if err != nil {
+		return err
+	}
+	for _, c := range clusters {
+		e.Clusters[c.Name()] = c
+	}
+	for name, c := range e.Clusters {
+		if e.Physical[name], err = newAPI(name, filepath.Join(bin, tools.Kubectl), c.Kubeconfig()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Join joins a stock cluster under its name, and returns once it is ready.
+func (e *Environment) Join(ctx context.Context, name string, args ...string) error {
+	args = append([]string{
+		"cluster", "join", name, "--cluster-kubeconfig", e.Clusters[name].Kubeconfig(), "--kubeconfig", e.Manifold.Kubeconfig(),
+	}, args...)
+	result := run(exec.CommandContext(ctx, e.Manifold.Binary, args...))
+	if result.Code != 0 {
+		return fmt.Errorf("join cluster %q: %s", name, result)
+	}
+	return nil
+}
+
+// Stop ends every process and waits until they are gone. The folder stays.
+func (e *Environment) Stop() error {
+	var errs []error
+	if e.Manifold != nil {
+		errs = append(errs, e.Manifold.Stop())
+	}
+	var clusters []*stock.Cluster
+	for _, c := range e.Clusters {
+		clusters = append(clusters, c)
+	}
+	return errors.Join(append(errs, stock.StopAll(clusters))...)
+}
+
+// programs are where the programs under test are.
+type programs struct {
+	manifold string
+	tools    string
+}
+
+func (p programs) kubectl() string { return filepath.Join(p.tools, tools.Kubectl) }
+
+// findPrograms returns the programs of this repository. The error says how to build what is missing.
+func findPrograms() (programs, error) {
+	root, err := tools.Root()
+	if err != nil {
+		return programs{}, err
+	}
+	p := programs{manifold: filepath.Join(root, "bin", "manifold"), tools: tools.BinDir(root)}
+	for _, file := range []string{
+		p.manifold, p.kubectl(),
+		filepath.Join(p.tools, tools.Etcd), filepath.Join(p.tools, tools.KubeAPIServer), filepath.Join(p.tools, tools.Kwok),
+		filepath.Join(p.tools, tools.KubeControllerManager), filepath.Join(p.tools, tools.KubeScheduler),
+	} {
+		if _, err := os.Stat(file); err != nil {
+			return programs{}, fmt.Errorf("find what the end-to-end tests run: %w; run \"make build tools\"", err)
+		}
+	}
+	return p, nil
+}

@@ -1,0 +1,21 @@
+// Package e2e tests the whole product as its users meet it: bin/manifold in front of stock clusters, by the stock kubectl.
+package e2e
+
+import (
+	"os"
+	"testing"
+
+	"github.com/manifold-dev/manifold/e2e/framework"
+)
+
+// shared is the logical cluster with clusters "east" and "west" that all tests use which break nothing.
+var shared = framework.NewShared(framework.Options{Clusters: []string{"east", "west"}})
+
+func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+
+// scenario returns a namespace of the shared logical cluster for a test that may run beside others.
+func scenario(t *testing.T) *framework.Scenario {
+	t.Helper()
+	t.Parallel()
+	return framework.NewScenario(t, shared.Get(t))
+}
