@@ -48,7 +48,7 @@ func TestHindrance(t *testing.T) {
 		want       string
 	}{
 		"nothing is known":                  {},
-		"that it is ready is no hindrance":  {conditions: []metav1.Condition{{Type: "Ready", Status: "True"}}},
+		"what is well is no hindrance":      {conditions: []metav1.Condition{{Type: "Ready", Status: "True"}, {Type: "SyncerRunning", Status: "True"}}},
 		"that it is not ready may be one":   {conditions: []metav1.Condition{notReady}, want: "Ready=False (Unauthorized): the token is refused"},
 		"several are told, in their order":  {conditions: []metav1.Condition{notReady, left}, want: "Ready=False (Unauthorized): the token is refused; Removed=False (ObjectsLeft): 3 objects are left"},
 		"what is left is told if it is not": {conditions: []metav1.Condition{{Type: "Ready", Status: "True"}, left}, want: "Removed=False (ObjectsLeft): 3 objects are left"},

@@ -40,14 +40,14 @@ func (p *physical) grant(ctx context.Context, logical types.UID, undo *undoStack
 		return err
 	}
 	for _, piece := range all {
-		if err := p.apply(ctx, piece, logical, undo); err != nil {
+		if err := p.apply(ctx, piece, undo); err != nil {
 			return fmt.Errorf("apply %s in the cluster: %w", piece, err)
 		}
 	}
 	return nil
 }
 
-func (p *physical) apply(ctx context.Context, piece piece, logical types.UID, undo *undoStack) error {
+func (p *physical) apply(ctx context.Context, piece piece, undo *undoStack) error {
 	client := p.dynamic.Resource(piece.resource).Namespace(piece.object.GetNamespace())
 	name := piece.object.GetName()
 	found, err := client.Get(ctx, name, metav1.GetOptions{})
@@ -55,14 +55,8 @@ func (p *physical) apply(ctx context.Context, piece piece, logical types.UID, un
 	if err != nil && !fresh {
 		return err
 	}
-	if !fresh && piece.resource.Resource == "namespaces" {
-		if found.GetDeletionTimestamp() != nil {
-			return errors.New("it is being deleted; try again when it is gone")
-		}
-		// The system namespace may be another logical cluster's already; then it is shared, and stays that one's.
-		if owner := found.GetLabels()[manifoldv1alpha1.LabelLogicalCluster]; owner != "" && owner != string(logical) {
-			return nil
-		}
+	if !fresh && found.GetDeletionTimestamp() != nil {
+		return errors.New("it is being deleted; try again when it is gone")
 	}
 	applied, err := client.Apply(ctx, name, piece.object, metav1.ApplyOptions{FieldManager: joinManager, Force: true})
 	if err != nil || !fresh {
@@ -187,17 +181,18 @@ func (p *physical) awaitNoNamespace(ctx context.Context) error {
 	return err
 }
 
-// shared returns whether the system namespace in the cluster is of use to another logical cluster too, or owned by one.
+// shared returns whether the system namespace in the cluster is of use to another logical cluster too, or somebody else's.
 func (p *physical) shared(ctx context.Context, logical types.UID) (bool, error) {
 	namespace, err := p.client.CoreV1().Namespaces().Get(ctx, manifoldv1alpha1.SystemNamespace, metav1.GetOptions{})
 	if err != nil {
 		return false, err
 	}
-	if namespace.Labels[manifoldv1alpha1.LabelLogicalCluster] != string(logical) {
+	made := labels.SelectorFromSet(madeByManifold())
+	if !made.Matches(labels.Set(namespace.Labels)) {
 		return true, nil
 	}
 	accounts, err := p.client.CoreV1().ServiceAccounts(manifoldv1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{
-		LabelSelector: labels.FormatLabels(madeByManifold()),
+		LabelSelector: made.String(),
 	})
 	if err != nil {
 		return false, err

@@ -37,7 +37,7 @@ func syncerName(logical types.UID) string {
 }
 
 // madeByManifold labels what joining makes in a cluster. It is not the mark of ownership: that would make the syncer's own
-// identity one of the objects that the syncer looks after.
+// identity one of the objects that the syncer looks after and removes, and several logical clusters share the namespace.
 func madeByManifold() map[string]string {
 	return map[string]string{"app.kubernetes.io/managed-by": "manifold"}
 }
@@ -63,7 +63,9 @@ func pieces(logical types.UID) ([]piece, error) {
 			admissionregistrationv1.SchemeGroupVersion, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings",
 			fenceBinding(meta),
 		},
-		{corev1.SchemeGroupVersion, "Namespace", "namespaces", systemNamespace(logical)},
+		{corev1.SchemeGroupVersion, "Namespace", "namespaces", &corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{Name: manifoldv1alpha1.SystemNamespace, Labels: madeByManifold()},
+		}},
 		{corev1.SchemeGroupVersion, "ServiceAccount", "serviceaccounts", &corev1.ServiceAccount{
 			ObjectMeta: inSystem, AutomountServiceAccountToken: ptr.To(false),
 		}},
@@ -94,13 +96,6 @@ func pieces(logical types.UID) ([]piece, error) {
 		all = append(all, piece{resource: o.version.WithResource(o.resource), object: object})
 	}
 	return all, nil
-}
-
-func systemNamespace(logical types.UID) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name:   manifoldv1alpha1.SystemNamespace,
-		Labels: map[string]string{manifoldv1alpha1.LabelLogicalCluster: string(logical)},
-	}}
 }
 
 // fence denies the syncer every write in kube-* namespaces and in the one that holds its own credential. Requests of others do

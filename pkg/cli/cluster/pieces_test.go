@@ -24,8 +24,8 @@ func TestPieces(t *testing.T) {
 		if p.object.GetKind() != "Namespace" && p.object.GetName() != "manifold-syncer-0a1b2c3d" {
 			t.Errorf("%s does not carry the logical cluster's name", p)
 		}
-		if _, marked := p.object.GetLabels()[manifoldv1alpha1.LabelLogicalCluster]; marked != (p.object.GetKind() == "Namespace") {
-			t.Errorf("%s: marked as owned: %t", p, marked)
+		if _, marked := p.object.GetLabels()[manifoldv1alpha1.LabelLogicalCluster]; marked {
+			t.Errorf("%s is marked as owned, so the syncer would remove what it lives by", p)
 		}
 		if _, has := p.object.Object["status"]; has {
 			t.Errorf("%s claims the status", p)

@@ -235,21 +235,26 @@ func (o *RemoveOptions) awaitGone(ctx context.Context, logical *logical, uid typ
 	if last == "" {
 		last = "its conditions do not say why"
 	}
-	advice := fmt.Sprintf("; if it is gone for good: manifold cluster remove %s --force", o.Name)
-	if o.Force {
-		advice = ""
+	return fmt.Errorf("cluster %q is still being removed after %s, and that goes on without waiting: %s%s",
+		o.Name, o.Timeout, last, o.advice())
+}
+
+// advice says what else can be done about a removal that takes too long.
+func (o *RemoveOptions) advice() string {
+	if o.Force || o.Orphan {
+		return ""
 	}
-	return fmt.Errorf("cluster %q is still being removed after %s: %s. That goes on without waiting%s", o.Name, o.Timeout, last, advice)
+	return fmt.Sprintf("\nTo leave there what runs there: manifold cluster remove %[1]s --orphan\n"+
+		"If the cluster is gone for good: manifold cluster remove %[1]s --force", o.Name)
 }
 
 // hindrance says what a cluster that is being removed still waits for, as far as its conditions tell.
 func hindrance(cluster *manifoldv1alpha1.Cluster) string {
 	var said []string
 	for _, c := range cluster.Status.Conditions {
-		if c.Type == manifoldv1alpha1.ClusterReady && c.Status == metav1.ConditionTrue {
-			continue
+		if c.Status != metav1.ConditionTrue {
+			said = append(said, describe(c))
 		}
-		said = append(said, describe(c))
 	}
 	return strings.Join(said, "; ")
 }
