@@ -62,6 +62,11 @@ func run(o options) (err error) {
 		return err
 	}
 	dir := filepath.Join(root, "_output", "bench")
+	lock, err := stock.LockDir(dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	bin, err := tools.Build(ctx, root, os.Stderr)
 	if err != nil {
 		return err

@@ -43,6 +43,11 @@ func run() (err error) {
 	if d.root, err = tools.Root(); err != nil {
 		return err
 	}
+	lock, err := stock.LockDir(d.dir())
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	step("The stock programs")
 	if d.bin, err = tools.Build(ctx, d.root, os.Stdout); err != nil {
 		return err
@@ -70,10 +75,14 @@ func (d *demo) dir() string {
 	return filepath.Join(d.root, "_output", "demo")
 }
 
+func (d *demo) serverDir() string {
+	return filepath.Join(d.dir(), "manifold")
+}
+
 // start starts the logical cluster and the stock clusters at the same time, and joins these.
 func (d *demo) start(ctx context.Context) error {
 	step("Start a logical cluster, and two stock clusters, east and west")
-	if err := os.RemoveAll(d.dir()); err != nil {
+	if err := os.RemoveAll(d.serverDir()); err != nil {
 		return fmt.Errorf("remove what an earlier demo left: %w", err)
 	}
 	if err := d.redirectLogs(); err != nil {
@@ -82,7 +91,7 @@ func (d *demo) start(ctx context.Context) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		d.server, err = logical.Start(groupCtx, logical.Options{
-			Binary: filepath.Join(d.root, "bin", "manifold"), Dir: filepath.Join(d.dir(), "manifold"),
+			Binary: filepath.Join(d.root, "bin", "manifold"), Dir: d.serverDir(),
 		})
 		if err == nil {
 			fmt.Printf("logical cluster: ready after %.1fs\n", d.server.Took().Seconds())
@@ -112,9 +121,6 @@ func (d *demo) cluster(name string) stock.Options {
 
 // redirectLogs keeps what the libraries of this process log out of the terminal.
 func (d *demo) redirectLogs() error {
-	if err := os.MkdirAll(d.dir(), 0o755); err != nil {
-		return fmt.Errorf("make the folder of the demo: %w", err)
-	}
 	file, err := os.Create(filepath.Join(d.dir(), "demo.log"))
 	if err != nil {
 		return fmt.Errorf("make the log of the demo: %w", err)

@@ -57,6 +57,8 @@ type Cluster struct {
 	// probe asks the components how they are.
 	probe   *http.Client
 	kubelet *kubelet.Server
+	// lock keeps other processes out of the cluster's folder.
+	lock *os.File
 	// services is what runs in this process; cancel ends it.
 	services *errgroup.Group
 	cancel   context.CancelFunc
@@ -99,18 +101,25 @@ func prepare(options Options) (*Cluster, error) {
 	if options.Progress == nil {
 		options.Progress = io.Discard
 	}
+	lock, err := LockDir(options.Dir)
+	if err != nil {
+		return nil, err
+	}
 	l, err := newLayout(options)
 	if err != nil {
+		lock.Close()
 		return nil, err
 	}
 	c := &Cluster{
 		options:   options,
+		lock:      lock,
 		layout:    l,
 		launcher:  process.NewLauncher(),
 		processes: map[Component]*process.Process{},
 	}
 	if err := c.makeClients(); err != nil {
 		c.launcher.Close()
+		lock.Close()
 		return nil, err
 	}
 	return c, nil
@@ -265,5 +274,6 @@ func (c *Cluster) Stop() error {
 		errs = append(errs, p.Kill())
 	}
 	c.launcher.Close()
+	errs = append(errs, c.lock.Close())
 	return errors.Join(errs...)
 }

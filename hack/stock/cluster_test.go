@@ -110,6 +110,12 @@ func TestCluster(t *testing.T) {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
+	t.Run("no second cluster starts in its folder", func(t *testing.T) {
+		_, err := stock.Start(ctx, stock.Options{Name: "other", Dir: c.Dir(), BinDir: "unused"})
+		if err == nil || !strings.Contains(err.Error(), c.Dir()+" is in use") {
+			t.Errorf("Start() error = %v, want one that names the folder", err)
+		}
+	})
 	t.Run("every component has a usage", func(t *testing.T) {
 		usage, err := c.Usage()
 		if err != nil {
