@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,9 +36,9 @@ func TestGreeting(t *testing.T) {
 
 func TestAnnounceWaitsForFileAndServer(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "admin.kubeconfig")
-	asked := 0
+	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked++; r.URL.Path != "/readyz" || asked < 3 {
+		if n := asked.Add(1); r.URL.Path != "/readyz" || n < 3 {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 	}))
@@ -53,8 +54,8 @@ func TestAnnounceWaitsForFileAndServer(t *testing.T) {
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
 	o := &Options{IOStreams: streams}
 	o.announce(t.Context(), kubeconfig, time.Now())
-	if asked < 3 || !strings.Contains(out.String(), "ready at "+server.URL) {
-		t.Errorf("asked %d times and printed %q", asked, out)
+	if asked.Load() < 3 || !strings.Contains(out.String(), "ready at "+server.URL) {
+		t.Errorf("asked %d times and printed %q", asked.Load(), out)
 	}
 }
 
