@@ -20,6 +20,10 @@ import (
 // policy is not put back once it is deleted, since the system namespace, made last, tells that this has been done.
 func bootstrap(ctx context.Context, kube kubernetes.Interface, manifold versioned.Interface) error {
 	options := metav1.CreateOptions{FieldManager: v1alpha1.FieldManager}
+	// A new server makes kube-system some time after it serves. The controllers read it at once.
+	if err := makeNamespace(ctx, kube, metav1.NamespaceSystem, options); err != nil {
+		return err
+	}
 	rbac, flows := kube.RbacV1(), kube.FlowcontrolV1()
 	for _, role := range policyRoles() {
 		if _, err := rbac.ClusterRoles().Create(ctx, role, options); ignoreExisting(err) != nil {
@@ -44,9 +48,13 @@ func bootstrap(ctx context.Context, kube kubernetes.Interface, manifold versione
 	if _, err := manifold.ManifoldV1alpha1().ClusterPlacementPolicies().Create(ctx, policy, options); ignoreExisting(err) != nil {
 		return fmt.Errorf("make the default policy: %w", err)
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.SystemNamespace}}
+	return makeNamespace(ctx, kube, v1alpha1.SystemNamespace, options)
+}
+
+func makeNamespace(ctx context.Context, kube kubernetes.Interface, name string, options metav1.CreateOptions) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := kube.CoreV1().Namespaces().Create(ctx, namespace, options); ignoreExisting(err) != nil {
-		return fmt.Errorf("make namespace %s: %w", v1alpha1.SystemNamespace, err)
+		return fmt.Errorf("make namespace %s: %w", name, err)
 	}
 	return nil
 }
