@@ -2,16 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/manifold-dev/manifold/hack/stock"
-	"github.com/manifold-dev/manifold/hack/stock/process"
 )
 
 // waitTimeout bounds every single wait: what takes longer does not work.
@@ -125,6 +121,7 @@ func (b *bench) burst(ctx context.Context, w way, round int) error {
 			Present: seconds(o.present.last.Sub(start)),
 			Ready:   seconds(o.ready.last.Sub(start)),
 			Cost:    after.since(before, b.options.count),
+			Others:  after.others(before),
 		})
 		return nil
 	})
@@ -181,90 +178,4 @@ func median(values []float64) float64 {
 		return sorted[middle]
 	}
 	return (sorted[middle-1] + sorted[middle]) / 2
-}
-
-// machine is everything that runs for the benchmark.
-type machine struct {
-	clusters []*stock.Cluster
-	// hub is nil when the clusters alone are measured.
-	hub *hub
-}
-
-// snapshot is what had been used up at one time.
-type snapshot struct {
-	clusterCPU, hubCPU time.Duration
-	requests           requests
-}
-
-// begin and end take a snapshot each, so that what reading the hub's metrics costs falls outside of what is between them.
-func (m *machine) begin(ctx context.Context) (s snapshot, err error) {
-	if m.hub != nil {
-		if s.requests, err = m.hub.requests(ctx); err != nil {
-			return s, err
-		}
-	}
-	s.clusterCPU, s.hubCPU, err = m.cpu()
-	return s, err
-}
-
-func (m *machine) end(ctx context.Context) (s snapshot, err error) {
-	if s.clusterCPU, s.hubCPU, err = m.cpu(); err != nil || m.hub == nil {
-		return s, err
-	}
-	s.requests, err = m.hub.requests(ctx)
-	return s, err
-}
-
-func (m *machine) cpu() (clusters, hub time.Duration, err error) {
-	for _, c := range m.clusters {
-		usage, err := c.Usage()
-		if err != nil {
-			return 0, 0, err
-		}
-		for _, u := range usage {
-			clusters += u.CPU
-		}
-	}
-	if m.hub != nil {
-		u, err := process.UsageOf(m.hub.Process().PID())
-		if err != nil {
-			return 0, 0, err
-		}
-		hub = u.CPU
-	}
-	return clusters, hub, nil
-}
-
-// Quiet is when all that runs together takes less than a third of one processor for a second. It is waited for before and after each
-// measurement, so that none pays for what another left to do.
-const (
-	quietWindow = time.Second
-	quietCPU    = 300 * time.Millisecond
-)
-
-func (m *machine) settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, waitTimeout, errors.New("the processes did not become quiet"))
-	defer cancel()
-	clusters, hub, err := m.cpu()
-	if err != nil {
-		return err
-	}
-	last := clusters + hub
-	tick := time.NewTicker(quietWindow)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-		}
-		if clusters, hub, err = m.cpu(); err != nil {
-			return err
-		}
-		if now := clusters + hub; now-last < quietCPU {
-			return nil
-		} else {
-			last = now
-		}
-	}
 }

@@ -28,11 +28,11 @@ var writeVerbs = map[string]bool{
 // storageWrites are the operations on the storage that change something.
 var storageWrites = map[string]bool{"create": true, "update": true, "delete": true}
 
-// uncounted are the resources that are no cost of a Deployment: events and leases come and go by themselves, and reviews are
-// questions that are asked by POST.
+// uncounted are the resources that are no cost of a Deployment: events, leases and the addresses of API servers come and go by
+// themselves, and reviews are questions that are asked by POST.
 func uncounted(resource string) bool {
 	switch resource {
-	case "events", "leases":
+	case "events", "leases", "apiServerIPInfo", "apiServerPeerIPInfo":
 		return true
 	}
 	return strings.HasSuffix(resource, "reviews")

@@ -35,6 +35,8 @@ type burst struct {
 	Present float64 `json:"present"`
 	Ready   float64 `json:"ready"`
 	Cost    cost    `json:"cost"`
+	// Others is the part of the machine that went to other processes meanwhile.
+	Others float64 `json:"others"`
 }
 
 // cost is what one Deployment took on average. CPU is in milliseconds.
@@ -140,6 +142,22 @@ func (r *report) print(out io.Writer) {
 			number(f.Ratio, ""), number(f.Goal, ""), f.met())
 	}
 	table.Flush()
+	if others := r.others(); others > quietOthers {
+		fmt.Fprintf(out, "\nOther processes took up to %.0f%% of this machine meanwhile: measure again when it is idle.\n", others*100)
+	}
+}
+
+// quietOthers is how much of the machine others may take before figures are in doubt.
+const quietOthers = 0.05
+
+// others is the largest part of the machine that went to others in any round.
+func (r *report) others() (largest float64) {
+	for _, rounds := range r.Bursts {
+		for _, round := range rounds {
+			largest = max(largest, round.Others)
+		}
+	}
+	return largest
 }
 
 // number leaves out what was not measured.

@@ -51,6 +51,16 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
+func TestParseMachineStat(t *testing.T) {
+	got, err := parseMachineStat("cpu  100 20 30 9999 9999 1 2 47 50 60\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 2 * time.Second; got != want {
+		t.Errorf("parseMachineStat() = %s, want %s: times of idling and of guests do not count", got, want)
+	}
+}
+
 func TestProcess(t *testing.T) {
 	launcher := NewLauncher()
 	defer launcher.Close()

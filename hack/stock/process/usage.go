@@ -58,3 +58,33 @@ func parseStat(stat string, pageSize int64) (Usage, error) {
 	}
 	return Usage{CPU: time.Duration(ticks) * time.Second / ticksPerSecond, RSS: pages * pageSize}, nil
 }
+
+// MachineCPU reads from /proc how long all processes of the machine together have run since it was started.
+func MachineCPU() (time.Duration, error) {
+	raw, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, fmt.Errorf("read the usage of the machine: %w", err)
+	}
+	return parseMachineStat(string(raw))
+}
+
+// parseMachineStat reads the first line of /proc/stat, see proc_stat(5). The fourth and the fifth time are those of doing nothing;
+// guests' times, from the ninth on, are contained in others.
+func parseMachineStat(stat string) (time.Duration, error) {
+	line, _, _ := strings.Cut(stat, "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 9 || fields[0] != "cpu" {
+		return 0, fmt.Errorf("no times of all processors in %q", line)
+	}
+	var ticks int64
+	for i, field := range fields[1:9] {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("a time in %q: %w", line, err)
+		}
+		if i != 3 && i != 4 {
+			ticks += n
+		}
+	}
+	return time.Duration(ticks) * time.Second / ticksPerSecond, nil
+}
