@@ -2,6 +2,7 @@ package framework
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -23,7 +24,8 @@ type API struct {
 	Manifold versioned.Interface
 	Dynamic  dynamic.Interface
 
-	kubectl string
+	// kubectl is the stock program, cache the folder where it keeps what it found out about the API.
+	kubectl, cache string
 }
 
 func newAPI(name, kubectl, kubeconfig string) (*API, error) {
@@ -34,7 +36,7 @@ func newAPI(name, kubectl, kubeconfig string) (*API, error) {
 	config.QPS = -1
 	config.UserAgent = "e2e"
 	config.WarningHandler = rest.NoWarnings{}
-	a := &API{Name: name, Kubeconfig: kubeconfig, Config: config, kubectl: kubectl}
+	a := &API{Name: name, Kubeconfig: kubeconfig, Config: config, kubectl: kubectl, cache: filepath.Join(filepath.Dir(kubeconfig), "kubectl-cache")}
 	if a.Kube, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("make a client of %s: %w", name, err)
 	}

@@ -26,15 +26,20 @@ func (r Result) String() string {
 func run(cmd *exec.Cmd) Result {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	result := Result{Command: strings.Join(cmd.Args, " "), Stdout: stdout.String(), Stderr: stderr.String()}
+	result := resultOf(cmd, cmd.Run())
+	result.Stdout, result.Stderr = stdout.String(), stderr.String()+result.Stderr
+	return result
+}
+
+// resultOf reads how the command ended from the error that it ended with.
+func resultOf(cmd *exec.Cmd, err error) Result {
+	result := Result{Command: strings.Join(cmd.Args, " ")}
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
 		result.Code = exit.ExitCode()
 	case err != nil:
-		result.Code = -1
-		result.Stderr += err.Error()
+		result.Code, result.Stderr = -1, err.Error()
 	}
 	return result
 }

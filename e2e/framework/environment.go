@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"testing"
 
 	"github.com/manifold-dev/manifold/hack/stock"
 	"github.com/manifold-dev/manifold/hack/stock/tools"
@@ -98,10 +99,11 @@ func (e *Environment) startClusters(ctx context.Context, bin string, options Opt
 	return nil
 }
 
-// Join joins a stock cluster under its name, and returns once it is ready.
+// Join joins a stock cluster under its name and with the label "cluster", whose value is its name. It returns once it is ready.
 func (e *Environment) Join(ctx context.Context, name string, args ...string) error {
 	args = append([]string{
 		"cluster", "join", name, "--cluster-kubeconfig", e.Clusters[name].Kubeconfig(), "--kubeconfig", e.Manifold.Kubeconfig(),
+		"--label", "cluster=" + name,
 	}, args...)
 	result := run(exec.CommandContext(ctx, e.Manifold.Binary, args...))
 	if result.Code != 0 {
@@ -148,4 +150,15 @@ func findPrograms() (programs, error) {
 		}
 	}
 	return p, nil
+}
+
+// Cleanup runs kubectl against the logical cluster when a test has ended, and with it what a Side has. Its failure is only logged.
+func (e *Environment) Cleanup(t *testing.T, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Deadline)
+	defer cancel()
+	side := &Side{API: e.Logical, Namespace: "default", ctx: ctx}
+	if result := side.Try(args...); result.Code != 0 {
+		t.Logf("clean up: %s", result)
+	}
 }

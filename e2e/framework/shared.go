@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"sync"
@@ -12,28 +13,45 @@ import (
 type Shared struct {
 	options Options
 	once    sync.Once
-	// env and err are set by once.
+	// env is set by once, and nil if that failed.
 	env *Environment
-	err error
 }
 
 // NewShared returns a shared environment that is not started yet.
 func NewShared(options Options) *Shared { return &Shared{options: options} }
 
-// Get returns the environment. When it cannot be started, every test that asks for it fails.
+// Get returns the environment. When it cannot be started, the first test that asks for it says why, and all fail.
 func (s *Shared) Get(t *testing.T) *Environment {
 	t.Helper()
-	// It outlives the test that asks first.
-	s.once.Do(func() { s.env, s.err = Start(context.Background(), s.options) })
-	if s.err != nil {
-		t.Fatal(s.err)
+	s.once.Do(func() {
+		// It outlives the test that asks first.
+		var err error
+		if s.env, err = Start(context.Background(), s.options); err != nil {
+			t.Error(err)
+		}
+	})
+	if s.env == nil {
+		t.Fatal("what the tests share could not be started")
 	}
 	return s.env
 }
 
+// parallel is how many tests run at a time unless -parallel says otherwise. They wait more than they compute, so it is more than there
+// are processors in a small machine.
+const parallel = "4"
+
 // Main runs the tests and stops the environment. It returns the exit code. When tests failed, everything that the processes wrote
 // stays, and Main says where.
 func (s *Shared) Main(m *testing.M) int {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", parallel); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	code := m.Run()
 	if s.env == nil {
 		return code

@@ -26,7 +26,7 @@ type Side struct {
 type tester interface {
 	Helper()
 	Fatalf(format string, args ...any)
-	Logf(format string, args ...any)
+	Cleanup(func())
 }
 
 // Context ends with the test.
@@ -94,7 +94,7 @@ func (s *Side) succeed(r Result) string {
 }
 
 func (s *Side) command(stdin string, args []string) *exec.Cmd {
-	args = append([]string{"--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace}, args...)
+	args = append([]string{"--kubeconfig", s.Kubeconfig, "--cache-dir", s.cache, "--namespace", s.Namespace}, args...)
 	cmd := exec.CommandContext(s.ctx, s.kubectl, args...)
 	cmd.Env = append(cmd.Environ(), s.env...)
 	cmd.Stdin = strings.NewReader(stdin)

@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/manifold-dev/manifold/e2e/framework"
+)
+
+func TestTheAdministratorMayDoEverything(t *testing.T) {
+	s := scenario(t)
+	for _, what := range [][]string{{"*", "*"}, {"create", "deployments"}, {"delete", "clusters.manifold.dev"}, {"create", "pods/exec"}} {
+		if got := s.Logical.Kubectl(append([]string{"auth", "can-i"}, what...)...); strings.TrimSpace(got) != "yes" {
+			t.Errorf("auth can-i %s: %s", what, got)
+		}
+	}
+}
+
+func TestAServiceAccountMayDoWhatItsRolesSay(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Apply(deployment("web", 1))
+	framework.AwaitList(s.Logical, "app=web", "one pod is ready", readyPods(1))
+	viewer := s.Logical.As(serviceAccount(s, "viewer", "view"))
+
+	for what, want := range map[string]string{
+		"get pods": "yes", "list deployments": "yes", "get pods/log": "yes", "watch events": "yes",
+		"create deployments": "no", "delete pods": "no", "create pods/exec": "no", "get secrets": "no", "get clusters.manifold.dev": "no",
+	} {
+		result := viewer.Try(append([]string{"auth", "can-i"}, strings.Fields(what)...)...)
+		if strings.TrimSpace(result.Stdout) != want || (want == "yes") != (result.Code == 0) {
+			t.Errorf("auth can-i %s: want %s: %s", what, want, result)
+		}
+	}
+	viewer.Kubectl("get", "deployments,replicasets,pods,events")
+	viewer.Kubectl("logs", "deployment/web")
+	refuse(t, viewer.Try("scale", "deployment/web", "--replicas=2"), "forbidden", `cannot patch resource "deployments/scale"`)
+	refuse(t, viewer.Try("exec", "deployment/web", "--", "true"), "forbidden", `cannot create resource "pods/exec"`)
+	refuse(t, viewer.Try("get", "secrets"), "forbidden", `cannot list resource "secrets"`)
+	refuse(t, viewer.Try("get", "pods", "-n", "kube-system"), "forbidden", `cannot list resource "pods"`)
+}
+
+func TestLogsAndStreamsAskForTheirOwnRights(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Apply(deployment("web", 1))
+	framework.AwaitList(s.Logical, "app=web", "one pod is ready", readyPods(1))
+	s.Logical.Kubectl("create", "role", "pods-only", "--verb=get,list", "--resource=pods,deployments.apps,replicasets.apps")
+	reader := s.Logical.As(serviceAccountWith(s, "reader", "--role=pods-only"))
+
+	reader.Kubectl("get", "pods")
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"logs", "deployment/web"}, `cannot get resource "pods/log"`},
+		{[]string{"exec", "deployment/web", "--", "true"}, `cannot create resource "pods/exec"`},
+		{[]string{"attach", "deployment/web"}, `cannot create resource "pods/attach"`},
+		{[]string{"port-forward", "deployment/web", ":8080"}, `cannot create resource "pods/portforward"`},
+	} {
+		refuse(t, reader.Try(test.args...), "forbidden", test.want)
+	}
+	// The same account may, once the role says so.
+	s.Logical.Kubectl("create", "role", "logs", "--verb=get", "--resource=pods/log")
+	s.Logical.Kubectl("create", "rolebinding", "logs", "--role=logs", "--serviceaccount="+s.Namespace+":reader")
+	s.Logical.Poll("the reader may read logs", func() error { return failure(reader.Try("logs", "deployment/web")) })
+}
+
+// serviceAccount makes a ServiceAccount that has a ClusterRole in the scenario's namespace and returns a kubeconfig of it.
+func serviceAccount(s *framework.Scenario, name, clusterRole string) string {
+	s.Helper()
+	return serviceAccountWith(s, name, "--clusterrole="+clusterRole)
+}
+
+func serviceAccountWith(s *framework.Scenario, name, role string) string {
+	s.Helper()
+	s.Logical.Kubectl("create", "serviceaccount", name)
+	s.Logical.Kubectl("create", "rolebinding", name, role, "--serviceaccount="+s.Namespace+":"+name)
+	token := strings.TrimSpace(s.Logical.Kubectl("create", "token", name))
+
+	admin, err := clientcmd.LoadFromFile(s.Logical.Kubeconfig)
+	if err != nil {
+		s.Fatal(err)
+	}
+	current := admin.Contexts[admin.CurrentContext]
+	admin.AuthInfos = map[string]*clientcmdapi.AuthInfo{current.AuthInfo: {Token: token}}
+	file := filepath.Join(s.TempDir(), name+".kubeconfig")
+	if err := clientcmd.WriteToFile(*admin, file); err != nil {
+		s.Fatal(err)
+	}
+	user := strings.TrimSpace(s.Logical.As(file).Kubectl("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"))
+	if want := "system:serviceaccount:" + s.Namespace + ":" + name; user != want {
+		s.Fatalf("the token is that of %q, want %q", user, want)
+	}
+	s.Logical.Poll("the role binding counts", func() error {
+		return failure(s.Logical.As(file).Try("auth", "can-i", "get", "pods"))
+	})
+	return file
+}

@@ -1,0 +1,190 @@
+package e2e
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/manifold-dev/manifold/e2e/framework"
+)
+
+func TestCustomResourcesWorkAsOnAnyCluster(t *testing.T) {
+	s := scenario(t)
+	l := s.Logical
+	l.Kubectl("create", "-f", "testdata/logical/crd.yaml")
+	t.Cleanup(func() { s.Environment.Cleanup(t, "delete", "-f", "testdata/logical/crd.yaml", "--wait=false") })
+	l.Kubectl("wait", "--for=condition=Established", "crd/widgets.e2e.example.com", "--timeout=60s")
+	l.Poll("the new kind can be created", func() error {
+		return failure(l.Try("apply", "-f", "testdata/logical/widget.yaml"))
+	})
+
+	say(t, l.Kubectl("get", "wi"), "COLOR", "gadget", "red")
+	l.Poll("the new kind explains itself", func() error {
+		if r := l.Try("explain", "widget.spec.color"); r.Code != 0 || !strings.Contains(r.Stdout, "What the widget looks like.") {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+	refuse(t, l.Try("patch", "widget", "gadget", "--type=merge", "-p", `{"spec":{"color":"blue"}}`), `spec.color: Unsupported value: "blue"`)
+	refuse(t, l.Try("patch", "widget", "gadget", "--type=merge", "-p", `{"spec":{"count":10}}`), "no more than 9 widgets")
+	l.Kubectl("scale", "widget/gadget", "--replicas=3")
+	l.Kubectl("patch", "widget", "gadget", "--type=merge", "-p", `{"spec":{"color":"green"}}`)
+	if got := l.Kubectl("get", "widget", "gadget", "-o", "jsonpath={.spec.color} {.spec.count}"); got != "green 3" {
+		t.Errorf("the widget is %q, want green 3", got)
+	}
+	if r := l.Try("diff", "--server-side", "--force-conflicts", "--field-manager=kubectl-client-side-apply", "-f", "testdata/logical/widget.yaml"); r.Code != 1 {
+		t.Errorf("a changed widget does not differ from its manifest: %s", r)
+	}
+	l.Kubectl("delete", "widget", "gadget", "--timeout=60s")
+}
+
+func TestAValidatingWebhookRefuses(t *testing.T) {
+	s := scenario(t)
+	url, authority := serveWebhook(t, func(request *admissionv1.AdmissionRequest) string {
+		if strings.Contains(request.Name, "forbidden") {
+			return "the webhook does not like " + request.Name
+		}
+		return ""
+	})
+	name := "e2e-" + s.Namespace
+	s.Logical.Apply(fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata:
+  name: %[1]s
+webhooks:
+- name: names.e2e.example.com
+  clientConfig:
+    url: %[2]s
+    caBundle: %[3]s
+  namespaceSelector:
+    matchLabels:
+      kubernetes.io/metadata.name: %[4]s
+  rules:
+  - apiGroups: ["", apps]
+    apiVersions: [v1]
+    operations: [CREATE]
+    resources: [configmaps, deployments]
+  failurePolicy: Fail
+  sideEffects: None
+  admissionReviewVersions: [v1]
+`, name, url, base64.StdEncoding.EncodeToString(authority), s.Namespace))
+	t.Cleanup(func() { s.Environment.Cleanup(t, "delete", "validatingwebhookconfiguration", name) })
+
+	want := "the webhook does not like forbidden"
+	awaitRefusal(s, want, "create", "configmap", "forbidden", "--dry-run=server")
+	refuse(t, s.Logical.TryInput(deployment("forbidden-web", 1), "create", "-f", "-"), "the webhook does not like forbidden-web")
+	s.Logical.Kubectl("create", "configmap", "welcome")
+	s.Logical.Apply(deployment("web", 1))
+	awaitAvailable(s, "web", 1)
+}
+
+func TestACELPolicyRefuses(t *testing.T) {
+	s := scenario(t)
+	name := "e2e-" + s.Namespace
+	s.Logical.Apply(fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: %[1]s
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+    - apiGroups: [apps]
+      apiVersions: [v1]
+      operations: [CREATE, UPDATE]
+      resources: [deployments]
+  validations:
+  - expression: object.spec.replicas <= 3
+    message: no more than 3 replicas here
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: %[1]s
+spec:
+  policyName: %[1]s
+  validationActions: [Deny]
+  matchResources:
+    namespaceSelector:
+      matchLabels:
+        kubernetes.io/metadata.name: %[2]s
+`, name, s.Namespace))
+	t.Cleanup(func() {
+		s.Environment.Cleanup(t, "delete", "validatingadmissionpolicybinding", name)
+		s.Environment.Cleanup(t, "delete", "validatingadmissionpolicy", name)
+	})
+
+	awaitRefusal(s, "no more than 3 replicas here", "create", "deployment", "big", "--image=web:1", "--replicas=4", "--dry-run=server")
+	s.Logical.Apply(deployment("web", 3))
+	refuse(t, s.Logical.TryInput(deployment("web", 4), "apply", "-f", "-"), "no more than 3 replicas here")
+	awaitAvailable(s, "web", 3)
+}
+
+// awaitRefusal repeats a dry run until a rule that was made just now takes effect.
+func awaitRefusal(s *framework.Scenario, want string, args ...string) {
+	s.Helper()
+	s.Logical.Poll("the new rule takes effect", func() error {
+		if r := s.Logical.Try(args...); r.Code == 0 || !strings.Contains(r.Stderr, want) {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+}
+
+// serveWebhook serves a webhook on loopback that refuses what it has an objection to, and returns its URL and its authority.
+func serveWebhook(t *testing.T, objection func(*admissionv1.AdmissionRequest) string) (url string, authority []byte) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		message := objection(review.Request)
+		review.Response = &admissionv1.AdmissionResponse{
+			UID: review.Request.UID, Allowed: message == "", Result: &metav1.Status{Message: message},
+		}
+		_ = json.NewEncoder(w).Encode(review) // The API server would report it.
+	}))
+	certificate, authority := selfSigned(t)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.URL, authority
+}
+
+func selfSigned(t *testing.T) (tls.Certificate, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
