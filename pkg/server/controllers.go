@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/pkg/clusters"
@@ -24,6 +25,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	summarycontroller "github.com/manifold-dev/manifold/pkg/summary/controller"
 	"github.com/manifold-dev/manifold/pkg/syncer"
+	"github.com/manifold-dev/manifold/pkg/syncer/removal"
 )
 
 // controllers are Manifold's own. They are made before the server serves, since its storage asks the engine and the registry, and run
@@ -88,9 +90,17 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	manager, err := clusters.New(clusters.Options{
 		Client: kube, Manifold: manifold,
 		Clusters: m.own.Manifold().V1alpha1().Clusters(), Nodes: m.informers.Core().V1().Nodes(),
-		Registry:    m.registry,
-		Runner:      &syncer.Runner{Options: syncer.Options{Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed}},
+		Registry: m.registry,
+		Runner: &syncer.Runner{Options: syncer.Options{
+			Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed, Leaving: m.leaving,
+		}},
 		GracePeriod: c.heartbeatGracePeriod,
+	})
+	if err != nil {
+		return nil, err
+	}
+	removals, err := removal.New(removal.Options{
+		Upstream: m.upstream, Kube: m.informers, Manifold: m.own, Client: kube, Clusters: manifold,
 	})
 	if err != nil {
 		return nil, err
@@ -99,6 +109,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		{"placement", placement.Run},
 		{"summary", summaries.Run},
 		{"clusters", manager.Run},
+		{"removal of clusters", removals.Run},
 		{"stock controllers", func(ctx context.Context) error { return runStockControllers(ctx, ids.loopback, c.pki) }},
 	}
 	return m, nil
@@ -144,6 +155,15 @@ func (m *controllers) run(ctx context.Context, ready func()) error {
 
 func (m *controllers) syncerClient(cluster string) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(m.identities.syncer(cluster))
+}
+
+// leaving tells syncers whether their cluster is being removed.
+func (m *controllers) leaving(cluster string) (bool, string) {
+	c, err := m.own.Manifold().V1alpha1().Clusters().Lister().Get(cluster)
+	if err != nil || c.DeletionTimestamp == nil {
+		return false, ""
+	}
+	return true, c.Annotations[v1alpha1.AnnotationRemove]
 }
 
 // asJSON is for clients of kinds that have no protobuf.

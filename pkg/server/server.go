@@ -18,8 +18,8 @@ import (
 	"github.com/manifold-dev/manifold/pkg/server/storage"
 )
 
-// Run serves the logical cluster until ctx ends. It stops in the order in which parts depend on each other: first the server drains its
-// requests, then the controllers end, and etcd last.
+// Run serves the logical cluster until ctx ends. Then the controllers end, whose watches would keep the server from draining, the server
+// drains its requests, and etcd ends last.
 func Run(ctx context.Context, c CompletedOptions) error {
 	defer c.Close()
 	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion, "dataDir", c.dir.path)
@@ -35,29 +35,24 @@ func Run(ctx context.Context, c CompletedOptions) error {
 		return err
 	}
 
-	// etcd and the controllers outlive ctx: a request that drains needs both.
-	background := context.WithoutCancel(ctx)
-	etcdCtx, stopEtcd := context.WithCancel(background)
-	controllersCtx, stopControllers := context.WithCancel(background)
+	// etcd outlives ctx: requests that drain need it.
+	etcdCtx, stopEtcd := context.WithCancel(context.WithoutCancel(ctx))
 	var etcdGroup errgroup.Group
 	if c.embeddedEtcd != nil {
 		etcdGroup.Go(func() error { return c.embeddedEtcd.Run(etcdCtx) })
 	}
 	serving, servingCtx := errgroup.WithContext(ctx)
-	serving.Go(func() error {
-		defer stopControllers()
-		return prepared.Run(servingCtx)
-	})
+	serving.Go(func() error { return prepared.Run(servingCtx) })
 	serving.Go(func() error {
 		select {
 		case <-s.started:
 		case <-servingCtx.Done():
 			return nil
 		}
-		return s.controllers.run(controllersCtx, func() { s.ready.Store(true) })
+		return s.controllers.run(servingCtx, func() { s.ready.Store(true) })
 	})
+	serving.Go(func() error { return returnIdleMemory(servingCtx) })
 	err = serving.Wait()
-	stopControllers()
 	stopEtcd()
 	return errors.Join(err, etcdGroup.Wait())
 }

@@ -134,6 +134,33 @@ func (s *Syncer) delete(ctx context.Context, kind projection.Kind, live projecti
 	return err
 }
 
+// orphan takes our marks off an object, which is nobody's business of ours from then on.
+func (s *Syncer) orphan(ctx context.Context, kind projection.Kind, live projection.Object) error {
+	if live == nil {
+		return nil
+	}
+	annotations := map[string]any{}
+	for _, key := range []string{
+		v1alpha1.AnnotationNamespace, v1alpha1.AnnotationName, v1alpha1.AnnotationUID, v1alpha1.AnnotationProjection, v1alpha1.AnnotationTemplate,
+	} {
+		annotations[key] = nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": live.GetUID(), "labels": map[string]any{v1alpha1.LabelLogicalCluster: nil}, "annotations": annotations,
+	}})
+	if err != nil {
+		return fmt.Errorf("encode a patch: %w", err)
+	}
+	err = s.rest(kind).Patch(types.MergePatchType).
+		NamespaceIfScoped(live.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).Name(live.GetName()).
+		VersionedParams(&metav1.PatchOptions{FieldManager: v1alpha1.FieldManager}, scheme.ParameterCodec).
+		Body(patch).Do(ctx).Error()
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
 // read gets an object past the cache, or nil if the cluster has none.
 func (s *Syncer) read(ctx context.Context, kind projection.Kind, of projection.Object) (projection.Object, error) {
 	out := kind.New()

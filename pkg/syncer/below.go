@@ -152,6 +152,19 @@ func (b *below) ours(namespace string) bool {
 	return ok
 }
 
+// holdsIn tells whether a namespace holds anything of ours.
+func (b *below) holdsIn(namespace string) bool {
+	for resource, store := range b.stores {
+		if resource == namespaceResource {
+			continue
+		}
+		if found, _ := store.IndexKeys(cache.NamespaceIndex, namespace); len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // trimPod keeps of other people's pods only what capacity counts. They are most of a cluster.
 func (b *below) trimPod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)

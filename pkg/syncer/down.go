@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -33,6 +34,10 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 	above, live := s.Upstream.get(key), s.below.get(key)
 	if kind.Resource == namespaceResource && projection.NamespaceShared(key.Name) {
 		return nil
+	}
+	leaving, manner := s.Leaving(s.cluster)
+	if leaving && manner == v1alpha1.RemoveOrphan {
+		return s.orphan(ctx, kind, live)
 	}
 	desired, held, err := s.desired(kind, above, live)
 	if err != nil {
@@ -77,8 +82,9 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 		}
 	}
 	if kind.Resource == namespaceResource && live != nil {
-		// A namespace stays as long as the user's does: others may keep things in it by now.
-		wanted = true
+		// A namespace stays as long as the user's does: others may keep things in it by now. Only with the cluster it goes, last.
+		leaving, _ := s.Leaving(s.cluster)
+		wanted = wanted || !leaving || s.below.holdsIn(above.GetName())
 	}
 	if !wanted {
 		return nil, false, nil
@@ -97,8 +103,8 @@ func (s *Syncer) remove(ctx context.Context, kind projection.Kind, key Key, abov
 		s.done(key, kind, state{})
 		return nil
 	}
-	if kind.Resource == namespaceResource && above != nil {
-		return nil // terminating above: its content goes first
+	if kind.Resource == namespaceResource && above != nil && above.GetDeletionTimestamp() != nil {
+		return nil // its content goes first
 	}
 	origin := projection.Origin{LogicalCluster: s.target.LogicalCluster, Namespace: key.Namespace, Name: key.Name}
 	action := projection.PlanRemoval(origin, live)

@@ -54,8 +54,8 @@ func (s *Syncer) enqueuePodsOf(namespace, deployment string) {
 	}
 }
 
-// mirrorsOf returns the mirrors of a cluster's pods.
-func (u *Upstream) mirrorsOf(cluster string) []*corev1.Pod {
+// MirrorsOf returns the mirrors of a cluster's pods.
+func (u *Upstream) MirrorsOf(cluster string) []*corev1.Pod {
 	list, _ := u.pods.List(labels.Everything())
 	out := make([]*corev1.Pod, 0, len(list))
 	for _, pod := range list {

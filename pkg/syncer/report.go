@@ -5,6 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -78,17 +79,22 @@ func (s *Syncer) Service(above *corev1.Service) (report summary.Report, known bo
 	return report, true
 }
 
-// Idle tells whether the cluster holds nothing of ours any more.
-func (s *Syncer) Idle() bool {
-	if !s.HasSynced() {
-		return false
-	}
+// Owned is the number of objects of ours that the cluster holds.
+func (s *Syncer) Owned() int {
+	owned := 0
 	for _, store := range s.below.stores {
-		if len(store.ListKeys()) > 0 {
-			return false
+		owned += len(store.ListKeys())
+	}
+	return owned
+}
+
+// Resync looks again at everything that the cluster holds of ours.
+func (s *Syncer) Resync() {
+	for _, kind := range projection.Kinds() {
+		for _, obj := range s.below.stores[kind.Resource].List() {
+			s.enqueue(keyOf(kind, obj.(projection.Object)))
 		}
 	}
-	return true
 }
 
 // HasSynced tells whether the syncer has seen all that its cluster holds.

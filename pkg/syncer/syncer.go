@@ -43,6 +43,8 @@ type Options struct {
 	Recorder record.EventRecorder
 	// Changed is told of objects whose report may have changed. It returns at once.
 	Changed func(Key)
+	// Leaving tells whether a cluster is being removed, and in which manner: a value of AnnotationRemove.
+	Leaving func(cluster string) (leaving bool, manner string)
 }
 
 // Runner starts a Syncer for every connection. It implements clusters.Runner.
@@ -329,7 +331,7 @@ func (s *Syncer) enqueueEverything() {
 			s.podQueue.Add(cache.MetaObjectToName(pod))
 		}
 	}
-	for _, mirror := range s.Upstream.mirrorsOf(s.cluster) {
+	for _, mirror := range s.Upstream.MirrorsOf(s.cluster) {
 		s.podQueue.Add(cache.MetaObjectToName(mirror))
 	}
 }

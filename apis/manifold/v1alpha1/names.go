@@ -52,6 +52,8 @@ const AnnotationCreated = "manifold.dev/created"
 const FieldManager = "manifold"
 
 const (
+	// ControllerUser is the user name of Manifold's own controllers, which alone write decisions, summaries, mirrored ReplicaSets and Nodes.
+	ControllerUser = "system:manifold:controller"
 	// SyncerUserPrefix followed by a cluster's name is the user name of its syncer in the logical cluster.
 	SyncerUserPrefix = "system:manifold:cluster:"
 	// SyncersGroup is the group of all syncers.

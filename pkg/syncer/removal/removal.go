@@ -1,0 +1,231 @@
+// Package removal lets clusters go: it holds a deleted Cluster until its workloads have moved off and nothing of ours is left there, and
+// tells meanwhile what it waits for.
+package removal
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/generated/clientset/versioned"
+	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/syncer"
+)
+
+const (
+	// ConditionRemoved is the condition type that tells what a deleted Cluster still waits for.
+	ConditionRemoved = "Removed"
+
+	reasonDraining = "Draining"
+	reasonCleaning = "Cleaning"
+	reasonSilent   = "Unreachable"
+
+	// namedWorkloads is how many workloads a message names before it only counts them.
+	namedWorkloads = 3
+	// look is how often a removal is looked at besides the changes that wake it: what is ours below is seen through another cache.
+	look = time.Second
+)
+
+// Options say what a Controller works with.
+type Options struct {
+	Upstream *syncer.Upstream
+	Kube     informers.SharedInformerFactory
+	Manifold externalversions.SharedInformerFactory
+	// Client and Clusters write as Manifold itself.
+	Client   kubernetes.Interface
+	Clusters versioned.Interface
+}
+
+// Controller removes clusters.
+type Controller struct {
+	Options
+	clusters    listers.ClusterLister
+	deployments appslisters.DeploymentLister
+	queue       workqueue.TypedRateLimitingInterface[string]
+	synced      []cache.InformerSynced
+}
+
+// New registers with the informers, which the caller starts afterwards.
+func New(o Options) (*Controller, error) {
+	c := &Controller{
+		Options:     o,
+		clusters:    o.Manifold.Manifold().V1alpha1().Clusters().Lister(),
+		deployments: o.Kube.Apps().V1().Deployments().Lister(),
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 10*time.Second),
+			workqueue.TypedRateLimitingQueueConfig[string]{Name: "removal"}),
+	}
+	wake := func(obj any) {
+		if cluster := obj.(*v1alpha1.Cluster); cluster.DeletionTimestamp != nil {
+			c.queue.Add(cluster.Name)
+		}
+	}
+	registration, err := o.Manifold.Manifold().V1alpha1().Clusters().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: wake, UpdateFunc: func(_, obj any) { wake(obj) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch clusters: %w", err)
+	}
+	c.synced = []cache.InformerSynced{registration.HasSynced, o.Kube.Apps().V1().Deployments().Informer().HasSynced, o.Upstream.HasSynced}
+	return c, nil
+}
+
+// Run removes clusters until ctx ends.
+func (c *Controller) Run(ctx context.Context) error {
+	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
+		return ctx.Err()
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		for {
+			name, shutdown := c.queue.Get()
+			if shutdown {
+				return nil
+			}
+			again, err := c.sync(ctx, name)
+			c.queue.Done(name)
+			switch {
+			case err != nil && ctx.Err() == nil:
+				klog.FromContext(ctx).V(2).Info("Removing again", "cluster", name, "err", err)
+				c.queue.AddRateLimited(name)
+			case again:
+				c.queue.AddAfter(name, look)
+			default:
+				c.queue.Forget(name)
+			}
+		}
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		c.queue.ShutDown()
+		return nil
+	})
+	return group.Wait()
+}
+
+// sync does what can be done now for one cluster, and tells whether there is more to come.
+func (c *Controller) sync(ctx context.Context, name string) (again bool, err error) {
+	cluster, err := c.clusters.Get(name)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil || cluster.DeletionTimestamp == nil || !slices.Contains(cluster.Finalizers, v1alpha1.FinalizerCluster) {
+		return false, err
+	}
+	if wait := c.waitsFor(cluster); wait != nil {
+		return true, c.tell(ctx, cluster, *wait)
+	}
+	if err := c.deleteMirrors(ctx, name); err != nil {
+		return true, err
+	}
+	return false, c.release(ctx, cluster)
+}
+
+// waitsFor returns what a removal waits for, or nil if for nothing.
+func (c *Controller) waitsFor(cluster *v1alpha1.Cluster) *metav1.Condition {
+	if cluster.Annotations[v1alpha1.AnnotationRemove] == v1alpha1.RemoveForce {
+		return nil
+	}
+	condition := &metav1.Condition{Type: ConditionRemoved, Status: metav1.ConditionFalse}
+	if placed := c.placed(cluster.Name); len(placed) > 0 && cluster.Annotations[v1alpha1.AnnotationRemove] == "" {
+		condition.Reason = reasonDraining
+		condition.Message = "workloads that fit nowhere else, or are being replaced, still run here: " + enumerate(placed)
+		return condition
+	}
+	s, running := c.Upstream.Syncer(cluster.Name)
+	if !running || !s.HasSynced() {
+		if cluster.Status.UID == "" {
+			return nil // it never joined: nothing can be ours there
+		}
+		condition.Reason = reasonSilent
+		condition.Message = fmt.Sprintf("the cluster cannot be asked to give up what is Manifold's; if it is gone for good: "+
+			"manifold cluster remove %s --force", cluster.Name)
+		return condition
+	}
+	s.Resync()
+	if left := s.Owned(); left > 0 {
+		condition.Reason = reasonCleaning
+		condition.Message = fmt.Sprintf("%d objects of Manifold's are still there", left)
+		return condition
+	}
+	return nil
+}
+
+// placed returns the workloads whose decision names a cluster.
+func (c *Controller) placed(cluster string) []string {
+	list, _ := c.deployments.List(labels.Everything()) // listing from a cache cannot fail
+	var out []string
+	for _, d := range list {
+		if _, placed := syncer.DecisionOf(d)[cluster]; placed {
+			out = append(out, d.Namespace+"/"+d.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func enumerate(names []string) string {
+	if len(names) <= namedWorkloads {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:namedWorkloads], ", "), len(names)-namedWorkloads)
+}
+
+func (c *Controller) tell(ctx context.Context, cluster *v1alpha1.Cluster, condition metav1.Condition) error {
+	next := cluster.DeepCopy()
+	meta.SetStatusCondition(&next.Status.Conditions, condition)
+	if equality.Semantic.DeepEqual(cluster.Status, next.Status) {
+		return nil
+	}
+	_, err := c.Clusters.ManifoldV1alpha1().Clusters().UpdateStatus(ctx, next, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
+	return err
+}
+
+// deleteMirrors removes the mirrors that no syncer will remove any more, and with them what kept their namespaces from ending.
+func (c *Controller) deleteMirrors(ctx context.Context, cluster string) error {
+	for _, pod := range c.Upstream.MirrorsOf(cluster) {
+		err := c.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+			GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
+		})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("delete the mirror of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+	}
+	return nil
+}
+
+func (c *Controller) release(ctx context.Context, cluster *v1alpha1.Cluster) error {
+	rest := slices.DeleteFunc(slices.Clone(cluster.Finalizers), func(f string) bool { return f == v1alpha1.FinalizerCluster })
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": cluster.UID, "resourceVersion": cluster.ResourceVersion, "finalizers": rest,
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = c.Clusters.ManifoldV1alpha1().Clusters().Patch(ctx, cluster.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
