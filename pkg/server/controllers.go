@@ -110,7 +110,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		{"summary", summaries.Run},
 		{"clusters", manager.Run},
 		{"removal of clusters", removals.Run},
-		{"stock controllers", func(ctx context.Context) error { return runStockControllers(ctx, ids.loopback, c.pki) }},
+		{"stock controllers", func(ctx context.Context) error { return runStockControllers(ctx, ids.loopback, m.informers, c.pki) }},
 	}
 	return m, nil
 }

@@ -10,10 +10,14 @@ import (
 	"sync"
 
 	"go.etcd.io/etcd/server/v3/embed"
+	"google.golang.org/grpc"
 )
 
 // maxSocketPath is what sockaddr_un holds on Linux, less the closing zero byte.
 const maxSocketPath = 107
+
+// connectionBuffer is how much of a connection's input etcd reads at once; requests are small.
+const connectionBuffer = 4 << 10
 
 // etcd is an embedded single-member etcd that is reached over a unix socket alone.
 type etcd struct {
@@ -51,6 +55,9 @@ func startEtcd(ctx context.Context, dir string) (*etcd, error) {
 	cfg.QuotaBackendBytes = 8 << 30
 	// A start after a crash must not wait out a full election: there is nobody else to vote.
 	cfg.TickMs, cfg.ElectionMs = 10, 100
+
+	// The API server opens a connection for each of its resources, most of which are idle; gRPC would keep 64 KiB for each.
+	cfg.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.ReadBufferSize(connectionBuffer), grpc.SharedWriteBuffer(true)}
 
 	server, err := embed.StartEtcd(cfg)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 )
 
 const (
+	// startGCPercent keeps the heap small while the server is made: what is thrown away then would leave holes for good.
+	startGCPercent = 50
 	// busyGCPercent lets the heap grow to three times what is live before it is collected. Most of what is live is the server's own
 	// schemas, which every collection has to look at again, while a burst of writes leaves garbage only: at the default of 100 a
 	// third of the processor time of such a burst went into collecting.
@@ -21,12 +23,16 @@ const (
 	worthwhile = 24 << 20
 )
 
-// returnIdleMemory trades memory for time under load and gives the memory back when there is little to do, until ctx ends. An
-// administrator's own GOGC is left alone.
-func returnIdleMemory(ctx context.Context) error {
+// setGCPercent sets how far the heap may grow, unless the administrator has.
+func setGCPercent(percent int) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(busyGCPercent)
+		debug.SetGCPercent(percent)
 	}
+}
+
+// returnIdleMemory trades memory for time under load and gives the memory back when there is little to do, until ctx ends.
+func returnIdleMemory(ctx context.Context) error {
+	setGCPercent(busyGCPercent)
 	ticker := time.NewTicker(idleCheck)
 	defer ticker.Stop()
 	var last, freed uint64

@@ -23,6 +23,7 @@ import (
 func Run(ctx context.Context, c CompletedOptions) error {
 	defer c.Close()
 	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion, "dataDir", c.dir.path)
+	setGCPercent(startGCPercent)
 	s, err := newServer(c)
 	if err != nil {
 		return err
@@ -51,7 +52,13 @@ func Run(ctx context.Context, c CompletedOptions) error {
 		}
 		return s.controllers.run(servingCtx, func() { s.ready.Store(true) })
 	})
-	serving.Go(func() error { return returnIdleMemory(servingCtx) })
+	serving.Go(func() error {
+		select {
+		case <-s.started:
+		case <-servingCtx.Done():
+		}
+		return returnIdleMemory(servingCtx)
+	})
 	err = serving.Wait()
 	stopEtcd()
 	return errors.Join(err, etcdGroup.Wait())

@@ -2,24 +2,37 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/util/keyutil"
+	controllermetrics "k8s.io/component-base/metrics/prometheus/controllers"
+	"k8s.io/controller-manager/pkg/clientbuilder"
+	"k8s.io/controller-manager/pkg/healthz"
+	"k8s.io/controller-manager/pkg/informerfactory"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	controllerconfig "k8s.io/kubernetes/cmd/kube-controller-manager/app/config"
 	controlleroptions "k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
+	"k8s.io/kubernetes/pkg/controller/garbagecollector"
+	tokencontroller "k8s.io/kubernetes/pkg/controller/serviceaccount"
+	"k8s.io/kubernetes/pkg/serviceaccount"
 )
 
 // stockControllers are the controllers of Kubernetes that make a control plane complete. Those that run pods are missing: they run in
-// the clusters.
+// the clusters. That of ServiceAccount tokens is made apart, as in the stock program.
 var stockControllers = []string{
-	names.ServiceAccountTokenController,
 	names.ServiceAccountController,
 	names.LegacyServiceAccountTokenCleanerController,
 	names.RootCACertificatePublisherController,
@@ -38,50 +51,123 @@ var stockControllers = []string{
 	names.ServiceCIDRController,
 }
 
-// runStockControllers runs them against the API at config until ctx ends.
-func runStockControllers(ctx context.Context, config *rest.Config, p pki) error {
-	completed, err := stockControllerConfig(ctx, config, p)
+const (
+	controllerManager = "kube-controller-manager"
+	// mapperReset is how often the garbage collector's view of the served kinds is renewed, as in the stock program.
+	mapperReset = 30 * time.Second
+	// controllersShutdown bounds how long stock controllers may take to end.
+	controllersShutdown = 10 * time.Second
+)
+
+// runStockControllers runs them against the API at config until ctx ends. They share the server's informers: a second set would hold
+// everything twice, and every write would be sent and decoded once more.
+func runStockControllers(ctx context.Context, config *rest.Config, shared informers.SharedInformerFactory, p pki) error {
+	config = rest.AddUserAgent(rest.CopyConfig(config), controllerManager)
+	config.QPS = -1
+	cc, err := stockContext(ctx, config, shared, p)
 	if err != nil {
-		return fmt.Errorf("configure the stock controllers: %w", err)
+		return fmt.Errorf("prepare the stock controllers: %w", err)
 	}
-	if err := app.Run(ctx, completed); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("stock controllers: %w", err)
+	tokens, err := tokensController(ctx, cc, p)
+	if err != nil {
+		return fmt.Errorf("prepare the controller of ServiceAccount tokens: %w", err)
+	}
+	descriptors := map[string]*app.ControllerDescriptor{}
+	for _, name := range stockControllers {
+		descriptors[name] = app.NewControllerDescriptors()[name]
+	}
+	all, err := app.BuildControllers(ctx, cc, descriptors, nil, healthz.NewMutableHealthzHandler())
+	if err != nil {
+		return fmt.Errorf("make the stock controllers: %w", err)
+	}
+	shared.StartWithContext(ctx)
+	cc.ObjectOrMetadataInformerFactory.Start(ctx.Done())
+	close(cc.InformersStarted)
+
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { tokens.Run(ctx, int(cc.ComponentConfig.SAController.ConcurrentSATokenSyncs)) })
+	if !app.RunControllers(ctx, cc, all, app.ControllerStartJitter, controllersShutdown) && ctx.Err() == nil {
+		return errors.New("they ended by themselves")
 	}
 	return nil
 }
 
-func stockControllerConfig(ctx context.Context, config *rest.Config, p pki) (*controllerconfig.CompletedConfig, error) {
+// stockContext is what the controllers are made from: CreateControllerContext of the stock program, but over the given informers.
+func stockContext(ctx context.Context, config *rest.Config, shared informers.SharedInformerFactory, p pki) (app.ControllerContext, error) {
+	completed, err := stockConfig(p)
+	if err != nil {
+		return app.ControllerContext{}, err
+	}
+	builder := clientbuilder.SimpleControllerClientBuilder{ClientConfig: config}
+	metadataClient, err := metadata.NewForConfig(config)
+	if err != nil {
+		return app.ControllerContext{}, err
+	}
+	discovery, err := builder.DiscoveryClient("controller-discovery")
+	if err != nil {
+		return app.ControllerContext{}, err
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discovery))
+	go wait.UntilWithContext(ctx, func(context.Context) { mapper.Reset() }, mapperReset)
+
+	cc := app.ControllerContext{
+		ClientBuilder:   builder,
+		InformerFactory: shared,
+		ObjectOrMetadataInformerFactory: informerfactory.NewInformerFactory(shared,
+			metadatainformer.NewSharedInformerFactory(metadataClient, app.ResyncPeriod(completed)())),
+		ComponentConfig:          completed.ComponentConfig,
+		RESTMapper:               mapper,
+		InformersStarted:         make(chan struct{}),
+		ResyncPeriod:             app.ResyncPeriod(completed),
+		ControllerManagerMetrics: controllermetrics.NewControllerManagerMetrics(controllerManager),
+	}
+	ignored := garbagecollector.DefaultIgnoredResources()
+	cc.GraphBuilder = garbagecollector.NewDependencyGraphBuilder(ctx, metadataClient, mapper, ignored,
+		cc.ObjectOrMetadataInformerFactory, cc.InformersStarted)
+	controllermetrics.Register()
+	klog.FromContext(ctx).V(2).Info("Stock controllers prepared", "controllers", stockControllers)
+	return cc, nil
+}
+
+// stockConfig is the stock program's configuration by its own defaults, with our keys.
+func stockConfig(p pki) (*controllerconfig.CompletedConfig, error) {
 	opts, err := controlleroptions.NewKubeControllerManagerOptions()
 	if err != nil {
 		return nil, err
 	}
 	opts.Generic.Controllers = stockControllers
-	opts.Generic.LeaderElection.LeaderElect = false
-	opts.Generic.ClientConnection.QPS = -1
 	opts.SAController.ServiceAccountKeyFile = p.key(serviceAccountKey)
 	opts.SAController.RootCAFile = p.cert(authority)
 	opts.CSRSigningController.ClusterSigningCertFile = p.cert(authority)
 	opts.CSRSigningController.ClusterSigningKeyFile = p.key(authority)
 	// The controllers live in the API server's process, which serves for them and has checked who may reach it.
 	opts.SecureServing.BindPort = 0
-
-	config = rest.AddUserAgent(rest.CopyConfig(config), "kube-controller-manager")
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	c := &controllerconfig.Config{
-		Client:                    client,
-		Kubeconfig:                config,
-		EventBroadcaster:          broadcaster,
-		EventRecorder:             broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kube-controller-manager"}),
-		ControllerShutdownTimeout: 10 * time.Second,
-		ComponentGlobalsRegistry:  opts.ComponentGlobalsRegistry,
-	}
+	c := &controllerconfig.Config{ComponentGlobalsRegistry: opts.ComponentGlobalsRegistry}
 	if err := opts.ApplyTo(c, app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases()); err != nil {
 		return nil, err
 	}
 	return c.Complete(), nil
+}
+
+func tokensController(ctx context.Context, cc app.ControllerContext, p pki) (*tokencontroller.TokensController, error) {
+	key, err := keyutil.PrivateKeyFromFile(p.key(serviceAccountKey))
+	if err != nil {
+		return nil, err
+	}
+	generator, err := serviceaccount.JWTTokenGenerator(serviceaccount.LegacyIssuer, key)
+	if err != nil {
+		return nil, err
+	}
+	ca, err := os.ReadFile(p.cert(authority))
+	if err != nil {
+		return nil, err
+	}
+	client, err := cc.NewClient("tokens-controller")
+	if err != nil {
+		return nil, err
+	}
+	core := cc.InformerFactory.Core().V1()
+	return tokencontroller.NewTokensController(klog.FromContext(ctx), core.ServiceAccounts(), core.Secrets(), client,
+		tokencontroller.TokensControllerOptions{TokenGenerator: generator, RootCA: ca})
 }
