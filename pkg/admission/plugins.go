@@ -1,0 +1,29 @@
+// Package admission holds the plugins that refuse, or warn of, what does not make sense in a logical cluster. Decisions are not made
+// here but in the storage of workloads, which also sees what never passes a workload's admission: its scale subresource.
+package admission
+
+import (
+	"io"
+
+	"k8s.io/apiserver/pkg/admission"
+)
+
+// Names of the plugins, in the order in which they belong into the chain: before webhooks.
+const (
+	NodesPlugin = "ManifoldNodes"
+	PinPlugin   = "ManifoldPin"
+	KindsPlugin = "ManifoldKinds"
+)
+
+// Names returns the names of all plugins in order.
+func Names() []string { return []string{NodesPlugin, PinPlugin, KindsPlugin} }
+
+// Register makes the plugins known under their names.
+func Register(plugins *admission.Plugins) {
+	register := func(name string, plugin admission.Interface) {
+		plugins.Register(name, func(io.Reader) (admission.Interface, error) { return plugin, nil })
+	}
+	register(NodesPlugin, &nodes{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete)})
+	register(PinPlugin, &pin{Handler: admission.NewHandler(admission.Create, admission.Update)})
+	register(KindsPlugin, &kinds{Handler: admission.NewHandler(admission.Create)})
+}

@@ -1,0 +1,114 @@
+package admission
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+type recorder struct{ texts []string }
+
+func (r *recorder) AddWarning(_, text string) { r.texts = append(r.texts, text) }
+
+func TestPlugins(t *testing.T) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "east"}}
+	namespace := func(pin string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{v1alpha1.AnnotationClusters: pin}}}
+	}
+	owned := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1", OwnerReferences: []metav1.OwnerReference{{Controller: new(true)}}}}
+
+	for name, test := range map[string]struct {
+		plugin    string
+		user      string
+		operation admission.Operation
+		resource  schema.GroupVersionResource
+		kind      string
+		object    runtime.Object
+		old       runtime.Object
+		wantError string
+		wantWarn  string
+	}{
+		"cordoning a node is refused and the command named": {
+			plugin: NodesPlugin, user: "admin", operation: admission.Update, resource: corev1.SchemeGroupVersion.WithResource("nodes"), kind: "Node",
+			object: node, old: node, wantError: `use "manifold cluster cordon east"`,
+		},
+		"deleting a node is refused and the command named": {
+			plugin: NodesPlugin, user: "admin", operation: admission.Delete, resource: corev1.SchemeGroupVersion.WithResource("nodes"), kind: "Node",
+			old: node, wantError: `"manifold cluster remove east"`,
+		},
+		"making a node is refused and the command named": {
+			plugin: NodesPlugin, user: "admin", operation: admission.Create, resource: corev1.SchemeGroupVersion.WithResource("nodes"), kind: "Node",
+			object: node, wantError: `"manifold cluster join NAME"`,
+		},
+		"Manifold itself writes nodes": {
+			plugin: NodesPlugin, user: v1alpha1.ControllerUser, operation: admission.Update,
+			resource: corev1.SchemeGroupVersion.WithResource("nodes"), kind: "Node", object: node, old: node,
+		},
+		"a namespace may be pinned": {
+			plugin: PinPlugin, user: "admin", operation: admission.Create, resource: corev1.SchemeGroupVersion.WithResource("namespaces"), kind: "Namespace",
+			object: namespace("east,west"),
+		},
+		"a malformed pin of a namespace is refused with its path": {
+			plugin: PinPlugin, user: "admin", operation: admission.Update, resource: corev1.SchemeGroupVersion.WithResource("namespaces"), kind: "Namespace",
+			object: namespace("east,,west"), old: namespace("east"), wantError: "metadata.annotations[manifold.dev/clusters]",
+		},
+		"a namespace with an old bad pin stays editable": {
+			plugin: PinPlugin, user: "admin", operation: admission.Update, resource: corev1.SchemeGroupVersion.WithResource("namespaces"), kind: "Namespace",
+			object: namespace(""), old: namespace(""),
+		},
+		"a kind that nothing runs is stored with a warning": {
+			plugin: KindsPlugin, user: "admin", operation: admission.Create, resource: batchv1.SchemeGroupVersion.WithResource("jobs"), kind: "Job",
+			object: &batchv1.Job{}, wantWarn: "does not run a Job",
+		},
+		"a Deployment needs no warning": {
+			plugin: KindsPlugin, user: "admin", operation: admission.Create, resource: appsv1.SchemeGroupVersion.WithResource("deployments"), kind: "Deployment",
+			object: &appsv1.Deployment{},
+		},
+		"a pod that a controller made needs no warning": {
+			plugin: KindsPlugin, user: "admin", operation: admission.Create, resource: corev1.SchemeGroupVersion.WithResource("pods"), kind: "Pod",
+			object: owned,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plugins := admission.NewPlugins()
+			Register(plugins)
+			plugin, err := plugins.InitPlugin(test.plugin, nil, admission.PluginInitializers{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			objectName := "east"
+			if test.kind == "Namespace" {
+				objectName = "shop"
+			}
+			attributes := admission.NewAttributesRecord(test.object, test.old, test.resource.GroupVersion().WithKind(test.kind), "", objectName,
+				test.resource, "", test.operation, nil, false, &user.DefaultInfo{Name: test.user})
+			warnings := &recorder{}
+			err = plugin.(admission.ValidationInterface).Validate(warning.WithWarningRecorder(context.Background(), warnings), attributes, nil)
+			if got := errorText(err); !strings.Contains(got, test.wantError) || (got == "") != (test.wantError == "") {
+				t.Errorf("error %q, want %q in it", got, test.wantError)
+			}
+			if got := strings.Join(warnings.texts, "\n"); !strings.Contains(got, test.wantWarn) || (got == "") != (test.wantWarn == "") {
+				t.Errorf("warning %q, want %q in it", got, test.wantWarn)
+			}
+		})
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
