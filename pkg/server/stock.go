@@ -64,7 +64,8 @@ const (
 func runStockControllers(ctx context.Context, config *rest.Config, shared informers.SharedInformerFactory, p pki) error {
 	config = rest.AddUserAgent(rest.CopyConfig(config), controllerManager)
 	config.QPS = -1
-	cc, err := stockContext(ctx, config, shared, p)
+	held := holdInformers(ctx, shared)
+	cc, err := stockContext(ctx, config, held, p)
 	if err != nil {
 		return fmt.Errorf("prepare the stock controllers: %w", err)
 	}
@@ -80,6 +81,7 @@ func runStockControllers(ctx context.Context, config *rest.Config, shared inform
 	if err != nil {
 		return fmt.Errorf("make the stock controllers: %w", err)
 	}
+	held.release()
 	shared.StartWithContext(ctx)
 	cc.ObjectOrMetadataInformerFactory.Start(ctx.Done())
 	close(cc.InformersStarted)
