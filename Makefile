@@ -41,13 +41,14 @@ build: ## Build bin/manifold
 tools: ## Build the stock Kubernetes programs for tests and demo into _output/tools/bin
 	@go run ./hack/stock/buildtools
 
+# These end by Ctrl-C, which "go run" would take for a failure.
 .PHONY: demo
 demo: build tools ## Run a logical cluster in front of two stock clusters until Ctrl-C
-	@go run ./hack/demo
+	@go build -o _output/bin/demo ./hack/demo && exec _output/bin/demo
 
 .PHONY: clusters
 clusters: tools ## Run two stock clusters until Ctrl-C
-	@go run ./hack/clusters
+	@go build -o _output/bin/clusters ./hack/clusters && exec _output/bin/clusters
 
 .PHONY: test
 test: build tools ## Run all tests: the race detector on light packages, then all units, then end to end
@@ -58,7 +59,7 @@ test: build tools ## Run all tests: the race detector on light packages, then al
 
 .PHONY: bench
 bench: build tools ## Measure Manifold against creating directly on two stock clusters; ARGS are passed on
-	@go run ./hack/bench $(ARGS)
+	@go build -o _output/bin/bench ./hack/bench && exec _output/bin/bench $(ARGS)
 
 .PHONY: lint
 lint: ## Check format, vet and staticcheck
