@@ -24,11 +24,11 @@ type API struct {
 	Manifold versioned.Interface
 	Dynamic  dynamic.Interface
 
-	// kubectl is the stock program, cache the folder where it keeps what it found out about the API.
-	kubectl, cache string
+	// kubectl is the stock program, manifold is ours, and cache the folder where kubectl keeps what it found out about the API.
+	kubectl, manifold, cache string
 }
 
-func newAPI(name, kubectl, kubeconfig string) (*API, error) {
+func newAPI(name string, bin programs, kubeconfig string) (*API, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig of %s: %w", name, err)
@@ -36,7 +36,8 @@ func newAPI(name, kubectl, kubeconfig string) (*API, error) {
 	config.QPS = -1
 	config.UserAgent = "e2e"
 	config.WarningHandler = rest.NoWarnings{}
-	a := &API{Name: name, Kubeconfig: kubeconfig, Config: config, kubectl: kubectl, cache: filepath.Join(filepath.Dir(kubeconfig), "kubectl-cache")}
+	a := &API{Name: name, Kubeconfig: kubeconfig, Config: config,
+		kubectl: bin.kubectl(), manifold: bin.manifold, cache: filepath.Join(filepath.Dir(kubeconfig), "kubectl-cache")}
 	if a.Kube, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("make a client of %s: %w", name, err)
 	}

@@ -56,14 +56,14 @@ func Start(ctx context.Context, options Options) (_ *Environment, err error) {
 			err = errors.Join(fmt.Errorf("start what the tests need, logs are in %s: %w", dir, err), e.Stop())
 		}
 	}()
-	if err := e.startClusters(ctx, bin.tools, options); err != nil {
+	if err := e.startClusters(ctx, bin, options); err != nil {
 		return nil, err
 	}
 	e.Manifold = newManifold(bin.manifold, filepath.Join(dir, "manifold"), options.ManifoldArgs)
 	if err := e.Manifold.Start(ctx); err != nil {
 		return nil, err
 	}
-	if e.Logical, err = newAPI("logical", bin.kubectl(), e.Manifold.Kubeconfig()); err != nil {
+	if e.Logical, err = newAPI("logical", bin, e.Manifold.Kubeconfig()); err != nil {
 		return nil, err
 	}
 	if options.KeepApart {
@@ -77,11 +77,11 @@ func Start(ctx context.Context, options Options) (_ *Environment, err error) {
 	return e, nil
 }
 
-func (e *Environment) startClusters(ctx context.Context, bin string, options Options) error {
+func (e *Environment) startClusters(ctx context.Context, bin programs, options Options) error {
 	var all []stock.Options
 	for _, name := range options.Clusters {
 		o := options.Cluster
-		o.Name, o.Dir, o.BinDir = name, filepath.Join(e.Dir, name), bin
+		o.Name, o.Dir, o.BinDir = name, filepath.Join(e.Dir, name), bin.tools
 		all = append(all, o)
 	}
 	clusters, err := stock.StartAll(ctx, all...)
@@ -92,7 +92,7 @@ func (e *Environment) startClusters(ctx context.Context, bin string, options Opt
 		e.Clusters[c.Name()] = c
 	}
 	for name, c := range e.Clusters {
-		if e.Physical[name], err = newAPI(name, filepath.Join(bin, tools.Kubectl), c.Kubeconfig()); err != nil {
+		if e.Physical[name], err = newAPI(name, bin, c.Kubeconfig()); err != nil {
 			return err
 		}
 	}

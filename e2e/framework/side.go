@@ -79,6 +79,18 @@ func (s *Side) KubectlInput(stdin string, args ...string) string {
 	return s.succeed(s.TryInput(stdin, args...))
 }
 
+// CLI runs the manifold command in the side's namespace and returns what it printed. A failure ends the test.
+func (s *Side) CLI(args ...string) string {
+	s.t.Helper()
+	return s.succeed(s.TryCLI(args...))
+}
+
+// TryCLI runs the manifold command in the side's namespace and returns how it ended.
+func (s *Side) TryCLI(args ...string) Result {
+	args = append(args, "--kubeconfig", s.Kubeconfig, "--namespace", s.Namespace)
+	return run(exec.CommandContext(s.ctx, s.manifold, args...))
+}
+
 // Apply applies manifests.
 func (s *Side) Apply(manifests ...string) {
 	s.t.Helper()

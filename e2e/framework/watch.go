@@ -8,12 +8,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Watch calls see on every change on any of the sides, with everything that is there by name of the side, until the test ends. It
-// returns once every side was seen, so that nothing is missed that happens afterwards. Calls of see do not overlap.
+// Watch calls see on every change on any of the sides, with everything that is there by name of the side, until stop is called, or until
+// the test ends. It returns once every side was seen, so that nothing is missed that happens afterwards. Calls of see do not overlap, and
+// there is none any more when stop returns.
 //
 // It is for claims about every moment: that something never happens. Different sides are seen by different watches, so one may be ahead
 // of the other.
-func Watch[T Object](sides []*Side, see func(now map[string][]T)) {
+func Watch[T Object](sides []*Side, see func(now map[string][]T)) (stop func()) {
 	first := sides[0]
 	first.t.Helper()
 	ctx, cancel := context.WithCancel(first.ctx)
@@ -31,10 +32,11 @@ func Watch[T Object](sides []*Side, see func(now map[string][]T)) {
 		}
 		see(now)
 	}
-	first.t.Cleanup(func() {
+	stop = func() {
 		cancel()
 		group.Wait()
-	})
+	}
+	first.t.Cleanup(stop)
 	var synced []cache.DoneChecker
 	for _, s := range sides {
 		store, informer, err := inform[T](s, fields.Everything(), cache.ResourceEventHandlerFuncs{
@@ -52,4 +54,5 @@ func Watch[T Object](sides []*Side, see func(now map[string][]T)) {
 	if !cache.WaitFor(ctx, "", synced...) {
 		first.t.Fatalf("watch: no list was had")
 	}
+	return stop
 }

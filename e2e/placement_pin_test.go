@@ -1,0 +1,259 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+const pinKey = v1alpha1.AnnotationClusters
+
+// placedOn claims that a Deployment is decided to run on exactly these clusters, with all of its replicas.
+func placedOn(s *framework.Scenario, clusters ...string) func(*appsv1.Deployment) bool {
+	slices.Sort(clusters)
+	return func(d *appsv1.Deployment) bool {
+		got := decision(s, d)
+		return slices.Equal(slices.Sorted(maps.Keys(got)), clusters) && got.Total() == int64(*d.Spec.Replicas)
+	}
+}
+
+// read returns the Deployment as it is now.
+func read(s *framework.Scenario, name string) *appsv1.Deployment {
+	s.Helper()
+	d, err := s.Logical.Kube.AppsV1().Deployments(s.Namespace).Get(s.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return d
+}
+
+// awaitShares waits until each cluster runs its share of what was decided, all of it is available, and the others run nothing.
+func awaitShares(s *framework.Scenario, name string, want placement.Decision) {
+	s.Helper()
+	for _, side := range []*framework.Side{s.East, s.West} {
+		share, has := want[side.Name]
+		if !has {
+			framework.AwaitGone[*appsv1.Deployment](side, name)
+			continue
+		}
+		framework.Await(side, name, fmt.Sprintf("runs its share of %d", share.Replicas), func(d *appsv1.Deployment) bool {
+			return *d.Spec.Replicas == share.Replicas && d.Status.AvailableReplicas == share.Replicas
+		})
+	}
+}
+
+func TestAPinToOneClusterIsObeyed(t *testing.T) {
+	s := scenario(t)
+	for _, cluster := range []string{"east", "west"} {
+		name := "web-" + cluster
+		s.Logical.Apply(pinned(deployment(name, 3), cluster))
+		want := placement.Decision{cluster: {Replicas: 3}}
+		// The decision is there as soon as the object is.
+		if got := decision(s, read(s, name)); !got.Equal(want) {
+			t.Errorf("pinned to %s it is placed on %s", cluster, got)
+		}
+		awaitAvailable(s, name, 3)
+		awaitShares(s, name, want)
+	}
+}
+
+func TestAPinToTwoClustersDividesExactly(t *testing.T) {
+	s := scenario(t)
+	for _, replicas := range []int32{1, 2, 3, 5, 8, 13} {
+		for pin, name := range map[string]string{"east,west": "names", " west , east ": "spaces", "*": "all"} {
+			name := fmt.Sprintf("%s-%d", name, replicas)
+			s.Logical.Apply(pinned(deployment(name, int(replicas)), pin))
+			d := read(s, name)
+			got := decision(s, d)
+			if got.Total() != int64(replicas) {
+				t.Errorf("pin %q: %d replicas are divided into %s", pin, replicas, got)
+			}
+			if len(got) != int(min(2, replicas)) {
+				t.Errorf("pin %q: %d replicas are on %d clusters: %s", pin, replicas, len(got), got)
+			}
+		}
+	}
+	awaitAvailable(s, "names-13", 13)
+	awaitShares(s, "names-13", decision(s, read(s, "names-13")))
+}
+
+func TestTheOwnPinWinsOverThatOfTheNamespace(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Kubectl("annotate", "namespace", s.Namespace, pinKey+"=west")
+	s.Logical.Apply(deployment("follows", 2))
+	s.Logical.Apply(pinned(deployment("insists", 2), "east"))
+	framework.Await(s.Logical, "follows", "is where its namespace is pinned", placedOn(s, "west"))
+	framework.Await(s.Logical, "insists", "is where it is pinned itself", placedOn(s, "east"))
+
+	// The namespace's pin moves what follows it, and nothing else.
+	s.Logical.Kubectl("annotate", "namespace", s.Namespace, pinKey+"=east,west", "--overwrite")
+	framework.Await(s.Logical, "follows", "is divided as its namespace says", func(d *appsv1.Deployment) bool {
+		return available(2)(d) && placedOn(s, "west")(d) || placedOn(s, "east", "west")(d)
+	})
+	s.Logical.Kubectl("annotate", "namespace", s.Namespace, pinKey+"=east", "--overwrite")
+	framework.Await(s.Logical, "follows", "has moved with its namespace's pin", placedOn(s, "east"))
+	framework.Await(s.Logical, "insists", "has not moved", placedOn(s, "east"))
+
+	// Without a pin of its own, the other one follows too.
+	s.Logical.Kubectl("annotate", "namespace", s.Namespace, pinKey+"=west", "--overwrite")
+	s.Logical.Kubectl("annotate", "deployment", "insists", pinKey+"-")
+	framework.Await(s.Logical, "insists", "follows its namespace", placedOn(s, "west"))
+	awaitAvailable(s, "insists", 2)
+	awaitShares(s, "insists", placement.Decision{"west": {Replicas: 2}})
+}
+
+func TestRemovingThePinUnpins(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Apply(pinned(deployment("web", 2), "west"))
+	awaitAvailable(s, "web", 2)
+	say(t, s.Logical.CLI("explain", "deployment/web"), "Pin:", "west, set on the Deployment")
+
+	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"-")
+	// What runs stays where it is: nobody asked for a move.
+	framework.Await(s.Logical, "web", "stays", placedOn(s, "west"))
+	if text := s.Logical.CLI("explain", "deployment/web"); strings.Contains(text, "Pin:") {
+		t.Errorf("it is still said to be pinned:\n%s", text)
+	}
+	// It is free to be pinned elsewhere, and to several.
+	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=east")
+	framework.Await(s.Logical, "web", "moves to where it is pinned now", placedOn(s, "east"))
+	awaitShares(s, "web", placement.Decision{"east": {Replicas: 2}})
+}
+
+func TestADryRunShowsWhereItWouldGoAndStoresNothing(t *testing.T) {
+	s := scenario(t)
+	path := "jsonpath={.metadata.annotations['manifold\\.dev/placement']}"
+	shown := s.Logical.KubectlInput(pinned(deployment("web", 3), "east"), "apply", "--dry-run=server", "-f", "-", "-o", path)
+	if shown != `{"east":{"replicas":3}}` {
+		t.Errorf("the dry run shows %q", shown)
+	}
+	refuse(t, s.Logical.Try("get", "deployment", "web"), "NotFound")
+
+	s.Logical.Apply(pinned(deployment("web", 3), "east"))
+	awaitAvailable(s, "web", 3)
+	before := read(s, "web")
+	shown = s.Logical.KubectlInput(pinned(deployment("web", 5), "west"), "apply", "--dry-run=server", "-f", "-", "-o", path)
+	if shown != `{"west":{"replicas":5}}` {
+		t.Errorf("the dry run of a change shows %q", shown)
+	}
+	if after := read(s, "web"); after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("a dry run changed the object: %v", after)
+	}
+}
+
+func TestScalingDividesAgainInTheSameRequest(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Apply(pinned(deployment("web", 4), "east,west"))
+	awaitAvailable(s, "web", 4)
+	deployments := s.Logical.Kube.AppsV1().Deployments(s.Namespace)
+
+	for _, test := range []struct {
+		way      string
+		replicas int32
+		scale    func(replicas int32)
+	}{
+		{"kubectl scale", 9, func(replicas int32) {
+			s.Logical.Kubectl("scale", "deployment/web", fmt.Sprintf("--replicas=%d", replicas))
+		}},
+		{"the scale subresource", 7, func(replicas int32) {
+			scale, err := deployments.GetScale(t.Context(), "web", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			scale.Spec.Replicas = replicas
+			if _, err := deployments.UpdateScale(t.Context(), "web", scale, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"a patch of the scale", 3, func(replicas int32) {
+			patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
+			if _, err := deployments.Patch(t.Context(), "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "scale"); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"a patch", 12, func(replicas int32) {
+			patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
+			d, err := deployments.Patch(t.Context(), "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := decision(s, d); got.Total() != int64(replicas) {
+				t.Errorf("the response to the patch says %s, want %d replicas", got, replicas)
+			}
+		}},
+		{"kubectl apply", 6, func(replicas int32) { s.Logical.Apply(pinned(deployment("web", int(replicas)), "east,west")) }},
+	} {
+		before := decision(s, read(s, "web"))
+		test.scale(test.replicas)
+		after := decision(s, read(s, "web"))
+		if after.Total() != int64(test.replicas) {
+			t.Errorf("%s to %d: the next read says %s", test.way, test.replicas, after)
+		}
+		checkSticky(t, test.way, before, after)
+	}
+	awaitAvailable(s, "web", 6)
+	awaitShares(s, "web", decision(s, read(s, "web")))
+
+	s.Logical.Kubectl("scale", "deployment/web", "--replicas=0")
+	framework.AwaitList(s.Logical, "app=web", "no pod is left", func(pods []*corev1.Pod) bool { return len(pods) == 0 })
+	s.Logical.Kubectl("scale", "deployment/web", "--replicas=2")
+	awaitAvailable(s, "web", 2)
+}
+
+// checkSticky checks that no cluster shrank while the whole grew, and none grew while it shrank.
+func checkSticky(t *testing.T, way string, before, after placement.Decision) {
+	t.Helper()
+	for _, cluster := range []string{"east", "west"} {
+		change := after[cluster].Replicas - before[cluster].Replicas
+		if whole := after.Total() - before.Total(); whole > 0 && change < 0 || whole < 0 && change > 0 {
+			t.Errorf("%s: %s changed by %d while all changed by %d: from %s to %s", way, cluster, change, whole, before, after)
+		}
+	}
+}
+
+// TestAFreshDivisionNeverRunsTwice is about the moment when a new Deployment of 8 ran 8 on each cluster before it was divided.
+func TestAFreshDivisionNeverRunsTwice(t *testing.T) {
+	s := scenario(t)
+	most := map[string]int32{}
+	stop := framework.Watch([]*framework.Side{s.East, s.West}, func(now map[string][]*appsv1.Deployment) {
+		sum := map[string]int32{}
+		for _, deployments := range now {
+			for _, d := range deployments {
+				sum[d.Name] += ptr.Deref(d.Spec.Replicas, 1)
+			}
+		}
+		for name, replicas := range sum {
+			most[name] = max(most[name], replicas)
+		}
+	})
+	for i := range 5 {
+		s.Logical.Apply(pinned(deployment(fmt.Sprintf("split-%d", i), 8), "east,west"), deployment(fmt.Sprintf("whole-%d", i), 8))
+	}
+	for i := range 5 {
+		for _, name := range []string{fmt.Sprintf("split-%d", i), fmt.Sprintf("whole-%d", i)} {
+			awaitAvailable(s, name, 8)
+			awaitShares(s, name, decision(s, read(s, name)))
+		}
+	}
+	stop()
+	for name, replicas := range most {
+		if replicas != 8 {
+			t.Errorf("the clusters together once had %d replicas of %s, want 8 at most", replicas, name)
+		}
+	}
+	if len(most) != 10 {
+		t.Errorf("%d Deployments were seen, want 10", len(most))
+	}
+}
