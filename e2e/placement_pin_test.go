@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -168,12 +169,16 @@ func TestScalingDividesAgainInTheSameRequest(t *testing.T) {
 			s.Logical.Kubectl("scale", "deployment/web", fmt.Sprintf("--replicas=%d", replicas))
 		}},
 		{"the scale subresource", 7, func(replicas int32) {
-			scale, err := deployments.GetScale(t.Context(), "web", metav1.GetOptions{})
+			err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+				scale, err := deployments.GetScale(t.Context(), "web", metav1.GetOptions{})
+				if err != nil {
+					return err
+				}
+				scale.Spec.Replicas = replicas
+				_, err = deployments.UpdateScale(t.Context(), "web", scale, metav1.UpdateOptions{})
+				return err
+			})
 			if err != nil {
-				t.Fatal(err)
-			}
-			scale.Spec.Replicas = replicas
-			if _, err := deployments.UpdateScale(t.Context(), "web", scale, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}},

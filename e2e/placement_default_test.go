@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework"
+)
+
+// exclusive returns a scenario for a test that uses up clusters, so that no other test may run meanwhile.
+func exclusive(t *testing.T) *framework.Scenario {
+	t.Helper()
+	return framework.NewScenario(t, shared.Get(t))
+}
+
+// asking sets what each pod of a Deployment asks for.
+func asking(manifest, cpu string) string {
+	return edited(manifest, func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(cpu)
+	})
+}
+
+// ballast uses up processors of a cluster, until the test ends.
+func ballast(t *testing.T, cluster string, pods int, cpu string) {
+	t.Helper()
+	s := exclusive(t)
+	requested := func() int64 {
+		c, err := s.Environment.Logical.Manifold.ManifoldV1alpha1().Clusters().Get(s.Context(), cluster, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Status.Requested.Cpu().MilliValue()
+	}
+	before := requested()
+	size := resource.MustParse(cpu)
+	size.Mul(int64(pods))
+	s.Logical.Apply(pinned(asking(deployment("ballast", pods), cpu), cluster))
+	awaitAvailable(s, "ballast", int32(pods))
+	framework.Await(s.Logical, cluster, "counts the ballast", func(c *v1alpha1.Cluster) bool {
+		return c.Status.Requested.Cpu().MilliValue() >= before+size.MilliValue()
+	})
+	t.Cleanup(func() {
+		s.Environment.Cleanup(t, "delete", "deployment", "ballast", "--namespace", s.Namespace, "--timeout=60s")
+	})
+}
+
+func TestANamespaceStaysTogetherOnTheClusterWithMostFreeCapacity(t *testing.T) {
+	ballast(t, "east", 2, "20")
+	first := exclusive(t)
+	burst(first, 8)
+	for i := range 8 {
+		d := awaitAvailable(first, fmt.Sprintf("web-%d", i), 2)
+		if !placedOn(first, "west")(d) {
+			t.Errorf("%s is on %s, want west, which had most free capacity", d.Name, decision(first, d))
+		}
+	}
+	framework.AwaitGone[*corev1.Namespace](first.East, first.Namespace)
+
+	ballast(t, "west", 3, "25")
+	second := exclusive(t)
+	burst(second, 4)
+	for i := range 4 {
+		d := awaitAvailable(second, fmt.Sprintf("web-%d", i), 2)
+		if !placedOn(second, "east")(d) {
+			t.Errorf("%s is on %s, want east, which has most free capacity now", d.Name, decision(second, d))
+		}
+	}
+	// The first namespace stays where it began.
+	first.Logical.Apply(deployment("late", 2))
+	if d := awaitAvailable(first, "late", 2); !placedOn(first, "west")(d) {
+		t.Errorf("a late Deployment is on %s, want west, where its neighbours are", decision(first, d))
+	}
+}
+
+// burst creates Deployments of two replicas all at once.
+func burst(s *framework.Scenario, count int) {
+	s.Helper()
+	var group errgroup.Group
+	for i := range count {
+		group.Go(func() error {
+			d := &appsv1.Deployment{}
+			if err := yaml.UnmarshalStrict([]byte(deployment(fmt.Sprintf("web-%d", i), 2)), d); err != nil {
+				return err
+			}
+			_, err := s.Environment.Logical.Kube.AppsV1().Deployments(s.Namespace).Create(s.Context(), d, metav1.CreateOptions{})
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func TestOnlyWhatDoesNotFitGoesElsewhereAndAnEventSaysSo(t *testing.T) {
+	s := exclusive(t)
+	s.Logical.Apply(deployment("web", 2))
+	home := decision(s, awaitAvailable(s, "web", 2)).Clusters()[0]
+	s.Logical.Apply(asking(deployment("big", 30), "4"))
+	got := decision(s, read(s, "big"))
+	if got.Total() != 30 || len(got) != 2 || got[home].Replicas < 20 {
+		t.Errorf("30 replicas of 4 processors each are placed on %s, want as many as fit on %s and the rest elsewhere", got, home)
+	}
+	events := framework.AwaitList(s.Logical, "", "an event says what is not at home", func(events []*corev1.Event) bool {
+		return len(eventsAbout(events, "big", "PlacementNote")) > 0
+	})
+	for _, e := range eventsAbout(events, "big", "PlacementNote") {
+		say(t, e.Message, "kept together on "+home, "are not there", "lacks cpu (need 4, free ")
+	}
+	s.Logical.Kubectl("delete", "deployment", "big", "--timeout=60s")
+}
+
+// eventsAbout returns the events of an object that have the reason.
+func eventsAbout(events []*corev1.Event, name, reason string) []*corev1.Event {
+	var out []*corev1.Event
+	for _, e := range events {
+		if e.InvolvedObject.Name == name && e.Reason == reason {
+			out = append(out, e)
+		}
+	}
+	return out
+}

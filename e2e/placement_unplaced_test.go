@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// condition returns the condition of that type, or an empty one.
+func condition(d *appsv1.Deployment, of appsv1.DeploymentConditionType) appsv1.DeploymentCondition {
+	for _, c := range d.Status.Conditions {
+		if c.Type == of {
+			return c
+		}
+	}
+	return appsv1.DeploymentCondition{}
+}
+
+// awaitUnplaced waits until a Deployment tells in every place that it is not placed, and checks that each gives the reasons.
+func awaitUnplaced(s *framework.Scenario, name string, want ...string) {
+	s.Helper()
+	d := framework.Await(s.Logical, name, "says that it is not placed", func(d *appsv1.Deployment) bool {
+		return condition(d, appsv1.DeploymentProgressing).Reason == "Unplaced" && d.Status.ObservedGeneration == d.Generation
+	})
+	if c := condition(d, appsv1.DeploymentProgressing); c.Status != corev1.ConditionFalse {
+		s.Errorf("condition %+v, want False", c)
+	}
+	if got := decision(s, d); len(got) > 0 {
+		s.Errorf("it is placed on %s", got)
+	}
+	say(s.T, condition(d, appsv1.DeploymentProgressing).Message, want...)
+	events := framework.AwaitList(s.Logical, "", "an event says why", func(events []*corev1.Event) bool {
+		return len(eventsAbout(events, name, "Unplaced")) > 0
+	})
+	say(s.T, eventsAbout(events, name, "Unplaced")[0].Message, want...)
+	say(s.T, s.Logical.CLI("explain", "deployment/"+name), append(want, "Placed:     nowhere")...)
+	say(s.T, s.Logical.Kubectl("describe", "deployment", name), append(want, "Unplaced")...)
+}
+
+func TestWhatFitsNowhereSaysWhy(t *testing.T) {
+	s := scenario(t)
+	result := s.Logical.TryInput(asking(deployment("huge", 2), "200"), "apply", "-f", "-")
+	if result.Code != 0 {
+		t.Fatal(result)
+	}
+	say(t, result.Stderr, "Warning:", "0/2 clusters can run it: 2 lack cpu (need 200, free ")
+	awaitUnplaced(s, "huge", "0/2 clusters can run it: 2 lack cpu (need 200, free ")
+	for _, side := range []*framework.Side{s.East, s.West} {
+		refuse(t, side.Try("get", "deployment", "huge"), "NotFound")
+	}
+
+	// Once it fits, it is placed in the same request.
+	s.Logical.Apply(deployment("huge", 2))
+	if got := decision(s, read(s, "huge")); got.Total() != 2 {
+		t.Errorf("placed on %s, want both replicas placed", got)
+	}
+	d := awaitAvailable(s, "huge", 2)
+	if c := condition(d, appsv1.DeploymentProgressing); c.Status != corev1.ConditionTrue {
+		t.Errorf("condition %+v, want True", c)
+	}
+}
+
+func TestAPinToAClusterThatHasNotJoinedWaitsForIt(t *testing.T) {
+	s := scenario(t)
+	result := s.Logical.TryInput(pinned(deployment("web", 2), "north"), "apply", "-f", "-")
+	if result.Code != 0 {
+		t.Fatal(result)
+	}
+	say(t, result.Stderr, "Warning:", `cluster "north" has not joined`)
+	awaitUnplaced(s, "web", `0/2 clusters can run it: cluster "north" has not joined`)
+
+	// With one that has joined, it runs there and says what it waits for.
+	s.Logical.Apply(pinned(deployment("web", 2), "east,north"))
+	framework.Await(s.Logical, "web", "runs where it can", placedOn(s, "east"))
+	awaitAvailable(s, "web", 2)
+	awaitShares(s, "web", placement.Decision{"east": {Replicas: 2}})
+	events := framework.AwaitList(s.Logical, "", "an event names the absent cluster", func(events []*corev1.Event) bool {
+		return len(eventsAbout(events, "web", "PlacementNote")) > 0
+	})
+	say(t, eventsAbout(events, "web", "PlacementNote")[0].Message, `cluster "north" has not joined`)
+}
