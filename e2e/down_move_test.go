@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// TestAMoveMakesBeforeItBreaks moves Deployments from cluster to cluster and looks at their ready pods at every moment.
+func TestAMoveMakesBeforeItBreaks(t *testing.T) {
+	s := scenario(t)
+	for _, test := range []struct {
+		name, from, to string
+		want           placement.Decision
+	}{
+		{"whole", "east", "west", placement.Decision{"west": {Replicas: 4}}},
+		{"together", "east,west", "west", placement.Decision{"west": {Replicas: 4}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := s.Subtest(t)
+			s.Logical.Apply(pinned(deployment(test.name, 4), test.from))
+			awaitAvailable(s, test.name, 4)
+			fewest, stop := watchReady(s, test.name, 4)
+			s.Logical.Kubectl("annotate", "deployment", test.name, pinKey+"="+test.to, "--overwrite")
+			awaitShares(s, test.name, test.want)
+			awaitAvailable(s, test.name, 4)
+			framework.AwaitList(s.Logical, "app="+test.name, "four pods are left, all in the new cluster", func(pods []*corev1.Pod) bool {
+				for _, pod := range pods {
+					if pod.Spec.NodeName != test.to {
+						return false
+					}
+				}
+				return readyPods(4)(pods)
+			})
+			stop()
+			if *fewest < 4 {
+				t.Errorf("once there were only %d ready pods in all clusters, want 4 at every moment", *fewest)
+			}
+		})
+	}
+	t.Run("a move to where it never becomes ready breaks nothing", func(t *testing.T) {
+		s := s.Subtest(t)
+		s.Logical.Apply(pinned(deployment("stuck", 3), "east"))
+		awaitAvailable(s, "stuck", 3)
+		fewest, stop := watchReady(s, "stuck", 3)
+		// In one request it is moved, and its new pods cannot start.
+		s.Logical.Apply(pinned(edited(deployment("stuck", 3), func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Containers[0].Image = "registry.invalid/web:1"
+		}), "west"))
+		framework.AwaitList(s.West, "app=stuck", "the new pods are there and wait", func(pods []*corev1.Pod) bool {
+			return len(pods) > 0 && !ready(pods[0])
+		})
+		// What happens at the same time elsewhere shows that there was time to break it.
+		s.Logical.Apply(pinned(deployment("beside", 2), "east,west"))
+		awaitAvailable(s, "beside", 2)
+		stop()
+		// Its own strategy lets a rollout take away one of three.
+		if *fewest < 2 {
+			t.Errorf("once there were only %d ready pods, want 2 at every moment", *fewest)
+		}
+		s.Logical.Apply(pinned(deployment("stuck", 3), "west"))
+		awaitShares(s, "stuck", placement.Decision{"west": {Replicas: 3}})
+	})
+}
+
+// watchReady counts the ready pods of a Deployment in both clusters at every moment, and returns the smallest number seen.
+func watchReady(s *framework.Scenario, name string, want int) (fewest *int, stop func()) {
+	s.Helper()
+	low := want
+	count := func(pods []*corev1.Pod) int {
+		n := 0
+		for _, pod := range pods {
+			if pod.Labels["app"] == name && ready(pod) {
+				n++
+			}
+		}
+		return n
+	}
+	begun := false
+	stop = framework.Watch([]*framework.Side{s.East, s.West}, func(now map[string][]*corev1.Pod) {
+		seen := count(now["east"]) + count(now["west"])
+		// At first, one of the two has not been listed yet.
+		if begun = begun || seen >= want; !begun || seen >= low {
+			return
+		}
+		// One watch may be behind the other. What a cluster says now is what counts, if the other is asked after it.
+		if live := liveReady(s, count); live < low {
+			low = live
+		}
+	})
+	return &low, stop
+}
+
+func liveReady(s *framework.Scenario, count func([]*corev1.Pod) int) int {
+	sum := 0
+	for _, side := range []*framework.Side{s.East, s.West} {
+		list, err := side.Kube.CoreV1().Pods(s.Namespace).List(s.Context(), metav1.ListOptions{})
+		if err != nil {
+			s.Error(fmt.Errorf("list the pods of %s: %w", side.Name, err))
+			return 0
+		}
+		for i := range list.Items {
+			sum += count([]*corev1.Pod{&list.Items[i]})
+		}
+	}
+	return sum
+}
