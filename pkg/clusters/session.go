@@ -61,7 +61,7 @@ func (s *session) run(ctx context.Context) {
 			backoff = firstRetry
 		} else {
 			delay = min(backoff, delay)
-			backoff *= 2
+			backoff = 2 * delay // bounded with the delay: doubled for ever, it would overflow within minutes
 		}
 		pause(ctx, s.manager.Clock, delay)
 	}

@@ -92,7 +92,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		Clusters: m.own.Manifold().V1alpha1().Clusters(), Nodes: m.informers.Core().V1().Nodes(),
 		Registry: m.registry,
 		Runner: &syncer.Runner{Options: syncer.Options{
-			Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed, Leaving: m.leaving,
+			Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed, Mirror: summaries.Mirror, Leaving: m.leaving,
 		}},
 		GracePeriod: c.heartbeatGracePeriod,
 	})

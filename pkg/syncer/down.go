@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
+	"net/url"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/klog/v2"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -125,30 +127,40 @@ func (s *Syncer) done(key Key, kind projection.Kind, st state) {
 	}
 	s.setState(key, st)
 	if summarised(kind) {
-		s.changed(key)
+		s.changed(key, false)
 	}
 }
 
 // failed notes an error where users see it, and returns it so that the step is tried again.
 func (s *Syncer) failed(key Key, above projection.Object, err error) error {
-	if errors.Is(err, context.Canceled) || apierrors.IsConflict(err) || isRetriable(err) {
-		return err // the caches are a moment behind, or the cluster is silent, which its Ready condition tells
-	}
 	var conflict *conflictError
 	if errors.As(err, &conflict) {
 		s.fail(key, above, reasonConflict, conflict.reason)
 		s.queue.AddAfter(key, conflictRetry)
 		return nil
 	}
-	s.fail(key, above, reasonNotApplied, err.Error())
+	if !passes(err) {
+		s.fail(key, above, reasonNotApplied, err.Error())
+	}
 	return err
 }
 
-// isRetriable tells errors that pass by themselves from those that a person must see.
-func isRetriable(err error) bool {
-	return apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
-		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || errors.Is(err, errNotYet) ||
-		apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
+// passes tells errors that pass by themselves from those that a person must see. The caches may be a moment behind, or the cluster is
+// silent, which its Ready condition tells.
+func passes(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return errors.Is(err, errNotYet) || errors.Is(err, context.Canceled) || utilnet.IsConnectionRefused(err) || isNetwork(err)
+	}
+	return apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err)
+}
+
+// isNetwork tells whether a request did not reach the cluster or its answer did not come back.
+func isNetwork(err error) bool {
+	var request *url.Error
+	var network net.Error
+	return errors.As(err, &request) || errors.As(err, &network) || utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsProbableEOF(err)
 }
 
 // fail makes a problem visible: as an event on the object and on the workloads that need it, and in their reports.
@@ -168,13 +180,13 @@ func (s *Syncer) fail(key Key, above projection.Object, reason, message string) 
 	text := fmt.Sprintf("cluster %q: %s", s.cluster, message)
 	s.Recorder.Event(above, corev1.EventTypeWarning, reason, text)
 	if key.Resource == deploymentResource {
-		s.changed(key)
+		s.changed(key, true)
 		return
 	}
 	for _, d := range s.Upstream.needing(key) {
 		if s.Upstream.runs(d, s.cluster) {
 			s.Recorder.Event(d, corev1.EventTypeWarning, reason, text)
-			s.changed(Key{Resource: deploymentResource, Namespace: d.Namespace, Name: d.Name})
+			s.changed(Key{Resource: deploymentResource, Namespace: d.Namespace, Name: d.Name}, true)
 		}
 	}
 }

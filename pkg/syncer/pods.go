@@ -68,10 +68,8 @@ func (u *Upstream) MirrorsOf(cluster string) []*corev1.Pod {
 
 // syncPod brings the mirror of one pod in line with the pod.
 func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
-	mirror, err := s.Upstream.pods.Pods(name.Namespace).Get(name.Name)
-	if apierrors.IsNotFound(err) {
-		mirror = nil
-	} else if err != nil {
+	mirror, err := s.mirrorNamed(name)
+	if err != nil {
 		return err
 	}
 	pod := s.below.pod(name)
@@ -97,6 +95,15 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 	return s.writeMirror(ctx, s.mirror(pod, owner), mirror)
 }
 
+// mirrorNamed returns a mirror as the watch or our own last write shows it, or nil.
+func (s *Syncer) mirrorNamed(name cache.ObjectName) (*corev1.Pod, error) {
+	obj, exists, err := s.mirrors.GetByKey(name.String())
+	if err != nil || !exists {
+		return nil, err
+	}
+	return obj.(*corev1.Pod), nil
+}
+
 func (s *Syncer) writeMirror(ctx context.Context, want, have *corev1.Pod) error {
 	pods := s.above.CoreV1().Pods(want.Namespace)
 	deleting := want.DeletionTimestamp
@@ -113,6 +120,7 @@ func (s *Syncer) writeMirror(ctx context.Context, want, have *corev1.Pod) error 
 		if err != nil {
 			return err
 		}
+		s.mirrors.Mutation(written)
 		have = written
 	} else if !sameMirror(want, have) {
 		want.ResourceVersion = have.ResourceVersion
@@ -120,6 +128,7 @@ func (s *Syncer) writeMirror(ctx context.Context, want, have *corev1.Pod) error 
 		if err != nil {
 			return err
 		}
+		s.mirrors.Mutation(written)
 		have = written
 	}
 	if deleting != nil && have.DeletionTimestamp == nil {
@@ -134,10 +143,11 @@ func (s *Syncer) deleteMirror(ctx context.Context, mirror *corev1.Pod, grace int
 		GracePeriodSeconds: &grace,
 		Preconditions:      metav1.NewUIDPreconditions(string(mirror.UID)),
 	})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return err
 	}
-	return err
+	s.mirrors.OnDelete(mirror)
+	return nil
 }
 
 // namespaceGoes tells whether the namespace above is gone or going: a mirror made now would keep it, or outlive it.

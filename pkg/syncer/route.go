@@ -117,19 +117,26 @@ func (u *Upstream) replicaSetHandler() cache.ResourceEventHandler {
 	}
 }
 
-// podHandler has a syncer look at mirrors of its cluster that appear, change or vanish above.
+// podHandler has a syncer look at mirrors of its cluster that vanish above. Additions and updates are our own writes.
 func (u *Upstream) podHandler() cache.ResourceEventHandler {
-	wake := func(obj any) {
-		pod, ok := untombed(obj).(*corev1.Pod)
-		if !ok || pod.Spec.NodeName == "" {
-			return
-		}
-		if s, ok := u.Syncer(pod.Spec.NodeName); ok {
-			s.podQueue.Add(cache.MetaObjectToName(pod))
+	each := func(obj any, then func(*Syncer, *corev1.Pod)) {
+		if pod, ok := untombed(obj).(*corev1.Pod); ok && pod.Spec.NodeName != "" {
+			if s, ok := u.Syncer(pod.Spec.NodeName); ok {
+				then(s, pod)
+			}
 		}
 	}
-	// Additions are our own writes. Updates too, but for the rare one by somebody else, which a resync would find late.
-	return cache.ResourceEventHandlerFuncs{DeleteFunc: wake}
+	shown := func(s *Syncer, pod *corev1.Pod) { s.mirrors.OnAddOrUpdate(pod) }
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { each(obj, shown) },
+		UpdateFunc: func(_, obj any) { each(obj, shown) },
+		DeleteFunc: func(obj any) {
+			each(obj, func(s *Syncer, pod *corev1.Pod) {
+				s.mirrors.OnDelete(pod)
+				s.podQueue.Add(cache.MetaObjectToName(pod))
+			})
+		},
+	}
 }
 
 // untombed returns the object of a delete event, also when the watch missed the moment.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"golang.org/x/sync/errgroup"
 
@@ -32,6 +33,9 @@ const (
 	// Retries of one object grow from the first to the last delay.
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 30 * time.Second
+	// remember is how long a mirror that was written and that the watch has not shown is remembered, remembered how many are.
+	remember   = time.Minute
+	remembered = 10_000
 )
 
 // Options say what syncers work with.
@@ -41,8 +45,10 @@ type Options struct {
 	Client func(cluster string) (kubernetes.Interface, error)
 	// Recorder writes the events that tell users what could not be projected.
 	Recorder record.EventRecorder
-	// Changed is told of objects whose report may have changed. It returns at once.
-	Changed func(Key)
+	// Changed is told of objects whose report may have changed, and whether the change is worth telling at once. It returns at once.
+	Changed func(key Key, urgent bool)
+	// Mirror is told of a Deployment that has a ReplicaSet whose mirror may be missing. It returns at once.
+	Mirror func(deployment cache.ObjectName)
 	// Leaving tells whether a cluster is being removed, and in which manner: a value of AnnotationRemove.
 	Leaving func(cluster string) (leaving bool, manner string)
 }
@@ -64,12 +70,14 @@ func (r *Runner) Run(ctx context.Context, c *clusters.Connection) error {
 // Syncer keeps one cluster in step with the logical cluster.
 type Syncer struct {
 	Options
-	cluster  string
-	client   kubernetes.Interface // of the cluster
-	above    kubernetes.Interface // of the logical cluster, as this syncer
-	usage    *capacity.Usage
-	target   projection.Target
-	below    *below
+	cluster string
+	client  kubernetes.Interface // of the cluster
+	above   kubernetes.Interface // of the logical cluster, as this syncer
+	usage   *capacity.Usage
+	target  projection.Target
+	below   *below
+	// mirrors are the pods above with our own writes that the watch has not shown yet.
+	mirrors  cache.MutationCache
 	queue    workqueue.TypedRateLimitingInterface[Key]
 	podQueue workqueue.TypedRateLimitingInterface[cache.ObjectName]
 
@@ -110,6 +118,8 @@ func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {
 		usage:   c.Usage,
 		target:  projection.Target{LogicalCluster: o.Upstream.LogicalCluster, Cluster: c.Name},
 		below:   b,
+		mirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), o.Upstream.podStore,
+			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: o.Upstream.podStore, IncludeAdds: true}),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[Key]{Name: "down-" + c.Name}),
@@ -251,13 +261,25 @@ func (s *Syncer) enqueueDependents(gone *appsv1.Deployment) {
 
 func (s *Syncer) reportChanged(kind projection.Kind, live projection.Object) {
 	if summarised(kind) {
-		s.changed(keyOf(kind, live))
+		s.changed(keyOf(kind, live), settled(live))
 	}
 }
 
+// settled tells whether what a cluster says of its share is what it will say until somebody changes something. That is what people and
+// tools wait for; what comes before it may wait for more of its kind.
+func settled(live projection.Object) bool {
+	d, ok := live.(*appsv1.Deployment)
+	if !ok {
+		return true
+	}
+	want := ptr.Deref(d.Spec.Replicas, 1)
+	return d.Status.ObservedGeneration >= d.Generation && d.Status.Replicas == want &&
+		d.Status.UpdatedReplicas == want && d.Status.AvailableReplicas == want
+}
+
 // changed tells that there is something new to report of an object, also to the syncers that hold back a share of it until there is.
-func (s *Syncer) changed(key Key) {
-	s.Changed(key)
+func (s *Syncer) changed(key Key, urgent bool) {
+	s.Changed(key, urgent)
 	for _, other := range s.Upstream.Syncers() {
 		if other.stateOf(key).held {
 			other.enqueue(key)
@@ -269,17 +291,24 @@ func (s *Syncer) changed(key Key) {
 func summarised(kind projection.Kind) bool { return kind.Workload || kind.Resource == serviceResource }
 
 func (s *Syncer) replicaSetHandler() cache.ResourceEventHandler {
-	look := func(obj any) {
+	look := func(obj any, added bool) {
 		rs, ok := untombed(obj).(*appsv1.ReplicaSet)
 		if !ok {
 			return
 		}
-		if owner := metav1.GetControllerOf(rs); owner != nil && owner.Kind == "Deployment" && s.below.ours(rs.Namespace) {
-			s.Changed(Key{Resource: deploymentResource, Namespace: rs.Namespace, Name: owner.Name})
+		owner := metav1.GetControllerOf(rs)
+		if owner == nil || owner.Kind != "Deployment" || !s.below.ours(rs.Namespace) {
+			return
 		}
+		if added {
+			s.Mirror(cache.ObjectName{Namespace: rs.Namespace, Name: owner.Name})
+		}
+		s.Changed(Key{Resource: deploymentResource, Namespace: rs.Namespace, Name: owner.Name}, false)
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: look, DeleteFunc: look, UpdateFunc: func(_, obj any) { look(obj) },
+		AddFunc:    func(obj any) { look(obj, true) },
+		UpdateFunc: func(_, obj any) { look(obj, false) },
+		DeleteFunc: func(obj any) { look(obj, false) },
 	}
 }
 

@@ -48,6 +48,7 @@ type Upstream struct {
 	replicaSets appslisters.ReplicaSetLister
 	services    corelisters.ServiceLister
 	pods        corelisters.PodLister
+	podStore    cache.Indexer
 	namespaces  corelisters.NamespaceLister
 
 	mu      sync.RWMutex
@@ -62,6 +63,7 @@ func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
 		replicaSets: factory.Apps().V1().ReplicaSets().Lister(),
 		services:    factory.Core().V1().Services().Lister(),
 		pods:        factory.Core().V1().Pods().Lister(),
+		podStore:    factory.Core().V1().Pods().Informer().GetIndexer(),
 		namespaces:  factory.Core().V1().Namespaces().Lister(),
 		syncers:     map[string]*Syncer{},
 	}

@@ -65,7 +65,7 @@ func (s placedStrategy) Validate(ctx context.Context, obj runtime.Object) field.
 func (s placedStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	errs := s.stockStrategy.ValidateUpdate(ctx, obj, old)
 	// An object that was stored with a bad pin, by an older version say, must stay editable in everything else.
-	if annotation(obj, v1alpha1.AnnotationClusters) != annotation(old, v1alpha1.AnnotationClusters) {
+	if was, pinned := pinText(old); !pinned || was != annotation(obj, v1alpha1.AnnotationClusters) {
 		errs = append(errs, validatePin(obj)...)
 	}
 	return errs
@@ -152,6 +152,11 @@ func validatePin(obj runtime.Object) field.ErrorList {
 		return nil
 	}
 	return v1alpha1.ValidatePin(pin, field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationClusters))
+}
+
+func pinText(obj runtime.Object) (text string, pinned bool) {
+	text, pinned = obj.(metav1.Object).GetAnnotations()[v1alpha1.AnnotationClusters]
+	return text, pinned
 }
 
 func annotation(obj runtime.Object, key string) string {

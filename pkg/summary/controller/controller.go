@@ -8,6 +8,8 @@ package controller
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -35,9 +37,15 @@ import (
 const (
 	// workers is how many statuses are written at a time.
 	workers = 16
-	// settle is how long a change may wait for the next one. A share that starts changes several times within a few hundredths of a
-	// second, in each cluster; nobody can tell the difference in a status, and it is most of the writes.
-	settle = 40 * time.Millisecond
+	// settle is how long a change that leads to others may wait for them: a share that starts changes several times within a few
+	// hundredths of a second, in each cluster, and it is the last of these changes that people and tools wait for.
+	settle = 150 * time.Millisecond
+	// together is how long a share that has settled waits for those of other clusters.
+	together = 5 * time.Millisecond
+	// remember is how long a write is remembered that the watch has not shown.
+	remember = time.Minute
+	// remembered bounds how many writes are.
+	remembered = 10_000
 )
 
 // Options say what a Controller works with.
@@ -56,17 +64,28 @@ type Options struct {
 type Controller struct {
 	Options
 	deployments appslisters.DeploymentLister
-	replicaSets cache.Indexer
 	services    corelisters.ServiceLister
 	clusters    listers.ClusterLister
-	queue       workqueue.TypedRateLimitingInterface[syncer.Key]
-	synced      []cache.InformerSynced
+	// written and mirrors are the watched Deployments and ReplicaSets with our own writes that the watch has not shown yet: without
+	// them every second write would be made to an old version, and refused.
+	written cache.MutationCache
+	mirrors cache.MutationCache
+	queue   workqueue.TypedRateLimitingInterface[syncer.Key]
+	synced  []cache.InformerSynced
+
+	// turns lets one worker at a time deal with a Deployment, which has two keys.
+	turns [64]sync.Mutex
 }
 
 var (
 	deploymentResource = appsv1.SchemeGroupVersion.WithResource("deployments")
+	// A key of this resource has the name of a Deployment whose ReplicaSets are to be looked at.
+	replicaSetResource = appsv1.SchemeGroupVersion.WithResource("replicasets")
 	serviceResource    = corev1.SchemeGroupVersion.WithResource("services")
 )
+
+// seed spreads objects over turns.
+var seed = maphash.MakeSeed()
 
 // byController indexes ReplicaSets by the UID of what controls them.
 const byController = "manifold.dev/controller"
@@ -76,6 +95,7 @@ func New(o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	deployments := o.Kube.Apps().V1().Deployments().Informer()
 	replicaSets := o.Kube.Apps().V1().ReplicaSets().Informer()
 	if err := replicaSets.AddIndexers(cache.Indexers{byController: indexController}); err != nil {
 		return nil, fmt.Errorf("index ReplicaSets: %w", err)
@@ -83,9 +103,12 @@ func New(o Options) (*Controller, error) {
 	c := &Controller{
 		Options:     o,
 		deployments: o.Kube.Apps().V1().Deployments().Lister(),
-		replicaSets: replicaSets.GetIndexer(),
 		services:    o.Kube.Core().V1().Services().Lister(),
 		clusters:    o.Manifold.Manifold().V1alpha1().Clusters().Lister(),
+		written: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), deployments.GetStore(),
+			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered}),
+		mirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), replicaSets.GetStore(),
+			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: replicaSets.GetIndexer(), IncludeAdds: true}),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[syncer.Key](10*time.Millisecond, 10*time.Second),
 			workqueue.TypedRateLimitingQueueConfig[syncer.Key]{Name: "summary"}),
@@ -94,7 +117,7 @@ func New(o Options) (*Controller, error) {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
 	}{
-		{o.Kube.Apps().V1().Deployments().Informer(), c.deploymentHandler()},
+		{deployments, c.deploymentHandler()},
 		{replicaSets, c.replicaSetHandler()},
 		{o.Manifold.Manifold().V1alpha1().Clusters().Informer(), c.clusterHandler()},
 	} {
@@ -108,7 +131,18 @@ func New(o Options) (*Controller, error) {
 }
 
 // Changed has the summary of an object made again. Syncers call it.
-func (c *Controller) Changed(key syncer.Key) { c.queue.AddAfter(key, settle) }
+func (c *Controller) Changed(key syncer.Key, urgent bool) {
+	delay := settle
+	if urgent {
+		delay = together
+	}
+	c.queue.AddAfter(key, delay)
+}
+
+// Mirror has missing mirrors of a Deployment's ReplicaSets made. Syncers call it.
+func (c *Controller) Mirror(deployment cache.ObjectName) {
+	c.queue.Add(syncer.Key{Resource: replicaSetResource, Namespace: deployment.Namespace, Name: deployment.Name})
+}
 
 // Run summarises until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
@@ -148,14 +182,18 @@ func (c *Controller) work(ctx context.Context) {
 }
 
 func (c *Controller) sync(ctx context.Context, key syncer.Key) error {
+	turn := &c.turns[maphash.Comparable(seed, cache.ObjectName{Namespace: key.Namespace, Name: key.Name})%uint64(len(c.turns))]
+	turn.Lock()
+	defer turn.Unlock()
 	switch key.Resource {
-	case deploymentResource:
-		d, err := c.deployments.Deployments(key.Namespace).Get(key.Name)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
+	case deploymentResource, replicaSetResource:
+		obj, exists, err := c.written.GetByKey(key.Namespace + "/" + key.Name)
+		if err != nil || !exists {
 			return err
+		}
+		d := obj.(*appsv1.Deployment)
+		if key.Resource == replicaSetResource {
+			return c.addReplicaSets(ctx, d)
 		}
 		return c.syncDeployment(ctx, d)
 	case serviceResource:
@@ -177,7 +215,7 @@ func deploymentKey(d metav1.Object) syncer.Key {
 
 func (c *Controller) deploymentHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { c.queue.Add(deploymentKey(obj.(*appsv1.Deployment))) },
+		AddFunc: func(obj any) { c.Changed(deploymentKey(obj.(*appsv1.Deployment)), false) },
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(*appsv1.Deployment), obj.(*appsv1.Deployment)
 			// Our own status writes are the other updates.
@@ -192,9 +230,6 @@ func (c *Controller) deploymentHandler() cache.ResourceEventHandler {
 // replicaSetHandler undoes what others do to a mirror, as the Deployment controller would.
 func (c *Controller) replicaSetHandler() cache.ResourceEventHandler {
 	owner := func(obj any) {
-		if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-			obj = tomb.Obj
-		}
 		rs, ok := obj.(*appsv1.ReplicaSet)
 		if !ok {
 			return
@@ -204,13 +239,23 @@ func (c *Controller) replicaSetHandler() cache.ResourceEventHandler {
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { c.mirrors.OnAddOrUpdate(obj.(*appsv1.ReplicaSet)) },
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(*appsv1.ReplicaSet), obj.(*appsv1.ReplicaSet)
+			c.mirrors.OnAddOrUpdate(after)
 			if before.Generation != after.Generation {
 				owner(obj)
 			}
 		},
-		DeleteFunc: owner,
+		DeleteFunc: func(obj any) {
+			if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tomb.Obj
+			}
+			if rs, ok := obj.(*appsv1.ReplicaSet); ok {
+				c.mirrors.OnDelete(rs)
+			}
+			owner(obj)
+		},
 	}
 }
 

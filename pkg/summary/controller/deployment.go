@@ -28,8 +28,8 @@ func (c *Controller) syncDeployment(ctx context.Context, d *appsv1.Deployment) e
 	switch {
 	case d.DeletionTimestamp != nil && !now.held:
 		return c.release(ctx, d)
-	case now.pending:
-		return nil
+	case d.DeletionTimestamp != nil, now.pending:
+		return nil // nobody waits for the status of what is going
 	}
 	revision, err := c.syncReplicaSets(ctx, d)
 	if err != nil {
@@ -43,11 +43,15 @@ func (c *Controller) syncDeployment(ctx context.Context, d *appsv1.Deployment) e
 	if equality.Semantic.DeepEqual(d.Status, next.Status) && equality.Semantic.DeepEqual(d.Annotations, next.Annotations) {
 		return nil
 	}
-	_, err = c.Client.AppsV1().Deployments(d.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
+	written, err := c.Client.AppsV1().Deployments(d.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	c.written.Mutation(written)
+	return nil
 }
 
 // release lets a deleted Deployment go.

@@ -18,7 +18,7 @@ import (
 // syncReplicaSets brings the mirrored ReplicaSets of a Deployment up to date: one for each template that any cluster carries out or that
 // is in its history. It returns the Deployment's revision, "" while there is none.
 func (c *Controller) syncReplicaSets(ctx context.Context, d *appsv1.Deployment) (string, error) {
-	existing := c.mirrors(d)
+	existing := c.mirrorsOf(d)
 	shares := c.replicaSetShares(d)
 	current := projection.TemplateHash(&d.Spec.Template)
 
@@ -56,9 +56,21 @@ func (c *Controller) syncReplicaSets(ctx context.Context, d *appsv1.Deployment) 
 	return "", nil
 }
 
-// mirrors returns the mirrored ReplicaSets of a Deployment by name.
-func (c *Controller) mirrors(d *appsv1.Deployment) map[string]*appsv1.ReplicaSet {
-	found, _ := c.replicaSets.ByIndex(byController, string(d.UID)) // the index exists: New made it
+// addReplicaSets makes the mirrors that are missing and leaves the others for when there is more to write: pods wait for their owners.
+func (c *Controller) addReplicaSets(ctx context.Context, d *appsv1.Deployment) error {
+	existing := c.mirrorsOf(d)
+	for hash := range c.replicaSetShares(d) {
+		if existing[summary.ReplicaSetName(d.Name, hash)] == nil {
+			_, err := c.syncReplicaSets(ctx, d)
+			return err
+		}
+	}
+	return nil
+}
+
+// mirrorsOf returns the mirrored ReplicaSets of a Deployment by name.
+func (c *Controller) mirrorsOf(d *appsv1.Deployment) map[string]*appsv1.ReplicaSet {
+	found, _ := c.mirrors.ByIndex(byController, string(d.UID)) // the index exists: New made it
 	out := make(map[string]*appsv1.ReplicaSet, len(found))
 	for _, obj := range found {
 		rs := obj.(*appsv1.ReplicaSet)
@@ -81,19 +93,24 @@ func (c *Controller) replicaSetShares(d *appsv1.Deployment) map[string][]summary
 
 func (c *Controller) writeReplicaSet(ctx context.Context, want, have *appsv1.ReplicaSet) error {
 	replicaSets := c.Client.AppsV1().ReplicaSets(want.Namespace)
+	var written *appsv1.ReplicaSet
 	var err error
 	switch {
 	case have == nil:
-		_, err = replicaSets.Create(ctx, want, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
+		written, err = replicaSets.Create(ctx, want, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
 	case equality.Semantic.DeepEqual(want, have):
 		return nil
 	default:
-		_, err = replicaSets.Update(ctx, want, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
+		written, err = replicaSets.Update(ctx, want, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
 	}
 	if apierrors.IsNotFound(err) {
 		return nil // deleted meanwhile; its watch wakes us
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	c.mirrors.Mutation(written)
+	return nil
 }
 
 func (c *Controller) deleteReplicaSet(ctx context.Context, rs *appsv1.ReplicaSet) error {
