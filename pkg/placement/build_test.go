@@ -89,6 +89,12 @@ func (b *requestBuilder) pinned(names ...string) *requestBuilder {
 	return b
 }
 
+// repinned tells that the pin is not the one that the last decision was made for.
+func (b *requestBuilder) repinned() *requestBuilder {
+	b.Workload.Repinned = true
+	return b
+}
+
 func (b *requestBuilder) pinnedToAll() *requestBuilder {
 	b.Workload.Pin = &v1alpha1.Pin{All: true}
 	return b

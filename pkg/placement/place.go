@@ -52,7 +52,6 @@ type cycle struct {
 	measured   []corev1.ResourceName
 	free       []int64 // for each candidate the free amounts of measured; that of needs come first
 	candidates []candidate
-	notes      []string
 	unplaced   int64
 }
 

@@ -192,6 +192,16 @@ func TestPlaceByCapacity(t *testing.T) {
 			want:     shares("east", 2, "west", 6),
 			message:  "placed on east (2) and west (6); waiting for room: 1 on east and 3 on west",
 		},
+		"a cluster that the user has just chosen besides gets its part": {
+			clusters: []*clusterBuilder{cluster("east", 13), cluster("west", 20)},
+			request:  deployment(9).pinned("east", "west").repinned().on(shares("east", 7)),
+			want:     shares("east", 5, "west", 4),
+		},
+		"without another choice what runs stays": {
+			clusters: []*clusterBuilder{cluster("east", 13), cluster("west", 20)},
+			request:  deployment(7).pinned("east", "west").on(shares("east", 7)),
+			want:     shares("east", 7),
+		},
 		"the share of a cluster that is chosen no more goes to the others": {
 			clusters: []*clusterBuilder{cluster("east", 10), cluster("north", 10), cluster("west", 10)},
 			request:  deployment(6).pinned("east", "west").on(shares("east", 2, "north", 2, "west", 2)),

@@ -41,8 +41,13 @@ func (c *cycle) shrinkFrozen(members []*candidate, weight func(*candidate) int64
 }
 
 // handByCapacity divides by room. Since room changes all the time, shares that run are kept, only what is added is divided, by
-// the room that is left; what is removed is taken so that shares approach the room that each cluster has for the workload.
+// the room that is left; what is removed is taken so that shares approach the room that each cluster has for the workload. When the
+// user has chosen other clusters, all are divided by room.
 func (c *cycle) handByCapacity() {
+	if c.request.Workload.Repinned {
+		c.handByTarget((*candidate).bound)
+		return
+	}
 	members := c.members()
 	have := held(members)
 	if have > c.replicas {

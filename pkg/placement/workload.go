@@ -26,6 +26,9 @@ type Workload struct {
 	Divisible bool
 	// Pin is the user's choice of clusters; nil leaves it to the policy. A pin of its own, if any, or else its namespace's.
 	Pin *v1alpha1.Pin
+	// Repinned tells that the user has just chosen other clusters: then replicas are divided anew, where otherwise those that run
+	// stay.
+	Repinned bool
 }
 
 // Neighbours tell where the other workloads of a workload's namespace are, as weights by cluster. A policy that keeps namespaces

@@ -56,8 +56,8 @@ func startEtcd(ctx context.Context, dir string) (*etcd, error) {
 	// A start after a crash must not wait out a full election: there is nobody else to vote.
 	cfg.TickMs, cfg.ElectionMs = 10, 100
 
-	// The API server opens a connection for each of its resources, most of which are idle; gRPC would keep 64 KiB for each.
-	cfg.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.ReadBufferSize(connectionBuffer), grpc.SharedWriteBuffer(true)}
+	// The API server opens a connection for each of its resources, most of which are idle; gRPC would keep 32 KiB to read from each.
+	cfg.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.ReadBufferSize(connectionBuffer)}
 
 	server, err := embed.StartEtcd(cfg)
 	if err != nil {

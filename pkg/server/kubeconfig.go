@@ -13,7 +13,8 @@ import (
 // kubeadmAdminsGroup is bound to cluster-admin at start; kubeadm uses the same name for the same purpose.
 const kubeadmAdminsGroup = "kubeadm:cluster-admins"
 
-// writeAdminKubeconfig writes a self-contained kubeconfig of the administrator to path, readable for the owner alone.
+// writeAdminKubeconfig writes a self-contained kubeconfig of the administrator to path, readable for the owner alone. What somebody has
+// added to it, such as a namespace to work in, stays.
 func writeAdminKubeconfig(path string, p pki, host net.IP, port int) error {
 	ca, err := os.ReadFile(p.cert(authority))
 	if err != nil {
@@ -31,14 +32,19 @@ func writeAdminKubeconfig(path string, p pki, host net.IP, port int) error {
 		host = net.IPv4(127, 0, 0, 1)
 	}
 	const name = "manifold"
-	config := clientcmdapi.NewConfig()
+	config, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		config = clientcmdapi.NewConfig()
+		config.CurrentContext = name
+	}
 	config.Clusters[name] = &clientcmdapi.Cluster{
 		Server:                   "https://" + net.JoinHostPort(host.String(), strconv.Itoa(port)),
 		CertificateAuthorityData: ca,
 	}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key}
-	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
-	config.CurrentContext = name
+	if config.Contexts[name] == nil {
+		config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	}
 	if err := clientcmd.WriteToFile(*config, path); err != nil {
 		return fmt.Errorf("write the admin kubeconfig: %w", err)
 	}

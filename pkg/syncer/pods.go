@@ -202,7 +202,7 @@ const annotationNode = "manifold.dev/node"
 // mirror returns what the logical cluster shows of a pod.
 func (s *Syncer) mirror(pod *corev1.Pod, owner *appsv1.ReplicaSet) *corev1.Pod {
 	out := pod.DeepCopy()
-	out.ResourceVersion, out.UID, out.SelfLink, out.ManagedFields = "", "", "", nil
+	out.ResourceVersion, out.UID, out.ManagedFields = "", "", nil
 	out.CreationTimestamp, out.Finalizers = metav1.Time{}, nil
 	out.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 	hash := owner.Labels[appsv1.DefaultDeploymentUniqueLabelKey]

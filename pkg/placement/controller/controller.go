@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -68,6 +69,8 @@ type Controller struct {
 	// told is the last message about each workload, so that each is told once. Workloads that wait for a cluster are in waiting.
 	told    map[types.UID]string
 	waiting map[cache.ObjectName]bool
+	// repinned are the workloads whose namespace was given another pin since they were decided about.
+	repinned map[cache.ObjectName]bool
 }
 
 // New registers with the informers, which the caller starts afterwards.
@@ -78,8 +81,9 @@ func New(o Options) (*Controller, error) {
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName](),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "placement"}),
-		told:    map[types.UID]string{},
-		waiting: map[cache.ObjectName]bool{},
+		told:     map[types.UID]string{},
+		waiting:  map[cache.ObjectName]bool{},
+		repinned: map[cache.ObjectName]bool{},
 	}
 	manifold := o.Manifold.Manifold().V1alpha1()
 	for _, w := range []struct {
@@ -161,9 +165,10 @@ func (c *Controller) sync(ctx context.Context, name cache.ObjectName) error {
 	if err != nil {
 		current = nil
 	}
+	w.Repinned = w.Pin == nil && c.isRepinned(name)
 	result, ready := c.Engine.Place(w, current)
 	if !ready {
-		return fmt.Errorf("the clusters are not known yet")
+		return errors.New("the clusters are not known yet")
 	}
 	c.wait(name, len(result.Decision) == 0 || result.Unplaced > 0)
 	if !result.Decision.Equal(current) {
@@ -172,6 +177,7 @@ func (c *Controller) sync(ctx context.Context, name cache.ObjectName) error {
 		}
 		c.Engine.Placed(w, result.Decision)
 	}
+	c.repin(name, false)
 	c.explain(d, current, result)
 	return nil
 }
@@ -229,6 +235,22 @@ func (c *Controller) wait(name cache.ObjectName, waits bool) {
 	}
 }
 
+func (c *Controller) isRepinned(name cache.ObjectName) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.repinned[name]
+}
+
+func (c *Controller) repin(name cache.ObjectName, repinned bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if repinned {
+		c.repinned[name] = true
+	} else {
+		delete(c.repinned, name)
+	}
+}
+
 func (c *Controller) forget(d *appsv1.Deployment) {
 	c.wait(cache.MetaObjectToName(d), false)
 	c.mu.Lock()
@@ -260,8 +282,13 @@ func (c *Controller) namespaceHandler() cache.ResourceEventHandler {
 		AddFunc: func(obj any) { c.enqueueNamespace(obj.(*corev1.Namespace).Name) },
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(*corev1.Namespace), obj.(*corev1.Namespace)
-			if before.Annotations[v1alpha1.AnnotationClusters] != after.Annotations[v1alpha1.AnnotationClusters] ||
-				!maps.Equal(before.Labels, after.Labels) {
+			repinned := before.Annotations[v1alpha1.AnnotationClusters] != after.Annotations[v1alpha1.AnnotationClusters]
+			if repinned {
+				for _, d := range c.deploymentsIn(after.Name) {
+					c.repin(cache.MetaObjectToName(d), true)
+				}
+			}
+			if repinned || !maps.Equal(before.Labels, after.Labels) {
 				c.enqueueNamespace(after.Name)
 			}
 		},
@@ -315,10 +342,14 @@ func (c *Controller) policyHandler() cache.ResourceEventHandler {
 func (c *Controller) enqueueAll() { c.enqueueNamespace(metav1.NamespaceAll) }
 
 func (c *Controller) enqueueNamespace(namespace string) {
-	list, _ := c.deployments.Deployments(namespace).List(labels.Everything())
-	for _, d := range list {
+	for _, d := range c.deploymentsIn(namespace) {
 		c.queue.Add(cache.MetaObjectToName(d))
 	}
+}
+
+func (c *Controller) deploymentsIn(namespace string) []*appsv1.Deployment {
+	list, _ := c.deployments.Deployments(namespace).List(labels.Everything()) // listing from a cache cannot fail
+	return list
 }
 
 func (c *Controller) enqueueWaiting() {

@@ -84,8 +84,11 @@ func (s placedStrategy) place(ctx context.Context, obj, old runtime.Object) {
 		if current, err = placement.ParseDecision(annotation(old, v1alpha1.AnnotationPlacement)); err != nil {
 			current = nil
 		}
-		if before, err := s.workload(old); err == nil && len(current) > 0 && sameDemand(before, w) {
-			return
+		if before, err := s.workload(old); err == nil && len(current) > 0 {
+			if sameDemand(before, w) {
+				return
+			}
+			w.Repinned = w.Pin != nil && !reflect.DeepEqual(before.Pin, w.Pin)
 		}
 	}
 	result, ready := s.placer.Place(w, current)
