@@ -1,18 +1,14 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,9 +19,9 @@ import (
 )
 
 // alone starts a logical cluster without clusters for one test.
-func alone(t *testing.T, args ...string) *framework.Environment {
+func alone(t *testing.T, options framework.Options) *framework.Environment {
 	t.Helper()
-	e, err := framework.Start(t.Context(), framework.Options{ManifoldArgs: args})
+	e, err := framework.Start(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +38,7 @@ func alone(t *testing.T, args ...string) *framework.Environment {
 
 func TestASecondStartContinues(t *testing.T) {
 	t.Parallel()
-	e := alone(t)
+	e := alone(t, framework.Options{})
 	s := framework.NewScenario(t, e)
 	s.Logical.Kubectl("create", "configmap", "kept", "--from-literal=color=blue")
 	s.Logical.Apply(deployment("waiting", 2))
@@ -92,11 +88,7 @@ func identity(t *testing.T, e *framework.Environment) string {
 
 func TestItIsReadyAndSafe(t *testing.T) {
 	t.Parallel()
-	policy, log := filepath.Join(t.TempDir(), "policy.yaml"), filepath.Join(t.TempDir(), "audit.log")
-	if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	e := alone(t, "--audit-policy-file", policy, "--audit-log-path", log, "--audit-log-mode=blocking")
+	e := alone(t, framework.Options{AuditPolicy: "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n"})
 
 	t.Run("those who do not say who they are see its health and nothing else", func(t *testing.T) {
 		client := anonymous(t, e, &tls.Config{})
@@ -146,7 +138,7 @@ func TestItIsReadyAndSafe(t *testing.T) {
 			t.Errorf("it listens on %q, want %q alone", addresses, want)
 		}
 	})
-	t.Run("requests are audited", func(t *testing.T) { testAudit(t, e, log) })
+	t.Run("requests are audited", func(t *testing.T) { testAudit(t, e) })
 	t.Run("a second process on the same data is refused", func(t *testing.T) { testOneProcess(t, e) })
 	t.Run("its data is for its owner alone", func(t *testing.T) {
 		for path, want := range map[string]os.FileMode{e.Manifold.DataDir: 0o700 | os.ModeDir, e.Manifold.Kubeconfig(): 0o600} {
@@ -170,37 +162,13 @@ func testOneProcess(t *testing.T, e *framework.Environment) {
 	say(t, string(out), "is in use by another manifold")
 }
 
-func testAudit(t *testing.T, e *framework.Environment, log string) {
+func testAudit(t *testing.T, e *framework.Environment) {
 	s := framework.NewScenario(t, e)
 	s.Logical.Kubectl("create", "configmap", "audited", "--from-literal=color=blue")
-
-	s.Logical.Poll("the request is in the audit log", func() error {
-		file, err := os.Open(log)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		lines := bufio.NewScanner(file)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			var event struct {
-				Verb, Stage string
-				ObjectRef   struct{ Resource, Namespace, Name string }
-				User        struct{ Username string }
-			}
-			if json.Unmarshal(lines.Bytes(), &event) != nil {
-				continue
-			}
-			ref := event.ObjectRef
-			if event.Verb == "create" && event.Stage == "ResponseComplete" && ref.Namespace == s.Namespace && ref.Name == "audited" {
-				if event.User.Username == "" {
-					t.Errorf("the audit log does not say who: %s", lines.Text())
-				}
-				return nil
-			}
-		}
-		return fmt.Errorf("no such line in %s: %w", log, lines.Err())
-	})
+	event := awaitAudited(s, func(e auditEvent) bool { return e.Verb == "create" && e.ObjectRef.Name == "audited" })
+	if event.User.Username == "" {
+		t.Errorf("the audit log does not say who: %+v", event)
+	}
 }
 
 // anonymous returns a client that trusts the authority of the kubeconfig and has no credentials.

@@ -9,7 +9,17 @@ import (
 )
 
 // shared is the logical cluster with clusters "east" and "west" that all tests use which break nothing.
-var shared = framework.NewShared(framework.Options{Clusters: []string{"east", "west"}})
+var shared = framework.NewShared(framework.Options{Clusters: []string{"east", "west"}, AuditPolicy: `
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  resources:
+  - group: ""
+    resources: [pods/exec, pods/log, pods/attach, pods/portforward]
+- level: None
+`})
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 

@@ -19,6 +19,8 @@ type Options struct {
 	Clusters []string
 	// Cluster are the options of every stock cluster. Name, Dir and BinDir are filled in.
 	Cluster stock.Options
+	// AuditPolicy is an audit policy for the logical cluster, whose log is then AuditLog. Without one there is none.
+	AuditPolicy string
 	// ManifoldArgs are further arguments of "manifold start".
 	ManifoldArgs []string
 	// KeepApart leaves the clusters unjoined.
@@ -59,7 +61,11 @@ func Start(ctx context.Context, options Options) (_ *Environment, err error) {
 	if err := e.startClusters(ctx, bin, options); err != nil {
 		return nil, err
 	}
-	e.Manifold = newManifold(bin.manifold, filepath.Join(dir, "manifold"), options.ManifoldArgs)
+	args, err := e.auditArgs(options.AuditPolicy)
+	if err != nil {
+		return nil, err
+	}
+	e.Manifold = newManifold(bin.manifold, filepath.Join(dir, "manifold"), append(args, options.ManifoldArgs...))
 	if err := e.Manifold.Start(ctx); err != nil {
 		return nil, err
 	}
@@ -97,6 +103,20 @@ func (e *Environment) startClusters(ctx context.Context, bin programs, options O
 		}
 	}
 	return nil
+}
+
+// AuditLog is the file that requests are recorded in.
+func (e *Environment) AuditLog() string { return filepath.Join(e.Dir, "audit.log") }
+
+func (e *Environment) auditArgs(policy string) ([]string, error) {
+	if policy == "" {
+		return nil, nil
+	}
+	file := filepath.Join(e.Dir, "audit-policy.yaml")
+	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
+		return nil, fmt.Errorf("write the audit policy: %w", err)
+	}
+	return []string{"--audit-policy-file", file, "--audit-log-path", e.AuditLog(), "--audit-log-mode=blocking"}, nil
 }
 
 // Join joins a stock cluster under its name and with the label "cluster", whose value is its name. It returns once it is ready.
