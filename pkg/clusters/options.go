@@ -37,7 +37,8 @@ type Options struct {
 	// Runner is run for every connection. Optional.
 	Runner Runner
 
-	// ProbeInterval is the time between two probes of a cluster, and the longest that one may take. Default 10 s.
+	// ProbeInterval is the time between two probes of a cluster, and the longest that one may take. Default 10 s, or a quarter of
+	// the grace period if that is less: one lost probe must not count as silence.
 	ProbeInterval time.Duration
 	// GracePeriod is how long a cluster may be silent before its Ready condition becomes Unknown. Default 40 s.
 	GracePeriod time.Duration
@@ -68,7 +69,6 @@ func (o Options) complete() (Options, error) {
 		field *time.Duration
 		value time.Duration
 	}{
-		{&o.ProbeInterval, 10 * time.Second},
 		{&o.GracePeriod, 40 * time.Second},
 		{&o.StatusInterval, 5 * time.Second},
 		{&o.DiscoveryInterval, 5 * time.Minute},
@@ -77,6 +77,9 @@ func (o Options) complete() (Options, error) {
 		if *d.field <= 0 {
 			*d.field = d.value
 		}
+	}
+	if o.ProbeInterval <= 0 {
+		o.ProbeInterval = min(10*time.Second, o.GracePeriod/4)
 	}
 	if o.Identity == "" {
 		host, err := os.Hostname()
