@@ -33,6 +33,8 @@ type ledger struct {
 	coming      map[string]placement.Resources
 	// expected are the entries that no watch has confirmed, the oldest first.
 	expected []expected
+	// version counts entries, so that none has that of another, also of one that was forgotten.
+	version uint64
 }
 
 // entry is one workload.
@@ -43,13 +45,15 @@ type entry struct {
 	running map[string]int32
 	// version tells an expected entry from what replaced it.
 	version uint64
+	// expected tells that no watch has shown the entry. Then shown is what one has shown last, nil for nothing.
+	expected bool
+	shown    *entry
 }
 
 type expected struct {
 	key     key
 	version uint64
 	until   time.Time
-	before  *entry
 }
 
 func newLedger(c clock.PassiveClock) *ledger {
@@ -121,15 +125,16 @@ func (l *ledger) expect(k key, requests placement.Resources, decision placement.
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire()
-	e := entry{requests: requests, decision: decision}
-	before, known := l.entries[k]
-	x := expected{key: k, until: l.clock.Now().Add(expectation)}
-	if known {
+	e := entry{requests: requests, decision: decision, expected: true}
+	if before, known := l.entries[k]; known {
 		e.running = before.running
-		x.before = &before
+		e.shown = &before
+		if before.expected {
+			e.shown = before.shown // or two dry runs would leave the first behind
+		}
 	}
-	x.version = l.replace(k, &e)
-	l.expected = append(l.expected, x)
+	version := l.replace(k, &e)
+	l.expected = append(l.expected, expected{key: k, version: version, until: l.clock.Now().Add(expectation)})
 }
 
 // neighbours returns where the other workloads of a namespace are.
@@ -161,8 +166,8 @@ func (l *ledger) expire() {
 	for len(l.expected) > 0 && !l.expected[0].until.After(now) {
 		x := l.expected[0]
 		l.expected = l.expected[1:]
-		if l.entries[x.key].version == x.version {
-			l.replace(x.key, x.before)
+		if e := l.entries[x.key]; e.version == x.version {
+			l.replace(x.key, e.shown)
 		}
 	}
 }
@@ -177,7 +182,8 @@ func (l *ledger) replace(k key, next *entry) (version uint64) {
 	if next == nil {
 		return 0
 	}
-	next.version = last.version + 1
+	l.version++
+	next.version = l.version
 	l.entries[k] = *next
 	l.count(k, *next, 1)
 	return next.version
