@@ -29,6 +29,16 @@ func (s *Syncer) Deployment(above *appsv1.Deployment) (report summary.Report, ho
 	return report, true, true
 }
 
+// Settled tells whether what the cluster reports of an object is what it will report until somebody changes something, or there is a
+// problem that keeps it from getting there.
+func (s *Syncer) Settled(key Key) bool {
+	if s.stateOf(key).problem != "" {
+		return true
+	}
+	live := s.below.get(key)
+	return live != nil && settled(live)
+}
+
 // problem is the first reason why the cluster cannot run a workload: its own, or that of something it needs.
 func (s *Syncer) problem(above *appsv1.Deployment, own state) string {
 	if own.problem != "" {

@@ -39,9 +39,9 @@ const (
 	workers = 16
 	// settle is how long a change that leads to others may wait for them: a share that starts changes several times within a few
 	// hundredths of a second, in each cluster, and it is the last of these changes that people and tools wait for.
-	settle = 150 * time.Millisecond
-	// together is how long a share that has settled waits for those of other clusters.
-	together = 5 * time.Millisecond
+	settle = 300 * time.Millisecond
+	// together is how long the last share to settle waits for what else its cluster has to tell.
+	together = 3 * time.Millisecond
 	// remember is how long a write is remembered that the watch has not shown.
 	remember = time.Minute
 	// remembered bounds how many writes are.
@@ -133,10 +133,28 @@ func New(o Options) (*Controller, error) {
 // Changed has the summary of an object made again. Syncers call it.
 func (c *Controller) Changed(key syncer.Key, urgent bool) {
 	delay := settle
-	if urgent {
+	if urgent && c.settled(key) {
 		delay = together
 	}
 	c.queue.AddAfter(key, delay)
+}
+
+// settled tells whether no cluster is about to change its part of an object: one that has settled before the others need not be told
+// of apart from them.
+func (c *Controller) settled(key syncer.Key) bool {
+	if key.Resource != deploymentResource {
+		return true
+	}
+	d, err := c.deployments.Deployments(key.Namespace).Get(key.Name)
+	if err != nil {
+		return true
+	}
+	for cluster := range syncer.DecisionOf(d) {
+		if s, running := c.Upstream.Syncer(cluster); running && !s.Settled(key) {
+			return false
+		}
+	}
+	return true
 }
 
 // Mirror has missing mirrors of a Deployment's ReplicaSets made. Syncers call it.
