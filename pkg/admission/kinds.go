@@ -48,7 +48,7 @@ func (*kinds) Validate(ctx context.Context, a admission.Attributes, _ admission.
 		if object, ok := a.GetObject().(metav1.Object); ok && metav1.GetControllerOf(object) != nil {
 			return nil
 		}
-		warning.AddWarning(ctx, "", fmt.Sprintf("this version of Manifold does not run a %s by itself: it is stored and stays pending; "+
+		warning.AddWarning(ctx, "", fmt.Sprintf("this version of Manifold does not run objects of kind %s: it is stored, and nothing acts on it; "+
 			"use a Deployment", a.GetKind().Kind))
 	}
 	return nil

@@ -70,7 +70,7 @@ func TestPlugins(t *testing.T) {
 		},
 		"a kind that nothing runs is stored with a warning": {
 			plugin: KindsPlugin, user: "admin", operation: admission.Create, resource: batchv1.SchemeGroupVersion.WithResource("jobs"), kind: "Job",
-			object: &batchv1.Job{}, wantWarn: "does not run a Job",
+			object: &batchv1.Job{}, wantWarn: "does not run objects of kind Job",
 		},
 		"a Deployment needs no warning": {
 			plugin: KindsPlugin, user: "admin", operation: admission.Create, resource: appsv1.SchemeGroupVersion.WithResource("deployments"), kind: "Deployment",

@@ -86,13 +86,22 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 		return nil
 	}
 	owner := s.mirrorOwner(pod)
-	if owner == nil {
-		if mirror != nil && s.ownerOf(pod) == nil {
-			return s.deleteMirror(ctx, mirror, 0) // no longer a pod of ours
-		}
+	switch {
+	case owner != nil:
+		return s.writeMirror(ctx, s.mirror(pod, ownedBy(owner), owner.Labels[appsv1.DefaultDeploymentUniqueLabelKey]), mirror)
+	case mirror == nil:
 		return nil // the ReplicaSet's mirror comes first; its watch wakes us
+	case pod.DeletionTimestamp != nil:
+		// What it belonged to may be gone before it is, above as below.
+		return s.writeMirror(ctx, s.mirror(pod, mirror.OwnerReferences, mirror.Labels[appsv1.DefaultDeploymentUniqueLabelKey]), mirror)
+	case s.ownerOf(pod) == nil:
+		return s.deleteMirror(ctx, mirror, 0) // no longer a pod of ours
 	}
-	return s.writeMirror(ctx, s.mirror(pod, owner), mirror)
+	return nil
+}
+
+func ownedBy(rs *appsv1.ReplicaSet) []metav1.OwnerReference {
+	return []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 }
 
 // mirrorNamed returns a mirror as the watch or our own last write shows it, or nil.
@@ -200,13 +209,12 @@ func (s *Syncer) mirrorOwner(pod *corev1.Pod) *appsv1.ReplicaSet {
 const annotationNode = "manifold.dev/node"
 
 // mirror returns what the logical cluster shows of a pod.
-func (s *Syncer) mirror(pod *corev1.Pod, owner *appsv1.ReplicaSet) *corev1.Pod {
+func (s *Syncer) mirror(pod *corev1.Pod, owners []metav1.OwnerReference, templateHash string) *corev1.Pod {
 	out := pod.DeepCopy()
 	out.ResourceVersion, out.UID, out.ManagedFields = "", "", nil
 	out.CreationTimestamp, out.Finalizers = metav1.Time{}, nil
-	out.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
-	hash := owner.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
-	metav1.SetMetaDataLabel(&out.ObjectMeta, appsv1.DefaultDeploymentUniqueLabelKey, hash)
+	out.OwnerReferences = owners
+	metav1.SetMetaDataLabel(&out.ObjectMeta, appsv1.DefaultDeploymentUniqueLabelKey, templateHash)
 	// The API server moves these two to where they belong.
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationUID, string(pod.UID))
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationCreated, pod.CreationTimestamp.UTC().Format(time.RFC3339))

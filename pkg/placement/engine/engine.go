@@ -93,7 +93,8 @@ func (e *Engine) Place(w placement.Workload, current placement.Decision) (placem
 	}
 	policy, err := e.policy(w)
 	if err != nil {
-		return placement.Result{Notes: []string{err.Error()}}, true
+		// Nobody knows where the workload should run. What runs stays: a mistake in a policy must not take anything away.
+		return placement.Result{Decision: current, Notes: []string{err.Error()}}, true
 	}
 	request.Policy = policy
 	return placement.Place(clusters.PlacementSnapshot(joined, e.requested, e.ledger.load), request), true

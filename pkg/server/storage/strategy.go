@@ -29,7 +29,7 @@ func wrapStrategies(store *genericregistry.Store, wrap func(stockStrategy) stock
 	return nil
 }
 
-// annotationUpdate changes an object's annotations on their way through an update of a status, which would take them as they come.
+// keepFromOld has an update pass through keep, which takes back what the user may not change.
 func keepFromOld(keep func(ctx context.Context, obj, old runtime.Object)) rest.TransformFunc {
 	return func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
 		if obj != nil && old != nil {

@@ -166,7 +166,7 @@ func (c *Controller) waitsFor(cluster *v1alpha1.Cluster) *metav1.Condition {
 	s.Resync()
 	if left := s.Owned(); left > 0 {
 		condition.Reason = reasonCleaning
-		condition.Message = fmt.Sprintf("%d objects of Manifold's are still there", left)
+		condition.Message = fmt.Sprintf("objects of Manifold's that are still there: %d", left)
 		return condition
 	}
 	return nil
