@@ -43,6 +43,9 @@ const namedClusters = 8
 // Message is the result in one sentence without a full stop, the same for events, conditions and "manifold explain". It changes
 // only when the decision or one of its reasons changes.
 func (r Result) Message() string {
+	if len(r.Decision) == 0 && len(r.Notes) > 0 {
+		return strings.Join(r.Notes, "; ") // no cluster was looked at
+	}
 	clauses := []string{r.outcome()}
 	if len(r.Decision) > 0 && r.Unplaced > 0 {
 		clauses = append(clauses, r.shortfall())
