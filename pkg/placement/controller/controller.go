@@ -256,6 +256,7 @@ func (c *Controller) forget(d *appsv1.Deployment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.told, d.UID)
+	delete(c.repinned, cache.MetaObjectToName(d))
 }
 
 func (c *Controller) workloadHandler() cache.ResourceEventHandler {

@@ -389,13 +389,14 @@ func TestWorkloadsAreDecidedAgainWhenItMatters(t *testing.T) {
 
 // Free capacity changes all the time: only those that wait for it are looked at again.
 func TestWaitingWorkloadsAreDecidedAgainWhenThereMayBeRoom(t *testing.T) {
-	h := start(t, joined("east", 9), deployment("placed"), deployment("waits", v1alpha1.AnnotationClusters, "west"))
+	h := start(t, joined("east", 9), deployment("placed", v1alpha1.AnnotationPlacement, `{"east":{"replicas":2}}`),
+		deployment("waits", v1alpha1.AnnotationClusters, "west"))
 	for _, name := range []string{"placed", "waits"} {
 		if err := h.sync(t.Context(), cache.NewObjectName("shop", name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for h.queue.Len() > 0 { // what the first lists have enqueued
+	for h.queue.Len() > 0 { // what the first lists have enqueued; nothing else was written
 		name, _ := h.queue.Get()
 		h.queue.Done(name)
 	}
