@@ -1,0 +1,139 @@
+package syncer
+
+import (
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+const toEast = `{"east":{"replicas":2}}`
+
+func TestClusterHoldsWhatItsWorkloadsNeed(t *testing.T) {
+	ownSelector := map[string]string{"app": "web"}
+	externalName := service("web", ownSelector)
+	externalName.Spec.Type = corev1.ServiceTypeExternalName
+	for name, test := range map[string]struct {
+		objects []projection.Object
+		below   []projection.Object // in east
+		of      projection.Object
+		want    []string // of east and west
+	}{
+		"a workload is where its decision says": {
+			of: deployment("web", toEast), want: []string{"east"},
+		},
+		"a workload may have a share of nothing": {
+			of: deployment("web", `{"west":{"replicas":0}}`), want: []string{"west"},
+		},
+		"a workload without a decision is nowhere": {
+			of: deployment("web", ""),
+		},
+		"a workload whose decision is damaged is nowhere": {
+			of: deployment("web", `{"east":`),
+		},
+		"a Secret follows the workload that mounts it": {
+			objects: []projection.Object{deployment("web", toEast, usingSecret("key")), deployment("other", `{"west":{"replicas":1}}`)},
+			of:      secret("key"), want: []string{"east"},
+		},
+		"a Secret that nothing refers to stays above": {
+			objects: []projection.Object{deployment("web", toEast, usingSecret("other"))},
+			of:      secret("key"),
+		},
+		"a Secret of another namespace stays above": {
+			objects: []projection.Object{deployment("web", toEast, usingSecret("key"), func(d *appsv1.Deployment) { d.Namespace = "bank" })},
+			of:      secret("key"),
+		},
+		"a Secret follows all workloads that need it": {
+			objects: []projection.Object{deployment("web", toEast, usingSecret("key")), deployment("api", `{"west":{"replicas":1}}`, usingSecret("key"))},
+			of:      secret("key"), want: []string{"east", "west"},
+		},
+		"a Secret that a ServiceAccount pulls images with follows the workloads that run as it": {
+			objects: []projection.Object{deployment("web", toEast, runningAs("robot")), account("robot", "pull")},
+			of:      secret("pull"), want: []string{"east"},
+		},
+		"a Secret of a ServiceAccount that no workload runs as stays above": {
+			objects: []projection.Object{deployment("web", toEast), account("robot", "pull")},
+			of:      secret("pull"),
+		},
+		"the default ServiceAccount follows workloads that name none": {
+			objects: []projection.Object{deployment("web", toEast)},
+			of:      account("default"), want: []string{"east"},
+		},
+		"another ServiceAccount does not": {
+			objects: []projection.Object{deployment("web", toEast)},
+			of:      account("robot"),
+		},
+		"a Service follows the workloads whose pods it selects": {
+			objects: []projection.Object{deployment("web", toEast), deployment("api", `{"west":{"replicas":1}}`), service("web", ownSelector)},
+			of:      service("web", ownSelector), want: []string{"east"},
+		},
+		"a Service without a selector stays above": {
+			objects: []projection.Object{deployment("web", toEast), service("web", nil)},
+			of:      service("web", nil),
+		},
+		"a Service that is but a name stays above": {
+			objects: []projection.Object{deployment("web", toEast), externalName},
+			of:      externalName,
+		},
+		"a namespace is where any of its workloads is": {
+			objects: []projection.Object{deployment("web", toEast)},
+			of:      namespace("shop"), want: []string{"east"},
+		},
+		"an empty namespace stays above": {
+			objects: []projection.Object{deployment("web", toEast)},
+			of:      namespace("bank"),
+		},
+		"what pods need stays until they have left": {
+			objects: []projection.Object{deployment("web", `{"west":{"replicas":2}}`, usingSecret("key"))},
+			below:   []projection.Object{projected(deployment("web", ""), 2, 2)},
+			of:      secret("key"), want: []string{"east", "west"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUpstream(t, test.objects...)
+			attach(t, u, "east", test.below...)
+			attach(t, u, "west")
+			kind, _ := projection.ForResource(resourceOf(test.of))
+			var got []string
+			for _, cluster := range []string{"east", "west"} {
+				if _, wanted := u.share(kind, test.of, cluster); wanted {
+					got = append(got, cluster)
+				}
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("wanted in %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestShareOfAWorkloadIsThatOfItsDecision(t *testing.T) {
+	kind, _ := projection.ForResource(deploymentResource)
+	got, _ := newUpstream(t).share(kind, deployment("web", `{"east":{"replicas":2},"west":{"replicas":3}}`), "west")
+	if want := (placement.Share{Replicas: 3}); got != want {
+		t.Errorf("share %v, want %v", got, want)
+	}
+}
+
+func TestDependentsOfAWorkload(t *testing.T) {
+	d := deployment("web", toEast, usingSecret("key"), runningAs("robot"), func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.Containers = []corev1.Container{{EnvFrom: []corev1.EnvFromSource{
+			{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "env"}}}}}}
+	})
+	u := newUpstream(t, d, account("robot", "pull"), service("web", map[string]string{"app": "web"}), service("api", map[string]string{"app": "api"}))
+	var got []string
+	for _, key := range u.dependents(d) {
+		got = append(got, key.String())
+	}
+	if got[0] != "namespaces shop" {
+		t.Errorf("%s comes first, want the namespace", got[0])
+	}
+	want := []string{"configmaps shop/env", "namespaces shop", "secrets shop/key", "secrets shop/pull", "serviceaccounts shop/robot", "services shop/web"}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("dependents %v, want %v", got, want)
+	}
+}

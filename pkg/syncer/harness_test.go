@@ -1,0 +1,198 @@
+package syncer
+
+import (
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+const logicalCluster = "logical"
+
+var (
+	secretResource    = corev1.SchemeGroupVersion.WithResource("secrets")
+	configMapResource = corev1.SchemeGroupVersion.WithResource("configmaps")
+)
+
+// newUpstream is a logical cluster whose caches hold the objects. Its watches do not run: tests say what happens.
+func newUpstream(t *testing.T, objects ...projection.Object) *Upstream {
+	t.Helper()
+	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+	u, err := NewUpstream(factory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.LogicalCluster = logicalCluster
+	stores := map[schema.GroupVersionResource]cache.Store{
+		corev1.SchemeGroupVersion.WithResource("pods"):        u.podStore,
+		appsv1.SchemeGroupVersion.WithResource("replicasets"): factory.Apps().V1().ReplicaSets().Informer().GetStore(),
+	}
+	for resource, store := range u.stores {
+		stores[resource] = store
+	}
+	hold(t, stores, objects)
+	return u
+}
+
+// testSyncer is a syncer with its cluster. What it tells others is kept.
+type testSyncer struct {
+	*Syncer
+	above   *fake.Clientset
+	changes []change
+	mirrors []cache.ObjectName
+	events  *record.FakeRecorder
+}
+
+type change struct {
+	key    Key
+	urgent bool
+}
+
+// attach makes the syncer of a cluster that holds the objects, and makes it known to u.
+func attach(t *testing.T, u *Upstream, cluster string, objects ...projection.Object) *testSyncer {
+	t.Helper()
+	s := &testSyncer{above: fake.NewClientset(), events: record.NewFakeRecorder(100)}
+	var err error
+	s.Syncer, err = newSyncer(Options{
+		Upstream: u,
+		Client:   func(string) (kubernetes.Interface, error) { return s.above, nil },
+		Recorder: s.events,
+		Changed:  func(key Key, urgent bool) { s.changes = append(s.changes, change{key, urgent}) },
+		Mirror:   func(name cache.ObjectName) { s.mirrors = append(s.mirrors, name) },
+		Leaving:  func(string) (bool, string) { return false, "" },
+	}, &clusters.Connection{Name: cluster, Client: fake.NewClientset(), Usage: capacity.NewUsage(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stores := map[schema.GroupVersionResource]cache.Store{
+		corev1.SchemeGroupVersion.WithResource("pods"):        s.below.pods.GetStore(),
+		appsv1.SchemeGroupVersion.WithResource("replicasets"): s.below.replicaSets.GetStore(),
+	}
+	for resource, store := range s.below.stores {
+		stores[resource] = store
+	}
+	hold(t, stores, objects)
+	s.synced = true
+	u.attach(s.Syncer)
+	t.Cleanup(func() {
+		s.queue.ShutDown()
+		s.podQueue.ShutDown()
+	})
+	return s
+}
+
+func hold(t *testing.T, stores map[schema.GroupVersionResource]cache.Store, objects []projection.Object) {
+	t.Helper()
+	for _, obj := range objects {
+		if err := stores[resourceOf(obj)].Add(obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func resourceOf(obj projection.Object) schema.GroupVersionResource {
+	switch obj.(type) {
+	case *appsv1.Deployment:
+		return deploymentResource
+	case *appsv1.ReplicaSet:
+		return appsv1.SchemeGroupVersion.WithResource("replicasets")
+	case *corev1.Pod:
+		return corev1.SchemeGroupVersion.WithResource("pods")
+	case *corev1.Service:
+		return serviceResource
+	case *corev1.ServiceAccount:
+		return serviceAccountResource
+	case *corev1.Namespace:
+		return namespaceResource
+	case *corev1.Secret:
+		return secretResource
+	}
+	return configMapResource
+}
+
+// enqueued takes what waits in the syncer's queue of objects, sorted.
+func (s *testSyncer) enqueued() []string {
+	var out []string
+	for s.queue.Len() > 0 {
+		key, _ := s.queue.Get()
+		out = append(out, key.String())
+		s.queue.Done(key)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func objectMeta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-of-" + name), Generation: 1, ResourceVersion: "1"}
+}
+
+func namespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
+}
+
+// deployment is one of the logical cluster whose pods are labelled app=<name>. Decision is the annotation.
+func deployment(name, decision string, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: objectMeta(name)}
+	if decision != "" {
+		d.Annotations = map[string]string{v1alpha1.AnnotationPlacement: decision}
+	}
+	d.Spec.Template.Labels = map[string]string{"app": name}
+	for _, c := range change {
+		c(d)
+	}
+	return d
+}
+
+func usingSecret(secret string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.Volumes = append(d.Spec.Template.Spec.Volumes,
+			corev1.Volume{Name: secret, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret}}})
+	}
+}
+
+func runningAs(account string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) { d.Spec.Template.Spec.ServiceAccountName = account }
+}
+
+func account(name string, pullSecrets ...string) *corev1.ServiceAccount {
+	a := &corev1.ServiceAccount{ObjectMeta: objectMeta(name)}
+	for _, secret := range pullSecrets {
+		a.ImagePullSecrets = append(a.ImagePullSecrets, corev1.LocalObjectReference{Name: secret})
+	}
+	return a
+}
+
+func service(name string, selector map[string]string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: objectMeta(name), Spec: corev1.ServiceSpec{Selector: selector}}
+}
+
+func secret(name string) *corev1.Secret { return &corev1.Secret{ObjectMeta: objectMeta(name)} }
+
+// projected is a Deployment as a cluster holds it for the one above, with so many replicas of which so many are available.
+func projected(above *appsv1.Deployment, replicas, available int32) *appsv1.Deployment {
+	d := above.DeepCopy()
+	d.UID = above.UID + "-below"
+	d.Labels = map[string]string{v1alpha1.LabelLogicalCluster: logicalCluster}
+	d.Annotations = map[string]string{
+		v1alpha1.AnnotationNamespace: above.Namespace, v1alpha1.AnnotationName: above.Name, v1alpha1.AnnotationUID: string(above.UID),
+		v1alpha1.AnnotationProjection: "hash",
+	}
+	d.Spec.Replicas = ptr.To(replicas)
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: available}
+	return d
+}

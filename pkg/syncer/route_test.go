@@ -1,0 +1,132 @@
+package syncer
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+func TestUpdatesThatCouldChangeAProjection(t *testing.T) {
+	touched := func(change func(projection.Object)) func(projection.Object) {
+		return func(o projection.Object) {
+			o.SetResourceVersion("2")
+			change(o)
+		}
+	}
+	annotated := func(key, value string) func(projection.Object) {
+		return touched(func(o projection.Object) {
+			annotations := map[string]string{key: value}
+			for k, v := range o.GetAnnotations() {
+				if k != key {
+					annotations[k] = v
+				}
+			}
+			o.SetAnnotations(annotations)
+		})
+	}
+	for name, test := range map[string]struct {
+		of     projection.Object
+		change func(projection.Object)
+		want   bool
+	}{
+		"a resync changes nothing":                     {of: deployment("web", toEast), change: func(projection.Object) {}},
+		"a status of ours changes nothing":             {of: deployment("web", toEast), change: touched(func(projection.Object) {})},
+		"a breakdown of ours changes nothing":          {of: deployment("web", toEast), change: annotated(v1alpha1.AnnotationStatus, `{"east":{}}`)},
+		"another decision does":                        {of: deployment("web", toEast), change: annotated(v1alpha1.AnnotationPlacement, `{"west":{"replicas":2}}`), want: true},
+		"another generation does":                      {of: deployment("web", toEast), change: touched(func(o projection.Object) { o.SetGeneration(2) }), want: true},
+		"other labels do":                              {of: deployment("web", toEast), change: touched(func(o projection.Object) { o.SetLabels(map[string]string{"a": "b"}) }), want: true},
+		"a deletion does":                              {of: deployment("web", toEast), change: touched(func(o projection.Object) { o.SetDeletionTimestamp(&metav1.Time{}) }), want: true},
+		"another object of that name does":             {of: deployment("web", toEast), change: touched(func(o projection.Object) { o.SetUID("another") }), want: true},
+		"any change of what has no generation does":    {of: secret("key"), change: touched(func(projection.Object) {}), want: true},
+		"a resync of what has no generation does not":  {of: secret("key"), change: func(projection.Object) {}},
+		"an annotation of a dependent does":            {of: service("web", nil), change: annotated("a", "b"), want: true},
+		"an annotation of a user changes a Deployment": {of: deployment("web", toEast), change: touched(func(o projection.Object) { annotated("a", "b")(o); o.SetGeneration(2) }), want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after := test.of.DeepCopyObject().(projection.Object)
+			test.change(after)
+			kind, _ := projection.ForResource(resourceOf(test.of))
+			if got := changed(kind, test.of, after); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestChangesReachTheClustersThatTheyConcern(t *testing.T) {
+	using := deployment("web", toEast, usingSecret("key"), runningAs("robot"))
+	moved := deployment("web", `{"west":{"replicas":2}}`, usingSecret("new"), runningAs("robot"))
+	for name, test := range map[string]struct {
+		objects       []projection.Object // above, after the change
+		below         []projection.Object // in east
+		before, after projection.Object
+		east, west    []string
+	}{
+		"a new workload goes with all that it needs to where it is placed": {
+			objects: []projection.Object{using, account("robot", "pull")},
+			after:   using,
+			east:    []string{"deployments shop/web", "namespaces shop", "secrets shop/key", "secrets shop/pull", "serviceaccounts shop/robot"},
+		},
+		"a workload that is placed nowhere concerns nobody": {
+			objects: []projection.Object{deployment("web", "")},
+			after:   deployment("web", ""),
+		},
+		"a workload that moves concerns both ends, with what it needed and needs": {
+			objects: []projection.Object{moved},
+			before:  using, after: moved,
+			east: []string{"deployments shop/web", "namespaces shop", "secrets shop/key", "serviceaccounts shop/robot"},
+			west: []string{"deployments shop/web", "namespaces shop", "secrets shop/new", "serviceaccounts shop/robot"},
+		},
+		"a workload that lost its decision concerns whoever holds it": {
+			objects: []projection.Object{deployment("web", "")},
+			below:   []projection.Object{projected(deployment("web", ""), 2, 2)},
+			after:   deployment("web", ""),
+			east:    []string{"deployments shop/web"},
+		},
+		"a deleted workload is looked at where it was": {
+			before: using,
+			east:   []string{"deployments shop/web", "namespaces shop", "secrets shop/key", "serviceaccounts shop/robot"},
+		},
+		"a Secret reaches the clusters that need it": {
+			objects: []projection.Object{using, secret("key")},
+			after:   secret("key"),
+			east:    []string{"secrets shop/key"},
+		},
+		"a Secret that nothing needs reaches none": {
+			objects: []projection.Object{using, secret("other")},
+			after:   secret("other"),
+		},
+		"a deleted Secret is looked at where it is held": {
+			below:  []projection.Object{secret("key")},
+			before: secret("key"),
+			east:   []string{"secrets shop/key"},
+		},
+		"the Secrets of a ServiceAccount follow it": {
+			objects: []projection.Object{using, account("robot", "new")},
+			before:  account("robot", "old"), after: account("robot", "new"),
+			east: []string{"secrets shop/new", "secrets shop/old", "serviceaccounts shop/robot"},
+			west: []string{"secrets shop/new", "secrets shop/old"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUpstream(t, test.objects...)
+			east, west := attach(t, u, "east", test.below...), attach(t, u, "west")
+			of := test.after
+			if of == nil {
+				of = test.before
+			}
+			kind, _ := projection.ForResource(resourceOf(of))
+			u.route(kind, test.before, test.after)
+			if got := east.enqueued(); !slices.Equal(got, test.east) {
+				t.Errorf("east looks at %v, want %v", got, test.east)
+			}
+			if got := west.enqueued(); !slices.Equal(got, test.west) {
+				t.Errorf("west looks at %v, want %v", got, test.west)
+			}
+		})
+	}
+}
