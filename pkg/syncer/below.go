@@ -180,7 +180,17 @@ func (b *below) trimPod(obj any) (any, error) {
 			NodeName: pod.Spec.NodeName, Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources,
 			Containers: resourcesOnly(pod.Spec.Containers), InitContainers: resourcesOnly(pod.Spec.InitContainers),
 		},
-		Status: corev1.PodStatus{Phase: pod.Status.Phase, ContainerStatuses: pod.Status.ContainerStatuses},
+		Status: corev1.PodStatus{
+			Phase:              pod.Status.Phase,
+			Resources:          pod.Status.Resources,
+			AllocatedResources: pod.Status.AllocatedResources,
+			ContainerStatuses:  grantedOnly(pod.Status.ContainerStatuses), InitContainerStatuses: grantedOnly(pod.Status.InitContainerStatuses),
+		},
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodResizePending {
+			trimmed.Status.Conditions = []corev1.PodCondition{c}
+		}
 	}
 	return trimmed, nil
 }
@@ -189,6 +199,17 @@ func resourcesOnly(containers []corev1.Container) []corev1.Container {
 	out := make([]corev1.Container, len(containers))
 	for i, c := range containers {
 		out[i] = corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+	}
+	return out
+}
+
+// grantedOnly keeps what a resize in place has been granted.
+func grantedOnly(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var out []corev1.ContainerStatus
+	for _, s := range statuses {
+		if s.Resources != nil || s.AllocatedResources != nil {
+			out = append(out, corev1.ContainerStatus{Name: s.Name, Resources: s.Resources, AllocatedResources: s.AllocatedResources})
+		}
 	}
 	return out
 }

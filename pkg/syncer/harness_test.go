@@ -186,7 +186,7 @@ func secret(name string) *corev1.Secret { return &corev1.Secret{ObjectMeta: obje
 // projected is a Deployment as a cluster holds it for the one above, with so many replicas of which so many are available.
 func projected(above *appsv1.Deployment, replicas, available int32) *appsv1.Deployment {
 	d := above.DeepCopy()
-	d.UID = above.UID + "-below"
+	d.UID, d.Generation = above.UID+"-below", 1
 	d.Labels = map[string]string{v1alpha1.LabelLogicalCluster: logicalCluster}
 	d.Annotations = map[string]string{
 		v1alpha1.AnnotationNamespace: above.Namespace, v1alpha1.AnnotationName: above.Name, v1alpha1.AnnotationUID: string(above.UID),
