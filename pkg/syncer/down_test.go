@@ -1,0 +1,282 @@
+package syncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+func TestErrorsThatPassByThemselvesAreNotShownToUsers(t *testing.T) {
+	secrets := schema.GroupResource{Resource: "secrets"}
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"something is on its way":          {fmt.Errorf("namespace: %w", errNotYet), true},
+		"the process ends":                 {context.Canceled, true},
+		"the cluster refuses connections":  {&url.Error{Op: "Get", URL: "https://east", Err: &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}}, true},
+		"the cluster does not answer":      {&url.Error{Op: "Get", URL: "https://east", Err: context.DeadlineExceeded}, true},
+		"an answer breaks off":             {&url.Error{Op: "Get", URL: "https://east", Err: io.ErrUnexpectedEOF}, true},
+		"the connection is lost":           {errors.New("http2: client connection lost"), true},
+		"a name does not resolve":          {&net.DNSError{Err: "no such host", Name: "east"}, true},
+		"somebody else was faster":         {apierrors.NewConflict(secrets, "key", errors.New("changed")), true},
+		"the cluster asks for patience":    {apierrors.NewTooManyRequests("slow down", 1), true},
+		"the cluster is overloaded":        {apierrors.NewServerTimeout(secrets, "create", 1), true},
+		"the cluster takes too long":       {apierrors.NewTimeoutError("too long", 1), true},
+		"the cluster is starting":          {apierrors.NewServiceUnavailable("starting"), true},
+		"the cluster's storage has failed": {fmt.Errorf("create: %w", apierrors.NewInternalError(errors.New("etcd"))), true},
+
+		"the name is taken":         {&conflictError{"taken"}, false},
+		"a right is missing":        {apierrors.NewForbidden(secrets, "key", errors.New("no")), false},
+		"the object is not valid":   {apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "key", nil), false},
+		"the credential is no good": {apierrors.NewUnauthorized("who?"), false},
+		"a webhook refuses it":      {apierrors.NewBadRequest("no"), false},
+		"the kind is not served":    {apierrors.NewNotFound(secrets, ""), false},
+		"our own mistake":           {errors.New("unknown step"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := passes(test.err); got != test.want {
+				t.Errorf("passes: %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestFailureIsShownWhereUsersLook(t *testing.T) {
+	web, api := deployment("web", toEast, usingSecret("key")), deployment("api", `{"west":{"replicas":1}}`, usingSecret("key"))
+	webKey := Key{Resource: deploymentResource, Namespace: "shop", Name: "web"}
+	secretKey := Key{Resource: secretResource, Namespace: "shop", Name: "key"}
+	forbidden := apierrors.NewForbidden(corev1.Resource("secrets"), "key", errors.New("no"))
+	for name, test := range map[string]struct {
+		key         Key
+		above       projection.Object
+		err         error
+		wantAgain   bool   // the step is tried again by its error
+		wantProblem string // of web
+		wantEvents  []string
+	}{
+		"a conflict of a Deployment": {
+			key: webKey, above: web, err: fmt.Errorf("act: %w", &conflictError{"taken"}),
+			wantProblem: "taken", wantEvents: []string{`Warning NameTaken cluster "east": taken`},
+		},
+		"a conflict of what a Deployment needs is told on both": {
+			key: secretKey, above: secret("key"), err: &conflictError{"taken"},
+			wantProblem: "taken", wantEvents: []string{`Warning NameTaken cluster "east": taken`, `Warning NameTaken cluster "east": taken`},
+		},
+		"a refusal": {
+			key: webKey, above: web, err: forbidden, wantAgain: true,
+			wantProblem: forbidden.Error(), wantEvents: []string{`Warning ProjectionFailed cluster "east": ` + forbidden.Error()},
+		},
+		"what passes by itself is tried again in silence": {
+			key: webKey, above: web, err: errNotYet, wantAgain: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUpstream(t, web, api, secret("key"))
+			s := attach(t, u, "east")
+			for range 2 { // the second time there is nothing new to tell
+				if err := s.failed(test.key, test.above, test.err); (err != nil) != test.wantAgain {
+					t.Errorf("error %v, want one: %t", err, test.wantAgain)
+				}
+			}
+			report, _, known := s.Deployment(web)
+			if !known || report.Problem != test.wantProblem {
+				t.Errorf("problem %q, want %q", report.Problem, test.wantProblem)
+			}
+			if other, _, _ := s.Deployment(api); other.Problem != "" {
+				t.Errorf("a Deployment elsewhere has the problem %q", other.Problem)
+			}
+			var events []string
+			for len(s.events.Events) > 0 {
+				events = append(events, <-s.events.Events)
+			}
+			if !slices.Equal(events, test.wantEvents) {
+				t.Errorf("events %q, want %q", events, test.wantEvents)
+			}
+			if told := len(s.changes) > 0; told != (test.wantProblem != "") {
+				t.Errorf("told of %v", s.changes)
+			}
+			for _, c := range s.changes {
+				if c.key != webKey || !c.urgent {
+					t.Errorf("told of %+v, want the Deployment, at once", c)
+				}
+			}
+			s.done(test.key, projection.Kind{}, state{})
+			if report, _, _ := s.Deployment(web); report.Problem != "" {
+				t.Errorf("the problem %q stays when a step has succeeded", report.Problem)
+			}
+		})
+	}
+}
+
+func TestUpdatesBelowThatCanHaveTouchedWhatIsProjected(t *testing.T) {
+	for name, test := range map[string]struct {
+		of     projection.Object
+		change func(projection.Object)
+		want   bool
+	}{
+		"a status":                              {of: projected(deployment("web", ""), 1, 1), change: func(o projection.Object) { o.(*appsv1.Deployment).Status.Replicas = 0 }},
+		"a finalizer":                           {of: projected(deployment("web", ""), 1, 1), change: func(o projection.Object) { o.SetFinalizers([]string{"a/b"}) }},
+		"the spec":                              {of: projected(deployment("web", ""), 1, 1), change: func(o projection.Object) { o.SetGeneration(2) }, want: true},
+		"a label":                               {of: projected(deployment("web", ""), 1, 1), change: func(o projection.Object) { o.SetLabels(nil) }, want: true},
+		"an annotation":                         {of: projected(deployment("web", ""), 1, 1), change: func(o projection.Object) { o.SetAnnotations(nil) }, want: true},
+		"a deletion":                            {of: projected(deployment("web", ""), 1, 1), change: func(o projection.Object) { o.SetDeletionTimestamp(&metav1.Time{}) }, want: true},
+		"anything of what has no generation":    {of: &corev1.Secret{}, change: func(projection.Object) {}, want: true},
+		"anything of a Service, which has none": {of: &corev1.Service{}, change: func(projection.Object) {}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after := test.of.DeepCopyObject().(projection.Object)
+			test.change(after)
+			if got := projectedPartChanged(test.of, after); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestStatusThatIsWorthTellingAtOnce(t *testing.T) {
+	status := func(observed int64, replicas, updated, available int32) *appsv1.Deployment {
+		return &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](3)},
+			Status: appsv1.DeploymentStatus{ObservedGeneration: observed, Replicas: replicas, UpdatedReplicas: updated, AvailableReplicas: available},
+		}
+	}
+	byDefault := status(2, 1, 1, 1)
+	byDefault.Spec.Replicas = nil
+	for name, test := range map[string]struct {
+		live projection.Object
+		want bool
+	}{
+		"all are there":                       {status(2, 3, 3, 3), true},
+		"one replica is the default":          {byDefault, true},
+		"the controller has not seen it yet":  {status(1, 3, 3, 3), false},
+		"old pods are still there":            {status(2, 4, 3, 3), false},
+		"not all are updated":                 {status(2, 3, 2, 3), false},
+		"not all are available":               {status(2, 3, 3, 2), false},
+		"what has no rollout is always ready": {service("web", nil), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := settled(test.live); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestReportAnswersForTheGenerationThatIsCarriedOut(t *testing.T) {
+	above := deployment("web", toEast)
+	above.Generation = 7
+	live := projected(above, 2, 1)
+	key := Key{Resource: deploymentResource, Namespace: "shop", Name: "web"}
+	current := state{uid: above.UID, generation: 7, hash: "hash"}
+	for name, test := range map[string]struct {
+		live      *appsv1.Deployment
+		state     state
+		unsynced  bool
+		want      int64
+		wantHolds bool
+	}{
+		"it is there and seen":              {live: live, state: current, want: 7, wantHolds: true},
+		"the cluster holds another version": {live: live, state: state{uid: above.UID, generation: 7, hash: "other"}, wantHolds: true},
+		"a share is held back":              {live: live, state: state{uid: above.UID, generation: 7, held: true}, wantHolds: true},
+		"an earlier object was carried out": {live: live, state: state{uid: "earlier", generation: 7, hash: "hash"}, wantHolds: true},
+		"the controllers there have not seen it": {
+			live: func() *appsv1.Deployment { d := live.DeepCopy(); d.Generation = 2; return d }(), state: current, wantHolds: true,
+		},
+		"it is not there":                     {state: current},
+		"what the cluster holds is not known": {live: live, state: current, unsynced: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []projection.Object
+			if test.live != nil {
+				objects = append(objects, test.live)
+			}
+			s := attach(t, newUpstream(t, above), "east", objects...)
+			s.setState(key, test.state)
+			s.synced = !test.unsynced
+			report, holds, known := s.Deployment(above)
+			if known == test.unsynced {
+				t.Fatalf("known %t", known)
+			}
+			if report.Generation != test.want || holds != test.wantHolds {
+				t.Errorf("generation %d, holds %t; want %d, %t", report.Generation, holds, test.want, test.wantHolds)
+			}
+			if test.wantHolds && report.Deployment.AvailableReplicas != 1 {
+				t.Errorf("status %+v, want that of the cluster", report.Deployment)
+			}
+		})
+	}
+}
+
+func TestWhatTheClusterShouldHold(t *testing.T) {
+	deleted := deployment("web", toEast)
+	deleted.DeletionTimestamp = &metav1.Time{}
+	deleted.Finalizers = []string{v1alpha1.FinalizerProjection}
+	moved := deployment("web", `{"west":{"replicas":2}}`)
+	refused := deployment("web", toEast, func(d *appsv1.Deployment) { d.Namespace = "kube-system" })
+	for name, test := range map[string]struct {
+		above, live projection.Object
+		leaving     bool
+		want        *int32 // the replicas; nil if nothing
+		wantHeld    bool
+		wantErr     string
+	}{
+		"its share":                                {above: deployment("web", toEast), want: ptr.To[int32](2)},
+		"nothing of what is gone above":            {live: projected(deployment("web", toEast), 2, 2)},
+		"nothing of what is being deleted":         {above: deleted, live: projected(deleted, 2, 2)},
+		"nothing of what is elsewhere":             {above: moved},
+		"what serves until the rest serves":        {above: moved, live: projected(moved, 2, 2), want: ptr.To[int32](2), wantHeld: true},
+		"nothing in a namespace of Kubernetes'":    {above: refused, wantErr: "kube-system"},
+		"a namespace that is empty, once made":     {above: namespace("shop"), live: namespace("shop"), want: ptr.To[int32](0)},
+		"no empty namespace when the cluster goes": {above: namespace("shop"), live: namespace("shop"), leaving: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUpstream(t)
+			var below []projection.Object
+			if test.live != nil {
+				below = append(below, test.live)
+			}
+			s := attach(t, u, "east", below...)
+			s.Leaving = func(string) (bool, string) { return test.leaving, "" }
+			of := test.above
+			if of == nil {
+				of = test.live
+			}
+			kind, _ := projection.ForResource(resourceOf(of))
+			desired, held, err := s.desired(kind, test.above, test.live)
+			if test.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), test.wantErr) {
+					t.Errorf("error %v, want one about %s", err, test.wantErr)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (desired != nil) != (test.want != nil) || held != test.wantHeld {
+				t.Fatalf("desired %v, held %t", desired, held)
+			}
+			if d, ok := desired.(*appsv1.Deployment); ok && *d.Spec.Replicas != *test.want {
+				t.Errorf("%d replicas, want %d", *d.Spec.Replicas, *test.want)
+			}
+		})
+	}
+}
