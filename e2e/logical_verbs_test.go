@@ -55,7 +55,7 @@ func TestObjectsAreWrittenInEveryWay(t *testing.T) {
 	d := framework.Await(l, "web", "has every change", func(d *appsv1.Deployment) bool {
 		c := d.Spec.Template.Spec.Containers[0]
 		return d.Labels["tier"] == "front" && d.Annotations["note"] == "hello" && c.Image == "web:2" && d.Spec.MinReadySeconds == 1 &&
-			env(c, "COLOR") == "green" && env(c, "SHAPE") == "round"
+			env(c, "COLOR") == "green" && env(c, "SHAPE") == "round" && available(1)(d)
 	})
 	// Replacing with a manifest that knows nothing of Manifold loses nothing of Manifold's.
 	l.KubectlInput(deployment("web", 1), "replace", "-f", "-")

@@ -21,7 +21,13 @@ rules:
 - level: None
 `})
 
-func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+// breakable is for the tests that break things, one after another: each leaves it with "east" and "west" joined and well, and with
+// "north" running and not joined. Silence is told early, so that they need not wait for it.
+var breakable = framework.NewShared(framework.Options{
+	Clusters: []string{"east", "west"}, Spare: []string{"north"}, ManifoldArgs: []string{"--cluster-grace-period=8s"},
+})
+
+func TestMain(m *testing.M) { os.Exit(shared.Main(m, breakable)) }
 
 // scenario returns a namespace of the shared logical cluster for a test that may run beside others.
 func scenario(t *testing.T) *framework.Scenario {

@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -181,6 +182,8 @@ func resourceOf[T Object](a *API) (cache.Getter, string, error) {
 		return core, "services", nil
 	case *corev1.ServiceAccount:
 		return core, "serviceaccounts", nil
+	case *coordinationv1.Lease:
+		return a.Kube.CoordinationV1().RESTClient(), "leases", nil
 	case *appsv1.Deployment:
 		return apps, "deployments", nil
 	case *appsv1.ReplicaSet:

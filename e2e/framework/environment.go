@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/manifold-dev/manifold/hack/stock"
@@ -25,6 +26,8 @@ type Options struct {
 	ManifoldArgs []string
 	// KeepApart leaves the clusters unjoined.
 	KeepApart bool
+	// Spare are the names of further stock clusters, which do not join.
+	Spare []string
 }
 
 // Environment is a logical cluster, and physical ones that joined it.
@@ -85,7 +88,7 @@ func Start(ctx context.Context, options Options) (_ *Environment, err error) {
 
 func (e *Environment) startClusters(ctx context.Context, bin programs, options Options) error {
 	var all []stock.Options
-	for _, name := range options.Clusters {
+	for _, name := range slices.Concat(options.Clusters, options.Spare) {
 		o := options.Cluster
 		o.Name, o.Dir, o.BinDir = name, filepath.Join(e.Dir, name), bin.tools
 		all = append(all, o)
@@ -175,10 +178,26 @@ func findPrograms() (programs, error) {
 // Cleanup runs kubectl against the logical cluster when a test has ended, and with it what a Side has. Its failure is only logged.
 func (e *Environment) Cleanup(t *testing.T, args ...string) {
 	t.Helper()
+	e.CleanupIn(t, e.Logical, args...)
+}
+
+// CleanupIn is Cleanup in a cluster.
+func (e *Environment) CleanupIn(t *testing.T, a *API, args ...string) {
+	t.Helper()
+	clean(t, a, (*Side).Try, args)
+}
+
+// CleanupCLI is Cleanup with the manifold command.
+func (e *Environment) CleanupCLI(t *testing.T, args ...string) {
+	t.Helper()
+	clean(t, e.Logical, (*Side).TryCLI, args)
+}
+
+func clean(t *testing.T, a *API, try func(*Side, ...string) Result, args []string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Deadline)
 	defer cancel()
-	side := &Side{API: e.Logical, Namespace: "default", ctx: ctx}
-	if result := side.Try(args...); result.Code != 0 {
+	if result := try(&Side{API: a, Namespace: "default", ctx: ctx}, args...); result.Code != 0 {
 		t.Logf("clean up: %s", result)
 	}
 }

@@ -40,9 +40,9 @@ func (s *Shared) Get(t *testing.T) *Environment {
 // are processors in a small machine.
 const parallel = "4"
 
-// Main runs the tests and stops the environment. It returns the exit code. When tests failed, everything that the processes wrote
-// stays, and Main says where.
-func (s *Shared) Main(m *testing.M) int {
+// Main runs the tests and stops the environment, and others that tests share. It returns the exit code. When tests failed, everything
+// that the processes wrote stays, and Main says where.
+func (s *Shared) Main(m *testing.M, others ...*Shared) int {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
@@ -53,6 +53,14 @@ func (s *Shared) Main(m *testing.M) int {
 		}
 	}
 	code := m.Run()
+	for _, shared := range append(others, s) {
+		code = shared.stop(code)
+	}
+	return code
+}
+
+// stop ends what was started for tests that came out with this exit code, and returns the code that remains.
+func (s *Shared) stop(code int) int {
 	if s.env == nil {
 		return code
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,6 +83,9 @@ func (p *physical) kubeconfigFor(ctx context.Context, cluster string, logical ty
 	if err := p.tryCredential(ctx, config); err != nil {
 		return nil, fmt.Errorf("try the new credential of ServiceAccount %s/%s: %w", manifoldv1alpha1.SystemNamespace, name, err)
 	}
+	if err := tryFence(ctx, config); err != nil {
+		return nil, fmt.Errorf("try ValidatingAdmissionPolicy %s: %w", name, err)
+	}
 	return clientcmd.Write(*config)
 }
 
@@ -132,6 +136,36 @@ func (p *physical) tryCredential(ctx context.Context, kubeconfig *clientcmdapi.C
 	})
 	if wait.Interrupted(err) && last != nil {
 		return last
+	}
+	return err
+}
+
+// tryFence waits until the cluster denies the credential what the fence is there to deny: an API server takes a second or so until a
+// new admission policy counts. The attempt is a dry run in the system namespace, which the fence covers too.
+func tryFence(ctx context.Context, kubeconfig *clientcmdapi.Config) error {
+	config, err := restConfig(kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, credentialTimeout, true, func(ctx context.Context) (bool, error) {
+		_, err := client.CoreV1().ConfigMaps(manifoldv1alpha1.SystemNamespace).Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "denied-"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		switch {
+		case err == nil:
+			return false, nil
+		case apierrors.IsForbidden(err):
+			// A role that does not count yet forbids too.
+			return strings.Contains(err.Error(), fenceDenial), nil
+		}
+		return false, err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return fmt.Errorf("the cluster does not enforce it within %s; is the admission plugin of that name on in its API server?",
+			credentialTimeout)
 	}
 	return err
 }

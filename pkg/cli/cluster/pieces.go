@@ -98,6 +98,9 @@ func pieces(logical types.UID) ([]piece, error) {
 	return all, nil
 }
 
+// fenceDenial begins what the fence says, before the name of the namespace.
+const fenceDenial = "Manifold does not write in namespace"
+
 // fence denies the syncer every write in kube-* namespaces and in the one that holds its own credential. Requests of others do
 // not match its condition, so they cost next to nothing.
 func fence(meta metav1.ObjectMeta) *admissionregistrationv1.ValidatingAdmissionPolicy {
@@ -132,7 +135,7 @@ func fence(meta metav1.ObjectMeta) *admissionregistrationv1.ValidatingAdmissionP
 			Validations: []admissionregistrationv1.Validation{{
 				Expression: fmt.Sprintf(`!variables.place.startsWith("kube-") && variables.place != %q`,
 					manifoldv1alpha1.SystemNamespace),
-				MessageExpression: `"Manifold does not write in namespace " + variables.place`,
+				MessageExpression: fmt.Sprintf(`"%s " + variables.place`, fenceDenial),
 				Reason:            ptr.To(metav1.StatusReasonForbidden),
 			}},
 		},

@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/manifold-dev/manifold/e2e/framework"
+)
+
+func TestDeletingAboveLeavesNothingBelow(t *testing.T) {
+	s := fragile(t)
+	sides := []*framework.Side{s.East, s.West}
+	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=east,west", "--overwrite")
+	s.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
+	awaitAvailable(s, "web", 4)
+	var checks []func()
+	for _, side := range sides {
+		if have := inNamespace(ours(t.Context(), t, side.API, owned(s)), s.Namespace); len(have) < len(appDependents)+2 {
+			t.Errorf("%s has only %v", side.Name, have)
+		}
+		checks = append(checks, bystanders(s, side))
+	}
+
+	s.Logical.Kubectl("delete", "deployment", "web", "--timeout=60s")
+	for i, side := range sides {
+		awaitLeft(s, side, "[namespaces /"+s.Namespace+"]")
+		framework.AwaitList(side, "app=web", "there are no pods", func(pods []*corev1.Pod) bool { return len(pods) == 0 })
+		framework.AwaitList(side, "app=web", "there are no ReplicaSets", func(sets []*appsv1.ReplicaSet) bool { return len(sets) == 0 })
+		checks[i]()
+	}
+	framework.AwaitList(s.Logical, "app=web", "there are no pods above", func(pods []*corev1.Pod) bool { return len(pods) == 0 })
+	framework.AwaitList(s.Logical, "app=web", "there are no ReplicaSets above", func(sets []*appsv1.ReplicaSet) bool { return len(sets) == 0 })
+	s.Logical.Kubectl("get", "configmap", "env") // What is the user's, and nobody deleted, stays.
+
+	// It can come again under the same names.
+	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=east,west", "--overwrite")
+	s.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
+	awaitAvailable(s, "web", 4)
+	for _, check := range checks {
+		check()
+	}
+
+	// The namespace takes everything with it that is in it, in whatever order.
+	s.Logical.Kubectl("delete", "namespace", s.Namespace, "--timeout=60s")
+	for _, side := range sides {
+		awaitLeft(s, side, "[]")
+		framework.AwaitGone[*corev1.Namespace](side, s.Namespace)
+		framework.Await(side.In("foreign-"+s.Namespace), "bystander", "is still there, in another namespace", available(1))
+	}
+}
+
+// awaitLeft waits until what the logical cluster owns of the scenario's namespace in a cluster is just that.
+func awaitLeft(s *framework.Scenario, side *framework.Side, want string) {
+	s.Helper()
+	side.Poll("of what Manifold owns there, only this is left: "+want, func() error {
+		if left := fmt.Sprint(inNamespace(ours(side.Context(), s.T, side.API, owned(s)), s.Namespace)); left != want {
+			return fmt.Errorf("there are %s", left)
+		}
+		return nil
+	})
+}
+
+func TestEveryWayOfDeletingEnds(t *testing.T) {
+	s := fragile(t)
+	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
+	awaitAvailable(s, "web", 2)
+	for _, cascade := range []string{"foreground", "background"} {
+		s.Logical.Kubectl("delete", "deployment", "web", "--cascade="+cascade, "--timeout=60s")
+		for _, side := range []*framework.Side{s.East, s.West} {
+			framework.AwaitGone[*appsv1.Deployment](side, "web")
+			framework.AwaitList(side, "app=web", "there are no pods", func(pods []*corev1.Pod) bool { return len(pods) == 0 })
+		}
+		framework.AwaitList(s.Logical, "app=web", "there are no pods above", func(pods []*corev1.Pod) bool { return len(pods) == 0 })
+		s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
+		awaitAvailable(s, "web", 2)
+	}
+}
