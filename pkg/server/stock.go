@@ -49,6 +49,9 @@ var stockControllers = []string{
 	names.CertificateSigningRequestCleanerController,
 	names.ValidatingAdmissionPolicyStatusController,
 	names.ServiceCIDRController,
+	// These two read the mirrored pods, so that a Service shows what serves it, in whichever cluster.
+	names.EndpointSliceController,
+	names.EndpointsController,
 }
 
 const (

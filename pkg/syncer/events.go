@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -30,6 +31,10 @@ const (
 	eventDelay = 500 * time.Millisecond
 	// eventTries is how often an event waits for that.
 	eventTries = 5
+	// eventRate and eventBurst pace the events of one cluster, per second. A burst of work below brings several events for each pod,
+	// which would take a quarter of the logical cluster's time just when users wait for the pods; people read events later.
+	eventRate  = 25
+	eventBurst = 200
 )
 
 // mirrorEvents shows events below on the objects above that they are about. Events are not kept: a watch feeds a queue.
@@ -42,6 +47,7 @@ func (s *Syncer) mirrorEvents(ctx context.Context) error {
 		cache.NewListWatchFromClient(s.client.CoreV1().RESTClient(), "events", metav1.NamespaceAll, fields.Everything()),
 		&corev1.Event{}, pending, cache.ReflectorOptions{Name: "events-" + s.cluster})
 
+	pace := rate.NewLimiter(eventRate, eventBurst)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { reflector.RunWithContext(ctx); return nil })
 	group.Go(func() error {
@@ -56,7 +62,9 @@ func (s *Syncer) mirrorEvents(ctx context.Context) error {
 				if shutdown {
 					return nil
 				}
-				s.mirrorEvent(ctx, uid, pending)
+				if pace.Wait(ctx) == nil {
+					s.mirrorEvent(ctx, uid, pending)
+				}
 				queue.Done(uid)
 			}
 		})
