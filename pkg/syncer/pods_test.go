@@ -1,0 +1,358 @@
+package syncer
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+var podName = cache.NewObjectName("shop", "web-1")
+
+// family is a Deployment above and what a cluster made of it: its projection, a ReplicaSet and a pod, and the ReplicaSet's mirror.
+type family struct {
+	above      *appsv1.Deployment
+	projected  *appsv1.Deployment
+	replicaSet *appsv1.ReplicaSet
+	mirrored   *appsv1.ReplicaSet
+	pod        *corev1.Pod
+}
+
+func newFamily() *family {
+	f := &family{above: deployment("web", toEast)}
+	f.projected = projected(f.above, 2, 2)
+	f.replicaSet = &appsv1.ReplicaSet{ObjectMeta: objectMeta("web-below")}
+	f.replicaSet.Annotations = map[string]string{v1alpha1.AnnotationTemplate: "abc"}
+	f.replicaSet.OwnerReferences = controlledBy(f.projected, "Deployment")
+	f.mirrored = &appsv1.ReplicaSet{ObjectMeta: objectMeta("web-abc")}
+	f.mirrored.Labels = map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "abc"}
+	f.mirrored.OwnerReferences = controlledBy(f.above, "Deployment")
+	f.pod = &corev1.Pod{
+		ObjectMeta: objectMeta("web-1"),
+		Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "app"}}},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.7"},
+	}
+	f.pod.Labels = map[string]string{"app": "web", appsv1.DefaultDeploymentUniqueLabelKey: "below"}
+	f.pod.CreationTimestamp = metav1.NewTime(time.Date(2026, time.November, 20, 13, 0, 0, 0, time.FixedZone("CET", 3600)))
+	f.pod.Finalizers = []string{"below.example/finalizer"}
+	f.pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+	f.pod.OwnerReferences = controlledBy(f.replicaSet, "ReplicaSet")
+	return f
+}
+
+func controlledBy(owner metav1.Object, kind string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{*metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(kind))}
+}
+
+// shown is the mirror as the logical cluster stores it.
+func (f *family) shown(cluster string) *corev1.Pod {
+	m := f.pod.DeepCopy()
+	m.Spec.NodeName = cluster
+	m.Finalizers, m.ManagedFields = nil, nil
+	m.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = "abc"
+	m.Annotations = map[string]string{annotationNode: "node-1"}
+	m.OwnerReferences = controlledBy(f.mirrored, "ReplicaSet")
+	return m
+}
+
+func TestMirrorIsThePodAsTheLogicalClusterKnowsIt(t *testing.T) {
+	f := newFamily()
+	before := f.pod.DeepCopy()
+	s := attach(t, newUpstream(t), "east")
+	got := s.mirror(f.pod, ownedBy(f.mirrored), "abc")
+	if !sameMirror(got, f.shown("east")) {
+		t.Errorf("mirror %+v,\nwant %+v", got, f.shown("east"))
+	}
+	if got.UID != "" || got.ResourceVersion != "" || len(got.Finalizers)+len(got.ManagedFields) > 0 || !got.CreationTimestamp.IsZero() {
+		t.Errorf("the mirror carries what only means something below: %+v", got.ObjectMeta)
+	}
+	want := map[string]string{
+		v1alpha1.AnnotationUID: "uid-of-web-1", v1alpha1.AnnotationCreated: "2026-11-20T12:00:00Z", annotationNode: "node-1",
+	}
+	if fmt.Sprint(got.Annotations) != fmt.Sprint(want) {
+		t.Errorf("annotations %v, want %v", got.Annotations, want)
+	}
+	if !equality.Semantic.DeepEqual(f.pod, before) {
+		t.Error("the pod of the cache was changed")
+	}
+	f.pod.Spec.NodeName = ""
+	if got := s.mirror(f.pod, ownedBy(f.mirrored), "abc"); got.Spec.NodeName != "east" || got.Annotations[annotationNode] != "" {
+		t.Errorf("a pod that waits for a node runs on %q, %q; want the cluster and nothing", got.Spec.NodeName, got.Annotations[annotationNode])
+	}
+}
+
+func TestMirrorIsWrittenOnlyWhenItChanges(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(below *corev1.Pod)
+		want   bool
+	}{
+		"nothing has changed":            {func(*corev1.Pod) {}, true},
+		"a version alone":                {func(p *corev1.Pod) { p.ResourceVersion = "9" }, true},
+		"a finalizer, which is not ours": {func(p *corev1.Pod) { p.Finalizers = nil }, true},
+		"a label":                        {func(p *corev1.Pod) { p.Labels["a"] = "b" }, false},
+		"an annotation":                  {func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }, false},
+		"the node":                       {func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }, false},
+		"the spec":                       {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "new" }, false},
+		"the status":                     {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFamily()
+			shown := f.shown("east")
+			test.change(f.pod)
+			s := attach(t, newUpstream(t), "east")
+			if got := sameMirror(s.mirror(f.pod, ownedBy(f.mirrored), "abc"), shown); got != test.want {
+				t.Errorf("the same: %t, want %t", got, test.want)
+			}
+		})
+	}
+	t.Run("another owner", func(t *testing.T) {
+		f := newFamily()
+		if s := attach(t, newUpstream(t), "east"); sameMirror(s.mirror(f.pod, controlledBy(f.above, "Deployment"), "abc"), f.shown("east")) {
+			t.Error("counts as the same")
+		}
+	})
+}
+
+func TestSyncPod(t *testing.T) {
+	type objects = []projection.Object
+	for name, test := range map[string]struct {
+		prepare func(f *family) (above, below objects)
+		want    []string // verbs of the writes to the mirror
+		wantErr error
+	}{
+		"a new pod is shown": {
+			prepare: func(f *family) (above, below objects) {
+				return objects{f.above, f.mirrored, namespace("shop")}, objects{f.projected, f.replicaSet, f.pod}
+			},
+			want: []string{"create"},
+		},
+		"what is shown well is left alone": {
+			prepare: func(f *family) (above, below objects) {
+				return objects{f.above, f.mirrored, namespace("shop"), f.shown("east")}, objects{f.projected, f.replicaSet, f.pod}
+			},
+		},
+		"what has changed is updated": {
+			prepare: func(f *family) (above, below objects) {
+				shown := f.shown("east")
+				f.pod.Status.Phase = corev1.PodFailed
+				return objects{f.above, f.mirrored, namespace("shop"), shown}, objects{f.projected, f.replicaSet, f.pod}
+			},
+			want: []string{"update"},
+		},
+		"a pod waits for the mirror of its ReplicaSet": {
+			prepare: func(f *family) (above, below objects) {
+				return objects{f.above, namespace("shop")}, objects{f.projected, f.replicaSet, f.pod}
+			},
+		},
+		"somebody else's pod is not shown": {
+			prepare: func(f *family) (above, below objects) {
+				f.pod.OwnerReferences = nil
+				return objects{f.above, f.mirrored, namespace("shop")}, objects{f.projected, f.replicaSet, f.pod}
+			},
+		},
+		"the pod of a Deployment that was deleted above and made anew is not shown": {
+			prepare: func(f *family) (above, below objects) {
+				f.above.UID = "another"
+				f.mirrored.OwnerReferences = controlledBy(f.above, "Deployment")
+				return objects{f.above, f.mirrored, namespace("shop")}, objects{f.projected, f.replicaSet, f.pod}
+			},
+		},
+		"nothing is shown in a namespace that goes": {
+			prepare: func(f *family) (above, below objects) {
+				going := namespace("shop")
+				going.DeletionTimestamp = &metav1.Time{}
+				return objects{f.above, f.mirrored, going}, objects{f.projected, f.replicaSet, f.pod}
+			},
+		},
+		"what is gone below goes": {
+			prepare: func(f *family) (above, below objects) {
+				return objects{f.above, f.mirrored, namespace("shop"), f.shown("east")}, objects{f.projected, f.replicaSet}
+			},
+			want: []string{"delete"},
+		},
+		"the mirror of an earlier pod of that name goes": {
+			prepare: func(f *family) (above, below objects) {
+				shown := f.shown("east")
+				shown.UID = "earlier"
+				return objects{f.above, f.mirrored, namespace("shop"), shown}, objects{f.projected, f.replicaSet, f.pod}
+			},
+			want: []string{"delete"},
+		},
+		"what is no longer ours goes": {
+			prepare: func(f *family) (above, below objects) {
+				shown := f.shown("east")
+				f.pod.OwnerReferences = nil
+				return objects{f.above, f.mirrored, namespace("shop"), shown}, objects{f.projected, f.replicaSet, f.pod}
+			},
+			want: []string{"delete"},
+		},
+		"another cluster's mirror is not ours to delete": {
+			prepare: func(f *family) (above, below objects) {
+				return objects{f.above, f.mirrored, namespace("shop"), f.shown("west")}, objects{f.projected, f.replicaSet}
+			},
+		},
+		"a pod whose name another cluster has taken waits": {
+			prepare: func(f *family) (above, below objects) {
+				return objects{f.above, f.mirrored, namespace("shop"), f.shown("west")}, objects{f.projected, f.replicaSet, f.pod}
+			},
+			wantErr: errNotYet,
+		},
+		"a pod that ends is shown as ending": {
+			prepare: func(f *family) (above, below objects) {
+				shown := f.shown("east")
+				f.pod.DeletionTimestamp, f.pod.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Now()}, ptr.To[int64](30)
+				return objects{f.above, f.mirrored, namespace("shop"), shown}, objects{f.projected, f.replicaSet, f.pod}
+			},
+			want: []string{"delete"},
+		},
+		"a pod that ends is shown after its Deployment": {
+			prepare: func(f *family) (above, below objects) {
+				shown := f.shown("east")
+				f.pod.DeletionTimestamp, f.pod.Status.Phase = &metav1.Time{Time: time.Now()}, corev1.PodFailed
+				return objects{namespace("shop"), shown}, objects{f.pod}
+			},
+			want: []string{"update", "delete"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			above, below := test.prepare(newFamily())
+			s := attach(t, newUpstream(t, above...), "east", below...)
+			for _, obj := range above {
+				if pod, ok := obj.(*corev1.Pod); ok {
+					if err := s.above.Tracker().Add(pod); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if err := s.syncPod(t.Context(), podName); err != test.wantErr {
+				t.Fatalf("error %v, want %v", err, test.wantErr)
+			}
+			var got []string
+			for _, action := range s.above.Actions() {
+				got = append(got, action.GetVerb())
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("writes %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// The watch follows a moment later. Until then a second look must not write a second time.
+func TestOwnWritesAreKnownBeforeTheWatchShowsThem(t *testing.T) {
+	f := newFamily()
+	s := attach(t, newUpstream(t, f.above, f.mirrored, namespace("shop")), "east", f.projected, f.replicaSet, f.pod)
+	if err := s.syncPod(t.Context(), podName); err != nil {
+		t.Fatal(err)
+	}
+	// The API server answers with the UID of the pod below and without what carried it there.
+	written, err := s.mirrorNamed(podName)
+	if err != nil || written == nil {
+		t.Fatalf("our own write is not known: %v", err)
+	}
+	answered := f.shown("east")
+	answered.ResourceVersion = "5"
+	s.Syncer.mirrors.Mutation(answered)
+	if err := s.syncPod(t.Context(), podName); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(s.above.Actions()); got != 1 {
+		t.Errorf("%d writes, want one", got)
+	}
+}
+
+func TestPodsThatOnlyJustBeginWaitForTheirNextState(t *testing.T) {
+	pending := func(conditions ...corev1.PodCondition) *corev1.Pod {
+		return &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: conditions}}
+	}
+	for name, test := range map[string]struct {
+		pod  *corev1.Pod
+		want bool
+	}{
+		"one that was just made":            {pending(), true},
+		"one that was bound":                {pending(corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}), true},
+		"not one that no node has room for": {pending(corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}), false},
+		"not one that runs":                 {&corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := beginning(test.pod); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestEventsBelowAreAboutTheObjectsAbove(t *testing.T) {
+	f := newFamily()
+	unmirrored := f.replicaSet.DeepCopy()
+	unmirrored.Name, unmirrored.UID = "web-new", "uid-of-web-new"
+	unmirrored.Annotations = map[string]string{v1alpha1.AnnotationTemplate: "new"}
+	foreign := &corev1.Pod{ObjectMeta: objectMeta("foreign")}
+	live := secret("key")
+	live.UID = "uid-below"
+	live.Annotations = map[string]string{v1alpha1.AnnotationUID: "uid-of-key"}
+	u := newUpstream(t, f.above, f.mirrored, secret("key"))
+	s := attach(t, u, "east", f.projected, f.replicaSet, unmirrored, f.pod, foreign, live)
+
+	for name, test := range map[string]struct {
+		about     corev1.ObjectReference
+		want      string // kind, name and UID; "" for an event that is not shown
+		wantLater bool   // the object above may still come
+	}{
+		"a pod": {
+			about: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "uid-of-web-1"}, want: "Pod web-1 uid-of-web-1",
+		},
+		"an earlier pod of the name": {
+			about: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "earlier"},
+		},
+		"somebody else's pod": {
+			about: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "foreign", UID: "uid-of-foreign"},
+		},
+		"a ReplicaSet is about its mirror": {
+			about: corev1.ObjectReference{Kind: "ReplicaSet", Namespace: "shop", Name: "web-below", UID: "uid-of-web-below"}, want: "ReplicaSet web-abc uid-of-web-abc",
+		},
+		"a ReplicaSet whose mirror is on its way": {
+			about: corev1.ObjectReference{Kind: "ReplicaSet", Namespace: "shop", Name: "web-new", UID: "uid-of-web-new"}, wantLater: true,
+		},
+		"a projection is about its origin": {
+			about: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web", UID: f.projected.UID}, want: "Deployment web uid-of-web",
+		},
+		"a dependent too": {
+			about: corev1.ObjectReference{Kind: "Secret", Namespace: "shop", Name: "key", UID: "uid-below"}, want: "Secret key uid-of-key",
+		},
+		"an earlier projection of the name": {
+			about: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web", UID: "earlier"},
+		},
+		"something else": {
+			about: corev1.ObjectReference{Kind: "Job", Namespace: "shop", Name: "web", UID: "uid-of-web"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web.1", UID: "event", ResourceVersion: "9"}, InvolvedObject: test.about, Reason: "Started"}
+			out, known := s.eventMirror(in)
+			if known == test.wantLater {
+				t.Errorf("known %t, want %t", known, !test.wantLater)
+			}
+			got := ""
+			if out != nil {
+				got = fmt.Sprint(out.InvolvedObject.Kind, " ", out.InvolvedObject.Name, " ", out.InvolvedObject.UID)
+				if out.Name != "web.1.east" || out.UID != "" || out.ResourceVersion != "" || out.Reason != "Started" || out.Source.Host != "east" {
+					t.Errorf("event %+v", out)
+				}
+			}
+			if got != test.want {
+				t.Errorf("about %q, want %q", got, test.want)
+			}
+		})
+	}
+}
