@@ -1,0 +1,206 @@
+package removal
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	manifoldfake "github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
+	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	"github.com/manifold-dev/manifold/pkg/syncer"
+)
+
+// going is a cluster that has joined and is being removed in a manner, "" for the one that moves workloads off first.
+func going(manner string) *v1alpha1.Cluster {
+	c := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{
+		Name: "east", UID: "uid-of-east", ResourceVersion: "7",
+		DeletionTimestamp: &metav1.Time{Time: time.Now()}, Finalizers: []string{"example.com/other", v1alpha1.FinalizerCluster},
+	}}
+	c.Status.UID = "uid-below"
+	if manner != "" {
+		c.Annotations = map[string]string{v1alpha1.AnnotationRemove: manner}
+	}
+	return c
+}
+
+func deployment(name, decision string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name,
+		Annotations: map[string]string{v1alpha1.AnnotationPlacement: decision}}}
+}
+
+func mirror(name, cluster string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "uid"}, Spec: corev1.PodSpec{NodeName: cluster}}
+}
+
+type harness struct {
+	*Controller
+	kube     *fake.Clientset
+	manifold *manifoldfake.Clientset
+}
+
+// start makes a controller whose caches hold the objects; no cluster is connected.
+func start(t *testing.T, cluster *v1alpha1.Cluster, objects ...runtime.Object) *harness {
+	t.Helper()
+	h := &harness{kube: fake.NewClientset(objects...), manifold: manifoldfake.NewClientset(cluster)}
+	kube := informers.NewSharedInformerFactory(h.kube, 0)
+	manifold := externalversions.NewSharedInformerFactory(h.manifold, 0)
+	upstream, err := syncer.NewUpstream(kube)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Controller, err = New(Options{Upstream: upstream, Kube: kube, Manifold: manifold, Client: h.kube, Clusters: h.manifold})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		cancel()
+		kube.Shutdown()
+		manifold.Shutdown()
+	})
+	kube.StartWithContext(ctx)
+	manifold.StartWithContext(ctx)
+	kube.WaitForCacheSync(ctx.Done())
+	manifold.WaitForCacheSync(ctx.Done())
+	return h
+}
+
+func (h *harness) cluster(t *testing.T) *v1alpha1.Cluster {
+	t.Helper()
+	c, err := h.manifold.ManifoldV1alpha1().Clusters().Get(t.Context(), "east", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestRemovalWaits(t *testing.T) {
+	neverJoined := going("")
+	neverJoined.Status.UID = ""
+	for name, test := range map[string]struct {
+		cluster *v1alpha1.Cluster
+		objects []runtime.Object
+		want    string // the reason, "" if it waits for nothing
+		message string // part of it
+	}{
+		"for workloads that are placed there": {
+			cluster: going(""), objects: []runtime.Object{deployment("web", `{"east":{"replicas":1}}`), deployment("api", `{"west":{"replicas":1}}`)},
+			want: reasonDraining, message: ": shop/web",
+		},
+		"for a cluster that does not answer, and says what to do": {
+			cluster: going(""), objects: []runtime.Object{deployment("api", `{"west":{"replicas":1}}`)},
+			want: reasonSilent, message: "manifold cluster remove east --force",
+		},
+		"not for workloads when they are left there, but for the cluster": {
+			cluster: going(v1alpha1.RemoveOrphan), objects: []runtime.Object{deployment("web", `{"east":{"replicas":1}}`)},
+			want: reasonSilent,
+		},
+		"for nothing when the cluster is given up": {
+			cluster: going(v1alpha1.RemoveForce), objects: []runtime.Object{deployment("web", `{"east":{"replicas":1}}`)},
+		},
+		"for nothing when the cluster has never joined": {
+			cluster: neverJoined,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := start(t, test.cluster, test.objects...)
+			got := h.waitsFor(test.cluster)
+			if (got != nil) != (test.want != "") {
+				t.Fatalf("waits for %+v, want %q", got, test.want)
+			}
+			if got != nil && (got.Reason != test.want || !strings.Contains(got.Message, test.message)) {
+				t.Errorf("waits for %s: %s; want %s with %q", got.Reason, got.Message, test.want, test.message)
+			}
+		})
+	}
+}
+
+func TestSyncTellsWhatItWaitsForOnce(t *testing.T) {
+	h := start(t, going(""), deployment("web", `{"east":{"replicas":1}}`), mirror("web-1", "east"))
+	again, err := h.sync(t.Context(), "east")
+	if err != nil || !again {
+		t.Fatalf("again %t, error %v; want to look again", again, err)
+	}
+	told := h.cluster(t)
+	condition := meta.FindStatusCondition(told.Status.Conditions, ConditionRemoved)
+	if condition == nil || condition.Status != metav1.ConditionFalse || condition.Reason != reasonDraining {
+		t.Errorf("condition %+v, want %s", condition, reasonDraining)
+	}
+	if !slices.Contains(told.Finalizers, v1alpha1.FinalizerCluster) {
+		t.Error("the cluster is let go although it waits")
+	}
+	before := len(h.manifold.Actions())
+	if err := h.tell(t.Context(), told, *condition); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(h.manifold.Actions()) - before; got != 0 {
+		t.Errorf("the same is written again: %d writes", got)
+	}
+	if _, err := h.kube.CoreV1().Pods("shop").Get(t.Context(), "web-1", metav1.GetOptions{}); err != nil {
+		t.Errorf("the mirror of a cluster that still runs is gone: %v", err)
+	}
+}
+
+func TestClusterThatIsGivenUpLeavesNothingBehind(t *testing.T) {
+	h := start(t, going(v1alpha1.RemoveForce), deployment("web", `{"east":{"replicas":1}}`), mirror("web-1", "east"), mirror("web-2", "west"))
+	again, err := h.sync(t.Context(), "east")
+	if err != nil || again {
+		t.Fatalf("again %t, error %v; want to be done", again, err)
+	}
+	pods, err := h.kube.CoreV1().Pods("shop").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pods.Items) != 1 || pods.Items[0].Name != "web-2" {
+		t.Errorf("mirrors %v are left, want that of west alone", pods.Items)
+	}
+	if got, want := h.cluster(t).Finalizers, []string{"example.com/other"}; !slices.Equal(got, want) {
+		t.Errorf("finalizers %v, want %v: that of somebody else is not ours to take", got, want)
+	}
+}
+
+func TestClustersThatAreNotBeingRemovedAreLeftAlone(t *testing.T) {
+	staying := going("")
+	staying.DeletionTimestamp = nil
+	released := going("")
+	released.Finalizers = []string{"example.com/other"}
+	for name, cluster := range map[string]*v1alpha1.Cluster{"one that stays": staying, "one that was let go before": released} {
+		t.Run(name, func(t *testing.T) {
+			h := start(t, cluster, mirror("web-1", "east"))
+			if again, err := h.sync(t.Context(), "east"); again || err != nil {
+				t.Errorf("again %t, error %v", again, err)
+			}
+			for _, action := range slices.Concat(h.kube.Actions(), h.manifold.Actions()) {
+				if !slices.Contains([]string{"get", "list", "watch"}, action.GetVerb()) {
+					t.Errorf("it did %s %s", action.GetVerb(), action.GetResource().Resource)
+				}
+			}
+		})
+	}
+}
+
+func TestMessagesNameSomeWorkloadsAndCountTheRest(t *testing.T) {
+	for _, test := range []struct {
+		names []string
+		want  string
+	}{
+		{[]string{"shop/a"}, "shop/a"},
+		{[]string{"shop/a", "shop/b", "shop/c"}, "shop/a, shop/b, shop/c"},
+		{[]string{"shop/a", "shop/b", "shop/c", "shop/d", "shop/e"}, "shop/a, shop/b, shop/c and 2 more"},
+	} {
+		if got := enumerate(test.names); got != test.want {
+			t.Errorf("%v reads %q, want %q", test.names, got, test.want)
+		}
+	}
+}
