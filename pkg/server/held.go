@@ -8,15 +8,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/informers/admissionregistration"
+	"k8s.io/client-go/informers/apiserverinternal"
 	"k8s.io/client-go/informers/apps"
 	"k8s.io/client-go/informers/autoscaling"
 	"k8s.io/client-go/informers/batch"
 	"k8s.io/client-go/informers/certificates"
+	"k8s.io/client-go/informers/coordination"
 	"k8s.io/client-go/informers/core"
+	"k8s.io/client-go/informers/discovery"
+	"k8s.io/client-go/informers/events"
+	"k8s.io/client-go/informers/extensions"
+	"k8s.io/client-go/informers/flowcontrol"
 	"k8s.io/client-go/informers/internalinterfaces"
+	"k8s.io/client-go/informers/lifecycle"
 	"k8s.io/client-go/informers/networking"
+	"k8s.io/client-go/informers/node"
 	"k8s.io/client-go/informers/policy"
 	"k8s.io/client-go/informers/rbac"
+	"k8s.io/client-go/informers/resource"
+	"k8s.io/client-go/informers/scheduling"
+	"k8s.io/client-go/informers/storage"
+	"k8s.io/client-go/informers/storagemigration"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -41,10 +53,14 @@ func (f *heldInformers) InformerFor(obj runtime.Object, new internalinterfaces.N
 	return heldInformer{f.SharedInformerFactory.InformerFor(obj, new), f}
 }
 
-// The groups that the stock controllers of stockControllers ask for; others would come from the other factory unheld.
+// All groups of the interface follow: one that came from the other factory would not be held.
 
 func (f *heldInformers) Admissionregistration() admissionregistration.Interface {
 	return admissionregistration.New(f, metav1.NamespaceAll, nil)
+}
+
+func (f *heldInformers) Internal() apiserverinternal.Interface {
+	return apiserverinternal.New(f, metav1.NamespaceAll, nil)
 }
 
 func (f *heldInformers) Apps() apps.Interface { return apps.New(f, metav1.NamespaceAll, nil) }
@@ -59,15 +75,53 @@ func (f *heldInformers) Certificates() certificates.Interface {
 	return certificates.New(f, metav1.NamespaceAll, nil)
 }
 
+func (f *heldInformers) Coordination() coordination.Interface {
+	return coordination.New(f, metav1.NamespaceAll, nil)
+}
+
 func (f *heldInformers) Core() core.Interface { return core.New(f, metav1.NamespaceAll, nil) }
+
+func (f *heldInformers) Discovery() discovery.Interface {
+	return discovery.New(f, metav1.NamespaceAll, nil)
+}
+
+func (f *heldInformers) Events() events.Interface { return events.New(f, metav1.NamespaceAll, nil) }
+
+func (f *heldInformers) Extensions() extensions.Interface {
+	return extensions.New(f, metav1.NamespaceAll, nil)
+}
+
+func (f *heldInformers) Flowcontrol() flowcontrol.Interface {
+	return flowcontrol.New(f, metav1.NamespaceAll, nil)
+}
+
+func (f *heldInformers) Lifecycle() lifecycle.Interface {
+	return lifecycle.New(f, metav1.NamespaceAll, nil)
+}
 
 func (f *heldInformers) Networking() networking.Interface {
 	return networking.New(f, metav1.NamespaceAll, nil)
 }
 
+func (f *heldInformers) Node() node.Interface { return node.New(f, metav1.NamespaceAll, nil) }
+
 func (f *heldInformers) Policy() policy.Interface { return policy.New(f, metav1.NamespaceAll, nil) }
 
 func (f *heldInformers) Rbac() rbac.Interface { return rbac.New(f, metav1.NamespaceAll, nil) }
+
+func (f *heldInformers) Resource() resource.Interface {
+	return resource.New(f, metav1.NamespaceAll, nil)
+}
+
+func (f *heldInformers) Scheduling() scheduling.Interface {
+	return scheduling.New(f, metav1.NamespaceAll, nil)
+}
+
+func (f *heldInformers) Storage() storage.Interface { return storage.New(f, metav1.NamespaceAll, nil) }
+
+func (f *heldInformers) Storagemigration() storagemigration.Interface {
+	return storagemigration.New(f, metav1.NamespaceAll, nil)
+}
 
 // heldInformer holds the handlers that are added to an informer.
 type heldInformer struct {

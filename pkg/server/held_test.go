@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"reflect"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,4 +63,29 @@ func TestHandlersThatAreNeverReleasedEndWithTheContext(t *testing.T) {
 	shared.WaitForCacheSync(ctx.Done())
 	cancel()
 	shared.Shutdown() // would not return if a handler were stuck
+}
+
+// A handler of a group that came from the other factory would run while its controller is being made.
+func TestEveryGroupOfInformersIsHeld(t *testing.T) {
+	held := holdInformers(t.Context(), nil) // whoever asks the other factory panics
+	factory := reflect.TypeFor[informers.SharedInformerFactory]()
+	groups := 0
+	for i := range factory.NumMethod() {
+		method := factory.Method(i)
+		if method.Type.NumIn() != 0 || method.Type.NumOut() != 1 || !strings.HasPrefix(method.Type.Out(0).PkgPath(), "k8s.io/client-go/informers/") {
+			continue
+		}
+		groups++
+		t.Run(method.Name, func(t *testing.T) {
+			defer func() {
+				if recover() != nil {
+					t.Error("it comes from the other factory")
+				}
+			}()
+			reflect.ValueOf(held).MethodByName(method.Name).Call(nil)
+		})
+	}
+	if groups == 0 {
+		t.Error("no group was found")
+	}
 }
