@@ -197,6 +197,6 @@ func TestWorkloadsThatNothingRunsAreWarnedOf(t *testing.T) {
 		if result.Code != 0 {
 			t.Errorf("%s: %s", kind, result)
 		}
-		say(t, result.Stderr, "Warning: this version of Manifold does not run a "+kind+" by itself")
+		say(t, result.Stderr, "Warning: this version of Manifold does not run objects of kind "+kind, "nothing acts on it; use a Deployment")
 	}
 }
