@@ -149,8 +149,8 @@ func (r *podREST) deleteBelow(ctx context.Context, pod *api.Pod, options *metav1
 	})
 	switch {
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-		// Gone below, or replaced by another pod of that name: only the mirror is left.
-		return r.REST.Delete(ctx, pod.Name, nil, &metav1.DeleteOptions{
+		// Gone below, or replaced by another pod of that name: only the mirror is left, which was admitted for deletion above.
+		return r.REST.Delete(ctx, pod.Name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{
 			GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
 	case err != nil:
 		return nil, false, fromCluster(err, pod)
