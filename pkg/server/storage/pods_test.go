@@ -1,0 +1,340 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	genericrest "k8s.io/apiserver/pkg/registry/generic/rest"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/policy"
+	podstrategy "k8s.io/kubernetes/pkg/registry/core/pod"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+const eastSyncer = "system:manifold:cluster:east"
+
+// mirror is a pod in a cluster, as the logical cluster stores it.
+func mirror(cluster string) *api.Pod {
+	return &api.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "uid-below", ResourceVersion: "7"},
+		Spec:       api.PodSpec{NodeName: cluster, Containers: []api.Container{{Name: "app", Image: "image"}}},
+		Status:     api.PodStatus{Phase: api.PodRunning},
+	}
+}
+
+func TestSyncerReportsPodsWithTheUIDAgeAndStatusThatTheyHaveBelow(t *testing.T) {
+	for who, want := range map[string]struct {
+		uid     types.UID
+		created string
+		phase   api.PodPhase
+		marks   bool
+	}{
+		eastSyncer: {"uid-below", "2026-11-20T12:00:00Z", api.PodRunning, false},
+		"jane":     {"made-above", "0001-01-01T00:00:00Z", api.PodPending, true},
+	} {
+		t.Run(who, func(t *testing.T) {
+			ctx, _ := as(t, who)
+			pod := mirror("east")
+			pod.UID = "made-above"
+			pod.Annotations = map[string]string{
+				v1alpha1.AnnotationUID: "uid-below", v1alpha1.AnnotationCreated: "2026-11-20T12:00:00Z", "note": "own",
+			}
+			podStrategy{podstrategy.Strategy}.PrepareForCreate(ctx, pod)
+			if pod.UID != want.uid || pod.CreationTimestamp.UTC().Format(time.RFC3339) != want.created || pod.Status.Phase != want.phase {
+				t.Errorf("UID %s, created %s, phase %s; want %+v", pod.UID, pod.CreationTimestamp.UTC(), pod.Status.Phase, want)
+			}
+			_, uid := pod.Annotations[v1alpha1.AnnotationUID]
+			_, created := pod.Annotations[v1alpha1.AnnotationCreated]
+			if uid != want.marks || created != want.marks || pod.Annotations["note"] != "own" {
+				t.Errorf("annotations %v", pod.Annotations)
+			}
+		})
+	}
+}
+
+func TestSyncerUpdatesSpecAndStatusAtOnce(t *testing.T) {
+	for who, want := range map[string]api.PodPhase{eastSyncer: api.PodFailed, "jane": api.PodRunning} {
+		t.Run(who, func(t *testing.T) {
+			ctx, _ := as(t, who)
+			old, pod := mirror("east"), mirror("east")
+			pod.Status.Phase = api.PodFailed
+			podStrategy{podstrategy.Strategy}.PrepareForUpdate(ctx, pod, old)
+			if pod.Status.Phase != want {
+				t.Errorf("phase %s, want %s", pod.Status.Phase, want)
+			}
+		})
+	}
+}
+
+func TestWhoMayReportAndEditMirrors(t *testing.T) {
+	anonymous := mirror("east")
+	anonymous.UID = ""
+	for name, test := range map[string]struct {
+		who         string
+		old, object *api.Pod // old is nil for a new pod
+		want        string   // the field that the error is about; "" for none
+	}{
+		"a syncer reports a pod of its own cluster":          {eastSyncer, nil, mirror("east"), ""},
+		"a syncer updates a pod of its own cluster":          {eastSyncer, mirror("east"), mirror("east"), ""},
+		"a syncer may not report another cluster's pod":      {eastSyncer, nil, mirror("west"), "spec.nodeName"},
+		"a syncer may not report a pod of no cluster":        {eastSyncer, nil, mirror(""), "spec.nodeName"},
+		"a syncer may not take over another cluster's pod":   {eastSyncer, mirror("west"), mirror("east"), "spec.nodeName"},
+		"a syncer may not give its pod to another cluster":   {eastSyncer, mirror("east"), mirror("west"), "spec.nodeName"},
+		"a mirror carries the UID of its pod":                {eastSyncer, nil, anonymous, "metadata.annotations[manifold.dev/uid]"},
+		"a user may not edit a mirror":                       {"jane", mirror("east"), mirror("east"), "metadata.name"},
+		"Manifold's own controllers may not edit one either": {v1alpha1.ControllerUser, mirror("east"), mirror("east"), "metadata.name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, _ := as(t, test.who)
+			s := podStrategy{podstrategy.Strategy}
+			var fields []string
+			if test.old == nil {
+				for _, err := range s.Validate(ctx, test.object) {
+					fields = append(fields, err.Field)
+				}
+			} else {
+				for _, err := range s.ValidateUpdate(ctx, test.object, test.old) {
+					fields = append(fields, err.Field)
+				}
+			}
+			var want []string
+			if test.want != "" {
+				want = []string{test.want}
+			}
+			if !slices.Equal(fields, want) {
+				t.Errorf("errors about %v, want %v", fields, want)
+			}
+		})
+	}
+}
+
+func TestPreconditionsOfADeletionAreCheckedAbove(t *testing.T) {
+	uid := func(v string) *types.UID { u := types.UID(v); return &u }
+	for name, test := range map[string]struct {
+		preconditions *metav1.Preconditions
+		want          bool
+	}{
+		"none":                     {nil, true},
+		"empty ones":               {&metav1.Preconditions{}, true},
+		"its UID":                  {&metav1.Preconditions{UID: uid("uid-below")}, true},
+		"its version":              {&metav1.Preconditions{ResourceVersion: new("7")}, true},
+		"another UID":              {&metav1.Preconditions{UID: uid("another")}, false},
+		"another version":          {&metav1.Preconditions{ResourceVersion: new("8")}, false},
+		"its UID, another version": {&metav1.Preconditions{UID: uid("uid-below"), ResourceVersion: new("8")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := checkPreconditions(mirror("east"), test.preconditions)
+			if (err == nil) != test.want || err != nil && !apierrors.IsConflict(err) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func TestErrorsOfAClusterAreToldFromItsSilence(t *testing.T) {
+	refusal := apierrors.NewForbidden(api.Resource("pods"), "web-1", errors.New("no"))
+	if got := fromCluster(refusal, mirror("east")); got != error(refusal) {
+		t.Errorf("%v, want the cluster's own answer", got)
+	}
+	silence := fromCluster(&url.Error{Op: "Delete", URL: "https://east", Err: context.DeadlineExceeded}, mirror("east"))
+	if !apierrors.IsServiceUnavailable(silence) || !strings.Contains(silence.Error(), `cluster "east"`) {
+		t.Errorf("%v, want that the cluster does not answer", silence)
+	}
+}
+
+// cluster is a connection to a cluster at https://east.example/base.
+func cluster(client *fake.Clientset) *Connection {
+	return &Connection{Client: client, Host: &url.URL{Scheme: "https", Host: "east.example", Path: "/base/"}, Transport: http.DefaultTransport}
+}
+
+// connections are clusters by name.
+type connections map[string]*Connection
+
+func (c connections) Connection(name string) (*Connection, error) {
+	if found, ok := c[name]; ok {
+		return found, nil
+	}
+	return nil, errors.New("it has not joined")
+}
+
+func below(pod *api.Pod, c connections) podsBelow {
+	return podsBelow{connections: c, get: func(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+		if name != pod.Name {
+			return nil, apierrors.NewNotFound(api.Resource("pods"), name)
+		}
+		return pod, nil
+	}}
+}
+
+func TestLocationOfASubresource(t *testing.T) {
+	lines := int64(5)
+	for name, test := range map[string]struct {
+		name, subresource string
+		options           runtime.Object
+		want              string
+	}{
+		"exec with its options": {"web-1", "exec",
+			&api.PodExecOptions{Container: "app", Command: []string{"sh", "-c", "echo a b"}, Stdin: true, Stdout: true, TTY: true},
+			"https://east.example/base/api/v1/namespaces/shop/pods/web-1/exec?command=sh&command=-c&command=echo+a+b&container=app&stdin=true&stdout=true&tty=true"},
+		"attach": {"web-1", "attach", &api.PodAttachOptions{Stdout: true}, "https://east.example/base/api/v1/namespaces/shop/pods/web-1/attach?stdout=true"},
+		"port-forward": {"web-1", "portforward", &api.PodPortForwardOptions{Ports: []int32{80, 443}},
+			"https://east.example/base/api/v1/namespaces/shop/pods/web-1/portforward?ports=80&ports=443"},
+		"a log": {"web-1", "log", &api.PodLogOptions{Follow: true, TailLines: &lines},
+			"https://east.example/base/api/v1/namespaces/shop/pods/web-1/log?follow=true&tailLines=5"},
+		"a port of a pod": {"http:web-1:8080", "proxy", &api.PodProxyOptions{},
+			"https://east.example/base/api/v1/namespaces/shop/pods/http:web-1:8080/proxy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			connection := cluster(nil)
+			got, err := location(connection, mirror("east"), test.name, test.subresource, test.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.String() != test.want {
+				t.Errorf("%s, want\n%s", got, test.want)
+			}
+			if connection.Host.Path != "/base/" || connection.Host.RawQuery != "" {
+				t.Errorf("the connection's address was changed to %s", connection.Host)
+			}
+		})
+	}
+}
+
+func TestPodIsFoundInItsCluster(t *testing.T) {
+	east := cluster(nil)
+	for name, test := range map[string]struct {
+		pod  *api.Pod
+		name string
+		want func(error) bool // nil if it is found
+	}{
+		"a mirror":                     {mirror("east"), "web-1", nil},
+		"a pod that is not there":      {mirror("east"), "web-2", apierrors.IsNotFound},
+		"a pod that runs nowhere":      {mirror(""), "web-1", apierrors.IsBadRequest},
+		"one of a cluster that is not": {mirror("west"), "web-1", apierrors.IsServiceUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod, connection, err := below(test.pod, connections{"east": east}).find(t.Context(), test.name)
+			if test.want == nil {
+				if err != nil || pod != test.pod || connection != east {
+					t.Errorf("found %v at %v, %v", pod, connection, err)
+				}
+				return
+			}
+			if !test.want(err) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func TestLogIsStreamedFromTheCluster(t *testing.T) {
+	r := &logREST{below(mirror("east"), connections{"east": cluster(nil)})}
+	got, err := r.Get(t.Context(), "web-1", &api.PodLogOptions{Container: "app", Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	streamer := got.(*genericrest.LocationStreamer)
+	if !strings.HasPrefix(streamer.Location.String(), "https://east.example/base/api/v1/namespaces/shop/pods/web-1/log?") || !streamer.Flush {
+		t.Errorf("streams %s, flushed %t", streamer.Location, streamer.Flush)
+	}
+	tail := int64(-1)
+	if _, err := r.Get(t.Context(), "web-1", &api.PodLogOptions{TailLines: &tail}); !apierrors.IsInvalid(err) {
+		t.Errorf("error %v of invalid options", err)
+	}
+}
+
+// verbs allows some verbs.
+type verbs []string
+
+func (v verbs) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if slices.Contains(v, a.GetVerb()) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return authorizer.DecisionNoOpinion, "no rule", nil
+}
+
+// A WebSocket is opened by GET, which must not need less than kubectl's POST.
+func TestStreamsNeedTheRightToCreate(t *testing.T) {
+	for name, test := range map[string]struct {
+		verb    string
+		allowed verbs
+		want    bool
+	}{
+		"a POST was authorized before":     {"create", nil, true},
+		"a GET by one who may create":      {"get", verbs{"get", "create"}, true},
+		"a GET by one who may only get is": {"get", verbs{"get"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, _ := as(t, "jane")
+			ctx = request.WithRequestInfo(ctx, &request.RequestInfo{
+				IsResourceRequest: true, Verb: test.verb, Resource: "pods", Subresource: "exec", Namespace: "shop", Name: "web-1",
+			})
+			b := below(mirror("east"), connections{"east": cluster(nil)})
+			b.authorizer = test.allowed
+			_, err := (&execREST{stream{b}}).Connect(ctx, "web-1", &api.PodExecOptions{Container: "app"}, nil)
+			if (err == nil) != test.want || err != nil && !apierrors.IsForbidden(err) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func TestEvictionHappensBelow(t *testing.T) {
+	another := types.UID("another")
+	for name, test := range map[string]struct {
+		name, of string
+		options  *metav1.DeleteOptions
+		dryRun   []string
+		refusal  error
+		want     func(error) bool // nil for success
+	}{
+		"with the pod's UID":            {name: "web-1", of: "web-1"},
+		"as a dry run":                  {name: "web-1", of: "web-1", dryRun: []string{"All"}},
+		"not of another pod":            {name: "web-1", of: "web-1", options: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &another}}, want: apierrors.IsConflict},
+		"not by another name":           {name: "web-1", of: "web-2", want: apierrors.IsBadRequest},
+		"unless a budget there refuses": {name: "web-1", of: "web-1", refusal: apierrors.NewTooManyRequests("budget", 1), want: apierrors.IsTooManyRequests},
+		"unless the cluster is silent":  {name: "web-1", of: "web-1", refusal: errors.New("connection refused"), want: apierrors.IsServiceUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := fake.NewClientset()
+			var evicted *policyv1.Eviction
+			client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				evicted = action.(clienttesting.CreateAction).GetObject().(*policyv1.Eviction)
+				return true, nil, test.refusal
+			})
+			r := &evictionREST{below: below(mirror("east"), connections{"east": cluster(client)})}
+			ctx, _ := as(t, "jane")
+			eviction := &policy.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: test.of}, DeleteOptions: test.options}
+			_, err := r.Create(ctx, test.name, eviction, rest.ValidateAllObjectFunc, &metav1.CreateOptions{DryRun: test.dryRun})
+			if test.want != nil {
+				if !test.want(err) {
+					t.Errorf("error %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if evicted == nil || evicted.Name != "web-1" || *evicted.DeleteOptions.Preconditions.UID != "uid-below" || !slices.Equal(evicted.DeleteOptions.DryRun, test.dryRun) {
+				t.Errorf("evicted %+v", evicted)
+			}
+		})
+	}
+}

@@ -1,0 +1,111 @@
+package storage
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+	deploymentstrategy "k8s.io/kubernetes/pkg/registry/apps/deployment"
+	deploymentstore "k8s.io/kubernetes/pkg/registry/apps/deployment/storage"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// group is the provider of an API group.
+type group struct {
+	controlplaneapiserver.RESTStorageProvider
+	name string
+}
+
+func (g group) GroupName() string { return g.name }
+
+// hooked is one that starts something with the server.
+type hooked struct{ group }
+
+func (hooked) PostStartHook() (string, genericapiserver.PostStartHookFunc, error) {
+	return "hook of " + "core", nil, nil
+}
+
+func TestOnlyTheGroupsThatDifferAreWrapped(t *testing.T) {
+	in := []controlplaneapiserver.RESTStorageProvider{group{name: "batch"}, group{name: "apps"}, hooked{group{name: ""}}}
+	out := Change(in, Options{})
+	if len(out) != 3 {
+		t.Fatalf("%d providers, want 3", len(out))
+	}
+	if out[0] != in[0] {
+		t.Errorf("batch became a %T", out[0])
+	}
+	if _, ok := out[1].(provider); !ok {
+		t.Errorf("apps became a %T", out[1])
+	}
+	hook, ok := out[2].(genericapiserver.PostStartHookProvider)
+	if !ok {
+		t.Fatalf("the core group lost its start hook: a %T", out[2])
+	}
+	if name, _, _ := hook.PostStartHook(); name != "hook of core" {
+		t.Errorf("hook %q", name)
+	}
+}
+
+// Storage that is not what the pinned version has must stop the server, not serve workloads that nobody places.
+func TestStorageOfAnotherShapeIsRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  change
+		storage map[string]rest.Storage
+		want    string
+	}{
+		"no Deployments":        {changeApps, map[string]rest.Storage{}, "storage of deployments is a <nil>"},
+		"something else there":  {changeCore, map[string]rest.Storage{"pods": &deploymentstore.REST{}}, "storage of pods is a *storage.REST"},
+		"strategies of another": {changeApps, map[string]rest.Storage{"deployments": &deploymentstore.REST{Store: &genericregistry.Store{}}}, "create strategy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := test.change(test.storage, Options{}); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %q in it", err, test.want)
+			}
+		})
+	}
+}
+
+func TestBothStrategiesAreWrapped(t *testing.T) {
+	store := &genericregistry.Store{CreateStrategy: deploymentstrategy.Strategy, UpdateStrategy: deploymentstrategy.Strategy}
+	err := wrapStrategies(store, func(s stockStrategy) stockStrategy { return placedStrategy{stockStrategy: s} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := store.CreateStrategy.(placedStrategy); !ok {
+		t.Errorf("create strategy is a %T", store.CreateStrategy)
+	}
+	if _, ok := store.UpdateStrategy.(placedStrategy); !ok {
+		t.Errorf("update strategy is a %T", store.UpdateStrategy)
+	}
+	store.UpdateStrategy = nil
+	if err := wrapStrategies(store, func(s stockStrategy) stockStrategy { return s }); err == nil {
+		t.Error("a store without an update strategy passes")
+	}
+}
+
+func TestIdentitiesByName(t *testing.T) {
+	for name, want := range map[string]struct {
+		controller bool
+		cluster    string
+		syncer     bool
+	}{
+		v1alpha1.ControllerUser:        {controller: true},
+		"system:manifold:cluster:east": {cluster: "east", syncer: true},
+		"system:manifold:clusters":     {},
+		"jane":                         {},
+	} {
+		u := &user.DefaultInfo{Name: name}
+		cluster, syncer := SyncerCluster(u)
+		if IsController(u) != want.controller || syncer != want.syncer || syncer && cluster != want.cluster {
+			t.Errorf("%s: controller %t, syncer %t of %q; want %+v", name, IsController(u), syncer, cluster, want)
+		}
+	}
+	if _, syncer := SyncerCluster(nil); syncer || IsController(nil) {
+		t.Error("nobody is somebody")
+	}
+}
