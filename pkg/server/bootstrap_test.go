@@ -1,0 +1,82 @@
+package server
+
+import (
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	manifoldfake "github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
+)
+
+func TestFirstStartMakesWhatALogicalClusterNeeds(t *testing.T) {
+	kube, manifold := fake.NewClientset(), manifoldfake.NewClientset()
+	if err := bootstrap(t.Context(), kube, manifold); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{metav1.NamespaceSystem, v1alpha1.SystemNamespace} {
+		if _, err := kube.CoreV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := manifold.ManifoldV1alpha1().ClusterPlacementPolicies().Get(t.Context(), v1alpha1.DefaultPolicyName, metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	binding, err := kube.RbacV1().ClusterRoleBindings().Get(t.Context(), kubeadmAdminsGroup, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if binding.RoleRef.Name != "cluster-admin" || binding.Subjects[0].Name != "kubeadm:cluster-admins" {
+		t.Errorf("the administrator's group is bound by %+v", binding)
+	}
+	if _, err := kube.FlowcontrolV1().FlowSchemas().Get(t.Context(), "manifold-syncers", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLaterStartsLeaveAloneWhatAdminsHaveChanged(t *testing.T) {
+	kube, manifold := fake.NewClientset(), manifoldfake.NewClientset()
+	if err := bootstrap(t.Context(), kube, manifold); err != nil {
+		t.Fatal(err)
+	}
+	role, err := kube.RbacV1().ClusterRoles().Get(t.Context(), "manifold:edit", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	role.Rules = nil
+	if _, err := kube.RbacV1().ClusterRoles().Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	policies := manifold.ManifoldV1alpha1().ClusterPlacementPolicies()
+	if err := policies.Delete(t.Context(), v1alpha1.DefaultPolicyName, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := bootstrap(t.Context(), kube, manifold); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := policies.Get(t.Context(), v1alpha1.DefaultPolicyName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the default policy is put back after it was deleted: %v", err)
+	}
+	if role, err := kube.RbacV1().ClusterRoles().Get(t.Context(), "manifold:edit", metav1.GetOptions{}); err != nil || role.Rules != nil {
+		t.Errorf("the edited role is put back: %v, %v", role, err)
+	}
+}
+
+// A start that was killed halfway is made good by the next one.
+func TestStartThatWasKilledIsContinued(t *testing.T) {
+	kube, manifold := fake.NewClientset(), manifoldfake.NewClientset()
+	if err := bootstrap(t.Context(), kube, manifold); err != nil {
+		t.Fatal(err)
+	}
+	if err := kube.CoreV1().Namespaces().Delete(t.Context(), v1alpha1.SystemNamespace, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := bootstrap(t.Context(), kube, manifold); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kube.CoreV1().Namespaces().Get(t.Context(), v1alpha1.SystemNamespace, metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,54 @@
+package server
+
+import (
+	"testing"
+	_ "unsafe" // for linkname
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kubernetes/pkg/controlplane"
+	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// stockPriorities is the list of kube-apiserver, which is private there.
+//
+//go:linkname stockPriorities k8s.io/kubernetes/cmd/kube-apiserver/app.apiVersionPriorities
+var stockPriorities map[schema.GroupVersion]controlplaneapiserver.APIServicePriority
+
+// A version without a priority is served and shown by no discovery.
+func TestEveryVersionThatCanBeServedHasAPriority(t *testing.T) {
+	got := groupPriorities()
+	for version := range controlplane.DefaultAPIResourceConfigSource().GroupVersionConfigs {
+		if _, ok := got[version]; !ok {
+			t.Errorf("%s has none", version)
+		}
+	}
+	if _, ok := got[v1alpha1.SchemeGroupVersion]; !ok {
+		t.Errorf("%s has none", v1alpha1.SchemeGroupVersion)
+	}
+}
+
+func TestPrioritiesAreThoseOfTheStockServer(t *testing.T) {
+	if len(stockPriorities) == 0 {
+		t.Fatal("the list of the stock server is not where it was")
+	}
+	for version, priority := range groupPriorities() {
+		if version.Group == v1alpha1.GroupName {
+			continue
+		}
+		if want := stockPriorities[version]; priority != want {
+			t.Errorf("%s has %+v, want %+v", version, priority, want)
+		}
+	}
+}
+
+func TestOwnKindsComeAfterTheStockOnesThatUsersMean(t *testing.T) {
+	got := groupPriorities()
+	own := got[v1alpha1.SchemeGroupVersion].Group
+	for version, priority := range stockPriorities {
+		if priority.Group <= own {
+			t.Errorf("%s comes after %s", version, v1alpha1.SchemeGroupVersion)
+		}
+	}
+}
