@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -160,6 +161,9 @@ func (m *controllers) syncerClient(cluster string) (kubernetes.Interface, error)
 // leaving tells syncers whether their cluster is being removed.
 func (m *controllers) leaving(cluster string) (bool, string) {
 	c, err := m.own.Manifold().V1alpha1().Clusters().Lister().Get(cluster)
+	if apierrors.IsNotFound(err) {
+		return true, v1alpha1.RemoveForce // its syncer is about to end
+	}
 	if err != nil || c.DeletionTimestamp == nil {
 		return false, ""
 	}

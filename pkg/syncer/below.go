@@ -127,6 +127,16 @@ func (b *below) podsOf(namespace, replicaSet string) []*corev1.Pod {
 	return out
 }
 
+// podsIn returns the pods of a namespace, whoever they belong to.
+func (b *below) podsIn(namespace string) []*corev1.Pod {
+	found, _ := b.pods.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	out := make([]*corev1.Pod, 0, len(found))
+	for _, obj := range found {
+		out = append(out, obj.(*corev1.Pod))
+	}
+	return out
+}
+
 func (b *below) replicaSet(namespace, name string) *appsv1.ReplicaSet {
 	obj, ok, _ := b.replicaSets.GetIndexer().GetByKey(namespace + "/" + name)
 	if !ok {

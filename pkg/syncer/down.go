@@ -38,7 +38,10 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 		return nil
 	}
 	leaving, manner := s.Leaving(s.cluster)
-	if leaving && manner == v1alpha1.RemoveOrphan {
+	switch {
+	case s.givenUp():
+		return nil
+	case leaving && manner == v1alpha1.RemoveOrphan:
 		return s.orphan(ctx, kind, live)
 	}
 	desired, held, err := s.desired(kind, above, live)
@@ -69,6 +72,12 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 	}
 	s.done(key, kind, next)
 	return nil
+}
+
+// givenUp tells whether the cluster is removed as one that is gone for good: what is there stays, and nothing above tells of it.
+func (s *Syncer) givenUp() bool {
+	leaving, manner := s.Leaving(s.cluster)
+	return leaving && manner == v1alpha1.RemoveForce
 }
 
 // desired returns the projection for this cluster, or nil if it should hold none. Held tells that it is more than what was decided, for
@@ -113,11 +122,31 @@ func (s *Syncer) remove(ctx context.Context, kind projection.Kind, key Key, abov
 	if action.Step != projection.Nothing {
 		klog.FromContext(ctx).V(2).Info("Removing", "key", key, "step", action.Step, "reason", action.Reason)
 	}
-	if err := s.act(ctx, kind, action, nil, live); err != nil {
+	var err error
+	if kind.Resource == namespaceResource && action.Step == projection.Delete {
+		err = s.removeNamespace(ctx, kind, live)
+	} else {
+		err = s.act(ctx, kind, action, nil, live)
+	}
+	if err != nil {
 		return s.failed(key, above, err)
 	}
 	s.done(key, kind, state{})
 	return nil
+}
+
+// removeNamespace deletes a namespace of ours with what is left in it. One where somebody else runs something is let go instead, and is
+// nobody's business of ours from then on.
+func (s *Syncer) removeNamespace(ctx context.Context, kind projection.Kind, live projection.Object) error {
+	stranger, err := s.stranger(ctx, live.GetName())
+	if err != nil {
+		return err
+	}
+	if stranger != "" {
+		klog.FromContext(ctx).Info("Letting go of a namespace that somebody else uses", "namespace", live.GetName(), "has", stranger)
+		return s.orphan(ctx, kind, live)
+	}
+	return s.delete(ctx, kind, live)
 }
 
 // done notes the outcome of a step and has the workload's report looked at again.

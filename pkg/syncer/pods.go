@@ -72,6 +72,9 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 	if err != nil {
 		return err
 	}
+	if s.givenUp() {
+		return nil // whoever removes the cluster removes its mirrors
+	}
 	pod := s.below.pod(name)
 	if mirror != nil && mirror.Spec.NodeName != s.cluster {
 		if pod == nil || s.mirrorOwner(pod) == nil {

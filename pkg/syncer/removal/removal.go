@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -136,8 +137,9 @@ func (c *Controller) sync(ctx context.Context, name string) (again bool, err err
 	if wait := c.waitsFor(cluster); wait != nil {
 		return true, c.tell(ctx, cluster, *wait)
 	}
-	if err := c.deleteMirrors(ctx, name); err != nil {
-		return true, err
+	if mirrors := c.Upstream.MirrorsOf(name); len(mirrors) > 0 {
+		// Looked at again, since a syncer that has not heard of this may have written one meanwhile.
+		return true, c.deleteMirrors(ctx, mirrors)
 	}
 	return false, c.release(ctx, cluster)
 }
@@ -203,8 +205,8 @@ func (c *Controller) tell(ctx context.Context, cluster *v1alpha1.Cluster, condit
 }
 
 // deleteMirrors removes the mirrors that no syncer will remove any more, and with them what kept their namespaces from ending.
-func (c *Controller) deleteMirrors(ctx context.Context, cluster string) error {
-	for _, pod := range c.Upstream.MirrorsOf(cluster) {
+func (c *Controller) deleteMirrors(ctx context.Context, mirrors []*corev1.Pod) error {
+	for _, pod := range mirrors {
 		err := c.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 			GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
 		})

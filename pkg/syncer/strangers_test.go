@@ -1,0 +1,63 @@
+package syncer
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+func TestWhoElseUsesANamespace(t *testing.T) {
+	named := func(name, logical string) metav1.ObjectMeta {
+		out := metav1.ObjectMeta{Namespace: "shop", Name: name}
+		if logical != "" {
+			out.Labels = map[string]string{v1alpha1.LabelLogicalCluster: logical}
+		}
+		return out
+	}
+	pod := func(owner string, ending bool) *corev1.Pod {
+		out := &corev1.Pod{ObjectMeta: named("web-1", "")}
+		if owner != "" {
+			yes := true
+			out.OwnerReferences = []metav1.OwnerReference{{Kind: owner, Name: "web", Controller: &yes}}
+		}
+		if ending {
+			out.DeletionTimestamp = &metav1.Time{}
+		}
+		return out
+	}
+	for name, test := range map[string]struct {
+		cached []projection.Object
+		served []runtime.Object
+		want   string
+	}{
+		"nobody":                            {},
+		"we ourselves":                      {served: []runtime.Object{&appsv1.Deployment{ObjectMeta: named("web", logicalCluster)}}},
+		"the owner of a Deployment":         {served: []runtime.Object{&appsv1.Deployment{ObjectMeta: named("web", "")}}, want: "Deployment web"},
+		"another logical cluster":           {served: []runtime.Object{&appsv1.Deployment{ObjectMeta: named("web", "other")}}, want: "Deployment web"},
+		"the owner of a Service":            {served: []runtime.Object{&corev1.Service{ObjectMeta: named("web", "")}}, want: "Service web"},
+		"the owner of a pod":                {cached: []projection.Object{pod("", false)}, want: "Pod web-1"},
+		"the owner of a StatefulSet":        {cached: []projection.Object{pod("StatefulSet", false)}, want: "Pod web-1"},
+		"not a ReplicaSet on its way out":   {cached: []projection.Object{pod("ReplicaSet", false)}},
+		"not a pod on its way out":          {cached: []projection.Object{pod("", true)}},
+		"not what every namespace is given": {served: []runtime.Object{&corev1.ConfigMap{ObjectMeta: named("kube-root-ca.crt", "")}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := attach(t, newUpstream(t), "east", test.cached...)
+			s.client = fake.NewClientset(test.served...)
+			got, err := s.stranger(t.Context(), "shop")
+			if err != nil || got != test.want {
+				t.Errorf("found %q, %v; want %q", got, err, test.want)
+			}
+			if got, err := s.stranger(t.Context(), "elsewhere"); err != nil || got != "" {
+				t.Errorf("found %q, %v in another namespace", got, err)
+			}
+		})
+	}
+}
