@@ -50,7 +50,7 @@ func join(s *framework.Scenario, name string, further ...string) []string {
 func dismiss(s *framework.Scenario, name string) {
 	s.Helper()
 	// The test's own context has ended.
-	ctx, cancel := context.WithTimeout(context.Background(), framework.Deadline)
+	ctx, cancel := contextAfterTest()
 	defer cancel()
 	clusters := s.Environment.Logical.Manifold.ManifoldV1alpha1().Clusters()
 	if _, err := clusters.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -234,7 +234,9 @@ func bystanders(s *framework.Scenario, side *framework.Side) (check func()) {
 	foreign := "foreign-" + s.Namespace
 	side.Kubectl("create", "namespace", foreign)
 	s.Cleanup(func() {
-		_ = side.Kube.CoreV1().Namespaces().Delete(context.Background(), foreign, metav1.DeleteOptions{}) // It may be gone.
+		for _, namespace := range []string{foreign, s.Namespace} {
+			s.Environment.CleanupIn(s.T, side.API, "delete", "namespace", namespace, "--wait=false", "--ignore-not-found")
+		}
 	})
 	var all []bystander
 	for _, namespace := range []string{foreign, s.Namespace} {
@@ -274,4 +276,9 @@ func (b bystander) changed(ctx context.Context) error {
 		return errors.New("somebody else's object was changed: " + fmt.Sprint(now))
 	}
 	return nil
+}
+
+// contextAfterTest is for cleaning up: the test's own context has ended by then.
+func contextAfterTest() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), 2*framework.Deadline)
 }

@@ -1,0 +1,275 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/hack/stock"
+)
+
+func TestARemovedClusterIsEmptiedWithoutAnOutage(t *testing.T) {
+	s := fragile(t)
+	args := join(s, "north")
+	north := s.Side("north")
+	sides := []*framework.Side{north, s.East, s.West}
+	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=*", "--overwrite")
+	s.Logical.Kubectl("scale", "deployment/web", "--replicas=6")
+	s.Logical.Apply(pinned(deployment("stuck", 2), "north"), pinned(deployment("all", 3), "north,east"))
+	d := awaitAvailable(s, "web", 6)
+	awaitAvailable(s, "stuck", 2)
+	awaitAvailable(s, "all", 3)
+	if decision(s, d)["north"].Replicas == 0 {
+		t.Fatalf("nothing is to move off: it is decided %s", decision(s, d))
+	}
+	check := bystanders(s, north)
+	pods := podUIDs(s, north, "stuck")
+	fewest := map[string]func() int{}
+	for app, want := range map[string]int{"web": 6, "all": 3, "stuck": 2} {
+		fewest[app] = fewestReady(s, sides, app, want)
+	}
+
+	// What is pinned there alone cannot leave, and is not broken for that. The rest goes meanwhile.
+	refuse(t, s.Logical.TryCLI("cluster", "remove", "north", "--timeout=3s"),
+		"still being removed", s.Namespace+"/stuck", "--orphan", "--force")
+	framework.Await(s.Logical, "web", "has moved off", placedOn(s, "east", "west"))
+	framework.AwaitGone[*appsv1.Deployment](north, "web")
+	if got := podUIDs(s, north, "stuck"); !slices.Equal(got, pods) {
+		t.Errorf("the pods that have nowhere else to go were %v and are %v", pods, got)
+	}
+	refuse(t, s.Logical.TryCLI(args...), "is being removed")
+
+	s.Logical.Kubectl("annotate", "deployment", "stuck", pinKey+"=*", "--overwrite")
+	say(t, s.Logical.CLI("cluster", "remove", "north", "--cluster-kubeconfig", north.Kubeconfig, "--timeout=60s"), "cluster/north removed")
+
+	check()
+	if left := ours(t.Context(), t, north.API, owned(s), managed); len(left) > 0 {
+		t.Errorf("these are left in the cluster: %v", left)
+	}
+	if _, err := north.Kube.CoreV1().Namespaces().Get(t.Context(), v1alpha1.SystemNamespace, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("namespace %s in the cluster: %v", v1alpha1.SystemNamespace, err)
+	}
+	checkForgotten(s, "north")
+	for app, want := range map[string]int32{"web": 6, "all": 3, "stuck": 2} {
+		awaitAvailable(s, app, want)
+		if few := fewest[app](); few < int(want) {
+			t.Errorf("once only %d pods of %s were ready in all clusters, want %d at every moment", few, app, want)
+		}
+	}
+	refuse(t, s.Logical.TryCLI("cluster", "remove", "north"), `"north" not found`)
+}
+
+// checkForgotten checks that nothing above tells of a cluster that was removed.
+func checkForgotten(s *framework.Scenario, name string) {
+	s.Helper()
+	framework.AwaitGone[*v1alpha1.Cluster](s.Logical, name)
+	framework.AwaitGone[*corev1.Node](s.Logical, name)
+	framework.AwaitGone[*corev1.Secret](s.Logical.In(v1alpha1.SystemNamespace), "cluster-"+name)
+	framework.AwaitGone[*coordinationv1.Lease](s.Logical.In(v1alpha1.SystemNamespace), "cluster-"+name)
+	framework.AwaitList(s.Logical, "", "no pod is said to run there", func(pods []*corev1.Pod) bool {
+		return !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Spec.NodeName == name })
+	})
+}
+
+// fewestReady counts the ready pods of an app in all clusters from now on. What it returns ends that and tells the smallest number.
+func fewestReady(s *framework.Scenario, sides []*framework.Side, app string, want int) func() int {
+	s.Helper()
+	count := func(pods []*corev1.Pod) (n int) {
+		for _, pod := range pods {
+			if pod.Labels["app"] == app && ready(pod) {
+				n++
+			}
+		}
+		return n
+	}
+	live := func() (n int) {
+		for _, side := range sides {
+			list, err := side.Kube.CoreV1().Pods(s.Namespace).List(s.Context(), metav1.ListOptions{})
+			if err != nil {
+				return want // The test has ended, or the watch tells later.
+			}
+			for i := range list.Items {
+				n += count([]*corev1.Pod{&list.Items[i]})
+			}
+		}
+		return n
+	}
+	low, begun := want, false
+	stop := framework.Watch(sides, func(now map[string][]*corev1.Pod) {
+		seen := 0
+		for _, side := range sides {
+			seen += count(now[side.Name])
+		}
+		// At first, not all have been listed. Later one watch may be behind another: what the clusters say themselves counts.
+		if begun = begun || seen >= want; begun && seen < low {
+			low = min(low, live())
+		}
+	})
+	return func() int {
+		stop()
+		return low
+	}
+}
+
+func TestAnOrphanedClusterKeepsWhatRunsThere(t *testing.T) {
+	s := fragile(t)
+	join(s, "north")
+	north := s.Side("north")
+	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=north", "--overwrite")
+	awaitAvailable(s, "web", 2)
+	framework.AwaitGone[*appsv1.Deployment](s.East, "web")
+	s.Cleanup(func() { s.Environment.CleanupIn(t, north.API, "delete", "namespace", s.Namespace, "--wait=false") })
+	pods, had := podUIDs(s, north, "web"), inNamespace(ours(t.Context(), t, north.API, owned(s)), s.Namespace)
+
+	refuse(t, s.Logical.TryCLI("cluster", "remove", "north", "--orphan", "--force"), "exclude each other")
+	say(t, s.Logical.CLI("cluster", "remove", "north", "--orphan", "--cluster-kubeconfig", north.Kubeconfig, "--timeout=60s"), "cluster/north removed")
+
+	checkForgotten(s, "north")
+	if left := ours(t.Context(), t, north.API, owned(s), managed); len(left) > 0 {
+		t.Errorf("these still carry marks: %v", left)
+	}
+	for _, f := range had {
+		o, err := north.Dynamic.Resource(f.resource).Namespace(f.namespace).Get(t.Context(), f.name, metav1.GetOptions{})
+		switch {
+		case err != nil:
+			t.Errorf("%s was not left there: %v", f, err)
+		case o.GetUID() != f.uid || len(marks(o)) > 0:
+			t.Errorf("%s is another one than before, or carries %q", f, marks(o))
+		}
+	}
+	if got := podUIDs(s, north, "web"); !slices.Equal(got, pods) || len(got) != 2 {
+		t.Errorf("the pods were %v and are %v", pods, got)
+	}
+	// Above, nothing is stuck on what was let go; below, nothing depends on what is above.
+	s.Logical.Kubectl("delete", "deployment", "web", "--timeout=60s")
+	s.Logical.Kubectl("delete", "namespace", s.Namespace, "--timeout=60s")
+	framework.Await(north, "web", "still runs", available(2))
+	if got := podUIDs(s, north, "web"); !slices.Equal(got, pods) {
+		t.Errorf("the pods were %v and are %v", pods, got)
+	}
+}
+
+func TestAClusterThatIsGoneForGoodLeavesNothingStuck(t *testing.T) {
+	s := fragile(t)
+	join(s, "north")
+	s.Logical.Apply(pinned(deployment("lost", 2), "north"), pinned(deployment("split", 6), "*"), pinned(deployment("going", 1), "north"))
+	lost := framework.NewScenario(t, s.Environment)
+	lost.Logical.Apply(pinned(deployment("lost", 2), "north"))
+	for _, name := range []string{"lost", "going"} {
+		awaitAvailable(s, name, *read(s, name).Spec.Replicas)
+	}
+	awaitAvailable(s, "split", 6)
+	awaitAvailable(lost, "lost", 2)
+
+	cluster := s.Environment.Clusters["north"]
+	s.Cleanup(func() { restore(s, cluster) })
+	if err := cluster.Kill(stock.APIServer); err != nil {
+		t.Fatal(err)
+	}
+	// What was being deleted as it went waits for it, and so does a removal without force, which says what to do.
+	s.Logical.Kubectl("delete", "deployment", "going", "--wait=false")
+	s.Logical.Kubectl("delete", "namespace", lost.Namespace, "--wait=false")
+	refuse(t, s.Logical.TryCLI("cluster", "remove", "north", "--timeout=3s"), "still being removed", "manifold cluster remove north --force")
+	framework.Await(s.Logical, "going", "waits", func(d *appsv1.Deployment) bool { return d.DeletionTimestamp != nil })
+
+	say(t, s.Logical.CLI("cluster", "remove", "north", "--force", "--timeout=60s"), "cluster/north removed")
+	checkForgotten(s, "north")
+	checkForgotten(lost, "north")
+	framework.AwaitGone[*appsv1.Deployment](s.Logical, "going")
+	framework.AwaitGone[*corev1.Namespace](lost.Logical, lost.Namespace)
+	awaitUnplaced(s, "lost", "not joined")
+	framework.Await(s.Logical, "split", "is placed on those that are left", placedOn(s, "east", "west"))
+	awaitAvailable(s, "split", 6)
+	s.Logical.Kubectl("delete", "deployment", "lost", "--timeout=60s")
+	s.Logical.Kubectl("delete", "namespace", s.Namespace, "--timeout=60s")
+}
+
+// restore brings a cluster back that a test has killed.
+func restore(s *framework.Scenario, cluster *stock.Cluster) {
+	s.Helper()
+	ctx, cancel := contextAfterTest()
+	defer cancel()
+	if err := cluster.Restart(ctx, stock.APIServer); err != nil {
+		s.Errorf("bring cluster %q back: %v", cluster.Name(), err)
+	}
+}
+
+func TestTwoLogicalClustersShareAPhysicalOne(t *testing.T) {
+	s := fragile(t)
+	join(s, "north")
+	north := s.Side("north")
+	other := framework.NewScenario(t, alone(t, framework.Options{}))
+	kubeconfig := []string{"--cluster-kubeconfig", north.Kubeconfig}
+	other.Logical.CLI(append([]string{"cluster", "join", "mine"}, kubeconfig...)...)
+	if a, b := identity(t, s.Environment), identity(t, other.Environment); a == b {
+		t.Fatalf("both logical clusters are %s", a)
+	}
+	// The same names in another namespace, and then in the same one.
+	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=north", "--overwrite")
+	other.Logical.Apply(pinned(deployment("web", 3), "mine"))
+	awaitAvailable(s, "web", 2)
+	awaitAvailable(other, "web", 3)
+	other.Logical.Kubectl("create", "namespace", s.Namespace)
+	intruder := *other
+	intruder.Namespace, intruder.Logical = s.Namespace, other.Logical.In(s.Namespace)
+	before := below(s, north)
+
+	intruder.Logical.Apply(pinned(deployment("web", 5), "mine"))
+	framework.AwaitList(intruder.Logical, "", "an event says whose the namespace is", func(events []*corev1.Event) bool {
+		return slices.ContainsFunc(events, func(e *corev1.Event) bool {
+			return e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, "belongs to another logical cluster")
+		})
+	})
+	same := func(moment string) {
+		t.Helper()
+		if now := below(s, north); now != before {
+			t.Errorf("%s, what is below was\n%s\nand is\n%s", moment, before, now)
+		}
+	}
+	same("after a try to take its names")
+	intruder.Logical.Kubectl("delete", "deployment", "web", "--timeout=60s")
+	intruder.Logical.Kubectl("delete", "namespace", s.Namespace, "--timeout=60s")
+	same("after the other's namespace was deleted")
+	if err := other.Environment.Manifold.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Environment.Manifold.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	other.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
+	awaitAvailable(other, "web", 4)
+	same("after the other was restarted")
+
+	other.Logical.Kubectl("delete", "deployment", "web", "--timeout=60s")
+	say(t, other.Logical.CLI(append([]string{"cluster", "remove", "mine", "--timeout=60s"}, kubeconfig...)...), "cluster/mine removed")
+	same("after the cluster was removed from the other")
+	awaitNothing(s, north, v1alpha1.LabelLogicalCluster+"="+identity(t, other.Environment))
+	if accounts := ours(t.Context(), t, north.API, managed); !strings.Contains(fmt.Sprint(accounts), "serviceaccounts manifold-system/manifold-syncer-"+identity(t, s.Environment)[:8]) {
+		t.Errorf("of what joining made there is only %v", accounts)
+	}
+	s.Logical.Kubectl("scale", "deployment/web", "--replicas=3")
+	awaitAvailable(s, "web", 3)
+}
+
+// below writes down what the scenario's logical cluster owns in a cluster and which pods run there, as they are.
+func below(s *framework.Scenario, side *framework.Side) string {
+	s.Helper()
+	var out strings.Builder
+	for _, f := range ours(s.Context(), s.T, side.API, owned(s)) {
+		fmt.Fprintln(&out, f, f.uid, f.version)
+	}
+	fmt.Fprintln(&out, podUIDs(s, side, "web"))
+	return out.String()
+}
