@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -197,6 +198,32 @@ func TestServicesKeepTheirOwnAddresses(t *testing.T) {
 	framework.Await(s.East, "web", "is inside the cluster again", func(svc *corev1.Service) bool {
 		return svc.Spec.Type == corev1.ServiceTypeClusterIP && svc.Spec.ClusterIP == below.Spec.ClusterIP
 	})
+}
+
+func TestAServiceShowsWhatServesIt(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=east,west", "--overwrite")
+	s.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
+	awaitAvailable(s, "web", 4)
+	var want []string
+	for _, pod := range framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(4)) {
+		want = append(want, pod.Status.PodIP)
+	}
+	slices.Sort(want)
+	framework.AwaitList(s.Logical, "kubernetes.io/service-name=web", "the pods of both clusters serve it", func(found []*discoveryv1.EndpointSlice) bool {
+		var got []string
+		for _, slice := range found {
+			for _, endpoint := range slice.Endpoints {
+				if endpoint.Conditions.Ready != nil && *endpoint.Conditions.Ready {
+					got = append(got, endpoint.Addresses...)
+				}
+			}
+		}
+		slices.Sort(got)
+		return slices.Equal(got, want)
+	})
+	say(t, s.Logical.Kubectl("describe", "service", "web"), want[0]+":8080")
 }
 
 func TestTheBreakdownIsCompact(t *testing.T) {

@@ -180,8 +180,9 @@ func testExec(c crew, t *testing.T) {
 func testExecOnTerminal(c crew, t *testing.T) {
 	c.eachCluster(t, func(s *framework.Scenario, cluster string, pod *corev1.Pod) {
 		shell := s.Logical.StartOnTerminal("exec", "-it", pod.Name, "--", "sh")
-		shell.Type("echo size $(stty size) in $CLUSTER\n")
-		shell.AwaitOutput("size 33 111 in " + cluster)
+		// The size comes after the shell has started, as it does from any terminal.
+		shell.Type("until stty size | grep -q '33 111'; do :; done; echo \"it fits in $CLUSTER\"\n")
+		shell.AwaitOutput("it fits in " + cluster)
 		shell.Type("exit 3\n")
 		if result := shell.AwaitEnd(); result.Code != 3 {
 			s.Errorf("the shell ended with code %d, want 3:\n%s", result.Code, result.Stdout)

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -165,6 +166,7 @@ func clusterScoped[T Object]() bool {
 // resourceOf returns the client and the resource of the kind.
 func resourceOf[T Object](a *API) (cache.Getter, string, error) {
 	core, apps, manifold := a.Kube.CoreV1().RESTClient(), a.Kube.AppsV1().RESTClient(), a.Manifold.ManifoldV1alpha1().RESTClient()
+	discovery := a.Kube.DiscoveryV1().RESTClient()
 	switch any(*new(T)).(type) {
 	case *corev1.ConfigMap:
 		return core, "configmaps", nil
@@ -188,6 +190,8 @@ func resourceOf[T Object](a *API) (cache.Getter, string, error) {
 		return apps, "deployments", nil
 	case *appsv1.ReplicaSet:
 		return apps, "replicasets", nil
+	case *discoveryv1.EndpointSlice:
+		return discovery, "endpointslices", nil
 	case *v1alpha1.Cluster:
 		return manifold, "clusters", nil
 	case *v1alpha1.ClusterPlacementPolicy:
