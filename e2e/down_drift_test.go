@@ -104,3 +104,49 @@ func TestWhatIsRemovedAboveIsRemovedBelow(t *testing.T) {
 	})
 	awaitAvailable(s, "web", 2)
 }
+
+// TestWhatIsMadeAnewAboveIsMadeAnewBelow is about fields that no update can change.
+func TestWhatIsMadeAnewAboveIsMadeAnewBelow(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	awaitAvailable(s, "web", 2)
+
+	t.Run("a Deployment with another selector", func(t *testing.T) {
+		s := s.Subtest(t)
+		old := framework.Await(s.East, "web", "is there", framework.Exists[*appsv1.Deployment])
+		other := edited(s.Logical.Kubectl("get", "deployment", "web", "-o", "yaml"), func(d *appsv1.Deployment) {
+			d.ObjectMeta.ResourceVersion, d.ObjectMeta.UID, d.Finalizers = "", "", nil
+			d.Spec.Selector.MatchLabels["tier"] = "front"
+			d.Spec.Template.Labels["tier"] = "front"
+		})
+		s.Logical.KubectlInput(other, "replace", "--force", "--timeout=60s", "-f", "-")
+		framework.Await(s.East, "web", "is a new one with that selector", func(d *appsv1.Deployment) bool {
+			return d.UID != old.UID && d.Spec.Selector.MatchLabels["tier"] == "front" && available(2)(d)
+		})
+		awaitAvailable(s, "web", 2)
+		framework.AwaitList(s.Logical, "app=web", "only new pods are left", func(pods []*corev1.Pod) bool {
+			return readyPods(2)(pods) && pods[0].Labels["tier"] == "front" && pods[1].Labels["tier"] == "front"
+		})
+	})
+	t.Run("a ConfigMap that is immutable", func(t *testing.T) {
+		s := s.Subtest(t)
+		refuse(t, s.Logical.Try("patch", "configmap", "projected", "-p", `{"data":{"file":"other"}}`), "field is immutable")
+		s.Logical.Kubectl("delete", "configmap", "projected")
+		s.Logical.Kubectl("create", "configmap", "projected", "--from-literal=file=other")
+		framework.Await(s.East, "projected", "has the new content", func(m *corev1.ConfigMap) bool { return m.Data["file"] == "other" })
+	})
+	t.Run("a Service that becomes headless", func(t *testing.T) {
+		s := s.Subtest(t)
+		s.Logical.Kubectl("delete", "service", "web")
+		s.Logical.Kubectl("create", "service", "clusterip", "web", "--clusterip=None", "--tcp=80")
+		framework.Await(s.East, "web", "is headless", func(svc *corev1.Service) bool { return svc.Spec.ClusterIP == "None" })
+	})
+	t.Run("a Secret of another type", func(t *testing.T) {
+		s := s.Subtest(t)
+		s.Logical.Kubectl("delete", "secret", "volume")
+		s.Logical.Kubectl("create", "secret", "generic", "volume", "--type=example.com/other", "--from-literal=key=other")
+		framework.Await(s.East, "volume", "is of that type", func(secret *corev1.Secret) bool {
+			return secret.Type == "example.com/other" && string(secret.Data["key"]) == "other"
+		})
+	})
+}

@@ -3,7 +3,6 @@ package framework
 import (
 	"context"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -114,14 +113,6 @@ func (r *Running) Type(text string) {
 	}
 }
 
-// CloseInput ends the process's standard input.
-func (r *Running) CloseInput() {
-	r.side.t.Helper()
-	if err := r.in.Close(); err != nil {
-		r.side.t.Fatalf("close the input of %q: %v", r.cmd.Args, err)
-	}
-}
-
 // AwaitOutput waits until the output contains the text.
 func (r *Running) AwaitOutput(text string) {
 	r.side.t.Helper()
@@ -155,14 +146,6 @@ func (r *Running) AwaitEnd() Result {
 		r.side.t.Fatalf("%q has not ended after %s:\n%s", r.cmd.Args, r.side.deadline, r.Output())
 	}
 	return r.result
-}
-
-// Interrupt presses Ctrl-C.
-func (r *Running) Interrupt() {
-	r.side.t.Helper()
-	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
-		r.side.t.Fatalf("interrupt %q: %v", r.cmd.Args, err)
-	}
 }
 
 // Stop ends the process if it runs, and waits until it is gone.
