@@ -278,6 +278,12 @@ func (b bystander) changed(ctx context.Context) error {
 	return nil
 }
 
+// quick has the pods of a Deployment end at once. Kubernetes waits for half of the time that pods may take before it looks again at a
+// namespace that is deleted.
+func quick(manifest string) string {
+	return edited(manifest, func(d *appsv1.Deployment) { d.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64) })
+}
+
 // contextAfterTest is for cleaning up: the test's own context has ended by then.
 func contextAfterTest() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 2*framework.Deadline)

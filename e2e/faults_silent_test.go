@@ -44,9 +44,7 @@ func begin(t *testing.T) *outage {
 				{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}},
 			}
 		}), "west"))
-	o.doomed.Logical.Apply(pinned(edited(deployment("web", 2), func(d *appsv1.Deployment) {
-		d.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64)
-	}), "west"))
+	o.doomed.Logical.Apply(quick(pinned(deployment("web", 2), "west")))
 	for name, replicas := range map[string]int32{"both": 6, "near": 2, "far": 2, "grown": 2, "going": 1, "kept": 3} {
 		awaitAvailable(s, name, replicas)
 		o.pods[name] = podUIDs(s, s.West, name)
@@ -270,7 +268,7 @@ func TestAClusterThatCrashesIsSpared(t *testing.T) {
 	o.awaitSilence()
 	o.waiting()
 	stop()
-	if err := west.Restart(t.Context(), stock.APIServer); err != nil {
+	if err := revive(t.Context(), west); err != nil {
 		t.Fatal(err)
 	}
 	restored = true

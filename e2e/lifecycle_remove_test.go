@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -163,9 +164,9 @@ func TestAnOrphanedClusterKeepsWhatRunsThere(t *testing.T) {
 func TestAClusterThatIsGoneForGoodLeavesNothingStuck(t *testing.T) {
 	s := fragile(t)
 	join(s, "north")
-	s.Logical.Apply(pinned(deployment("lost", 2), "north"), pinned(deployment("split", 6), "*"), pinned(deployment("going", 1), "north"))
+	s.Logical.Apply(quick(pinned(deployment("lost", 2), "north")), quick(pinned(deployment("split", 6), "*")), quick(pinned(deployment("going", 1), "north")))
 	lost := framework.NewScenario(t, s.Environment)
-	lost.Logical.Apply(pinned(deployment("lost", 2), "north"))
+	lost.Logical.Apply(quick(pinned(deployment("lost", 2), "north")))
 	for _, name := range []string{"lost", "going"} {
 		awaitAvailable(s, name, *read(s, name).Spec.Replicas)
 	}
@@ -200,9 +201,20 @@ func restore(s *framework.Scenario, cluster *stock.Cluster) {
 	s.Helper()
 	ctx, cancel := contextAfterTest()
 	defer cancel()
-	if err := cluster.Restart(ctx, stock.APIServer); err != nil {
+	if err := revive(ctx, cluster); err != nil {
 		s.Errorf("bring cluster %q back: %v", cluster.Name(), err)
 	}
+}
+
+// revive starts the API server of a cluster again, and after it those that would come back by themselves, but only look for it once in
+// half a minute.
+func revive(ctx context.Context, cluster *stock.Cluster) error {
+	for _, component := range []stock.Component{stock.APIServer, stock.ControllerManager, stock.Scheduler, stock.Kwok} {
+		if err := cluster.Restart(ctx, component); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func TestTwoLogicalClustersShareAPhysicalOne(t *testing.T) {
