@@ -136,11 +136,16 @@ func (r *podREST) Delete(ctx context.Context, name string, validate rest.Validat
 	return r.deleteBelow(ctx, pod, options)
 }
 
+// belowTimeout bounds how long a deletion waits for a cluster: one that has halted keeps its connections open and says nothing.
+const belowTimeout = 15 * time.Second
+
 func (r *podREST) deleteBelow(ctx context.Context, pod *api.Pod, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	connection, err := r.connections.Connection(pod.Spec.NodeName)
 	if err != nil {
 		return nil, false, apierrors.NewServiceUnavailable(fmt.Sprintf("delete pod %s/%s in cluster %q: %v", pod.Namespace, pod.Name, pod.Spec.NodeName, err))
 	}
+	ctx, cancel := context.WithTimeout(ctx, belowTimeout)
+	defer cancel()
 	// The UID is the same below; a resource version means nothing there and was compared above.
 	err = connection.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: options.GracePeriodSeconds,
