@@ -18,7 +18,7 @@ version_flags := $(foreach package,k8s.io/component-base/version k8s.io/client-g
 
 # Packages that do not link Kubernetes itself are light enough to be tested with the race detector.
 unit_packages = $(shell go list ./... | grep -v '/e2e\(/\|$$\)')
-light_packages = $(shell go list -f '{{.ImportPath}} {{join .Deps " "}}' ./... | grep -v -e '/e2e[/ ]' -e ' k8s.io/kubernetes/' | cut -d ' ' -f 1)
+light_packages = $(shell go list -race -f '{{.ImportPath}} {{join .Deps " "}}' ./... | grep -v -e '/e2e[/ ]' -e ' k8s.io/kubernetes/' | cut -d ' ' -f 1)
 
 # say runs a command that takes long and prints nothing, and tells every 15 seconds that it is still at it.
 define say
