@@ -9,14 +9,17 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/version"
@@ -148,6 +151,7 @@ func startManager(t *testing.T, runner Runner) *harness {
 		client:   fake.NewClientset(),
 		manifold: manifoldfake.NewClientset(),
 	}
+	countVersions(&h.manifold.Fake, "clusters")
 	watching := &sync.WaitGroup{}
 	watching.Add(3)
 	announceWatches(&h.client.Fake, h.client.Tracker(), watching, "nodes", "secrets")
@@ -183,6 +187,24 @@ func startManager(t *testing.T, runner Runner) *harness {
 	})
 	watching.Wait() // a fake clientset loses what is made between list and watch
 	return h
+}
+
+// countVersions gives every object that is written the next resource version, as an API server does and the fake does not: whoever
+// remembers own writes tells by it what a cache shows.
+func countVersions(f *clienttesting.Fake, resource string) {
+	var version atomic.Int64
+	f.PrependReactor("*", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+		written, ok := action.(interface{ GetObject() runtime.Object })
+		if !ok {
+			return false, nil, nil
+		}
+		object, err := meta.Accessor(written.GetObject())
+		if err != nil {
+			return false, nil, nil //nolint:nilerr // options of a patch, say, have no version
+		}
+		object.SetResourceVersion(strconv.FormatInt(version.Add(1), 10))
+		return false, nil, nil // on to the tracker
+	})
 }
 
 // announceWatches marks each of the resources as done in watching once it is first watched.

@@ -174,8 +174,9 @@ func (s *session) observe(last v1alpha1.ClusterStatus) (seen observation, again 
 	now := s.manager.Clock.Now()
 	seen.ready, again = health.Ready(readyOf(last), s.history, s.manager.GracePeriod, now)
 	seen.uid, seen.version, seen.kinds = s.uid, s.version, s.kinds
-	seen.settled = true
 	if s.live == nil {
+		// One that has just answered is about to be connected, and tells what it has then.
+		seen.settled = s.history.Last == nil || !s.history.Last.OK()
 		seen.syncer = s.syncerCondition(nil)
 		return seen, again
 	}
