@@ -10,7 +10,7 @@ import (
 
 const (
 	// startGCPercent keeps the heap small while the server is made: what is thrown away then would leave holes for good.
-	startGCPercent = 50
+	startGCPercent = 25
 	// busyGCPercent lets the heap grow to three times what is live before it is collected. Most of what is live is the server's own
 	// schemas, which every collection has to look at again, while a burst of writes leaves garbage only: at the default of 100 a
 	// third of the processor time of such a burst went into collecting.

@@ -37,9 +37,9 @@ import (
 const (
 	// workers is how many statuses are written at a time.
 	workers = 16
-	// settle is how long a change that leads to others may wait for them: a share that starts changes several times within a few
-	// hundredths of a second, in each cluster, and it is the last of these changes that people and tools wait for.
-	settle = 300 * time.Millisecond
+	// settle is how long a change that leads to others may wait for them: a share that starts changes several times, in each cluster,
+	// and it is the last of these changes that people and tools wait for. Progress in between is told once a second.
+	settle = time.Second
 	// together is how long the last share to settle waits for what else its cluster has to tell.
 	together = 3 * time.Millisecond
 	// remember is how long a write is remembered that the watch has not shown.
