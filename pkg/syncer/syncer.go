@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -153,44 +154,13 @@ func (s *Syncer) run(ctx context.Context) error {
 	s.mu.Unlock()
 
 	group, ctx := errgroup.WithContext(ctx)
-	for range downWorkers {
-		group.Go(func() error { work(ctx, s.queue, s.sync); return nil })
-	}
-	for range podWorkers {
-		group.Go(func() error { work(ctx, s.podQueue, s.syncPod); return nil })
-	}
+	group.Go(func() error { work.Run(ctx, s.queue, downWorkers, s.sync); return nil })
+	group.Go(func() error { work.Run(ctx, s.podQueue, podWorkers, s.syncPod); return nil })
 	group.Go(func() error { return s.mirrorEvents(ctx) })
-	group.Go(func() error {
-		<-ctx.Done()
-		s.queue.ShutDown()
-		s.podQueue.ShutDown()
-		return nil
-	})
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return ctx.Err()
-}
-
-// work takes keys from a queue until it is shut down. An error means: again, later.
-func work[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], step func(context.Context, K) error) {
-	for {
-		key, shutdown := queue.Get()
-		if shutdown {
-			return
-		}
-		err := step(ctx, key)
-		queue.Done(key)
-		switch {
-		case err == nil:
-			queue.Forget(key)
-		case ctx.Err() != nil:
-			return
-		default:
-			klog.FromContext(ctx).V(3).Info("Trying again", "key", key, "err", err)
-			queue.AddRateLimited(key)
-		}
-	}
 }
 
 // watch registers with the cluster's informers.

@@ -24,12 +24,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 )
@@ -110,36 +108,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), append(c.synced, c.Engine.HasSynced)...) {
 		return ctx.Err()
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	for range workers {
-		group.Go(func() error { c.work(ctx); return nil })
-	}
-	group.Go(func() error {
-		<-ctx.Done()
-		c.queue.ShutDown()
-		return nil
-	})
-	return group.Wait()
-}
-
-func (c *Controller) work(ctx context.Context) {
-	for {
-		name, shutdown := c.queue.Get()
-		if shutdown {
-			return
-		}
-		err := c.sync(ctx, name)
-		c.queue.Done(name)
-		switch {
-		case err == nil:
-			c.queue.Forget(name)
-		case ctx.Err() != nil:
-			return
-		default:
-			klog.FromContext(ctx).V(3).Info("Deciding again", "deployment", name, "err", err)
-			c.queue.AddRateLimited(name)
-		}
-	}
+	work.Run(ctx, c.queue, workers, c.sync)
+	return nil
 }
 
 // sync decides about one workload and stores the decision if it is another one.

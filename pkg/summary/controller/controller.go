@@ -25,11 +25,10 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
@@ -167,36 +166,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), append(c.synced, c.Upstream.HasSynced)...) {
 		return ctx.Err()
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	for range workers {
-		group.Go(func() error { c.work(ctx); return nil })
-	}
-	group.Go(func() error {
-		<-ctx.Done()
-		c.queue.ShutDown()
-		return nil
-	})
-	return group.Wait()
-}
-
-func (c *Controller) work(ctx context.Context) {
-	for {
-		key, shutdown := c.queue.Get()
-		if shutdown {
-			return
-		}
-		err := c.sync(ctx, key)
-		c.queue.Done(key)
-		switch {
-		case err == nil:
-			c.queue.Forget(key)
-		case ctx.Err() != nil:
-			return
-		default:
-			klog.FromContext(ctx).V(3).Info("Summarising again", "key", key, "err", err)
-			c.queue.AddRateLimited(key)
-		}
-	}
+	work.Run(ctx, c.queue, workers, c.sync)
+	return nil
 }
 
 func (c *Controller) sync(ctx context.Context, key syncer.Key) error {

@@ -1,0 +1,45 @@
+// Package work is the loop that controllers share: workers that take keys from a rate-limited queue.
+package work
+
+import (
+	"context"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Run has workers take keys from the queue and step through them, until ctx ends; then it shuts the queue down and waits for them. An error
+// of a step means: again, later. It is only logged, since a step tells users itself what concerns them.
+func Run[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], workers int, step func(context.Context, K) error) {
+	var group errgroup.Group
+	for range workers {
+		group.Go(func() error {
+			for next(ctx, queue, step) {
+			}
+			return nil
+		})
+	}
+	<-ctx.Done()
+	queue.ShutDown()
+	_ = group.Wait() // none of them returns an error
+}
+
+// next does one key, and tells whether there may be more.
+func next[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], step func(context.Context, K) error) bool {
+	key, shutdown := queue.Get()
+	if shutdown {
+		return false
+	}
+	defer queue.Done(key)
+	err := step(ctx, key)
+	switch {
+	case err == nil:
+		queue.Forget(key)
+	case ctx.Err() == nil:
+		klog.FromContext(ctx).V(3).Info("Trying again", "key", key, "err", err)
+		queue.AddRateLimited(key)
+	}
+	return true
+}
