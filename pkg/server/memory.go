@@ -16,11 +16,11 @@ const (
 	// third of the processor time of such a burst went into collecting.
 	busyGCPercent = 200
 	// idleCheck is how often memory is given back, if there was little to do meanwhile.
-	idleCheck = 15 * time.Second
+	idleCheck = 5 * time.Second
 	// idleRate is how many bytes a second an idle process may allocate: leases, probes and resyncs take less.
 	idleRate = 8 << 20
 	// worthwhile is how much must have been allocated for a collection to be worth its time.
-	worthwhile = 24 << 20
+	worthwhile = 32 << 20
 )
 
 // setGCPercent sets how far the heap may grow, unless the administrator has.
@@ -35,7 +35,7 @@ func returnIdleMemory(ctx context.Context) error {
 	setGCPercent(busyGCPercent)
 	ticker := time.NewTicker(idleCheck)
 	defer ticker.Stop()
-	var last, freed uint64
+	last, freed := allocated(), uint64(0)
 	for {
 		select {
 		case <-ctx.Done():
