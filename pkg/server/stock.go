@@ -76,9 +76,9 @@ func runStockControllers(ctx context.Context, config *rest.Config, shared inform
 	if err != nil {
 		return fmt.Errorf("prepare the controller of ServiceAccount tokens: %w", err)
 	}
-	descriptors := map[string]*app.ControllerDescriptor{}
+	known, descriptors := app.NewControllerDescriptors(), map[string]*app.ControllerDescriptor{}
 	for _, name := range stockControllers {
-		descriptors[name] = app.NewControllerDescriptors()[name]
+		descriptors[name] = known[name]
 	}
 	all, err := app.BuildControllers(ctx, cc, descriptors, nil, healthz.NewMutableHealthzHandler())
 	if err != nil {

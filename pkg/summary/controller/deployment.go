@@ -12,15 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/placement"
-	placementcontroller "github.com/manifold-dev/manifold/pkg/placement/controller"
 	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
-
-func placementWorkload(d *appsv1.Deployment) (placement.Workload, error) {
-	return placementcontroller.WorkloadOf(d)
-}
 
 // syncDeployment brings the status of a Deployment and its mirrored ReplicaSets up to date.
 func (c *Controller) syncDeployment(ctx context.Context, d *appsv1.Deployment) error {

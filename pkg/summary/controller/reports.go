@@ -11,6 +11,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	placementcontroller "github.com/manifold-dev/manifold/pkg/placement/controller"
 	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
@@ -88,7 +89,7 @@ func (c *Controller) unplaced(d *appsv1.Deployment, decision placement.Decision)
 	if len(decision) > 0 {
 		return ""
 	}
-	w, err := placementWorkload(d)
+	w, err := placementcontroller.WorkloadOf(d)
 	if err != nil {
 		return err.Error()
 	}

@@ -22,15 +22,13 @@ import (
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
@@ -97,32 +95,14 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
 		return ctx.Err()
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		for {
-			name, shutdown := c.queue.Get()
-			if shutdown {
-				return nil
-			}
-			again, err := c.sync(ctx, name)
-			c.queue.Done(name)
-			switch {
-			case err != nil && ctx.Err() == nil:
-				klog.FromContext(ctx).V(2).Info("Removing again", "cluster", name, "err", err)
-				c.queue.AddRateLimited(name)
-			case again:
-				c.queue.AddAfter(name, look)
-			default:
-				c.queue.Forget(name)
-			}
+	work.Run(ctx, c.queue, 1, func(ctx context.Context, name string) error {
+		again, err := c.sync(ctx, name)
+		if again && err == nil {
+			c.queue.AddAfter(name, look)
 		}
+		return err
 	})
-	group.Go(func() error {
-		<-ctx.Done()
-		c.queue.ShutDown()
-		return nil
-	})
-	return group.Wait()
+	return nil
 }
 
 // sync does what can be done now for one cluster, and tells whether there is more to come.
