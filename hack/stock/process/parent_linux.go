@@ -6,3 +6,8 @@ import "syscall"
 func dieWithParent(attr *syscall.SysProcAttr) {
 	attr.Pdeathsig = syscall.SIGKILL
 }
+
+// onMainThread says whether the calling goroutine runs on the process's first thread.
+func onMainThread() bool {
+	return syscall.Gettid() == syscall.Getpid()
+}

@@ -25,14 +25,35 @@ type Launcher struct {
 // NewLauncher returns a Launcher. Close ends it.
 func NewLauncher() *Launcher {
 	l := &Launcher{starts: make(chan func())}
-	go func() {
-		// Never unlocked: the thread ends with the goroutine.
-		runtime.LockOSThread()
-		for start := range l.starts {
-			start()
-		}
-	}()
+	go l.run()
 	return l
+}
+
+// run starts what it is told to from one thread, which ends with it.
+func (l *Launcher) run() {
+	// Unlocked only where another thread takes over: a locked thread ends with its goroutine.
+	runtime.LockOSThread()
+	if onMainThread() {
+		// The runtime never ends the main thread, so processes of it would outlive Close. While this goroutine holds the main thread,
+		// the next one runs on another.
+		defer runtime.UnlockOSThread()
+		other := make(chan struct{})
+		go func() {
+			runtime.LockOSThread()
+			close(other)
+			l.serve()
+		}()
+		<-other
+		return
+	}
+	l.serve()
+}
+
+// serve carries out starts until Close.
+func (l *Launcher) serve() {
+	for start := range l.starts {
+		start()
+	}
 }
 
 // Close ends the Launcher's thread, and with it, on Linux, every process that it started and that still runs.

@@ -1,6 +1,8 @@
 package process
 
 import (
+	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -81,12 +83,28 @@ func TestProcess(t *testing.T) {
 		}
 	})
 	t.Run("killing reaches what the process started", func(t *testing.T) {
-		p := start(t, "sleep 1000 & wait")
+		read, write, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer read.Close()
+		cmd := exec.Command("sh", "-c", "sleep 1000 & echo started >&3; wait")
+		cmd.ExtraFiles = []*os.File{write}
+		p, err := launcher.Run(cmd, filepath.Join(t.TempDir(), "log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write.Close()
+		line := make([]byte, len("started\n"))
+		if _, err := io.ReadFull(read, line); err != nil {
+			t.Fatal(err)
+		}
 		if err := p.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		for syscall.Kill(-p.PID(), 0) == nil { // until the last of the group is gone
-			time.Sleep(time.Millisecond)
+		// The pipe ends when the last process that holds it has ended.
+		if rest, err := io.ReadAll(read); err != nil || len(rest) > 0 {
+			t.Errorf("read %q, %v after the kill, want the end of the pipe", rest, err)
 		}
 	})
 	t.Run("a stopped process can be killed", func(t *testing.T) {
@@ -108,12 +126,15 @@ func TestProcess(t *testing.T) {
 		}
 	})
 	t.Run("closing the launcher ends what still runs", func(t *testing.T) {
-		own := NewLauncher()
-		p, err := own.Run(exec.Command("sleep", "1000"), filepath.Join(t.TempDir(), "log"))
-		if err != nil {
-			t.Fatal(err)
+		// Many, as now and then a launcher's goroutine begins on the main thread, which never ends.
+		for range 50 {
+			own := NewLauncher()
+			p, err := own.Run(exec.Command("sleep", "1000"), filepath.Join(t.TempDir(), "log"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			own.Close()
+			<-p.Exited()
 		}
-		own.Close()
-		<-p.Exited()
 	})
 }
