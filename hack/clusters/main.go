@@ -44,6 +44,7 @@ func run(names []string, nodes int) (err error) {
 			Dir:      filepath.Join(root, "_output", "clusters", name),
 			BinDir:   bin,
 			Nodes:    nodes,
+			Metrics:  true,
 			Progress: os.Stdout,
 		})
 	}

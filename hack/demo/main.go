@@ -116,7 +116,7 @@ func (d *demo) start(ctx context.Context) error {
 }
 
 func (d *demo) cluster(name string) stock.Options {
-	return stock.Options{Name: name, Dir: filepath.Join(d.dir(), name), BinDir: d.bin, Progress: os.Stdout}
+	return stock.Options{Name: name, Dir: filepath.Join(d.dir(), name), BinDir: d.bin, Metrics: true, Progress: os.Stdout}
 }
 
 // redirectLogs keeps what the libraries of this process log out of the terminal.

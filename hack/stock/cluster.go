@@ -41,6 +41,8 @@ type Options struct {
 	Nodes int
 	// Node is the capacity of each node: 32 CPUs, 256 GiB and 110 pods if it is nil.
 	Node corev1.ResourceList
+	// Metrics adds a metrics-server, which the cluster serves metrics.k8s.io from; see package kubelet for what pods use.
+	Metrics bool
 	// Progress is told in lines how far the start is. Nil means that nobody is.
 	Progress io.Writer
 	// ExtraArgs are further arguments of components.
@@ -139,7 +141,7 @@ func newLayout(options Options) (*layout, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "logs"), 0o755); err != nil {
 		return nil, fmt.Errorf("make the cluster's folder: %w", err)
 	}
-	free, err := freePorts(5)
+	free, err := freePorts(6)
 	if err != nil {
 		return nil, err
 	}
@@ -147,12 +149,14 @@ func newLayout(options Options) (*layout, error) {
 		name:      options.Name,
 		dir:       dir,
 		podPrefix: podPrefix(options.Name),
-		ports:     ports{apiServer: free[0], controllerManager: free[1], scheduler: free[2], kwok: free[3], kubelet: free[4]},
+		ports: ports{
+			apiServer: free[0], controllerManager: free[1], scheduler: free[2], kwok: free[3], kubelet: free[4], metricsServer: free[5],
+		},
 	}
 	if l.pki, err = makePKI(filepath.Join(dir, "pki")); err != nil {
 		return nil, err
 	}
-	for _, user := range []string{"admin", "controller-manager", "scheduler", "kwok"} {
+	for _, user := range []string{"admin", "controller-manager", "scheduler", "kwok", "metrics-server"} {
 		if err := writeKubeconfig(l.kubeconfig(user), l.name, l.server(), l.pki, user); err != nil {
 			return nil, err
 		}
@@ -213,6 +217,9 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	group.Go(func() error { return c.AddNodes(ctx, c.options.Nodes) })
 	group.Go(func() error { return c.waitNamespace(ctx) })
+	if c.options.Metrics {
+		group.Go(func() error { return c.startMetrics(ctx) })
+	}
 	if err := group.Wait(); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/hack/stock"
+	"github.com/manifold-dev/manifold/hack/stock/kubelet"
 	"github.com/manifold-dev/manifold/hack/stock/tools"
 )
 
@@ -54,6 +56,22 @@ func TestCluster(t *testing.T) {
 		}
 		if out, err := kubectl(ctx, c, "", "logs", "--tail=1", pod); err != nil || out != "hello\n" {
 			t.Errorf("kubectl logs printed %q, %v", out, err)
+		}
+	})
+	t.Run("metrics-server tells what a pod is said to use", func(t *testing.T) {
+		if out, err := kubectl(ctx, c, "", "annotate", "pod", pod, kubelet.AnnotationCPU+"=1500m", kubelet.AnnotationMemory+"=300Mi"); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		var out string
+		err := wait.PollUntilContextCancel(ctx, time.Second, true, func(context.Context) (bool, error) {
+			out, _ = kubectl(ctx, c, "", "top", "pod", pod, "--no-headers")
+			return strings.Join(strings.Fields(out), " ") == pod+" 1500m 300Mi", nil
+		})
+		if err != nil {
+			t.Errorf("kubectl top printed %q", out)
+		}
+		if out, err := kubectl(ctx, c, "", "top", "nodes"); err != nil || !strings.Contains(out, "east-2") {
+			t.Errorf("kubectl top printed %q, %v", out, err)
 		}
 	})
 	t.Run("nobody but the API server may use the kubelet endpoints", func(t *testing.T) {
@@ -121,7 +139,7 @@ func TestCluster(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, component := range stock.Components() {
+		for _, component := range c.Components() {
 			if usage[component].RSS == 0 {
 				t.Errorf("%s takes no memory", component)
 			}
@@ -147,7 +165,7 @@ func startCluster(ctx context.Context, t *testing.T) *stock.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := stock.Start(ctx, stock.Options{Name: "east", Dir: filepath.Join(t.TempDir(), "east"), BinDir: bin, Progress: os.Stderr})
+	c, err := stock.Start(ctx, stock.Options{Name: "east", Dir: filepath.Join(t.TempDir(), "east"), BinDir: bin, Metrics: true, Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,11 +17,17 @@ const (
 	ControllerManager Component = tools.KubeControllerManager
 	Scheduler         Component = tools.KubeScheduler
 	Kwok              Component = tools.Kwok
+	// MetricsServer is part of a cluster that has Options.Metrics.
+	MetricsServer Component = tools.MetricsServer
 )
 
-// Components returns all components, in the order in which they start.
-func Components() []Component {
-	return []Component{Etcd, APIServer, ControllerManager, Scheduler, Kwok}
+// Components returns the components of the cluster, in the order in which they start.
+func (c *Cluster) Components() []Component {
+	all := []Component{Etcd, APIServer, ControllerManager, Scheduler, Kwok}
+	if c.options.Metrics {
+		all = append(all, MetricsServer)
+	}
+	return all
 }
 
 const (
@@ -33,7 +39,7 @@ const (
 
 // ports of a cluster. Etcd listens on sockets in the cluster's folder.
 type ports struct {
-	apiServer, controllerManager, scheduler, kwok, kubelet int
+	apiServer, controllerManager, scheduler, kwok, kubelet, metricsServer int
 }
 
 // layout is where everything of a cluster is and what its components are told.
@@ -73,6 +79,8 @@ func (l *layout) args(c Component) []string {
 		return l.schedulerArgs()
 	case Kwok:
 		return l.kwokArgs()
+	case MetricsServer:
+		return l.metricsServerArgs()
 	}
 	return nil
 }
@@ -192,6 +200,9 @@ func (l *layout) healthURL(c Component) string {
 		return fmt.Sprintf("https://127.0.0.1:%d/healthz", l.ports.scheduler)
 	case Kwok:
 		return fmt.Sprintf("http://127.0.0.1:%d/healthz", l.ports.kwok)
+	case MetricsServer:
+		// Not /readyz, which waits for the first usage.
+		return fmt.Sprintf("https://127.0.0.1:%d/livez", l.ports.metricsServer)
 	}
 	return ""
 }

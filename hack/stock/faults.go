@@ -87,7 +87,7 @@ func (c *Cluster) signal(component Component, sig syscall.Signal) error {
 
 func (c *Cluster) signalAll(sig syscall.Signal) error {
 	var errs []error
-	for _, component := range Components() {
+	for _, component := range c.Components() {
 		errs = append(errs, c.signal(component, sig))
 	}
 	return errors.Join(errs...)
@@ -118,7 +118,7 @@ func (c *Cluster) Restart(ctx context.Context, component Component) error {
 // Usage returns the processor time and the memory that each component has taken so far. A component that does not run is left out.
 func (c *Cluster) Usage() (map[Component]process.Usage, error) {
 	usage := map[Component]process.Usage{}
-	for _, component := range Components() {
+	for _, component := range c.Components() {
 		p, err := c.process(component)
 		if err != nil || p.Err() != nil {
 			continue

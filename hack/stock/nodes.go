@@ -81,7 +81,7 @@ func (c *Cluster) node(i int, version string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        name,
-			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
+			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake", metricsPathAnnotation: kubelet.MetricsPath(name)},
 			Labels: map[string]string{
 				corev1.LabelHostname:       name,
 				corev1.LabelOSStable:       "linux",

@@ -142,6 +142,7 @@ func makePKI(dir string) (*pki, error) {
 		"controller-manager":       {ca, identity{name: "system:kube-controller-manager", addresses: loopback}},
 		"scheduler":                {ca, identity{name: "system:kube-scheduler", addresses: loopback}},
 		"kubelet":                  {ca, identity{name: "kubelet", addresses: loopback}},
+		"metrics-server":           {ca, identity{name: "metrics-server", groups: []string{mastersGroup}, addresses: loopback, hosts: []string{metricsHost}}},
 		"kwok":                     {ca, identity{name: "kwok", groups: []string{mastersGroup}}},
 		"admin":                    {ca, identity{name: "kubernetes-admin", groups: []string{mastersGroup}}},
 	} {

@@ -1,9 +1,10 @@
-// Package kubelet answers what an API server asks a kubelet for: logs, exec, attach and port-forward.
+// Package kubelet answers what an API server asks a kubelet for: logs, exec, attach and port-forward; and metrics-server: what
+// containers use.
 //
 // The pods of a stock cluster are only said to run. This package gives their containers just enough body that everything a user
 // does to a container works and can be told apart by pod: a folder of its own with the environment of its spec, in which exec runs
 // real programs of this machine; a log; a web server on every port that says which pod answers and logs the request; and a standard
-// input that goes to the log.
+// input that goes to the log. What it uses is what annotations of its pod say, see AnnotationCPU.
 package kubelet
 
 import (
@@ -45,6 +46,7 @@ type Config struct {
 type Server struct {
 	config  Config
 	forward *forwarder
+	usage   *usage
 
 	mu sync.Mutex
 	// containers is guarded by mu.
@@ -53,7 +55,7 @@ type Server struct {
 
 // New returns a Server.
 func New(config Config) *Server {
-	return &Server{config: config, forward: newForwarder(), containers: map[containerKey]*container{}}
+	return &Server{config: config, forward: newForwarder(), usage: newUsage(), containers: map[containerKey]*container{}}
 }
 
 // idleTimeout is how long a stream may be silent.
@@ -104,6 +106,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", s.serveExec)
 	mux.HandleFunc("/attach/{namespace}/{pod}/{container}", s.serveAttach)
 	mux.HandleFunc("/portForward/{namespace}/{pod}", s.servePortForward)
+	mux.HandleFunc(MetricsPath("{node}"), s.serveMetrics)
 	return mux
 }
 

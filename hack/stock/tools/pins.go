@@ -15,13 +15,14 @@ import (
 	"time"
 )
 
-// pins is what hack/tools says a program is to be built from.
+// pins is what a go.mod says a program is to be built from.
 type pins struct {
 	// dir is the folder of the go.mod.
 	dir string
 	// modules holds the version of every module, as replaced.
 	modules map[string]string
 	// released is when the pinned Kubernetes was, which its programs report as their build date: they are then the same on every machine.
+	// It is zero where none is pinned.
 	released time.Time
 	// goVersion is the toolchain that builds.
 	goVersion string
@@ -51,12 +52,10 @@ func readPins(ctx context.Context, dir string) (*pins, error) {
 	for _, r := range file.Replace {
 		p.modules[r.Old.Path] = r.New.Version
 	}
-	raw, err = goCommand(ctx, dir, "list", "-m", "-f", "{{.Time.Format \"2006-01-02T15:04:05Z07:00\"}}", kubernetesModule)
-	if err != nil {
-		return nil, err
-	}
-	if p.released, err = time.Parse(time.RFC3339, strings.TrimSpace(string(raw))); err != nil {
-		return nil, fmt.Errorf("parse the release time of %s: %w", kubernetesModule, err)
+	if p.version(kubernetesModule) != "" {
+		if p.released, err = releaseTime(ctx, dir, kubernetesModule); err != nil {
+			return nil, err
+		}
 	}
 	raw, err = goCommand(ctx, dir, "env", "GOVERSION")
 	if err != nil {
@@ -64,6 +63,18 @@ func readPins(ctx context.Context, dir string) (*pins, error) {
 	}
 	p.goVersion = strings.TrimSpace(string(raw))
 	return p, nil
+}
+
+func releaseTime(ctx context.Context, dir, module string) (time.Time, error) {
+	raw, err := goCommand(ctx, dir, "list", "-m", "-f", "{{.Time.Format \"2006-01-02T15:04:05Z07:00\"}}", module)
+	if err != nil {
+		return time.Time{}, err
+	}
+	released, err := time.Parse(time.RFC3339, strings.TrimSpace(string(raw)))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("parse the release time of %s: %w", module, err)
+	}
+	return released, nil
 }
 
 func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {

@@ -1,6 +1,7 @@
-// Package tools builds the stock programs that the test clusters run: etcd, the Kubernetes control plane, kubectl and kwok.
+// Package tools builds the stock programs that the test clusters run: etcd, the Kubernetes control plane, kubectl, kwok and
+// metrics-server.
 //
-// Each is built from the module that hack/tools/go.mod pins, into _output/tools/bin, and only when the program there was not built
+// Each is built from the module that a go.mod in hack/tools pins, into _output/tools/bin, and only when the program there was not built
 // from exactly these modules with exactly these flags. What a program was built from is read from the program itself.
 package tools
 
@@ -24,6 +25,7 @@ const (
 	KubeScheduler         = "kube-scheduler"
 	Kubectl               = "kubectl"
 	Kwok                  = "kwok"
+	MetricsServer         = "metrics-server"
 )
 
 // program is a program to build.
@@ -33,18 +35,31 @@ type program struct {
 	module string
 	// pkg is the main package.
 	pkg string
+	// folder of the go.mod that pins it, below the root of the repository.
+	folder string
 }
 
 const kubernetesModule = "k8s.io/kubernetes"
 
+// The folders of go.mods. What is not released together with Kubernetes has one of its own, so that one program's dependencies do not
+// change what the others are built from.
+const (
+	toolsFolder         = "hack/tools"
+	metricsServerFolder = "hack/tools/metrics-server"
+)
+
 func programs() []program {
 	return []program{
-		{name: Etcd, module: "go.etcd.io/etcd/server/v3", pkg: "go.etcd.io/etcd/server/v3"},
-		{name: KubeAPIServer, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kube-apiserver"},
-		{name: KubeControllerManager, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kube-controller-manager"},
-		{name: KubeScheduler, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kube-scheduler"},
-		{name: Kubectl, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kubectl"},
-		{name: Kwok, module: "sigs.k8s.io/kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok"},
+		{name: Etcd, module: "go.etcd.io/etcd/server/v3", pkg: "go.etcd.io/etcd/server/v3", folder: toolsFolder},
+		{name: KubeAPIServer, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kube-apiserver", folder: toolsFolder},
+		{name: KubeControllerManager, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", folder: toolsFolder},
+		{name: KubeScheduler, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kube-scheduler", folder: toolsFolder},
+		{name: Kubectl, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kubectl", folder: toolsFolder},
+		{name: Kwok, module: "sigs.k8s.io/kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok", folder: toolsFolder},
+		{
+			name: MetricsServer, module: "sigs.k8s.io/metrics-server", pkg: "sigs.k8s.io/metrics-server/cmd/metrics-server",
+			folder: metricsServerFolder,
+		},
 	}
 }
 
@@ -83,13 +98,15 @@ func Build(ctx context.Context, root string, out io.Writer) (string, error) {
 	}
 	defer unlock()
 
-	want, err := readPins(ctx, filepath.Join(root, "hack", "tools"))
-	if err != nil {
-		return "", fmt.Errorf("read the pinned versions in hack/tools: %w", err)
-	}
+	want := map[string]*pins{}
 	var stale []program
 	for _, p := range programs() {
-		if why := want.stale(p, filepath.Join(dir, p.name)); why != "" {
+		if want[p.folder] == nil {
+			if want[p.folder], err = readPins(ctx, filepath.Join(root, p.folder)); err != nil {
+				return "", fmt.Errorf("read the pinned versions in %s: %w", p.folder, err)
+			}
+		}
+		if why := want[p.folder].stale(p, filepath.Join(dir, p.name)); why != "" {
 			fmt.Fprintf(out, "tools: %s: %s\n", p.name, why)
 			stale = append(stale, p)
 		}
@@ -99,8 +116,8 @@ func Build(ctx context.Context, root string, out io.Writer) (string, error) {
 		return dir, nil
 	}
 	for i, p := range stale {
-		label := fmt.Sprintf("tools: %d/%d %s %s", i+1, len(stale), p.name, want.version(p.module))
-		if err := build(ctx, want, p, filepath.Join(dir, p.name), label, out); err != nil {
+		label := fmt.Sprintf("tools: %d/%d %s %s", i+1, len(stale), p.name, want[p.folder].version(p.module))
+		if err := build(ctx, want[p.folder], p, filepath.Join(dir, p.name), label, out); err != nil {
 			return "", err
 		}
 	}
