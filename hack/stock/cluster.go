@@ -141,7 +141,7 @@ func newLayout(options Options) (*layout, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "logs"), 0o755); err != nil {
 		return nil, fmt.Errorf("make the cluster's folder: %w", err)
 	}
-	free, err := freePorts(6)
+	free, err := freePorts(7)
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +151,7 @@ func newLayout(options Options) (*layout, error) {
 		podPrefix: podPrefix(options.Name),
 		ports: ports{
 			apiServer: free[0], controllerManager: free[1], scheduler: free[2], kwok: free[3], kubelet: free[4], metricsServer: free[5],
+			network: free[6],
 		},
 	}
 	if l.pki, err = makePKI(filepath.Join(dir, "pki")); err != nil {
@@ -163,6 +164,9 @@ func newLayout(options Options) (*layout, error) {
 	}
 	if err := os.WriteFile(l.file("kwok.yaml"), kwokConfig, 0o644); err != nil {
 		return nil, fmt.Errorf("write the configuration of kwok: %w", err)
+	}
+	if err := os.WriteFile(l.file("network.yaml"), l.networkConfig(), 0o644); err != nil {
+		return nil, fmt.Errorf("write the API server's way to the network: %w", err)
 	}
 	return l, nil
 }

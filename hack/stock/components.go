@@ -39,7 +39,7 @@ const (
 
 // ports of a cluster. Etcd listens on sockets in the cluster's folder.
 type ports struct {
-	apiServer, controllerManager, scheduler, kwok, kubelet, metricsServer int
+	apiServer, controllerManager, scheduler, kwok, kubelet, metricsServer, network int
 }
 
 // layout is where everything of a cluster is and what its components are told.
@@ -64,9 +64,10 @@ func (l *layout) server() string {
 	return fmt.Sprintf("https://127.0.0.1:%d", l.ports.apiServer)
 }
 
-// args returns the arguments of a component. Those of the control plane are what kubeadm gives, but for four things: it listens on
+// args returns the arguments of a component. Those of the control plane are what kubeadm gives, but for five things: it listens on
 // loopback alone; there is one of each, so leaders need no electing; the endpoints of the Service "kubernetes" stay empty, since
-// they may not be loopback addresses; and the controllers' client is not throttled, so that tests wait for work and not for tokens.
+// they may not be loopback addresses; pods are reached through a network of their own, since their addresses are made up; and the
+// controllers' client is not throttled, so that tests wait for work and not for tokens.
 func (l *layout) args(c Component) []string {
 	switch c {
 	case Etcd:
@@ -124,6 +125,7 @@ func (l *layout) apiServerArgs() []string {
 		"--kubelet-client-certificate=" + l.pki.cert("apiserver-kubelet-client"),
 		"--kubelet-client-key=" + l.pki.key("apiserver-kubelet-client"),
 		"--kubelet-preferred-address-types=InternalIP",
+		"--egress-selector-config-file=" + l.file("network.yaml"),
 		"--proxy-client-cert-file=" + l.pki.cert("front-proxy-client"),
 		"--proxy-client-key-file=" + l.pki.key("front-proxy-client"),
 		"--requestheader-client-ca-file=" + l.pki.cert("front-proxy-ca"),
@@ -135,6 +137,24 @@ func (l *layout) apiServerArgs() []string {
 		"--service-account-key-file=" + l.pki.key("sa"),
 		"--service-account-signing-key-file=" + l.pki.key("sa"),
 	}
+}
+
+// networkConfig sends the API server's connections to nodes, pods and webhooks through kubelet.Server's network.
+func (l *layout) networkConfig() []byte {
+	return fmt.Appendf(nil, `apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  connection:
+    proxyProtocol: HTTPConnect
+    transport:
+      tcp:
+        url: https://127.0.0.1:%d
+        tlsConfig:
+          caBundle: %s
+          clientCert: %s
+          clientKey: %s
+`, l.ports.network, l.pki.cert("ca"), l.pki.cert("apiserver-kubelet-client"), l.pki.key("apiserver-kubelet-client"))
 }
 
 func (l *layout) controllerManagerArgs() []string {

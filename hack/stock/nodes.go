@@ -20,7 +20,7 @@ import (
 //go:embed kwok.yaml
 var kwokConfig []byte
 
-// startKubelet serves the kubelet endpoints of all nodes in this process.
+// startKubelet serves the kubelet endpoints of all nodes, and the network of the pods, in this process.
 func (c *Cluster) startKubelet(ctx context.Context) error {
 	certificate, err := tls.LoadX509KeyPair(c.layout.pki.cert("kubelet"), c.layout.pki.key("kubelet"))
 	if err != nil {
@@ -29,6 +29,11 @@ func (c *Cluster) startKubelet(ctx context.Context) error {
 	listener, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", c.layout.ports.kubelet))
 	if err != nil {
 		return fmt.Errorf("listen for the kubelet endpoints: %w", err)
+	}
+	network, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", c.layout.ports.network))
+	if err != nil {
+		listener.Close()
+		return fmt.Errorf("listen for connections to pods: %w", err)
 	}
 	clients := x509.NewCertPool()
 	clients.AddCert(c.layout.pki.ca.cert)
@@ -44,6 +49,7 @@ func (c *Cluster) startKubelet(ctx context.Context) error {
 	ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx)) // Stop ends it
 	c.services = &errgroup.Group{}
 	c.services.Go(func() error { return c.kubelet.Run(ctx, listener) })
+	c.services.Go(func() error { return c.kubelet.RunNetwork(ctx, network) })
 	return nil
 }
 

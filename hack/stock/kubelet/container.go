@@ -14,10 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// containerKey tells containers apart, also those of pods that follow one another under the same name.
+// containerKey tells containers apart, also those of pods that follow one another under the same name, and each of a container's lives.
 type containerKey struct {
-	pod  types.UID
-	name string
+	pod      types.UID
+	name     string
+	restarts int32
 }
 
 // container is one container of a pod.
@@ -42,7 +43,21 @@ func (s *Server) find(ctx context.Context, namespace, podName, name string) (*co
 	if !ok {
 		return nil, fmt.Errorf("container %q not found in pod %q", name, podName)
 	}
-	key := containerKey{pod: pod.UID, name: spec.Name}
+	return s.life(pod, spec, restarts(pod, spec.Name)), nil
+}
+
+// previous returns the container before its last restart, or false if it was never restarted.
+func (s *Server) previous(now *container) (*container, bool) {
+	status := containerStatus(now.pod, now.spec.Name)
+	if status == nil || status.RestartCount == 0 || status.LastTerminationState.Terminated == nil {
+		return nil, false
+	}
+	return s.life(now.pod, now.spec, status.RestartCount-1), true
+}
+
+// life returns one of a container's lives. Its folder outlasts it.
+func (s *Server) life(pod *corev1.Pod, spec corev1.Container, restarts int32) *container {
+	key := containerKey{pod: pod.UID, name: spec.Name, restarts: restarts}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known, ok := s.containers[key]
@@ -52,7 +67,14 @@ func (s *Server) find(ctx context.Context, namespace, podName, name string) (*co
 			pod.Name, spec.Name, spec.Image, pod.Spec.NodeName, s.config.Cluster))
 		s.containers[key] = known
 	}
-	return &container{pod: pod, spec: spec, dir: known.dir, log: known.log}, nil
+	return &container{pod: pod, spec: spec, dir: known.dir, log: known.log}
+}
+
+func restarts(pod *corev1.Pod, name string) int32 {
+	if status := containerStatus(pod, name); status != nil {
+		return status.RestartCount
+	}
+	return 0
 }
 
 // Log adds a line to a container's log, as if the container had printed it.

@@ -74,28 +74,41 @@ type forwardTo struct {
 
 // PortForward connects the stream to the port, until either side closes.
 func (f forwardTo) PortForward(ctx context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
-	near, far := net.Pipe()
-	defer near.Close()
 	defer stream.Close()
-	select {
-	case f.forwarder.connections <- &forwardedConn{Conn: far, target: f.target, port: port}:
-	case <-ctx.Done():
-		return ctx.Err()
+	conn, err := f.forwarder.dial(ctx, f.target, port)
+	if err != nil {
+		return err
 	}
+	defer conn.Close()
+	join(ctx, conn, stream)
+	return nil
+}
+
+// dial returns a connection to a port of a container.
+func (f *forwarder) dial(ctx context.Context, target *container, port int32) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case f.connections <- &forwardedConn{Conn: far, target: target, port: port}:
+		return near, nil
+	case <-ctx.Done():
+		near.Close()
+		return nil, ctx.Err()
+	}
+}
+
+// join copies both ways until either side closes or the context ends. Closing both then, which is left to the caller, ends the copying.
+func join(ctx context.Context, a, b io.ReadWriter) {
 	ended := make(chan struct{}, 2)
-	go func() {
-		_, _ = io.Copy(near, stream)
-		ended <- struct{}{}
-	}()
-	go func() {
-		_, _ = io.Copy(stream, near)
-		ended <- struct{}{}
-	}()
+	for _, way := range [][2]io.ReadWriter{{a, b}, {b, a}} {
+		go func() {
+			_, _ = io.Copy(way[0], way[1])
+			ended <- struct{}{}
+		}()
+	}
 	select {
 	case <-ended:
 	case <-ctx.Done():
 	}
-	return nil
 }
 
 // pipeListener accepts the connections of a channel.

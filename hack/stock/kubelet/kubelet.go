@@ -1,5 +1,5 @@
-// Package kubelet answers what an API server asks a kubelet for: logs, exec, attach and port-forward; and metrics-server: what
-// containers use.
+// Package kubelet answers what an API server asks a kubelet for: logs, exec, attach and port-forward; metrics-server: what containers
+// use; and what anybody asks a pod for at its address.
 //
 // The pods of a stock cluster are only said to run. This package gives their containers just enough body that everything a user
 // does to a container works and can be told apart by pod: a folder of its own with the environment of its spec, in which exec runs

@@ -82,7 +82,14 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
-	if err := mayLog(target, options.Previous); err != nil {
+	if options.Previous {
+		before, ok := s.previous(target)
+		if !ok {
+			http.Error(w, fmt.Sprintf("previous terminated container %q in pod %q not found", target.spec.Name, target.pod.Name), http.StatusBadRequest)
+			return
+		}
+		target, options.Follow = before, false
+	} else if err := mayLog(target); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
@@ -126,11 +133,9 @@ func parseLogOptions(query url.Values) (*corev1.PodLogOptions, error) {
 }
 
 // mayLog repeats a kubelet's refusals, in its words.
-func mayLog(target *container, previous bool) error {
+func mayLog(target *container) error {
 	status := containerStatus(target.pod, target.spec.Name)
 	switch {
-	case previous:
-		return fmt.Errorf("previous terminated container %q in pod %q not found", target.spec.Name, target.pod.Name)
 	case status == nil:
 		return fmt.Errorf("container %q in pod %q is not available", target.spec.Name, target.pod.Name)
 	case status.State.Waiting != nil:
