@@ -57,6 +57,7 @@ func newConfig(opts kubeoptions.CompletedOptions) (*config, error) {
 		return nil, fmt.Errorf("configure the API server: %w", err)
 	}
 	storeAsJSON(storageFactory, v1alpha1.GroupName)
+	refuseNodeCommands(generic)
 	identities, err := addIdentities(generic)
 	if err != nil {
 		return nil, err
