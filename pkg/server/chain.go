@@ -60,6 +60,8 @@ func newNative(kube controlplane.CompletedConfig, delegate genericapiserver.Dele
 		return nil, fmt.Errorf("make the storage of built-in kinds: %w", err)
 	}
 	o.Authorizer = kube.ControlPlane.Generic.Authorization.Authorizer
+	o.Budgets = client.PolicyV1()
+	o.Endpoints = kube.ControlPlane.Extra.VersionedInformers.Discovery().V1().EndpointSlices().Lister()
 	providers = append(storage.Change(providers, o), manifoldregistry.RESTStorageProvider{
 		Scheme: legacyscheme.Scheme, Codecs: legacyscheme.Codecs, ParameterCodec: legacyscheme.ParameterCodec,
 	})

@@ -47,6 +47,7 @@ func SyncerRights() []Right {
 			Verbs: []string{"get", "create"},
 		},
 		{Why: "kubectl debug", Resources: []string{"pods/ephemeralcontainers"}, Verbs: []string{"get", "update", "patch"}},
+		{Why: "resizing a mirrored pod", Resources: []string{"pods/resize"}, Verbs: []string{"patch"}},
 		{Why: "the API server's proxy to pods and services", Resources: []string{"pods/proxy", "services/proxy"}, Verbs: proxied},
 		{Why: "events shown upstream", Resources: []string{"events"}, Verbs: read},
 		{Why: "capacity, zones and regions", Resources: []string{"nodes"}, Verbs: read},

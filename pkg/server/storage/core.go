@@ -2,6 +2,7 @@ package storage
 
 import (
 	"k8s.io/apiserver/pkg/registry/rest"
+	api "k8s.io/kubernetes/pkg/apis/core"
 	podstore "k8s.io/kubernetes/pkg/registry/core/pod/storage"
 )
 
@@ -20,10 +21,38 @@ func changeCore(storage map[string]rest.Storage, o Options) error {
 	storage["pods/exec"] = &execREST{stream{below}}
 	storage["pods/attach"] = &attachREST{stream{below}}
 	storage["pods/portforward"] = &portForwardREST{stream{below}}
-	storage["pods/proxy"] = &proxyREST{below}
+	storage["pods/proxy"] = &podProxyREST{below}
 	storage["pods/log"] = &logREST{below}
-	if eviction, ok := storage["pods/eviction"].(*podstore.EvictionREST); ok {
-		storage["pods/eviction"] = &evictionREST{EvictionREST: eviction, below: below}
+	eviction, err := lookup[*podstore.EvictionREST](storage, "pods/eviction")
+	if err != nil {
+		return err
+	}
+	storage["pods/eviction"] = newEvictionREST(eviction, below, o.Budgets)
+	if err := changePodChanges(storage, below, pods.Store); err != nil {
+		return err
+	}
+
+	services, err := lookup[rest.Getter](storage, "services")
+	if err != nil {
+		return err
+	}
+	storage["services/proxy"] = &serviceProxyREST{get: services.Get, endpoints: o.Endpoints, connections: o.Connections}
+	storage["nodes/proxy"] = nodeProxyREST{}
+	return nil
+}
+
+// changePodChanges has changes of running pods made below.
+func changePodChanges(storage map[string]rest.Storage, below podsBelow, pods rest.Watcher) error {
+	for subresource, same := range map[string]func(a, b *api.PodSpec) bool{
+		"ephemeralcontainers": sameEphemeralContainers, "resize": sameResources,
+	} {
+		stock, err := lookup[patchStorage](storage, "pods/"+subresource)
+		if err != nil {
+			return err
+		}
+		storage["pods/"+subresource] = &podChangeREST{
+			patchStorage: stock, subresource: subresource, same: same, below: below, pods: pods,
+		}
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,11 +17,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericrest "k8s.io/apiserver/pkg/registry/generic/rest"
-	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 	api "k8s.io/kubernetes/pkg/apis/core"
-	"k8s.io/kubernetes/pkg/apis/policy"
 	podstrategy "k8s.io/kubernetes/pkg/registry/core/pod"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -291,49 +287,6 @@ func TestStreamsNeedTheRightToCreate(t *testing.T) {
 			_, err := (&execREST{stream{b}}).Connect(ctx, "web-1", &api.PodExecOptions{Container: "app"}, nil)
 			if (err == nil) != test.want || err != nil && !apierrors.IsForbidden(err) {
 				t.Errorf("error %v", err)
-			}
-		})
-	}
-}
-
-func TestEvictionHappensBelow(t *testing.T) {
-	another := types.UID("another")
-	for name, test := range map[string]struct {
-		name, of string
-		options  *metav1.DeleteOptions
-		dryRun   []string
-		refusal  error
-		want     func(error) bool // nil for success
-	}{
-		"with the pod's UID":            {name: "web-1", of: "web-1"},
-		"as a dry run":                  {name: "web-1", of: "web-1", dryRun: []string{"All"}},
-		"not of another pod":            {name: "web-1", of: "web-1", options: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &another}}, want: apierrors.IsConflict},
-		"not by another name":           {name: "web-1", of: "web-2", want: apierrors.IsBadRequest},
-		"unless a budget there refuses": {name: "web-1", of: "web-1", refusal: apierrors.NewTooManyRequests("budget", 1), want: apierrors.IsTooManyRequests},
-		"unless the cluster is silent":  {name: "web-1", of: "web-1", refusal: errors.New("connection refused"), want: apierrors.IsServiceUnavailable},
-	} {
-		t.Run(name, func(t *testing.T) {
-			client := fake.NewClientset()
-			var evicted *policyv1.Eviction
-			client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
-				evicted = action.(clienttesting.CreateAction).GetObject().(*policyv1.Eviction)
-				return true, nil, test.refusal
-			})
-			r := &evictionREST{below: below(mirror("east"), connections{"east": cluster(client)})}
-			ctx, _ := as(t, "jane")
-			eviction := &policy.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: test.of}, DeleteOptions: test.options}
-			_, err := r.Create(ctx, test.name, eviction, rest.ValidateAllObjectFunc, &metav1.CreateOptions{DryRun: test.dryRun})
-			if test.want != nil {
-				if !test.want(err) {
-					t.Errorf("error %v", err)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if evicted == nil || evicted.Name != "web-1" || *evicted.DeleteOptions.Preconditions.UID != "uid-below" || !slices.Equal(evicted.DeleteOptions.DryRun, test.dryRun) {
-				t.Errorf("evicted %+v", evicted)
 			}
 		})
 	}

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/proxy"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/filters"
@@ -21,14 +20,11 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
-	"k8s.io/kubernetes/pkg/apis/policy"
 	"k8s.io/kubernetes/pkg/capabilities"
 	"k8s.io/kubernetes/pkg/features"
-	podstore "k8s.io/kubernetes/pkg/registry/core/pod/storage"
 	"k8s.io/utils/ptr"
 )
 
@@ -68,14 +64,22 @@ func location(connection *Connection, pod *api.Pod, name, subresource string, op
 	if err != nil {
 		return nil, fmt.Errorf("encode options of %s: %w", subresource, err)
 	}
-	out := *connection.Host
-	out.Path = strings.TrimSuffix(out.Path, "/") + fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/%s", pod.Namespace, name, subresource)
+	out := connection.address(pod.Namespace, "pods", name, subresource)
 	out.RawQuery = query.Encode()
-	return &out, nil
+	return out, nil
 }
 
-func (c *Connection) handler(location *url.URL, wrap, upgrade bool, responder rest.Responder) http.Handler {
-	h := proxy.NewUpgradeAwareHandler(location, c.Transport, wrap, upgrade, proxy.NewErrorResponder(responder))
+// address is where a subresource of a core object is in the cluster.
+func (c *Connection) address(namespace, resource, name, subresource string) *url.URL {
+	out := *c.Host
+	out.Path = strings.TrimSuffix(out.Path, "/") + fmt.Sprintf("/api/v1/namespaces/%s/%s/%s/%s", namespace, resource, name, subresource)
+	return &out
+}
+
+// handler hands requests through to location. Links and redirects in the answer are left as they come: the cluster's API server has
+// rewritten them to paths of its own, which are the same above.
+func (c *Connection) handler(location *url.URL, upgrade bool, responder rest.Responder) http.Handler {
+	h := proxy.NewUpgradeAwareHandler(location, c.Transport, false, upgrade, proxy.NewErrorResponder(responder))
 	h.UpgradeTransport = c.UpgradeTransport
 	h.UseLocationHost = true
 	h.MaxBytesPerSec = capabilities.Get().PerConnectionBandwidthLimitBytesPerSec
@@ -105,7 +109,7 @@ func (s stream) connect(ctx context.Context, name, subresource string, options r
 	if err != nil {
 		return nil, err
 	}
-	return connection.handler(to, false, true, responder), nil
+	return connection.handler(to, true, responder), nil
 }
 
 // authorizeCreate demands the right to create, whatever the method: a WebSocket opened by GET must not need less than a POST. See
@@ -166,39 +170,6 @@ func (r *portForwardREST) Connect(ctx context.Context, name string, options runt
 	return r.connect(ctx, name, "portforward", options, responder)
 }
 
-// proxyREST passes HTTP requests on to a pod.
-type proxyREST struct{ podsBelow }
-
-func (*proxyREST) New() runtime.Object { return &api.PodProxyOptions{} }
-func (*proxyREST) ConnectMethods() []string {
-	return []string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
-}
-func (*proxyREST) NewConnectOptions() (runtime.Object, bool, string) {
-	return &api.PodProxyOptions{}, true, "path"
-}
-
-// Connect takes id as [scheme:]name[:port], which the cluster's API server understands as well.
-func (r *proxyREST) Connect(ctx context.Context, id string, options runtime.Object, responder rest.Responder) (http.Handler, error) {
-	_, name, _, valid := utilnet.SplitSchemeNamePort(id)
-	if !valid {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid pod request %q", id))
-	}
-	pod, connection, err := r.find(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	proxied, ok := options.(*api.PodProxyOptions)
-	if !ok {
-		return nil, apierrors.NewInternalError(fmt.Errorf("options of proxy are a %T", options))
-	}
-	to, err := location(connection, pod, id, "proxy", &api.PodProxyOptions{})
-	if err != nil {
-		return nil, err
-	}
-	to.Path = utilnet.JoinPreservingTrailingSlash(to.Path, proxied.Path)
-	return connection.handler(to, true, false, responder), nil
-}
-
 // logREST streams a container's log.
 type logREST struct{ podsBelow }
 
@@ -249,49 +220,4 @@ func (r *logREST) Get(ctx context.Context, name string, options runtime.Object) 
 		ResponseChecker: genericrest.NewGenericHttpResponseChecker(api.Resource("pods/log"), name),
 		RedirectChecker: genericrest.PreventRedirects,
 	}, nil
-}
-
-// evictionREST evicts mirrored pods in their cluster, whose disruption budgets decide.
-type evictionREST struct {
-	*podstore.EvictionREST
-	below podsBelow
-}
-
-func (r *evictionREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	eviction, ok := obj.(*policy.Eviction)
-	if !ok {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("not an Eviction object: %T", obj))
-	}
-	if name != eviction.Name {
-		return nil, apierrors.NewBadRequest("name in URL does not match name in Eviction object")
-	}
-	found, err := r.below.get(ctx, name, &metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	if !mirrored(found.(*api.Pod)) {
-		return r.EvictionREST.Create(ctx, name, obj, validate, options)
-	}
-	if validate != nil {
-		if err := validate(ctx, eviction.DeepCopyObject()); err != nil {
-			return nil, err
-		}
-	}
-	pod, connection, err := r.below.find(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	below := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, DeleteOptions: eviction.DeleteOptions.DeepCopy()}
-	if below.DeleteOptions == nil {
-		below.DeleteOptions = &metav1.DeleteOptions{}
-	}
-	if err := checkPreconditions(pod, below.DeleteOptions.Preconditions); err != nil {
-		return nil, err
-	}
-	below.DeleteOptions.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))
-	below.DeleteOptions.DryRun = append(below.DeleteOptions.DryRun, options.DryRun...)
-	if err := connection.Client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, below); err != nil {
-		return nil, fromCluster(err, pod)
-	}
-	return &metav1.Status{Status: metav1.StatusSuccess}, nil
 }

@@ -11,6 +11,8 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
 	"k8s.io/client-go/kubernetes"
+	policyclient "k8s.io/client-go/kubernetes/typed/policy/v1"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 
 	"github.com/manifold-dev/manifold/pkg/placement"
@@ -45,6 +47,10 @@ type Options struct {
 	Connections Connections
 	Placer      Placer
 	Authorizer  authorizer.UnconditionalAuthorizer
+	// Budgets are the disruption budgets of the logical cluster.
+	Budgets policyclient.PodDisruptionBudgetsGetter
+	// Endpoints tell which clusters serve a Service.
+	Endpoints discoverylisters.EndpointSliceLister
 }
 
 // change alters the storage of one API group after it was made. The map is that of group version v1, by resource.

@@ -1,0 +1,220 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/policy"
+)
+
+// budget guards the pods of app "web".
+func budget(allowed int32) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", ResourceVersion: "1"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+		Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
+	}
+}
+
+// guarded is a mirrored pod that serves.
+func guarded(cluster string) *api.Pod {
+	pod := mirror(cluster)
+	pod.Labels = map[string]string{"app": "web"}
+	pod.Status.Conditions = []api.PodCondition{{Type: api.PodReady, Status: api.ConditionTrue}}
+	return pod
+}
+
+// versioned has a fake clientset refuse updates of budgets that are not based on the last version.
+func versioned(client *fake.Clientset) *fake.Clientset {
+	var mu sync.Mutex
+	client.PrependReactor("update", "poddisruptionbudgets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		changed := action.(clienttesting.UpdateAction).GetObject().(*policyv1.PodDisruptionBudget)
+		last, err := client.Tracker().Get(action.GetResource(), changed.Namespace, changed.Name)
+		if err != nil {
+			return true, nil, err
+		}
+		version := last.(*policyv1.PodDisruptionBudget).ResourceVersion
+		if changed.ResourceVersion != version {
+			return true, nil, apierrors.NewConflict(policy.Resource("poddisruptionbudgets"), changed.Name, errors.New("changed"))
+		}
+		number, err := strconv.Atoi(version)
+		if err != nil {
+			return true, nil, err
+		}
+		changed = changed.DeepCopy()
+		changed.ResourceVersion = strconv.Itoa(number + 1)
+		return true, changed, client.Tracker().Update(action.GetResource(), changed, changed.Namespace)
+	})
+	return client
+}
+
+func readBudget(t *testing.T, client *fake.Clientset) policyv1.PodDisruptionBudgetStatus {
+	t.Helper()
+	got, err := client.PolicyV1().PodDisruptionBudgets("shop").Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.Status
+}
+
+func TestEvictionHappensBelow(t *testing.T) {
+	another := types.UID("another")
+	tooMany := apierrors.NewTooManyRequests("budget", 1)
+	for name, test := range map[string]struct {
+		of      string // the Eviction's name
+		options *metav1.DeleteOptions
+		dryRun  []string
+		verdict runtime.Object
+		refusal error // of the verdict
+		below   error
+		want    func(error) bool // nil for success
+		asked   bool             // whether the cluster was asked
+		taken   bool             // whether the budget counts it
+	}{
+		"with the pod's UID":            {of: "web-1", asked: true, taken: true},
+		"as a dry run":                  {of: "web-1", dryRun: []string{"All"}, asked: true},
+		"as a dry run by its options":   {of: "web-1", options: &metav1.DeleteOptions{DryRun: []string{"All"}}, asked: true},
+		"not of another pod":            {of: "web-1", options: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &another}}, want: apierrors.IsConflict},
+		"not by another name":           {of: "web-2", want: apierrors.IsBadRequest},
+		"unless the budget refuses":     {of: "web-1", refusal: tooMany, want: apierrors.IsTooManyRequests},
+		"unless there are two budgets":  {of: "web-1", verdict: &metav1.Status{Status: metav1.StatusFailure, Code: 500}},
+		"unless a budget there refuses": {of: "web-1", below: tooMany, want: apierrors.IsTooManyRequests, asked: true},
+		// It may have happened.
+		"unless the cluster is silent": {of: "web-1", below: errors.New("connection refused"), want: apierrors.IsServiceUnavailable, asked: true, taken: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			east := fake.NewClientset()
+			var evicted *policyv1.Eviction
+			east.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				evicted = action.(clienttesting.CreateAction).GetObject().(*policyv1.Eviction)
+				return true, nil, test.below
+			})
+			above := versioned(fake.NewClientset(budget(3)))
+			r := &evictionREST{
+				below: below(guarded("east"), connections{"east": cluster(east)}), budgets: above.PolicyV1(),
+				verdict: func(_ context.Context, e *policy.Eviction) (runtime.Object, error) {
+					if !slices.Equal(e.DeleteOptions.DryRun, []string{"All"}) || *e.DeleteOptions.Preconditions.ResourceVersion != "7" {
+						t.Errorf("the stock endpoint was asked with %+v, want a dry run for the version that was looked at", e.DeleteOptions)
+					}
+					return test.verdict, test.refusal
+				},
+			}
+			ctx, _ := as(t, "jane")
+			eviction := &policy.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: test.of}, DeleteOptions: test.options}
+			answer, err := r.Create(ctx, "web-1", eviction, rest.ValidateAllObjectFunc, &metav1.CreateOptions{DryRun: test.dryRun})
+			if test.want == nil && err != nil || test.want != nil && !test.want(err) {
+				t.Errorf("error %v", err)
+			}
+			if test.verdict != nil && answer != test.verdict {
+				t.Errorf("answer %+v, want the verdict", answer)
+			}
+			if (evicted != nil) != test.asked {
+				t.Fatalf("asked below: %+v", evicted)
+			}
+			if evicted != nil && (evicted.Name != "web-1" || *evicted.DeleteOptions.Preconditions.UID != "uid-below" ||
+				evicted.DeleteOptions.Preconditions.ResourceVersion != nil) {
+				t.Errorf("evicted %+v with %+v", evicted, evicted.DeleteOptions.Preconditions)
+			}
+			if evicted != nil && (len(evicted.DeleteOptions.DryRun) > 0) == test.taken && test.below == nil {
+				t.Errorf("evicted with %+v", evicted.DeleteOptions)
+			}
+			if pods := slices.Collect(maps.Keys(readBudget(t, above).DisruptedPods)); (len(pods) == 1 && pods[0] == "web-1") != test.taken {
+				t.Errorf("the budget counts %q", pods)
+			}
+		})
+	}
+}
+
+func TestEvictionsAtOnceDoNotExceedTheBudget(t *testing.T) {
+	above := versioned(fake.NewClientset(budget(2)))
+	var evicted atomic.Int32
+	east := fake.NewClientset()
+	east.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		evicted.Add(1)
+		return true, nil, nil
+	})
+	pods := below(nil, connections{"east": cluster(east)})
+	pods.get = func(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+		pod := guarded("east")
+		pod.Name = name
+		return pod, nil
+	}
+	r := &evictionREST{
+		below: pods, budgets: above.PolicyV1(),
+		verdict: func(ctx context.Context, _ *policy.Eviction) (runtime.Object, error) {
+			now, err := above.PolicyV1().PodDisruptionBudgets("shop").Get(ctx, "web", metav1.GetOptions{})
+			if err == nil && now.Status.DisruptionsAllowed <= 0 {
+				err = apierrors.NewTooManyRequests("budget", 0)
+			}
+			return &metav1.Status{Status: metav1.StatusSuccess}, err
+		},
+	}
+	ctx, _ := as(t, "jane")
+	var group sync.WaitGroup
+	for i := range 6 {
+		group.Go(func() {
+			name := "web-" + strconv.Itoa(i)
+			eviction := &policy.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+			if _, err := r.Create(ctx, name, eviction, nil, &metav1.CreateOptions{}); err != nil && !apierrors.IsTooManyRequests(err) {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if got := evicted.Load(); got != 2 {
+		t.Errorf("%d pods were evicted, want the 2 that the budget allows", got)
+	}
+	if got := readBudget(t, above); got.DisruptionsAllowed != 0 || len(got.DisruptedPods) != 2 {
+		t.Errorf("the budget is left with %+v", got)
+	}
+}
+
+func TestWhichEvictionsCount(t *testing.T) {
+	always := policyv1.AlwaysAllow
+	for name, test := range map[string]struct {
+		change func(pod *api.Pod, budget *policyv1.PodDisruptionBudget)
+		want   bool
+	}{
+		"that of a pod that serves":   {func(*api.Pod, *policyv1.PodDisruptionBudget) {}, true},
+		"not that of one that failed": {func(p *api.Pod, _ *policyv1.PodDisruptionBudget) { p.Status.Phase = api.PodFailed }, false},
+		"not that of one to come":     {func(p *api.Pod, _ *policyv1.PodDisruptionBudget) { p.Status.Phase = api.PodPending }, false},
+		"not that of one that goes":   {func(p *api.Pod, _ *policyv1.PodDisruptionBudget) { p.DeletionTimestamp = &metav1.Time{} }, false},
+		"that of a sick one while it is needed": {func(p *api.Pod, b *policyv1.PodDisruptionBudget) {
+			p.Status.Conditions = nil
+			b.Status.DesiredHealthy, b.Status.CurrentHealthy = 3, 2
+		}, true},
+		"not that of a sick one that is not needed": {func(p *api.Pod, b *policyv1.PodDisruptionBudget) {
+			p.Status.Conditions = nil
+			b.Status.DesiredHealthy, b.Status.CurrentHealthy = 3, 3
+		}, false},
+		"not that of a sick one that may always go": {func(p *api.Pod, b *policyv1.PodDisruptionBudget) {
+			p.Status.Conditions = nil
+			b.Spec.UnhealthyPodEvictionPolicy = &always
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod, b := guarded("east"), budget(1)
+			test.change(pod, b)
+			if got := counts(pod, b); got != test.want {
+				t.Errorf("counts: %t, want %t", got, test.want)
+			}
+		})
+	}
+}

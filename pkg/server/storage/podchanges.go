@@ -1,0 +1,184 @@
+package storage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/util/dryrun"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	api "k8s.io/kubernetes/pkg/apis/core"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// patchStorage is what the stock endpoints of a pod's subresources implement.
+type patchStorage interface {
+	rest.Storage
+	rest.Patcher
+}
+
+// podChangeREST is a subresource that changes the spec of a running pod: ephemeralcontainers and resize. The change of a mirrored pod is
+// made to the pod itself, whose mirror then follows.
+type podChangeREST struct {
+	patchStorage
+	subresource string
+	// same tells whether two specs agree in what the subresource changes.
+	same  func(a, b *api.PodSpec) bool
+	below podsBelow
+	pods  rest.Watcher
+}
+
+// sameEphemeralContainers and sameResources are for podChangeREST.
+func sameEphemeralContainers(a, b *api.PodSpec) bool {
+	return equality.Semantic.DeepEqual(a.EphemeralContainers, b.EphemeralContainers)
+}
+
+func sameResources(a, b *api.PodSpec) bool {
+	same := func(a, b []api.Container) bool {
+		if len(a) != len(b) {
+			return false
+		}
+		for i := range a {
+			if !equality.Semantic.DeepEqual(a[i].Resources, b[i].Resources) {
+				return false
+			}
+		}
+		return true
+	}
+	return same(a.Containers, b.Containers) && same(a.InitContainers, b.InitContainers) && equality.Semantic.DeepEqual(a.Resources, b.Resources)
+}
+
+// Update asks the stock endpoint, by a dry run, what it would make of the mirror: patches, defaults, admission, validation and conflicts
+// are its own. Then it has the cluster make the same change to the pod.
+func (r *podChangeREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	found, err := r.below.get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return nil, false, err
+	}
+	if !mirrored(found.(*api.Pod)) {
+		return r.patchStorage.Update(ctx, name, info, create, update, false, options)
+	}
+	pod, connection, err := r.below.find(ctx, name)
+	if err != nil {
+		return nil, false, err
+	}
+	tried := options.DeepCopy()
+	tried.DryRun = []string{metav1.DryRunAll}
+	based := &basedOn{UpdatedObjectInfo: info}
+	obj, _, err := r.patchStorage.Update(ctx, name, based, create, update, false, tried)
+	if err != nil {
+		return nil, false, err
+	}
+	want, ok := obj.(*api.Pod)
+	if !ok || based.pod == nil {
+		return nil, false, fmt.Errorf("the stock endpoint of pods/%s returned a %T", r.subresource, obj)
+	}
+	if r.same(&want.Spec, &based.pod.Spec) {
+		return want, false, nil
+	}
+	made, err := r.changeBelow(ctx, connection, based.pod, want, options)
+	if err != nil {
+		return nil, false, fromCluster(err, pod)
+	}
+	if !dryrun.IsDryRun(options.DryRun) {
+		want = r.awaitMirror(ctx, want, made)
+	}
+	return want, false, nil
+}
+
+// basedOn remembers the object that an update was applied to.
+type basedOn struct {
+	rest.UpdatedObjectInfo
+	pod *api.Pod
+}
+
+func (b *basedOn) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
+	if pod, ok := old.(*api.Pod); ok {
+		b.pod = pod.DeepCopy()
+	}
+	return b.UpdatedObjectInfo.UpdatedObject(ctx, old)
+}
+
+// changeBelow makes the change from old to want in the cluster and returns the pod as it is there.
+func (r *podChangeREST) changeBelow(ctx context.Context, connection *Connection, old, want *api.Pod, options *metav1.UpdateOptions) (*api.Pod, error) {
+	patch, err := specPatch(old, want)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, belowTimeout)
+	defer cancel()
+	pod, err := connection.Client.CoreV1().Pods(old.Namespace).Patch(ctx, old.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{DryRun: options.DryRun, FieldManager: v1alpha1.FieldManager}, r.subresource)
+	if err != nil {
+		return nil, err
+	}
+	made := &api.Pod{}
+	if err := legacyscheme.Scheme.Convert(pod, made, nil); err != nil {
+		return nil, fmt.Errorf("convert what the cluster made of pod %s/%s: %w", old.Namespace, old.Name, err)
+	}
+	return made, nil
+}
+
+// specPatch is the difference between two specs, for the pod with the UID of old alone.
+func specPatch(old, want *api.Pod) ([]byte, error) {
+	encode := func(pod *api.Pod, uid types.UID) ([]byte, error) {
+		out := &corev1.Pod{}
+		if err := legacyscheme.Scheme.Convert(pod, out, nil); err != nil {
+			return nil, err
+		}
+		return json.Marshal(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: out.Spec})
+	}
+	before, err := encode(old, "")
+	if err != nil {
+		return nil, fmt.Errorf("encode pod %s/%s: %w", old.Namespace, old.Name, err)
+	}
+	after, err := encode(want, old.UID)
+	if err != nil {
+		return nil, fmt.Errorf("encode pod %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	return strategicpatch.CreateTwoWayMergePatch(before, after, &corev1.Pod{})
+}
+
+// mirrorTimeout bounds how long an answer waits for the mirror.
+const mirrorTimeout = 5 * time.Second
+
+// awaitMirror returns the mirror once it shows what was made, so that who reads it next, or sends another change based on it, finds it
+// there. When that takes too long it returns want, which is the mirror to come.
+func (r *podChangeREST) awaitMirror(ctx context.Context, want, made *api.Pod) *api.Pod {
+	ctx, cancel := context.WithTimeout(ctx, mirrorTimeout)
+	defer cancel()
+	watcher, err := r.pods.Watch(ctx, &metainternalversion.ListOptions{
+		FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, want.Name),
+		ResourceVersion: want.ResourceVersion,
+	})
+	if err != nil {
+		return want
+	}
+	defer watcher.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return want
+		case event, ok := <-watcher.ResultChan():
+			pod, isPod := event.Object.(*api.Pod)
+			if !ok || !isPod || event.Type == watch.Deleted || pod.UID != want.UID {
+				return want
+			}
+			if r.same(&pod.Spec, &made.Spec) {
+				return pod
+			}
+		}
+	}
+}

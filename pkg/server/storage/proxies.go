@@ -1,0 +1,187 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/utils/ptr"
+)
+
+// proxyMethods are the methods that the proxy subresources take.
+var proxyMethods = [...]string{"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
+
+// podProxyREST passes HTTP requests on to a pod.
+type podProxyREST struct{ podsBelow }
+
+func (*podProxyREST) New() runtime.Object      { return &api.PodProxyOptions{} }
+func (*podProxyREST) ConnectMethods() []string { return proxyMethods[:] }
+func (*podProxyREST) NewConnectOptions() (runtime.Object, bool, string) {
+	return &api.PodProxyOptions{}, true, "path"
+}
+
+// Connect takes id as [scheme:]name[:port], which the cluster's API server understands as well.
+func (r *podProxyREST) Connect(ctx context.Context, id string, options runtime.Object, responder rest.Responder) (http.Handler, error) {
+	_, name, _, valid := utilnet.SplitSchemeNamePort(id)
+	if !valid {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid pod request %q", id))
+	}
+	proxied, ok := options.(*api.PodProxyOptions)
+	if !ok {
+		return nil, apierrors.NewInternalError(fmt.Errorf("options of proxy are a %T", options))
+	}
+	pod, connection, err := r.find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return connection.proxy(pod.Namespace, "pods", id, proxied.Path, responder), nil
+}
+
+// proxy hands requests through to path behind an object of the cluster.
+func (c *Connection) proxy(namespace, resource, id, path string, responder rest.Responder) http.Handler {
+	to := c.address(namespace, resource, id, "proxy")
+	to.Path = utilnet.JoinPreservingTrailingSlash(to.Path, path)
+	return c.handler(to, false, responder)
+}
+
+// serviceProxyREST passes HTTP requests on to a Service, in a cluster that has ready endpoints of it.
+type serviceProxyREST struct {
+	get         func(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error)
+	endpoints   discoverylisters.EndpointSliceLister
+	connections Connections
+}
+
+// Destroy has nothing to release: the store belongs to the Services' own endpoint.
+func (*serviceProxyREST) Destroy()                 {}
+func (*serviceProxyREST) New() runtime.Object      { return &api.ServiceProxyOptions{} }
+func (*serviceProxyREST) ConnectMethods() []string { return proxyMethods[:] }
+func (*serviceProxyREST) NewConnectOptions() (runtime.Object, bool, string) {
+	return &api.ServiceProxyOptions{}, true, "path"
+}
+
+// Connect takes id as [scheme:]name[:port], which the cluster's API server understands as well. There it chooses among the endpoints.
+func (r *serviceProxyREST) Connect(ctx context.Context, id string, options runtime.Object, responder rest.Responder) (http.Handler, error) {
+	_, name, _, valid := utilnet.SplitSchemeNamePort(id)
+	if !valid {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid service request %q", id))
+	}
+	proxied, ok := options.(*api.ServiceProxyOptions)
+	if !ok {
+		return nil, apierrors.NewInternalError(fmt.Errorf("options of proxy are a %T", options))
+	}
+	if _, err := r.get(ctx, name, &metav1.GetOptions{}); err != nil {
+		return nil, err
+	}
+	namespace := request.NamespaceValue(ctx)
+	connection, err := r.choose(namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return connection.proxy(namespace, "services", id, proxied.Path, responder), nil
+}
+
+// choose returns a cluster with ready endpoints, each as often as it has some, so that all endpoints get an equal share.
+func (r *serviceProxyREST) choose(namespace, service string) (*Connection, error) {
+	slices, err := r.endpoints.EndpointSlices(namespace).List(labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: service}))
+	if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("list the endpoints of Service %s/%s: %w", namespace, service, err))
+	}
+	found := countEndpoints(slices)
+	unreachable := map[string]error{}
+	for _, cluster := range found.draw() {
+		if unreachable[cluster] != nil {
+			continue
+		}
+		connection, err := r.connections.Connection(cluster)
+		if err == nil {
+			return connection, nil
+		}
+		unreachable[cluster] = err
+	}
+	return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q%s", service, found.explain(unreachable)))
+}
+
+// endpointCounts holds how many endpoints each cluster has.
+type endpointCounts map[string]struct{ ready, all int }
+
+// countEndpoints counts the endpoints that are mirrored pods. Dual-stack Services have a slice for each family of addresses, which does
+// not matter: what counts is the proportion.
+func countEndpoints(slices []*discoveryv1.EndpointSlice) endpointCounts {
+	counts := endpointCounts{}
+	for _, slice := range slices {
+		for _, endpoint := range slice.Endpoints {
+			cluster := ptr.Deref(endpoint.NodeName, "")
+			if cluster == "" {
+				continue
+			}
+			count := counts[cluster]
+			count.all++
+			if ptr.Deref(endpoint.Conditions.Ready, true) {
+				count.ready++
+			}
+			counts[cluster] = count
+		}
+	}
+	return counts
+}
+
+// draw returns the cluster of every ready endpoint, in random order.
+func (c endpointCounts) draw() []string {
+	var out []string
+	for cluster, count := range c {
+		out = append(out, slices.Repeat([]string{cluster}, count.ready)...)
+	}
+	rand.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out
+}
+
+// explain says of each cluster why it does not serve.
+func (c endpointCounts) explain(unreachable map[string]error) string {
+	if len(c) == 0 {
+		return ": none of its pods runs in a cluster"
+	}
+	var why []string
+	for _, cluster := range slices.Sorted(maps.Keys(c)) {
+		if err := unreachable[cluster]; err != nil {
+			why = append(why, fmt.Sprintf("cluster %q: %v", cluster, err))
+			continue
+		}
+		why = append(why, fmt.Sprintf("cluster %q: %d of %d are ready", cluster, c[cluster].ready, c[cluster].all))
+	}
+	return ": " + strings.Join(why, "; ")
+}
+
+// nodeProxyREST refuses to be a way to machines: a Node of the logical cluster mirrors a cluster, and the machines behind it are no
+// business of those who work above.
+type nodeProxyREST struct{}
+
+func (nodeProxyREST) Destroy()                 {}
+func (nodeProxyREST) New() runtime.Object      { return &api.NodeProxyOptions{} }
+func (nodeProxyREST) ConnectMethods() []string { return proxyMethods[:] }
+func (nodeProxyREST) NewConnectOptions() (runtime.Object, bool, string) {
+	return &api.NodeProxyOptions{}, true, "path"
+}
+
+func (nodeProxyREST) Connect(_ context.Context, id string, _ runtime.Object, _ rest.Responder) (http.Handler, error) {
+	_, name, _, valid := utilnet.SplitSchemeNamePort(id)
+	if !valid {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid node request %q", id))
+	}
+	return nil, apierrors.NewForbidden(api.Resource("nodes"), name, errors.New(
+		"it mirrors a cluster and has no kubelet: ask the cluster itself for its nodes, by a kubeconfig of its own"))
+}
