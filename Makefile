@@ -31,7 +31,7 @@ endef
 
 .PHONY: help
 help: ## Show the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/manifold
@@ -60,6 +60,10 @@ test: build tools ## Run all tests: the race detector on light packages, then al
 .PHONY: bench
 bench: build tools ## Measure Manifold against creating directly on two stock clusters; ARGS are passed on
 	@go build -o _output/bin/bench ./hack/bench && exec _output/bin/bench $(ARGS)
+
+.PHONY: conformance
+conformance: build ## Run Kubernetes' conformance specs on a logical cluster; ARGS are passed on
+	@go build -o _output/bin/conformance ./hack/conformance && exec _output/bin/conformance $(ARGS)
 
 .PHONY: lint
 lint: ## Check format, vet and staticcheck

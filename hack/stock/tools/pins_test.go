@@ -16,6 +16,7 @@ func TestDiffers(t *testing.T) {
 		},
 		released:  time.Date(2026, 9, 23, 17, 6, 22, 0, time.UTC),
 		goVersion: "go1.26.8",
+		sources:   "0123456789abcdef",
 	}
 	kubectl := program{name: Kubectl, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kubectl"}
 	built := func(change func(*debug.BuildInfo)) *debug.BuildInfo {
@@ -69,5 +70,27 @@ func TestDiffers(t *testing.T) {
 				t.Errorf("differs() = %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestATestProgramDiffersByItsFlags(t *testing.T) {
+	p := &pins{modules: map[string]string{"k8s.io/kubernetes": "v1.37.1"}, goVersion: "go1.26.8", sources: "0123456789abcdef"}
+	suite := program{name: E2ETest, module: kubernetesModule, pkg: "example.com/conformance", test: true}
+	info := &debug.BuildInfo{
+		GoVersion: "go1.26.8",
+		Path:      "example.com/conformance.test",
+		Main:      debug.Module{Path: "example.com/conformance", Version: "(devel)"},
+		Settings: []debug.BuildSetting{
+			{Key: "-ldflags", Value: p.ldflags(suite)},
+			{Key: "GOOS", Value: runtime.GOOS},
+			{Key: "GOARCH", Value: runtime.GOARCH},
+		},
+	}
+	if got := p.differs(suite, info); got != "" {
+		t.Errorf("differs() = %q, want none for what was built from the same files", got)
+	}
+	p.sources = "fedcba9876543210"
+	if got, want := p.differs(suite, info), "built with other flags"; got != want {
+		t.Errorf("differs() = %q, want %q for what was built from other files", got, want)
 	}
 }

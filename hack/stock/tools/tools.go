@@ -1,5 +1,5 @@
 // Package tools builds the stock programs that the test clusters run: etcd, the Kubernetes control plane, kubectl, kwok and
-// metrics-server.
+// metrics-server; and those that hold clusters against Kubernetes' own conformance specs.
 //
 // Each is built from the module that a go.mod in hack/tools pins, into _output/tools/bin, and only when the program there was not built
 // from exactly these modules with exactly these flags. What a program was built from is read from the program itself.
@@ -26,6 +26,8 @@ const (
 	Kubectl               = "kubectl"
 	Kwok                  = "kwok"
 	MetricsServer         = "metrics-server"
+	Ginkgo                = "ginkgo"
+	E2ETest               = "e2e.test"
 )
 
 // program is a program to build.
@@ -33,8 +35,9 @@ type program struct {
 	name string
 	// module is the module that the program's version is pinned by.
 	module string
-	// pkg is the main package.
-	pkg string
+	// pkg is the main package, or the one whose tests are the program.
+	pkg  string
+	test bool
 	// folder of the go.mod that pins it, below the root of the repository.
 	folder string
 }
@@ -46,6 +49,7 @@ const kubernetesModule = "k8s.io/kubernetes"
 const (
 	toolsFolder         = "hack/tools"
 	metricsServerFolder = "hack/tools/metrics-server"
+	conformanceFolder   = "hack/tools/conformance"
 )
 
 func programs() []program {
@@ -59,6 +63,16 @@ func programs() []program {
 		{
 			name: MetricsServer, module: "sigs.k8s.io/metrics-server", pkg: "sigs.k8s.io/metrics-server/cmd/metrics-server",
 			folder: metricsServerFolder,
+		},
+	}
+}
+
+func conformancePrograms() []program {
+	return []program{
+		{name: Ginkgo, module: "github.com/onsi/ginkgo/v2", pkg: "github.com/onsi/ginkgo/v2/ginkgo", folder: conformanceFolder},
+		{
+			name: E2ETest, module: kubernetesModule, pkg: "github.com/manifold-dev/manifold/hack/tools/conformance", test: true,
+			folder: conformanceFolder,
 		},
 	}
 }
@@ -88,6 +102,15 @@ func BinDir(root string) string {
 // when nothing is to do. Several processes may call it at once: one builds, the others wait. The error names the program and holds
 // what the compiler said.
 func Build(ctx context.Context, root string, out io.Writer) (string, error) {
+	return buildAll(ctx, root, programs(), out)
+}
+
+// BuildConformance does the same for what runs Kubernetes' conformance specs.
+func BuildConformance(ctx context.Context, root string, out io.Writer) (string, error) {
+	return buildAll(ctx, root, conformancePrograms(), out)
+}
+
+func buildAll(ctx context.Context, root string, programs []program, out io.Writer) (string, error) {
 	dir := BinDir(root)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("make the folder of the tools: %w", err)
@@ -100,7 +123,7 @@ func Build(ctx context.Context, root string, out io.Writer) (string, error) {
 
 	want := map[string]*pins{}
 	var stale []program
-	for _, p := range programs() {
+	for _, p := range programs {
 		if want[p.folder] == nil {
 			if want[p.folder], err = readPins(ctx, filepath.Join(root, p.folder)); err != nil {
 				return "", fmt.Errorf("read the pinned versions in %s: %w", p.folder, err)
@@ -112,7 +135,7 @@ func Build(ctx context.Context, root string, out io.Writer) (string, error) {
 		}
 	}
 	if len(stale) == 0 {
-		fmt.Fprintf(out, "tools: %d programs are up to date\n", len(programs()))
+		fmt.Fprintf(out, "tools: %d programs are up to date\n", len(programs))
 		return dir, nil
 	}
 	for i, p := range stale {
@@ -128,7 +151,11 @@ func Build(ctx context.Context, root string, out io.Writer) (string, error) {
 func build(ctx context.Context, pins *pins, p program, target, label string, out io.Writer) error {
 	scratch := target + ".new"
 	defer os.Remove(scratch)
-	cmd := exec.CommandContext(ctx, "go", "build", "-C", pins.dir, "-ldflags", pins.ldflags(p), "-o", scratch, p.pkg)
+	args := []string{"build", "-C", pins.dir}
+	if p.test {
+		args = []string{"test", "-C", pins.dir, "-c"} // -C comes first
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, "-ldflags", pins.ldflags(p), "-o", scratch, p.pkg)...)
 	var output strings.Builder
 	cmd.Stdout, cmd.Stderr = &output, &output
 
