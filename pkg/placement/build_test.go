@@ -66,16 +66,16 @@ func deployment(replicas int32) *requestBuilder {
 	return &requestBuilder{Request{Workload: Workload{
 		GVK:       schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
 		Namespace: "shop", Name: "web",
-		Replicas:  replicas,
-		Requests:  Resources{corev1.ResourceCPU: 1000, corev1.ResourcePods: 1},
-		Divisible: true,
+		Replicas: replicas,
+		Requests: Resources{corev1.ResourceCPU: 1000, corev1.ResourcePods: 1},
+		Division: Divisible,
 	}}}
 }
 
 func statefulSet(replicas int32) *requestBuilder {
 	b := deployment(replicas)
 	b.Workload.GVK.Kind = "StatefulSet"
-	b.Workload.Divisible = false
+	b.Workload.Division = Indivisible
 	return b
 }
 

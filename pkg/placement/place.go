@@ -33,8 +33,10 @@ func Place(s Snapshot, r Request) Result {
 	c := newCycle(s, &r)
 	c.filter()
 	c.measure()
-	c.strategy.hand(c)
-	c.anchor()
+	if !r.Workload.Fixed || !c.keepAll() {
+		c.strategy.hand(c)
+		c.anchor()
+	}
 	return c.result()
 }
 
@@ -146,6 +148,17 @@ func (c *cycle) choose() {
 		return
 	}
 	c.selector = selector
+}
+
+// keepAll leaves everything where it is, and tells whether there was anything.
+func (c *cycle) keepAll() bool {
+	any := false
+	for i := range c.candidates {
+		if k := &c.candidates[i]; k.holds {
+			k.placed, k.share, any = true, k.current, true
+		}
+	}
+	return any
 }
 
 // anchor keeps a workload of no replicas on one cluster.

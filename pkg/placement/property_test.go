@@ -193,7 +193,7 @@ func randomPlacement(r *rand.Rand) ([]Cluster, Request) {
 			req.Current[name] = Share{Replicas: r.Int32N(6)}
 		}
 	}
-	req.Workload.Divisible = r.IntN(5) > 0
+	req.Workload.Division = []Division{Indivisible, Divisible, Divisible, Divisible}[r.IntN(4)]
 	switch r.IntN(7) {
 	case 0:
 		req.keptTogether().near(Neighbours{"c0": r.Int64N(3), "c1": r.Int64N(3)})
@@ -245,7 +245,7 @@ func judgePlacement(clusters []Cluster, req Request, got Result) string {
 	if !duplicate && total+int64(got.Unplaced) != replicas {
 		return "the sum is wrong"
 	}
-	if (got.Strategy == Whole || !req.Workload.Divisible) && len(got.Decision) > 1 {
+	if (got.Strategy == Whole || req.Workload.Division == Indivisible) && len(got.Decision) > 1 {
 		return "whole, yet on several clusters"
 	}
 	if replicas == 0 && !duplicate && len(got.Decision) > 1 {

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
@@ -17,6 +18,8 @@ const (
 	Together Strategy = "Together"
 	// Duplicate gives each chosen cluster all of them.
 	Duplicate Strategy = "Duplicate"
+	// EachCluster puts the workload on each chosen cluster, where the nodes say how many replicas it has.
+	EachCluster Strategy = "EachCluster"
 	// ByEven, ByWeights and ByCapacity divide them.
 	ByEven     Strategy = "Even"
 	ByWeights  Strategy = "Weights"
@@ -33,6 +36,7 @@ var (
 	whole      = strategy{Whole, (*cycle).handWhole}
 	together   = strategy{Together, (*cycle).handTogether}
 	duplicate  = strategy{Duplicate, (*cycle).handDuplicate}
+	each       = strategy{EachCluster, (*cycle).handDuplicate}
 	byEven     = strategy{ByEven, func(c *cycle) { c.handByTarget(func(*candidate) int64 { return 1 }) }}
 	byCapacity = strategy{ByCapacity, (*cycle).handByCapacity}
 	byWeights  = strategy{ByWeights, func(c *cycle) {
@@ -46,7 +50,9 @@ var (
 func strategyOf(r *Request) (s strategy, problem string) {
 	w := &r.Workload
 	switch {
-	case !w.Divisible, w.isPinned() && !w.Pin.All && len(setOf(w.Pin.Names)) == 1:
+	case w.Division == Everywhere:
+		return each, ""
+	case !w.mayDivide(r.Policy), w.isPinned() && !w.Pin.All && len(setOf(w.Pin.Names)) == 1:
 		return whole, ""
 	case r.Policy != nil && r.Policy.Spec.Division != nil:
 		return divisionOf(r.Policy.Spec.Division)
@@ -57,6 +63,15 @@ func strategyOf(r *Request) (s strategy, problem string) {
 	default:
 		return whole, ""
 	}
+}
+
+// mayDivide tells whether the policy may divide the workload.
+func (w *Workload) mayDivide(policy *Policy) bool {
+	if w.Division != DivisibleByName {
+		return w.Division == Divisible
+	}
+	return policy != nil && policy.Spec.Division != nil && policy.Spec.Workloads != nil &&
+		slices.Contains(policy.Spec.Workloads.Kinds, w.GVK.Kind)
 }
 
 func divisionOf(d *v1alpha1.Division) (s strategy, problem string) {

@@ -21,15 +21,31 @@ type Workload struct {
 	Replicas int32
 	// Requests are those of one replica, see RequestsOf.
 	Requests Resources
-	// Divisible tells that the replicas may run in several clusters. What is not divisible goes to one cluster whole, whatever
-	// policy says: twice the same StatefulSet would be two owners of the same ordinals.
-	Divisible bool
+	// Division says how far the replicas may be divided over clusters.
+	Division Division
+	// Fixed tells that a decision, once made, is never made anew.
+	Fixed bool
 	// Pin is the user's choice of clusters; nil leaves it to the policy. A pin of its own, if any, or else its namespace's.
 	Pin *v1alpha1.Pin
 	// Repinned tells that the user has just chosen other clusters: then replicas are divided anew, where otherwise those that run
 	// stay.
 	Repinned bool
 }
+
+// Division says how far a workload may be divided over clusters.
+type Division string
+
+const (
+	// Indivisible workloads go to one cluster whole, whatever policy says. It is the zero value.
+	Indivisible Division = ""
+	// DivisibleByName are those that only a policy which lists their kind divides. To have several clusters to choose from is not to
+	// want to run in all of them, for what keeps its identity or its progress in one place.
+	DivisibleByName Division = "ByName"
+	// Divisible workloads are divided where several clusters are chosen for them.
+	Divisible Division = "Divisible"
+	// Everywhere workloads run in each cluster that is chosen for them, and make of that what the cluster's nodes give.
+	Everywhere Division = "Everywhere"
+)
 
 // Neighbours tell where the other workloads of a workload's namespace are, as weights by cluster. A policy that keeps namespaces
 // together prefers the cluster with the highest.

@@ -11,7 +11,7 @@ func BenchmarkProject(b *testing.B) {
 	kind := kindOf(b, in)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := kind.Project(in, placement.Share{Replicas: 3}, east); err != nil {
+		if _, err := kind.Project(in, Part{Share: placement.Share{Replicas: 3}}, east); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -21,7 +21,7 @@ func BenchmarkProject(b *testing.B) {
 func BenchmarkPlan(b *testing.B) {
 	in := richDeployment()
 	kind := kindOf(b, in)
-	desired, err := kind.Project(in, placement.Share{Replicas: 3}, east)
+	desired, err := kind.Project(in, Part{Share: placement.Share{Replicas: 3}}, east)
 	if err != nil {
 		b.Fatal(err)
 	}

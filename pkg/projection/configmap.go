@@ -6,8 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
-
-	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
 // rootCAConfigMap holds the certificate of a cluster's own API server. Every cluster makes it in every namespace.
@@ -18,7 +16,7 @@ var configMap = row[corev1.ConfigMap, *corev1.ConfigMap]{
 	resource:   corev1.SchemeGroupVersion.WithResource("configmaps"),
 	kind:       "ConfigMap",
 	namespaced: true,
-	fill: func(in, out *corev1.ConfigMap, _ placement.Share) {
+	fill: func(in, out *corev1.ConfigMap, _ Part) {
 		out.Data = maps.Clone(in.Data)
 		out.BinaryData = cloneBytes(in.BinaryData)
 		if in.Immutable != nil {

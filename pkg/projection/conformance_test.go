@@ -53,7 +53,7 @@ func eachFilled(t *testing.T, test func(t *testing.T, kind Kind, in Object)) {
 
 func project(t *testing.T, kind Kind, in Object, share placement.Share) Object {
 	t.Helper()
-	out, err := kind.Project(in, share, east)
+	out, err := kind.Project(in, Part{Share: share}, east)
 	if err != nil {
 		t.Fatalf("Project(%s) = %v", in.GetName(), err)
 	}
@@ -179,7 +179,7 @@ func TestTheHashTellsProjectionsApart(t *testing.T) {
 
 func TestAnObjectOfAnotherKindIsAnError(t *testing.T) {
 	kind, _ := ForGVK(corev1.SchemeGroupVersion.WithKind("Secret"))
-	if _, err := kind.Project(&appsv1.Deployment{}, placement.Share{}, east); err == nil {
+	if _, err := kind.Project(&appsv1.Deployment{}, Part{}, east); err == nil {
 		t.Error("a Deployment projects as a Secret")
 	}
 }
@@ -210,7 +210,7 @@ func TestNothingIsProjectedIntoRefusedNamespaces(t *testing.T) {
 			in.SetName("kube-system")
 		}
 		var refused *RefusedError
-		if _, err := kind.Project(in, placement.Share{}, east); !errors.As(err, &refused) || refused.Reason == "" {
+		if _, err := kind.Project(in, Part{Share: placement.Share{}}, east); !errors.As(err, &refused) || refused.Reason == "" {
 			t.Errorf("project a %s to kube-system: %v, want a refusal with its reason", kind.GVK.Kind, err)
 		}
 	}

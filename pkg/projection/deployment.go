@@ -13,10 +13,12 @@ var deployment = row[appsv1.Deployment, *appsv1.Deployment]{
 	resource:   appsv1.SchemeGroupVersion.WithResource("deployments"),
 	kind:       "Deployment",
 	namespaced: true,
-	workload:   true,
-	fill: func(in, out *appsv1.Deployment, share placement.Share) {
+	demand: func(in *appsv1.Deployment) Demand {
+		return Demand{Replicas: ptr.Deref(in.Spec.Replicas, 1), Template: &in.Spec.Template, Division: placement.Divisible}
+	},
+	fill: func(in, out *appsv1.Deployment, part Part) {
 		in.Spec.DeepCopyInto(&out.Spec)
-		out.Spec.Replicas = ptr.To(share.Replicas)
+		out.Spec.Replicas = ptr.To(part.Share.Replicas)
 		out.Annotations[v1alpha1.AnnotationTemplate] = TemplateHash(&in.Spec.Template)
 	},
 }

@@ -38,12 +38,34 @@ type Kind struct {
 	// New returns an empty object of the kind.
 	New func() Object
 
+	// is tells whether an object is of the kind.
+	is func(in Object) bool
+	// demand reads what a workload asks of the clusters. It is nil for a kind that is no workload.
+	demand func(in Object) Demand
 	// fill copies what is projected, metadata and type aside, from in to out. What it puts into out may not be shared with in.
-	fill func(in, out Object, share placement.Share)
+	fill func(in, out Object, part Part)
+	// mirror tells whether the object shows what lives below, and so is never projected. It is nil for a kind without mirrors.
+	mirror func(in Object) bool
 	// refuse returns why the object is never projected, or "".
 	refuse func(in Object) string
 	// replace returns which immutable field keeps live from becoming desired by an update, or "".
 	replace func(desired, live Object) string
+	// references gathers what the object needs by name.
+	references func(in Object, r *references)
+	// selects tells whether the object goes where pods with these labels run. It is nil for a kind that selects no pods.
+	selects func(in Object, podLabels map[string]string) bool
+	// follows gathers the objects that the object goes along with, wherever they go.
+	follows func(in Object, r *references)
+	// general tells whether the object goes wherever its namespace has a workload. It is nil for a kind of which none does.
+	general func(in Object) bool
+}
+
+// Part says what of an object a cluster is to hold.
+type Part struct {
+	// Share is the cluster's share of a workload. While a move goes on it may be more than the decision's.
+	Share placement.Share
+	// Decision is the whole decision about a workload.
+	Decision placement.Decision
 }
 
 // row makes a Kind of functions that are typed by the kind's Go type, so that only this function converts.
@@ -54,10 +76,15 @@ type row[T any, P interface {
 	resource   schema.GroupVersionResource
 	kind       string
 	namespaced bool
-	workload   bool
-	fill       func(in, out P, share placement.Share)
+	demand     func(in P) Demand
+	fill       func(in, out P, part Part)
+	mirror     func(in P) bool
 	refuse     func(in P) string
 	replace    func(desired, live P) string
+	references func(in P, r *references)
+	selects    func(in P, podLabels map[string]string) bool
+	follows    func(in P, r *references)
+	general    func(in P) bool
 }
 
 func (r row[T, P]) build() Kind {
@@ -65,17 +92,38 @@ func (r row[T, P]) build() Kind {
 		GVK:        r.resource.GroupVersion().WithKind(r.kind),
 		Resource:   r.resource,
 		Namespaced: r.namespaced,
-		Workload:   r.workload,
+		Workload:   r.demand != nil,
 		New:        func() Object { return P(new(T)) },
-		fill:       func(in, out Object, share placement.Share) { r.fill(in.(P), out.(P), share) },
+		is:         func(in Object) bool { _, ok := in.(P); return ok },
+		fill:       func(in, out Object, part Part) { r.fill(in.(P), out.(P), part) },
 		refuse:     func(Object) string { return "" },
 		replace:    func(Object, Object) string { return "" },
+		references: func(Object, *references) {},
+		follows:    func(Object, *references) {},
+	}
+	if r.demand != nil {
+		kind.demand = func(in Object) Demand { return r.demand(in.(P)) }
+	}
+	if r.mirror != nil {
+		kind.mirror = func(in Object) bool { return r.mirror(in.(P)) }
 	}
 	if r.refuse != nil {
 		kind.refuse = func(in Object) string { return r.refuse(in.(P)) }
 	}
 	if r.replace != nil {
 		kind.replace = func(desired, live Object) string { return r.replace(desired.(P), live.(P)) }
+	}
+	if r.references != nil {
+		kind.references = func(in Object, refs *references) { r.references(in.(P), refs) }
+	}
+	if r.selects != nil {
+		kind.selects = func(in Object, podLabels map[string]string) bool { return r.selects(in.(P), podLabels) }
+	}
+	if r.follows != nil {
+		kind.follows = func(in Object, refs *references) { r.follows(in.(P), refs) }
+	}
+	if r.general != nil {
+		kind.general = func(in Object) bool { return r.general(in.(P)) }
 	}
 	return kind
 }
@@ -127,6 +175,9 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s %s is not projected: %s", e.Kind, qualified(e.Namespace, e.Name), e.Reason)
 }
 
+// Mirror tells whether the object is none of the user's, but shows what lives below.
+func (k Kind) Mirror(in Object) bool { return k.mirror != nil && k.mirror(in) }
+
 // Projectable tells whether the object may be projected to any cluster at all, and if not, why.
 func (k Kind) Projectable(in Object) (ok bool, reason string) {
 	if in.GetNamespace() != "" {
@@ -138,14 +189,13 @@ func (k Kind) Projectable(in Object) (ok bool, reason string) {
 	return reason == "", reason
 }
 
-// Project returns what the target cluster should hold for in: an object of the same Go type with the share of a workload's
-// replicas, the ownership marks, and nothing that only means something upstream. The share of a kind that is no workload is
-// ignored. It does not change in, and shares no memory with it.
+// Project returns what the target cluster should hold for in: an object of the same Go type with the cluster's part of it, the
+// ownership marks, and nothing that only means something upstream. It does not change in, and shares no memory with it.
 //
 // The error is a *RefusedError for an object that is not Projectable. Asking for another kind's object is an error as well.
-func (k Kind) Project(in Object, share placement.Share, to Target) (Object, error) {
+func (k Kind) Project(in Object, part Part, to Target) (Object, error) {
 	out := k.New()
-	if fmt.Sprintf("%T", in) != fmt.Sprintf("%T", out) {
+	if !k.is(in) {
 		return nil, fmt.Errorf("project %T %s to cluster %q: want a %T", in, qualified(in.GetNamespace(), in.GetName()), to.Cluster, out)
 	}
 	if ok, reason := k.Projectable(in); !ok {
@@ -153,7 +203,7 @@ func (k Kind) Project(in Object, share placement.Share, to Target) (Object, erro
 	}
 	out.GetObjectKind().SetGroupVersionKind(k.GVK)
 	own(in, out, to)
-	k.fill(in, out, share)
+	k.fill(in, out, part)
 	if err := seal(out); err != nil {
 		return nil, fmt.Errorf("project %s %s to cluster %q: %w", k.GVK.Kind, qualified(in.GetNamespace(), in.GetName()), to.Cluster, err)
 	}

@@ -8,14 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
 // namespace projects labels and annotations only: the finalizer in the spec belongs to each API server.
 var namespace = row[corev1.Namespace, *corev1.Namespace]{
 	resource: corev1.SchemeGroupVersion.WithResource("namespaces"),
 	kind:     "Namespace",
-	fill:     func(*corev1.Namespace, *corev1.Namespace, placement.Share) {},
+	fill:     func(*corev1.Namespace, *corev1.Namespace, Part) {},
 	refuse: func(in *corev1.Namespace) string {
 		if reason, refused := NamespaceRefusal(in.Name); refused {
 			return reason

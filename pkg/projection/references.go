@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -20,19 +19,47 @@ type Reference struct {
 	Optional bool
 }
 
-// References returns what the object needs by name below: a Deployment the ConfigMaps, the Secrets and the ServiceAccount of its pod
-// template, a ServiceAccount its imagePullSecrets, other kinds nothing. Sorted, each once; optional only where every use is. What is
-// named may not exist, and may not be Projectable.
-func References(in Object) []Reference {
+// References returns what an object of the kind needs by name below: a workload the ConfigMaps, the Secrets and the ServiceAccount of
+// its pod template, a ServiceAccount its imagePullSecrets. Sorted, each once; optional only where every use is. What is named may not
+// exist, and may not be Projectable.
+func (k Kind) References(in Object) []Reference {
 	refs := references{namespace: in.GetNamespace()}
-	switch in := in.(type) {
-	case *appsv1.Deployment:
-		refs.podSpec(&in.Spec.Template.Spec)
-	case *corev1.ServiceAccount:
-		refs.pullSecrets(in.ImagePullSecrets)
+	if k.demand != nil {
+		refs.podSpec(&k.demand(in).Template.Spec)
 	}
+	k.references(in, &refs)
 	return refs.sorted()
 }
+
+// References returns what the object needs by name below, as its kind tells; an object of a kind that is not projected needs nothing.
+func References(in Object) []Reference {
+	kind, ok := KindOf(in)
+	if !ok {
+		return nil
+	}
+	return kind.References(in)
+}
+
+// Follows returns the objects that an object of the kind goes along with: it belongs into every cluster that one of them belongs into.
+func (k Kind) Follows(in Object) []Reference {
+	refs := references{namespace: in.GetNamespace()}
+	k.follows(in, &refs)
+	return refs.sorted()
+}
+
+// SelectsPods tells whether objects of the kind can follow workloads by the labels of their pods.
+func (k Kind) SelectsPods() bool { return k.selects != nil }
+
+// Selects tells whether the object belongs into the clusters that run pods with these labels.
+func (k Kind) Selects(in Object, podLabels map[string]string) bool {
+	return k.selects != nil && k.selects(in, podLabels)
+}
+
+// MayBeGeneral tells whether any object of the kind can be General.
+func (k Kind) MayBeGeneral() bool { return k.general != nil }
+
+// General tells whether the object belongs into every cluster that runs a workload of its namespace.
+func (k Kind) General(in Object) bool { return k.general != nil && k.general(in) }
 
 // references gathers the references of one object.
 type references struct {

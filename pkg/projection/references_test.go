@@ -117,7 +117,7 @@ func TestSelects(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := Selects(&corev1.Service{Spec: test.in}, test.labels); got != test.want {
+			if got := selectsPods(&corev1.Service{Spec: test.in}, test.labels); got != test.want {
 				t.Errorf("Selects = %t, want %t", got, test.want)
 			}
 		})

@@ -6,8 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
-
-	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
 // secret projects a Secret's type and content. Tokens of ServiceAccounts are signed by the logical cluster and worth nothing in
@@ -16,7 +14,7 @@ var secret = row[corev1.Secret, *corev1.Secret]{
 	resource:   corev1.SchemeGroupVersion.WithResource("secrets"),
 	kind:       "Secret",
 	namespaced: true,
-	fill: func(in, out *corev1.Secret, _ placement.Share) {
+	fill: func(in, out *corev1.Secret, _ Part) {
 		out.Type = in.Type
 		out.Data = cloneBytes(in.Data)
 		if in.Immutable != nil {

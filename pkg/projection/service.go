@@ -4,8 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
 // service leaves out what each cluster allocates for itself: addresses, their families, node ports. A headless Service stays one.
@@ -13,7 +11,7 @@ var service = row[corev1.Service, *corev1.Service]{
 	resource:   corev1.SchemeGroupVersion.WithResource("services"),
 	kind:       "Service",
 	namespaced: true,
-	fill: func(in, out *corev1.Service, _ placement.Share) {
+	fill: func(in, out *corev1.Service, _ Part) {
 		in.Spec.DeepCopyInto(&out.Spec)
 		if !headless(in) {
 			out.Spec.ClusterIP, out.Spec.ClusterIPs = "", nil
@@ -23,6 +21,11 @@ var service = row[corev1.Service, *corev1.Service]{
 		for i := range out.Spec.Ports {
 			out.Spec.Ports[i].NodePort = 0
 		}
+	},
+	selects: selectsPods,
+	// What a Service without a selector stands for, an outside name or endpoints that somebody writes, any pod may ask for.
+	general: func(in *corev1.Service) bool {
+		return len(in.Spec.Selector) == 0 || in.Spec.Type == corev1.ServiceTypeExternalName
 	},
 	refuse: func(in *corev1.Service) string {
 		if in.Namespace == metav1.NamespaceDefault && in.Name == "kubernetes" {
@@ -44,9 +47,9 @@ var service = row[corev1.Service, *corev1.Service]{
 
 func headless(in *corev1.Service) bool { return in.Spec.ClusterIP == corev1.ClusterIPNone }
 
-// Selects tells whether the Service selects pods with these labels. A Service without a selector selects none: its endpoints are
+// selectsPods tells whether the Service selects pods with these labels. A Service without a selector selects none: its endpoints are
 // someone else's to write.
-func Selects(in *corev1.Service, podLabels map[string]string) bool {
+func selectsPods(in *corev1.Service, podLabels map[string]string) bool {
 	if len(in.Spec.Selector) == 0 || in.Spec.Type == corev1.ServiceTypeExternalName {
 		return false
 	}

@@ -5,8 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
-
-	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
 // defaultServiceAccount is the ServiceAccount of pods that name none. Every cluster makes it in every namespace.
@@ -17,12 +15,13 @@ var serviceAccount = row[corev1.ServiceAccount, *corev1.ServiceAccount]{
 	resource:   corev1.SchemeGroupVersion.WithResource("serviceaccounts"),
 	kind:       "ServiceAccount",
 	namespaced: true,
-	fill: func(in, out *corev1.ServiceAccount, _ placement.Share) {
+	fill: func(in, out *corev1.ServiceAccount, _ Part) {
 		out.ImagePullSecrets = slices.Clone(in.ImagePullSecrets)
 		if in.AutomountServiceAccountToken != nil {
 			out.AutomountServiceAccountToken = ptr.To(*in.AutomountServiceAccountToken)
 		}
 	},
+	references: func(in *corev1.ServiceAccount, r *references) { r.pullSecrets(in.ImagePullSecrets) },
 	refuse: func(in *corev1.ServiceAccount) string {
 		if in.Name == defaultServiceAccount && len(in.ImagePullSecrets) == 0 {
 			return `every cluster has its own ServiceAccount "default", and this one names no imagePullSecrets`

@@ -7,6 +7,6 @@ func BenchmarkDeployment(b *testing.B) {
 	reports := map[string]Report{"east": done(3), "west": progress(2, 1, 1, reasonUpdated)}
 	b.ReportAllocs()
 	for b.Loop() {
-		Deployment(in, decision, reports, "", now)
+		Deployment(in, Input{Decision: decision, Reports: reports, Now: now})
 	}
 }

@@ -24,14 +24,14 @@ type ClusterStatus struct {
 }
 
 // BreakdownOf gives the breakdown of what the clusters report.
-func BreakdownOf(reports map[string]Report) Breakdown {
+func (k Kind) BreakdownOf(reports map[string]Report) Breakdown {
 	out := make(Breakdown, len(reports))
 	for cluster, report := range reports {
-		entry := ClusterStatus{Generation: report.Generation, Stale: report.Stale, Problem: report.Problem}
-		if status := report.Deployment; status != nil {
-			entry.Replicas, entry.Ready = status.Replicas, status.ReadyReplicas
-			entry.Available, entry.Updated = status.AvailableReplicas, status.UpdatedReplicas
+		var entry ClusterStatus
+		if report.Live != nil {
+			entry = k.count(report.Live)
 		}
+		entry.Generation, entry.Stale, entry.Problem = report.Generation, report.Stale, report.Problem
 		out[cluster] = entry
 	}
 	return out

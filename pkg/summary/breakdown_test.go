@@ -3,8 +3,6 @@ package summary
 import (
 	"reflect"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 func TestBreakdown(t *testing.T) {
@@ -22,16 +20,13 @@ func TestBreakdown(t *testing.T) {
 			map[string]Report{"east": and(done(1), silent)},
 			`{"east":{"replicas":1,"ready":1,"available":1,"updated":1,"generation":2,"stale":true}}`,
 		},
-		"a cluster that cannot hold it": {map[string]Report{"east": and(done(1), conflict)}, `{"east":{"problem":"the name is taken"}}`},
-		"a kind without counters": {
-			map[string]Report{"east": {Generation: 4, Service: &corev1.ServiceStatus{}}}, `{"east":{"generation":4}}`,
-		},
+		"a cluster that cannot hold it":            {map[string]Report{"east": and(done(1), conflict)}, `{"east":{"problem":"the name is taken"}}`},
 		"scaled to zero leaves the generation":     {map[string]Report{"east": done(0)}, `{"east":{"generation":2}}`},
 		"a cluster that has not reported anything": {map[string]Report{"east": {}}, `{"east":{}}`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			breakdown := BreakdownOf(test.reports)
+			breakdown := deploymentKind.build().BreakdownOf(test.reports)
 			if got := breakdown.String(); got != test.want {
 				t.Errorf("annotation = %s, want %s", got, test.want)
 			}

@@ -71,19 +71,19 @@ func progress(replicas, updated, available int32, reason string) Report {
 	if reason == reasonTimedOut || reason == "ReplicaSetCreateError" {
 		status = corev1.ConditionFalse
 	}
-	return Report{Generation: 2, Deployment: &appsv1.DeploymentStatus{
+	return Report{Generation: 2, Live: &appsv1.Deployment{Status: appsv1.DeploymentStatus{
 		ObservedGeneration: 17, Replicas: replicas, UpdatedReplicas: updated, ReadyReplicas: available, AvailableReplicas: available,
 		UnavailableReplicas: max(0, replicas-available),
 		Conditions: []appsv1.DeploymentCondition{{
 			Type: appsv1.DeploymentProgressing, Status: status, Reason: reason, Message: "said below",
 		}},
-	}}
+	}}}
 }
 
 // and changes a report.
 func and(in Report, edits ...func(*Report)) Report {
-	if in.Deployment != nil {
-		in.Deployment = in.Deployment.DeepCopy()
+	if in.Live != nil {
+		in.Live = in.Live.DeepCopyObject().(Object)
 	}
 	for _, edit := range edits {
 		edit(&in)
@@ -93,9 +93,10 @@ func and(in Report, edits ...func(*Report)) Report {
 
 func silent(in *Report)   { in.Stale = true }
 func older(in *Report)    { in.Generation = 1 }
-func conflict(in *Report) { in.Generation, in.Problem, in.Deployment = 0, "the name is taken", nil }
+func conflict(in *Report) { in.Generation, in.Problem, in.Live = 0, "the name is taken", nil }
 func quota(in *Report) {
-	in.Deployment.Conditions = append(in.Deployment.Conditions, appsv1.DeploymentCondition{
+	status := statusOf(*in)
+	status.Conditions = append(status.Conditions, appsv1.DeploymentCondition{
 		Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota",
 	})
 }

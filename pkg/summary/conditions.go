@@ -2,7 +2,6 @@ package summary
 
 import (
 	"fmt"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +25,7 @@ const (
 )
 
 // conditions returns those that Manifold writes, in their order and without times.
-func (w whole) conditions() []appsv1.DeploymentCondition {
+func (w deployment) conditions() []appsv1.DeploymentCondition {
 	out := []appsv1.DeploymentCondition{w.available()}
 	if c := w.progressing(); c.Type != "" {
 		out = append(out, c)
@@ -37,7 +36,7 @@ func (w whole) conditions() []appsv1.DeploymentCondition {
 	return out
 }
 
-func (w whole) available() appsv1.DeploymentCondition {
+func (w deployment) available() appsv1.DeploymentCondition {
 	c := appsv1.DeploymentCondition{Type: appsv1.DeploymentAvailable}
 	if w.sum().AvailableReplicas >= w.total()-w.maxUnavailable() {
 		c.Status, c.Reason, c.Message = corev1.ConditionTrue, reasonAvailable, "Deployment has minimum availability."
@@ -50,7 +49,7 @@ func (w whole) available() appsv1.DeploymentCondition {
 
 // progressing returns an empty condition for a Deployment without a progress deadline that has nothing to complain about: those have
 // no such condition in Kubernetes either. What makes the whole fail goes before what one sees of each share.
-func (w whole) progressing() appsv1.DeploymentCondition {
+func (w deployment) progressing() appsv1.DeploymentCondition {
 	c := appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing}
 	if reason, message := w.blocked(); reason != "" {
 		c.Status, c.Reason, c.Message = corev1.ConditionFalse, reason, message
@@ -74,8 +73,8 @@ func (w whole) progressing() appsv1.DeploymentCondition {
 }
 
 // blocked returns why the rollout cannot go on, or "". A deadline that passed goes first since tools look for it.
-func (w whole) blocked() (reason, message string) {
-	if w.unplaced != "" && w.desired() > 0 {
+func (w deployment) blocked() (reason, message string) {
+	if w.unplaced != "" && w.desired > 0 {
 		return ReasonUnplaced, w.unplaced
 	}
 	var timedOut, problems, failed blame
@@ -87,10 +86,11 @@ func (w whole) blocked() (reason, message string) {
 			continue
 		}
 		// What a cluster says of an older generation does not stop this one.
-		if report.Deployment == nil || !report.current(w.in.Generation) {
+		status := statusOf(report)
+		if status == nil || !report.current(w.generation) {
 			continue
 		}
-		c := find(report.Deployment.Conditions, appsv1.DeploymentProgressing)
+		c := find(status.Conditions, appsv1.DeploymentProgressing)
 		switch {
 		case c == nil || c.Status != corev1.ConditionFalse:
 		case c.Reason == reasonTimedOut:
@@ -112,17 +112,17 @@ func (w whole) blocked() (reason, message string) {
 }
 
 // hasProgressDeadline is upstream's: the largest number stands for none.
-func (w whole) hasProgressDeadline() bool {
+func (w deployment) hasProgressDeadline() bool {
 	const none = 1<<31 - 1
 	return ptr.Deref(w.in.Spec.ProgressDeadlineSeconds, none) != none
 }
 
 // replicaFailure returns an empty condition if no cluster, leaving ones included, fails to make pods.
-func (w whole) replicaFailure() appsv1.DeploymentCondition {
+func (w deployment) replicaFailure() appsv1.DeploymentCondition {
 	var failures blame
 	var reason string
 	for _, cluster := range w.clusters {
-		status := w.reports[cluster].Deployment
+		status := statusOf(w.reports[cluster])
 		if status == nil {
 			continue
 		}
@@ -142,33 +142,6 @@ func (w whole) replicaFailure() appsv1.DeploymentCondition {
 		Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: reason, Message: failures.String(),
 	}
 }
-
-// silence is the end of a message that says which clusters of the decision are silent, or "".
-func (w whole) silence() string {
-	var silent []string
-	for _, cluster := range w.shares() {
-		if w.reports[cluster].Stale {
-			silent = append(silent, fmt.Sprintf("%q", cluster))
-		}
-	}
-	switch len(silent) {
-	case 0:
-		return ""
-	case 1:
-		return fmt.Sprintf(" Cluster %s is silent; its numbers are the last known.", silent[0])
-	}
-	return fmt.Sprintf(" Clusters %s are silent; their numbers are the last known.", strings.Join(silent, ", "))
-}
-
-// blame gathers what several clusters say, in the order of adding.
-type blame []string
-
-func (b *blame) add(cluster, message string) {
-	*b = append(*b, fmt.Sprintf("cluster %q: %s", cluster, message))
-}
-
-// String joins them to one message.
-func (b blame) String() string { return strings.Join(b, "; ") }
 
 // find returns the condition of that type, or nil.
 func find(conditions []appsv1.DeploymentCondition, of appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {

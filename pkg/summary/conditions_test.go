@@ -150,7 +150,7 @@ func TestConditions(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := Deployment(test.in, test.decision, test.reports, test.unplaced, now).Conditions
+			got := Deployment(test.in, Input{Decision: test.decision, Reports: test.reports, Unplaced: test.unplaced, Now: now}).Conditions
 			if brief(got) != test.want {
 				t.Errorf("conditions = %s\nwant %s", brief(got), test.want)
 			}
@@ -195,8 +195,8 @@ func TestAvailability(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			report := Report{Generation: 2, Deployment: &appsv1.DeploymentStatus{AvailableReplicas: test.available}}
-			got := Deployment(test.in, test.decision, map[string]Report{"east": report}, "", now)
+			report := Report{Generation: 2, Live: &appsv1.Deployment{Status: appsv1.DeploymentStatus{AvailableReplicas: test.available}}}
+			got := Deployment(test.in, Input{Decision: test.decision, Reports: map[string]Report{"east": report}, Now: now})
 			if c := find(got.Conditions, appsv1.DeploymentAvailable); c.Status != test.want {
 				t.Errorf("Available = %s with %d replicas, want %s", c.Status, test.available, test.want)
 			}
@@ -247,7 +247,7 @@ func TestTimesOfConditions(t *testing.T) {
 		}
 	})
 	t.Run("a first condition is of now", func(t *testing.T) {
-		got := Deployment(web(1), shares(1), map[string]Report{"east": done(1)}, "", now)
+		got := Deployment(web(1), Input{Decision: shares(1), Reports: map[string]Report{"east": done(1)}, Now: now})
 		for _, c := range got.Conditions {
 			if !c.LastUpdateTime.Equal(ptr.To(now)) || !c.LastTransitionTime.Equal(ptr.To(now)) {
 				t.Errorf("%s has the times %v and %v, want %v", c.Type, c.LastUpdateTime, c.LastTransitionTime, now)

@@ -1,19 +1,12 @@
 package summary
 
 import (
-	"maps"
-	"slices"
-
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
-
-	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
-// Deployment returns the status of a Deployment whose decision is carried out as the reports say. Unplaced is the reason why the
-// decision is empty, as placement words it; it is ignored otherwise. Now is the time of conditions that change.
+// Deployment returns the status of a Deployment whose decision is carried out as the reports say.
 //
 // What tools conclude from it:
 //
@@ -25,66 +18,53 @@ import (
 //     spec.replicas: the sum by the number of clusters, rounded so that it is only whole when all are. Tools and autoscalers compare
 //     them to spec.replicas, and would wait for ever for the surplus to end, or scale by it.
 //   - Available, Progressing and ReplicaFailure speak of the whole; their messages name the clusters that are to blame.
-func Deployment(
-	in *appsv1.Deployment, decision placement.Decision, reports map[string]Report, unplaced string, now metav1.Time,
-) appsv1.DeploymentStatus {
-	w := whole{in: in, decision: decision, reports: reports, clusters: clustersOf(reports)}
-	if len(decision) == 0 {
-		w.unplaced = unplaced
-	}
+func Deployment(in *appsv1.Deployment, from Input) appsv1.DeploymentStatus {
+	w := deployment{in: in, whole: wholeOf(from, in.Generation, in.Status.ObservedGeneration, ptr.Deref(in.Spec.Replicas, 1))}
 	status := w.counters()
 	status.ObservedGeneration = w.observedGeneration()
 	status.CollisionCount = in.Status.CollisionCount
-	status.Conditions = settleConditions(in.Status.Conditions, w.conditions(), now)
+	status.Conditions = settleConditions(in.Status.Conditions, w.conditions(), from.Now)
 	return status
 }
 
-// whole is one Deployment over all clusters.
-type whole struct {
-	in       *appsv1.Deployment
-	decision placement.Decision
-	reports  map[string]Report
-	unplaced string
-	// clusters are those that report, in order.
-	clusters []string
+var deploymentKind = row[appsv1.Deployment, *appsv1.Deployment]{
+	resource:  appsv1.SchemeGroupVersion.WithResource("deployments"),
+	summarise: func(out *appsv1.Deployment, from Input) { out.Status = Deployment(out, from) },
+	count: func(live *appsv1.Deployment) ClusterStatus {
+		s := live.Status
+		return ClusterStatus{Replicas: s.Replicas, Ready: s.ReadyReplicas, Available: s.AvailableReplicas, Updated: s.UpdatedReplicas}
+	},
+	restore: func(out *appsv1.Deployment, last ClusterStatus) {
+		out.Status = appsv1.DeploymentStatus{
+			Replicas: last.Replicas, ReadyReplicas: last.Ready, AvailableReplicas: last.Available, UpdatedReplicas: last.Updated,
+		}
+	},
+	observed: func(live *appsv1.Deployment) bool { return live.Status.ObservedGeneration >= live.Generation },
+	settled: func(live *appsv1.Deployment) bool {
+		want, s := ptr.Deref(live.Spec.Replicas, 1), live.Status
+		return s.ObservedGeneration >= live.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.AvailableReplicas == want
+	},
 }
 
-// desired is the number of replicas that the user asks for.
-func (w whole) desired() int32 { return ptr.Deref(w.in.Spec.Replicas, 1) }
+// deployment is one Deployment over all clusters.
+type deployment struct {
+	whole
+	in *appsv1.Deployment
+}
+
+// statusOf is what a cluster says of its share, nil if nothing yet.
+func statusOf(r Report) *appsv1.DeploymentStatus {
+	if d := live[*appsv1.Deployment](r); d != nil {
+		return &d.Status
+	}
+	return nil
+}
 
 // total is the number of replicas in all clusters when the rollout is over.
-func (w whole) total() int32 { return max(w.desired(), int32(w.decision.Total())) }
-
-// shares returns the clusters of the decision in order.
-func (w whole) shares() []string { return slices.Sorted(maps.Keys(w.decision)) }
-
-// everyShare tells whether the report of every share is as wanted. A share without a report has an empty one.
-func (w whole) everyShare(wanted func(Report) bool) bool {
-	for cluster := range w.decision {
-		if !wanted(w.reports[cluster]) {
-			return false
-		}
-	}
-	return true
-}
-
-// observedGeneration never goes back, and never beyond the generation of the object.
-func (w whole) observedGeneration() int64 {
-	generation, before := w.in.Generation, min(w.in.Status.ObservedGeneration, w.in.Generation)
-	if len(w.decision) == 0 {
-		if w.unplaced != "" || w.desired() == 0 {
-			return generation
-		}
-		return before
-	}
-	if w.everyShare(func(r Report) bool { return r.answers(generation) }) {
-		return generation
-	}
-	return before
-}
+func (w deployment) total() int32 { return max(w.desired, int32(w.decision.Total())) }
 
 // counters sums what the clusters report, in units of spec.replicas.
-func (w whole) counters() appsv1.DeploymentStatus {
+func (w deployment) counters() appsv1.DeploymentStatus {
 	sum := w.sum()
 	copies := w.copies()
 	if copies == 1 {
@@ -102,26 +82,12 @@ func (w whole) counters() appsv1.DeploymentStatus {
 	return sum
 }
 
-// copies is how many times the decision runs the whole Deployment.
-func (w whole) copies() int32 {
-	desired := w.desired()
-	for _, share := range w.decision {
-		if share.Replicas != desired {
-			return 1
-		}
-	}
-	if desired == 0 {
-		return 1
-	}
-	return max(1, int32(len(w.decision)))
-}
-
 // sum adds up the counters of all clusters.
-func (w whole) sum() appsv1.DeploymentStatus {
+func (w deployment) sum() appsv1.DeploymentStatus {
 	var sum appsv1.DeploymentStatus
 	for _, cluster := range w.clusters {
 		report := w.reports[cluster]
-		status := report.Deployment
+		status := statusOf(report)
 		if status == nil {
 			continue
 		}
@@ -137,7 +103,7 @@ func (w whole) sum() appsv1.DeploymentStatus {
 		}
 	}
 	for cluster, share := range w.decision {
-		if w.reports[cluster].Deployment == nil {
+		if w.reports[cluster].Live == nil {
 			sum.UnavailableReplicas += share.Replicas
 		}
 	}
@@ -147,19 +113,19 @@ func (w whole) sum() appsv1.DeploymentStatus {
 // countsAsUpdated tells whether a cluster's updated replicas are of the template that is wanted now. As long as the generation has not
 // been observed, readers know that the counters may be of an older one, as with a single cluster, and keeping them avoids writes that
 // say nothing. Once it has been, an older report, from a cluster that a later decision has added, must not make the whole look done.
-func (w whole) countsAsUpdated(cluster string, report Report) bool {
+func (w deployment) countsAsUpdated(cluster string, report Report) bool {
 	if _, ok := w.decision[cluster]; !ok {
 		return false
 	}
-	return w.in.Status.ObservedGeneration < w.in.Generation || report.current(w.in.Generation)
+	return w.observed < w.generation || report.current(w.generation)
 }
 
 // leaving is the number of replicas in clusters that are not in the decision any more.
-func (w whole) leaving() int32 {
+func (w deployment) leaving() int32 {
 	var n int32
 	for cluster, report := range w.reports {
-		if _, ok := w.decision[cluster]; !ok && report.Deployment != nil {
-			n += report.Deployment.Replicas
+		if _, ok := w.decision[cluster]; !ok && report.Live != nil {
+			n += statusOf(report).Replicas
 		}
 	}
 	return n
@@ -167,22 +133,23 @@ func (w whole) leaving() int32 {
 
 // complete tells whether every share has rolled out the current generation and nothing old is left. Each cluster keeps saying so when
 // pods fail later, as Deployments do.
-func (w whole) complete() bool {
+func (w deployment) complete() bool {
 	if len(w.decision) == 0 {
-		return w.desired() == 0 && w.leaving() == 0
+		return w.desired == 0 && w.leaving() == 0
 	}
-	return w.decision.Total() >= int64(w.desired()) && w.leaving() == 0 && w.everyShare(func(r Report) bool {
-		if !r.current(w.in.Generation) || r.Deployment == nil || r.Deployment.Replicas != r.Deployment.UpdatedReplicas {
+	return w.decision.Total() >= int64(w.desired) && w.leaving() == 0 && w.everyShare(func(r Report) bool {
+		status := statusOf(r)
+		if !r.current(w.generation) || status == nil || status.Replicas != status.UpdatedReplicas {
 			return false
 		}
-		progressing := find(r.Deployment.Conditions, appsv1.DeploymentProgressing)
+		progressing := find(status.Conditions, appsv1.DeploymentProgressing)
 		return progressing != nil && progressing.Reason == reasonComplete
 	})
 }
 
 // maxUnavailable is how many of the whole may be unavailable: MaxUnavailable in
 // k8s.io/kubernetes/pkg/controller/deployment/util/deployment_util.go, for the total of replicas.
-func (w whole) maxUnavailable() int32 {
+func (w deployment) maxUnavailable() int32 {
 	strategy, total := w.in.Spec.Strategy, w.total()
 	if strategy.Type != appsv1.RollingUpdateDeploymentStrategyType || strategy.RollingUpdate == nil || total == 0 {
 		return 0

@@ -69,7 +69,7 @@ func TestObservedGeneration(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := Deployment(test.in, test.decision, test.reports, test.unplaced, now); got.ObservedGeneration != test.want {
+			if got := Deployment(test.in, Input{Decision: test.decision, Reports: test.reports, Unplaced: test.unplaced, Now: now}); got.ObservedGeneration != test.want {
 				t.Errorf("observedGeneration = %d, want %d", got.ObservedGeneration, test.want)
 			}
 		})
@@ -137,7 +137,7 @@ func TestCounters(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := Deployment(test.in, test.decision, test.reports, "", now)
+			s := Deployment(test.in, Input{Decision: test.decision, Reports: test.reports, Now: now})
 			got := counts{s.Replicas, s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas, s.UnavailableReplicas}
 			if got != test.want {
 				t.Errorf("counters = %+v, want %+v", got, test.want)
@@ -148,10 +148,10 @@ func TestCounters(t *testing.T) {
 
 func TestTerminatingReplicasAndCollisions(t *testing.T) {
 	terminating := func(n int32) func(*Report) {
-		return func(r *Report) { r.Deployment.TerminatingReplicas = ptr.To(n) }
+		return func(r *Report) { statusOf(*r).TerminatingReplicas = ptr.To(n) }
 	}
 	collided := func(in *appsv1.Deployment) { in.Status.CollisionCount = ptr.To[int32](1) }
-	below := func(r *Report) { r.Deployment.CollisionCount = ptr.To[int32](7) }
+	below := func(r *Report) { statusOf(*r).CollisionCount = ptr.To[int32](7) }
 	tests := map[string]struct {
 		decision placement.Decision
 		reports  map[string]Report
@@ -175,7 +175,7 @@ func TestTerminatingReplicasAndCollisions(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := Deployment(web(5, collided), test.decision, test.reports, "", now)
+			got := Deployment(web(5, collided), Input{Decision: test.decision, Reports: test.reports, Now: now})
 			if !ptr.Equal(got.TerminatingReplicas, test.want) {
 				t.Errorf("terminatingReplicas = %v, want %v", ptr.Deref(got.TerminatingReplicas, -1), ptr.Deref(test.want, -1))
 			}
@@ -210,8 +210,8 @@ func TestASummaryOfTheSameChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := web(5)
 			before := in.DeepCopy()
-			in.Status = Deployment(in, test.decision, test.reports, test.unplaced, longAgo)
-			again := Deployment(in, test.decision, test.reports, test.unplaced, now)
+			in.Status = Deployment(in, Input{Decision: test.decision, Reports: test.reports, Unplaced: test.unplaced, Now: longAgo})
+			again := Deployment(in, Input{Decision: test.decision, Reports: test.reports, Unplaced: test.unplaced, Now: now})
 			if !reflect.DeepEqual(in.Status, again) {
 				t.Errorf("the same reports give\n%+v\nafter\n%+v", again, in.Status)
 			}

@@ -4,19 +4,38 @@ import (
 	"maps"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/manifold-dev/manifold/pkg/placement"
 )
+
+// Object is a typed Kubernetes object, such as *appsv1.Deployment.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Input is what a summary is made from, beside the object itself.
+type Input struct {
+	// Decision says which clusters should hold which share of a workload. It is empty for other objects.
+	Decision placement.Decision
+	// Reports are those of the clusters that hold the object or should.
+	Reports map[string]Report
+	// Unplaced is the reason why the decision is empty, as placement words it. It is ignored otherwise.
+	Unplaced string
+	// Now is the time of conditions that change.
+	Now metav1.Time
+}
 
 // Report is what is known about one cluster's projection of an object.
 type Report struct {
 	// Generation is the generation of the object upstream that the status answers for: the cluster carries out the projection of
 	// that generation, with the share that is decided now, and its controllers have seen it. Zero means none yet.
 	Generation int64
-	// Deployment is the status of a Deployment in the cluster, nil if there is none yet or the object is of another kind.
-	Deployment *appsv1.DeploymentStatus
-	// Service is the status of a Service in the cluster, nil if there is none yet or the object is of another kind.
-	Service *corev1.ServiceStatus
+	// Live is the object in the cluster, of the same Go type, nil if there is none yet. Of a silent cluster it may have no more than the
+	// counters that the breakdown kept.
+	Live Object
 	// Stale tells that the cluster is silent, so that everything else is the last that was heard of it.
 	Stale bool
 	// Problem says why the cluster cannot hold the projection, such as a name that is taken there. It is for the user.
@@ -28,6 +47,12 @@ func (r Report) current(generation int64) bool { return r.Problem == "" && r.Gen
 
 // answers tells whether the cluster confirms the given generation now.
 func (r Report) answers(generation int64) bool { return r.current(generation) && !r.Stale }
+
+// live returns the object that a cluster reports as the type that it has, nil if there is none.
+func live[P Object](r Report) P {
+	typed, _ := r.Live.(P)
+	return typed
+}
 
 // clustersOf returns the names of reporting clusters in order, which is what keeps sums and messages the same between passes.
 func clustersOf(reports map[string]Report) []string { return slices.Sorted(maps.Keys(reports)) }

@@ -23,10 +23,11 @@ func Service(in *corev1.Service, reports map[string]Report) corev1.ServiceStatus
 	var out corev1.ServiceStatus
 	said := map[string][]statement{}
 	for _, cluster := range clustersOf(reports) {
-		status := reports[cluster].Service
-		if status == nil {
+		service := live[*corev1.Service](reports[cluster])
+		if service == nil {
 			continue
 		}
+		status := service.Status
 		for _, point := range status.LoadBalancer.Ingress {
 			out.LoadBalancer.Ingress = append(out.LoadBalancer.Ingress, *point.DeepCopy())
 		}
@@ -39,6 +40,11 @@ func Service(in *corev1.Service, reports map[string]Report) corev1.ServiceStatus
 		out.Conditions = append(out.Conditions, merge(in, said[conditionType]))
 	}
 	return out
+}
+
+var serviceKind = row[corev1.Service, *corev1.Service]{
+	resource:  corev1.SchemeGroupVersion.WithResource("services"),
+	summarise: func(out *corev1.Service, from Input) { out.Status = Service(out, from.Reports) },
 }
 
 func sortIngress(in []corev1.LoadBalancerIngress) []corev1.LoadBalancerIngress {

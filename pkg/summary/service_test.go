@@ -11,7 +11,7 @@ import (
 
 func TestServiceIngressPoints(t *testing.T) {
 	points := func(in ...corev1.LoadBalancerIngress) Report {
-		return Report{Service: &corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: in}}}
+		return Report{Live: &corev1.Service{Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: in}}}}
 	}
 	ip := func(address string) corev1.LoadBalancerIngress {
 		return corev1.LoadBalancerIngress{IP: address, IPMode: ptr.To(corev1.LoadBalancerIPModeVIP)}
@@ -55,7 +55,9 @@ func TestServiceConditions(t *testing.T) {
 	condition := func(status metav1.ConditionStatus, reason, message string, at metav1.Time) metav1.Condition {
 		return metav1.Condition{Type: "Ready", Status: status, Reason: reason, Message: message, LastTransitionTime: at}
 	}
-	says := func(in ...metav1.Condition) Report { return Report{Service: &corev1.ServiceStatus{Conditions: in}} }
+	says := func(in ...metav1.Condition) Report {
+		return Report{Live: &corev1.Service{Status: corev1.ServiceStatus{Conditions: in}}}
+	}
 	below := condition("True", "Up", "fine", longAgo)
 	below.ObservedGeneration = 12
 	other := below

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -176,11 +177,13 @@ func (s *Syncer) read(ctx context.Context, kind projection.Kind, of projection.O
 	return out, nil
 }
 
+// rest sends requests about objects of a projected kind, whose groups are all known.
 func (s *Syncer) rest(kind projection.Kind) rest.Interface {
-	if kind.Resource.Group == "apps" {
-		return s.client.AppsV1().RESTClient()
+	client, err := typed.REST(s.client, kind.Resource.Group)
+	if err != nil {
+		panic(err)
 	}
-	return s.client.CoreV1().RESTClient()
+	return client
 }
 
 // ensureNamespace sees to it that a namespace of ours exists before something is put into it.

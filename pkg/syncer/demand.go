@@ -13,11 +13,20 @@ import (
 )
 
 var (
-	deploymentResource     = appsv1.SchemeGroupVersion.WithResource("deployments")
-	serviceResource        = corev1.SchemeGroupVersion.WithResource("services")
-	serviceAccountResource = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
-	namespaceResource      = corev1.SchemeGroupVersion.WithResource("namespaces")
+	deploymentResource = appsv1.SchemeGroupVersion.WithResource("deployments")
+	namespaceResource  = corev1.SchemeGroupVersion.WithResource("namespaces")
 )
+
+// workload is an object of the logical cluster that ends in pods.
+type workload struct {
+	kind projection.Kind
+	projection.Object
+}
+
+func (w workload) key() Key { return keyOf(w.kind, w.Object) }
+
+// podLabels are those that selectors meet.
+func (w workload) podLabels() map[string]string { return w.kind.Demand(w.Object).Template.Labels }
 
 // DecisionOf reads the decision that an object carries. One that does not parse counts as none: the placement controller writes a new one.
 func DecisionOf(obj projection.Object) placement.Decision {
@@ -32,95 +41,208 @@ func DecisionOf(obj projection.Object) placement.Decision {
 	return decision
 }
 
-// share returns what a cluster should hold of an object: false if nothing. A workload says so itself; everything else is wanted where a
-// workload that needs it is.
-func (u *Upstream) share(kind projection.Kind, obj projection.Object, cluster string) (placement.Share, bool) {
-	if kind.Workload {
-		share, ok := DecisionOf(obj)[cluster]
-		return share, ok
-	}
-	for _, d := range u.needing(keyOf(kind, obj)) {
-		if u.runs(d, cluster) {
-			return placement.Share{}, true
+// Placed returns the names of the workloads whose decision names a cluster, sorted: kind, namespace and name, except for Deployments,
+// which are so frequent that they go without their kind.
+func (u *Upstream) Placed(cluster string) []string {
+	var out []string
+	for _, kind := range projection.Workloads() {
+		for _, obj := range u.stores[kind.Resource].List() {
+			o := obj.(projection.Object)
+			if _, placed := DecisionOf(o)[cluster]; !placed || kind.Mirror(o) {
+				continue
+			}
+			name := o.GetNamespace() + "/" + o.GetName()
+			if kind.Resource != deploymentResource {
+				name = kind.GVK.Kind + " " + name
+			}
+			out = append(out, name)
 		}
 	}
-	return placement.Share{}, false
+	slices.Sort(out)
+	return out
+}
+
+// part returns what a cluster should hold of an object: false if nothing. A workload says so itself; everything else is wanted where a
+// workload that needs it is.
+func (u *Upstream) part(kind projection.Kind, obj projection.Object, cluster string) (projection.Part, bool) {
+	if kind.Mirror(obj) {
+		return projection.Part{}, false
+	}
+	if kind.Workload {
+		decision := DecisionOf(obj)
+		share, ok := decision[cluster]
+		return projection.Part{Share: share, Decision: decision}, ok
+	}
+	for _, w := range u.needing(keyOf(kind, obj)) {
+		if u.runs(w, cluster) {
+			return projection.Part{}, true
+		}
+	}
+	return projection.Part{}, false
 }
 
 // runs tells whether a cluster should run a workload or still does: what the pods need stays until they have left.
-func (u *Upstream) runs(d *appsv1.Deployment, cluster string) bool {
-	if _, decided := DecisionOf(d)[cluster]; decided {
+func (u *Upstream) runs(w workload, cluster string) bool {
+	if _, decided := DecisionOf(w)[cluster]; decided {
 		return true
 	}
 	s, ok := u.Syncer(cluster)
-	return ok && s.holds(Key{Resource: deploymentResource, Namespace: d.Namespace, Name: d.Name})
+	return ok && s.holds(w.key())
 }
 
-// needing returns the workloads that need an object beside them.
-func (u *Upstream) needing(key Key) []*appsv1.Deployment {
-	switch key.Resource {
-	case namespaceResource:
-		return u.deploymentsIn(key.Name)
-	case serviceResource:
-		service, ok := u.get(key).(*corev1.Service)
-		if !ok {
-			return nil
-		}
-		return slices.DeleteFunc(u.deploymentsIn(key.Namespace), func(d *appsv1.Deployment) bool {
-			return !projection.Selects(service, d.Spec.Template.Labels)
-		})
-	}
-	out := byIndex[*appsv1.Deployment](u, deploymentResource, key)
-	for _, account := range byIndex[*corev1.ServiceAccount](u, serviceAccountResource, key) {
-		out = append(out, byIndex[*appsv1.Deployment](u, deploymentResource,
-			Key{Resource: serviceAccountResource, Namespace: account.Namespace, Name: account.Name})...)
+// needing returns the workloads that need an object beside them, by themselves or through something else that they need.
+func (u *Upstream) needing(key Key) []workload {
+	n := needs{upstream: u, seen: map[Key]bool{}, found: map[Key]workload{}}
+	n.visit(key)
+	out := make([]workload, 0, len(n.found))
+	for _, w := range n.found {
+		out = append(out, w)
 	}
 	return out
 }
 
-// byIndex returns the objects of a kind that refer to key.
-func byIndex[T projection.Object](u *Upstream, of schema.GroupVersionResource, key Key) []T {
-	// The index exists: NewUpstream made it.
-	found, _ := u.stores[of].ByIndex(byReference, referenceIndex(key))
-	out := make([]T, 0, len(found))
-	for _, obj := range found {
-		if typed, ok := obj.(T); ok {
-			out = append(out, typed)
+// needs gathers the workloads that an object is needed by.
+type needs struct {
+	upstream *Upstream
+	seen     map[Key]bool
+	found    map[Key]workload
+}
+
+func (n *needs) visit(key Key) {
+	if n.seen[key] {
+		return
+	}
+	n.seen[key] = true
+	if key.Resource == namespaceResource {
+		n.add(n.upstream.workloadsIn(key.Name))
+		return
+	}
+	n.visitReferrers(key)
+	kind, ok := projection.ForResource(key.Resource)
+	obj := n.upstream.get(key)
+	if !ok || obj == nil {
+		return
+	}
+	if kind.General(obj) {
+		n.add(n.upstream.workloadsIn(key.Namespace))
+		return
+	}
+	if kind.SelectsPods() {
+		for _, w := range n.upstream.workloadsIn(key.Namespace) {
+			if kind.Selects(obj, w.podLabels()) {
+				n.add([]workload{w})
+			}
 		}
+	}
+	for _, ref := range kind.Follows(obj) {
+		n.visit(keyOfReference(ref))
+	}
+}
+
+func (n *needs) add(workloads []workload) {
+	for _, w := range workloads {
+		n.found[w.key()] = w
+	}
+}
+
+// visitReferrers looks at the objects that name key.
+func (n *needs) visitReferrers(key Key) {
+	for _, kind := range projection.Kinds() {
+		for _, obj := range n.upstream.byIndex(byReference, kind.Resource, key) {
+			if kind.Workload {
+				n.add([]workload{{kind, obj}})
+			} else {
+				n.visit(keyOf(kind, obj))
+			}
+		}
+	}
+}
+
+// byIndex returns the objects of a kind that refer to key, or follow it.
+func (u *Upstream) byIndex(index string, of schema.GroupVersionResource, key Key) []projection.Object {
+	// The indexes exist: NewUpstream made them.
+	found, _ := u.stores[of].ByIndex(index, referenceIndex(key))
+	out := make([]projection.Object, 0, len(found))
+	for _, obj := range found {
+		out = append(out, obj.(projection.Object))
+	}
+	return out
+}
+
+// workloadsIn returns the workloads of a namespace.
+func (u *Upstream) workloadsIn(namespace string) []workload {
+	var out []workload
+	for _, kind := range projection.Workloads() {
+		for _, obj := range u.objectsIn(kind.Resource, namespace) {
+			out = append(out, workload{kind, obj})
+		}
+	}
+	return out
+}
+
+// objectsIn returns the objects of a kind in a namespace that are no mirrors.
+func (u *Upstream) objectsIn(resource schema.GroupVersionResource, namespace string) []projection.Object {
+	found, _ := u.stores[resource].ByIndex(byNamespace, namespace) // the index exists: NewUpstream made it
+	out := make([]projection.Object, 0, len(found))
+	for _, obj := range found {
+		out = append(out, obj.(projection.Object))
 	}
 	return out
 }
 
 // dependents returns what a workload needs beside it, in the order in which it should be there: the namespace first.
-func (u *Upstream) dependents(d *appsv1.Deployment) []Key {
-	keys := []Key{{Resource: namespaceResource, Name: d.Namespace}}
-	for _, ref := range projection.References(d) {
-		key := Key{Resource: ref.Resource, Namespace: ref.Namespace, Name: ref.Name}
-		if account := u.accountSecrets(key); account != nil {
-			keys = append(keys, account...)
-		}
-		keys = append(keys, key)
+func (u *Upstream) dependents(w workload) []Key {
+	d := dependents{upstream: u, seen: map[Key]bool{}}
+	d.add(Key{Resource: namespaceResource, Name: w.GetNamespace()})
+	for _, ref := range w.kind.References(w.Object) {
+		d.visit(keyOfReference(ref))
 	}
-	for _, service := range u.servicesIn(d.Namespace) {
-		if projection.Selects(service, d.Spec.Template.Labels) {
-			keys = append(keys, Key{Resource: serviceResource, Namespace: service.Namespace, Name: service.Name})
+	labels := w.podLabels()
+	for _, kind := range projection.Kinds() {
+		if !kind.SelectsPods() && !kind.MayBeGeneral() {
+			continue
+		}
+		for _, obj := range u.objectsIn(kind.Resource, w.GetNamespace()) {
+			if kind.Selects(obj, labels) || kind.General(obj) {
+				d.visit(keyOf(kind, obj))
+			}
 		}
 	}
-	return keys
+	return d.keys
 }
 
-// accountSecrets returns what a ServiceAccount itself refers to.
-func (u *Upstream) accountSecrets(key Key) []Key {
-	if key.Resource != serviceAccountResource {
-		return nil
+// dependents gathers what an object needs, directly or not. What something needs comes before it.
+type dependents struct {
+	upstream *Upstream
+	seen     map[Key]bool
+	keys     []Key
+}
+
+func (d *dependents) add(key Key) {
+	d.seen[key] = true
+	d.keys = append(d.keys, key)
+}
+
+func (d *dependents) visit(key Key) {
+	if d.seen[key] {
+		return
 	}
-	account, ok := u.get(key).(*corev1.ServiceAccount)
-	if !ok {
-		return nil
+	d.seen[key] = true
+	if kind, ok := projection.ForResource(key.Resource); ok {
+		if obj := d.upstream.get(key); obj != nil {
+			for _, ref := range kind.References(obj) {
+				d.visit(keyOfReference(ref))
+			}
+		}
 	}
-	var keys []Key
-	for _, ref := range projection.References(account) {
-		keys = append(keys, Key{Resource: ref.Resource, Namespace: ref.Namespace, Name: ref.Name})
+	d.keys = append(d.keys, key)
+	for _, kind := range projection.Kinds() {
+		for _, follower := range d.upstream.byIndex(byFollowed, kind.Resource, key) {
+			d.visit(keyOf(kind, follower))
+		}
 	}
-	return keys
+}
+
+func keyOfReference(ref projection.Reference) Key {
+	return Key{Resource: ref.Resource, Namespace: ref.Namespace, Name: ref.Name}
 }

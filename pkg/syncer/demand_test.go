@@ -71,13 +71,13 @@ func TestClusterHoldsWhatItsWorkloadsNeed(t *testing.T) {
 			objects: []projection.Object{deployment("web", toEast), deployment("api", `{"west":{"replicas":1}}`), service("web", ownSelector)},
 			of:      service("web", ownSelector), want: []string{"east"},
 		},
-		"a Service without a selector stays above": {
+		"a Service without a selector goes wherever its namespace runs something": {
 			objects: []projection.Object{deployment("web", toEast), service("web", nil)},
-			of:      service("web", nil),
+			of:      service("web", nil), want: []string{"east"},
 		},
-		"a Service that is but a name stays above": {
+		"a Service that is but a name does too": {
 			objects: []projection.Object{deployment("web", toEast), externalName},
-			of:      externalName,
+			of:      externalName, want: []string{"east"},
 		},
 		"a namespace is where any of its workloads is": {
 			objects: []projection.Object{deployment("web", toEast)},
@@ -100,7 +100,7 @@ func TestClusterHoldsWhatItsWorkloadsNeed(t *testing.T) {
 			kind, _ := projection.ForResource(resourceOf(test.of))
 			var got []string
 			for _, cluster := range []string{"east", "west"} {
-				if _, wanted := u.share(kind, test.of, cluster); wanted {
+				if _, wanted := u.part(kind, test.of, cluster); wanted {
 					got = append(got, cluster)
 				}
 			}
@@ -111,11 +111,13 @@ func TestClusterHoldsWhatItsWorkloadsNeed(t *testing.T) {
 	}
 }
 
+var deployments, _ = projection.ForResource(deploymentResource)
+
 func TestShareOfAWorkloadIsThatOfItsDecision(t *testing.T) {
 	kind, _ := projection.ForResource(deploymentResource)
-	got, _ := newUpstream(t).share(kind, deployment("web", `{"east":{"replicas":2},"west":{"replicas":3}}`), "west")
-	if want := (placement.Share{Replicas: 3}); got != want {
-		t.Errorf("share %v, want %v", got, want)
+	got, _ := newUpstream(t).part(kind, deployment("web", `{"east":{"replicas":2},"west":{"replicas":3}}`), "west")
+	if want := (placement.Share{Replicas: 3}); got.Share != want || got.Decision["east"].Replicas != 2 {
+		t.Errorf("part %v, want the share %v and the decision", got, want)
 	}
 }
 
@@ -126,7 +128,7 @@ func TestDependentsOfAWorkload(t *testing.T) {
 	})
 	u := newUpstream(t, d, account("robot", "pull"), service("web", map[string]string{"app": "web"}), service("api", map[string]string{"app": "api"}))
 	var got []string
-	for _, key := range u.dependents(d) {
+	for _, key := range u.dependents(workload{deployments, d}) {
 		got = append(got, key.String())
 	}
 	if got[0] != "namespaces shop" {

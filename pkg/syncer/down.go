@@ -86,10 +86,10 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 	if above == nil || above.GetDeletionTimestamp() != nil {
 		return nil, false, nil
 	}
-	share, wanted := s.Upstream.share(kind, above, s.cluster)
+	part, wanted := s.Upstream.part(kind, above, s.cluster)
 	if kind.Workload && live != nil {
 		if hold, more := s.Upstream.hold(above, live, s.cluster); more {
-			share, wanted, held = hold, true, true
+			part.Share, wanted, held = hold, true, true
 		}
 	}
 	if kind.Resource == namespaceResource && live != nil {
@@ -103,7 +103,7 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 	if ok, _ := kind.Projectable(above); !ok && !kind.Workload {
 		return nil, false, nil
 	}
-	desired, err = kind.Project(above, share, s.target)
+	desired, err = kind.Project(above, part, s.target)
 	return desired, held, err
 }
 
@@ -208,14 +208,14 @@ func (s *Syncer) fail(key Key, above projection.Object, reason, message string) 
 	}
 	text := fmt.Sprintf("cluster %q: %s", s.cluster, message)
 	s.Recorder.Event(above, corev1.EventTypeWarning, reason, text)
-	if key.Resource == deploymentResource {
+	if kind, _ := projection.ForResource(key.Resource); kind.Workload {
 		s.changed(key, true)
 		return
 	}
-	for _, d := range s.Upstream.needing(key) {
-		if s.Upstream.runs(d, s.cluster) {
-			s.Recorder.Event(d, corev1.EventTypeWarning, reason, text)
-			s.changed(Key{Resource: deploymentResource, Namespace: d.Namespace, Name: d.Name}, true)
+	for _, w := range s.Upstream.needing(key) {
+		if s.Upstream.runs(w, s.cluster) {
+			s.Recorder.Event(w.Object, corev1.EventTypeWarning, reason, text)
+			s.changed(w.key(), true)
 		}
 	}
 }

@@ -97,11 +97,11 @@ func TestFailureIsShownWhereUsersLook(t *testing.T) {
 					t.Errorf("error %v, want one: %t", err, test.wantAgain)
 				}
 			}
-			report, _, known := s.Deployment(web)
+			report, known := s.Report(keyOf(deployments, web), web)
 			if !known || report.Problem != test.wantProblem {
 				t.Errorf("problem %q, want %q", report.Problem, test.wantProblem)
 			}
-			if other, _, _ := s.Deployment(api); other.Problem != "" {
+			if other, _ := s.Report(keyOf(deployments, api), api); other.Problem != "" {
 				t.Errorf("a Deployment elsewhere has the problem %q", other.Problem)
 			}
 			var events []string
@@ -120,7 +120,7 @@ func TestFailureIsShownWhereUsersLook(t *testing.T) {
 				}
 			}
 			s.done(test.key, projection.Kind{}, state{})
-			if report, _, _ := s.Deployment(web); report.Problem != "" {
+			if report, _ := s.Report(keyOf(deployments, web), web); report.Problem != "" {
 				t.Errorf("the problem %q stays when a step has succeeded", report.Problem)
 			}
 		})
@@ -174,7 +174,7 @@ func TestStatusThatIsWorthTellingAtOnce(t *testing.T) {
 		"what has no rollout is always ready": {service("web", nil), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := settled(test.live); got != test.want {
+			if got := settled(Key{Resource: resourceOf(test.live)}, test.live); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})
@@ -212,15 +212,16 @@ func TestReportAnswersForTheGenerationThatIsCarriedOut(t *testing.T) {
 			s := attach(t, newUpstream(t, above), "east", objects...)
 			s.setState(key, test.state)
 			s.synced = !test.unsynced
-			report, holds, known := s.Deployment(above)
+			report, known := s.Report(keyOf(deployments, above), above)
+			holds := report.Live != nil
 			if known == test.unsynced {
 				t.Fatalf("known %t", known)
 			}
 			if report.Generation != test.want || holds != test.wantHolds {
 				t.Errorf("generation %d, holds %t; want %d, %t", report.Generation, holds, test.want, test.wantHolds)
 			}
-			if test.wantHolds && report.Deployment.AvailableReplicas != 1 {
-				t.Errorf("status %+v, want that of the cluster", report.Deployment)
+			if test.wantHolds && report.Live != test.live {
+				t.Errorf("object %+v, want that of the cluster", report.Live)
 			}
 		})
 	}

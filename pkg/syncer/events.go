@@ -114,16 +114,13 @@ func (s *Syncer) eventMirror(event *corev1.Event) (mirror *corev1.Event, known b
 		Name:   event.Name + "." + s.cluster,
 		Labels: event.Labels, Annotations: event.Annotations,
 	}
-	metav1.SetMetaDataAnnotation(&out.ObjectMeta, annotationCluster, s.cluster)
+	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationCluster, s.cluster)
 	out.InvolvedObject = *about
 	if out.Source.Host == "" {
 		out.Source.Host = s.cluster
 	}
 	return out, true
 }
-
-// annotationCluster names the cluster that a mirrored event comes from.
-const annotationCluster = "manifold.dev/cluster"
 
 // counterpart finds the object above that stands for one below.
 func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectReference, known bool) {

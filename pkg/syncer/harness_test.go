@@ -25,8 +25,10 @@ import (
 const logicalCluster = "logical"
 
 var (
-	secretResource    = corev1.SchemeGroupVersion.WithResource("secrets")
-	configMapResource = corev1.SchemeGroupVersion.WithResource("configmaps")
+	secretResource         = corev1.SchemeGroupVersion.WithResource("secrets")
+	configMapResource      = corev1.SchemeGroupVersion.WithResource("configmaps")
+	serviceResource        = corev1.SchemeGroupVersion.WithResource("services")
+	serviceAccountResource = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
 )
 
 // newUpstream is a logical cluster whose caches hold the objects. Its watches do not run: tests say what happens.

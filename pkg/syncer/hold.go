@@ -12,6 +12,7 @@ import (
 // hold returns the share that a cluster keeps beyond what was decided, because what is to replace it does not serve yet. More is false
 // in the ordinary case: the share is what was decided, or more.
 func (u *Upstream) hold(above, live projection.Object, cluster string) (share placement.Share, more bool) {
+	// Only what keeps no identity may run more than once for the time of a move.
 	d, ok := live.(*appsv1.Deployment)
 	if !ok || d.Annotations[v1alpha1.AnnotationUID] != string(above.GetUID()) {
 		return placement.Share{}, false

@@ -10,11 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -45,7 +46,7 @@ func beginning(pod *corev1.Pod) bool {
 	return true
 }
 
-// enqueuePodsOf has the pods of a Deployment looked at again.
+// enqueuePodsOf has the pods of a Deployment, whose ReplicaSet above may be new, looked at again.
 func (s *Syncer) enqueuePodsOf(namespace, deployment string) {
 	for _, rs := range s.below.replicaSetsOf(namespace, deployment) {
 		for _, pod := range s.below.podsOf(namespace, rs.Name) {
@@ -56,15 +57,17 @@ func (s *Syncer) enqueuePodsOf(namespace, deployment string) {
 
 // MirrorsOf returns the mirrors of a cluster's pods.
 func (u *Upstream) MirrorsOf(cluster string) []*corev1.Pod {
-	list, _ := u.pods.List(labels.Everything())
-	out := make([]*corev1.Pod, 0, len(list))
-	for _, pod := range list {
-		if pod.Spec.NodeName == cluster {
+	var out []*corev1.Pod
+	for _, obj := range u.podStore.List() {
+		if pod := obj.(*corev1.Pod); clusterOf(pod) == cluster {
 			out = append(out, pod)
 		}
 	}
 	return out
 }
+
+// clusterOf returns the cluster whose pod a mirror shows, "" for a pod that is none.
+func clusterOf(pod *corev1.Pod) string { return pod.Annotations[v1alpha1.AnnotationCluster] }
 
 // syncPod brings the mirror of one pod in line with the pod.
 func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
@@ -76,7 +79,7 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 		return nil // whoever removes the cluster removes its mirrors
 	}
 	pod := s.below.pod(name)
-	if mirror != nil && mirror.Spec.NodeName != s.cluster {
+	if mirror != nil && clusterOf(mirror) != s.cluster {
 		if pod == nil || s.mirrorOwner(pod) == nil {
 			return nil // that of another cluster; ours has none
 		}
@@ -91,20 +94,18 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 	owner := s.mirrorOwner(pod)
 	switch {
 	case owner != nil:
-		return s.writeMirror(ctx, s.mirror(pod, ownedBy(owner), owner.Labels[appsv1.DefaultDeploymentUniqueLabelKey]), mirror)
+		return s.writeMirror(ctx, s.mirror(pod, *owner), mirror)
 	case mirror == nil:
-		return nil // the ReplicaSet's mirror comes first; its watch wakes us
+		return nil // the owner's mirror comes first; its watch wakes us
 	case pod.DeletionTimestamp != nil:
 		// What it belonged to may be gone before it is, above as below.
-		return s.writeMirror(ctx, s.mirror(pod, mirror.OwnerReferences, mirror.Labels[appsv1.DefaultDeploymentUniqueLabelKey]), mirror)
+		return s.writeMirror(ctx, s.mirror(pod, mirrorOwner{
+			references: mirror.OwnerReferences, templateHash: mirror.Labels[appsv1.DefaultDeploymentUniqueLabelKey],
+		}), mirror)
 	case s.ownerOf(pod) == nil:
 		return s.deleteMirror(ctx, mirror, 0) // no longer a pod of ours
 	}
 	return nil
-}
-
-func ownedBy(rs *appsv1.ReplicaSet) []metav1.OwnerReference {
-	return []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 }
 
 // mirrorNamed returns a mirror as the watch or our own last write shows it, or nil.
@@ -168,63 +169,93 @@ func (s *Syncer) namespaceGoes(name string) bool {
 	return err != nil || namespace.DeletionTimestamp != nil
 }
 
-// ownerOf returns the Deployment above that a pod below belongs to and the ReplicaSet below between them, or nil.
-func (s *Syncer) ownerOf(pod *corev1.Pod) *ownership {
-	ref := metav1.GetControllerOf(pod)
-	if ref == nil || ref.Kind != "ReplicaSet" {
-		return nil
-	}
-	rs := s.below.replicaSet(pod.Namespace, ref.Name)
-	if rs == nil || rs.UID != ref.UID {
-		return nil
-	}
-	projected := s.below.deploymentOf(rs)
-	if projected == nil {
-		return nil
-	}
-	above, err := s.Upstream.deployments.Deployments(pod.Namespace).Get(projected.Name)
-	if err != nil || string(above.UID) != projected.Annotations[v1alpha1.AnnotationUID] {
-		return nil
-	}
-	return &ownership{deployment: above, replicaSet: rs}
-}
-
+// ownership is what a pod below belongs to.
 type ownership struct {
-	deployment *appsv1.Deployment
+	// above is the workload of the logical cluster.
+	above workload
+	// replicaSet is what stands between the pod and a Deployment; nil for every other kind.
 	replicaSet *appsv1.ReplicaSet
 }
 
-// mirrorOwner returns the mirrored ReplicaSet above that owns the mirror of a pod, or nil while there is none.
-func (s *Syncer) mirrorOwner(pod *corev1.Pod) *appsv1.ReplicaSet {
+// ownerOf returns what a pod below belongs to, or nil if that is nothing of ours.
+func (s *Syncer) ownerOf(pod *corev1.Pod) *ownership {
+	ref := metav1.GetControllerOf(pod)
+	if ref == nil {
+		return nil
+	}
+	if ref.Kind == "ReplicaSet" {
+		if rs := s.below.replicaSet(pod.Namespace, ref.Name); rs != nil && rs.UID == ref.UID {
+			if projected := s.below.deploymentOf(rs); projected != nil {
+				return s.owner(deploymentResource, projected, rs)
+			}
+		}
+	}
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	kind, ok := projection.ForGVK(gvk)
+	if !ok || !kind.Workload {
+		return nil
+	}
+	live := s.below.get(Key{Resource: kind.Resource, Namespace: pod.Namespace, Name: ref.Name})
+	if live == nil || live.GetUID() != ref.UID {
+		return nil
+	}
+	return s.owner(kind.Resource, live, nil)
+}
+
+// owner finds the workload above that a projection is of.
+func (s *Syncer) owner(resource schema.GroupVersionResource, projected projection.Object, rs *appsv1.ReplicaSet) *ownership {
+	kind, _ := projection.ForResource(resource)
+	above := s.Upstream.get(keyOf(kind, projected))
+	if above == nil || string(above.GetUID()) != projected.GetAnnotations()[v1alpha1.AnnotationUID] {
+		return nil
+	}
+	return &ownership{above: workload{kind, above}, replicaSet: rs}
+}
+
+// mirrorOwner is what the mirror of a pod belongs to above.
+type mirrorOwner struct {
+	references []metav1.OwnerReference
+	// templateHash is that of the mirrored ReplicaSet, "" for a pod that belongs to no Deployment.
+	templateHash string
+}
+
+// mirrorOwner returns what owns the mirror of a pod above, or nil while there is none.
+func (s *Syncer) mirrorOwner(pod *corev1.Pod) *mirrorOwner {
 	own := s.ownerOf(pod)
 	if own == nil {
 		return nil
 	}
+	if own.replicaSet == nil {
+		return &mirrorOwner{references: []metav1.OwnerReference{*metav1.NewControllerRef(own.above, own.above.kind.GVK)}}
+	}
 	hash := own.replicaSet.Annotations[v1alpha1.AnnotationTemplate]
-	rs, err := s.Upstream.replicaSets.ReplicaSets(pod.Namespace).Get(summary.ReplicaSetName(own.deployment.Name, hash))
-	if err != nil || !metav1.IsControlledBy(rs, own.deployment) {
+	rs, err := s.Upstream.replicaSets.ReplicaSets(pod.Namespace).Get(summary.ReplicaSetName(own.above.GetName(), hash))
+	if err != nil || !metav1.IsControlledBy(rs, own.above) {
 		return nil
 	}
-	return rs
+	return &mirrorOwner{
+		references:   []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))},
+		templateHash: rs.Labels[appsv1.DefaultDeploymentUniqueLabelKey],
+	}
 }
 
-// annotationNode names the node that a mirrored pod runs on in its cluster.
-const annotationNode = "manifold.dev/node"
-
 // mirror returns what the logical cluster shows of a pod.
-func (s *Syncer) mirror(pod *corev1.Pod, owners []metav1.OwnerReference, templateHash string) *corev1.Pod {
+func (s *Syncer) mirror(pod *corev1.Pod, owner mirrorOwner) *corev1.Pod {
 	out := pod.DeepCopy()
 	out.ResourceVersion, out.UID, out.ManagedFields = "", "", nil
 	out.CreationTimestamp, out.Finalizers = metav1.Time{}, nil
-	out.OwnerReferences = owners
-	metav1.SetMetaDataLabel(&out.ObjectMeta, appsv1.DefaultDeploymentUniqueLabelKey, templateHash)
+	out.OwnerReferences = owner.references
+	if owner.templateHash != "" {
+		metav1.SetMetaDataLabel(&out.ObjectMeta, appsv1.DefaultDeploymentUniqueLabelKey, owner.templateHash)
+	}
 	// The API server moves these two to where they belong.
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationUID, string(pod.UID))
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationCreated, pod.CreationTimestamp.UTC().Format(time.RFC3339))
+	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationCluster, s.cluster)
 	if pod.Spec.NodeName != "" {
-		metav1.SetMetaDataAnnotation(&out.ObjectMeta, annotationNode, pod.Spec.NodeName)
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationNode, pod.Spec.NodeName)
+		out.Spec.NodeName = s.cluster
 	}
-	out.Spec.NodeName = s.cluster
 	return out
 }
 

@@ -50,6 +50,11 @@ func newFamily() *family {
 	return f
 }
 
+// owner is what owns the mirror.
+func (f *family) owner() mirrorOwner {
+	return mirrorOwner{controlledBy(f.mirrored, "ReplicaSet"), "abc"}
+}
+
 func controlledBy(owner metav1.Object, kind string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{*metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(kind))}
 }
@@ -60,7 +65,7 @@ func (f *family) shown(cluster string) *corev1.Pod {
 	m.Spec.NodeName = cluster
 	m.Finalizers, m.ManagedFields = nil, nil
 	m.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = "abc"
-	m.Annotations = map[string]string{annotationNode: "node-1"}
+	m.Annotations = map[string]string{v1alpha1.AnnotationCluster: cluster, v1alpha1.AnnotationNode: "node-1"}
 	m.OwnerReferences = controlledBy(f.mirrored, "ReplicaSet")
 	return m
 }
@@ -69,7 +74,7 @@ func TestMirrorIsThePodAsTheLogicalClusterKnowsIt(t *testing.T) {
 	f := newFamily()
 	before := f.pod.DeepCopy()
 	s := attach(t, newUpstream(t), "east")
-	got := s.mirror(f.pod, ownedBy(f.mirrored), "abc")
+	got := s.mirror(f.pod, f.owner())
 	if !sameMirror(got, f.shown("east")) {
 		t.Errorf("mirror %+v,\nwant %+v", got, f.shown("east"))
 	}
@@ -77,7 +82,8 @@ func TestMirrorIsThePodAsTheLogicalClusterKnowsIt(t *testing.T) {
 		t.Errorf("the mirror carries what only means something below: %+v", got.ObjectMeta)
 	}
 	want := map[string]string{
-		v1alpha1.AnnotationUID: "uid-of-web-1", v1alpha1.AnnotationCreated: "2026-11-20T12:00:00Z", annotationNode: "node-1",
+		v1alpha1.AnnotationUID: "uid-of-web-1", v1alpha1.AnnotationCreated: "2026-11-20T12:00:00Z",
+		v1alpha1.AnnotationCluster: "east", v1alpha1.AnnotationNode: "node-1",
 	}
 	if fmt.Sprint(got.Annotations) != fmt.Sprint(want) {
 		t.Errorf("annotations %v, want %v", got.Annotations, want)
@@ -86,8 +92,8 @@ func TestMirrorIsThePodAsTheLogicalClusterKnowsIt(t *testing.T) {
 		t.Error("the pod of the cache was changed")
 	}
 	f.pod.Spec.NodeName = ""
-	if got := s.mirror(f.pod, ownedBy(f.mirrored), "abc"); got.Spec.NodeName != "east" || got.Annotations[annotationNode] != "" {
-		t.Errorf("a pod that waits for a node runs on %q, %q; want the cluster and nothing", got.Spec.NodeName, got.Annotations[annotationNode])
+	if got := s.mirror(f.pod, f.owner()); got.Spec.NodeName != "" || got.Annotations[v1alpha1.AnnotationNode] != "" {
+		t.Errorf("a pod that waits for a node runs on %q, %q; want nothing", got.Spec.NodeName, got.Annotations[v1alpha1.AnnotationNode])
 	}
 }
 
@@ -110,14 +116,14 @@ func TestMirrorIsWrittenOnlyWhenItChanges(t *testing.T) {
 			shown := f.shown("east")
 			test.change(f.pod)
 			s := attach(t, newUpstream(t), "east")
-			if got := sameMirror(s.mirror(f.pod, ownedBy(f.mirrored), "abc"), shown); got != test.want {
+			if got := sameMirror(s.mirror(f.pod, f.owner()), shown); got != test.want {
 				t.Errorf("the same: %t, want %t", got, test.want)
 			}
 		})
 	}
 	t.Run("another owner", func(t *testing.T) {
 		f := newFamily()
-		if s := attach(t, newUpstream(t), "east"); sameMirror(s.mirror(f.pod, controlledBy(f.above, "Deployment"), "abc"), f.shown("east")) {
+		if s := attach(t, newUpstream(t), "east"); sameMirror(s.mirror(f.pod, mirrorOwner{controlledBy(f.above, "Deployment"), "abc"}), f.shown("east")) {
 			t.Error("counts as the same")
 		}
 	})

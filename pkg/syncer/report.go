@@ -2,31 +2,30 @@ package syncer
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
-// Deployment reports what the cluster has of a Deployment, and whether it holds a projection of it. Known is false until the syncer has
-// seen everything that the cluster holds.
-func (s *Syncer) Deployment(above *appsv1.Deployment) (report summary.Report, holds, known bool) {
-	key := Key{Resource: deploymentResource, Namespace: above.Namespace, Name: above.Name}
-	if !s.HasSynced() {
-		return report, false, false
+// Report tells what the cluster has of an object. Report.Live is nil if it holds no projection of it. Known is false until the syncer
+// has seen everything that the cluster holds.
+func (s *Syncer) Report(key Key, above projection.Object) (report summary.Report, known bool) {
+	kind, summarised := summary.ForResource(key.Resource)
+	if !summarised || !s.HasSynced() {
+		return report, false
 	}
 	st := s.stateOf(key)
-	report.Problem = s.problem(above, st)
-	live, ok := s.below.get(key).(*appsv1.Deployment)
-	if !ok {
-		return report, false, true
+	report.Problem = s.problem(key, above, st)
+	live := s.below.get(key)
+	if live == nil {
+		return report, true
 	}
-	report.Deployment = &live.Status
-	if st.hash != "" && st.uid == above.UID && st.hash == hashOf(live) && live.Status.ObservedGeneration >= live.Generation {
+	report.Live = live
+	if st.hash != "" && st.uid == above.GetUID() && st.hash == hashOf(live) && kind.Observed(live) {
 		report.Generation = st.generation
 	}
-	return report, true, true
+	return report, true
 }
 
 // Settled tells whether what the cluster reports of an object is what it will report until somebody changes something, or there is a
@@ -36,12 +35,13 @@ func (s *Syncer) Settled(key Key) bool {
 		return true
 	}
 	live := s.below.get(key)
-	return live != nil && settled(live)
+	return live != nil && settled(key, live)
 }
 
 // problem is the first reason why the cluster cannot run a workload: its own, or that of something it needs.
-func (s *Syncer) problem(above *appsv1.Deployment, own state) string {
-	if own.problem != "" {
+func (s *Syncer) problem(key Key, above projection.Object, own state) string {
+	kind, _ := projection.ForResource(key.Resource)
+	if own.problem != "" || !kind.Workload {
 		return own.problem
 	}
 	if _, placed := DecisionOf(above)[s.cluster]; !placed {
@@ -53,7 +53,7 @@ func (s *Syncer) problem(above *appsv1.Deployment, own state) string {
 	if none {
 		return ""
 	}
-	for _, key := range s.Upstream.dependents(above) {
+	for _, key := range s.Upstream.dependents(workload{kind, above}) {
 		if problem := s.stateOf(key).problem; problem != "" {
 			return problem
 		}
@@ -74,19 +74,6 @@ func (s *Syncer) ReplicaSets(above *appsv1.Deployment) map[string][]*appsv1.Repl
 		}
 	}
 	return out
-}
-
-// Service reports what the cluster has of a Service.
-func (s *Syncer) Service(above *corev1.Service) (report summary.Report, known bool) {
-	key := Key{Resource: serviceResource, Namespace: above.Namespace, Name: above.Name}
-	if !s.HasSynced() {
-		return report, false
-	}
-	report.Problem = s.stateOf(key).problem
-	if live, ok := s.below.get(key).(*corev1.Service); ok {
-		report.Service = &live.Status
-	}
-	return report, true
 }
 
 // Owned is the number of objects of ours that the cluster holds.

@@ -52,9 +52,11 @@ func (u *Upstream) route(kind projection.Kind, before, after projection.Object) 
 	if present == nil {
 		present = before
 	}
+	if kind.Mirror(present) {
+		return
+	}
 	key := keyOf(kind, present)
-	syncers := u.Syncers()
-	for _, s := range syncers {
+	for _, s := range u.Syncers() {
 		if !kind.Workload {
 			if s.holds(key) || (after != nil && u.wanted(kind, after, s.cluster)) {
 				s.enqueue(key)
@@ -68,7 +70,7 @@ func (u *Upstream) route(kind projection.Kind, before, after projection.Object) 
 			}
 			if _, placed := DecisionOf(version)[s.cluster]; placed {
 				concerned = true
-				for _, dependent := range u.dependents(version.(*appsv1.Deployment)) {
+				for _, dependent := range u.dependents(workload{kind, version}) {
 					s.enqueue(dependent)
 				}
 			}
@@ -77,26 +79,34 @@ func (u *Upstream) route(kind projection.Kind, before, after projection.Object) 
 			s.enqueue(key)
 		}
 	}
-	if kind.Resource == serviceAccountResource {
-		u.routeSecrets(syncers, before, after)
+	if !kind.Workload {
+		u.routeLinked(kind, key, before, after)
 	}
 }
 
 func (u *Upstream) wanted(kind projection.Kind, obj projection.Object, cluster string) bool {
-	_, wanted := u.share(kind, obj, cluster)
+	_, wanted := u.part(kind, obj, cluster)
 	return wanted
 }
 
-// routeSecrets enqueues what a ServiceAccount refers to or did: its demand follows that of the account.
-func (u *Upstream) routeSecrets(syncers []*Syncer, versions ...projection.Object) {
-	for _, account := range versions {
-		if account == nil {
+// routeLinked enqueues what an object that is no workload refers to, or did, and what follows it: their demand follows its own.
+func (u *Upstream) routeLinked(kind projection.Kind, key Key, versions ...projection.Object) {
+	d := dependents{upstream: u, seen: map[Key]bool{}}
+	for _, version := range versions {
+		if version == nil {
 			continue
 		}
-		for _, ref := range projection.References(account) {
-			for _, s := range syncers {
-				s.enqueue(Key{Resource: ref.Resource, Namespace: ref.Namespace, Name: ref.Name})
-			}
+		for _, ref := range kind.References(version) {
+			d.visit(keyOfReference(ref))
+		}
+	}
+	d.visit(key)
+	for _, linked := range d.keys {
+		if linked == key {
+			continue
+		}
+		for _, s := range u.Syncers() {
+			s.enqueue(linked)
 		}
 	}
 }
@@ -120,10 +130,12 @@ func (u *Upstream) replicaSetHandler() cache.ResourceEventHandler {
 // podHandler has a syncer look at mirrors of its cluster that vanish above. Additions and updates are our own writes.
 func (u *Upstream) podHandler() cache.ResourceEventHandler {
 	each := func(obj any, then func(*Syncer, *corev1.Pod)) {
-		if pod, ok := untombed(obj).(*corev1.Pod); ok && pod.Spec.NodeName != "" {
-			if s, ok := u.Syncer(pod.Spec.NodeName); ok {
-				then(s, pod)
-			}
+		pod, ok := untombed(obj).(*corev1.Pod)
+		if !ok {
+			return
+		}
+		if s, ok := u.Syncer(clusterOf(pod)); ok {
+			then(s, pod)
 		}
 	}
 	shown := func(s *Syncer, pod *corev1.Pod) { s.mirrors.OnAddOrUpdate(pod) }

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 
 	"golang.org/x/sync/errgroup"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 const (
@@ -201,8 +201,8 @@ func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
 		AddFunc: look,
 		DeleteFunc: func(obj any) {
 			look(obj)
-			if gone, ok := untombed(obj).(*appsv1.Deployment); ok {
-				s.enqueueDependents(gone)
+			if gone, ok := untombed(obj).(projection.Object); ok && kind.Workload {
+				s.enqueueDependents(keyOf(kind, gone))
 			}
 		},
 		UpdateFunc: func(old, obj any) {
@@ -218,33 +218,27 @@ func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
 	}
 }
 
-// enqueueDependents looks again at what a Deployment needed that is gone below.
-func (s *Syncer) enqueueDependents(gone *appsv1.Deployment) {
-	above, err := s.Upstream.deployments.Deployments(gone.Namespace).Get(gone.Name)
-	if err != nil {
+// enqueueDependents looks again at what a workload needed that is gone below.
+func (s *Syncer) enqueueDependents(gone Key) {
+	above := s.Upstream.get(gone)
+	if above == nil {
 		return // its own deletion has seen to it
 	}
-	for _, key := range s.Upstream.dependents(above) {
+	kind, _ := projection.ForResource(gone.Resource)
+	for _, key := range s.Upstream.dependents(workload{kind, above}) {
 		s.enqueue(key)
 	}
 }
 
 func (s *Syncer) reportChanged(kind projection.Kind, live projection.Object) {
-	if summarised(kind) {
-		s.changed(keyOf(kind, live), settled(live))
+	if key := keyOf(kind, live); summarised(kind) {
+		s.changed(key, settled(key, live))
 	}
 }
 
-// settled tells whether what a cluster says of its share is what it will say until somebody changes something. That is what people and
-// tools wait for; what comes before it may wait for more of its kind.
-func settled(live projection.Object) bool {
-	d, ok := live.(*appsv1.Deployment)
-	if !ok {
-		return true
-	}
-	want := ptr.Deref(d.Spec.Replicas, 1)
-	return d.Status.ObservedGeneration >= d.Generation && d.Status.Replicas == want &&
-		d.Status.UpdatedReplicas == want && d.Status.AvailableReplicas == want
+func settled(key Key, live projection.Object) bool {
+	kind, ok := summary.ForResource(key.Resource)
+	return !ok || kind.Settled(live)
 }
 
 // changed tells that there is something new to report of an object, also to the syncers that hold back a share of it until there is.
@@ -258,7 +252,10 @@ func (s *Syncer) changed(key Key, urgent bool) {
 }
 
 // summarised tells whether objects of the kind have a status that is made of those of all clusters.
-func summarised(kind projection.Kind) bool { return kind.Workload || kind.Resource == serviceResource }
+func summarised(kind projection.Kind) bool {
+	_, ok := summary.ForResource(kind.Resource)
+	return ok
+}
 
 func (s *Syncer) replicaSetHandler() cache.ResourceEventHandler {
 	look := func(obj any, added bool) {

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"sync"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	appslisters "k8s.io/client-go/listers/apps/v1"
@@ -34,8 +31,12 @@ func keyOf(kind projection.Kind, obj projection.Object) Key {
 	return Key{Resource: kind.Resource, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
-// byReference indexes the objects that refer to others by name; see projection.References.
-const byReference = "manifold.dev/reference"
+// Indexes over the objects of the logical cluster by what they name.
+const (
+	byReference = "manifold.dev/reference" // what they need; see projection.Kind.References
+	byFollowed  = "manifold.dev/followed"  // what they go along with; see projection.Kind.Follows
+	byNamespace = "manifold.dev/namespace" // the namespace of those that are no mirrors
+)
 
 // Upstream is the logical cluster as the syncers of one process see it. Its caches are shared informers; nothing in them may be changed.
 type Upstream struct {
@@ -44,10 +45,7 @@ type Upstream struct {
 
 	stores      map[schema.GroupVersionResource]cache.Indexer
 	synced      []cache.InformerSynced
-	deployments appslisters.DeploymentLister
 	replicaSets appslisters.ReplicaSetLister
-	services    corelisters.ServiceLister
-	pods        corelisters.PodLister
 	podStore    cache.Indexer
 	namespaces  corelisters.NamespaceLister
 
@@ -59,10 +57,7 @@ type Upstream struct {
 func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
 	u := &Upstream{
 		stores:      map[schema.GroupVersionResource]cache.Indexer{},
-		deployments: factory.Apps().V1().Deployments().Lister(),
 		replicaSets: factory.Apps().V1().ReplicaSets().Lister(),
-		services:    factory.Core().V1().Services().Lister(),
-		pods:        factory.Core().V1().Pods().Lister(),
 		podStore:    factory.Core().V1().Pods().Informer().GetIndexer(),
 		namespaces:  factory.Core().V1().Namespaces().Lister(),
 		syncers:     map[string]*Syncer{},
@@ -73,7 +68,9 @@ func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
 			return nil, fmt.Errorf("watch %s: %w", kind.Resource.Resource, err)
 		}
 		informer := generic.Informer()
-		if err := informer.AddIndexers(cache.Indexers{byReference: indexReferences}); err != nil {
+		if err := informer.AddIndexers(cache.Indexers{
+			byReference: indexBy(kind, kind.References), byFollowed: indexBy(kind, kind.Follows), byNamespace: indexNamespace(kind),
+		}); err != nil {
 			return nil, fmt.Errorf("index %s by reference: %w", kind.Resource.Resource, err)
 		}
 		if err := u.handle(informer, u.objectHandler(kind)); err != nil {
@@ -159,28 +156,29 @@ func getFrom(store cache.Indexer, key Key) projection.Object {
 	return obj.(projection.Object)
 }
 
-func (u *Upstream) deploymentsIn(namespace string) []*appsv1.Deployment {
-	// Listing from a cache cannot fail.
-	list, _ := u.deployments.Deployments(namespace).List(labels.Everything())
-	return list
-}
-
-func (u *Upstream) servicesIn(namespace string) []*corev1.Service {
-	list, _ := u.services.Services(namespace).List(labels.Everything())
-	return list
-}
-
-func indexReferences(obj any) ([]string, error) {
-	o, ok := obj.(projection.Object)
-	if !ok {
+func indexNamespace(kind projection.Kind) cache.IndexFunc {
+	return func(obj any) ([]string, error) {
+		if o, ok := obj.(projection.Object); ok && !kind.Mirror(o) {
+			return []string{o.GetNamespace()}, nil
+		}
 		return nil, nil
 	}
-	refs := projection.References(o)
-	out := make([]string, 0, len(refs))
-	for _, ref := range refs {
-		out = append(out, referenceIndex(Key{Resource: ref.Resource, Namespace: ref.Namespace, Name: ref.Name}))
+}
+
+// indexBy leaves out mirrors: what they need is their cluster's business.
+func indexBy(kind projection.Kind, references func(projection.Object) []projection.Reference) cache.IndexFunc {
+	return func(obj any) ([]string, error) {
+		o, ok := obj.(projection.Object)
+		if !ok || kind.Mirror(o) {
+			return nil, nil
+		}
+		refs := references(o)
+		out := make([]string, 0, len(refs))
+		for _, ref := range refs {
+			out = append(out, referenceIndex(keyOfReference(ref)))
+		}
+		return out, nil
 	}
-	return out, nil
 }
 
 func referenceIndex(key Key) string {

@@ -9,6 +9,11 @@ const (
 	AnnotationPlacement = "manifold.dev/placement"
 	// AnnotationStatus is the compact breakdown of the status by cluster, JSON. Manifold alone writes it.
 	AnnotationStatus = "manifold.dev/status"
+	// AnnotationCluster is carried by what the logical cluster only shows, pods and events: it names the cluster where the original is.
+	// Manifold alone writes it.
+	AnnotationCluster = "manifold.dev/cluster"
+	// AnnotationNode is carried by pods: it names the node that they run on in their cluster.
+	AnnotationNode = "manifold.dev/node"
 	// FinalizerProjection is held while any cluster holds a projection of the object.
 	FinalizerProjection = "manifold.dev/projection"
 	// AnnotationRemove is set on a Cluster that is deleted without moving off first what runs there; see RemoveForce and RemoveOrphan.

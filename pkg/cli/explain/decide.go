@@ -14,6 +14,7 @@ import (
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // knowTimeout bounds how long it may take to read all that decisions depend on.
@@ -35,13 +36,20 @@ func (g gatherer) decide(ctx context.Context, w placement.Workload, current plac
 	if err != nil {
 		return placement.Result{}, err
 	}
-	for _, informer := range []cache.SharedIndexInformer{
-		kube.Apps().V1().Deployments().Informer(),
+	watched := []cache.SharedIndexInformer{
 		kube.Core().V1().Namespaces().Informer(),
 		manifold.Manifold().V1alpha1().Clusters().Informer(),
 		manifold.Manifold().V1alpha1().PlacementPolicies().Informer(),
 		manifold.Manifold().V1alpha1().ClusterPlacementPolicies().Informer(),
-	} {
+	}
+	for _, kind := range projection.Workloads() {
+		generic, err := kube.ForResource(kind.Resource)
+		if err != nil {
+			return placement.Result{}, err
+		}
+		watched = append(watched, generic.Informer())
+	}
+	for _, informer := range watched {
 		if err := informer.SetWatchErrorHandler(refuseWith(refuse)); err != nil {
 			return placement.Result{}, err
 		}

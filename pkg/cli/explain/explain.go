@@ -6,6 +6,7 @@ package explain
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // Options are what "explain" needs.
@@ -133,9 +135,9 @@ func (o *Options) Run(ctx context.Context) error {
 // completeObject offers kinds that are placed and their names.
 func completeObject(f cmdutil.Factory) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		kinds := make([]string, 0, len(workloads()))
-		for _, w := range workloads() {
-			kinds = append(kinds, w.resource)
+		var kinds []string
+		for _, w := range projection.Workloads() {
+			kinds = append(kinds, strings.ToLower(w.GVK.Kind))
 		}
 		return completion.SpecifiedResourceTypeAndNameNoRepeatCompletionFunc(f, kinds)(cmd, args, typed)
 	}

@@ -43,11 +43,11 @@ type gatherer struct {
 // alone are told at least where their workload runs.
 func (g gatherer) gather(ctx context.Context, object *unstructured.Unstructured) (*observed, error) {
 	o := &observed{object: object}
-	kind, placed := workloadKind(object.GroupVersionKind().GroupKind())
+	kind, placed := workloadKind(object)
 	if !placed {
 		return o, nil
 	}
-	w, err := kind.read(object)
+	w, err := read(kind, object)
 	if err != nil {
 		return nil, err
 	}

@@ -3,50 +3,28 @@ package explain
 import (
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
-	"github.com/manifold-dev/manifold/pkg/placement/controller"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// workload is one kind that is placed.
-type workload struct {
-	kind schema.GroupKind
-	// resource is how the kind is asked for.
-	resource string
-	// read gives what placement needs to know of an object.
-	read func(*unstructured.Unstructured) (placement.Workload, error)
+// workloadKind finds the kind of an object among those that are placed.
+func workloadKind(object *unstructured.Unstructured) (projection.Kind, bool) {
+	kind, ok := projection.ForGVK(object.GroupVersionKind())
+	return kind, ok && kind.Workload
 }
 
-// workloads are the kinds that are placed.
-func workloads() []workload {
-	return []workload{
-		{kind: appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind(), resource: "deployment", read: readDeployment},
-	}
-}
-
-// workloadKind finds the kind among those that are placed.
-func workloadKind(kind schema.GroupKind) (workload, bool) {
-	for _, w := range workloads() {
-		if w.kind == kind {
-			return w, true
-		}
-	}
-	return workload{}, false
-}
-
-func readDeployment(object *unstructured.Unstructured) (placement.Workload, error) {
-	var d appsv1.Deployment
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &d); err != nil {
+// read gives what placement needs to know of an object.
+func read(kind projection.Kind, object *unstructured.Unstructured) (placement.Workload, error) {
+	typed := kind.New()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
 		return placement.Workload{}, err
 	}
-	return controller.WorkloadOf(&d)
+	return kind.WorkloadOf(typed)
 }
 
 // unplaced says why an object of a kind that is not placed has no decision, and where to look instead.
@@ -55,20 +33,13 @@ func unplaced(object *unstructured.Unstructured) string {
 		return fmt.Sprintf("it is not placed by itself: it belongs to %s %s, which says more", owner.Kind, owner.Name)
 	}
 	gk := object.GroupVersionKind().GroupKind()
+	_, follows := projection.ForGVK(object.GroupVersionKind())
 	switch {
-	case gk.Group == corev1.GroupName && isDependent(gk.Kind):
-		return "it is not placed by itself: it follows the workloads that refer to it"
+	case follows:
+		return "it is not placed by itself: it follows the workloads that need it"
 	case gk == manifoldv1alpha1.SchemeGroupVersion.WithKind("Cluster").GroupKind():
 		return "it is what workloads are placed on"
 	default:
 		return "objects of this kind are not placed: they stay in the logical cluster"
 	}
-}
-
-func isDependent(kind string) bool {
-	switch kind {
-	case "ConfigMap", "Secret", "Service", "ServiceAccount", "Namespace":
-		return true
-	}
-	return false
 }

@@ -10,26 +10,27 @@ import (
 	"maps"
 	"sync"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	appslisters "k8s.io/client-go/listers/apps/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // workers is how many workloads are decided about at a time. A decision takes microseconds; they wait for its write.
@@ -59,41 +60,60 @@ type Options struct {
 // Controller keeps the decisions of all workloads current.
 type Controller struct {
 	Options
-	deployments appslisters.DeploymentLister
-	queue       workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	synced      []cache.InformerSynced
+	stores map[schema.GroupVersionResource]cache.Indexer
+	queue  workqueue.TypedRateLimitingInterface[item]
+	synced []cache.InformerSynced
 
 	mu sync.Mutex
 	// told is the last message about each workload, so that each is told once. Workloads that wait for a cluster are in waiting.
 	told    map[types.UID]string
-	waiting map[cache.ObjectName]bool
+	waiting map[item]bool
 	// repinned are the workloads whose namespace was given another pin since they were decided about.
-	repinned map[cache.ObjectName]bool
+	repinned map[item]bool
+}
+
+// item names a workload.
+type item struct {
+	resource schema.GroupVersionResource
+	cache.ObjectName
+}
+
+func itemOf(kind projection.Kind, obj projection.Object) item {
+	return item{kind.Resource, cache.MetaObjectToName(obj)}
 }
 
 // New registers with the informers, which the caller starts afterwards.
 func New(o Options) (*Controller, error) {
 	c := &Controller{
-		Options:     o,
-		deployments: o.Kube.Apps().V1().Deployments().Lister(),
+		Options: o,
+		stores:  map[schema.GroupVersionResource]cache.Indexer{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName](),
-			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "placement"}),
+			workqueue.DefaultTypedControllerRateLimiter[item](),
+			workqueue.TypedRateLimitingQueueConfig[item]{Name: "placement"}),
 		told:     map[types.UID]string{},
-		waiting:  map[cache.ObjectName]bool{},
-		repinned: map[cache.ObjectName]bool{},
+		waiting:  map[item]bool{},
+		repinned: map[item]bool{},
 	}
 	manifold := o.Manifold.Manifold().V1alpha1()
-	for _, w := range []struct {
+	type watch struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
-	}{
-		{o.Kube.Apps().V1().Deployments().Informer(), c.workloadHandler()},
+	}
+	var watches []watch
+	for _, kind := range projection.Workloads() {
+		generic, err := o.Kube.ForResource(kind.Resource)
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", kind.Resource.Resource, err)
+		}
+		c.stores[kind.Resource] = generic.Informer().GetIndexer()
+		watches = append(watches, watch{generic.Informer(), c.workloadHandler(kind)})
+	}
+	for _, w := range append(watches, []watch{
 		{o.Kube.Core().V1().Namespaces().Informer(), c.namespaceHandler()},
 		{manifold.Clusters().Informer(), c.clusterHandler()},
 		{manifold.PlacementPolicies().Informer(), c.policyHandler()},
 		{manifold.ClusterPlacementPolicies().Informer(), c.policyHandler()},
-	} {
+	}...) {
 		registration, err := w.informer.AddEventHandler(w.handler)
 		if err != nil {
 			return nil, fmt.Errorf("watch what placement depends on: %w", err)
@@ -113,25 +133,27 @@ func (c *Controller) Run(ctx context.Context) error {
 }
 
 // sync decides about one workload and stores the decision if it is another one.
-func (c *Controller) sync(ctx context.Context, name cache.ObjectName) error {
-	d, err := c.deployments.Deployments(name.Namespace).Get(name.Name)
-	if apierrors.IsNotFound(err) {
-		c.wait(name, false)
-		return nil
-	}
+func (c *Controller) sync(ctx context.Context, name item) error {
+	obj, exists, err := c.stores[name.resource].GetByKey(name.String())
 	if err != nil {
 		return err
 	}
-	if d.DeletionTimestamp != nil {
-		c.forget(d)
+	if !exists {
+		c.wait(name, false)
 		return nil
 	}
-	w, err := WorkloadOf(d)
+	d := obj.(projection.Object)
+	kind, _ := projection.ForResource(name.resource)
+	if d.GetDeletionTimestamp() != nil {
+		c.forget(name, d)
+		return nil
+	}
+	w, err := kind.WorkloadOf(d)
 	if err != nil {
 		c.tell(d, corev1.EventTypeWarning, ReasonUnplaced, err.Error())
 		return nil
 	}
-	current, err := placement.ParseDecision(d.Annotations[v1alpha1.AnnotationPlacement])
+	current, err := placement.ParseDecision(d.GetAnnotations()[v1alpha1.AnnotationPlacement])
 	if err != nil {
 		current = nil
 	}
@@ -142,7 +164,7 @@ func (c *Controller) sync(ctx context.Context, name cache.ObjectName) error {
 	}
 	c.wait(name, len(result.Decision) == 0 || result.Unplaced > 0)
 	if !result.Decision.Equal(current) {
-		if err := c.write(ctx, d, result.Decision); err != nil {
+		if err := c.write(ctx, name, d, result.Decision); err != nil {
 			return err
 		}
 		c.Engine.Placed(w, result.Decision)
@@ -153,20 +175,24 @@ func (c *Controller) sync(ctx context.Context, name cache.ObjectName) error {
 }
 
 // write stores a decision on the object it was made for: if that has changed meanwhile, it is decided anew.
-func (c *Controller) write(ctx context.Context, d *appsv1.Deployment, decision placement.Decision) error {
+func (c *Controller) write(ctx context.Context, name item, d projection.Object, decision placement.Decision) error {
 	var value any
 	if len(decision) > 0 {
 		value = decision.String()
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid":             d.UID,
-		"resourceVersion": d.ResourceVersion,
+		"uid":             d.GetUID(),
+		"resourceVersion": d.GetResourceVersion(),
 		"annotations":     map[string]any{v1alpha1.AnnotationPlacement: value},
 	}})
 	if err != nil {
 		return fmt.Errorf("encode the decision: %w", err)
 	}
-	_, err = c.Client.AppsV1().Deployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+	writer, err := typed.For(c.Client, name.resource, name.Namespace)
+	if err != nil {
+		return err
+	}
+	_, err = writer.Patch(ctx, name.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -174,7 +200,7 @@ func (c *Controller) write(ctx context.Context, d *appsv1.Deployment, decision p
 }
 
 // explain writes an event when there is something to tell that has not been told.
-func (c *Controller) explain(d *appsv1.Deployment, before placement.Decision, result placement.Result) {
+func (c *Controller) explain(d projection.Object, before placement.Decision, result placement.Result) {
 	switch {
 	case len(result.Decision) == 0:
 		c.tell(d, corev1.EventTypeWarning, ReasonUnplaced, result.Message())
@@ -185,17 +211,17 @@ func (c *Controller) explain(d *appsv1.Deployment, before placement.Decision, re
 	}
 }
 
-func (c *Controller) tell(d *appsv1.Deployment, eventType, reason, message string) {
+func (c *Controller) tell(d projection.Object, eventType, reason, message string) {
 	c.mu.Lock()
-	known := c.told[d.UID] == message
-	c.told[d.UID] = message
+	known := c.told[d.GetUID()] == message
+	c.told[d.GetUID()] = message
 	c.mu.Unlock()
 	if !known {
 		c.Recorder.Event(d, eventType, reason, message)
 	}
 }
 
-func (c *Controller) wait(name cache.ObjectName, waits bool) {
+func (c *Controller) wait(name item, waits bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if waits {
@@ -205,13 +231,13 @@ func (c *Controller) wait(name cache.ObjectName, waits bool) {
 	}
 }
 
-func (c *Controller) isRepinned(name cache.ObjectName) bool {
+func (c *Controller) isRepinned(name item) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.repinned[name]
 }
 
-func (c *Controller) repin(name cache.ObjectName, repinned bool) {
+func (c *Controller) repin(name item, repinned bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if repinned {
@@ -221,27 +247,32 @@ func (c *Controller) repin(name cache.ObjectName, repinned bool) {
 	}
 }
 
-func (c *Controller) forget(d *appsv1.Deployment) {
-	c.wait(cache.MetaObjectToName(d), false)
+func (c *Controller) forget(name item, d projection.Object) {
+	c.wait(name, false)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.told, d.UID)
-	delete(c.repinned, cache.MetaObjectToName(d))
+	delete(c.told, d.GetUID())
+	delete(c.repinned, name)
 }
 
-func (c *Controller) workloadHandler() cache.ResourceEventHandler {
+func (c *Controller) workloadHandler(kind projection.Kind) cache.ResourceEventHandler {
+	add := func(obj projection.Object) {
+		if !kind.Mirror(obj) {
+			c.queue.Add(itemOf(kind, obj))
+		}
+	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { c.queue.Add(cache.MetaObjectToName(obj.(*appsv1.Deployment))) },
+		AddFunc: func(obj any) { add(obj.(projection.Object)) },
 		UpdateFunc: func(old, obj any) {
-			before, after := old.(*appsv1.Deployment), obj.(*appsv1.Deployment)
-			if before.Generation != after.Generation || !maps.Equal(before.Labels, after.Labels) ||
-				before.Annotations[v1alpha1.AnnotationPlacement] != after.Annotations[v1alpha1.AnnotationPlacement] {
-				c.queue.Add(cache.MetaObjectToName(after))
+			before, after := old.(projection.Object), obj.(projection.Object)
+			if before.GetGeneration() != after.GetGeneration() || !maps.Equal(before.GetLabels(), after.GetLabels()) ||
+				before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement] {
+				add(after)
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if d, ok := obj.(*appsv1.Deployment); ok {
-				c.forget(d)
+			if d, ok := obj.(projection.Object); ok {
+				c.forget(itemOf(kind, d), d)
 			}
 		},
 	}
@@ -255,8 +286,8 @@ func (c *Controller) namespaceHandler() cache.ResourceEventHandler {
 			before, after := old.(*corev1.Namespace), obj.(*corev1.Namespace)
 			repinned := before.Annotations[v1alpha1.AnnotationClusters] != after.Annotations[v1alpha1.AnnotationClusters]
 			if repinned {
-				for _, d := range c.deploymentsIn(after.Name) {
-					c.repin(cache.MetaObjectToName(d), true)
+				for _, name := range c.workloadsIn(after.Name) {
+					c.repin(name, true)
 				}
 			}
 			if repinned || !maps.Equal(before.Labels, after.Labels) {
@@ -313,14 +344,23 @@ func (c *Controller) policyHandler() cache.ResourceEventHandler {
 func (c *Controller) enqueueAll() { c.enqueueNamespace(metav1.NamespaceAll) }
 
 func (c *Controller) enqueueNamespace(namespace string) {
-	for _, d := range c.deploymentsIn(namespace) {
-		c.queue.Add(cache.MetaObjectToName(d))
+	for _, name := range c.workloadsIn(namespace) {
+		c.queue.Add(name)
 	}
 }
 
-func (c *Controller) deploymentsIn(namespace string) []*appsv1.Deployment {
-	list, _ := c.deployments.Deployments(namespace).List(labels.Everything()) // listing from a cache cannot fail
-	return list
+// workloadsIn returns the workloads of a namespace, or of all.
+func (c *Controller) workloadsIn(namespace string) []item {
+	var out []item
+	for _, kind := range projection.Workloads() {
+		// Listing from a cache cannot fail.
+		_ = cache.ListAllByNamespace(c.stores[kind.Resource], namespace, labels.Everything(), func(obj any) {
+			if o := obj.(projection.Object); !kind.Mirror(o) {
+				out = append(out, itemOf(kind, o))
+			}
+		})
+	}
+	return out
 }
 
 func (c *Controller) enqueueWaiting() {

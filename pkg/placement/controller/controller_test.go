@@ -63,6 +63,11 @@ func deployment(name string, annotations ...string) *appsv1.Deployment {
 	return d
 }
 
+// named is a Deployment in the queue.
+func named(name string) item {
+	return item{appsv1.SchemeGroupVersion.WithResource("deployments"), cache.NewObjectName("shop", name)}
+}
+
 // harness is a controller with the logical cluster that it works in.
 type harness struct {
 	*Controller
@@ -218,18 +223,18 @@ func TestSyncWritesADecisionOnceAndSaysSo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, test.objects...)
 			for range 2 { // the second time changes nothing and says nothing
-				if err := h.sync(t.Context(), cache.NewObjectName("shop", "web")); err != nil {
+				if err := h.sync(t.Context(), named("web")); err != nil {
 					t.Fatal(err)
 				}
 				if test.want == "" {
 					continue
 				}
 				if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
-					d, err := h.deployments.Deployments("shop").Get("web")
+					d, _, err := h.stores[named("web").resource].GetByKey("shop/web")
 					if err != nil {
 						return false, err
 					}
-					got := d.Annotations[v1alpha1.AnnotationPlacement]
+					got := d.(*appsv1.Deployment).Annotations[v1alpha1.AnnotationPlacement]
 					return got == test.want || test.want == "none" && got == "", nil
 				}); err != nil {
 					t.Fatalf("the watch does not show the decision %s: %v", test.want, err)
@@ -255,7 +260,7 @@ func TestSyncWritesADecisionOnceAndSaysSo(t *testing.T) {
 
 func TestDecisionIsWrittenOnTheObjectThatItWasMadeFor(t *testing.T) {
 	h := start(t, joined("east", 9), deployment("web"))
-	if err := h.sync(t.Context(), cache.NewObjectName("shop", "web")); err != nil {
+	if err := h.sync(t.Context(), named("web")); err != nil {
 		t.Fatal(err)
 	}
 	want := `[map[metadata:map[annotations:map[manifold.dev/placement:{"east":{"replicas":2}}] resourceVersion:7 uid:uid-of-web]]]`
@@ -273,7 +278,7 @@ func TestDecisionIsMadeAnewWhenTheObjectHasChanged(t *testing.T) {
 		}
 		return true, nil, apierrors.NewConflict(appsv1.Resource("deployments"), "web", nil)
 	})
-	if err := h.sync(t.Context(), cache.NewObjectName("shop", "web")); !apierrors.IsConflict(err) {
+	if err := h.sync(t.Context(), named("web")); !apierrors.IsConflict(err) {
 		t.Errorf("error %v, want the conflict, so that the key is tried again", err)
 	}
 	if events := h.events(); len(events) > 0 {
@@ -289,7 +294,7 @@ func TestDeletedWorkloadsAreLeftAlone(t *testing.T) {
 	going.Finalizers = []string{v1alpha1.FinalizerProjection}
 	h := start(t, joined("east", 9), going)
 	for _, name := range []string{"web", "gone"} {
-		if err := h.sync(t.Context(), cache.NewObjectName("shop", name)); err != nil {
+		if err := h.sync(t.Context(), named(name)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -392,7 +397,7 @@ func TestWaitingWorkloadsAreDecidedAgainWhenThereMayBeRoom(t *testing.T) {
 	h := start(t, joined("east", 9), deployment("placed", v1alpha1.AnnotationPlacement, `{"east":{"replicas":2}}`),
 		deployment("waits", v1alpha1.AnnotationClusters, "west"))
 	for _, name := range []string{"placed", "waits"} {
-		if err := h.sync(t.Context(), cache.NewObjectName("shop", name)); err != nil {
+		if err := h.sync(t.Context(), named(name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -440,31 +445,5 @@ func TestEligibilityChanges(t *testing.T) {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})
-	}
-}
-
-func TestWorkloadOfReadsWhatPlacementNeeds(t *testing.T) {
-	d := deployment("web", v1alpha1.AnnotationClusters, "west, east")
-	d.Labels = map[string]string{"app": "web"}
-	got, err := WorkloadOf(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.GVK.String() != "apps/v1, Kind=Deployment" || got.Namespace != "shop" || got.Name != "web" || got.Labels["app"] != "web" || !got.Divisible {
-		t.Errorf("workload %+v", got)
-	}
-	if got.Replicas != 2 || got.Requests[corev1.ResourceCPU] != 1000 || got.Requests[corev1.ResourcePods] != 1 {
-		t.Errorf("%d replicas of %v, want 2 of a core and a pod", got.Replicas, got.Requests)
-	}
-	if got.Pin == nil || !slices.Equal(got.Pin.Names, []string{"east", "west"}) {
-		t.Errorf("pin %v, want east and west", got.Pin)
-	}
-	d.Spec.Replicas = nil
-	if got, _ := WorkloadOf(d); got.Replicas != 1 {
-		t.Errorf("%d replicas by default, want 1", got.Replicas)
-	}
-	d.Annotations[v1alpha1.AnnotationClusters] = "East"
-	if _, err := WorkloadOf(d); err == nil || !strings.Contains(err.Error(), v1alpha1.AnnotationClusters) {
-		t.Errorf("error %v of a malformed pin, want the annotation's name in it", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // Options say where an Engine reads.
@@ -52,16 +53,22 @@ func New(o Options) (*Engine, error) {
 		requested:       o.Requested,
 		ledger:          newLedger(o.Clock),
 	}
-	registration, err := o.Kube.Apps().V1().Deployments().Informer().AddEventHandler(e.ledger.handler())
-	if err != nil {
-		return nil, fmt.Errorf("watch what is placed: %w", err)
-	}
 	e.synced = []cache.InformerSynced{
 		manifold.Clusters().Informer().HasSynced,
 		manifold.PlacementPolicies().Informer().HasSynced,
 		manifold.ClusterPlacementPolicies().Informer().HasSynced,
 		namespaces.Informer().HasSynced,
-		registration.HasSynced,
+	}
+	for _, kind := range projection.Workloads() {
+		generic, err := o.Kube.ForResource(kind.Resource)
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", kind.Resource.Resource, err)
+		}
+		registration, err := generic.Informer().AddEventHandler(e.ledger.handler(kind))
+		if err != nil {
+			return nil, fmt.Errorf("watch what is placed: %w", err)
+		}
+		e.synced = append(e.synced, registration.HasSynced)
 	}
 	return e, nil
 }
@@ -88,7 +95,7 @@ func (e *Engine) Place(w placement.Workload, current placement.Decision) (placem
 	request := placement.Request{
 		Workload:   w,
 		Current:    current,
-		Neighbours: e.ledger.neighbours(w.Namespace, w.Name),
+		Neighbours: e.ledger.neighbours(w),
 		Evict:      evict,
 	}
 	policy, err := e.policy(w)
@@ -102,7 +109,7 @@ func (e *Engine) Place(w placement.Workload, current placement.Decision) (placem
 
 // Placed takes a decision into account while it is on its way to storage.
 func (e *Engine) Placed(w placement.Workload, decision placement.Decision) {
-	e.ledger.expect(key{w.Namespace, w.Name}, w.Requests, decision)
+	e.ledger.expect(w, decision)
 }
 
 // complete adds what the namespace says: its labels, and its pin where the workload has none.

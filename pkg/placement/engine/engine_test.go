@@ -68,7 +68,7 @@ func together() *v1alpha1.ClusterPlacementPolicy {
 func workload(name string, replicas int32) placement.Workload {
 	return placement.Workload{
 		GVK: appsv1.SchemeGroupVersion.WithKind("Deployment"), Namespace: "shop", Name: name,
-		Replicas: replicas, Requests: oneCore, Divisible: true,
+		Replicas: replicas, Requests: oneCore, Division: placement.Divisible,
 	}
 }
 

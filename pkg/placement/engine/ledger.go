@@ -5,12 +5,12 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -18,7 +18,9 @@ import (
 // or have been a dry run.
 const expectation = 10 * time.Second
 
-type key struct{ namespace, name string }
+type key struct{ kind, namespace, name string }
+
+func keyOf(w placement.Workload) key { return key{w.GVK.Kind, w.Namespace, w.Name} }
 
 // ledger keeps what decisions put on each cluster, and how much of that the cluster's pods do not show yet. Every change of a workload
 // costs the same, however many there are.
@@ -41,6 +43,8 @@ type ledger struct {
 type entry struct {
 	requests placement.Resources
 	decision placement.Decision
+	// apart tells that others need not be where the workload is: it is everywhere.
+	apart bool
 	// running is how many replicas each cluster reports.
 	running map[string]int32
 	// version tells an expected entry from what replaced it.
@@ -66,38 +70,47 @@ func newLedger(c clock.PassiveClock) *ledger {
 	}
 }
 
-func (l *ledger) handler() cache.ResourceEventHandler {
+// handler keeps the entries of one kind.
+func (l *ledger) handler(kind projection.Kind) cache.ResourceEventHandler {
 	set := func(obj any) {
-		d := obj.(*appsv1.Deployment)
-		k := key{d.Namespace, d.Name}
-		decision, err := placement.ParseDecision(d.Annotations[v1alpha1.AnnotationPlacement])
-		if err != nil || len(decision) == 0 {
+		o := obj.(projection.Object)
+		if kind.Mirror(o) {
+			return
+		}
+		k := key{kind.GVK.Kind, o.GetNamespace(), o.GetName()}
+		decision, err := placement.ParseDecision(o.GetAnnotations()[v1alpha1.AnnotationPlacement])
+		demand := kind.Demand(o)
+		if err != nil || len(decision) == 0 || demand.Finished {
 			l.forget(k)
 			return
 		}
-		l.set(k, entry{requests: placement.RequestsOf(&d.Spec.Template), decision: decision, running: running(d)})
+		l.set(k, entry{
+			requests: placement.RequestsOf(demand.Template), decision: decision, running: running(o),
+			apart: demand.Division == placement.Everywhere,
+		})
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: set,
 		UpdateFunc: func(old, obj any) {
-			before, after := old.(*appsv1.Deployment), obj.(*appsv1.Deployment)
-			if before.Generation != after.Generation ||
-				before.Annotations[v1alpha1.AnnotationPlacement] != after.Annotations[v1alpha1.AnnotationPlacement] ||
-				before.Annotations[v1alpha1.AnnotationStatus] != after.Annotations[v1alpha1.AnnotationStatus] {
+			before, after := old.(projection.Object), obj.(projection.Object)
+			was, is := before.GetAnnotations(), after.GetAnnotations()
+			if before.GetGeneration() != after.GetGeneration() ||
+				was[v1alpha1.AnnotationPlacement] != is[v1alpha1.AnnotationPlacement] ||
+				was[v1alpha1.AnnotationStatus] != is[v1alpha1.AnnotationStatus] {
 				set(obj)
 			}
 		},
 		DeleteFunc: func(obj any) {
 			if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
-				l.forget(key{name.Namespace, name.Name})
+				l.forget(key{kind.GVK.Kind, name.Namespace, name.Name})
 			}
 		},
 	}
 }
 
 // running reads how many pods of a workload each cluster has.
-func running(d *appsv1.Deployment) map[string]int32 {
-	breakdown, err := summary.ParseBreakdown(d.Annotations[v1alpha1.AnnotationStatus])
+func running(o projection.Object) map[string]int32 {
+	breakdown, err := summary.ParseBreakdown(o.GetAnnotations()[v1alpha1.AnnotationStatus])
 	if err != nil {
 		return nil
 	}
@@ -121,11 +134,12 @@ func (l *ledger) forget(k key) {
 }
 
 // expect records a decision before it is stored.
-func (l *ledger) expect(k key, requests placement.Resources, decision placement.Decision) {
+func (l *ledger) expect(w placement.Workload, decision placement.Decision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire()
-	e := entry{requests: requests, decision: decision, expected: true}
+	k := keyOf(w)
+	e := entry{requests: w.Requests, decision: decision, apart: w.Division == placement.Everywhere, expected: true}
 	if before, known := l.entries[k]; known {
 		e.running = before.running
 		e.shown = &before
@@ -137,13 +151,13 @@ func (l *ledger) expect(k key, requests placement.Resources, decision placement.
 	l.expected = append(l.expected, expected{key: k, version: version, until: l.clock.Now().Add(expectation)})
 }
 
-// neighbours returns where the other workloads of a namespace are.
-func (l *ledger) neighbours(namespace, except string) placement.Neighbours {
+// neighbours returns where the other workloads of a workload's namespace are.
+func (l *ledger) neighbours(w placement.Workload) placement.Neighbours {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire()
-	out := maps.Clone(l.byNamespace[namespace])
-	if own, ok := l.entries[key{namespace, except}]; ok {
+	out := maps.Clone(l.byNamespace[w.Namespace])
+	if own, ok := l.entries[keyOf(w)]; ok && !own.apart {
 		weigh(out, own.decision, -1)
 	}
 	return out
@@ -195,7 +209,9 @@ func (l *ledger) count(k key, e entry, sign int64) {
 		neighbours = placement.Neighbours{}
 		l.byNamespace[k.namespace] = neighbours
 	}
-	weigh(neighbours, e.decision, sign)
+	if !e.apart {
+		weigh(neighbours, e.decision, sign)
+	}
 	if len(neighbours) == 0 {
 		delete(l.byNamespace, k.namespace)
 	}

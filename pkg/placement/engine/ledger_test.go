@@ -17,6 +17,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 var start = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
@@ -97,6 +98,12 @@ func without[K comparable](m map[K]int64) map[K]int64 {
 	return out
 }
 
+var deployments, _ = projection.ForGVK(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+
+func wanted(namespace, name string, requests placement.Resources) placement.Workload {
+	return placement.Workload{GVK: deployments.GVK, Namespace: namespace, Name: name, Requests: requests}
+}
+
 func TestSumsEqualARecountWhateverHappens(t *testing.T) {
 	namespaces, names, clusters := []string{"shop", "bank"}, []string{"web", "api", "db"}, []string{"east", "west", "north"}
 	for seed := range uint64(200) {
@@ -112,7 +119,7 @@ func TestSumsEqualARecountWhateverHappens(t *testing.T) {
 			return d
 		}
 		for step := range 60 {
-			k := key{pick(namespaces), pick(names)}
+			k := key{"Deployment", pick(namespaces), pick(names)}
 			requests := placement.Resources{corev1.ResourceCPU: 100 * random.Int64N(5), corev1.ResourcePods: 1}
 			did := ""
 			switch random.IntN(5) {
@@ -127,7 +134,7 @@ func TestSumsEqualARecountWhateverHappens(t *testing.T) {
 				did = "forget"
 			case 2, 3:
 				d := decision()
-				l.expect(k, requests, d)
+				l.expect(wanted(k.namespace, k.name, requests), d)
 				dumb.expect(k, entry{requests: requests, decision: d}, clock.Now())
 				did = "expect"
 			case 4:
@@ -137,7 +144,7 @@ func TestSumsEqualARecountWhateverHappens(t *testing.T) {
 			for _, namespace := range namespaces {
 				for _, except := range append([]string{""}, names...) {
 					want := without(dumb.neighbours(namespace, except, clock.Now()))
-					if got := without(l.neighbours(namespace, except)); !maps.Equal(got, want) {
+					if got := without(l.neighbours(wanted(namespace, except, nil))); !maps.Equal(got, want) {
 						t.Fatalf("seed %d, step %d (%s %v): neighbours in %s except %q %v, want %v", seed, step, did, k, namespace, except, got, want)
 					}
 				}
@@ -170,19 +177,23 @@ func TestDecisionThatNoWatchShowsIsTakenBack(t *testing.T) {
 			want:   nil,
 		},
 		"a decision that the watch has shown stays": {
-			after:  func(l *ledger) { l.set(key{"shop", "web"}, entry{requests: oneCore, decision: on("east", 3)}) },
+			after: func(l *ledger) {
+				l.set(key{"Deployment", "shop", "web"}, entry{requests: oneCore, decision: on("east", 3)})
+			},
 			passed: time.Hour,
 			want:   placement.Neighbours{"east": 3},
 		},
 		"what the watch showed before comes back": {
-			before: func(l *ledger) { l.set(key{"shop", "web"}, entry{requests: oneCore, decision: on("west", 2)}) },
+			before: func(l *ledger) {
+				l.set(key{"Deployment", "shop", "web"}, entry{requests: oneCore, decision: on("west", 2)})
+			},
 			passed: expectation,
 			want:   placement.Neighbours{"west": 2},
 		},
 		"a later decision about the same workload is not taken back with it": {
 			after: func(l *ledger) {
 				l.clock.(*testingclock.FakePassiveClock).SetTime(start.Add(expectation / 2))
-				l.expect(key{"shop", "web"}, oneCore, on("west", 1))
+				l.expect(wanted("shop", "web", oneCore), on("west", 1))
 			},
 			passed: expectation,
 			want:   placement.Neighbours{"west": 1},
@@ -190,15 +201,15 @@ func TestDecisionThatNoWatchShowsIsTakenBack(t *testing.T) {
 		"two dry runs leave nothing behind": {
 			after: func(l *ledger) {
 				l.clock.(*testingclock.FakePassiveClock).SetTime(start.Add(expectation / 2))
-				l.expect(key{"shop", "web"}, oneCore, on("east", 3))
+				l.expect(wanted("shop", "web", oneCore), on("east", 3))
 			},
 			passed: 2 * expectation,
 			want:   nil,
 		},
 		"a workload that was deleted and made again is not taken back with the first": {
 			after: func(l *ledger) {
-				l.forget(key{"shop", "web"})
-				l.set(key{"shop", "web"}, entry{requests: oneCore, decision: on("west", 4)})
+				l.forget(key{"Deployment", "shop", "web"})
+				l.set(key{"Deployment", "shop", "web"}, entry{requests: oneCore, decision: on("west", 4)})
 			},
 			passed: expectation,
 			want:   placement.Neighbours{"west": 4},
@@ -210,12 +221,12 @@ func TestDecisionThatNoWatchShowsIsTakenBack(t *testing.T) {
 			if test.before != nil {
 				test.before(l)
 			}
-			l.expect(key{"shop", "web"}, oneCore, on("east", 3))
+			l.expect(wanted("shop", "web", oneCore), on("east", 3))
 			if test.after != nil {
 				test.after(l)
 			}
 			clock.SetTime(start.Add(test.passed))
-			if got := l.neighbours("shop", "other"); !maps.Equal(got, test.want) {
+			if got := l.neighbours(wanted("shop", "other", nil)); !maps.Equal(got, test.want) {
 				t.Errorf("neighbours %v, want %v", got, test.want)
 			}
 		})
@@ -224,16 +235,16 @@ func TestDecisionThatNoWatchShowsIsTakenBack(t *testing.T) {
 
 func TestNeighboursLeaveOutTheWorkloadItself(t *testing.T) {
 	l := newLedger(testingclock.NewFakePassiveClock(start))
-	l.set(key{"shop", "web"}, entry{decision: on("east", 3)})
-	l.set(key{"shop", "api"}, entry{decision: on("west", 1)})
-	l.set(key{"shop", "none"}, entry{decision: on("west", 0)})
-	l.set(key{"bank", "web"}, entry{decision: on("north", 9)})
+	l.set(key{"Deployment", "shop", "web"}, entry{decision: on("east", 3)})
+	l.set(key{"Deployment", "shop", "api"}, entry{decision: on("west", 1)})
+	l.set(key{"Deployment", "shop", "none"}, entry{decision: on("west", 0)})
+	l.set(key{"Deployment", "bank", "web"}, entry{decision: on("north", 9)})
 	for name, want := range map[string]placement.Neighbours{
 		"web":   {"west": 2},
 		"api":   {"east": 3, "west": 1},
 		"other": {"east": 3, "west": 2},
 	} {
-		if got := l.neighbours("shop", name); !maps.Equal(got, want) {
+		if got := l.neighbours(wanted("shop", name, nil)); !maps.Equal(got, want) {
 			t.Errorf("neighbours of %s %v, want %v", name, got, want)
 		}
 	}
@@ -250,7 +261,7 @@ func TestCapacityIsComingUntilTheBreakdownShowsPods(t *testing.T) {
 		return d
 	}
 	l := newLedger(testingclock.NewFakePassiveClock(start))
-	handler := l.handler()
+	handler := l.handler(deployments)
 	last := deployment("")
 	handler.OnAdd(last, false)
 	for _, step := range []struct {
@@ -285,13 +296,13 @@ func TestWorkloadWithoutADecisionIsForgotten(t *testing.T) {
 	for _, annotation := range []string{"", "{}", "not JSON", `{"east":{"replicas":-1}}`} {
 		t.Run(fmt.Sprintf("%q", annotation), func(t *testing.T) {
 			l := newLedger(testingclock.NewFakePassiveClock(start))
-			l.set(key{"shop", "web"}, entry{requests: oneCore, decision: on("east", 3)})
+			l.set(key{"Deployment", "shop", "web"}, entry{requests: oneCore, decision: on("east", 3)})
 			before := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web",
 				Annotations: map[string]string{v1alpha1.AnnotationPlacement: on("east", 3).String()}}}
 			after := before.DeepCopy()
 			after.Annotations[v1alpha1.AnnotationPlacement] = annotation
-			l.handler().OnUpdate(before, after)
-			if got := l.neighbours("shop", "other"); len(got) != 0 {
+			l.handler(deployments).OnUpdate(before, after)
+			if got := l.neighbours(wanted("shop", "other", nil)); len(got) != 0 {
 				t.Errorf("neighbours %v, want none", got)
 			}
 		})

@@ -69,7 +69,7 @@ func noDriftByDefaults(t *testing.T, kind projection.Kind, in projection.Object)
 	if ok, _ := kind.Projectable(in); !ok {
 		return
 	}
-	desired, err := kind.Project(in, placement.Share{Replicas: 2}, projection.Target{LogicalCluster: "logical", Cluster: "east"})
+	desired, err := kind.Project(in, projection.Part{Share: placement.Share{Replicas: 2}}, projection.Target{LogicalCluster: "logical", Cluster: "east"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,46 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/apis/apps"
-	deploymentstore "k8s.io/kubernetes/pkg/registry/apps/deployment/storage"
 	replicasetstore "k8s.io/kubernetes/pkg/registry/apps/replicaset/storage"
 )
 
 func changeApps(storage map[string]rest.Storage, o Options) error {
-	deployments, err := lookup[*deploymentstore.REST](storage, "deployments")
-	if err != nil {
-		return err
-	}
-	err = wrapStrategies(deployments.Store, func(s stockStrategy) stockStrategy {
-		return placedStrategy{stockStrategy: s, workload: deploymentWorkload, placer: o.Placer}
-	})
-	if err != nil {
-		return err
-	}
-	status, err := lookup[*deploymentstore.StatusREST](storage, "deployments/status")
-	if err != nil {
-		return err
-	}
-	storage["deployments/status"] = &placedStatus{StatusREST: status}
-
 	replicaSets, err := lookup[*replicasetstore.REST](storage, "replicasets")
 	if err != nil {
 		return err
 	}
-	return wrapStrategies(replicaSets.Store, func(s stockStrategy) stockStrategy { return replicaSetStrategy{s} })
-}
-
-// placedStatus keeps what Manifold alone writes when somebody else updates the status.
-type placedStatus struct {
-	*deploymentstore.StatusREST
-}
-
-func (s *placedStatus) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc,
-	updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options updateOptions,
-) (runtime.Object, bool, error) {
-	if !byController(ctx) {
-		info = rest.WrapUpdatedObjectInfo(info, keepFromOld(keepManaged))
+	if err := wrapStrategies(replicaSets.Store, func(s stockStrategy) stockStrategy { return replicaSetStrategy{s} }); err != nil {
+		return err
 	}
-	return s.StatusREST.Update(ctx, name, info, createValidation, updateValidation, forceAllowCreate, options)
+	return changeWorkloads(storage, apps.GroupName, o)
 }
 
 // replicaSetStrategy takes a mirrored ReplicaSet as Manifold writes it, spec and status at once, so that a change costs one write.

@@ -14,8 +14,10 @@ func changeCore(storage map[string]rest.Storage, o Options) error {
 	if err := wrapStrategies(pods.Store, func(s stockStrategy) stockStrategy { return podStrategy{s} }); err != nil {
 		return err
 	}
-	mirrored := &podREST{REST: pods, connections: o.Connections}
-	storage["pods"] = mirrored
+	if err := changeWorkloads(storage, api.GroupName, o); err != nil {
+		return err
+	}
+	storage["pods"] = &podREST{REST: pods, connections: o.Connections}
 
 	below := podsBelow{get: pods.Store.Get, connections: o.Connections, authorizer: o.Authorizer}
 	storage["pods/exec"] = &execREST{stream{below}}

@@ -26,6 +26,12 @@ func byController(ctx context.Context) bool {
 	return IsController(u)
 }
 
+// writesMirrors tells whether a request comes from the parts of Manifold that write mirrors and decisions.
+func writesMirrors(ctx context.Context) bool {
+	_, syncer := bySyncer(ctx)
+	return syncer || byController(ctx)
+}
+
 func bySyncer(ctx context.Context) (string, bool) {
 	u, _ := request.UserFrom(ctx)
 	return SyncerCluster(u)

@@ -20,17 +20,23 @@ import (
 type updateOptions = *metav1.UpdateOptions
 
 // managedAnnotations are written by Manifold alone.
-var managedAnnotations = []string{v1alpha1.AnnotationPlacement, v1alpha1.AnnotationStatus}
+var managedAnnotations = []string{v1alpha1.AnnotationPlacement, v1alpha1.AnnotationStatus, v1alpha1.AnnotationCluster}
 
 // placedStrategy decides where a workload runs while it is created, updated or scaled, and keeps the decision out of users' hands.
+// Mirrors, which share the storage of some kinds with workloads, pass through.
 type placedStrategy struct {
 	stockStrategy
-	// workload reads what placement needs from an object of the store.
-	workload func(obj runtime.Object) (placement.Workload, error)
-	placer   Placer
+	reader reader
+	placer Placer
+	// unheld tells that objects of the kind are not held by our finalizer: they have another way to wait for their cluster.
+	unheld bool
 }
 
 func (s placedStrategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
+	if writesMirrors(ctx) {
+		s.stockStrategy.PrepareForCreate(ctx, obj)
+		return
+	}
 	accessor := obj.(metav1.Object)
 	for _, key := range managedAnnotations {
 		if _, ok := accessor.GetAnnotations()[key]; ok {
@@ -38,7 +44,7 @@ func (s placedStrategy) PrepareForCreate(ctx context.Context, obj runtime.Object
 			setAnnotation(accessor, key, "")
 		}
 	}
-	if !slices.Contains(accessor.GetFinalizers(), v1alpha1.FinalizerProjection) {
+	if !s.unheld && !slices.Contains(accessor.GetFinalizers(), v1alpha1.FinalizerProjection) {
 		accessor.SetFinalizers(append(accessor.GetFinalizers(), v1alpha1.FinalizerProjection))
 	}
 	s.place(ctx, obj, nil)
@@ -47,7 +53,7 @@ func (s placedStrategy) PrepareForCreate(ctx context.Context, obj runtime.Object
 
 func (s placedStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	// The decision comes first: the stock strategy counts a generation when an annotation has changed.
-	if !byController(ctx) {
+	if !writesMirrors(ctx) && !s.reader.mirror(old) {
 		keepManaged(ctx, obj, old)
 		keepFinalizer(obj.(metav1.Object), old.(metav1.Object))
 		if obj.(metav1.Object).GetDeletionTimestamp() == nil {
@@ -74,7 +80,7 @@ func (s placedStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Obj
 // place writes the decision on obj. What cannot be decided yet is stored without one: the placement controller tries again and tells
 // why it could not.
 func (s placedStrategy) place(ctx context.Context, obj, old runtime.Object) {
-	w, err := s.workload(obj)
+	w, err := s.reader.workload(obj)
 	if err != nil {
 		// Validation refuses the object with a better message than we could give.
 		return
@@ -84,8 +90,8 @@ func (s placedStrategy) place(ctx context.Context, obj, old runtime.Object) {
 		if current, err = placement.ParseDecision(annotation(old, v1alpha1.AnnotationPlacement)); err != nil {
 			current = nil
 		}
-		if before, err := s.workload(old); err == nil && len(current) > 0 {
-			if sameDemand(before, w) {
+		if before, err := s.reader.workload(old); err == nil && len(current) > 0 {
+			if w.Fixed || sameDemand(before, w) {
 				return
 			}
 			w.Repinned = w.Pin != nil && !reflect.DeepEqual(before.Pin, w.Pin)

@@ -8,19 +8,22 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/kubernetes/pkg/apis/apps"
+	_ "k8s.io/kubernetes/pkg/apis/apps/install" // strategies convert
 	api "k8s.io/kubernetes/pkg/apis/core"
-	_ "k8s.io/kubernetes/pkg/apis/core/install" // strategies convert
+	_ "k8s.io/kubernetes/pkg/apis/core/install"
 	deploymentstrategy "k8s.io/kubernetes/pkg/registry/apps/deployment"
 	replicasetstrategy "k8s.io/kubernetes/pkg/registry/apps/replicaset"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 type warnings struct{ texts []string }
@@ -87,8 +90,13 @@ func stored(replicas int32, annotations ...string) *apps.Deployment {
 
 func onEast(replicas int32) string { return fmt.Sprintf(`{"east":{"replicas":%d}}`, replicas) }
 
+var deployments = func() reader {
+	kind, _ := projection.ForGVK(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	return reader{kind}
+}()
+
 func placing(p *placer) placedStrategy {
-	return placedStrategy{stockStrategy: deploymentstrategy.Strategy, workload: deploymentWorkload, placer: p}
+	return placedStrategy{stockStrategy: deploymentstrategy.Strategy, reader: deployments, placer: p}
 }
 
 func TestWorkloadIsPlacedWhileItIsCreated(t *testing.T) {
@@ -311,15 +319,15 @@ func TestWhatKubernetesRefusesIsRefusedInItsWords(t *testing.T) {
 func TestWorkloadAsPlacementSeesIt(t *testing.T) {
 	d := deployment(4, v1alpha1.AnnotationClusters, "west,east")
 	d.Labels = map[string]string{"tier": "front"}
-	got, err := deploymentWorkload(d)
+	got, err := deployments.workload(d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.GVK.String() != "apps/v1, Kind=Deployment" || got.Namespace != "shop" || got.Name != "web" || got.Replicas != 4 || !got.Divisible ||
+	if got.GVK.String() != "apps/v1, Kind=Deployment" || got.Namespace != "shop" || got.Name != "web" || got.Replicas != 4 || got.Division != placement.Divisible ||
 		got.Labels["tier"] != "front" || got.Requests["pods"] != 1 || !slices.Equal(got.Pin.Names, []string{"east", "west"}) {
 		t.Errorf("workload %+v", got)
 	}
-	if _, err := deploymentWorkload(&api.Pod{}); err == nil {
+	if _, err := deployments.workload(&api.Pod{}); err == nil {
 		t.Error("a Pod passes for a Deployment")
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
 // podStrategy takes mirrored pods as their cluster's syncer reports them: metadata, spec and status in one write, with the UID and the
@@ -64,9 +65,9 @@ func (s podStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object
 	if cluster, ok := bySyncer(ctx); ok {
 		return append(validateMirror(obj.(*api.Pod), cluster), validateMirror(old.(*api.Pod), cluster)...)
 	}
-	if mirrored(old.(*api.Pod)) {
+	if pod := old.(*api.Pod); mirrored(pod) {
 		return field.ErrorList{field.Forbidden(field.NewPath("metadata", "name"),
-			fmt.Sprintf("the pod mirrors one in cluster %q: change the workload that it belongs to", old.(*api.Pod).Spec.NodeName))}
+			fmt.Sprintf("the pod mirrors one in cluster %q: change the workload that it belongs to", clusterOf(pod)))}
 	}
 	return s.stockStrategy.ValidateUpdate(ctx, obj, old)
 }
@@ -88,9 +89,12 @@ func (s podStrategy) WarningsOnCreate(ctx context.Context, obj runtime.Object) [
 
 func validateMirror(pod *api.Pod, cluster string) field.ErrorList {
 	var errs field.ErrorList
-	if pod.Spec.NodeName != cluster {
+	if pod.Spec.NodeName != "" && pod.Spec.NodeName != cluster {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "nodeName"),
 			fmt.Sprintf("the syncer of cluster %q may not report a pod of %q", cluster, pod.Spec.NodeName)))
+	} else if !runsIn(pod, cluster) {
+		errs = append(errs, field.Forbidden(field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationCluster),
+			fmt.Sprintf("the syncer of cluster %q may only report pods that are there", cluster)))
 	}
 	if pod.UID == "" {
 		errs = append(errs, field.Required(field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationUID), "a mirror carries its pod's UID"))
@@ -98,8 +102,30 @@ func validateMirror(pod *api.Pod, cluster string) field.ErrorList {
 	return errs
 }
 
-// mirrored tells whether a pod of the logical cluster stands for one below. No scheduler runs above: nothing else sets a node.
-func mirrored(pod *api.Pod) bool { return pod.Spec.NodeName != "" }
+// mirrored tells whether a pod only shows one that a controller made below. A pod that a user made above, and that
+// was placed, is no mirror: what happens below is told by its status.
+func mirrored(pod *api.Pod) bool {
+	_, ok := pod.Annotations[v1alpha1.AnnotationCluster]
+	return ok
+}
+
+// clusterOf returns the cluster where a pod is, "" while there is none.
+func clusterOf(pod *api.Pod) string {
+	if mirrored(pod) {
+		return pod.Annotations[v1alpha1.AnnotationCluster]
+	}
+	return pod.Spec.NodeName
+}
+
+// runsIn tells whether a pod is in a cluster: as a mirror, or placed there.
+func runsIn(pod *api.Pod, cluster string) bool {
+	if mirrored(pod) {
+		return clusterOf(pod) == cluster
+	}
+	decision, err := placement.ParseDecision(pod.Annotations[v1alpha1.AnnotationPlacement])
+	_, placed := decision[cluster]
+	return err == nil && placed
+}
 
 // podREST deletes mirrored pods where they run. Their mirrors go when the cluster reports that they are gone.
 type podREST struct {
@@ -140,9 +166,10 @@ func (r *podREST) Delete(ctx context.Context, name string, validate rest.Validat
 const belowTimeout = 15 * time.Second
 
 func (r *podREST) deleteBelow(ctx context.Context, pod *api.Pod, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
-	connection, err := r.connections.Connection(pod.Spec.NodeName)
+	cluster := clusterOf(pod)
+	connection, err := r.connections.Connection(cluster)
 	if err != nil {
-		return nil, false, apierrors.NewServiceUnavailable(fmt.Sprintf("delete pod %s/%s in cluster %q: %v", pod.Namespace, pod.Name, pod.Spec.NodeName, err))
+		return nil, false, apierrors.NewServiceUnavailable(fmt.Sprintf("delete pod %s/%s in cluster %q: %v", pod.Namespace, pod.Name, cluster, err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, belowTimeout)
 	defer cancel()
@@ -211,5 +238,5 @@ func fromCluster(err error, pod *api.Pod) error {
 	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
 		return err
 	}
-	return apierrors.NewServiceUnavailable(fmt.Sprintf("pod %s/%s runs in cluster %q, which does not answer: %v", pod.Namespace, pod.Name, pod.Spec.NodeName, err))
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("pod %s/%s runs in cluster %q, which does not answer: %v", pod.Namespace, pod.Name, clusterOf(pod), err))
 }

@@ -29,9 +29,10 @@ const eastSyncer = "system:manifold:cluster:east"
 // mirror is a pod in a cluster, as the logical cluster stores it.
 func mirror(cluster string) *api.Pod {
 	return &api.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "uid-below", ResourceVersion: "7"},
-		Spec:       api.PodSpec{NodeName: cluster, Containers: []api.Container{{Name: "app", Image: "image"}}},
-		Status:     api.PodStatus{Phase: api.PodRunning},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "uid-below", ResourceVersion: "7",
+			Annotations: map[string]string{v1alpha1.AnnotationCluster: cluster}},
+		Spec:   api.PodSpec{NodeName: cluster, Containers: []api.Container{{Name: "app", Image: "image"}}},
+		Status: api.PodStatus{Phase: api.PodRunning},
 	}
 }
 
@@ -90,7 +91,7 @@ func TestWhoMayReportAndEditMirrors(t *testing.T) {
 		"a syncer reports a pod of its own cluster":          {eastSyncer, nil, mirror("east"), ""},
 		"a syncer updates a pod of its own cluster":          {eastSyncer, mirror("east"), mirror("east"), ""},
 		"a syncer may not report another cluster's pod":      {eastSyncer, nil, mirror("west"), "spec.nodeName"},
-		"a syncer may not report a pod of no cluster":        {eastSyncer, nil, mirror(""), "spec.nodeName"},
+		"a syncer may not report a pod of no cluster":        {eastSyncer, nil, mirror(""), "metadata.annotations[manifold.dev/cluster]"},
 		"a syncer may not take over another cluster's pod":   {eastSyncer, mirror("west"), mirror("east"), "spec.nodeName"},
 		"a syncer may not give its pod to another cluster":   {eastSyncer, mirror("east"), mirror("west"), "spec.nodeName"},
 		"a mirror carries the UID of its pod":                {eastSyncer, nil, anonymous, "metadata.annotations[manifold.dev/uid]"},

@@ -41,19 +41,20 @@ type podsBelow struct {
 // Destroy has nothing to release: the store belongs to the pods' own endpoint.
 func (podsBelow) Destroy() {}
 
-// find returns a mirrored pod and the connection to its cluster.
+// find returns a pod and the connection to the cluster where it runs, under the same name.
 func (b podsBelow) find(ctx context.Context, name string) (*api.Pod, *Connection, error) {
 	obj, err := b.get(ctx, name, &metav1.GetOptions{})
 	if err != nil {
 		return nil, nil, err
 	}
 	pod := obj.(*api.Pod)
-	if !mirrored(pod) {
+	cluster := clusterOf(pod)
+	if cluster == "" {
 		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("pod %s does not have a host assigned", name))
 	}
-	connection, err := b.connections.Connection(pod.Spec.NodeName)
+	connection, err := b.connections.Connection(cluster)
 	if err != nil {
-		return nil, nil, apierrors.NewServiceUnavailable(fmt.Sprintf("pod %s/%s runs in cluster %q: %v", pod.Namespace, pod.Name, pod.Spec.NodeName, err))
+		return nil, nil, apierrors.NewServiceUnavailable(fmt.Sprintf("pod %s/%s runs in cluster %q: %v", pod.Namespace, pod.Name, cluster, err))
 	}
 	return pod, connection, nil
 }

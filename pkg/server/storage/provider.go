@@ -57,8 +57,9 @@ type Options struct {
 type change func(storage map[string]rest.Storage, o Options) error
 
 var changes = map[string]change{
-	"":     changeCore,
-	"apps": changeApps,
+	"":      changeCore,
+	"apps":  changeApps,
+	"batch": changeBatch,
 }
 
 // Change wraps the providers of the groups that differ in a logical cluster.

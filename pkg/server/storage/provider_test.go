@@ -31,13 +31,13 @@ func (hooked) PostStartHook() (string, genericapiserver.PostStartHookFunc, error
 }
 
 func TestOnlyTheGroupsThatDifferAreWrapped(t *testing.T) {
-	in := []controlplaneapiserver.RESTStorageProvider{group{name: "batch"}, group{name: "apps"}, hooked{group{name: ""}}}
+	in := []controlplaneapiserver.RESTStorageProvider{group{name: "autoscaling"}, group{name: "apps"}, hooked{group{name: ""}}}
 	out := Change(in, Options{})
 	if len(out) != 3 {
 		t.Fatalf("%d providers, want 3", len(out))
 	}
 	if out[0] != in[0] {
-		t.Errorf("batch became a %T", out[0])
+		t.Errorf("autoscaling became a %T", out[0])
 	}
 	if _, ok := out[1].(provider); !ok {
 		t.Errorf("apps became a %T", out[1])
@@ -58,9 +58,9 @@ func TestStorageOfAnotherShapeIsRefused(t *testing.T) {
 		storage map[string]rest.Storage
 		want    string
 	}{
-		"no Deployments":        {changeApps, map[string]rest.Storage{}, "storage of deployments is a <nil>"},
+		"no ReplicaSets":        {changeApps, map[string]rest.Storage{}, "storage of replicasets is a <nil>"},
 		"something else there":  {changeCore, map[string]rest.Storage{"pods": &deploymentstore.REST{}}, "storage of pods is a *storage.REST"},
-		"strategies of another": {changeApps, map[string]rest.Storage{"deployments": &deploymentstore.REST{Store: &genericregistry.Store{}}}, "create strategy"},
+		"strategies of another": {changeWorkloadsOfApps, map[string]rest.Storage{"deployments": &deploymentstore.REST{Store: &genericregistry.Store{}}}, "create strategy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := test.change(test.storage, Options{}); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -68,6 +68,10 @@ func TestStorageOfAnotherShapeIsRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+func changeWorkloadsOfApps(storage map[string]rest.Storage, o Options) error {
+	return changeWorkloads(storage, "apps", o)
 }
 
 func TestBothStrategiesAreWrapped(t *testing.T) {

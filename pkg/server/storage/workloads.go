@@ -1,50 +1,122 @@
 package storage
 
 import (
+	"context"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/kubernetes/pkg/apis/apps"
-	api "k8s.io/kubernetes/pkg/apis/core"
-	corev1conversion "k8s.io/kubernetes/pkg/apis/core/v1"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	daemonsetstore "k8s.io/kubernetes/pkg/registry/apps/daemonset/storage"
+	deploymentstore "k8s.io/kubernetes/pkg/registry/apps/deployment/storage"
+	replicasetstore "k8s.io/kubernetes/pkg/registry/apps/replicaset/storage"
+	statefulsetstore "k8s.io/kubernetes/pkg/registry/apps/statefulset/storage"
+	jobstore "k8s.io/kubernetes/pkg/registry/batch/job/storage"
+	podstore "k8s.io/kubernetes/pkg/registry/core/pod/storage"
+	controllerstore "k8s.io/kubernetes/pkg/registry/core/replicationcontroller/storage"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// deploymentWorkload reads what placement needs from a Deployment in the internal version that strategies see.
-func deploymentWorkload(obj runtime.Object) (placement.Workload, error) {
-	d, ok := obj.(*apps.Deployment)
-	if !ok {
-		return placement.Workload{}, fmt.Errorf("a %T is no Deployment", obj)
+// changeWorkloads has the workloads of an API group placed while they are written, and keeps what Manifold alone writes when somebody
+// else updates their status.
+func changeWorkloads(storage map[string]rest.Storage, group string, o Options) error {
+	for _, kind := range projection.Workloads() {
+		if kind.Resource.Group != group {
+			continue
+		}
+		resource := kind.Resource.Resource
+		store, err := storeOf(resource, storage[resource])
+		if err != nil {
+			return err
+		}
+		strategy := placedStrategy{reader: reader{kind}, placer: o.Placer, unheld: resource == "pods"}
+		if err := wrapStrategies(store, func(s stockStrategy) stockStrategy {
+			strategy.stockStrategy = s
+			return strategy
+		}); err != nil {
+			return err
+		}
+		status, err := lookup[stockStatus](storage, resource+"/status")
+		if err != nil {
+			return err
+		}
+		storage[resource+"/status"] = &placedStatus{status}
 	}
-	return workloadOf(appsv1.SchemeGroupVersion.WithKind("Deployment"), d, d.Spec.Replicas, &d.Spec.Template, true)
+	return nil
 }
 
-func workloadOf(gvk schema.GroupVersionKind, meta metav1.Object, replicas int32, template *api.PodTemplateSpec, divisible bool) (placement.Workload, error) {
-	var versioned corev1.PodTemplateSpec
-	if err := corev1conversion.Convert_core_PodTemplateSpec_To_v1_PodTemplateSpec(template, &versioned, nil); err != nil {
-		return placement.Workload{}, fmt.Errorf("pod template: %w", err)
+// storeOf returns the store behind a resource's storage, which each kind embeds in a type of its own.
+func storeOf(resource string, storage rest.Storage) (*genericregistry.Store, error) {
+	switch s := storage.(type) {
+	case *deploymentstore.REST:
+		return s.Store, nil
+	case *statefulsetstore.REST:
+		return s.Store, nil
+	case *daemonsetstore.REST:
+		return s.Store, nil
+	case *replicasetstore.REST:
+		return s.Store, nil
+	case *jobstore.REST:
+		return s.Store, nil
+	case *controllerstore.REST:
+		return s.Store, nil
+	case *podstore.REST:
+		return s.Store, nil
 	}
-	w := placement.Workload{
-		GVK:       gvk,
-		Namespace: meta.GetNamespace(),
-		Name:      meta.GetName(),
-		Labels:    meta.GetLabels(),
-		Replicas:  replicas,
-		Requests:  placement.RequestsOf(&versioned),
-		Divisible: divisible,
+	return nil, fmt.Errorf("storage of %s is a %T, which the pinned Kubernetes version does not have", resource, storage)
+}
+
+// stockStatus is what the status endpoint of every built-in workload offers.
+type stockStatus interface {
+	rest.Storage
+	rest.Patcher
+	rest.ResetFieldsStrategy
+	rest.TableConvertor
+}
+
+// placedStatus keeps what Manifold alone writes when somebody else updates the status.
+type placedStatus struct {
+	stockStatus
+}
+
+// Update implements rest.Updater.
+func (s *placedStatus) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc,
+	updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options updateOptions,
+) (runtime.Object, bool, error) {
+	if !writesMirrors(ctx) {
+		info = rest.WrapUpdatedObjectInfo(info, keepFromOld(keepManaged))
 	}
-	if text, ok := meta.GetAnnotations()[v1alpha1.AnnotationClusters]; ok {
-		pin, err := v1alpha1.ParsePin(text)
-		if err != nil {
-			return placement.Workload{}, fmt.Errorf("annotation %s: %w", v1alpha1.AnnotationClusters, err)
-		}
-		w.Pin = &pin
+	return s.stockStatus.Update(ctx, name, info, createValidation, updateValidation, forceAllowCreate, options)
+}
+
+// reader reads objects of a kind in the internal version that strategies see.
+type reader struct {
+	kind projection.Kind
+}
+
+// workload returns what placement needs.
+func (r reader) workload(obj runtime.Object) (placement.Workload, error) {
+	versioned, err := r.versioned(obj)
+	if err != nil {
+		return placement.Workload{}, err
 	}
-	return w, nil
+	return r.kind.WorkloadOf(versioned)
+}
+
+// mirror tells whether the object shows what lives below.
+func (r reader) mirror(obj runtime.Object) bool {
+	versioned, err := r.versioned(obj)
+	return err == nil && r.kind.Mirror(versioned)
+}
+
+// versioned returns the object in the version that is projected. It shares memory with obj; nobody changes it.
+func (r reader) versioned(obj runtime.Object) (projection.Object, error) {
+	out := r.kind.New()
+	if err := legacyscheme.Scheme.Convert(obj, out, nil); err != nil {
+		return nil, fmt.Errorf("read a %s from a %T: %w", r.kind.GVK.Kind, obj, err)
+	}
+	return out, nil
 }

@@ -13,13 +13,10 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	appslisters "k8s.io/client-go/listers/apps/v1"
-	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -30,6 +27,8 @@ import (
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
@@ -62,26 +61,27 @@ type Options struct {
 // Controller keeps the statuses of all workloads and Services current.
 type Controller struct {
 	Options
-	deployments appslisters.DeploymentLister
-	services    corelisters.ServiceLister
-	clusters    listers.ClusterLister
-	// written and mirrors are the watched Deployments and ReplicaSets with our own writes that the watch has not shown yet: without
-	// them every second write would be made to an old version, and refused.
-	written cache.MutationCache
+	clusters listers.ClusterLister
+	// written are the watched objects, by kind, with our own writes that the watch has not shown yet: without them every second write
+	// would be made to an old version, and refused. mirrors are the same of mirrored ReplicaSets.
+	written map[schema.GroupVersionResource]cache.MutationCache
 	mirrors cache.MutationCache
-	queue   workqueue.TypedRateLimitingInterface[syncer.Key]
+	stores  map[schema.GroupVersionResource]cache.Indexer
+	queue   workqueue.TypedRateLimitingInterface[task]
 	synced  []cache.InformerSynced
 
-	// turns lets one worker at a time deal with a Deployment, which has two keys.
+	// turns lets one worker at a time deal with an object, of which there may be two tasks.
 	turns [64]sync.Mutex
 }
 
-var (
-	deploymentResource = appsv1.SchemeGroupVersion.WithResource("deployments")
-	// A key of this resource has the name of a Deployment whose ReplicaSets are to be looked at.
-	replicaSetResource = appsv1.SchemeGroupVersion.WithResource("replicasets")
-	serviceResource    = corev1.SchemeGroupVersion.WithResource("services")
-)
+// task is something to do about an object.
+type task struct {
+	syncer.Key
+	// missing has mirrors of ReplicaSets made that are missing, and leaves the status for later.
+	missing bool
+}
+
+var deploymentResource = appsv1.SchemeGroupVersion.WithResource("deployments")
 
 // seed spreads objects over turns.
 var seed = maphash.MakeSeed()
@@ -94,32 +94,43 @@ func New(o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	deployments := o.Kube.Apps().V1().Deployments().Informer()
 	replicaSets := o.Kube.Apps().V1().ReplicaSets().Informer()
 	if err := replicaSets.AddIndexers(cache.Indexers{byController: indexController}); err != nil {
 		return nil, fmt.Errorf("index ReplicaSets: %w", err)
 	}
 	c := &Controller{
-		Options:     o,
-		deployments: o.Kube.Apps().V1().Deployments().Lister(),
-		services:    o.Kube.Core().V1().Services().Lister(),
-		clusters:    o.Manifold.Manifold().V1alpha1().Clusters().Lister(),
-		written: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), deployments.GetStore(),
-			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered}),
+		Options:  o,
+		clusters: o.Manifold.Manifold().V1alpha1().Clusters().Lister(),
+		written:  map[schema.GroupVersionResource]cache.MutationCache{},
+		stores:   map[schema.GroupVersionResource]cache.Indexer{},
 		mirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), replicaSets.GetStore(),
 			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: replicaSets.GetIndexer(), IncludeAdds: true}),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[syncer.Key](10*time.Millisecond, 10*time.Second),
-			workqueue.TypedRateLimitingQueueConfig[syncer.Key]{Name: "summary"}),
+			workqueue.NewTypedItemExponentialFailureRateLimiter[task](10*time.Millisecond, 10*time.Second),
+			workqueue.TypedRateLimitingQueueConfig[task]{Name: "summary"}),
 	}
-	for _, w := range []struct {
+	type watch struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
-	}{
-		{deployments, c.deploymentHandler()},
+	}
+	watches := []watch{
 		{replicaSets, c.replicaSetHandler()},
 		{o.Manifold.Manifold().V1alpha1().Clusters().Informer(), c.clusterHandler()},
-	} {
+	}
+	for _, kind := range summary.Kinds() {
+		generic, err := o.Kube.ForResource(kind.Resource)
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", kind.Resource.Resource, err)
+		}
+		informer := generic.Informer()
+		c.stores[kind.Resource] = informer.GetIndexer()
+		c.written[kind.Resource] = cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), informer.GetStore(),
+			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered})
+		if kind.Breakdown {
+			watches = append(watches, watch{informer, c.workloadHandler(kind)})
+		}
+	}
+	for _, w := range watches {
 		registration, err := w.informer.AddEventHandler(w.handler)
 		if err != nil {
 			return nil, fmt.Errorf("watch what is summarised: %w", err)
@@ -135,20 +146,17 @@ func (c *Controller) Changed(key syncer.Key, urgent bool) {
 	if urgent && c.settled(key) {
 		delay = together
 	}
-	c.queue.AddAfter(key, delay)
+	c.queue.AddAfter(task{Key: key}, delay)
 }
 
 // settled tells whether no cluster is about to change its part of an object: one that has settled before the others need not be told
 // of apart from them.
 func (c *Controller) settled(key syncer.Key) bool {
-	if key.Resource != deploymentResource {
+	obj, exists, err := c.stores[key.Resource].GetByKey(key.Namespace + "/" + key.Name)
+	if err != nil || !exists {
 		return true
 	}
-	d, err := c.deployments.Deployments(key.Namespace).Get(key.Name)
-	if err != nil {
-		return true
-	}
-	for cluster := range syncer.DecisionOf(d) {
+	for cluster := range syncer.DecisionOf(obj.(summary.Object)) {
 		if s, running := c.Upstream.Syncer(cluster); running && !s.Settled(key) {
 			return false
 		}
@@ -158,7 +166,9 @@ func (c *Controller) settled(key syncer.Key) bool {
 
 // Mirror has missing mirrors of a Deployment's ReplicaSets made. Syncers call it.
 func (c *Controller) Mirror(deployment cache.ObjectName) {
-	c.queue.Add(syncer.Key{Resource: replicaSetResource, Namespace: deployment.Namespace, Name: deployment.Name})
+	c.queue.Add(task{
+		Key: syncer.Key{Resource: deploymentResource, Namespace: deployment.Namespace, Name: deployment.Name}, missing: true,
+	})
 }
 
 // Run summarises until ctx ends.
@@ -170,50 +180,54 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-func (c *Controller) sync(ctx context.Context, key syncer.Key) error {
-	turn := &c.turns[maphash.Comparable(seed, cache.ObjectName{Namespace: key.Namespace, Name: key.Name})%uint64(len(c.turns))]
+func (c *Controller) sync(ctx context.Context, t task) error {
+	turn := &c.turns[maphash.Comparable(seed, t.Key)%uint64(len(c.turns))]
 	turn.Lock()
 	defer turn.Unlock()
-	switch key.Resource {
-	case deploymentResource, replicaSetResource:
-		obj, exists, err := c.written.GetByKey(key.Namespace + "/" + key.Name)
-		if err != nil || !exists {
-			return err
-		}
-		d := obj.(*appsv1.Deployment)
-		if key.Resource == replicaSetResource {
-			return c.addReplicaSets(ctx, d)
-		}
-		return c.syncDeployment(ctx, d)
-	case serviceResource:
-		s, err := c.services.Services(key.Namespace).Get(key.Name)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return c.syncService(ctx, s)
+	kind, ok := summary.ForResource(t.Resource)
+	if !ok {
+		return fmt.Errorf("nothing summarises %s", t.Key)
 	}
-	return fmt.Errorf("nothing summarises %s", key)
+	obj, exists, err := c.written[t.Resource].GetByKey(t.Namespace + "/" + t.Name)
+	if err != nil || !exists {
+		return err
+	}
+	in := obj.(summary.Object)
+	switch {
+	case t.missing:
+		return c.addReplicaSets(ctx, in.(*appsv1.Deployment))
+	case kind.Breakdown:
+		return c.syncWorkload(ctx, kind, t.Key, in)
+	}
+	return c.syncOther(ctx, kind, t.Key, in)
 }
 
-func deploymentKey(d metav1.Object) syncer.Key {
-	return syncer.Key{Resource: deploymentResource, Namespace: d.GetNamespace(), Name: d.GetName()}
-}
-
-func (c *Controller) deploymentHandler() cache.ResourceEventHandler {
+// workloadHandler looks at workloads that are new or that somebody changed. Our own status writes are the other updates.
+func (c *Controller) workloadHandler(kind summary.Kind) cache.ResourceEventHandler {
+	keyOf := func(o summary.Object) syncer.Key {
+		return syncer.Key{Resource: kind.Resource, Namespace: o.GetNamespace(), Name: o.GetName()}
+	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { c.Changed(deploymentKey(obj.(*appsv1.Deployment)), false) },
+		AddFunc: func(obj any) {
+			if o := obj.(summary.Object); !mirror(kind, o) {
+				c.Changed(keyOf(o), false)
+			}
+		},
 		UpdateFunc: func(old, obj any) {
-			before, after := old.(*appsv1.Deployment), obj.(*appsv1.Deployment)
-			// Our own status writes are the other updates.
-			if before.Generation != after.Generation || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-				before.Annotations[v1alpha1.AnnotationPlacement] != after.Annotations[v1alpha1.AnnotationPlacement] {
-				c.queue.Add(deploymentKey(after))
+			before, after := old.(summary.Object), obj.(summary.Object)
+			if !mirror(kind, after) && (before.GetGeneration() != after.GetGeneration() ||
+				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
+				before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement]) {
+				c.queue.Add(task{Key: keyOf(after)})
 			}
 		},
 	}
+}
+
+// mirror tells whether an object of a kind that is summarised only shows what lives below.
+func mirror(kind summary.Kind, o summary.Object) bool {
+	projected, ok := projection.ForResource(kind.Resource)
+	return ok && projected.Mirror(o)
 }
 
 // replicaSetHandler undoes what others do to a mirror, as the Deployment controller would.
@@ -224,7 +238,7 @@ func (c *Controller) replicaSetHandler() cache.ResourceEventHandler {
 			return
 		}
 		if ref := metav1.GetControllerOf(rs); ref != nil && ref.Kind == "Deployment" {
-			c.queue.Add(syncer.Key{Resource: deploymentResource, Namespace: rs.Namespace, Name: ref.Name})
+			c.queue.Add(task{Key: syncer.Key{Resource: deploymentResource, Namespace: rs.Namespace, Name: ref.Name}})
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{

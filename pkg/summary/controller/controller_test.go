@@ -63,6 +63,12 @@ func deployment(decision, breakdown string) *appsv1.Deployment {
 	return d
 }
 
+var deploymentKind, _ = summary.ForResource(deploymentResource)
+
+func keyOf(d *appsv1.Deployment) syncer.Key {
+	return syncer.Key{Resource: deploymentResource, Namespace: d.Namespace, Name: d.Name}
+}
+
 func deleted(d *appsv1.Deployment) *appsv1.Deployment {
 	d.DeletionTimestamp = &metav1.Time{Time: now}
 	return d
@@ -143,8 +149,8 @@ func TestGatherTakesTheBreakdownsWordForClustersThatNobodyCanAsk(t *testing.T) {
 	const onEast = `{"east":{"replicas":3}}`
 	const known = `{"east":{"replicas":3,"ready":2,"available":1,"updated":3,"generation":4,"problem":"no room"}}`
 	last := summary.Report{Generation: 4, Stale: true, Problem: "no room",
-		Deployment: &appsv1.DeploymentStatus{Replicas: 3, ReadyReplicas: 2, AvailableReplicas: 1, UpdatedReplicas: 3}}
-	never := summary.Report{Stale: true, Deployment: &appsv1.DeploymentStatus{}}
+		Live: &appsv1.Deployment{Status: appsv1.DeploymentStatus{Replicas: 3, ReadyReplicas: 2, AvailableReplicas: 1, UpdatedReplicas: 3}}}
+	never := summary.Report{Stale: true, Live: &appsv1.Deployment{}}
 	for name, test := range map[string]struct {
 		clusters   []runtime.Object
 		deployment *appsv1.Deployment
@@ -190,7 +196,7 @@ func TestGatherTakesTheBreakdownsWordForClustersThatNobodyCanAsk(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := start(t, test.clusters...).gather(test.deployment)
+			got := start(t, test.clusters...).gather(deploymentKind, keyOf(test.deployment), test.deployment)
 			if !reflect.DeepEqual(got.reports, test.want) {
 				t.Errorf("reports %+v, want %+v", got.reports, test.want)
 			}
@@ -232,7 +238,7 @@ func TestSyncOfADeployment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, append(test.clusters, test.deployment)...)
-			if err := h.sync(t.Context(), deploymentKey(test.deployment)); err != nil {
+			if err := h.sync(t.Context(), task{Key: keyOf(test.deployment)}); err != nil {
 				t.Fatal(err)
 			}
 			if got := h.writes(); !slices.Equal(got, test.want) {
@@ -246,7 +252,7 @@ func TestStatusAndBreakdownGoOutTogetherAndOnce(t *testing.T) {
 	before := deployment(`{"east":{"replicas":3}}`, `{"east":{"replicas":3,"ready":3,"available":3,"updated":3,"generation":4}}`)
 	h := start(t, cluster("east", metav1.ConditionUnknown), before)
 	for range 2 {
-		if err := h.sync(t.Context(), deploymentKey(before)); err != nil {
+		if err := h.sync(t.Context(), task{Key: keyOf(before)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -282,7 +288,7 @@ func TestUnplacedDeploymentSaysWhy(t *testing.T) {
 		"and nothing once it is placed":        {deployment(`{"east":{"replicas":3}}`, ""), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := start(t).unplaced(test.deployment, syncer.DecisionOf(test.deployment))
+			got := start(t).unplaced(keyOf(test.deployment), test.deployment, syncer.DecisionOf(test.deployment))
 			if !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
 				t.Errorf("%q, want %q", got, test.want)
 			}
@@ -293,7 +299,7 @@ func TestUnplacedDeploymentSaysWhy(t *testing.T) {
 func TestReleaseTakesOurFinalizerAlone(t *testing.T) {
 	going := deleted(deployment("", ""))
 	h := start(t, going)
-	if err := h.release(t.Context(), going); err != nil {
+	if err := h.release(t.Context(), keyOf(going), going); err != nil {
 		t.Fatal(err)
 	}
 	for _, action := range h.kube.Actions() {
@@ -309,7 +315,7 @@ func TestReleaseTakesOurFinalizerAlone(t *testing.T) {
 	}
 	without := going.DeepCopy()
 	without.Finalizers = []string{"example.com/other"}
-	if err := h.release(t.Context(), without); err != nil || len(h.writes()) != 1 {
+	if err := h.release(t.Context(), keyOf(without), without); err != nil || len(h.writes()) != 1 {
 		t.Errorf("what carries our finalizer no more is written: %v, %v", h.writes(), err)
 	}
 }
@@ -339,7 +345,7 @@ func TestSetAnnotation(t *testing.T) {
 func TestServiceKeepsItsStatusUntilEveryClusterCouldBeAsked(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
 	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
-	key := syncer.Key{Resource: serviceResource, Namespace: "shop", Name: "web"}
+	key := syncer.Key{Resource: corev1.SchemeGroupVersion.WithResource("services"), Namespace: "shop", Name: "web"}
 	for name, test := range map[string]struct {
 		clusters []runtime.Object
 		want     []string
@@ -349,7 +355,7 @@ func TestServiceKeepsItsStatusUntilEveryClusterCouldBeAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, append(test.clusters, service.DeepCopy())...)
-			if err := h.sync(t.Context(), key); err != nil {
+			if err := h.sync(t.Context(), task{Key: key}); err != nil {
 				t.Fatal(err)
 			}
 			if got := h.writes(); !slices.Equal(got, test.want) {

@@ -1,18 +1,14 @@
 package controller
 
-import (
-	"k8s.io/client-go/util/workqueue"
-
-	"github.com/manifold-dev/manifold/pkg/syncer"
-)
+import "k8s.io/client-go/util/workqueue"
 
 // recordingQueue keeps the names of what is added to a queue at once.
 type recordingQueue struct {
-	workqueue.TypedRateLimitingInterface[syncer.Key]
+	workqueue.TypedRateLimitingInterface[task]
 	names []string
 }
 
-func (q *recordingQueue) Add(key syncer.Key) {
-	q.names = append(q.names, key.Name)
-	q.TypedRateLimitingInterface.Add(key)
+func (q *recordingQueue) Add(t task) {
+	q.names = append(q.names, t.Name)
+	q.TypedRateLimitingInterface.Add(t)
 }

@@ -3,20 +3,18 @@ package controller
 import (
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
-	placementcontroller "github.com/manifold-dev/manifold/pkg/placement/controller"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
-// gathered is what is known of the clusters that have, or should have, a share of a Deployment.
+// gathered is what is known of the clusters that have, or should have, a share of a workload.
 type gathered struct {
 	reports map[string]summary.Report
 	// held tells whether any of them may still hold a projection: a silent cluster that held one does, as far as anybody knows.
@@ -25,10 +23,10 @@ type gathered struct {
 	pending bool
 }
 
-func (c *Controller) gather(d *appsv1.Deployment) gathered {
-	decision := syncer.DecisionOf(d)
+func (c *Controller) gather(kind summary.Kind, key syncer.Key, in summary.Object) gathered {
+	decision := syncer.DecisionOf(in)
 	// The annotation is ours; if it is damaged, what it said of silent clusters is lost, and no more.
-	last, _ := summary.ParseBreakdown(d.Annotations[v1alpha1.AnnotationStatus])
+	last, _ := summary.ParseBreakdown(in.GetAnnotations()[v1alpha1.AnnotationStatus])
 	out := gathered{reports: map[string]summary.Report{}}
 
 	clusters, _ := c.clusters.List(labels.Everything())
@@ -39,9 +37,10 @@ func (c *Controller) gather(d *appsv1.Deployment) gathered {
 		_, decided := decision[cluster.Name]
 		s, running := c.Upstream.Syncer(cluster.Name)
 		if running {
-			report, holds, known := s.Deployment(d)
+			report, known := s.Report(key, in)
 			if known {
 				report.Stale = silent(cluster)
+				holds := report.Live != nil
 				if holds || decided || report.Problem != "" {
 					out.reports[cluster.Name] = report
 				}
@@ -50,7 +49,7 @@ func (c *Controller) gather(d *appsv1.Deployment) gathered {
 			}
 		}
 		if before, reported := last[cluster.Name]; reported || decided {
-			out.reports[cluster.Name] = lastKnown(before)
+			out.reports[cluster.Name] = kind.LastKnown(before)
 			out.held = true
 			out.pending = out.pending || answers(cluster)
 		}
@@ -69,27 +68,13 @@ func silent(c *v1alpha1.Cluster) bool {
 	return ready != nil && ready.Status == metav1.ConditionUnknown
 }
 
-// lastKnown is the report of a cluster that nobody can ask, as the breakdown kept it.
-func lastKnown(before summary.ClusterStatus) summary.Report {
-	return summary.Report{
-		Generation: before.Generation,
-		Stale:      true,
-		Problem:    before.Problem,
-		Deployment: &appsv1.DeploymentStatus{
-			Replicas:          before.Replicas,
-			ReadyReplicas:     before.Ready,
-			AvailableReplicas: before.Available,
-			UpdatedReplicas:   before.Updated,
-		},
-	}
-}
-
-// unplaced is why a Deployment runs nowhere, in the words of the event, or "".
-func (c *Controller) unplaced(d *appsv1.Deployment, decision placement.Decision) string {
+// unplaced is why a workload runs nowhere, in the words of the event, or "".
+func (c *Controller) unplaced(key syncer.Key, in summary.Object, decision placement.Decision) string {
 	if len(decision) > 0 {
 		return ""
 	}
-	w, err := placementcontroller.WorkloadOf(d)
+	kind, _ := projection.ForResource(key.Resource)
+	w, err := kind.WorkloadOf(in)
 	if err != nil {
 		return err.Error()
 	}
@@ -100,7 +85,8 @@ func (c *Controller) unplaced(d *appsv1.Deployment, decision placement.Decision)
 	return result.Message()
 }
 
-func (c *Controller) serviceReports(s *corev1.Service) map[string]summary.Report {
+// otherReports are those of the clusters that hold, or should hold, an object that follows workloads.
+func (c *Controller) otherReports(key syncer.Key, in summary.Object) map[string]summary.Report {
 	reports := map[string]summary.Report{}
 	clusters, _ := c.clusters.List(labels.Everything())
 	for _, cluster := range clusters {
@@ -108,7 +94,7 @@ func (c *Controller) serviceReports(s *corev1.Service) map[string]summary.Report
 		if !ok {
 			continue
 		}
-		if report, known := running.Service(s); known && (report.Service != nil || report.Problem != "") {
+		if report, known := running.Report(key, in); known && (report.Live != nil || report.Problem != "") {
 			report.Stale = silent(cluster)
 			reports[cluster.Name] = report
 		}
@@ -116,7 +102,7 @@ func (c *Controller) serviceReports(s *corev1.Service) map[string]summary.Report
 	return reports
 }
 
-// complete tells whether every joined cluster could be asked. Until then a Service keeps the status that it has.
+// complete tells whether every joined cluster could be asked. Until then what follows workloads keeps the status that it has.
 func (c *Controller) complete() bool {
 	clusters, _ := c.clusters.List(labels.Everything())
 	for _, cluster := range clusters {
@@ -127,13 +113,16 @@ func (c *Controller) complete() bool {
 	return true
 }
 
-// enqueueConcerned looks again at every Deployment that names a cluster in its decision or breakdown.
+// enqueueConcerned looks again at every object that names a cluster in its decision or breakdown.
 func (c *Controller) enqueueConcerned(cluster string) {
 	name := `"` + cluster + `"`
-	list, _ := c.deployments.List(labels.Everything())
-	for _, d := range list {
-		if strings.Contains(d.Annotations[v1alpha1.AnnotationPlacement], name) || strings.Contains(d.Annotations[v1alpha1.AnnotationStatus], name) {
-			c.queue.Add(deploymentKey(d))
+	for resource, store := range c.stores {
+		for _, obj := range store.List() {
+			o := obj.(summary.Object)
+			annotations := o.GetAnnotations()
+			if strings.Contains(annotations[v1alpha1.AnnotationPlacement], name) || strings.Contains(annotations[v1alpha1.AnnotationStatus], name) {
+				c.queue.Add(task{Key: syncer.Key{Resource: resource, Namespace: o.GetNamespace(), Name: o.GetName()}})
+			}
 		}
 	}
 }

@@ -36,8 +36,11 @@ func TestAvailabilityIsTheDeploymentControllers(t *testing.T) {
 					if available >= need {
 						want = corev1.ConditionTrue
 					}
-					status := summary.Deployment(in, placement.Decision{"east": share(replicas)},
-						map[string]summary.Report{"east": report(2, replicas, replicas, available, "")}, "", metav1.Now())
+					status := summary.Deployment(in, summary.Input{
+						Decision: placement.Decision{"east": share(replicas)},
+						Reports:  map[string]summary.Report{"east": report(2, replicas, replicas, available, "")},
+						Now:      metav1.Now(),
+					})
 					got := deploymentutil.GetDeploymentCondition(status, appsv1.DeploymentAvailable).Status
 					if got != want {
 						t.Errorf("%d of %d available, surge %s, unavailable %s: Available = %s, want %s",

@@ -49,10 +49,10 @@ func report(generation int64, replicas, updated, available int32, reason string)
 	if reason == "ProgressDeadlineExceeded" {
 		status = corev1.ConditionFalse
 	}
-	return summary.Report{Generation: generation, Deployment: &appsv1.DeploymentStatus{
+	return summary.Report{Generation: generation, Live: &appsv1.Deployment{Status: appsv1.DeploymentStatus{
 		Replicas: replicas, UpdatedReplicas: updated, ReadyReplicas: available, AvailableReplicas: available,
 		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: status, Reason: reason, Message: "stuck"}},
-	}}
+	}}}
 }
 
 func done(replicas int32) summary.Report {
@@ -180,7 +180,7 @@ func TestWhatToolsRead(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			test.in.Status = summary.Deployment(test.in, test.decision, test.reports, test.unplaced, metav1.Now())
+			test.in.Status = summary.Deployment(test.in, summary.Input{Decision: test.decision, Reports: test.reports, Unplaced: test.unplaced, Now: metav1.Now()})
 			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(test.in)
 			if err != nil {
 				t.Fatal(err)

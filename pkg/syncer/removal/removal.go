@@ -15,11 +15,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	appslisters "k8s.io/client-go/listers/apps/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
@@ -59,18 +57,16 @@ type Options struct {
 // Controller removes clusters.
 type Controller struct {
 	Options
-	clusters    listers.ClusterLister
-	deployments appslisters.DeploymentLister
-	queue       workqueue.TypedRateLimitingInterface[string]
-	synced      []cache.InformerSynced
+	clusters listers.ClusterLister
+	queue    workqueue.TypedRateLimitingInterface[string]
+	synced   []cache.InformerSynced
 }
 
 // New registers with the informers, which the caller starts afterwards.
 func New(o Options) (*Controller, error) {
 	c := &Controller{
-		Options:     o,
-		clusters:    o.Manifold.Manifold().V1alpha1().Clusters().Lister(),
-		deployments: o.Kube.Apps().V1().Deployments().Lister(),
+		Options:  o,
+		clusters: o.Manifold.Manifold().V1alpha1().Clusters().Lister(),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 10*time.Second),
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: "removal"}),
@@ -86,7 +82,7 @@ func New(o Options) (*Controller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch clusters: %w", err)
 	}
-	c.synced = []cache.InformerSynced{registration.HasSynced, o.Kube.Apps().V1().Deployments().Informer().HasSynced, o.Upstream.HasSynced}
+	c.synced = []cache.InformerSynced{registration.HasSynced, o.Upstream.HasSynced}
 	return c, nil
 }
 
@@ -130,7 +126,7 @@ func (c *Controller) waitsFor(cluster *v1alpha1.Cluster) *metav1.Condition {
 		return nil
 	}
 	condition := &metav1.Condition{Type: ConditionRemoved, Status: metav1.ConditionFalse}
-	if placed := c.placed(cluster.Name); len(placed) > 0 && cluster.Annotations[v1alpha1.AnnotationRemove] == "" {
+	if placed := c.Upstream.Placed(cluster.Name); len(placed) > 0 && cluster.Annotations[v1alpha1.AnnotationRemove] == "" {
 		condition.Reason = reasonDraining
 		condition.Message = "workloads that fit nowhere else, or are being replaced, still run here: " + enumerate(placed)
 		return condition
@@ -152,19 +148,6 @@ func (c *Controller) waitsFor(cluster *v1alpha1.Cluster) *metav1.Condition {
 		return condition
 	}
 	return nil
-}
-
-// placed returns the workloads whose decision names a cluster.
-func (c *Controller) placed(cluster string) []string {
-	list, _ := c.deployments.List(labels.Everything()) // listing from a cache cannot fail
-	var out []string
-	for _, d := range list {
-		if _, placed := syncer.DecisionOf(d)[cluster]; placed {
-			out = append(out, d.Namespace+"/"+d.Name)
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 func enumerate(names []string) string {

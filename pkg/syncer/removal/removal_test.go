@@ -41,7 +41,9 @@ func deployment(name, decision string) *appsv1.Deployment {
 }
 
 func mirror(name, cluster string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "uid"}, Spec: corev1.PodSpec{NodeName: cluster}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, UID: "uid", Annotations: map[string]string{v1alpha1.AnnotationCluster: cluster},
+	}}
 }
 
 type harness struct {

@@ -1,0 +1,115 @@
+// Package typed reaches objects of a kind that is only known at run time through client-go's typed clients, which speak protobuf where
+// a dynamic client would not.
+package typed
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Object is a typed Kubernetes object, such as *appsv1.Deployment.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Writer changes objects of one kind in one namespace.
+type Writer interface {
+	UpdateStatus(ctx context.Context, obj Object, options metav1.UpdateOptions) (Object, error)
+	Patch(ctx context.Context, name string, patch types.PatchType, data []byte, options metav1.PatchOptions) (Object, error)
+}
+
+// For returns the writer of a resource. The error is that of a resource whose status nobody here writes.
+func For(client kubernetes.Interface, resource schema.GroupVersionResource, namespace string) (Writer, error) {
+	w, ok := writers[resource]
+	if !ok {
+		return nil, fmt.Errorf("no typed client for %s", resource)
+	}
+	return w(client, namespace), nil
+}
+
+// REST returns the client that sends requests about objects of a group. The error is that of a group that is not known here.
+func REST(client kubernetes.Interface, group string) (rest.Interface, error) {
+	switch group {
+	case corev1.GroupName:
+		return client.CoreV1().RESTClient(), nil
+	case appsv1.GroupName:
+		return client.AppsV1().RESTClient(), nil
+	case batchv1.GroupName:
+		return client.BatchV1().RESTClient(), nil
+	case networkingv1.GroupName:
+		return client.NetworkingV1().RESTClient(), nil
+	case policyv1.GroupName:
+		return client.PolicyV1().RESTClient(), nil
+	case discoveryv1.GroupName:
+		return client.DiscoveryV1().RESTClient(), nil
+	}
+	return nil, fmt.Errorf("no typed client for group %q", group)
+}
+
+var writers = map[schema.GroupVersionResource]func(kubernetes.Interface, string) Writer{
+	appsv1.SchemeGroupVersion.WithResource("deployments"): func(c kubernetes.Interface, ns string) Writer {
+		return writer[*appsv1.Deployment]{c.AppsV1().Deployments(ns)}
+	},
+	appsv1.SchemeGroupVersion.WithResource("statefulsets"): func(c kubernetes.Interface, ns string) Writer {
+		return writer[*appsv1.StatefulSet]{c.AppsV1().StatefulSets(ns)}
+	},
+	appsv1.SchemeGroupVersion.WithResource("daemonsets"): func(c kubernetes.Interface, ns string) Writer {
+		return writer[*appsv1.DaemonSet]{c.AppsV1().DaemonSets(ns)}
+	},
+	appsv1.SchemeGroupVersion.WithResource("replicasets"): func(c kubernetes.Interface, ns string) Writer {
+		return writer[*appsv1.ReplicaSet]{c.AppsV1().ReplicaSets(ns)}
+	},
+	batchv1.SchemeGroupVersion.WithResource("jobs"): func(c kubernetes.Interface, ns string) Writer {
+		return writer[*batchv1.Job]{c.BatchV1().Jobs(ns)}
+	},
+	corev1.SchemeGroupVersion.WithResource("replicationcontrollers"): func(c kubernetes.Interface, ns string) Writer {
+		return writer[*corev1.ReplicationController]{c.CoreV1().ReplicationControllers(ns)}
+	},
+	corev1.SchemeGroupVersion.WithResource("pods"): func(c kubernetes.Interface, ns string) Writer {
+		return writer[*corev1.Pod]{c.CoreV1().Pods(ns)}
+	},
+	corev1.SchemeGroupVersion.WithResource("services"): func(c kubernetes.Interface, ns string) Writer {
+		return writer[*corev1.Service]{c.CoreV1().Services(ns)}
+	},
+	corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"): func(c kubernetes.Interface, ns string) Writer {
+		return writer[*corev1.PersistentVolumeClaim]{c.CoreV1().PersistentVolumeClaims(ns)}
+	},
+	networkingv1.SchemeGroupVersion.WithResource("ingresses"): func(c kubernetes.Interface, ns string) Writer {
+		return writer[*networkingv1.Ingress]{c.NetworkingV1().Ingresses(ns)}
+	},
+	policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"): func(c kubernetes.Interface, ns string) Writer {
+		return writer[*policyv1.PodDisruptionBudget]{c.PolicyV1().PodDisruptionBudgets(ns)}
+	},
+}
+
+// client is what client-go's typed clients have in common.
+type client[P Object] interface {
+	UpdateStatus(ctx context.Context, obj P, options metav1.UpdateOptions) (P, error)
+	Patch(ctx context.Context, name string, patch types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (P, error)
+}
+
+type writer[P Object] struct{ client client[P] }
+
+// UpdateStatus implements Writer.
+func (w writer[P]) UpdateStatus(ctx context.Context, obj Object, options metav1.UpdateOptions) (Object, error) {
+	return w.client.UpdateStatus(ctx, obj.(P), options)
+}
+
+// Patch implements Writer.
+func (w writer[P]) Patch(ctx context.Context, name string, patch types.PatchType, data []byte, options metav1.PatchOptions) (Object, error) {
+	return w.client.Patch(ctx, name, patch, data, options)
+}

@@ -1,0 +1,78 @@
+package projection
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// Demand is what a workload asks of the clusters.
+type Demand struct {
+	// Replicas is the number of what is divided: pods, or the completions of a Job.
+	Replicas int32
+	// Template is that of the pods.
+	Template *corev1.PodTemplateSpec
+	// Division says how far the workload may be divided.
+	Division placement.Division
+	// Fixed tells that the workload stays where it was placed first: a pod that runs cannot be carried elsewhere.
+	Fixed bool
+	// Finished tells that the workload has run to its end and asks for nothing any more.
+	Finished bool
+}
+
+// Demand reads what a workload asks of the clusters. It is empty for a kind that is no workload.
+func (k Kind) Demand(in Object) Demand {
+	if k.demand == nil {
+		return Demand{}
+	}
+	return k.demand(in)
+}
+
+// WorkloadOf reads what placement needs from a workload. The error is that of a pin that does not parse.
+func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
+	demand := k.Demand(in)
+	w := placement.Workload{
+		GVK:       k.GVK,
+		Namespace: in.GetNamespace(),
+		Name:      in.GetName(),
+		Labels:    in.GetLabels(),
+		Replicas:  demand.Replicas,
+		Division:  demand.Division,
+		Fixed:     demand.Fixed || demand.Finished,
+	}
+	if demand.Template != nil {
+		w.Requests = placement.RequestsOf(demand.Template)
+	}
+	if text, ok := in.GetAnnotations()[v1alpha1.AnnotationClusters]; ok {
+		pin, err := v1alpha1.ParsePin(text)
+		if err != nil {
+			return w, fmt.Errorf("annotation %s: %w", v1alpha1.AnnotationClusters, err)
+		}
+		w.Pin = &pin
+	}
+	return w, nil
+}
+
+// Workloads returns the kinds that end in pods.
+func Workloads() []Kind {
+	var out []Kind
+	for _, k := range kinds {
+		if k.Workload {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// KindOf returns the kind of a typed object, which need not carry its type's name.
+func KindOf(in Object) (Kind, bool) {
+	for _, k := range kinds {
+		if k.is(in) {
+			return k, true
+		}
+	}
+	return Kind{}, false
+}

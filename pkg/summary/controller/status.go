@@ -1,0 +1,112 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/typed"
+	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer"
+)
+
+// syncWorkload brings the status of a workload up to date, with the mirrors between it and its pods, and lets it go once it is deleted.
+func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key syncer.Key, in summary.Object) error {
+	now := c.gather(kind, key, in)
+	switch {
+	case in.GetDeletionTimestamp() != nil && !now.held:
+		return c.release(ctx, key, in)
+	case in.GetDeletionTimestamp() != nil, now.pending:
+		return nil // nobody waits for the status of what is going
+	}
+	var revision string
+	if d, ok := in.(*appsv1.Deployment); ok {
+		var err error
+		if revision, err = c.syncReplicaSets(ctx, d); err != nil {
+			return err
+		}
+	}
+	decision := syncer.DecisionOf(in)
+	next := kind.Summarise(in, summary.Input{
+		Decision: decision, Reports: now.reports, Unplaced: c.unplaced(key, in, decision), Now: metav1.NewTime(c.Clock.Now()),
+	})
+	setAnnotation(next, v1alpha1.AnnotationStatus, kind.BreakdownOf(now.reports).String())
+	setAnnotation(next, annotationRevision, revision)
+	return c.write(ctx, key, in, next)
+}
+
+// syncOther brings the status of what follows workloads up to date. A syncer that starts looks at all of these.
+func (c *Controller) syncOther(ctx context.Context, kind summary.Kind, key syncer.Key, in summary.Object) error {
+	if !c.complete() {
+		return nil
+	}
+	return c.write(ctx, key, in, kind.Summarise(in, summary.Input{Reports: c.otherReports(key, in), Now: metav1.NewTime(c.Clock.Now())}))
+}
+
+// write stores a status, with the annotations that belong to it, if it is another one.
+func (c *Controller) write(ctx context.Context, key syncer.Key, in, next summary.Object) error {
+	if equality.Semantic.DeepEqual(in, next) {
+		return nil
+	}
+	writer, err := typed.For(c.Client, key.Resource, key.Namespace)
+	if err != nil {
+		return err
+	}
+	written, err := writer.UpdateStatus(ctx, next, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.written[key.Resource].Mutation(written)
+	return nil
+}
+
+// release lets a deleted workload go.
+func (c *Controller) release(ctx context.Context, key syncer.Key, in summary.Object) error {
+	if !slices.Contains(in.GetFinalizers(), v1alpha1.FinalizerProjection) {
+		return nil
+	}
+	rest := slices.DeleteFunc(slices.Clone(in.GetFinalizers()), func(f string) bool { return f == v1alpha1.FinalizerProjection })
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": in.GetUID(), "resourceVersion": in.GetResourceVersion(), "finalizers": rest,
+	}})
+	if err != nil {
+		return err
+	}
+	writer, err := typed.For(c.Client, key.Resource, key.Namespace)
+	if err != nil {
+		return err
+	}
+	_, err = writer.Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+const annotationRevision = "deployment.kubernetes.io/revision"
+
+// setAnnotation sets an annotation of an object that is ours to change. An empty value leaves the revision as it is and removes nothing
+// that is not there.
+func setAnnotation(o summary.Object, key, value string) {
+	annotations := o.GetAnnotations()
+	switch {
+	case value != "":
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[key] = value
+		o.SetAnnotations(annotations)
+	case key != annotationRevision:
+		delete(annotations, key)
+	}
+}

@@ -1,0 +1,101 @@
+package summary
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kind is how the status of objects of one kind is made of those of the clusters.
+type Kind struct {
+	// Resource is what the API serves the kind as.
+	Resource schema.GroupVersionResource
+	// Breakdown tells whether the annotation manifold.dev/status says how the object fares in each cluster.
+	Breakdown bool
+
+	summarise func(out Object, from Input)
+	count     func(live Object) ClusterStatus
+	restore   func(last ClusterStatus) Object
+	observed  func(live Object) bool
+	settled   func(live Object) bool
+}
+
+// row makes a Kind of functions that are typed by the kind's Go type, so that only this function converts.
+type row[T any, P interface {
+	*T
+	Object
+}] struct {
+	resource schema.GroupVersionResource
+	// summarise sets the status of out, a copy of the object with the status that it has now.
+	summarise func(out P, from Input)
+	// count reads the counters for the breakdown, and restore makes of them what a silent cluster is remembered by. Both are nil for a
+	// kind without a breakdown.
+	count   func(live P) ClusterStatus
+	restore func(out P, last ClusterStatus)
+	// observed tells whether the controllers below have seen the object as it is; nil if nothing below acts on it.
+	observed func(live P) bool
+	// settled tells whether what a cluster says is what it will say until somebody changes something; nil if it always is.
+	settled func(live P) bool
+}
+
+func (r row[T, P]) build() Kind {
+	kind := Kind{
+		Resource:  r.resource,
+		Breakdown: r.count != nil,
+		summarise: func(out Object, from Input) { r.summarise(out.(P), from) },
+		observed:  func(Object) bool { return true },
+		settled:   func(Object) bool { return true },
+	}
+	if r.count != nil {
+		kind.count = func(live Object) ClusterStatus { return r.count(live.(P)) }
+		kind.restore = func(last ClusterStatus) Object {
+			out := P(new(T))
+			r.restore(out, last)
+			return out
+		}
+	}
+	if r.observed != nil {
+		kind.observed = func(live Object) bool { return r.observed(live.(P)) }
+	}
+	if r.settled != nil {
+		kind.settled = func(live Object) bool { return r.settled(live.(P)) }
+	}
+	return kind
+}
+
+// kinds is the table of all kinds. Nothing may change it.
+var kinds = []Kind{
+	deploymentKind.build(),
+	serviceKind.build(),
+}
+
+// Kinds returns every kind that is summarised.
+func Kinds() []Kind { return slices.Clone(kinds) }
+
+// ForResource returns the kind that is served as that resource.
+func ForResource(resource schema.GroupVersionResource) (Kind, bool) {
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Resource == resource })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return kinds[i], true
+}
+
+// Summarise returns a copy of the object whose status is made of what the clusters report. It does not change in.
+func (k Kind) Summarise(in Object, from Input) Object {
+	out := in.DeepCopyObject().(Object)
+	k.summarise(out, from)
+	return out
+}
+
+// Observed tells whether the controllers of a cluster have seen the object there as it is.
+func (k Kind) Observed(live Object) bool { return k.observed(live) }
+
+// Settled tells whether what a cluster says of the object is what it will say until somebody changes something. That is what people and
+// tools wait for; what comes before it may wait for more of its kind.
+func (k Kind) Settled(live Object) bool { return k.settled(live) }
+
+// LastKnown is the report of a cluster that nobody can ask, as the breakdown kept it.
+func (k Kind) LastKnown(last ClusterStatus) Report {
+	return Report{Generation: last.Generation, Stale: true, Problem: last.Problem, Live: k.restore(last)}
+}

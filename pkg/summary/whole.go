@@ -1,0 +1,102 @@
+package summary
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// whole is one workload over all clusters.
+type whole struct {
+	decision placement.Decision
+	reports  map[string]Report
+	unplaced string
+	// generation is that of the object, observed is the one that its status answered for so far.
+	generation, observed int64
+	// desired is the number of replicas that the user asks for.
+	desired int32
+	// clusters are those that report, in order.
+	clusters []string
+}
+
+func wholeOf(from Input, generation, observed int64, desired int32) whole {
+	w := whole{
+		decision: from.Decision, reports: from.Reports, clusters: clustersOf(from.Reports),
+		generation: generation, observed: observed, desired: desired,
+	}
+	if len(from.Decision) == 0 {
+		w.unplaced = from.Unplaced
+	}
+	return w
+}
+
+// shares returns the clusters of the decision in order.
+func (w whole) shares() []string { return slices.Sorted(maps.Keys(w.decision)) }
+
+// everyShare tells whether the report of every share is as wanted. A share without a report has an empty one.
+func (w whole) everyShare(wanted func(Report) bool) bool {
+	for cluster := range w.decision {
+		if !wanted(w.reports[cluster]) {
+			return false
+		}
+	}
+	return true
+}
+
+// observedGeneration never goes back, and never beyond the generation of the object.
+func (w whole) observedGeneration() int64 {
+	before := min(w.observed, w.generation)
+	if len(w.decision) == 0 {
+		if w.unplaced != "" || w.desired == 0 {
+			return w.generation
+		}
+		return before
+	}
+	if w.everyShare(func(r Report) bool { return r.answers(w.generation) }) {
+		return w.generation
+	}
+	return before
+}
+
+// copies is how many times the decision runs the whole workload.
+func (w whole) copies() int32 {
+	for _, share := range w.decision {
+		if share.Replicas != w.desired {
+			return 1
+		}
+	}
+	if w.desired == 0 {
+		return 1
+	}
+	return max(1, int32(len(w.decision)))
+}
+
+// silence is the end of a message that says which clusters of the decision are silent, or "".
+func (w whole) silence() string {
+	var silent []string
+	for _, cluster := range w.shares() {
+		if w.reports[cluster].Stale {
+			silent = append(silent, fmt.Sprintf("%q", cluster))
+		}
+	}
+	switch len(silent) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf(" Cluster %s is silent; its numbers are the last known.", silent[0])
+	}
+	return fmt.Sprintf(" Clusters %s are silent; their numbers are the last known.", strings.Join(silent, ", "))
+}
+
+// blame gathers what several clusters say, in the order of adding.
+type blame []string
+
+func (b *blame) add(cluster, message string) {
+	*b = append(*b, fmt.Sprintf("cluster %q: %s", cluster, message))
+}
+
+// String joins them to one message.
+func (b blame) String() string { return strings.Join(b, "; ") }
