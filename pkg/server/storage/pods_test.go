@@ -26,14 +26,17 @@ import (
 
 const eastSyncer = "system:manifold:cluster:east"
 
-// mirror is a pod in a cluster, as the logical cluster stores it.
+// mirror is a pod in a cluster, as the logical cluster stores it. That of no cluster is none.
 func mirror(cluster string) *api.Pod {
-	return &api.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "uid-below", ResourceVersion: "7",
-			Annotations: map[string]string{v1alpha1.AnnotationCluster: cluster}},
-		Spec:   api.PodSpec{NodeName: cluster, Containers: []api.Container{{Name: "app", Image: "image"}}},
-		Status: api.PodStatus{Phase: api.PodRunning},
+	pod := &api.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "uid-below", ResourceVersion: "7"},
+		Spec:       api.PodSpec{NodeName: cluster, Containers: []api.Container{{Name: "app", Image: "image"}}},
+		Status:     api.PodStatus{Phase: api.PodRunning},
 	}
+	if cluster != "" {
+		pod.Annotations = map[string]string{v1alpha1.AnnotationCluster: cluster}
+	}
+	return pod
 }
 
 func TestSyncerReportsPodsWithTheUIDAgeAndStatusThatTheyHaveBelow(t *testing.T) {
