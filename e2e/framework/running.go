@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -19,6 +20,8 @@ type Running struct {
 	cmd  *exec.Cmd
 	in   io.WriteCloser
 	done chan struct{}
+	// terminal is nil unless it runs on one.
+	terminal *os.File
 
 	mu sync.Mutex
 	// output, result and changed are guarded by mu. changed is closed, and replaced, when there is more output.
@@ -59,7 +62,7 @@ func (s *Side) StartOnTerminal(args ...string) *Running {
 	if err != nil {
 		s.t.Fatalf("start kubectl on a terminal: %v", err)
 	}
-	r.in = terminal
+	r.in, r.terminal = terminal, terminal
 	go r.wait(func() error {
 		defer terminal.Close()
 		copied := make(chan struct{})
@@ -110,6 +113,14 @@ func (r *Running) Type(text string) {
 	r.side.t.Helper()
 	if _, err := io.WriteString(r.in, text); err != nil {
 		r.side.t.Fatalf("type into %q: %v", r.cmd.Args, err)
+	}
+}
+
+// Resize changes the size of the terminal that the process runs on, and tells it so.
+func (r *Running) Resize(rows, columns uint16) {
+	r.side.t.Helper()
+	if err := pty.Setsize(r.terminal, &pty.Winsize{Rows: rows, Cols: columns}); err != nil {
+		r.side.t.Fatalf("resize the terminal of %q: %v", r.cmd.Args, err)
 	}
 }
 

@@ -1,0 +1,114 @@
+package e2e
+
+import (
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/manifold-dev/manifold/e2e/framework"
+)
+
+// changingVerbs change objects that are there.
+var changingVerbs = []verb{
+	{"set image, env, resources and serviceaccount", setFields},
+	{"apply --prune", applyPrune},
+	{"apply --prune --applyset", applySet},
+	{"diff --prune", diffPrune},
+}
+
+func setFields(s *framework.Scenario) {
+	onBoth(s, 4)
+	s.Logical.Kubectl("create", "serviceaccount", "robot")
+	s.Logical.Kubectl("create", "configmap", "settings", "--from-literal=color=blue")
+	s.Logical.Kubectl("set", "image", "deployment/web", "*=web:2")
+	s.Logical.Kubectl("set", "env", "deployment/web", "SHAPE=round")
+	s.Logical.Kubectl("set", "env", "deployment/web", "--from=configmap/settings", "--prefix=APP_")
+	s.Logical.Kubectl("set", "resources", "deployment/web", "--requests=cpu=20m,memory=32Mi", "--limits=memory=64Mi")
+	s.Logical.Kubectl("set", "serviceaccount", "deployment/web", "robot")
+	say(s.T, s.Logical.Kubectl("rollout", "status", "deployment/web", "--timeout=60s"), "successfully rolled out")
+	for _, side := range []*framework.Side{s.East, s.West} {
+		framework.Await(side, "web", "has every change", func(d *appsv1.Deployment) bool {
+			spec := d.Spec.Template.Spec
+			c := spec.Containers[0]
+			return c.Image == "web:2" && env(c, "SHAPE") == "round" && spec.ServiceAccountName == "robot" &&
+				c.Resources.Requests.Cpu().String() == "20m" && c.Resources.Limits.Memory().String() == "64Mi"
+		})
+	}
+	for cluster, pod := range oneEach(framework.AwaitList(s.Logical, "app=web", "the new pods are ready", readyPods(4))) {
+		if got := s.Logical.Kubectl("exec", pod.Name, "--", "sh", "-c", "echo $SHAPE $APP_COLOR"); got != "round blue\n" {
+			s.Errorf("in %s the environment is %q, want the one that was set", cluster, got)
+		}
+	}
+	say(s.T, s.Logical.Kubectl("set", "env", "deployment/web", "--list"), "SHAPE=round", "APP_COLOR from configmap settings")
+}
+
+// partOfShop adds the label that apply --prune is told to look for, and leaves the template alone.
+func partOfShop(manifest string) string {
+	return edited(manifest, func(d *appsv1.Deployment) { d.Labels["part-of"] = "shop" })
+}
+
+const settings = `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: settings
+  labels:
+    part-of: shop
+data:
+  color: blue
+`
+
+func applyPrune(s *framework.Scenario) {
+	prune := []string{
+		"apply", "--prune", "-l", "part-of=shop", "--prune-allowlist=core/v1/ConfigMap", "--prune-allowlist=apps/v1/Deployment", "-f", "-",
+	}
+	web, api := partOfShop(deployment("web", 1)), partOfShop(deployment("api", 1))
+	s.Logical.KubectlInput(strings.Join([]string{web, api, settings}, "\n---\n"), prune...)
+	awaitAvailable(s, "web", 1)
+	awaitAvailable(s, "api", 1)
+	out := s.Logical.KubectlInput(api, prune...)
+	say(s.T, out, "deployment.apps/api unchanged", "deployment.apps/web pruned", "configmap/settings pruned")
+	if strings.Contains(out, "api pruned") || strings.Contains(out, "replicaset") {
+		s.Errorf("it pruned more than it should:\n%s", out)
+	}
+	assertPruned(s)
+}
+
+// assertPruned checks that Deployment "api" is the one that is left.
+func assertPruned(s *framework.Scenario) {
+	s.Helper()
+	framework.AwaitGone[*appsv1.Deployment](s.Logical, "web")
+	framework.AwaitGone[*corev1.ConfigMap](s.Logical, "settings")
+	for _, side := range []*framework.Side{s.East, s.West} {
+		framework.AwaitGone[*appsv1.Deployment](side, "web")
+		framework.AwaitList(side, "app=web", "its pods are gone", func(pods []*corev1.Pod) bool { return len(pods) == 0 })
+	}
+	awaitAvailable(s, "api", 1)
+}
+
+// An ApplySet finds its members by a label that kubectl puts on them; projections carry it, mirrors of ReplicaSets and pods do not.
+func applySet(s *framework.Scenario) {
+	logical := s.Logical.WithEnv("KUBECTL_APPLYSET=true")
+	prune := []string{"apply", "--prune", "--applyset=shop", "-f", "-"}
+	web, api := deployment("web", 1), deployment("api", 1)
+	logical.KubectlInput(strings.Join([]string{web, api, settings}, "\n---\n"), prune...)
+	awaitAvailable(s, "web", 1)
+	awaitAvailable(s, "api", 1)
+	say(s.T, s.Logical.Kubectl("get", "secret", "shop", "-o", "yaml"), "applyset.kubernetes.io/id", "Deployment.apps")
+	say(s.T, logical.KubectlInput(api, prune...), "deployment.apps/web pruned", "configmap/settings pruned")
+	assertPruned(s)
+}
+
+func diffPrune(s *framework.Scenario) {
+	args := []string{"diff", "--prune", "-l", "part-of=shop", "--prune-allowlist=core/v1/ConfigMap", "-f", "-"}
+	web := partOfShop(deployment("web", 1))
+	s.Logical.Apply(web, settings)
+	awaitAvailable(s, "web", 1)
+	if result := s.Logical.TryInput(web+"\n---\n"+settings, args...); result.Code != 0 {
+		s.Errorf("what was applied differs: %s", result)
+	}
+	result := s.Logical.TryInput(web, args...)
+	if result.Code != 1 || !strings.Contains(result.Stdout, "-  color: blue") {
+		s.Errorf("the ConfigMap that would be pruned does not show: %s", result)
+	}
+}
