@@ -1,0 +1,136 @@
+package metrics
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/metrics/pkg/apis/metrics"
+	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
+	client "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+)
+
+// podREST serves what mirrored pods use. Other pods of the clusters are not the logical cluster's.
+type podREST struct {
+	sources Sources
+}
+
+var (
+	_ rest.Storage              = &podREST{}
+	_ rest.Scoper               = &podREST{}
+	_ rest.Getter               = &podREST{}
+	_ rest.Lister               = &podREST{}
+	_ rest.SingularNameProvider = &podREST{}
+)
+
+// New returns an empty object.
+func (*podREST) New() runtime.Object { return &v1beta1.PodMetrics{} }
+
+// NewList returns an empty list.
+func (*podREST) NewList() runtime.Object { return &v1beta1.PodMetricsList{} }
+
+// Destroy has nothing to release.
+func (*podREST) Destroy() {}
+
+// NamespaceScoped says that pods have a namespace.
+func (*podREST) NamespaceScoped() bool { return true }
+
+// GetSingularName is empty, as it is for metrics-server: "pod" is taken by the pods themselves.
+func (*podREST) GetSingularName() string { return "" }
+
+// Get returns what a pod uses.
+func (r *podREST) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+	list, err := r.list(ctx, &metainternalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name)})
+	if err != nil {
+		return nil, err
+	}
+	if len(list.Items) == 0 {
+		return nil, apierrors.NewNotFound(metrics.Resource("pods"), request.NamespaceValue(ctx)+"/"+name)
+	}
+	return &list.Items[0], nil
+}
+
+// List returns what the selected pods use.
+func (r *podREST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
+	return r.list(ctx, options)
+}
+
+// ConvertToTable shows pods as rows.
+func (*podREST) ConvertToTable(_ context.Context, object, options runtime.Object) (*metav1.Table, error) {
+	return toTable(object, options)
+}
+
+func (r *podREST) list(ctx context.Context, options *metainternalversion.ListOptions) (*v1beta1.PodMetricsList, error) {
+	list := &v1beta1.PodMetricsList{Items: []v1beta1.PodMetrics{}}
+	namespace, by := request.NamespaceValue(ctx), selectorOf(options)
+	pods, err := r.selected(namespace, by)
+	if err != nil || len(pods) == 0 {
+		return list, err
+	}
+	answers, absent := ask(ctx, r.sources, slices.Sorted(maps.Keys(pods)),
+		func(ctx context.Context, cluster client.MetricsV1beta1Interface) (*v1beta1.PodMetricsList, error) {
+			return cluster.PodMetricses(namespace).List(ctx, by.below())
+		})
+	if len(answers) == 0 {
+		return nil, unavailable(absent)
+	}
+	warn(ctx, absent)
+	for cluster, answer := range answers {
+		list.Items = append(list.Items, mirrored(pods[cluster], answer.Items, metav1.Now())...)
+	}
+	sortPods(list.Items)
+	return list, nil
+}
+
+// mirrors are the mirrored pods of one cluster by name.
+type mirrors map[cache.ObjectName]*corev1.Pod
+
+// selected returns the mirrored pods that a request is about, by cluster.
+func (r *podREST) selected(namespace string, by selector) (map[string]mirrors, error) {
+	if err := r.sources.ready(); err != nil {
+		return nil, err
+	}
+	all, err := r.sources.Pods.Pods(namespace).List(by.labels)
+	if err != nil {
+		return nil, err
+	}
+	pods := map[string]mirrors{}
+	for _, pod := range all {
+		cluster := pod.Spec.NodeName // no scheduler runs above: nothing but mirroring sets it
+		if cluster == "" || !by.matches(pod) {
+			continue
+		}
+		if pods[cluster] == nil {
+			pods[cluster] = mirrors{}
+		}
+		pods[cluster][cache.MetaObjectToName(pod)] = pod
+	}
+	return pods, nil
+}
+
+// mirrored returns the metrics of those pods of a cluster that are mirrored, with the labels of their mirrors.
+func mirrored(pods mirrors, below []v1beta1.PodMetrics, now metav1.Time) []v1beta1.PodMetrics {
+	out := make([]v1beta1.PodMetrics, 0, len(pods))
+	for _, m := range below {
+		mirror, ok := pods[cache.ObjectName{Namespace: m.Namespace, Name: m.Name}]
+		if !ok {
+			continue
+		}
+		out = append(out, v1beta1.PodMetrics{
+			ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, Labels: mirror.Labels, CreationTimestamp: now},
+			Timestamp:  m.Timestamp,
+			Window:     m.Window,
+			Containers: m.Containers,
+		})
+	}
+	return out
+}
