@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	manifoldconfig "github.com/manifold-dev/manifold/config"
@@ -25,7 +26,7 @@ func bootstrap(ctx context.Context, kube kubernetes.Interface, manifold versione
 		return err
 	}
 	rbac, flows := kube.RbacV1(), kube.FlowcontrolV1()
-	for _, role := range policyRoles() {
+	for _, role := range append(policyRoles(), metricsRole()) {
 		if _, err := rbac.ClusterRoles().Create(ctx, role, options); ignoreExisting(err) != nil {
 			return fmt.Errorf("make ClusterRole %s: %w", role.Name, err)
 		}
@@ -90,6 +91,20 @@ func policyRoles() []*rbacv1.ClusterRole {
 	return []*rbacv1.ClusterRole{
 		role("manifold:edit", []string{"create", "update", "patch", "delete", "deletecollection"}, "edit", "admin"),
 		role("manifold:view", []string{"get", "list", "watch"}, "view", "edit", "admin"),
+	}
+}
+
+// metricsRole lets those who may view a namespace see what its pods use, under the name that it has where metrics-server is installed.
+func metricsRole() *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "system:aggregated-metrics-reader", Labels: map[string]string{
+			"rbac.authorization.k8s.io/aggregate-to-view":  "true",
+			"rbac.authorization.k8s.io/aggregate-to-edit":  "true",
+			"rbac.authorization.k8s.io/aggregate-to-admin": "true",
+		}},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{metricsv1beta1.GroupName}, Resources: []string{"pods", "nodes"}, Verbs: []string{"get", "list", "watch"},
+		}},
 	}
 }
 

@@ -31,6 +31,13 @@ func TestFirstStartMakesWhatALogicalClusterNeeds(t *testing.T) {
 	if binding.RoleRef.Name != "cluster-admin" || binding.Subjects[0].Name != "kubeadm:cluster-admins" {
 		t.Errorf("the administrator's group is bound by %+v", binding)
 	}
+	role, err := kube.RbacV1().ClusterRoles().Get(t.Context(), "system:aggregated-metrics-reader", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if role.Labels["rbac.authorization.k8s.io/aggregate-to-view"] != "true" || role.Rules[0].APIGroups[0] != "metrics.k8s.io" {
+		t.Errorf("metrics are readable by %+v", role)
+	}
 	if _, err := kube.FlowcontrolV1().FlowSchemas().Get(t.Context(), "manifold-syncers", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -15,15 +16,17 @@ import (
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 	"k8s.io/kubernetes/pkg/controlplane/controller/defaultservicecidr"
 	"k8s.io/kubernetes/pkg/controlplane/controller/kubernetesservice"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	manifoldregistry "github.com/manifold-dev/manifold/pkg/registry/manifold"
+	"github.com/manifold-dev/manifold/pkg/registry/metrics"
 	"github.com/manifold-dev/manifold/pkg/server/storage"
 )
 
 // newChain makes the servers and chains them: aggregation, then the built-in kinds and Manifold's, then custom resources. It follows
 // CreateServerChain of kube-apiserver and New of its control plane, which offer no place to change storage.
-func newChain(c *config, o storage.Options) (*aggregatorapiserver.APIAggregator, error) {
+func newChain(c *config, o storage.Options, m metrics.Sources) (*aggregatorapiserver.APIAggregator, error) {
 	kube := c.kube.Complete()
 	notFound := notfoundhandler.New(kube.ControlPlane.Generic.Serializer, genericapifilters.NoMuxAndDiscoveryIncompleteKey)
 	extensions, err := c.apiExtensions.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(notFound))
@@ -33,7 +36,7 @@ func newChain(c *config, o storage.Options) (*aggregatorapiserver.APIAggregator,
 	crdsServed := c.apiExtensions.GenericConfig.MergedResourceConfig.ResourceEnabled(
 		apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
 
-	native, err := newNative(kube, extensions.GenericAPIServer, o)
+	native, err := newNative(kube, extensions.GenericAPIServer, o, m)
 	if err != nil {
 		return nil, err
 	}
@@ -42,11 +45,16 @@ func newChain(c *config, o storage.Options) (*aggregatorapiserver.APIAggregator,
 	if err != nil {
 		return nil, fmt.Errorf("make the aggregating server: %w", err)
 	}
+	if groups := c.aggregator.GenericConfig.AggregatedDiscoveryGroupManager; groups != nil {
+		groups.SetGroupVersionPriority(metav1.GroupVersion(metricsv1beta1.SchemeGroupVersion), metricsGroupPriority, metricsVersionPriority)
+	}
 	return aggregator, nil
 }
 
-// newNative makes the server of the built-in kinds and of Manifold's.
-func newNative(kube controlplane.CompletedConfig, delegate genericapiserver.DelegationTarget, o storage.Options) (*controlplaneapiserver.Server, error) {
+// newNative makes the server of the built-in kinds, of Manifold's and of the clusters' metrics.
+func newNative(
+	kube controlplane.CompletedConfig, delegate genericapiserver.DelegationTarget, o storage.Options, m metrics.Sources,
+) (*controlplaneapiserver.Server, error) {
 	server, err := kube.ControlPlane.New(controlplaneapiserver.KubeAPIServer, delegate)
 	if err != nil {
 		return nil, fmt.Errorf("make the server of built-in kinds: %w", err)
@@ -62,9 +70,13 @@ func newNative(kube controlplane.CompletedConfig, delegate genericapiserver.Dele
 	o.Authorizer = kube.ControlPlane.Generic.Authorization.Authorizer
 	o.Budgets = client.PolicyV1()
 	o.Endpoints = kube.ControlPlane.Extra.VersionedInformers.Discovery().V1().EndpointSlices().Lister()
-	providers = append(storage.Change(providers, o), manifoldregistry.RESTStorageProvider{
-		Scheme: legacyscheme.Scheme, Codecs: legacyscheme.Codecs, ParameterCodec: legacyscheme.ParameterCodec,
-	})
+	providers = append(storage.Change(providers, o),
+		manifoldregistry.RESTStorageProvider{
+			Scheme: legacyscheme.Scheme, Codecs: legacyscheme.Codecs, ParameterCodec: legacyscheme.ParameterCodec,
+		},
+		metrics.RESTStorageProvider{
+			Scheme: legacyscheme.Scheme, Codecs: legacyscheme.Codecs, ParameterCodec: legacyscheme.ParameterCodec, Sources: m,
+		})
 	if err := server.InstallAPIs(providers...); err != nil {
 		return nil, fmt.Errorf("install the APIs: %w", err)
 	}
@@ -107,6 +119,7 @@ func addServiceHooks(kube controlplane.CompletedConfig, server *controlplaneapis
 }
 
 // groupPriorities orders the groups in discovery as kube-apiserver does; kubectl resolves short names by it. The list there is private.
+// What is in it is registered at every start, and the server is not ready before it answers. Metrics are not in it, see registerMetrics.
 func groupPriorities() map[schema.GroupVersion]controlplaneapiserver.APIServicePriority {
 	priorities := controlplaneapiserver.DefaultGenericAPIServicePriorities()
 	for _, g := range []struct {

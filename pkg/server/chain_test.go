@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kubernetes/pkg/controlplane"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
@@ -26,6 +27,10 @@ func TestEveryVersionThatCanBeServedHasAPriority(t *testing.T) {
 	}
 	if _, ok := got[v1alpha1.SchemeGroupVersion]; !ok {
 		t.Errorf("%s has none", v1alpha1.SchemeGroupVersion)
+	}
+	// A server whose user has put an API of metrics in our place, which does not answer now, must get ready all the same.
+	if _, ok := got[metricsv1beta1.SchemeGroupVersion]; ok {
+		t.Errorf("%s has one: the server waits for it", metricsv1beta1.SchemeGroupVersion)
 	}
 }
 
@@ -49,6 +54,9 @@ func TestOwnKindsComeAfterTheStockOnesThatUsersMean(t *testing.T) {
 	for version, priority := range stockPriorities {
 		if priority.Group <= own {
 			t.Errorf("%s comes after %s", version, v1alpha1.SchemeGroupVersion)
+		}
+		if priority.Group <= metricsGroupPriority {
+			t.Errorf("%s comes after metrics, so that \"pods\" may not mean pods", version)
 		}
 	}
 }

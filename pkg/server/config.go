@@ -20,6 +20,8 @@ import (
 	"k8s.io/kubernetes/pkg/controlplane"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 	kubeopenapi "k8s.io/kubernetes/pkg/generated/openapi"
+	metricsinstall "k8s.io/metrics/pkg/apis/metrics/install"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/openapi"
@@ -36,11 +38,8 @@ type config struct {
 }
 
 func newConfig(opts kubeoptions.CompletedOptions) (*config, error) {
-	if err := v1alpha1.Install(legacyscheme.Scheme); err != nil {
-		return nil, fmt.Errorf("install group %s: %w", v1alpha1.GroupName, err)
-	}
 	resources := controlplane.DefaultAPIResourceConfigSource()
-	resources.EnableVersions(v1alpha1.SchemeGroupVersion)
+	resources.EnableVersions(v1alpha1.SchemeGroupVersion, metricsv1beta1.SchemeGroupVersion)
 	informerName, err := cache.NewInformerName("manifold")
 	if err != nil {
 		return nil, err
@@ -82,6 +81,15 @@ func newConfig(opts kubeoptions.CompletedOptions) (*config, error) {
 		return nil, fmt.Errorf("configure API aggregation: %w", err)
 	}
 	return &config{aggregator: aggregator, kube: kube, apiExtensions: apiExtensions, informers: informers, identities: identities}, nil
+}
+
+// installKinds makes the kinds known that the stock server does not serve itself.
+func installKinds() error {
+	if err := v1alpha1.Install(legacyscheme.Scheme); err != nil {
+		return fmt.Errorf("install group %s: %w", v1alpha1.GroupName, err)
+	}
+	metricsinstall.Install(legacyscheme.Scheme)
+	return nil
 }
 
 func openAPIDefinitions(ref openapicommon.ReferenceCallback) map[string]openapicommon.OpenAPIDefinition {

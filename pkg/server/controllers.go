@@ -13,6 +13,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
+	apiregistration "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset/typed/apiregistration/v1"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -37,6 +38,8 @@ type controllers struct {
 	manifold   versioned.Interface
 	informers  informers.SharedInformerFactory
 	own        externalversions.SharedInformerFactory
+	// servesMetrics tells whether the server answers for metrics.k8s.io.
+	servesMetrics bool
 
 	registry *clusters.Registry
 	engine   *engine.Engine
@@ -119,6 +122,13 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 // run makes what a logical cluster starts with, learns the logical cluster's identity, and runs all parts until ctx ends or one fails.
 func (m *controllers) run(ctx context.Context, ready func()) error {
 	if err := bootstrap(ctx, m.kube, m.manifold); err != nil {
+		return fmt.Errorf("prepare the logical cluster: %w", err)
+	}
+	apis, err := apiregistration.NewForConfig(m.identities.controller())
+	if err != nil {
+		return err
+	}
+	if err := registerMetrics(ctx, apis.APIServices(), m.servesMetrics); err != nil {
 		return fmt.Errorf("prepare the logical cluster: %w", err)
 	}
 	system, err := m.kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})

@@ -95,6 +95,10 @@ type completedOptions struct {
 // Complete locks the data directory, makes missing keys and certificates, starts the embedded etcd unless --etcd-servers names
 // another one, and fills in what the stock options need. What it started ends with Run, or with Close when Run is not reached.
 func (o *Options) Complete(ctx context.Context) (_ CompletedOptions, err error) {
+	// First, so that the flag --runtime-config may name them.
+	if err := installKinds(); err != nil {
+		return CompletedOptions{}, err
+	}
 	if o.HeartbeatGracePeriod <= 0 {
 		return CompletedOptions{}, fmt.Errorf("--cluster-grace-period: %s is not positive", o.HeartbeatGracePeriod)
 	}

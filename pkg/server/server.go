@@ -12,6 +12,7 @@ import (
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"golang.org/x/sync/errgroup"
 
@@ -86,7 +87,9 @@ func newServer(c CompletedOptions) (*server, error) {
 	if s.controllers, err = newControllers(config.identities, config.informers, c); err != nil {
 		return nil, fmt.Errorf("make the controllers: %w", err)
 	}
-	s.chain, err = newChain(config, storage.Options{Connections: connections{s.controllers.registry}, Placer: s.controllers.engine})
+	s.controllers.servesMetrics = config.kube.ControlPlane.Generic.MergedResourceConfig.AnyResourceForGroupEnabled(metricsv1beta1.GroupName)
+	s.chain, err = newChain(config, storage.Options{Connections: connections{s.controllers.registry}, Placer: s.controllers.engine},
+		s.controllers.metrics())
 	if err != nil {
 		return nil, err
 	}

@@ -67,6 +67,7 @@ const (
 func runStockControllers(ctx context.Context, config *rest.Config, shared informers.SharedInformerFactory, p pki) error {
 	config = rest.AddUserAgent(rest.CopyConfig(config), controllerManager)
 	config.QPS = -1
+	config.WarningHandlerWithContext = quietWarnings{}
 	held := holdInformers(ctx, shared)
 	cc, err := stockContext(ctx, config, held, p)
 	if err != nil {
@@ -96,6 +97,15 @@ func runStockControllers(ctx context.Context, config *rest.Config, shared inform
 		return errors.New("they ended by themselves")
 	}
 	return nil
+}
+
+// quietWarnings keeps what the API warns of out of the log, unless somebody looks closely: an autoscaler would be told every few seconds
+// that a cluster has no metrics.
+type quietWarnings struct{}
+
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
+func (quietWarnings) HandleWarningHeaderWithContext(ctx context.Context, _ int, _, text string) {
+	klog.FromContext(ctx).V(2).Info("A stock controller was warned", "text", text)
 }
 
 // stockContext is what the controllers are made from: CreateControllerContext of the stock program, but over the given informers.

@@ -51,6 +51,7 @@ func SyncerRights() []Right {
 		{Why: "the API server's proxy to pods and services", Resources: []string{"pods/proxy", "services/proxy"}, Verbs: proxied},
 		{Why: "events shown upstream", Resources: []string{"events"}, Verbs: read},
 		{Why: "capacity, zones and regions", Resources: []string{"nodes"}, Verbs: read},
+		{Why: "kubectl top and autoscaling", Group: "metrics.k8s.io", Resources: []string{"nodes", "pods"}, Verbs: []string{"get", "list"}},
 		{
 			Why:   "health, version and served kinds",
 			Paths: []string{"/api", "/api/*", "/apis", "/apis/*", "/livez", "/readyz", "/version"}, Verbs: []string{"get"},
