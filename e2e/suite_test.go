@@ -6,10 +6,14 @@ import (
 	"testing"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/hack/stock"
 )
 
+// withMetrics gives every cluster what most have, a metrics-server.
+var withMetrics = stock.Options{Metrics: true}
+
 // shared is the logical cluster with clusters "east" and "west" that all tests use which break nothing.
-var shared = framework.NewShared(framework.Options{Clusters: []string{"east", "west"}, AuditPolicy: `
+var shared = framework.NewShared(framework.Options{Clusters: []string{"east", "west"}, Cluster: withMetrics, AuditPolicy: `
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -24,7 +28,7 @@ rules:
 // breakable is for the tests that break things, one after another: each leaves it with "east" and "west" joined and well, and with
 // "north" running and not joined. Silence is told early, so that they need not wait for it.
 var breakable = framework.NewShared(framework.Options{
-	Clusters: []string{"east", "west"}, Spare: []string{"north"}, ManifoldArgs: []string{"--cluster-grace-period=8s"},
+	Clusters: []string{"east", "west"}, Spare: []string{"north"}, Cluster: withMetrics, ManifoldArgs: []string{"--cluster-grace-period=8s"},
 })
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m, breakable)) }

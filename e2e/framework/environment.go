@@ -167,6 +167,7 @@ func findPrograms() (programs, error) {
 		p.manifold, p.kubectl(),
 		filepath.Join(p.tools, tools.Etcd), filepath.Join(p.tools, tools.KubeAPIServer), filepath.Join(p.tools, tools.Kwok),
 		filepath.Join(p.tools, tools.KubeControllerManager), filepath.Join(p.tools, tools.KubeScheduler),
+		filepath.Join(p.tools, tools.MetricsServer),
 	} {
 		if _, err := os.Stat(file); err != nil {
 			return programs{}, fmt.Errorf("find what the end-to-end tests run: %w; run \"make build tools\"", err)
