@@ -190,6 +190,10 @@ func resourceOf[T Object](a *API) (cache.Getter, string, error) {
 		return apps, "deployments", nil
 	case *appsv1.ReplicaSet:
 		return apps, "replicasets", nil
+	case *appsv1.StatefulSet:
+		return apps, "statefulsets", nil
+	case *appsv1.ControllerRevision:
+		return apps, "controllerrevisions", nil
 	case *discoveryv1.EndpointSlice:
 		return discovery, "endpointslices", nil
 	case *v1alpha1.Cluster:

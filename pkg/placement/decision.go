@@ -11,6 +11,9 @@ import (
 type Share struct {
 	// Replicas is the number of replicas that the cluster runs.
 	Replicas int32 `json:"replicas"`
+	// Start is the number of the first replica that the cluster runs, counted from 0 over all clusters, of a workload whose replicas
+	// are numbered; 0 for any other.
+	Start int32 `json:"start,omitempty"`
 }
 
 // Decision says which clusters run a workload, by name, and each one's share. An empty or nil decision means that the workload
@@ -33,6 +36,9 @@ func ParseDecision(annotation string) (Decision, error) {
 		}
 		if d[name].Replicas < 0 {
 			return nil, fmt.Errorf("parse placement %.100q: cluster %q has %d replicas", annotation, name, d[name].Replicas)
+		}
+		if d[name].Start < 0 {
+			return nil, fmt.Errorf("parse placement %.100q: the replicas of cluster %q start at %d", annotation, name, d[name].Start)
 		}
 	}
 	return d, nil

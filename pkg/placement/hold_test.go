@@ -14,43 +14,43 @@ func TestHold(t *testing.T) {
 		want     Decision
 	}{
 		"a new workload is not held": {
-			decision: Decision{"east": {2}, "west": {1}},
-			want:     Decision{"east": {2}, "west": {1}},
+			decision: Decision{"east": {Replicas: 2}, "west": {Replicas: 1}},
+			want:     Decision{"east": {Replicas: 2}, "west": {Replicas: 1}},
 		},
 		"a share that leaves stays until its replacement serves": {
-			decision: Decision{"west": {3}},
+			decision: Decision{"west": {Replicas: 3}},
 			observed: map[string]Observed{"east": {3, 3}, "west": {3, 0}},
-			want:     Decision{"east": {3}, "west": {3}},
+			want:     Decision{"east": {Replicas: 3}, "west": {Replicas: 3}},
 		},
 		"it shrinks by as many replicas as serve elsewhere": {
-			decision: Decision{"west": {3}},
+			decision: Decision{"west": {Replicas: 3}},
 			observed: map[string]Observed{"east": {3, 3}, "west": {3, 2}},
-			want:     Decision{"east": {1}, "west": {3}},
+			want:     Decision{"east": {Replicas: 1}, "west": {Replicas: 3}},
 		},
 		"it leaves when all are replaced": {
-			decision: Decision{"west": {3}},
+			decision: Decision{"west": {Replicas: 3}},
 			observed: map[string]Observed{"east": {3, 3}, "west": {3, 3}},
-			want:     Decision{"west": {3}},
+			want:     Decision{"west": {Replicas: 3}},
 		},
 		"scaling down is not held": {
-			decision: Decision{"east": {1}, "west": {1}},
+			decision: Decision{"east": {Replicas: 1}, "west": {Replicas: 1}},
 			observed: map[string]Observed{"east": {3, 3}, "west": {3, 3}},
-			want:     Decision{"east": {1}, "west": {1}},
+			want:     Decision{"east": {Replicas: 1}, "west": {Replicas: 1}},
 		},
 		"replicas that do not serve are not worth keeping": {
-			decision: Decision{"east": {1}},
+			decision: Decision{"east": {Replicas: 1}},
 			observed: map[string]Observed{"east": {6, 0}},
-			want:     Decision{"east": {1}},
+			want:     Decision{"east": {Replicas: 1}},
 		},
 		"scaling to zero empties at once": {
-			decision: Decision{"east": {0}},
+			decision: Decision{"east": {Replicas: 0}},
 			observed: map[string]Observed{"east": {3, 3}, "west": {2, 2}},
-			want:     Decision{"east": {0}},
+			want:     Decision{"east": {Replicas: 0}},
 		},
 		"replicas that are on their way out do not count as serving": {
-			decision: Decision{"south": {4}},
+			decision: Decision{"south": {Replicas: 4}},
 			observed: map[string]Observed{"east": {1, 3}, "south": {4, 2}, "west": {2, 2}},
-			want:     Decision{"south": {4}, "west": {2}},
+			want:     Decision{"south": {Replicas: 4}, "west": {Replicas: 2}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestHoldNeverDipsAndArrives(t *testing.T) {
 			from, to := clusters[random.Intn(4)], clusters[random.Intn(4)]
 			o := now[from]
 			now[from] = Observed{o.Replicas + 1, o.Available + 1}
-			decision[to] = Share{decision[to].Replicas + 1}
+			decision[to] = Share{Replicas: decision[to].Replicas + 1}
 		}
 		for step := 0; ; step++ {
 			if step > 200 {

@@ -137,6 +137,7 @@ var kinds = []Kind{
 	configMap.build(),
 	service.build(),
 	deployment.build(),
+	statefulSet.build(),
 }
 
 // Kinds returns every kind that is projected, in the order in which objects of them should be applied.

@@ -15,6 +15,8 @@ type ClusterStatus struct {
 	Ready     int32 `json:"ready,omitempty"`
 	Available int32 `json:"available,omitempty"`
 	Updated   int32 `json:"updated,omitempty"`
+	// Start is the ordinal of the first replica of a StatefulSet in the cluster.
+	Start int32 `json:"start,omitempty"`
 	// Generation is the generation upstream that the cluster carries out.
 	Generation int64 `json:"generation,omitempty"`
 	// Stale tells that the cluster is silent and this is the last that was heard of it.

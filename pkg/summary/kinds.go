@@ -66,6 +66,7 @@ func (r row[T, P]) build() Kind {
 // kinds is the table of all kinds. Nothing may change it.
 var kinds = []Kind{
 	deploymentKind.build(),
+	statefulSetKind.build(),
 	serviceKind.build(),
 }
 

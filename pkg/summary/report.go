@@ -40,6 +40,8 @@ type Report struct {
 	Stale bool
 	// Problem says why the cluster cannot hold the projection, such as a name that is taken there. It is for the user.
 	Problem string
+	// Revisions are the hashes of the upstream templates that the cluster's ControllerRevisions of the object carry out, by their names.
+	Revisions map[string]string
 }
 
 // current tells whether the report, however old, is about the given generation.

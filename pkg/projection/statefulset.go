@@ -1,0 +1,78 @@
+package projection
+
+import (
+	"reflect"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// statefulSet projects the spec with the cluster's range of the ordinals, so that each ordinal exists in one cluster only.
+var statefulSet = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
+	resource:   appsv1.SchemeGroupVersion.WithResource("statefulsets"),
+	kind:       "StatefulSet",
+	namespaced: true,
+	demand: func(in *appsv1.StatefulSet) Demand {
+		return Demand{Replicas: ptr.Deref(in.Spec.Replicas, 1), Template: &in.Spec.Template, Division: placement.Indivisible}
+	},
+	fill: func(in, out *appsv1.StatefulSet, part Part) {
+		in.Spec.DeepCopyInto(&out.Spec)
+		cutRange(&out.Spec, part.Share)
+		out.Annotations[v1alpha1.AnnotationTemplate] = TemplateHash(&in.Spec.Template)
+	},
+	// The Service gives the pods their names. It is needed even if its selector does not meet them.
+	references: func(in *appsv1.StatefulSet, r *references) { r.add(service.resource, in.Spec.ServiceName, true) },
+	replace: func(desired, live *appsv1.StatefulSet) string {
+		want, have := &desired.Spec, &live.Spec
+		switch {
+		case !equality.Semantic.DeepEqual(want.Selector, have.Selector):
+			return "spec.selector"
+		case want.ServiceName != have.ServiceName:
+			return "spec.serviceName"
+		case want.PodManagementPolicy != "" && want.PodManagementPolicy != have.PodManagementPolicy:
+			return "spec.podManagementPolicy"
+		case !coversClaims(want.VolumeClaimTemplates, have.VolumeClaimTemplates):
+			return "spec.volumeClaimTemplates"
+		}
+		return ""
+	},
+}
+
+// cutRange leaves of a spec what a cluster has of it. A partition counts replicas from the first one, whatever its ordinal.
+func cutRange(spec *appsv1.StatefulSetSpec, share placement.Share) {
+	whole := share.Start == 0 && share.Replicas == ptr.Deref(spec.Replicas, 1)
+	spec.Replicas = ptr.To(share.Replicas)
+	if whole {
+		return
+	}
+	if share.Start != 0 {
+		first := share.Start
+		if spec.Ordinals != nil {
+			first += spec.Ordinals.Start
+		}
+		spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: first}
+	}
+	if rolling := spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
+		rolling.Partition = ptr.To(min(max(*rolling.Partition-share.Start, 0), share.Replicas))
+	}
+}
+
+// coversClaims compares templates of claims, which as parts of a spec have names and labels that Covers takes for the object's own.
+func coversClaims(desired, live []corev1.PersistentVolumeClaim) bool {
+	if len(desired) != len(live) {
+		return false
+	}
+	for i := range desired {
+		want, have := &desired[i], &live[i]
+		if want.Name != have.Name || !contains(want.Labels, have.Labels) || !contains(want.Annotations, have.Annotations) ||
+			!coversFields(reflect.ValueOf(want).Elem(), reflect.ValueOf(have).Elem()) {
+			return false
+		}
+	}
+	return true
+}

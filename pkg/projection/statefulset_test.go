@@ -1,0 +1,122 @@
+package projection
+
+import (
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// database is a StatefulSet of five replicas.
+func database(edits ...func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
+	in := &appsv1.StatefulSet{ObjectMeta: named("shop", "db")}
+	in.Spec = appsv1.StatefulSetSpec{
+		Replicas: ptr.To[int32](5), ServiceName: "db-peers", PodManagementPolicy: appsv1.OrderedReadyPodManagement,
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
+		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
+			ObjectMeta: metav1.ObjectMeta{Name: "data"},
+			Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("fast")},
+		}},
+	}
+	for _, edit := range edits {
+		edit(in)
+	}
+	return in
+}
+
+func startingAt(ordinal int32) func(*appsv1.StatefulSet) {
+	return func(in *appsv1.StatefulSet) { in.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: ordinal} }
+}
+
+func rollingFrom(partition int32) func(*appsv1.StatefulSet) {
+	return func(in *appsv1.StatefulSet) {
+		in.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To(partition)}
+	}
+}
+
+func TestAClusterHoldsItsRangeOfAStatefulSet(t *testing.T) {
+	const none = -1
+	for name, test := range map[string]struct {
+		in    *appsv1.StatefulSet
+		share placement.Share
+		// wantOrdinal is the first one that is set, wantPartition the partition; none if there is none.
+		wantOrdinal, wantPartition int32
+	}{
+		"the whole is as it is":                          {database(), placement.Share{Replicas: 5}, none, none},
+		"the whole from an ordinal of the user's":        {database(startingAt(3)), placement.Share{Replicas: 5}, 3, none},
+		"a partition of the whole, even beyond it":       {database(rollingFrom(9)), placement.Share{Replicas: 5}, none, 9},
+		"the first range":                                {database(), placement.Share{Replicas: 2}, none, none},
+		"the second range":                               {database(), placement.Share{Replicas: 3, Start: 2}, 2, none},
+		"the second range from an ordinal of the user's": {database(startingAt(10)), placement.Share{Replicas: 3, Start: 2}, 12, none},
+		"a partition in the range":                       {database(rollingFrom(3)), placement.Share{Replicas: 3, Start: 2}, 2, 1},
+		"a partition below the range":                    {database(rollingFrom(1)), placement.Share{Replicas: 3, Start: 2}, 2, 0},
+		"a partition above the range":                    {database(rollingFrom(3)), placement.Share{Replicas: 2}, none, 2},
+		"a partition counts replicas and not ordinals":   {database(startingAt(10), rollingFrom(3)), placement.Share{Replicas: 3, Start: 2}, 12, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := statefulSet.build().Project(test.in, Part{Share: test.share}, east)
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec := out.(*appsv1.StatefulSet).Spec
+			ordinal, partition := int32(none), int32(none)
+			if spec.Ordinals != nil {
+				ordinal = spec.Ordinals.Start
+			}
+			if rolling := spec.UpdateStrategy.RollingUpdate; rolling != nil {
+				partition = *rolling.Partition
+			}
+			if *spec.Replicas != test.share.Replicas || ordinal != test.wantOrdinal || partition != test.wantPartition {
+				t.Errorf("%d replicas from %d, partition %d; want %d, %d, %d",
+					*spec.Replicas, ordinal, partition, test.share.Replicas, test.wantOrdinal, test.wantPartition)
+			}
+		})
+	}
+}
+
+func TestAStatefulSetNeedsItsService(t *testing.T) {
+	want := Reference{Resource: service.resource, Namespace: "shop", Name: "db-peers", Optional: true}
+	if got := References(database()); !slices.Contains(got, want) {
+		t.Errorf("references %v, want %v among them", got, want)
+	}
+}
+
+func TestWhatOfAStatefulSetCannotBeChanged(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(live *appsv1.StatefulSet)
+		want   string
+	}{
+		"nothing differs": {func(*appsv1.StatefulSet) {}, ""},
+		"what may differ": {func(live *appsv1.StatefulSet) { live.Spec.Replicas = ptr.To[int32](1) }, ""},
+		"the selector":    {func(live *appsv1.StatefulSet) { live.Spec.Selector.MatchLabels["app"] = "other" }, "spec.selector"},
+		"the Service":     {func(live *appsv1.StatefulSet) { live.Spec.ServiceName = "other" }, "spec.serviceName"},
+		"the order of pods": {
+			func(live *appsv1.StatefulSet) { live.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }, "spec.podManagementPolicy",
+		},
+		"a claim's class": {
+			func(live *appsv1.StatefulSet) { live.Spec.VolumeClaimTemplates[0].Spec.StorageClassName = ptr.To("slow") },
+			"spec.volumeClaimTemplates",
+		},
+		"a claim's name":    {func(live *appsv1.StatefulSet) { live.Spec.VolumeClaimTemplates[0].Name = "logs" }, "spec.volumeClaimTemplates"},
+		"the claims at all": {func(live *appsv1.StatefulSet) { live.Spec.VolumeClaimTemplates = nil }, "spec.volumeClaimTemplates"},
+		"what the cluster adds to a claim": {
+			func(live *appsv1.StatefulSet) {
+				live.Spec.VolumeClaimTemplates[0].Spec.VolumeMode = ptr.To(corev1.PersistentVolumeFilesystem)
+				live.Spec.VolumeClaimTemplates[0].Labels = map[string]string{"added": "below"}
+			}, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := database()
+			test.change(live)
+			if got := statefulSet.build().replace(database(), live); got != test.want {
+				t.Errorf("replaced for %q, want %q", got, test.want)
+			}
+		})
+	}
+}
