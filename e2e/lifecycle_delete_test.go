@@ -63,6 +63,17 @@ func awaitLeft(s *framework.Scenario, side *framework.Side, want string) {
 	})
 }
 
+func TestADeletedWorkloadCanBeCreatedAgainAtOnce(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
+	old := awaitAvailable(s, "web", 2)
+	s.Logical.Kubectl("delete", "deployment", "web", "--wait=false")
+	s.Logical.KubectlInput(deployment("web", 1), "create", "-f", "-")
+	if renewed := awaitAvailable(s, "web", 1); renewed.UID == old.UID {
+		t.Errorf("the Deployment is the old one, %s", old.UID)
+	}
+}
+
 func TestEveryWayOfDeletingEnds(t *testing.T) {
 	s := fragile(t)
 	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))

@@ -44,6 +44,14 @@ func changeWorkloads(storage map[string]rest.Storage, group string, o Options) e
 			return err
 		}
 		storage[resource+"/status"] = &placedStatus{status}
+		if strategy.unheld {
+			continue
+		}
+		whole, err := lookup[workloadStorage](storage, resource)
+		if err != nil {
+			return err
+		}
+		storage[resource] = &awaitedDeletion{workloadStorage: whole, patience: deletionPatience}
 	}
 	return nil
 }

@@ -1,0 +1,121 @@
+package storage
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// deletionPatience is how long a DELETE waits for the clusters. They need some 50 ms when they answer; one that does not must not make
+// users wait for it.
+const deletionPatience = 5 * time.Second
+
+// workloadStorage is what the storage of every built-in workload offers.
+type workloadStorage interface {
+	rest.StandardStorage
+	rest.StorageWithReadiness
+	rest.Scoper
+	rest.SingularNameProvider
+	rest.CategoriesProvider
+	rest.StorageVersionProvider
+	rest.ResetFieldsStrategy
+	rest.MayReturnFullObjectDeleter
+	rest.CorruptObjectDeleterProvider
+}
+
+// awaitedDeletion has a DELETE return once the object is gone, as it does on a single cluster, where nothing holds a workload: people and
+// programs create the next one of that name right after. Ours is held by our finalizer until the clusters have let go.
+type awaitedDeletion struct {
+	workloadStorage
+	patience time.Duration
+}
+
+// ShortNames implements rest.ShortNamesProvider, which not every kind does.
+func (s *awaitedDeletion) ShortNames() []string {
+	if named, ok := s.workloadStorage.(rest.ShortNamesProvider); ok {
+		return named.ShortNames()
+	}
+	return nil
+}
+
+// Delete implements rest.GracefulDeleter. What is not gone in time, or is held by others as well, is returned as it is.
+func (s *awaitedDeletion) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions,
+) (runtime.Object, bool, error) {
+	obj, gone, err := s.workloadStorage.Delete(ctx, name, validate, options)
+	if err != nil || gone || len(options.DryRun) > 0 || fromWithin(ctx) {
+		return obj, gone, err
+	}
+	held, err := meta.Accessor(obj)
+	if err != nil || !heldByUsAlone(held) || !s.awaitGone(ctx, held) {
+		return obj, false, nil
+	}
+	return &metav1.Status{
+		Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{Name: held.GetName(), Kind: resourceOf(ctx), UID: held.GetUID()},
+	}, true, nil
+}
+
+// fromWithin tells whether the request comes from this process: the garbage collector and others have no reason to wait.
+func fromWithin(ctx context.Context) bool {
+	u, ok := request.UserFrom(ctx)
+	return !ok || u.GetName() == user.APIServerUser || writesMirrors(ctx)
+}
+
+func heldByUsAlone(obj metav1.Object) bool {
+	finalizers := obj.GetFinalizers()
+	return len(finalizers) == 1 && finalizers[0] == v1alpha1.FinalizerProjection
+}
+
+// resourceOf returns the resource of the request: what the store names as the kind of an object that is deleted at once.
+func resourceOf(ctx context.Context) string {
+	if info, ok := request.RequestInfoFrom(ctx); ok {
+		return info.Resource
+	}
+	return ""
+}
+
+// awaitGone waits until the object is gone, and returns false if that is not seen in time.
+func (s *awaitedDeletion) awaitGone(ctx context.Context, obj metav1.Object) bool {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	changes, err := s.Watch(ctx, &metainternalversion.ListOptions{
+		FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, obj.GetName()),
+		ResourceVersion: obj.GetResourceVersion(),
+	})
+	if err != nil {
+		return false
+	}
+	defer changes.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case event, ok := <-changes.ResultChan():
+			if !ok {
+				return false
+			}
+			if event.Type == watch.Deleted && uidOf(event.Object) == obj.GetUID() {
+				return true
+			}
+		}
+	}
+}
+
+func uidOf(obj runtime.Object) types.UID {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return ""
+	}
+	return accessor.GetUID()
+}
