@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -48,6 +49,15 @@ func TestTheControllersOfAControlPlaneWork(t *testing.T) {
 			"  - {apiVersion: v1, kind: ConfigMap, name: owner, uid: %s}\n", owner.UID))
 		s.Logical.Kubectl("delete", "configmap", "owner")
 		framework.AwaitGone[*corev1.ConfigMap](s.Logical, "owned")
+	})
+	t.Run("Endpoints written by hand become slices", func(t *testing.T) {
+		s := s.Subtest(t)
+		s.Logical.Apply("apiVersion: v1\nkind: Service\nmetadata: {name: outside}\nspec:\n  ports: [{port: 80}]\n",
+			"apiVersion: v1\nkind: Endpoints\nmetadata: {name: outside}\nsubsets:\n- ports: [{port: 8080}]\n  addresses: [{ip: 203.0.113.7}]\n")
+		framework.AwaitList(s.Logical, "kubernetes.io/service-name=outside", "one has the address",
+			func(slices []*discoveryv1.EndpointSlice) bool {
+				return len(slices) == 1 && len(slices[0].Endpoints) == 1 && slices[0].Endpoints[0].Addresses[0] == "203.0.113.7"
+			})
 	})
 	t.Run("a quota counts", func(t *testing.T) {
 		s := s.Subtest(t)

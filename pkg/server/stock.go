@@ -52,6 +52,8 @@ var stockControllers = []string{
 	// These two read the mirrored pods, so that a Service shows what serves it, in whichever cluster.
 	names.EndpointSliceController,
 	names.EndpointsController,
+	// This one reads the Endpoints of Services that have no selector, which their users write.
+	names.EndpointSliceMirroringController,
 }
 
 const (
