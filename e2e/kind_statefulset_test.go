@@ -159,11 +159,42 @@ func TestAStatefulSetRunsWholeInOneCluster(t *testing.T) {
 			t.Error("it reads as rolled out, but the pod is the one of before")
 		}
 	})
+	t.Run("rollout history and undo", func(t *testing.T) {
+		s := s.Subtest(t)
+		s.Logical.Kubectl("set", "image", "statefulset/db", "db=db:2")
+		s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
+		set := awaitRunning(s, "db", 2)
+		say(t, s.Logical.Kubectl("rollout", "history", "statefulset/db", "--revision=3"), "db:2")
+		say(t, s.Logical.Kubectl("rollout", "history", "statefulset/db", "--revision=1"), "db:1")
+		for _, pod := range framework.AwaitList(s.Logical, "app=db", "both pods are ready", readyPods(2)) {
+			if got := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; got != set.Status.UpdateRevision {
+				t.Errorf("pod %s is of revision %q, want %q", pod.Name, got, set.Status.UpdateRevision)
+			}
+		}
+		s.Logical.Kubectl("rollout", "undo", "statefulset/db", "--to-revision=1")
+		s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
+		say(t, s.Logical.Kubectl("rollout", "history", "statefulset/db", "--revision=4"), "db:1")
+		say(t, s.Logical.Kubectl("rollout", "undo", "statefulset/db", "--to-revision=4"), "already matches revision 4")
+		framework.Await(s.Logical, "db-1", "has the image of before", func(pod *corev1.Pod) bool {
+			return pod.Spec.Containers[0].Image == "db:1" && ready(pod)
+		})
+		revisions := framework.AwaitList(s.Logical, "app=db", "there is one for each template", func(list []*appsv1.ControllerRevision) bool {
+			return len(list) == 3
+		})
+		for _, revision := range revisions {
+			if owner := revision.OwnerReferences; len(owner) != 1 || owner[0].UID != set.UID {
+				t.Errorf("revision %s belongs to %v, want the StatefulSet", revision.Name, owner)
+			}
+		}
+		s.Logical.Kubectl("patch", "statefulset", "db", "-p", `{"spec":{"revisionHistoryLimit":1}}`)
+		framework.AwaitList(s.Logical, "app=db", "old ones are pruned", func(list []*appsv1.ControllerRevision) bool { return len(list) == 2 })
+	})
 	t.Run("delete", func(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Kubectl("delete", "statefulset", "db", "--timeout=60s")
 		framework.AwaitGone[*appsv1.StatefulSet](side, "db")
 		awaitPods(side, "app=db", nil)
 		awaitPods(s.Logical, "app=db", nil)
+		framework.AwaitList(s.Logical, "", "its history goes with it", func(list []*appsv1.ControllerRevision) bool { return len(list) == 0 })
 	})
 }

@@ -99,7 +99,9 @@ func TestWhatOfAStatefulSetCannotBeChanged(t *testing.T) {
 			func(live *appsv1.StatefulSet) { live.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }, "spec.podManagementPolicy",
 		},
 		"a claim's class": {
-			func(live *appsv1.StatefulSet) { live.Spec.VolumeClaimTemplates[0].Spec.StorageClassName = ptr.To("slow") },
+			func(live *appsv1.StatefulSet) {
+				live.Spec.VolumeClaimTemplates[0].Spec.StorageClassName = ptr.To("slow")
+			},
 			"spec.volumeClaimTemplates",
 		},
 		"a claim's name":    {func(live *appsv1.StatefulSet) { live.Spec.VolumeClaimTemplates[0].Name = "logs" }, "spec.volumeClaimTemplates"},

@@ -20,6 +20,8 @@ var mirrorKinds = map[schema.GroupResource]bool{
 	{Resource: "events"}:                         true,
 	{Group: "events.k8s.io", Resource: "events"}: true,
 	{Group: "apps", Resource: "replicasets"}:     true,
+	// Not a mirror in the narrow sense, but what a controller inside the server would write: it keeps what was admitted before.
+	{Group: "apps", Resource: "controllerrevisions"}: true,
 }
 
 func (e exemptMirrors) exempt(a admission.Attributes) bool {

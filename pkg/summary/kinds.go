@@ -18,6 +18,7 @@ type Kind struct {
 	restore   func(last ClusterStatus) Object
 	observed  func(live Object) bool
 	settled   func(live Object) bool
+	history   func(in Object) History
 }
 
 // row makes a Kind of functions that are typed by the kind's Go type, so that only this function converts.
@@ -36,6 +37,8 @@ type row[T any, P interface {
 	observed func(live P) bool
 	// settled tells whether what a cluster says is what it will say until somebody changes something; nil if it always is.
 	settled func(live P) bool
+	// history tells what the kind's ControllerRevisions keep; nil for a kind that has none.
+	history func(in P) History
 }
 
 func (r row[T, P]) build() Kind {
@@ -59,6 +62,9 @@ func (r row[T, P]) build() Kind {
 	}
 	if r.settled != nil {
 		kind.settled = func(live Object) bool { return r.settled(live.(P)) }
+	}
+	if r.history != nil {
+		kind.history = func(in Object) History { return r.history(in.(P)) }
 	}
 	return kind
 }

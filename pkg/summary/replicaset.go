@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -33,12 +32,7 @@ type ReplicaSetShare struct {
 
 // ReplicaSetName returns the name of the mirror of the ReplicaSets that carry out the template with that hash: the one that a Deployment
 // controller would choose (generateReplicaSetName in k8s.io/kubernetes/pkg/controller/deployment/sync.go).
-func ReplicaSetName(owner, templateHash string) string {
-	if room := validation.DNS1123SubdomainMaxLength - len("-") - len(templateHash); room > 0 && len(owner) > room {
-		owner = owner[:room]
-	}
-	return owner + "-" + templateHash
-}
+func ReplicaSetName(owner, templateHash string) string { return hashedName(owner, templateHash) }
 
 // ReplicaSet returns the one mirror of the ReplicaSets that carry out the same upstream template in several clusters: owned by the
 // Deployment, replicas and status summed. Existing is the mirror as it is upstream, nil if there is none yet.
@@ -66,12 +60,12 @@ func ReplicaSet(
 		out = newMirror(owner, templateHash, &owner.Spec.Template)
 	case replicas > 0:
 		out = newMirror(owner, templateHash, &shares[0].ReplicaSet.Spec.Template)
-		copyAnnotations(out, shares[0].ReplicaSet.Annotations)
+		copyAnnotations(&out.ObjectMeta, shares[0].ReplicaSet.Annotations)
 	default:
 		return nil
 	}
 	if inUse {
-		copyAnnotations(out, owner.Annotations)
+		copyAnnotations(&out.ObjectMeta, owner.Annotations)
 		out.Spec.MinReadySeconds = owner.Spec.MinReadySeconds
 	}
 	out.Spec.Replicas = ptr.To(replicas)
@@ -122,13 +116,13 @@ func withHash(labels map[string]string, templateHash string) map[string]string {
 
 // copyAnnotations gives the mirror the annotations of the user, such as the cause of a change, and never takes one away: they tell what
 // was when the template was in use.
-func copyAnnotations(out *appsv1.ReplicaSet, from map[string]string) {
+func copyAnnotations(out *metav1.ObjectMeta, from map[string]string) {
 	for key, value := range from {
 		if key == corev1.LastAppliedConfigAnnotation || key == appsv1.DeprecatedRollbackTo ||
 			strings.HasPrefix(key, deploymentDomain) || strings.HasPrefix(key, manifoldDomain) {
 			continue
 		}
-		metav1.SetMetaDataAnnotation(&out.ObjectMeta, key, value)
+		metav1.SetMetaDataAnnotation(out, key, value)
 	}
 }
 

@@ -58,6 +58,12 @@ var statefulSetKind = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 		return s.ObservedGeneration >= live.Generation && s.Replicas == want && s.AvailableReplicas == want &&
 			s.UpdatedReplicas >= updatedAtLeast(live, want)
 	},
+	history: func(in *appsv1.StatefulSet) History {
+		return History{
+			Template: &in.Spec.Template, Selector: in.Spec.Selector, Limit: in.Spec.RevisionHistoryLimit,
+			HashLabel: "controller.kubernetes.io/hash",
+		}
+	},
 }
 
 // updatedAtLeast is how many of the replicas a rollout updates without further ado.

@@ -31,6 +31,7 @@ type below struct {
 	stores      map[schema.GroupVersionResource]cache.Indexer
 	namespaces  cache.SharedIndexInformer
 	replicaSets cache.SharedIndexInformer
+	revisions   cache.SharedIndexInformer
 	pods        cache.SharedIndexInformer
 }
 
@@ -57,11 +58,15 @@ func newBelow(client kubernetes.Interface, logicalCluster string) (*below, error
 	if err := b.replicaSets.SetTransform(trimManagedFields); err != nil {
 		return nil, err
 	}
+	b.revisions = b.all.Apps().V1().ControllerRevisions().Informer()
+	if err := b.revisions.SetTransform(trimRevision); err != nil {
+		return nil, err
+	}
 	b.pods = b.all.Core().V1().Pods().Informer()
 	if err := b.pods.SetTransform(b.trimPod); err != nil {
 		return nil, err
 	}
-	for _, informer := range []cache.SharedIndexInformer{b.replicaSets, b.pods} {
+	for _, informer := range []cache.SharedIndexInformer{b.replicaSets, b.revisions, b.pods} {
 		if err := informer.AddIndexers(cache.Indexers{byOwner: indexOwner}); err != nil {
 			return nil, err
 		}
@@ -117,9 +122,9 @@ func (b *below) replicaSetsOf(namespace, deployment string) []*appsv1.ReplicaSet
 	return out
 }
 
-// podsOf returns the pods of a ReplicaSet below.
-func (b *below) podsOf(namespace, replicaSet string) []*corev1.Pod {
-	found, _ := b.pods.GetIndexer().ByIndex(byOwner, namespace+"/ReplicaSet/"+replicaSet)
+// podsOf returns the pods below whose controller is of that kind and name, whenever it was made.
+func (b *below) podsOf(kind, namespace, name string) []*corev1.Pod {
+	found, _ := b.pods.GetIndexer().ByIndex(byOwner, namespace+"/"+kind+"/"+name)
 	out := make([]*corev1.Pod, 0, len(found))
 	for _, obj := range found {
 		out = append(out, obj.(*corev1.Pod))

@@ -29,6 +29,8 @@ var (
 	configMapResource      = corev1.SchemeGroupVersion.WithResource("configmaps")
 	serviceResource        = corev1.SchemeGroupVersion.WithResource("services")
 	serviceAccountResource = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
+	statefulSetResource    = appsv1.SchemeGroupVersion.WithResource("statefulsets")
+	revisionResource       = appsv1.SchemeGroupVersion.WithResource("controllerrevisions")
 )
 
 // newUpstream is a logical cluster whose caches hold the objects. Its watches do not run: tests say what happens.
@@ -84,6 +86,7 @@ func attach(t *testing.T, u *Upstream, cluster string, objects ...projection.Obj
 	stores := map[schema.GroupVersionResource]cache.Store{
 		corev1.SchemeGroupVersion.WithResource("pods"):        s.below.pods.GetStore(),
 		appsv1.SchemeGroupVersion.WithResource("replicasets"): s.below.replicaSets.GetStore(),
+		revisionResource: s.below.revisions.GetStore(),
 	}
 	for resource, store := range s.below.stores {
 		stores[resource] = store
@@ -113,6 +116,10 @@ func resourceOf(obj projection.Object) schema.GroupVersionResource {
 		return deploymentResource
 	case *appsv1.ReplicaSet:
 		return appsv1.SchemeGroupVersion.WithResource("replicasets")
+	case *appsv1.StatefulSet:
+		return statefulSetResource
+	case *appsv1.ControllerRevision:
+		return revisionResource
 	case *corev1.Pod:
 		return corev1.SchemeGroupVersion.WithResource("pods")
 	case *corev1.Service:

@@ -49,7 +49,7 @@ func beginning(pod *corev1.Pod) bool {
 // enqueuePodsOf has the pods of a Deployment, whose ReplicaSet above may be new, looked at again.
 func (s *Syncer) enqueuePodsOf(namespace, deployment string) {
 	for _, rs := range s.below.replicaSetsOf(namespace, deployment) {
-		for _, pod := range s.below.podsOf(namespace, rs.Name) {
+		for _, pod := range s.below.podsOf("ReplicaSet", namespace, rs.Name) {
 			s.enqueuePod(pod)
 		}
 	}
@@ -99,9 +99,7 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 		return nil // the owner's mirror comes first; its watch wakes us
 	case pod.DeletionTimestamp != nil:
 		// What it belonged to may be gone before it is, above as below.
-		return s.writeMirror(ctx, s.mirror(pod, mirrorOwner{
-			references: mirror.OwnerReferences, templateHash: mirror.Labels[appsv1.DefaultDeploymentUniqueLabelKey],
-		}), mirror)
+		return s.writeMirror(ctx, s.mirror(pod, mirrorOwner{references: mirror.OwnerReferences, labels: ownerLabels(mirror)}), mirror)
 	case s.ownerOf(pod) == nil:
 		return s.deleteMirror(ctx, mirror, 0) // no longer a pod of ours
 	}
@@ -215,8 +213,19 @@ func (s *Syncer) owner(resource schema.GroupVersionResource, projected projectio
 // mirrorOwner is what the mirror of a pod belongs to above.
 type mirrorOwner struct {
 	references []metav1.OwnerReference
-	// templateHash is that of the mirrored ReplicaSet, "" for a pod that belongs to no Deployment.
-	templateHash string
+	// labels are those by which the owner tells its pods apart.
+	labels map[string]string
+}
+
+// ownerLabels are the labels of a mirror that its owner above gave it.
+func ownerLabels(mirror *corev1.Pod) map[string]string {
+	out := map[string]string{}
+	for _, key := range []string{appsv1.DefaultDeploymentUniqueLabelKey, appsv1.ControllerRevisionHashLabelKey} {
+		if value := mirror.Labels[key]; value != "" {
+			out[key] = value
+		}
+	}
+	return out
 }
 
 // mirrorOwner returns what owns the mirror of a pod above, or nil while there is none.
@@ -226,7 +235,10 @@ func (s *Syncer) mirrorOwner(pod *corev1.Pod) *mirrorOwner {
 		return nil
 	}
 	if own.replicaSet == nil {
-		return &mirrorOwner{references: []metav1.OwnerReference{*metav1.NewControllerRef(own.above, own.above.kind.GVK)}}
+		return &mirrorOwner{
+			references: []metav1.OwnerReference{*metav1.NewControllerRef(own.above, own.above.kind.GVK)},
+			labels:     s.revisionLabels(pod, own),
+		}
 	}
 	hash := own.replicaSet.Annotations[v1alpha1.AnnotationTemplate]
 	rs, err := s.Upstream.replicaSets.ReplicaSets(pod.Namespace).Get(summary.ReplicaSetName(own.above.GetName(), hash))
@@ -234,8 +246,8 @@ func (s *Syncer) mirrorOwner(pod *corev1.Pod) *mirrorOwner {
 		return nil
 	}
 	return &mirrorOwner{
-		references:   []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))},
-		templateHash: rs.Labels[appsv1.DefaultDeploymentUniqueLabelKey],
+		references: []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))},
+		labels:     map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: rs.Labels[appsv1.DefaultDeploymentUniqueLabelKey]},
 	}
 }
 
@@ -245,8 +257,8 @@ func (s *Syncer) mirror(pod *corev1.Pod, owner mirrorOwner) *corev1.Pod {
 	out.ResourceVersion, out.UID, out.ManagedFields = "", "", nil
 	out.CreationTimestamp, out.Finalizers = metav1.Time{}, nil
 	out.OwnerReferences = owner.references
-	if owner.templateHash != "" {
-		metav1.SetMetaDataLabel(&out.ObjectMeta, appsv1.DefaultDeploymentUniqueLabelKey, owner.templateHash)
+	for key, value := range owner.labels {
+		metav1.SetMetaDataLabel(&out.ObjectMeta, key, value)
 	}
 	// The API server moves these two to where they belong.
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationUID, string(pod.UID))

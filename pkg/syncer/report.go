@@ -22,6 +22,10 @@ func (s *Syncer) Report(key Key, above projection.Object) (report summary.Report
 		return report, true
 	}
 	report.Live = live
+	if kind.KeepsHistory() {
+		projected, _ := projection.ForResource(key.Resource)
+		report.Revisions = s.below.templatesOf(live, projected)
+	}
 	if st.hash != "" && st.uid == above.GetUID() && st.hash == hashOf(live) && kind.Observed(live) {
 		report.Generation = st.generation
 	}

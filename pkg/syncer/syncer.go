@@ -177,12 +177,15 @@ func (s *Syncer) watch() error {
 			return err
 		}
 	}
-	for _, informer := range []cache.SharedIndexInformer{s.below.replicaSets, s.below.pods} {
+	for _, informer := range []cache.SharedIndexInformer{s.below.replicaSets, s.below.revisions, s.below.pods} {
 		if err := informer.SetWatchErrorHandlerWithContext(logWatchError); err != nil {
 			return err
 		}
 	}
 	if _, err := s.below.replicaSets.AddEventHandler(s.replicaSetHandler()); err != nil {
+		return err
+	}
+	if _, err := s.below.revisions.AddEventHandler(s.revisionHandler()); err != nil {
 		return err
 	}
 	_, err := s.below.pods.AddEventHandler(s.podHandler())

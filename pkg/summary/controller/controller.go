@@ -1,5 +1,5 @@
-// Package controller makes one status of what the syncers report, mirrors ReplicaSets as one for each upstream template, and lets go of
-// deleted workloads once no cluster holds them.
+// Package controller makes one status of what the syncers report, mirrors ReplicaSets as one for each upstream template, keeps the history
+// of templates that ControllerRevisions are, and lets go of deleted workloads once no cluster holds them.
 //
 // One status and breakdown go out in one write, however many clusters changed; changes that come while a write is under way make one
 // more.
@@ -66,9 +66,11 @@ type Controller struct {
 	// would be made to an old version, and refused. mirrors are the same of mirrored ReplicaSets.
 	written map[schema.GroupVersionResource]cache.MutationCache
 	mirrors cache.MutationCache
-	stores  map[schema.GroupVersionResource]cache.Indexer
-	queue   workqueue.TypedRateLimitingInterface[task]
-	synced  []cache.InformerSynced
+	// histories are the same of ControllerRevisions.
+	histories cache.MutationCache
+	stores    map[schema.GroupVersionResource]cache.Indexer
+	queue     workqueue.TypedRateLimitingInterface[task]
+	synced    []cache.InformerSynced
 
 	// turns lets one worker at a time deal with an object, of which there may be two tasks.
 	turns [64]sync.Mutex
@@ -130,6 +132,11 @@ func New(o Options) (*Controller, error) {
 			watches = append(watches, watch{informer, c.workloadHandler(kind)})
 		}
 	}
+	histories, err := c.watchHistories(o.Kube)
+	if err != nil {
+		return nil, err
+	}
+	c.synced = append(c.synced, histories)
 	for _, w := range watches {
 		registration, err := w.informer.AddEventHandler(w.handler)
 		if err != nil {

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -33,13 +34,17 @@ func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key sy
 			return err
 		}
 	}
+	var history error
+	if kind.KeepsHistory() {
+		history = c.syncHistory(ctx, kind, key, in) // the status does not wait for it
+	}
 	decision := syncer.DecisionOf(in)
 	next := kind.Summarise(in, summary.Input{
 		Decision: decision, Reports: now.reports, Unplaced: c.unplaced(key, in, decision), Now: metav1.NewTime(c.Clock.Now()),
 	})
 	setAnnotation(next, v1alpha1.AnnotationStatus, kind.BreakdownOf(now.reports).String())
 	setAnnotation(next, annotationRevision, revision)
-	return c.write(ctx, key, in, next)
+	return errors.Join(c.write(ctx, key, in, next), history)
 }
 
 // syncOther brings the status of what follows workloads up to date. A syncer that starts looks at all of these.

@@ -1,0 +1,162 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer"
+)
+
+// byRevisionOwner indexes ControllerRevisions by the UID of what controls them, those that nothing does by their namespace.
+const byRevisionOwner = "manifold.dev/revision-owner"
+
+// watchHistories makes the cache of ControllerRevisions. As with the stock controllers, what somebody does to one is not answered before
+// there is something else to do for its owner.
+func (c *Controller) watchHistories(kube informers.SharedInformerFactory) (cache.InformerSynced, error) {
+	informer := kube.Apps().V1().ControllerRevisions().Informer()
+	if err := informer.AddIndexers(cache.Indexers{byRevisionOwner: indexRevisionOwner}); err != nil {
+		return nil, fmt.Errorf("index ControllerRevisions: %w", err)
+	}
+	c.histories = cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), informer.GetStore(),
+		cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: informer.GetIndexer(), IncludeAdds: true})
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { c.histories.OnAddOrUpdate(obj.(*appsv1.ControllerRevision)) },
+		UpdateFunc: func(_, obj any) { c.histories.OnAddOrUpdate(obj.(*appsv1.ControllerRevision)) },
+		DeleteFunc: func(obj any) {
+			if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tomb.Obj
+			}
+			if revision, ok := obj.(*appsv1.ControllerRevision); ok {
+				c.histories.OnDelete(revision)
+			}
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch ControllerRevisions: %w", err)
+	}
+	return registration.HasSynced, nil
+}
+
+func indexRevisionOwner(obj any) ([]string, error) {
+	revision, ok := obj.(*appsv1.ControllerRevision)
+	if !ok {
+		return nil, nil
+	}
+	if ref := metav1.GetControllerOfNoCopy(revision); ref != nil {
+		return []string{string(ref.UID)}, nil
+	}
+	return []string{orphansIn(revision.Namespace)}, nil
+}
+
+func orphansIn(namespace string) string { return "orphans/" + namespace }
+
+// syncHistory brings the ControllerRevisions of a StatefulSet or DaemonSet up to date: one for each upstream template.
+func (c *Controller) syncHistory(ctx context.Context, kind summary.Kind, key syncer.Key, in summary.Object) error {
+	projected, _ := projection.ForResource(key.Resource)
+	existing := c.revisionsOf(string(in.GetUID()))
+	if len(existing) == 0 {
+		adopted, err := c.adoptRevisions(ctx, kind, projected, in)
+		if err != nil {
+			return err
+		}
+		existing = adopted
+	}
+	plan, err := kind.PlanHistory(in, projected.GVK, existing, nil)
+	if err != nil {
+		return err
+	}
+	if len(plan.Prune) > 0 {
+		// Only now it matters which of them are in use, which takes a look at all pods.
+		if plan, err = kind.PlanHistory(in, projected.GVK, existing, c.templatesInUse(key)); err != nil {
+			return err
+		}
+	}
+	if plan.Write != nil {
+		if err := c.writeRevision(ctx, plan.Write); err != nil {
+			return err
+		}
+	}
+	for _, revision := range plan.Prune {
+		err := c.Client.AppsV1().ControllerRevisions(revision.Namespace).Delete(ctx, revision.Name,
+			metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(revision.UID))})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// revisionsOf returns the revisions under a key of the index.
+func (c *Controller) revisionsOf(owner string) []*appsv1.ControllerRevision {
+	found, _ := c.histories.ByIndex(byRevisionOwner, owner) // the index exists: New made it
+	out := make([]*appsv1.ControllerRevision, 0, len(found))
+	for _, obj := range found {
+		out = append(out, obj.(*appsv1.ControllerRevision))
+	}
+	return out
+}
+
+// adoptRevisions takes over the history that an earlier object left behind when it was deleted without what it owned.
+func (c *Controller) adoptRevisions(
+	ctx context.Context, kind summary.Kind, projected projection.Kind, in summary.Object,
+) ([]*appsv1.ControllerRevision, error) {
+	selector, err := metav1.LabelSelectorAsSelector(kind.HistoryOf(in).Selector)
+	if err != nil || selector.Empty() {
+		return nil, nil //nolint:nilerr // a selector that is none selects nothing; validation tells the user
+	}
+	var adopted []*appsv1.ControllerRevision
+	for _, orphan := range c.revisionsOf(orphansIn(in.GetNamespace())) {
+		if orphan.DeletionTimestamp != nil || !selector.Matches(labels.Set(orphan.Labels)) {
+			continue
+		}
+		revision := orphan.DeepCopy()
+		revision.OwnerReferences = append(revision.OwnerReferences, *metav1.NewControllerRef(in, projected.GVK))
+		if err := c.writeRevision(ctx, revision); err != nil {
+			return nil, err
+		}
+		adopted = append(adopted, revision)
+	}
+	return adopted, nil
+}
+
+// templatesInUse asks all clusters which templates the pods of an object carry out.
+func (c *Controller) templatesInUse(key syncer.Key) map[string]bool {
+	used := map[string]bool{}
+	for _, s := range c.Upstream.Syncers() {
+		for hash := range s.TemplatesInUse(key) {
+			used[hash] = true
+		}
+	}
+	return used
+}
+
+func (c *Controller) writeRevision(ctx context.Context, revision *appsv1.ControllerRevision) error {
+	revisions := c.Client.AppsV1().ControllerRevisions(revision.Namespace)
+	var written *appsv1.ControllerRevision
+	var err error
+	if revision.ResourceVersion == "" {
+		written, err = revisions.Create(ctx, revision, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
+	} else {
+		written, err = revisions.Update(ctx, revision, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
+	}
+	if apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("ControllerRevision %s/%s is somebody else's, or that of an earlier object which is still being removed: %w",
+			revision.Namespace, revision.Name, err)
+	}
+	if err != nil {
+		return err
+	}
+	c.histories.Mutation(written)
+	return nil
+}
