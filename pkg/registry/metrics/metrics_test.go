@@ -78,7 +78,14 @@ type world struct {
 }
 
 func mirror(cluster, namespace, name string, labels map[string]string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}, Spec: corev1.PodSpec{NodeName: cluster}}
+	return annotated(cluster, namespace, name, labels, map[string]string{v1alpha1.AnnotationCluster: cluster})
+}
+
+func annotated(nodeName, namespace, name string, labels, annotations map[string]string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels, Annotations: annotations},
+		Spec:       corev1.PodSpec{NodeName: nodeName},
+	}
 }
 
 func node(cluster string, labels map[string]string) *corev1.Node {
@@ -160,7 +167,7 @@ func TestPods(t *testing.T) {
 			},
 			pods: []*corev1.Pod{
 				mirror("west", "shop", "web-2", web), mirror("east", "shop", "web-1", web), mirror("east", "shop", "db-1", db),
-				mirror("east", "blog", "web-1", web), mirror("", "shop", "waiting", web),
+				mirror("east", "blog", "web-1", web), annotated("", "shop", "waiting", web, nil),
 			},
 		}
 	}
@@ -193,6 +200,15 @@ func TestPods(t *testing.T) {
 		"fields select by name": {
 			world: two(), namespace: "shop", fields: "metadata.name=web-2", want: []string{"shop/web-2=200m"},
 			wantAsked: map[string][]string{"west": {"/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods?fieldSelector=metadata.name%3Dweb-2"}},
+		},
+		"a pod that a user made and that was placed is one of them, one that a user has put on a node is not": {
+			world: with(func(w *world) {
+				w.pods = []*corev1.Pod{
+					annotated("east", "shop", "web-1", web, map[string]string{v1alpha1.AnnotationPlacement: `{"east":{"replicas":1}}`}),
+					annotated("east", "shop", "stranger", web, map[string]string{v1alpha1.AnnotationPlacement: `{"west":{"replicas":1}}`}),
+					annotated("east", "shop", "db-1", web, nil),
+				}
+			}), namespace: "shop", want: []string{"shop/web-1=100m"},
 		},
 		"no pods is an answer that needs no cluster": {
 			world: two(), namespace: "empty", wantAsked: map[string][]string{},

@@ -17,9 +17,13 @@ import (
 	"k8s.io/metrics/pkg/apis/metrics"
 	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	client "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
-// podREST serves what mirrored pods use. Other pods of the clusters are not the logical cluster's.
+// podREST serves what the pods of the logical cluster use, mirrored ones and those that were placed. Other pods of the clusters are not
+// its business.
 type podREST struct {
 	sources Sources
 }
@@ -91,10 +95,10 @@ func (r *podREST) list(ctx context.Context, options *metainternalversion.ListOpt
 	return list, nil
 }
 
-// mirrors are the mirrored pods of one cluster by name.
+// mirrors are the pods above that stand for pods of one cluster, by name.
 type mirrors map[cache.ObjectName]*corev1.Pod
 
-// selected returns the mirrored pods that a request is about, by cluster.
+// selected returns the pods that a request is about, by cluster.
 func (r *podREST) selected(namespace string, by selector) (map[string]mirrors, error) {
 	if err := r.sources.ready(); err != nil {
 		return nil, err
@@ -105,7 +109,7 @@ func (r *podREST) selected(namespace string, by selector) (map[string]mirrors, e
 	}
 	pods := map[string]mirrors{}
 	for _, pod := range all {
-		cluster := pod.Spec.NodeName // no scheduler runs above: nothing but mirroring sets it
+		cluster := clusterOf(pod)
 		if cluster == "" || !by.matches(pod) {
 			continue
 		}
@@ -117,7 +121,20 @@ func (r *podREST) selected(namespace string, by selector) (map[string]mirrors, e
 	return pods, nil
 }
 
-// mirrored returns the metrics of those pods of a cluster that are mirrored, with the labels of their mirrors.
+// clusterOf returns the cluster that a pod runs in, or nothing. A node alone does not tell: users may write it, and have no business with
+// a pod of that name there.
+func clusterOf(pod *corev1.Pod) string {
+	if cluster, ok := pod.Annotations[v1alpha1.AnnotationCluster]; ok {
+		return cluster
+	}
+	decision, err := placement.ParseDecision(pod.Annotations[v1alpha1.AnnotationPlacement])
+	if _, placed := decision[pod.Spec.NodeName]; err == nil && placed {
+		return pod.Spec.NodeName
+	}
+	return ""
+}
+
+// mirrored returns the metrics of those pods of a cluster that are known above, with the labels that they have there.
 func mirrored(pods mirrors, below []v1beta1.PodMetrics, now metav1.Time) []v1beta1.PodMetrics {
 	out := make([]v1beta1.PodMetrics, 0, len(pods))
 	for _, m := range below {
