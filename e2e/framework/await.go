@@ -10,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -184,6 +185,10 @@ func resourceOf[T Object](a *API) (cache.Getter, string, error) {
 		return core, "services", nil
 	case *corev1.ServiceAccount:
 		return core, "serviceaccounts", nil
+	case *networkingv1.Ingress:
+		return a.Kube.NetworkingV1().RESTClient(), "ingresses", nil
+	case *networkingv1.NetworkPolicy:
+		return a.Kube.NetworkingV1().RESTClient(), "networkpolicies", nil
 	case *coordinationv1.Lease:
 		return a.Kube.CoordinationV1().RESTClient(), "leases", nil
 	case *appsv1.Deployment:

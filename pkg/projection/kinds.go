@@ -135,7 +135,9 @@ var kinds = []Kind{
 	serviceAccount.build(),
 	secret.build(),
 	configMap.build(),
+	networkPolicy.build(),
 	service.build(),
+	ingress.build(),
 	deployment.build(),
 	statefulSet.build(),
 }

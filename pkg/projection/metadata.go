@@ -83,6 +83,21 @@ func keepAnnotation(key string) bool {
 		!strings.HasPrefix(key, deploymentDomain)
 }
 
+// SameAnnotations tells whether two versions of an object have the same annotations, as far as they are projected.
+func SameAnnotations(before, after metav1.Object) bool {
+	return keepsAnnotations(before.GetAnnotations(), after.GetAnnotations()) && keepsAnnotations(after.GetAnnotations(), before.GetAnnotations())
+}
+
+// keepsAnnotations tells whether everything in one that is projected is in the other.
+func keepsAnnotations(one, other map[string]string) bool {
+	for key, value := range one {
+		if got, ok := other[key]; (!ok || got != value) && keepAnnotation(key) {
+			return false
+		}
+	}
+	return true
+}
+
 // seal marks a finished projection with its own hash, so that the object below tells which projection it carries out.
 func seal(out Object) error {
 	// encoding/json sorts the keys of maps, so equal objects give equal bytes.

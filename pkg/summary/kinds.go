@@ -74,6 +74,7 @@ var kinds = []Kind{
 	deploymentKind.build(),
 	statefulSetKind.build(),
 	serviceKind.build(),
+	ingressKind.build(),
 }
 
 // Kinds returns every kind that is summarised.

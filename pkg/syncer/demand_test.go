@@ -79,6 +79,26 @@ func TestClusterHoldsWhatItsWorkloadsNeed(t *testing.T) {
 			objects: []projection.Object{deployment("web", toEast), externalName},
 			of:      externalName, want: []string{"east"},
 		},
+		"an Ingress follows the Service that it leads to": {
+			objects: []projection.Object{deployment("web", toEast), service("web", ownSelector), ingress("site", "web")},
+			of:      ingress("site", "web"), want: []string{"east"},
+		},
+		"an Ingress that leads to no Service that there is stays above": {
+			objects: []projection.Object{deployment("web", toEast), service("web", ownSelector), ingress("site", "other")},
+			of:      ingress("site", "other"),
+		},
+		"the certificate of an Ingress goes with it": {
+			objects: []projection.Object{deployment("web", toEast), service("web", ownSelector), ingress("site", "web")},
+			of:      secret("site-tls"), want: []string{"east"},
+		},
+		"a NetworkPolicy guards the pods that it selects": {
+			objects: []projection.Object{deployment("web", toEast), deployment("api", `{"west":{"replicas":1}}`), networkPolicy("guard", map[string]string{"app": "api"})},
+			of:      networkPolicy("guard", map[string]string{"app": "api"}), want: []string{"west"},
+		},
+		"a NetworkPolicy that selects all pods is wherever any are": {
+			objects: []projection.Object{deployment("web", toEast), deployment("api", `{"west":{"replicas":1}}`), networkPolicy("deny", nil)},
+			of:      networkPolicy("deny", nil), want: []string{"east", "west"},
+		},
 		"a namespace is where any of its workloads is": {
 			objects: []projection.Object{deployment("web", toEast)},
 			of:      namespace("shop"), want: []string{"east"},

@@ -2,7 +2,6 @@ package syncer
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -150,16 +150,26 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 		out.Name, out.UID = mirror.Name, mirror.UID
 		return &out, true
 	}
-	for resource, store := range s.below.stores {
-		key := Key{Resource: resource, Namespace: ref.Namespace, Name: ref.Name}
-		if live := getFrom(store, key); live != nil && live.GetUID() == ref.UID && strings.EqualFold(ref.Kind+"s", resource.Resource) {
-			object := s.Upstream.get(key)
-			if object == nil || string(object.GetUID()) != live.GetAnnotations()[v1alpha1.AnnotationUID] {
-				return nil, true
-			}
-			out.UID = object.GetUID()
-			return &out, true
+	kind, ok := kindNamed(ref)
+	if !ok {
+		return nil, true
+	}
+	key := Key{Resource: kind.Resource, Namespace: ref.Namespace, Name: ref.Name}
+	live, object := s.below.get(key), s.Upstream.get(key)
+	if live == nil || object == nil || live.GetUID() != ref.UID || string(object.GetUID()) != live.GetAnnotations()[v1alpha1.AnnotationUID] {
+		return nil, true
+	}
+	out.UID = object.GetUID()
+	return &out, true
+}
+
+// kindNamed finds the projected kind that an event is about. Whoever wrote it may know the kind by another version.
+func kindNamed(ref corev1.ObjectReference) (projection.Kind, bool) {
+	about := ref.GroupVersionKind().GroupKind()
+	for _, kind := range projection.Kinds() {
+		if kind.GVK.GroupKind() == about {
+			return kind, true
 		}
 	}
-	return nil, true
+	return projection.Kind{}, false
 }

@@ -1,11 +1,13 @@
 package syncer
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -112,8 +114,6 @@ func hold(t *testing.T, stores map[schema.GroupVersionResource]cache.Store, obje
 
 func resourceOf(obj projection.Object) schema.GroupVersionResource {
 	switch obj.(type) {
-	case *appsv1.Deployment:
-		return deploymentResource
 	case *appsv1.ReplicaSet:
 		return appsv1.SchemeGroupVersion.WithResource("replicasets")
 	case *appsv1.StatefulSet:
@@ -122,16 +122,12 @@ func resourceOf(obj projection.Object) schema.GroupVersionResource {
 		return revisionResource
 	case *corev1.Pod:
 		return corev1.SchemeGroupVersion.WithResource("pods")
-	case *corev1.Service:
-		return serviceResource
-	case *corev1.ServiceAccount:
-		return serviceAccountResource
-	case *corev1.Namespace:
-		return namespaceResource
-	case *corev1.Secret:
-		return secretResource
 	}
-	return configMapResource
+	kind, ok := projection.KindOf(obj)
+	if !ok {
+		panic(fmt.Sprintf("no kind for %T", obj))
+	}
+	return kind.Resource
 }
 
 // enqueued takes what waits in the syncer's queue of objects, sorted.
@@ -188,6 +184,20 @@ func account(name string, pullSecrets ...string) *corev1.ServiceAccount {
 
 func service(name string, selector map[string]string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: objectMeta(name), Spec: corev1.ServiceSpec{Selector: selector}}
+}
+
+// ingress leads to a Service, with a certificate in the Secret NAME-tls.
+func ingress(name, to string) *networkingv1.Ingress {
+	return &networkingv1.Ingress{ObjectMeta: objectMeta(name), Spec: networkingv1.IngressSpec{
+		DefaultBackend: &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: to}},
+		TLS:            []networkingv1.IngressTLS{{SecretName: name + "-tls"}},
+	}}
+}
+
+func networkPolicy(name string, podLabels map[string]string) *networkingv1.NetworkPolicy {
+	return &networkingv1.NetworkPolicy{ObjectMeta: objectMeta(name), Spec: networkingv1.NetworkPolicySpec{
+		PodSelector: metav1.LabelSelector{MatchLabels: podLabels},
+	}}
 }
 
 func secret(name string) *corev1.Secret { return &corev1.Secret{ObjectMeta: objectMeta(name)} }

@@ -307,8 +307,10 @@ func TestEventsBelowAreAboutTheObjectsAbove(t *testing.T) {
 	live := secret("key")
 	live.UID = "uid-below"
 	live.Annotations = map[string]string{v1alpha1.AnnotationUID: "uid-of-key"}
-	u := newUpstream(t, f.above, f.mirrored, secret("key"))
-	s := attach(t, u, "east", f.projected, f.replicaSet, unmirrored, f.pod, foreign, live)
+	site := ingress("site", "web")
+	site.UID, site.Annotations = live.UID, map[string]string{v1alpha1.AnnotationUID: "uid-of-site"}
+	u := newUpstream(t, f.above, f.mirrored, secret("key"), ingress("site", "web"))
+	s := attach(t, u, "east", f.projected, f.replicaSet, unmirrored, f.pod, foreign, live, site)
 
 	for name, test := range map[string]struct {
 		about     corev1.ObjectReference
@@ -331,13 +333,20 @@ func TestEventsBelowAreAboutTheObjectsAbove(t *testing.T) {
 			about: corev1.ObjectReference{Kind: "ReplicaSet", Namespace: "shop", Name: "web-new", UID: "uid-of-web-new"}, wantLater: true,
 		},
 		"a projection is about its origin": {
-			about: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web", UID: f.projected.UID}, want: "Deployment web uid-of-web",
+			about: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: f.projected.UID}, want: "Deployment web uid-of-web",
 		},
 		"a dependent too": {
-			about: corev1.ObjectReference{Kind: "Secret", Namespace: "shop", Name: "key", UID: "uid-below"}, want: "Secret key uid-of-key",
+			about: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "shop", Name: "key", UID: "uid-below"}, want: "Secret key uid-of-key",
+		},
+		"one whose plural is no plain one, by a version that is not ours": {
+			about: corev1.ObjectReference{APIVersion: "networking.k8s.io/v1beta1", Kind: "Ingress", Namespace: "shop", Name: "site", UID: "uid-below"},
+			want:  "Ingress site uid-of-site",
+		},
+		"one of the name and another group": {
+			about: corev1.ObjectReference{APIVersion: "example.com/v1", Kind: "Secret", Namespace: "shop", Name: "key", UID: "uid-below"},
 		},
 		"an earlier projection of the name": {
-			about: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web", UID: "earlier"},
+			about: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "earlier"},
 		},
 		"something else": {
 			about: corev1.ObjectReference{Kind: "Job", Namespace: "shop", Name: "web", UID: "uid-of-web"},

@@ -30,18 +30,19 @@ func (u *Upstream) objectHandler(kind projection.Kind) cache.ResourceEventHandle
 	}
 }
 
-// changed tells whether an update could change a projection. What Manifold itself writes, status and breakdown, never does.
+// changed tells whether an update could change a projection. A status never does, which kinds that count generations tell apart.
 func changed(kind projection.Kind, before, after projection.Object) bool {
 	if before.GetResourceVersion() == after.GetResourceVersion() {
 		return false
 	}
-	if !kind.Workload {
+	if !kind.Workload && after.GetGeneration() == 0 {
 		return true
 	}
 	return before.GetUID() != after.GetUID() ||
 		before.GetGeneration() != after.GetGeneration() ||
 		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
 		before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement] ||
+		!projection.SameAnnotations(before, after) ||
 		!maps.Equal(before.GetLabels(), after.GetLabels())
 }
 

@@ -28,23 +28,30 @@ func TestUpdatesThatCouldChangeAProjection(t *testing.T) {
 			o.SetAnnotations(annotations)
 		})
 	}
+	uncounted, noted, counted := secret("key"), deployment("web", ""), ingress("web", "web")
+	uncounted.Generation, counted.Generation = 0, 3
+	noted.Annotations = map[string]string{"a": "b"}
 	for name, test := range map[string]struct {
 		of     projection.Object
 		change func(projection.Object)
 		want   bool
 	}{
-		"a resync changes nothing":                     {of: deployment("web", toEast), change: func(projection.Object) {}},
-		"a status of ours changes nothing":             {of: deployment("web", toEast), change: touched(func(projection.Object) {})},
-		"a breakdown of ours changes nothing":          {of: deployment("web", toEast), change: annotated(v1alpha1.AnnotationStatus, `{"east":{}}`)},
-		"another decision does":                        {of: deployment("web", toEast), change: annotated(v1alpha1.AnnotationPlacement, `{"west":{"replicas":2}}`), want: true},
-		"another generation does":                      {of: deployment("web", toEast), change: touched(func(o projection.Object) { o.SetGeneration(2) }), want: true},
-		"other labels do":                              {of: deployment("web", toEast), change: touched(func(o projection.Object) { o.SetLabels(map[string]string{"a": "b"}) }), want: true},
-		"a deletion does":                              {of: deployment("web", toEast), change: touched(func(o projection.Object) { o.SetDeletionTimestamp(&metav1.Time{}) }), want: true},
-		"another object of that name does":             {of: deployment("web", toEast), change: touched(func(o projection.Object) { o.SetUID("another") }), want: true},
-		"any change of what has no generation does":    {of: secret("key"), change: touched(func(projection.Object) {}), want: true},
-		"a resync of what has no generation does not":  {of: secret("key"), change: func(projection.Object) {}},
-		"an annotation of a dependent does":            {of: service("web", nil), change: annotated("a", "b"), want: true},
-		"an annotation of a user changes a Deployment": {of: deployment("web", toEast), change: touched(func(o projection.Object) { annotated("a", "b")(o); o.SetGeneration(2) }), want: true},
+		"a resync changes nothing":                            {of: deployment("web", toEast), change: func(projection.Object) {}},
+		"a status of ours changes nothing":                    {of: deployment("web", toEast), change: touched(func(projection.Object) {})},
+		"a breakdown of ours changes nothing":                 {of: deployment("web", toEast), change: annotated(v1alpha1.AnnotationStatus, `{"east":{}}`)},
+		"another decision does":                               {of: deployment("web", toEast), change: annotated(v1alpha1.AnnotationPlacement, `{"west":{"replicas":2}}`), want: true},
+		"another generation does":                             {of: deployment("web", toEast), change: touched(func(o projection.Object) { o.SetGeneration(2) }), want: true},
+		"other labels do":                                     {of: deployment("web", toEast), change: touched(func(o projection.Object) { o.SetLabels(map[string]string{"a": "b"}) }), want: true},
+		"a deletion does":                                     {of: deployment("web", toEast), change: touched(func(o projection.Object) { o.SetDeletionTimestamp(&metav1.Time{}) }), want: true},
+		"another object of that name does":                    {of: deployment("web", toEast), change: touched(func(o projection.Object) { o.SetUID("another") }), want: true},
+		"any change of what has no generation does":           {of: uncounted, change: touched(func(projection.Object) {}), want: true},
+		"a resync of what has no generation does not":         {of: secret("key"), change: func(projection.Object) {}},
+		"an annotation of a dependent does":                   {of: service("web", nil), change: annotated("a", "b"), want: true},
+		"an annotation of a user changes a Deployment":        {of: deployment("web", toEast), change: annotated("a", "b"), want: true},
+		"a revision changes nothing":                          {of: deployment("web", toEast), change: annotated("deployment.kubernetes.io/revision", "2")},
+		"an annotation of a user that goes does":              {of: noted, change: touched(func(o projection.Object) { o.SetAnnotations(nil) }), want: true},
+		"a status of what counts generations changes nothing": {of: counted, change: touched(func(projection.Object) {})},
+		"another generation of a dependent does":              {of: counted, change: touched(func(o projection.Object) { o.SetGeneration(4) }), want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			after := test.of.DeepCopyObject().(projection.Object)
@@ -110,6 +117,19 @@ func TestChangesReachTheClustersThatTheyConcern(t *testing.T) {
 			before:  account("robot", "old"), after: account("robot", "new"),
 			east: []string{"secrets shop/new", "secrets shop/old", "serviceaccounts shop/robot"},
 			west: []string{"secrets shop/new", "secrets shop/old"},
+		},
+		"a new workload brings the way to its Service and what the way needs": {
+			objects: []projection.Object{using, service("web", map[string]string{"app": "web"}), ingress("site", "web")},
+			after:   using,
+			east: []string{"deployments shop/web", "ingresses shop/site", "namespaces shop", "secrets shop/key", "secrets shop/site-tls",
+				"serviceaccounts shop/robot", "services shop/web"},
+		},
+		"an Ingress that leads elsewhere is looked at where it is held": {
+			objects: []projection.Object{using, service("web", map[string]string{"app": "web"}), ingress("site", "other")},
+			below:   []projection.Object{ingress("site", "web")},
+			before:  ingress("site", "web"), after: ingress("site", "other"),
+			east: []string{"ingresses shop/site", "secrets shop/site-tls"},
+			west: []string{"secrets shop/site-tls"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,68 @@
+package projection
+
+import (
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/utils/ptr"
+)
+
+// ingress goes where the Services are that it leads to, with the Secrets of its certificates. One that leads to no Service, but to
+// something that only its controller knows, goes wherever its namespace runs something.
+var ingress = row[networkingv1.Ingress, *networkingv1.Ingress]{
+	resource:   networkingv1.SchemeGroupVersion.WithResource("ingresses"),
+	kind:       "Ingress",
+	namespaced: true,
+	fill:       func(in, out *networkingv1.Ingress, _ Part) { in.Spec.DeepCopyInto(&out.Spec) },
+	references: func(in *networkingv1.Ingress, r *references) {
+		for _, tls := range in.Spec.TLS {
+			// Without it, controllers serve a certificate of their own.
+			r.secret(tls.SecretName, ptr.To(true))
+		}
+		for key, value := range in.Annotations {
+			if name, ok := annotatedSecret(in.Namespace, key, value); ok {
+				r.secret(name, ptr.To(true))
+			}
+		}
+	},
+	follows: func(in *networkingv1.Ingress, r *references) {
+		for _, name := range backends(in) {
+			r.add(service.resource, name, true)
+		}
+	},
+	general: func(in *networkingv1.Ingress) bool { return len(backends(in)) == 0 },
+}
+
+// backends are the names of the Services that an Ingress leads to.
+func backends(in *networkingv1.Ingress) []string {
+	var out []string
+	add := func(backend *networkingv1.IngressBackend) {
+		if backend != nil && backend.Service != nil {
+			out = append(out, backend.Service.Name)
+		}
+	}
+	add(in.Spec.DefaultBackend)
+	for _, rule := range in.Spec.Rules {
+		if rule.HTTP == nil {
+			continue
+		}
+		for i := range rule.HTTP.Paths {
+			add(&rule.HTTP.Paths[i].Backend)
+		}
+	}
+	return out
+}
+
+// annotatedSecret returns the Secret that an annotation names. Controllers of Ingresses have settings for which the API has no field,
+// and those that name a Secret end alike: nginx.ingress.kubernetes.io/auth-secret, its auth-tls-secret and proxy-ssl-secret,
+// ingress.kubernetes.io/auth-secret and more. The value may begin with the namespace.
+func annotatedSecret(namespace, key, value string) (name string, ok bool) {
+	if !strings.HasSuffix(key, "-secret") {
+		return "", false
+	}
+	of, name, qualified := strings.Cut(value, "/")
+	if !qualified {
+		return value, value != ""
+	}
+	return name, of == namespace && name != ""
+}
