@@ -34,6 +34,7 @@ type options struct {
 	attempts    int
 	manifold    string
 	dir         string
+	nodes       int
 }
 
 // Values of -side.
@@ -50,10 +51,11 @@ func main() {
 	flag.StringVar(&o.focus, "focus", "", "run only specs whose name this regular expression finds")
 	flag.StringVar(&o.skip, "skip", "", "leave out specs whose name this regular expression finds")
 	flag.IntVar(&o.procs, "procs", 4, "specs that run at the same time")
-	flag.DurationVar(&o.specTimeout, "spec-timeout", 6*time.Minute, "how long a spec may take")
+	flag.DurationVar(&o.specTimeout, "spec-timeout", 8*time.Minute, "how long a spec may take")
 	flag.DurationVar(&o.timeout, "timeout", 6*time.Hour, "how long the specs of one side may take in all")
 	flag.IntVar(&o.attempts, "attempts", 1, "how often a spec may be tried until it passes")
 	flag.StringVar(&o.manifold, "manifold", "bin/manifold", "the binary to run")
+	flag.IntVar(&o.nodes, "nodes", 1, "nodes of each cluster below the logical one: it shows a cluster as one node")
 	flag.StringVar(&o.dir, "dir", filepath.Join("_output", "conformance"), "folder of clusters, logs and results")
 	flag.Parse()
 	if err := run(o); err != nil {

@@ -72,7 +72,7 @@ func (r *runner) wanted(names []string) []string {
 // runStock runs all specs against one stock cluster.
 func (r *runner) runStock(ctx context.Context) (results []result, err error) {
 	fmt.Println("\n==> The specs on a stock cluster")
-	cluster, err := stock.Start(ctx, r.cluster("stock"))
+	cluster, err := stock.Start(ctx, r.cluster("stock", stockNodes))
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (r *runner) runLogical(ctx context.Context, names []string) (results []resu
 	if len(names) == 0 {
 		return nil, nil
 	}
-	clusters, err := stock.StartAll(ctx, r.cluster("east"), r.cluster("west"))
+	clusters, err := stock.StartAll(ctx, r.cluster("east", r.nodes), r.cluster("west", r.nodes))
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +112,11 @@ func (r *runner) runLogical(ctx context.Context, names []string) (results []resu
 	return s.run(ctx)
 }
 
-func (r *runner) cluster(name string) stock.Options {
-	return stock.Options{Name: name, Dir: filepath.Join(r.dir, name), BinDir: r.bin, Progress: os.Stdout}
+// stockNodes is how many nodes the single cluster has.
+const stockNodes = 3
+
+func (r *runner) cluster(name string, nodes int) stock.Options {
+	return stock.Options{Name: name, Dir: filepath.Join(r.dir, name), BinDir: r.bin, Nodes: nodes, Progress: os.Stdout}
 }
 
 func (r *runner) suite(side, kubeconfig string) *suite {
