@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -58,12 +59,52 @@ func (s *awaitedDeletion) Delete(ctx context.Context, name string, validate rest
 		return obj, gone, err
 	}
 	held, err := meta.Accessor(obj)
-	if err != nil || !heldByUsAlone(held) || !s.awaitGone(ctx, held) {
+	if err != nil || !heldByUsAlone(held) {
+		return obj, false, nil
+	}
+	one := &metainternalversion.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, held.GetName()), ResourceVersion: held.GetResourceVersion(),
+	}
+	if !s.awaitGone(ctx, one, sets.New(held.GetUID())) {
 		return obj, false, nil
 	}
 	return &metav1.Status{
 		Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{Name: held.GetName(), Kind: resourceOf(ctx), UID: held.GetUID()},
 	}, true, nil
+}
+
+// DeleteCollection implements rest.CollectionDeleter, with the same patience for all together.
+func (s *awaitedDeletion) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions,
+	which *metainternalversion.ListOptions,
+) (runtime.Object, error) {
+	deleted, err := s.workloadStorage.DeleteCollection(ctx, validate, options, which)
+	if err != nil || len(options.DryRun) > 0 || fromWithin(ctx) {
+		return deleted, err
+	}
+	same := &metainternalversion.ListOptions{LabelSelector: which.LabelSelector, FieldSelector: which.FieldSelector}
+	left, err := s.List(ctx, same)
+	if err != nil {
+		return deleted, nil // the deletion has gone well
+	}
+	held, version := heldIn(left)
+	same.ResourceVersion = version
+	s.awaitGone(ctx, same, held)
+	return deleted, nil
+}
+
+// heldIn returns the objects of a list that are being deleted and held by us alone, and the list's resource version.
+func heldIn(list runtime.Object) (held sets.Set[types.UID], version string) {
+	held = sets.New[types.UID]()
+	_ = meta.EachListItem(list, func(item runtime.Object) error {
+		if obj, err := meta.Accessor(item); err == nil && obj.GetDeletionTimestamp() != nil && heldByUsAlone(obj) {
+			held.Insert(obj.GetUID())
+		}
+		return nil
+	})
+	if accessor, err := meta.ListAccessor(list); err == nil {
+		version = accessor.GetResourceVersion()
+	}
+	return held, version
 }
 
 // fromWithin tells whether the request comes from this process: the garbage collector and others have no reason to wait.
@@ -85,14 +126,15 @@ func resourceOf(ctx context.Context) string {
 	return ""
 }
 
-// awaitGone waits until the object is gone, and returns false if that is not seen in time.
-func (s *awaitedDeletion) awaitGone(ctx context.Context, obj metav1.Object) bool {
+// awaitGone waits until all of the objects are gone, and returns false if that is not seen in time. The options choose these objects, from
+// the version at which they were seen.
+func (s *awaitedDeletion) awaitGone(ctx context.Context, which *metainternalversion.ListOptions, held sets.Set[types.UID]) bool {
+	if len(held) == 0 {
+		return true
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	changes, err := s.Watch(ctx, &metainternalversion.ListOptions{
-		FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, obj.GetName()),
-		ResourceVersion: obj.GetResourceVersion(),
-	})
+	changes, err := s.Watch(ctx, which)
 	if err != nil {
 		return false
 	}
@@ -105,17 +147,15 @@ func (s *awaitedDeletion) awaitGone(ctx context.Context, obj metav1.Object) bool
 			if !ok {
 				return false
 			}
-			if event.Type == watch.Deleted && uidOf(event.Object) == obj.GetUID() {
+			if event.Type != watch.Deleted {
+				continue
+			}
+			if obj, err := meta.Accessor(event.Object); err == nil {
+				held.Delete(obj.GetUID())
+			}
+			if len(held) == 0 {
 				return true
 			}
 		}
 	}
-}
-
-func uidOf(obj runtime.Object) types.UID {
-	accessor, err := meta.Accessor(obj)
-	if err != nil {
-		return ""
-	}
-	return accessor.GetUID()
 }

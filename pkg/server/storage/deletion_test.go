@@ -7,7 +7,9 @@ import (
 
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -20,12 +22,26 @@ import (
 type deleting struct {
 	workloadStorage
 	left    runtime.Object
+	list    []*apps.Deployment
 	changes []watch.Event
 	watched bool
 }
 
 func (d *deleting) Delete(context.Context, string, rest.ValidateObjectFunc, *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	return d.left, false, nil
+}
+
+func (d *deleting) DeleteCollection(context.Context, rest.ValidateObjectFunc, *metav1.DeleteOptions, *metainternalversion.ListOptions,
+) (runtime.Object, error) {
+	return &apps.DeploymentList{}, nil
+}
+
+func (d *deleting) List(context.Context, *metainternalversion.ListOptions) (runtime.Object, error) {
+	list := &apps.DeploymentList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
+	for _, item := range d.list {
+		list.Items = append(list.Items, *item)
+	}
+	return list, nil
 }
 
 func (d *deleting) Watch(_ context.Context, options *metainternalversion.ListOptions) (watch.Interface, error) {
@@ -100,6 +116,47 @@ func TestDeleteReturnsOnceTheWorkloadIsGone(t *testing.T) {
 			}
 			if ok && (status.Status != metav1.StatusSuccess || status.Details.Name != "web" || status.Details.UID != "1") {
 				t.Errorf("the answer is %+v, want the success of deleting web with its UID", status)
+			}
+		})
+	}
+}
+
+func TestDeleteOfACollectionReturnsOnceAllAreGone(t *testing.T) {
+	going := func(uid types.UID, finalizers ...string) *apps.Deployment {
+		d := leaving("", finalizers...)
+		d.UID, d.DeletionTimestamp = uid, &metav1.Time{}
+		return d
+	}
+	first, second := going("1", v1alpha1.FinalizerProjection), going("2", v1alpha1.FinalizerProjection)
+	tests := map[string]struct {
+		list    []*apps.Deployment
+		changes []watch.Event
+		// patience is an hour where waiting longer than for what happens would not end.
+		patience time.Duration
+		wantWait bool
+	}{
+		"each is waited for": {
+			list: []*apps.Deployment{first, second}, patience: time.Hour, wantWait: true,
+			changes: []watch.Event{{Type: watch.Deleted, Object: second}, {Type: watch.Deleted, Object: first}},
+		},
+		"a cluster that does not answer is not waited for long": {
+			list: []*apps.Deployment{first, second}, patience: time.Millisecond, wantWait: true,
+			changes: []watch.Event{{Type: watch.Deleted, Object: second}},
+		},
+		"what others hold too is not waited for":      {list: []*apps.Deployment{going("1", v1alpha1.FinalizerProjection, "x/y")}, patience: time.Hour},
+		"what is not deleted is not waited for":       {list: []*apps.Deployment{leaving("", v1alpha1.FinalizerProjection)}, patience: time.Hour},
+		"where nothing is left nothing is waited for": {patience: time.Hour},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			ctx, _ := as(t, "alice")
+			inner := &deleting{list: tt.list, changes: tt.changes}
+			which := &metainternalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", "web"), Limit: 1}
+			if _, err := (&awaitedDeletion{inner, tt.patience}).DeleteCollection(ctx, nil, &metav1.DeleteOptions{}, which); err != nil {
+				t.Fatal(err)
+			}
+			if inner.watched != tt.wantWait {
+				t.Errorf("it waited: %t, want %t", inner.watched, tt.wantWait)
 			}
 		})
 	}
