@@ -8,6 +8,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -196,5 +199,199 @@ func TestAStatefulSetRunsWholeInOneCluster(t *testing.T) {
 		awaitPods(side, "app=db", nil)
 		awaitPods(s.Logical, "app=db", nil)
 		framework.AwaitList(s.Logical, "", "its history goes with it", func(list []*appsv1.ControllerRevision) bool { return len(list) == 0 })
+	})
+}
+
+// dividing is a policy that divides StatefulSets over the clusters.
+const dividing = `
+apiVersion: manifold.dev/v1alpha1
+kind: PlacementPolicy
+metadata:
+  name: divide
+spec:
+  workloads:
+    kinds: [StatefulSet]
+  division:
+    type: Divide
+    by: Even
+`
+
+// awaitPolicy waits until a new StatefulSet would be divided: admission sees policies by watch.
+func awaitPolicy(s *framework.Scenario) {
+	s.Helper()
+	s.Logical.Poll("the policy is followed", func() error {
+		got := s.Logical.KubectlInput(database("probe", 2), "apply", "--dry-run=server", "-f", "-",
+			"-o", "jsonpath={.items[0].metadata.annotations['manifold\\.dev/placement']}")
+		if !strings.Contains(got, "east") || !strings.Contains(got, "west") {
+			return fmt.Errorf("placed on %q", got)
+		}
+		return nil
+	})
+}
+
+// watchOrdinals fails the test if a pod of a name is in both clusters at once, until the function that it returns is called.
+func watchOrdinals(s *framework.Scenario) (stop func()) {
+	s.Helper()
+	return framework.Watch([]*framework.Side{s.East, s.West}, func(now map[string][]*corev1.Pod) {
+		for _, east := range now["east"] {
+			for _, west := range now["west"] {
+				// One watch may be behind the other. What is there now was there when the later one was made.
+				if east.Name == west.Name && isThere(s.East, east) && isThere(s.West, west) {
+					s.Errorf("pod %s is in both clusters", east.Name)
+				}
+			}
+		}
+	})
+}
+
+func isThere(side *framework.Side, pod *corev1.Pod) bool {
+	now, err := side.Kube.CoreV1().Pods(pod.Namespace).Get(side.Context(), pod.Name, metav1.GetOptions{})
+	return err == nil && now.UID == pod.UID
+}
+
+func TestAStatefulSetIsDividedByOrdinals(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Apply(dividing)
+	awaitPolicy(s)
+	stop := watchOrdinals(s)
+	defer stop()
+	s.Logical.Apply(database("db", 6))
+	s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
+	set := awaitRunning(s, "db", 6)
+	if got, want := set.Annotations[v1alpha1.AnnotationPlacement], `{"east":{"replicas":3},"west":{"replicas":3,"start":3}}`; got != want {
+		t.Errorf("placed on %s, want %s", got, want)
+	}
+	awaitPods(s.East, "app=db", ordinals("db", 0, 3))
+	awaitPods(s.West, "app=db", ordinals("db", 3, 6))
+	for _, pod := range awaitPods(s.Logical, "app=db", ordinals("db", 0, 6)) {
+		if got := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; got != set.Status.UpdateRevision {
+			t.Errorf("pod %s is of revision %q, want %q in every cluster", pod.Name, got, set.Status.UpdateRevision)
+		}
+	}
+	say(t, s.Logical.CLI("explain", "statefulset/db"), "PlacementPolicy", "divide", "ordinals 0-2", "ordinals 3-5")
+
+	t.Run("scaled up, it goes on from the highest", func(t *testing.T) {
+		s := s.Subtest(t)
+		s.Logical.Kubectl("scale", "statefulset/db", "--replicas=8")
+		awaitRunning(s, "db", 8)
+		awaitPods(s.East, "app=db", ordinals("db", 0, 3))
+		awaitPods(s.West, "app=db", ordinals("db", 3, 8))
+	})
+	t.Run("a partition counts over all clusters", func(t *testing.T) {
+		s := s.Subtest(t)
+		s.Logical.Kubectl("patch", "statefulset", "db", "-p", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":5}}}}`)
+		s.Logical.Kubectl("set", "image", "statefulset/db", "db=db:2")
+		s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
+		images := func(want string) func([]*corev1.Pod) bool {
+			return func(pods []*corev1.Pod) bool {
+				slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+				var got []string
+				for _, pod := range pods {
+					got = append(got, strings.TrimPrefix(pod.Spec.Containers[0].Image, "db:"))
+				}
+				return strings.Join(got, "") == want && readyPods(8)(pods)
+			}
+		}
+		framework.AwaitList(s.Logical, "app=db", "the highest three are updated", images("11111222"))
+		partly := framework.Await(s.Logical, "db", "counts them", func(set *appsv1.StatefulSet) bool { return set.Status.UpdatedReplicas == 3 })
+		if partly.Status.CurrentReplicas != 5 || partly.Status.CurrentRevision == partly.Status.UpdateRevision {
+			t.Errorf("status %+v, want five of the current revision", partly.Status)
+		}
+		s.Logical.Kubectl("patch", "statefulset", "db", "-p", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
+		s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
+		awaitRunning(s, "db", 8)
+		framework.AwaitList(s.Logical, "app=db", "all are updated", images("22222222"))
+	})
+	t.Run("undone, in every cluster", func(t *testing.T) {
+		s := s.Subtest(t)
+		s.Logical.Kubectl("rollout", "undo", "statefulset/db")
+		s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
+		awaitRunning(s, "db", 8)
+		for _, side := range []*framework.Side{s.East, s.West} {
+			framework.AwaitList(side, "app=db", "all have the image of before", func(pods []*corev1.Pod) bool {
+				return len(pods) > 0 && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.Spec.Containers[0].Image != "db:1" })
+			})
+		}
+	})
+	t.Run("a pod of the second cluster comes back there", func(t *testing.T) {
+		s := s.Subtest(t)
+		before := framework.Await(s.Logical, "db-6", "is ready", ready)
+		s.Logical.Kubectl("delete", "pod", "db-6")
+		after := framework.Await(s.Logical, "db-6", "is another one", func(pod *corev1.Pod) bool { return pod.UID != before.UID && ready(pod) })
+		if after.Spec.NodeName != "west" {
+			t.Errorf("it is on %s now", after.Spec.NodeName)
+		}
+		awaitRunning(s, "db", 8)
+	})
+	t.Run("scaled down, it loses the highest", func(t *testing.T) {
+		s := s.Subtest(t)
+		s.Logical.Kubectl("scale", "statefulset/db", "--replicas=2")
+		awaitRunning(s, "db", 2)
+		awaitPods(s.East, "app=db", ordinals("db", 0, 2))
+		framework.AwaitGone[*appsv1.StatefulSet](s.West, "db")
+		awaitPods(s.West, "app=db", nil)
+	})
+}
+
+func TestAStatefulSetMovesWithoutRunningTwice(t *testing.T) {
+	s := scenario(t)
+	stop := watchOrdinals(s)
+	defer stop()
+	slow := func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](2) }
+	s.Logical.Apply(database("db", 3, setOn("east"), slow))
+	awaitRunning(s, "db", 3)
+	for _, cluster := range []string{"west", "east"} {
+		to, from := s.Side(cluster), s.East
+		if cluster == "east" {
+			from = s.West
+		}
+		s.Logical.Kubectl("annotate", "statefulset", "db", pinKey+"="+cluster, "--overwrite")
+		awaitPods(to, "app=db", ordinals("db", 0, 3))
+		awaitPods(from, "app=db", nil)
+		framework.AwaitGone[*appsv1.StatefulSet](from, "db")
+		awaitRunning(s, "db", 3)
+	}
+	// Deleted and made anew elsewhere before its pods are gone, it waits for them as well.
+	s.Logical.Kubectl("delete", "statefulset", "db", "--wait=false")
+	framework.AwaitGone[*appsv1.StatefulSet](s.Logical, "db")
+	s.Logical.Apply(database("db", 3, setOn("west")))
+	awaitRunning(s, "db", 3)
+	awaitPods(s.West, "app=db", ordinals("db", 0, 3))
+}
+
+// What a StatefulSet keeps for its volumes is not thrown away with a cluster that it leaves.
+func TestClaimsOutliveThePartOfACluster(t *testing.T) {
+	s := scenario(t)
+	withData := func(set *appsv1.StatefulSet) {
+		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
+			ObjectMeta: metav1.ObjectMeta{Name: "data"},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			},
+		}}
+		set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
+		set.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+			WhenDeleted: appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
+			WhenScaled:  appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+		}
+	}
+	claims := func(side *framework.Side) string { return side.Kubectl("get", "persistentvolumeclaims", "-o", "name") }
+	s.Logical.Apply(database("db", 2, setOn("east"), withData))
+	framework.Await(s.East, "db", "has its pods", func(set *appsv1.StatefulSet) bool { return set.Status.Replicas == 2 })
+	say(t, claims(s.East), "data-db-0", "data-db-1")
+
+	s.Logical.Kubectl("annotate", "statefulset", "db", pinKey+"=west", "--overwrite")
+	framework.Await(s.West, "db", "has its pods", func(set *appsv1.StatefulSet) bool { return set.Status.Replicas == 2 })
+	framework.AwaitGone[*appsv1.StatefulSet](s.East, "db")
+	say(t, claims(s.East), "data-db-0", "data-db-1")
+	say(t, claims(s.West), "data-db-0", "data-db-1")
+
+	s.Logical.Kubectl("delete", "statefulset", "db", "--timeout=60s")
+	s.West.Poll("the claims go with the StatefulSet, as it says", func() error {
+		if got := claims(s.West); got != "" {
+			return fmt.Errorf("there are %s", got)
+		}
+		return nil
 	})
 }

@@ -34,7 +34,11 @@ func Place(s Snapshot, r Request) Result {
 	c.filter()
 	c.measure()
 	if !r.Workload.Fixed || !c.keepAll() {
-		c.strategy.hand(c)
+		if r.Workload.Numbered {
+			c.handNumbered()
+		} else {
+			c.strategy.hand(c)
+		}
 		c.anchor()
 	}
 	return c.result()
@@ -75,6 +79,8 @@ type candidate struct {
 
 	placed bool
 	share  int64
+	start  int64 // the number of its first replica, where they are numbered; at first that of the last decision
+	ranged bool  // has a range of the last decision that is not all beyond the end
 }
 
 // takes tells whether the cluster may take further replicas and has room for one.
@@ -120,6 +126,7 @@ func newCycle(s Snapshot, r *Request) *cycle {
 		current := max(0, int64(share.Replicas))
 		c.candidates[i] = candidate{
 			Cluster: &s.clusters[i], holds: holds, current: current, runs: holds && (current > 0 || c.replicas == 0),
+			start: max(0, int64(share.Start)),
 		}
 	}
 	return c
@@ -216,7 +223,11 @@ func (c *cycle) shares() []Share {
 	shares := make([]Share, 0, placed)
 	for i := range c.candidates {
 		if k := &c.candidates[i]; k.placed {
-			shares = append(shares, Share{Replicas: int32(k.share)})
+			share := Share{Replicas: int32(k.share)}
+			if c.request.Workload.Numbered && k.share > 0 {
+				share.Start = int32(k.start)
+			}
+			shares = append(shares, share)
 		}
 	}
 	return shares

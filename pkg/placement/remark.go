@@ -12,7 +12,7 @@ func (c *cycle) remarks(r Result) []string {
 	}
 	var notes []string
 	for _, note := range []string{
-		c.remarkAbsent(r), c.remarkWhole(), c.remarkTogether(), c.remarkDuplicate(r), c.remarkWaiting(), c.remarkStaying(),
+		c.remarkAbsent(r), c.remarkWhole(), c.remarkNumbered(), c.remarkTogether(), c.remarkDuplicate(r), c.remarkWaiting(), c.remarkStaying(),
 	} {
 		if note != "" {
 			notes = append(notes, note)
@@ -43,6 +43,15 @@ func (c *cycle) remarkWhole() string {
 		}
 	}
 	return ""
+}
+
+// remarkNumbered says why there is one copy although the policy asks for one in each cluster.
+func (c *cycle) remarkNumbered() string {
+	w := &c.request.Workload
+	if !w.Numbered || c.strategy.name != Whole || !w.mayDivide(c.request.Policy) || !c.request.Policy.duplicates() {
+		return ""
+	}
+	return fmt.Sprintf("it runs once, although %s asks for a copy in each cluster: two replicas would have the same ordinal", c.request.Policy)
 }
 
 // remarkTogether says what is not where the namespace is kept together, and why.

@@ -54,6 +54,8 @@ func strategyOf(r *Request) (s strategy, problem string) {
 		return each, ""
 	case !w.mayDivide(r.Policy), w.isPinned() && !w.Pin.All && len(setOf(w.Pin.Names)) == 1:
 		return whole, ""
+	case w.Numbered && r.Policy.duplicates():
+		return whole, "" // two copies would have the same numbers
 	case r.Policy != nil && r.Policy.Spec.Division != nil:
 		return divisionOf(r.Policy.Spec.Division)
 	case w.isPinned():
@@ -72,6 +74,11 @@ func (w *Workload) mayDivide(policy *Policy) bool {
 	}
 	return policy != nil && policy.Spec.Division != nil && policy.Spec.Workloads != nil &&
 		slices.Contains(policy.Spec.Workloads.Kinds, w.GVK.Kind)
+}
+
+// duplicates tells whether the policy asks for a copy in each cluster.
+func (p *Policy) duplicates() bool {
+	return p != nil && p.Spec.Division != nil && p.Spec.Division.Type == v1alpha1.Duplicate
 }
 
 func divisionOf(d *v1alpha1.Division) (s strategy, problem string) {

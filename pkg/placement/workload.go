@@ -23,6 +23,9 @@ type Workload struct {
 	Requests Resources
 	// Division says how far the replicas may be divided over clusters.
 	Division Division
+	// Numbered tells that each replica has a number of its own, from 0 on, so that every cluster gets one range of them, see Share.Start,
+	// and keeps it.
+	Numbered bool
 	// Fixed tells that a decision, once made, is never made anew.
 	Fixed bool
 	// Pin is the user's choice of clusters; nil leaves it to the policy. A pin of its own, if any, or else its namespace's.

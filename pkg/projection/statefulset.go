@@ -18,7 +18,11 @@ var statefulSet = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 	kind:       "StatefulSet",
 	namespaced: true,
 	demand: func(in *appsv1.StatefulSet) Demand {
-		return Demand{Replicas: ptr.Deref(in.Spec.Replicas, 1), Template: &in.Spec.Template, Division: placement.Indivisible}
+		return Demand{
+			Replicas: ptr.Deref(in.Spec.Replicas, 1), Template: &in.Spec.Template,
+			Division: placement.DivisibleByName, Numbered: true, First: firstOrdinal(&in.Spec),
+			Claims: len(in.Spec.VolumeClaimTemplates) > 0,
+		}
 	},
 	fill: func(in, out *appsv1.StatefulSet, part Part) {
 		in.Spec.DeepCopyInto(&out.Spec)
@@ -43,6 +47,13 @@ var statefulSet = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 	},
 }
 
+func firstOrdinal(spec *appsv1.StatefulSetSpec) int32 {
+	if spec.Ordinals == nil {
+		return 0
+	}
+	return spec.Ordinals.Start
+}
+
 // cutRange leaves of a spec what a cluster has of it. A partition counts replicas from the first one, whatever its ordinal.
 func cutRange(spec *appsv1.StatefulSetSpec, share placement.Share) {
 	whole := share.Start == 0 && share.Replicas == ptr.Deref(spec.Replicas, 1)
@@ -51,11 +62,7 @@ func cutRange(spec *appsv1.StatefulSetSpec, share placement.Share) {
 		return
 	}
 	if share.Start != 0 {
-		first := share.Start
-		if spec.Ordinals != nil {
-			first += spec.Ordinals.Start
-		}
-		spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: first}
+		spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: firstOrdinal(spec) + share.Start}
 	}
 	if rolling := spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
 		rolling.Partition = ptr.To(min(max(*rolling.Partition-share.Start, 0), share.Replicas))

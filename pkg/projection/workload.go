@@ -17,6 +17,12 @@ type Demand struct {
 	Template *corev1.PodTemplateSpec
 	// Division says how far the workload may be divided.
 	Division placement.Division
+	// Numbered tells that the replicas have ordinals, of which each cluster gets a range.
+	Numbered bool
+	// Claims tells that volume claims are made for the replicas, which stay when replicas leave a cluster.
+	Claims bool
+	// First is the ordinal of the first of numbered replicas.
+	First int32
 	// Fixed tells that the workload stays where it was placed first: a pod that runs cannot be carried elsewhere.
 	Fixed bool
 	// Finished tells that the workload has run to its end and asks for nothing any more.
@@ -41,6 +47,7 @@ func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 		Labels:    in.GetLabels(),
 		Replicas:  demand.Replicas,
 		Division:  demand.Division,
+		Numbered:  demand.Numbered,
 		Fixed:     demand.Fixed || demand.Finished,
 	}
 	if demand.Template != nil {

@@ -99,6 +99,9 @@ func (k Kind) Summarise(in Object, from Input) Object {
 // Observed tells whether the controllers of a cluster have seen the object there as it is.
 func (k Kind) Observed(live Object) bool { return k.observed(live) }
 
+// Counts reads the counters of an object in a cluster.
+func (k Kind) Counts(live Object) ClusterStatus { return k.count(live) }
+
 // Settled tells whether what a cluster says of the object is what it will say until somebody changes something. That is what people and
 // tools wait for; what comes before it may wait for more of its kind.
 func (k Kind) Settled(live Object) bool { return k.settled(live) }

@@ -37,7 +37,7 @@ func (s *Syncer) act(ctx context.Context, kind projection.Kind, action projectio
 	case projection.Apply:
 		return s.apply(ctx, kind, desired, live)
 	case projection.Replace, projection.Delete:
-		return s.delete(ctx, kind, live)
+		return s.delete(ctx, kind, live, metav1.DeletePropagationBackground)
 	case projection.Conflict:
 		return &conflictError{action.Reason}
 	case projection.Nothing, projection.Wait:
@@ -121,13 +121,13 @@ func (s *Syncer) adoptFields(ctx context.Context, kind projection.Kind, live pro
 		Body(patch).Do(ctx).Error()
 }
 
-// delete removes an object of ours, and no other that may have taken its name. What it owns goes in the background.
-func (s *Syncer) delete(ctx context.Context, kind projection.Kind, live projection.Object) error {
+// delete removes an object of ours, and no other that may have taken its name. What becomes of what it owns is said by owned.
+func (s *Syncer) delete(ctx context.Context, kind projection.Kind, live projection.Object, owned metav1.DeletionPropagation) error {
 	err := s.rest(kind).Delete().
 		NamespaceIfScoped(live.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).Name(live.GetName()).
 		Body(&metav1.DeleteOptions{
 			Preconditions:     metav1.NewUIDPreconditions(string(live.GetUID())),
-			PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+			PropagationPolicy: &owned,
 		}).Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -11,10 +11,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/klog/v2"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -44,6 +46,9 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 	case leaving && manner == v1alpha1.RemoveOrphan:
 		return s.orphan(ctx, kind, live)
 	}
+	if err := s.settleClaim(ctx, kind, key, live); err != nil {
+		return s.failed(key, above, err)
+	}
 	desired, held, err := s.desired(kind, above, live)
 	if err != nil {
 		s.fail(key, above, reasonNotApplied, err.Error())
@@ -58,6 +63,9 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 	action := kind.Plan(desired, live)
 	if action.Step != projection.Nothing {
 		klog.FromContext(ctx).V(2).Info("Projecting", "key", key, "step", action.Step, "reason", action.Reason)
+	}
+	if action.Step == projection.Create || action.Step == projection.Apply {
+		s.Upstream.claims.written(key, s.cluster, hashOf(desired))
 	}
 	if err := s.act(ctx, kind, action, desired, live); err != nil {
 		return s.failed(key, above, err)
@@ -80,8 +88,8 @@ func (s *Syncer) givenUp() bool {
 	return leaving && manner == v1alpha1.RemoveForce
 }
 
-// desired returns the projection for this cluster, or nil if it should hold none. Held tells that it is more than what was decided, for
-// the time of a move.
+// desired returns the projection for this cluster, or nil if it should hold none. Held tells that it is another part than was decided,
+// for the time of a move.
 func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (desired projection.Object, held bool, err error) {
 	if above == nil || above.GetDeletionTimestamp() != nil {
 		return nil, false, nil
@@ -90,6 +98,14 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 	if kind.Workload && live != nil {
 		if hold, more := s.Upstream.hold(above, live, s.cluster); more {
 			part.Share, wanted, held = hold, true, true
+		}
+	}
+	if w := (workload{kind, above}); kind.Demand(above).Numbered {
+		switch {
+		case wanted:
+			part.Share, held = s.turn(w, live, part.Share)
+		case s.toEmpty(w, live):
+			part.Share, wanted, held = placement.Share{}, true, true
 		}
 	}
 	if kind.Resource == namespaceResource && live != nil {
@@ -123,9 +139,13 @@ func (s *Syncer) remove(ctx context.Context, kind projection.Kind, key Key, abov
 		klog.FromContext(ctx).V(2).Info("Removing", "key", key, "step", action.Step, "reason", action.Reason)
 	}
 	var err error
-	if kind.Resource == namespaceResource && action.Step == projection.Delete {
+	switch {
+	case kind.Resource == namespaceResource && action.Step == projection.Delete:
 		err = s.removeNamespace(ctx, kind, live)
-	} else {
+	case action.Step == projection.Delete && above != nil && above.GetDeletionTimestamp() == nil && kind.Demand(live).Claims:
+		// The workload goes on elsewhere, so what it says about claims for its deletion does not apply.
+		err = s.delete(ctx, kind, live, metav1.DeletePropagationOrphan)
+	default:
 		err = s.act(ctx, kind, action, nil, live)
 	}
 	if err != nil {
@@ -146,7 +166,7 @@ func (s *Syncer) removeNamespace(ctx context.Context, kind projection.Kind, live
 		klog.FromContext(ctx).Info("Letting go of a namespace that somebody else uses", "namespace", live.GetName(), "has", stranger)
 		return s.orphan(ctx, kind, live)
 	}
-	return s.delete(ctx, kind, live)
+	return s.delete(ctx, kind, live, metav1.DeletePropagationBackground)
 }
 
 // done notes the outcome of a step and has the workload's report looked at again.

@@ -98,7 +98,8 @@ type state struct {
 	hash       string
 	// problem says why the cluster does not hold the projection, in words for the user.
 	problem string
-	// held tells that the cluster keeps more than its share until the rest is available elsewhere.
+	// held tells that the cluster has another part than was decided, until there is a change elsewhere: it keeps more until the rest is
+	// available there, or less until numbered replicas are gone from there.
 	held bool
 }
 
@@ -140,6 +141,7 @@ func (s *Syncer) run(ctx context.Context) error {
 	defer cancel()
 	// From here on, what happens above is queued, though nothing works on it yet.
 	s.Upstream.attach(s)
+	defer s.Upstream.wakeAll(s)
 	defer s.Upstream.detach(s)
 	if !cache.WaitForCacheSync(ctx.Done(), s.Upstream.HasSynced) {
 		return ctx.Err()
@@ -148,10 +150,12 @@ func (s *Syncer) run(ctx context.Context) error {
 		return err
 	}
 	s.usage.Synced()
+	s.Upstream.claims.dropAll(s.cluster)
 	s.enqueueEverything()
 	s.mu.Lock()
 	s.synced = true
 	s.mu.Unlock()
+	s.Upstream.wakeAll(s)
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { work.Run(ctx, s.queue, downWorkers, s.sync); return nil })
@@ -247,11 +251,7 @@ func settled(key Key, live projection.Object) bool {
 // changed tells that there is something new to report of an object, also to the syncers that hold back a share of it until there is.
 func (s *Syncer) changed(key Key, urgent bool) {
 	s.Changed(key, urgent)
-	for _, other := range s.Upstream.Syncers() {
-		if other.stateOf(key).held {
-			other.enqueue(key)
-		}
-	}
+	s.Upstream.wake(key, nil)
 }
 
 // summarised tells whether objects of the kind have a status that is made of those of all clusters.
@@ -306,6 +306,7 @@ func (s *Syncer) podHandler() cache.ResourceEventHandler {
 			s.usage.PodGone(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 			if s.below.ours(pod.Namespace) {
 				s.podQueue.Add(cache.MetaObjectToName(pod))
+				s.podLeft(pod)
 			}
 		},
 	}

@@ -49,6 +49,8 @@ type Upstream struct {
 	podStore    cache.Indexer
 	namespaces  corelisters.NamespaceLister
 
+	claims claims
+
 	mu      sync.RWMutex
 	syncers map[string]*Syncer
 }
@@ -61,6 +63,7 @@ func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
 		podStore:    factory.Core().V1().Pods().Informer().GetIndexer(),
 		namespaces:  factory.Core().V1().Namespaces().Lister(),
 		syncers:     map[string]*Syncer{},
+		claims:      claims{byKey: map[Key]map[string]claim{}},
 	}
 	for _, kind := range projection.Kinds() {
 		generic, err := factory.ForResource(kind.Resource)

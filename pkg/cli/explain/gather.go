@@ -23,6 +23,8 @@ type observed struct {
 	decision placement.Decision
 	// replicas is the number asked for; nil for an object of a kind that is not placed.
 	replicas *int32
+	// firstOrdinal is that of the first replica, where they have ordinals.
+	firstOrdinal int32
 	// events are those of Manifold about the object.
 	events []corev1.Event
 	// namespace is the object's; nil if the user may not read it.
@@ -47,7 +49,7 @@ func (g gatherer) gather(ctx context.Context, object *unstructured.Unstructured)
 	if !placed {
 		return o, nil
 	}
-	w, err := read(kind, object)
+	w, first, err := read(kind, object)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +57,7 @@ func (g gatherer) gather(ctx context.Context, object *unstructured.Unstructured)
 	if err != nil {
 		return nil, err
 	}
-	o.replicas, o.decision = &w.Replicas, current
+	o.replicas, o.decision, o.firstOrdinal = &w.Replicas, current, first
 	if o.events, err = g.events(ctx, object); err != nil {
 		return nil, err
 	}

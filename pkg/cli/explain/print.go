@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
-
-	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
 // print writes the report as json, as yaml, or as a text for people.
@@ -65,7 +64,7 @@ func (r *Report) text(out io.Writer, now time.Time) error {
 // placing writes what was decided and by which rule.
 func (r *Report) placing(out io.Writer) {
 	fmt.Fprintf(out, "\nReplicas:\t%d asked for\n", *r.Replicas)
-	fmt.Fprintf(out, "Placed:\t%s\n", cmp.Or(describe(r.Decision), "nowhere"))
+	fmt.Fprintf(out, "Placed:\t%s\n", cmp.Or(r.placed(), "nowhere"))
 	if r.Pin != "" {
 		fmt.Fprintf(out, "Pin:\t%s, set on the %s\n", r.Pin, r.PinnedBy)
 	}
@@ -83,11 +82,19 @@ func (r *Report) placing(out io.Writer) {
 	}
 }
 
-// describe lists shares: "3 on east, 2 on west".
-func describe(d placement.Decision) string {
+// placed lists shares: "3 on east, 2 on west". Of replicas that are divided by their ordinals it says which ones.
+func (r *Report) placed() string {
+	ranged := slices.ContainsFunc(r.Decision.Clusters(), func(name string) bool { return r.Decision[name].Start > 0 })
 	var shares []string
-	for _, name := range d.Clusters() {
-		shares = append(shares, fmt.Sprintf("%d on %s", d[name].Replicas, name))
+	for _, name := range r.Decision.Clusters() {
+		share := r.Decision[name]
+		text := fmt.Sprintf("%d on %s", share.Replicas, name)
+		if first := r.firstOrdinal + share.Start; ranged && share.Replicas == 1 {
+			text += fmt.Sprintf(" (ordinal %d)", first)
+		} else if ranged && share.Replicas > 1 {
+			text += fmt.Sprintf(" (ordinals %d-%d)", first, first+share.Replicas-1)
+		}
+		shares = append(shares, text)
 	}
 	return strings.Join(shares, ", ")
 }

@@ -36,6 +36,9 @@ type Report struct {
 	Clusters []Cluster `json:"clusters,omitempty"`
 	// Events are those of Manifold about the object, the oldest first.
 	Events []Event `json:"events,omitempty"`
+
+	// firstOrdinal is that of the first replica, where they have ordinals.
+	firstOrdinal int32
 }
 
 // Cluster explains one cluster's part.
@@ -70,7 +73,7 @@ func explain(o *observed) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Replicas, r.Decision = o.replicas, o.decision
+	r.Replicas, r.Decision, r.firstOrdinal = o.replicas, o.decision, o.firstOrdinal
 	r.Pin, r.PinnedBy = pinOf(o)
 	var verdicts []placement.Verdict
 	if o.result == nil {

@@ -124,6 +124,17 @@ func TestExplain(t *testing.T) {
 				event("foreign", "deployment-controller", "ScalingReplicaSet", now),
 			},
 		},
+		"divided by ordinals": {
+			object: &appsv1.StatefulSet{
+				TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Annotations: map[string]string{
+					manifoldv1alpha1.AnnotationPlacement: `{"east":{"replicas":3},"west":{"replicas":1,"start":3}}`,
+					manifoldv1alpha1.AnnotationStatus:    `{"east":{"replicas":3,"ready":3,"updated":3,"start":10}}`,
+				}},
+				Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](4), Ordinals: &appsv1.StatefulSetOrdinals{Start: 10}},
+			},
+			namespace: shop(nil), policies: together(), clusters: []manifoldv1alpha1.Cluster{cluster("east", "8"), cluster("west", "8")},
+		},
 		"placed nowhere": {
 			object: web(2, nil), namespace: shop(nil), policies: together(),
 			clusters: []manifoldv1alpha1.Cluster{cordoned(cluster("east", "8")), cluster("west", "500m")},

@@ -18,13 +18,14 @@ func workloadKind(object *unstructured.Unstructured) (projection.Kind, bool) {
 	return kind, ok && kind.Workload
 }
 
-// read gives what placement needs to know of an object.
-func read(kind projection.Kind, object *unstructured.Unstructured) (placement.Workload, error) {
+// read gives what placement needs to know of an object, and the first ordinal of its replicas.
+func read(kind projection.Kind, object *unstructured.Unstructured) (w placement.Workload, first int32, err error) {
 	typed := kind.New()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
-		return placement.Workload{}, err
+		return w, 0, err
 	}
-	return kind.WorkloadOf(typed)
+	w, err = kind.WorkloadOf(typed)
+	return w, kind.Demand(typed).First, err
 }
 
 // unplaced says why an object of a kind that is not placed has no decision, and where to look instead.

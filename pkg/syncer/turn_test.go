@@ -1,0 +1,219 @@
+package syncer
+
+import (
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+var setKind, _ = projection.ForResource(statefulSetResource)
+
+// shownAbove is the mirror of a pod of a cluster.
+func shownAbove(pod *corev1.Pod, cluster string) *corev1.Pod {
+	mirror := pod.DeepCopy()
+	mirror.Annotations = map[string]string{v1alpha1.AnnotationCluster: cluster}
+	return mirror
+}
+
+// What moves breaks before it is made: no ordinal may run twice.
+func TestAnOrdinalStartsOnceItIsGoneElsewhere(t *testing.T) {
+	toWest := statefulSet("db", `{"west":{"replicas":3}}`, 3)
+	grown := statefulSet("db", `{"east":{"replicas":3},"west":{"replicas":4,"start":3}}`, 7)
+	remembered := func(decision, breakdown string) *appsv1.StatefulSet {
+		above := statefulSet("db", decision, 3)
+		above.Annotations[v1alpha1.AnnotationStatus] = breakdown
+		return above
+	}
+	earlier := projectedSet(toWest, 0, 3)
+	earlier.UID = "an-earlier-one"
+	last := podBelow(earlier, "db-2", "")
+	ended := last.DeepCopy()
+	ended.Status.Phase = corev1.PodFailed
+	going := projectedSet(toWest, 0, 3)
+	going.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	offset := statefulSet("db", `{"west":{"replicas":3}}`, 3)
+	offset.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: 10}
+
+	for name, test := range map[string]struct {
+		above *appsv1.StatefulSet
+		// east is what the other cluster holds, west what the one in question does, mirrored what is shown above of east.
+		east, west, mirrored []projection.Object
+		// apart tells that nobody can ask east.
+		apart bool
+		want  placement.Share
+		held  bool
+	}{
+		"nothing runs elsewhere": {
+			above: toWest, want: placement.Share{Replicas: 3},
+		},
+		"all of it is still elsewhere": {
+			above: toWest, east: []projection.Object{projectedSet(toWest, 0, 3)}, held: true,
+		},
+		"one is still elsewhere": {
+			above: toWest, east: []projection.Object{projectedSet(toWest, 2, 1)}, held: true,
+		},
+		"one is to start elsewhere, though it has no pod yet": {
+			above: toWest, east: []projection.Object{projectedSet(toWest, 2, 5)}, held: true,
+		},
+		"others are elsewhere": {
+			above: toWest, east: []projection.Object{projectedSet(toWest, 3, 4)}, want: placement.Share{Replicas: 3},
+		},
+		"a pod is left of what was deleted": {
+			above: toWest, east: []projection.Object{last}, mirrored: []projection.Object{shownAbove(last, "east")}, held: true,
+		},
+		"a pod is left of what is being deleted": {
+			above: toWest, east: []projection.Object{going, podBelow(going, "db-0", "")}, held: true,
+		},
+		"nothing is left of it": {
+			above: toWest, east: []projection.Object{going}, want: placement.Share{Replicas: 3},
+		},
+		"a pod that is left has ended": {
+			above: toWest, east: []projection.Object{ended}, mirrored: []projection.Object{shownAbove(ended, "east")}, want: placement.Share{Replicas: 3},
+		},
+		"a pod of somebody else has the name": {
+			above: toWest, east: []projection.Object{last}, want: placement.Share{Replicas: 3},
+		},
+		"what it has it keeps": {
+			above: grown, east: []projection.Object{projectedSet(grown, 0, 7)}, west: []projection.Object{projectedSet(grown, 3, 1)},
+			want: placement.Share{Start: 3, Replicas: 1}, held: true,
+		},
+		"it grows when the others have shrunk": {
+			above: grown, east: []projection.Object{projectedSet(grown, 0, 3)}, west: []projection.Object{projectedSet(grown, 3, 1)},
+			want: placement.Share{Start: 3, Replicas: 4},
+		},
+		"a cluster that nobody can ask may run what it last did": {
+			above: remembered(`{"west":{"replicas":3}}`, `{"east":{"replicas":1,"start":2}}`), apart: true, held: true,
+		},
+		"or what it was to run": {
+			above: remembered(`{"east":{"replicas":3},"west":{"replicas":1,"start":2}}`, `{"east":{}}`), apart: true,
+			want: placement.Share{Start: 2}, held: true,
+		},
+		"and nothing else": {
+			above: remembered(`{"west":{"replicas":3}}`, `{"east":{"replicas":1,"start":3}}`), apart: true, want: placement.Share{Replicas: 3},
+		},
+		"ordinals of the user's own count": {
+			above: offset, east: []projection.Object{projectedSet(offset, 0, 5)}, want: placement.Share{Replicas: 3},
+		},
+		"and are compared as they are": {
+			above: offset, east: []projection.Object{projectedSet(offset, 11, 1)}, held: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUpstream(t, append(test.mirrored, test.above)...)
+			if !test.apart {
+				attach(t, u, "east", test.east...)
+			}
+			west := attach(t, u, "west", test.west...)
+			var live projection.Object
+			if len(test.west) > 0 {
+				live = test.west[0]
+			}
+			got, held := west.turn(workload{setKind, test.above}, live, DecisionOf(test.above)["west"])
+			if got.Replicas == 0 && test.want.Replicas == 0 {
+				got.Start = test.want.Start
+			}
+			if got != test.want || held != test.held {
+				t.Errorf("share %+v, held %t; want %+v, %t", got, held, test.want, test.held)
+			}
+		})
+	}
+}
+
+func TestWhatWasWrittenCountsBeforeTheWatchShowsIt(t *testing.T) {
+	above := statefulSet("db", `{"east":{"replicas":3}}`, 3)
+	u := newUpstream(t, above)
+	east, west := attach(t, u, "east"), attach(t, u, "west")
+	w := workload{setKind, above}
+	if _, held := east.turn(w, nil, placement.Share{Replicas: 3}); held {
+		t.Fatal("the first one has to wait")
+	}
+	u.claims.written(w.key(), "east", "hash")
+	// Another decision comes before east's watch shows anything.
+	west.setState(w.key(), state{held: true})
+	if got, held := west.turn(w, nil, placement.Share{Replicas: 3}); !held || got.Replicas != 0 {
+		t.Errorf("west gets %+v, held %t, while east starts them", got, held)
+	}
+	if err := east.settleClaim(t.Context(), setKind, w.key(), projectedSet(above, 0, 3)); err != nil {
+		t.Fatal(err)
+	}
+	if _, open := u.claims.get(w.key(), "east"); open {
+		t.Error("the claim is still there once the watch shows what was written")
+	}
+	if got := west.enqueued(); len(got) != 1 {
+		t.Errorf("west looks at %v, want the StatefulSet", got)
+	}
+	if _, held := west.turn(w, nil, placement.Share{Replicas: 3}); held {
+		t.Error("west waits for nobody")
+	}
+	u.claims.dropAll("west")
+	if len(u.claims.byKey) != 0 {
+		t.Errorf("claims %v are left", u.claims.byKey)
+	}
+}
+
+func TestTheLastPodOfAnOrdinalWakesWhoWaitsForIt(t *testing.T) {
+	above := statefulSet("db", `{"west":{"replicas":3}}`, 3)
+	u := newUpstream(t, above)
+	east, west, north := attach(t, u, "east"), attach(t, u, "west"), attach(t, u, "north")
+	west.setState(workload{setKind, above}.key(), state{held: true})
+	east.podLeft(podBelow(projectedSet(above, 0, 3), "db-0", ""))
+	if got := west.enqueued(); len(got) != 1 || got[0] != "statefulsets shop/db" {
+		t.Errorf("west looks at %v, want the StatefulSet", got)
+	}
+	u.wakeAll(east.Syncer)
+	if got := west.enqueued(); len(got) != 1 {
+		t.Errorf("west looks at %v when a cluster becomes known, want the StatefulSet", got)
+	}
+	if got := north.enqueued(); len(got) != 0 {
+		t.Errorf("north looks at %v, want nothing", got)
+	}
+	east.podLeft(&corev1.Pod{ObjectMeta: objectMeta("bare")})
+}
+
+func TestAClusterIsEmptiedBeforeItsPartIsDeleted(t *testing.T) {
+	above := statefulSet("db", `{"west":{"replicas":3}}`, 3)
+	scaled := func(replicas, counted int32, edits ...func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
+		set := projectedSet(above, 0, replicas)
+		set.Status.Replicas = counted
+		for _, edit := range edits {
+			edit(set)
+		}
+		return set
+	}
+	for name, test := range map[string]struct {
+		live *appsv1.StatefulSet
+		pods []projection.Object
+		want bool
+	}{
+		"it still asks for some":          {live: scaled(3, 3), want: true},
+		"a pod is left":                   {live: scaled(0, 0), pods: []projection.Object{podBelow(scaled(0, 0), "db-0", "")}, want: true},
+		"its controller counts some":      {live: scaled(0, 1), want: true},
+		"its controller has not seen it":  {live: scaled(0, 0, func(set *appsv1.StatefulSet) { set.Generation++ }), want: true},
+		"all are gone":                    {live: scaled(0, 0)},
+		"it is being deleted":             {live: scaled(3, 3, func(set *appsv1.StatefulSet) { set.DeletionTimestamp = &metav1.Time{Time: time.Now()} })},
+		"it is of an earlier object":      {live: scaled(3, 3, func(set *appsv1.StatefulSet) { set.Annotations[v1alpha1.AnnotationUID] = "earlier" })},
+		"a pod of somebody else is there": {live: scaled(0, 0), pods: []projection.Object{podBelow(above, "db-0", "")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUpstream(t, above, namespace("shop"))
+			s := attach(t, u, "east", append(test.pods, test.live)...)
+			if got := s.toEmpty(workload{setKind, above}, test.live); got != test.want {
+				t.Errorf("to empty: %t, want %t", got, test.want)
+			}
+			desired, held, err := s.desired(setKind, above, test.live)
+			if err != nil || (desired != nil) != test.want || held != test.want {
+				t.Fatalf("projects %v, held %t, %v; want it %t", desired, held, err, test.want)
+			}
+			if test.want && *desired.(*appsv1.StatefulSet).Spec.Replicas != 0 {
+				t.Errorf("asks for %d replicas, want none", *desired.(*appsv1.StatefulSet).Spec.Replicas)
+			}
+		})
+	}
+}
