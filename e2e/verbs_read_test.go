@@ -39,7 +39,12 @@ func getWatch(s *framework.Scenario) {
 	}
 	only := s.Logical.Start("get", "configmaps", "--watch-only", "--request-timeout=60s")
 	s.Logical.Kubectl("create", "configmap", "first")
-	only.AwaitOutput("first")
+	looks := 0
+	s.Logical.Poll("a change is watched", func() error {
+		looks++ // another change, until the watch has begun
+		s.Logical.Kubectl("annotate", "configmap", "first", fmt.Sprintf("looks=%d", looks), "--overwrite")
+		return contains(only.Output(), "first")
+	})
 	if strings.Contains(only.Output(), "kube-root-ca.crt") {
 		s.Errorf("--watch-only shows what was there before:\n%s", only.Output())
 	}
