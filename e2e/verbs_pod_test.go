@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,6 +19,7 @@ var podVerbs = []verb{
 	{"debug", debug},
 	{"debug -it", debugAttached},
 	{"patch --subresource=resize", resizePod},
+	{"patch --subresource=status for a readiness gate", passGate},
 }
 
 func logsOfAll(s *framework.Scenario) {
@@ -145,5 +147,26 @@ func resizePod(s *framework.Scenario) {
 			}
 		}
 		refuse(s.T, s.Logical.Try("patch", "pod", pod.Name, "-p", change), "change the workload that it belongs to")
+	}
+}
+
+// passGate does what a load balancer's controller does above, which knows nothing of clusters.
+func passGate(s *framework.Scenario) {
+	const gate = "example.com/registered"
+	s.Logical.Apply(edited(pinned(deployment("web", 2), "east,west"), func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: gate}}
+	}))
+	awaitAvailable(s, "web", 2)
+	for _, pod := range oneEach(framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(2))) {
+		s.Logical.Kubectl("patch", "pod", pod.Name, "--subresource=status",
+			"-p", fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":"False","reason":"Draining"}]}}`, gate))
+		says := func(p *corev1.Pod) bool {
+			return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == gate && c.Reason == "Draining" })
+		}
+		framework.Await(sideOf(s, pod), pod.Name, "is told", says)
+		// The next report of the cluster does not take it back.
+		sideOf(s, pod).Kubectl("annotate", "pod", pod.Name, "note=later")
+		framework.Await(s.Logical, pod.Name, "has been reported again", func(p *corev1.Pod) bool { return p.Annotations["note"] == "later" && says(p) })
+		say(s.T, s.Logical.Kubectl("get", "pod", pod.Name, "-o", "wide"), "0/1")
 	}
 }

@@ -51,7 +51,10 @@ func SyncerRights() []Right {
 			Verbs: []string{"get", "create"},
 		},
 		{Why: "kubectl debug", Resources: []string{"pods/ephemeralcontainers"}, Verbs: []string{"get", "update", "patch"}},
-		{Why: "resizing a mirrored pod", Resources: []string{"pods/resize"}, Verbs: []string{"patch"}},
+		{
+			Why: "resizing a mirrored pod, and what controllers above say of its status", Resources: []string{"pods/resize", "pods/status"},
+			Verbs: []string{"patch"},
+		},
 		{Why: "the API server's proxy to pods and services", Resources: []string{"pods/proxy", "services/proxy"}, Verbs: proxied},
 		{Why: "events shown upstream", Resources: []string{"events"}, Verbs: read},
 		{Why: "capacity, zones and regions", Resources: []string{"nodes"}, Verbs: read},

@@ -45,7 +45,7 @@ func changeCore(storage map[string]rest.Storage, o Options) error {
 
 // changePodChanges has changes of running pods made below.
 func changePodChanges(storage map[string]rest.Storage, below podsBelow, pods rest.Watcher) error {
-	for subresource, same := range map[string]func(a, b *api.PodSpec) bool{
+	for subresource, same := range map[string]func(a, b *api.Pod) bool{
 		"ephemeralcontainers": sameEphemeralContainers, "resize": sameResources,
 	} {
 		stock, err := lookup[patchStorage](storage, "pods/"+subresource)
@@ -56,5 +56,12 @@ func changePodChanges(storage map[string]rest.Storage, below podsBelow, pods res
 			patchStorage: stock, subresource: subresource, same: same, below: below, pods: pods,
 		}
 	}
+	status, err := lookup[*podstore.StatusREST](storage, "pods/status")
+	if err != nil {
+		return err
+	}
+	storage["pods/status"] = &podStatusREST{StatusREST: status, change: &podChangeREST{
+		patchStorage: status, subresource: "status", same: sameConditions, below: below, pods: pods,
+	}}
 	return nil
 }

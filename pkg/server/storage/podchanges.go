@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,35 +30,33 @@ type patchStorage interface {
 	rest.Patcher
 }
 
-// podChangeREST is a subresource that changes the spec of a running pod: ephemeralcontainers and resize. The change of a mirrored pod is
-// made to the pod itself, whose mirror then follows.
+// podChangeREST is a subresource that changes a running pod: ephemeralcontainers, resize and status. The change of a mirrored pod is made
+// to the pod itself, whose mirror then follows.
 type podChangeREST struct {
 	patchStorage
 	subresource string
-	// same tells whether two specs agree in what the subresource changes.
-	same  func(a, b *api.PodSpec) bool
+	// same tells whether two pods agree in what the subresource changes.
+	same  func(a, b *api.Pod) bool
 	below podsBelow
 	pods  rest.Watcher
 }
 
-// sameEphemeralContainers and sameResources are for podChangeREST.
-func sameEphemeralContainers(a, b *api.PodSpec) bool {
-	return equality.Semantic.DeepEqual(a.EphemeralContainers, b.EphemeralContainers)
+// sameEphemeralContainers and its siblings are for podChangeREST.
+func sameEphemeralContainers(a, b *api.Pod) bool {
+	return equality.Semantic.DeepEqual(a.Spec.EphemeralContainers, b.Spec.EphemeralContainers)
 }
 
-func sameResources(a, b *api.PodSpec) bool {
+func sameResources(a, b *api.Pod) bool {
 	same := func(a, b []api.Container) bool {
-		if len(a) != len(b) {
-			return false
-		}
-		for i := range a {
-			if !equality.Semantic.DeepEqual(a[i].Resources, b[i].Resources) {
-				return false
-			}
-		}
-		return true
+		return slices.EqualFunc(a, b, func(a, b api.Container) bool { return equality.Semantic.DeepEqual(a.Resources, b.Resources) })
 	}
-	return same(a.Containers, b.Containers) && same(a.InitContainers, b.InitContainers) && equality.Semantic.DeepEqual(a.Resources, b.Resources)
+	return same(a.Spec.Containers, b.Spec.Containers) && same(a.Spec.InitContainers, b.Spec.InitContainers) &&
+		equality.Semantic.DeepEqual(a.Spec.Resources, b.Spec.Resources)
+}
+
+// sameConditions looks at what others than a kubelet write in a status; the rest may move on at any time.
+func sameConditions(a, b *api.Pod) bool {
+	return equality.Semantic.DeepEqual(a.Status.Conditions, b.Status.Conditions)
 }
 
 // Update asks the stock endpoint, by a dry run, what it would make of the mirror: patches, defaults, admission, validation and conflicts
@@ -85,7 +84,7 @@ func (r *podChangeREST) Update(ctx context.Context, name string, info rest.Updat
 	if !ok || based.pod == nil {
 		return nil, false, fmt.Errorf("the stock endpoint of pods/%s returned a %T", r.subresource, obj)
 	}
-	if r.same(&want.Spec, &based.pod.Spec) {
+	if equality.Semantic.DeepEqual(want.Spec, based.pod.Spec) && equality.Semantic.DeepEqual(want.Status, based.pod.Status) {
 		return want, false, nil
 	}
 	made, err := r.changeBelow(ctx, connection, based.pod, want, options)
@@ -113,7 +112,7 @@ func (b *basedOn) UpdatedObject(ctx context.Context, old runtime.Object) (runtim
 
 // changeBelow makes the change from old to want in the cluster and returns the pod as it is there.
 func (r *podChangeREST) changeBelow(ctx context.Context, connection *Connection, old, want *api.Pod, options *metav1.UpdateOptions) (*api.Pod, error) {
-	patch, err := specPatch(old, want)
+	patch, err := podPatch(old, want)
 	if err != nil {
 		return nil, err
 	}
@@ -131,14 +130,14 @@ func (r *podChangeREST) changeBelow(ctx context.Context, connection *Connection,
 	return made, nil
 }
 
-// specPatch is the difference between two specs, for the pod with the UID of old alone.
-func specPatch(old, want *api.Pod) ([]byte, error) {
+// podPatch is the difference between two pods in spec and status, for the pod with the UID of old alone.
+func podPatch(old, want *api.Pod) ([]byte, error) {
 	encode := func(pod *api.Pod, uid types.UID) ([]byte, error) {
 		out := &corev1.Pod{}
 		if err := legacyscheme.Scheme.Convert(pod, out, nil); err != nil {
 			return nil, err
 		}
-		return json.Marshal(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: out.Spec})
+		return json.Marshal(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: out.Spec, Status: out.Status})
 	}
 	before, err := encode(old, "")
 	if err != nil {
@@ -176,7 +175,7 @@ func (r *podChangeREST) awaitMirror(ctx context.Context, want, made *api.Pod) *a
 			if !ok || !isPod || event.Type == watch.Deleted || pod.UID != want.UID {
 				return want
 			}
-			if r.same(&pod.Spec, &made.Spec) {
+			if r.same(pod, made) {
 				return pod
 			}
 		}

@@ -129,20 +129,22 @@ func TestResourcesAreCompared(t *testing.T) {
 	cpu := func(v string) api.ResourceRequirements {
 		return api.ResourceRequirements{Requests: api.ResourceList{api.ResourceCPU: resource.MustParse(v)}}
 	}
-	spec := func(v string) *api.PodSpec { return &api.PodSpec{Containers: []api.Container{{Resources: cpu(v)}}} }
-	sidecar, whole := spec("1"), spec("1")
-	sidecar.InitContainers = []api.Container{{Resources: cpu("1")}}
+	pod := func(v string) *api.Pod {
+		return &api.Pod{Spec: api.PodSpec{Containers: []api.Container{{Resources: cpu(v)}}}}
+	}
+	sidecar, whole := pod("1"), pod("1")
+	sidecar.Spec.InitContainers = []api.Container{{Resources: cpu("1")}}
 	requirements := cpu("1")
-	whole.Resources = &requirements
+	whole.Spec.Resources = &requirements
 	for name, test := range map[string]struct {
-		a, b *api.PodSpec
+		a, b *api.Pod
 		want bool
 	}{
-		"the same":                    {spec("1"), spec("1"), true},
-		"the same in other words":     {spec("1"), spec("1000m"), true},
-		"a container's differ":        {spec("1"), spec("2"), false},
-		"an init container's are new": {spec("1"), sidecar, false},
-		"the pod's are new":           {spec("1"), whole, false},
+		"the same":                    {pod("1"), pod("1"), true},
+		"the same in other words":     {pod("1"), pod("1000m"), true},
+		"a container's differ":        {pod("1"), pod("2"), false},
+		"an init container's are new": {pod("1"), sidecar, false},
+		"the pod's are new":           {pod("1"), whole, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := sameResources(test.a, test.b); got != test.want {
