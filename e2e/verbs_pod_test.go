@@ -38,7 +38,7 @@ func logsOfAll(s *framework.Scenario) {
 		}
 		refuse(s.T, s.Logical.Try("logs", pod.Name, "-c", "nobody"), "nobody")
 	}
-	follow := s.Logical.Start("logs", "-f", "-l", "app=web", "--all-containers", "--prefix", "--max-log-requests=6", "--since=1s")
+	follow := s.Logical.Start("logs", "-f", "-l", "app=web", "--all-containers", "--prefix", "--max-log-requests=6")
 	for cluster, pod := range pods {
 		// A line is followed whether it comes before kubectl has connected or after.
 		line := "something happens in " + cluster
