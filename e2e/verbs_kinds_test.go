@@ -43,6 +43,9 @@ func statefulSetByName(s *framework.Scenario) {
 		c := set.Spec.Template.Spec.Containers[0]
 		return env(c, "SHAPE") == "round" && c.Resources.Requests.Cpu().String() == "20m"
 	})
+	for _, name := range ordinals("db", 0, 2) {
+		framework.Await(s.Logical, name, "is a new one", func(p *corev1.Pod) bool { return env(p.Spec.Containers[0], "SHAPE") == "round" && ready(p) })
+	}
 	if got := s.Logical.Kubectl("exec", "db-0", "--", "sh", "-c", "echo $SHAPE"); got != "round\n" {
 		s.Errorf("the environment is %q, want the one that was set", got)
 	}
