@@ -302,8 +302,17 @@ func TestAStatefulSetIsDividedByOrdinals(t *testing.T) {
 		awaitRunning(s, "db", 8)
 		framework.AwaitList(s.Logical, "app=db", "all are updated", images("22222222"))
 	})
-	t.Run("undone, in every cluster", func(t *testing.T) {
+	t.Run("undone, in every cluster, the higher ordinals first", func(t *testing.T) {
 		s := s.Subtest(t)
+		stop := framework.Watch([]*framework.Side{s.East, s.West}, func(now map[string][]*corev1.Pod) {
+			begun := slices.ContainsFunc(now["east"], func(pod *corev1.Pod) bool { return pod.Spec.Containers[0].Image == "db:1" })
+			for _, pod := range now["west"] {
+				if begun && pod.Spec.Containers[0].Image != "db:1" && isThere(s.West, pod) {
+					s.Errorf("pods of the lower ordinals are updated, and %s is not", pod.Name)
+				}
+			}
+		})
+		defer stop()
 		s.Logical.Kubectl("rollout", "undo", "statefulset/db")
 		s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
 		awaitRunning(s, "db", 8)

@@ -66,6 +66,8 @@ type Part struct {
 	Share placement.Share
 	// Decision is the whole decision about a workload.
 	Decision placement.Decision
+	// Waits tells that the cluster is not to update its pods to another template yet. Only kinds that can wait heed it.
+	Waits bool
 }
 
 // row makes a Kind of functions that are typed by the kind's Go type, so that only this function converts.

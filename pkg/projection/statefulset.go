@@ -27,6 +27,12 @@ var statefulSet = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 	fill: func(in, out *appsv1.StatefulSet, part Part) {
 		in.Spec.DeepCopyInto(&out.Spec)
 		cutRange(&out.Spec, part.Share)
+		if strategy := &out.Spec.UpdateStrategy; part.Waits && strategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
+			if strategy.RollingUpdate == nil {
+				strategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
+			}
+			strategy.RollingUpdate.Partition = ptr.To(part.Share.Replicas)
+		}
 		out.Annotations[v1alpha1.AnnotationTemplate] = TemplateHash(&in.Spec.Template)
 	},
 	// The Service gives the pods their names. It is needed even if its selector does not meet them.

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
 // Kind is how the status of objects of one kind is made of those of the clusters.
@@ -19,6 +21,7 @@ type Kind struct {
 	observed  func(live Object) bool
 	settled   func(live Object) bool
 	history   func(in Object) History
+	rollout   func(in Object, share placement.Share, live Object) Rollout
 }
 
 // row makes a Kind of functions that are typed by the kind's Go type, so that only this function converts.
@@ -39,6 +42,8 @@ type row[T any, P interface {
 	settled func(live P) bool
 	// history tells what the kind's ControllerRevisions keep; nil for a kind that has none.
 	history func(in P) History
+	// rollout tells how far a cluster's share is; nil for a kind whose shares do not wait for each other.
+	rollout func(in P, share placement.Share, live P) Rollout
 }
 
 func (r row[T, P]) build() Kind {
@@ -65,6 +70,9 @@ func (r row[T, P]) build() Kind {
 	}
 	if r.history != nil {
 		kind.history = func(in Object) History { return r.history(in.(P)) }
+	}
+	if r.rollout != nil {
+		kind.rollout = func(in Object, share placement.Share, live Object) Rollout { return r.rollout(in.(P), share, live.(P)) }
 	}
 	return kind
 }
@@ -101,6 +109,22 @@ func (k Kind) Observed(live Object) bool { return k.observed(live) }
 
 // Counts reads the counters of an object in a cluster.
 func (k Kind) Counts(live Object) ClusterStatus { return k.count(live) }
+
+// Rollout is how far a cluster is with bringing its share of the replicas to the template.
+type Rollout struct {
+	// Ahead tells that replicas are to be updated and none is yet, so that it may still wait.
+	Ahead bool
+	// Done tells that all that are to be updated are, and that all serve.
+	Done bool
+}
+
+// Paced tells whether the shares of a workload of the kind roll out one after another.
+func (k Kind) Paced() bool { return k.rollout != nil }
+
+// RolloutOf tells how far a cluster is that has live for its share of in.
+func (k Kind) RolloutOf(in Object, share placement.Share, live Object) Rollout {
+	return k.rollout(in, share, live)
+}
 
 // Settled tells whether what a cluster says of the object is what it will say until somebody changes something. That is what people and
 // tools wait for; what comes before it may wait for more of its kind.

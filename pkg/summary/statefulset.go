@@ -5,6 +5,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -64,18 +65,46 @@ var statefulSetKind = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 			HashLabel: "controller.kubernetes.io/hash",
 		}
 	},
+	rollout: rolloutOf,
+}
+
+// rolloutOf asks the controller below only once it has seen the template. Until then a share that was told to wait still does.
+func rolloutOf(in *appsv1.StatefulSet, share placement.Share, live *appsv1.StatefulSet) Rollout {
+	due := dueIn(in, share)
+	s := live.Status
+	switch {
+	case live.Annotations[v1alpha1.AnnotationTemplate] != projection.TemplateHash(&in.Spec.Template):
+		return Rollout{Ahead: due > 0}
+	case s.ObservedGeneration < live.Generation:
+		return Rollout{Ahead: due > 0 && waits(live)}
+	}
+	return Rollout{
+		Ahead: due > 0 && s.CurrentRevision != s.UpdateRevision && s.UpdatedReplicas == 0,
+		Done:  s.UpdatedReplicas >= due && s.AvailableReplicas >= share.Replicas,
+	}
+}
+
+// waits tells whether a projection was told to update no pods yet.
+func waits(live *appsv1.StatefulSet) bool {
+	rolling := live.Spec.UpdateStrategy.RollingUpdate
+	return rolling != nil && ptr.Deref(rolling.Partition, 0) >= ptr.Deref(live.Spec.Replicas, 1)
 }
 
 // updatedAtLeast is how many of the replicas a rollout updates without further ado.
 func updatedAtLeast(in *appsv1.StatefulSet, replicas int32) int32 {
+	return dueIn(in, placement.Share{Replicas: replicas})
+}
+
+// dueIn is how many replicas of a share a rollout updates without further ado.
+func dueIn(in *appsv1.StatefulSet, share placement.Share) int32 {
 	strategy := in.Spec.UpdateStrategy
 	switch {
 	case strategy.Type == appsv1.OnDeleteStatefulSetStrategyType:
 		return 0
 	case strategy.RollingUpdate != nil:
-		return replicas - ptr.Deref(strategy.RollingUpdate.Partition, 0)
+		return share.Replicas - min(max(ptr.Deref(strategy.RollingUpdate.Partition, 0)-share.Start, 0), share.Replicas)
 	}
-	return replicas
+	return share.Replicas
 }
 
 // statefulSet is one StatefulSet over all clusters.

@@ -27,6 +27,7 @@ const conflictRetry = 15 * time.Second
 const (
 	reasonConflict   = "NameTaken"
 	reasonNotApplied = "ProjectionFailed"
+	reasonWaiting    = "WaitingForCluster"
 )
 
 // sync brings one object of the cluster in line.
@@ -49,7 +50,7 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 	if err := s.settleClaim(ctx, kind, key, live); err != nil {
 		return s.failed(key, above, err)
 	}
-	desired, held, err := s.desired(kind, above, live)
+	desired, waits, err := s.desired(kind, above, live)
 	if err != nil {
 		s.fail(key, above, reasonNotApplied, err.Error())
 		return nil // the object must change before another try makes sense
@@ -74,9 +75,12 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 		s.done(key, kind, state{uid: above.GetUID()})
 		return nil // the watch tells when the old one is gone
 	}
-	next := state{uid: above.GetUID(), generation: above.GetGeneration(), hash: hashOf(desired), held: held}
-	if held {
+	next := state{uid: above.GetUID(), generation: above.GetGeneration(), hash: hashOf(desired), wait: waits}
+	if waits.held {
 		next.hash = "" // not what was decided yet
+	}
+	if waits.reason != "" && waits.reason != s.stateOf(key).reason {
+		s.Recorder.Eventf(above, corev1.EventTypeNormal, reasonWaiting, "cluster %q %s", s.cluster, waits.reason)
 	}
 	s.done(key, kind, next)
 	return nil
@@ -88,24 +92,23 @@ func (s *Syncer) givenUp() bool {
 	return leaving && manner == v1alpha1.RemoveForce
 }
 
-// desired returns the projection for this cluster, or nil if it should hold none. Held tells that it is another part than was decided,
-// for the time of a move.
-func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (desired projection.Object, held bool, err error) {
+// desired returns the projection for this cluster, or nil if it should hold none, and what it has to wait for.
+func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (desired projection.Object, waits wait, err error) {
 	if above == nil || above.GetDeletionTimestamp() != nil {
-		return nil, false, nil
+		return nil, wait{}, nil
 	}
 	part, wanted := s.Upstream.part(kind, above, s.cluster)
 	if kind.Workload && live != nil {
 		if hold, more := s.Upstream.hold(above, live, s.cluster); more {
-			part.Share, wanted, held = hold, true, true
+			part.Share, wanted, waits.held = hold, true, true
 		}
 	}
 	if w := (workload{kind, above}); kind.Demand(above).Numbered {
 		switch {
 		case wanted:
-			part.Share, held = s.turn(w, live, part.Share)
+			part, waits = s.numbered(w, live, part)
 		case s.toEmpty(w, live):
-			part.Share, wanted, held = placement.Share{}, true, true
+			part.Share, wanted, waits.held = placement.Share{}, true, true
 		}
 	}
 	if kind.Resource == namespaceResource && live != nil {
@@ -114,13 +117,13 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 		wanted = wanted || !leaving || s.below.holdsIn(above.GetName())
 	}
 	if !wanted {
-		return nil, false, nil
+		return nil, wait{}, nil
 	}
 	if ok, _ := kind.Projectable(above); !ok && !kind.Workload {
-		return nil, false, nil
+		return nil, wait{}, nil
 	}
 	desired, err = kind.Project(above, part, s.target)
-	return desired, held, err
+	return desired, waits, err
 }
 
 // remove deletes what the cluster should not hold. What belongs to another object than the one above of that name, such as an earlier

@@ -196,7 +196,7 @@ func TestReportAnswersForTheGenerationThatIsCarriedOut(t *testing.T) {
 	}{
 		"it is there and seen":              {live: live, state: current, want: 7, wantHolds: true},
 		"the cluster holds another version": {live: live, state: state{uid: above.UID, generation: 7, hash: "other"}, wantHolds: true},
-		"a share is held back":              {live: live, state: state{uid: above.UID, generation: 7, held: true}, wantHolds: true},
+		"a share is held back":              {live: live, state: state{uid: above.UID, generation: 7, wait: wait{held: true}}, wantHolds: true},
 		"an earlier object was carried out": {live: live, state: state{uid: "earlier", generation: 7, hash: "hash"}, wantHolds: true},
 		"the controllers there have not seen it": {
 			live: func() *appsv1.Deployment { d := live.DeepCopy(); d.Generation = 2; return d }(), state: current, wantHolds: true,
@@ -262,7 +262,7 @@ func TestWhatTheClusterShouldHold(t *testing.T) {
 				of = test.live
 			}
 			kind, _ := projection.ForResource(resourceOf(of))
-			desired, held, err := s.desired(kind, test.above, test.live)
+			desired, waits, err := s.desired(kind, test.above, test.live)
 			if test.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), test.wantErr) {
 					t.Errorf("error %v, want one about %s", err, test.wantErr)
@@ -272,8 +272,8 @@ func TestWhatTheClusterShouldHold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if (desired != nil) != (test.want != nil) || held != test.wantHeld {
-				t.Fatalf("desired %v, held %t", desired, held)
+			if (desired != nil) != (test.want != nil) || waits.held != test.wantHeld {
+				t.Fatalf("desired %v, held %t", desired, waits.held)
 			}
 			if d, ok := desired.(*appsv1.Deployment); ok && *d.Spec.Replicas != *test.want {
 				t.Errorf("%d replicas, want %d", *d.Spec.Replicas, *test.want)

@@ -88,7 +88,7 @@ func TestReportWakesTheSyncersThatHoldBack(t *testing.T) {
 	u := newUpstream(t, above)
 	east, west, north := attach(t, u, "east"), attach(t, u, "west"), attach(t, u, "north")
 	kind, _ := projection.ForResource(deploymentResource)
-	east.setState(keyOf(kind, above), state{held: true})
+	east.setState(keyOf(kind, above), state{wait: wait{held: true}})
 	west.changed(keyOf(kind, above), true)
 	if got := east.enqueued(); len(got) != 1 {
 		t.Errorf("the syncer that holds back looks at %v, want the Deployment", got)

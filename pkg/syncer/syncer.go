@@ -98,9 +98,18 @@ type state struct {
 	hash       string
 	// problem says why the cluster does not hold the projection, in words for the user.
 	problem string
-	// held tells that the cluster has another part than was decided, until there is a change elsewhere: it keeps more until the rest is
-	// available there, or less until numbered replicas are gone from there.
+	wait
+}
+
+// wait tells that a cluster does not have what was decided, or not as it will be, until there is a change elsewhere.
+type wait struct {
+	// held tells that it has another part than was decided: it keeps more until the rest is available elsewhere, or less until numbered
+	// replicas are gone from there.
 	held bool
+	// paced tells that it has its part and is not to update it yet.
+	paced bool
+	// reason is for the user, where it takes more than a moment; "" otherwise.
+	reason string
 }
 
 func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {

@@ -1,14 +1,15 @@
 package syncer
 
 import (
-	"context"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
@@ -16,70 +17,21 @@ import (
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
-// claims are the numbers that clusters were told to run by writes that their watches have not shown yet. Without them, a cluster could be
-// told to run what another one has just been told to, and does not seem to have.
-type claims struct {
-	mu    sync.Mutex
-	byKey map[Key]map[string]claim
-}
-
-// claim is what one cluster may run beyond what its watch shows.
-type claim struct {
-	numbers placement.Range
-	// hash is that of the projection that was written; "" as long as nothing was.
-	hash string
-}
-
-func (c *claims) get(key Key, cluster string) (claim, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	found, ok := c.byKey[key][cluster]
-	return found, ok
-}
-
-// set notes a claim; one without numbers is dropped. The caller holds the lock.
-func (c *claims) set(key Key, cluster string, to claim) {
-	if to == (claim{}) {
-		delete(c.byKey[key], cluster)
-		if len(c.byKey[key]) == 0 {
-			delete(c.byKey, key)
-		}
-		return
+// numbered returns what this cluster may have now of a workload with numbered replicas.
+func (s *Syncer) numbered(w workload, live projection.Object, part projection.Part) (projection.Part, wait) {
+	var waits wait
+	decided := part.Share
+	part.Share, waits = s.turn(w, live, decided)
+	if reason := s.pace(w, live, decided, part.Decision); reason != "" {
+		part.Waits, waits.paced = true, true
+		waits.reason = cmp.Or(waits.reason, reason)
 	}
-	if c.byKey[key] == nil {
-		c.byKey[key] = map[string]claim{}
-	}
-	c.byKey[key][cluster] = to
-}
-
-func (c *claims) drop(key Key, cluster string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.set(key, cluster, claim{})
-}
-
-// dropAll forgets what a cluster claimed, whose watches have just begun with everything that is there.
-func (c *claims) dropAll(cluster string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for key := range c.byKey {
-		c.set(key, cluster, claim{})
-	}
-}
-
-// written notes that a projection is about to be written.
-func (c *claims) written(key Key, cluster, hash string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if found, ok := c.byKey[key][cluster]; ok {
-		found.hash = hash
-		c.set(key, cluster, found)
-	}
+	return part, waits
 }
 
 // turn returns the share of a workload with numbered replicas that this cluster may run now, and claims it: less than was decided as long
-// as another cluster may still run a part of that. Held tells so; whatever changes there wakes us.
-func (s *Syncer) turn(w workload, live projection.Object, share placement.Share) (now placement.Share, held bool) {
+// as another cluster may still run a part of that. Whatever changes there wakes us.
+func (s *Syncer) turn(w workload, live projection.Object, share placement.Share) (now placement.Share, waits wait) {
 	key, first := w.key(), w.kind.Demand(w.Object).First
 	want := placement.Range{Start: first + share.Start, End: first + share.Start + share.Replicas}
 	var have placement.Range
@@ -89,14 +41,31 @@ func (s *Syncer) turn(w workload, live projection.Object, share placement.Share)
 	c := &s.Upstream.claims
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	granted, held := placement.Turn(want, have, s.othersMayRun(w))
+	others := s.othersMayRun(w)
+	granted, held := placement.Turn(want, have, slices.Concat(slices.Collect(maps.Values(others))...))
+	if held {
+		waits = wait{held: true, reason: waitsFor(want, others)}
+	}
 	if granted != have {
 		c.set(key, s.cluster, claim{numbers: granted.Hull(c.byKey[key][s.cluster].numbers)})
 	}
 	if granted.Empty() {
-		return placement.Share{Start: share.Start}, held
+		return placement.Share{Start: share.Start}, waits
 	}
-	return placement.Share{Start: granted.Start - first, Replicas: granted.End - granted.Start}, held
+	return placement.Share{Start: granted.Start - first, Replicas: granted.End - granted.Start}, waits
+}
+
+// waitsFor says which clusters may still run some of the numbers that are wanted.
+func waitsFor(want placement.Range, others map[string][]placement.Range) string {
+	var names []string
+	for cluster, ranges := range others {
+		if slices.ContainsFunc(ranges, func(r placement.Range) bool { return !r.Intersect(want).Empty() }) {
+			names = append(names, strconv.Quote(cluster))
+		}
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("waits with ordinals %d-%d until what of them may still run in %s is gone there",
+		want.Start, want.End-1, strings.Join(names, ", "))
 }
 
 // numbersOf returns the numbers that a projection has.
@@ -123,11 +92,11 @@ func (s *Syncer) toEmpty(w workload, live projection.Object) bool {
 	return !told || !numbersOf(w.kind, live).Empty()
 }
 
-// othersMayRun returns the numbers of a workload that other clusters run, or may begin to. The caller holds the lock of the claims.
-func (s *Syncer) othersMayRun(w workload) []placement.Range {
+// othersMayRun returns the numbers of a workload that other clusters run, or may begin to, by cluster. The caller holds the lock of the
+// claims.
+func (s *Syncer) othersMayRun(w workload) map[string][]placement.Range {
 	key := w.key()
-	var out []placement.Range
-	known := map[string]bool{s.cluster: true}
+	out, known := map[string][]placement.Range{}, map[string]bool{s.cluster: true}
 	for _, other := range s.Upstream.Syncers() {
 		if other.cluster == s.cluster || !other.HasSynced() {
 			continue
@@ -136,31 +105,33 @@ func (s *Syncer) othersMayRun(w workload) []placement.Range {
 		if other.givenUp() {
 			continue
 		}
-		out = append(out, other.mayRun(w)...)
+		out[other.cluster] = other.mayRun(w)
 		if claimed, ok := s.Upstream.claims.byKey[key][other.cluster]; ok {
-			out = append(out, claimed.numbers)
+			out[other.cluster] = append(out[other.cluster], claimed.numbers)
 		}
 	}
-	return append(out, s.lastKnown(w, known)...)
+	for cluster, numbers := range s.lastKnown(w, known) {
+		out[cluster] = []placement.Range{numbers}
+	}
+	return out
 }
 
 // lastKnown returns what clusters were last known to run that nobody can ask, by the breakdown and by what they were to run.
-func (s *Syncer) lastKnown(w workload, known map[string]bool) []placement.Range {
+func (s *Syncer) lastKnown(w workload, known map[string]bool) map[string]placement.Range {
 	breakdown, err := summary.ParseBreakdown(w.GetAnnotations()[v1alpha1.AnnotationStatus])
 	if err != nil {
 		return nil
 	}
 	first, decision := w.kind.Demand(w.Object).First, DecisionOf(w)
-	var out []placement.Range
+	out := map[string]placement.Range{}
 	for cluster, status := range breakdown {
 		if leaving, manner := s.Leaving(cluster); known[cluster] || leaving && manner == v1alpha1.RemoveForce {
 			continue
 		}
-		numbers := placement.Range{Start: status.Start, End: status.Start + status.Replicas}
+		out[cluster] = placement.Range{Start: status.Start, End: status.Start + status.Replicas}
 		if share, ok := decision[cluster]; ok {
-			numbers = numbers.Hull(placement.Range{Start: first + share.Start, End: first + share.Start + share.Replicas})
+			out[cluster] = out[cluster].Hull(placement.Range{Start: first + share.Start, End: first + share.Start + share.Replicas})
 		}
-		out = append(out, numbers)
 	}
 	return out
 }
@@ -201,73 +172,4 @@ func ended(pod *corev1.Pod) bool {
 func (s *Syncer) mirrored(pod *corev1.Pod) bool {
 	obj, ok, err := s.Upstream.podStore.GetByKey(pod.Namespace + "/" + pod.Name)
 	return err == nil && ok && obj.(*corev1.Pod).UID == pod.UID
-}
-
-// settleClaim drops a claim once the watch has shown what was written, or the write turns out not to have happened. Until then nothing
-// else is decided about the object: what the watch shows is of before.
-func (s *Syncer) settleClaim(ctx context.Context, kind projection.Kind, key Key, live projection.Object) error {
-	open, ok := s.Upstream.claims.get(key, s.cluster)
-	if !ok {
-		return nil
-	}
-	if open.hash != "" && (live == nil || hashOf(live) != open.hash) {
-		name := kind.New()
-		name.SetNamespace(key.Namespace)
-		name.SetName(key.Name)
-		found, err := s.read(ctx, kind, name)
-		if err != nil {
-			return err
-		}
-		if found != nil && hashOf(found) == open.hash {
-			return errNotYet
-		}
-	}
-	s.Upstream.claims.drop(key, s.cluster)
-	s.Upstream.wake(key, s)
-	return nil
-}
-
-// wake has the other syncers look again that hold back a part of an object until there is a change.
-func (u *Upstream) wake(key Key, except *Syncer) {
-	for _, other := range u.Syncers() {
-		if other != except && other.stateOf(key).held {
-			other.enqueue(key)
-		}
-	}
-}
-
-// wakeAll is wake for every object, when it becomes known what a cluster has, or that it is not asked any more.
-func (u *Upstream) wakeAll(except *Syncer) {
-	for _, other := range u.Syncers() {
-		if other == except {
-			continue
-		}
-		for _, key := range other.heldKeys() {
-			other.enqueue(key)
-		}
-	}
-}
-
-func (s *Syncer) heldKeys() []Key {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []Key
-	for key, st := range s.states {
-		if st.held {
-			out = append(out, key)
-		}
-	}
-	return out
-}
-
-// podLeft wakes those who wait for a pod that is gone: for its number, or to be empty.
-func (s *Syncer) podLeft(pod *corev1.Pod) {
-	ref := metav1.GetControllerOf(pod)
-	if ref == nil {
-		return
-	}
-	kind, ok := projection.ForGVK(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
-	if ok && kind.Workload {
-		s.Upstream.wake(Key{Resource: kind.Resource, Namespace: pod.Namespace, Name: ref.Name}, nil)
-	}
 }

@@ -115,12 +115,12 @@ func TestAnOrdinalStartsOnceItIsGoneElsewhere(t *testing.T) {
 			if len(test.west) > 0 {
 				live = test.west[0]
 			}
-			got, held := west.turn(workload{setKind, test.above}, live, DecisionOf(test.above)["west"])
+			got, waits := west.turn(workload{setKind, test.above}, live, DecisionOf(test.above)["west"])
 			if got.Replicas == 0 && test.want.Replicas == 0 {
 				got.Start = test.want.Start
 			}
-			if got != test.want || held != test.held {
-				t.Errorf("share %+v, held %t; want %+v, %t", got, held, test.want, test.held)
+			if got != test.want || waits.held != test.held {
+				t.Errorf("share %+v, held %t; want %+v, %t", got, waits.held, test.want, test.held)
 			}
 		})
 	}
@@ -131,14 +131,15 @@ func TestWhatWasWrittenCountsBeforeTheWatchShowsIt(t *testing.T) {
 	u := newUpstream(t, above)
 	east, west := attach(t, u, "east"), attach(t, u, "west")
 	w := workload{setKind, above}
-	if _, held := east.turn(w, nil, placement.Share{Replicas: 3}); held {
+	if _, waits := east.turn(w, nil, placement.Share{Replicas: 3}); waits.held {
 		t.Fatal("the first one has to wait")
 	}
 	u.claims.written(w.key(), "east", "hash")
 	// Another decision comes before east's watch shows anything.
-	west.setState(w.key(), state{held: true})
-	if got, held := west.turn(w, nil, placement.Share{Replicas: 3}); !held || got.Replicas != 0 {
-		t.Errorf("west gets %+v, held %t, while east starts them", got, held)
+	west.setState(w.key(), state{wait: wait{held: true}})
+	if got, waits := west.turn(w, nil, placement.Share{Replicas: 3}); got.Replicas != 0 ||
+		waits.reason != `waits with ordinals 0-2 until what of them may still run in "east" is gone there` {
+		t.Errorf("west gets %+v, for %q, while east starts them", got, waits.reason)
 	}
 	if err := east.settleClaim(t.Context(), setKind, w.key(), projectedSet(above, 0, 3)); err != nil {
 		t.Fatal(err)
@@ -149,7 +150,7 @@ func TestWhatWasWrittenCountsBeforeTheWatchShowsIt(t *testing.T) {
 	if got := west.enqueued(); len(got) != 1 {
 		t.Errorf("west looks at %v, want the StatefulSet", got)
 	}
-	if _, held := west.turn(w, nil, placement.Share{Replicas: 3}); held {
+	if _, waits := west.turn(w, nil, placement.Share{Replicas: 3}); waits.held {
 		t.Error("west waits for nobody")
 	}
 	u.claims.dropAll("west")
@@ -162,7 +163,7 @@ func TestTheLastPodOfAnOrdinalWakesWhoWaitsForIt(t *testing.T) {
 	above := statefulSet("db", `{"west":{"replicas":3}}`, 3)
 	u := newUpstream(t, above)
 	east, west, north := attach(t, u, "east"), attach(t, u, "west"), attach(t, u, "north")
-	west.setState(workload{setKind, above}.key(), state{held: true})
+	west.setState(workload{setKind, above}.key(), state{wait: wait{held: true}})
 	east.podLeft(podBelow(projectedSet(above, 0, 3), "db-0", ""))
 	if got := west.enqueued(); len(got) != 1 || got[0] != "statefulsets shop/db" {
 		t.Errorf("west looks at %v, want the StatefulSet", got)
@@ -207,9 +208,9 @@ func TestAClusterIsEmptiedBeforeItsPartIsDeleted(t *testing.T) {
 			if got := s.toEmpty(workload{setKind, above}, test.live); got != test.want {
 				t.Errorf("to empty: %t, want %t", got, test.want)
 			}
-			desired, held, err := s.desired(setKind, above, test.live)
-			if err != nil || (desired != nil) != test.want || held != test.want {
-				t.Fatalf("projects %v, held %t, %v; want it %t", desired, held, err, test.want)
+			desired, waits, err := s.desired(setKind, above, test.live)
+			if err != nil || (desired != nil) != test.want || waits.held != test.want {
+				t.Fatalf("projects %v, held %t, %v; want it %t", desired, waits.held, err, test.want)
 			}
 			if test.want && *desired.(*appsv1.StatefulSet).Spec.Replicas != 0 {
 				t.Errorf("asks for %d replicas, want none", *desired.(*appsv1.StatefulSet).Spec.Replicas)

@@ -1,0 +1,111 @@
+package syncer
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// Replicas with ordinals go down one after another, over all clusters.
+func TestAClusterUpdatesItsOrdinalsAfterTheHigherOnes(t *testing.T) {
+	above := statefulSet("db", `{"east":{"replicas":2},"north":{"replicas":2,"start":2},"west":{"replicas":2,"start":4}}`, 6)
+	above.Spec.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
+	partitioned := above.DeepCopy()
+	partitioned.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To[int32](4)}
+	onDelete := above.DeepCopy()
+	onDelete.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
+	hash := projection.TemplateHash(&above.Spec.Template)
+
+	// part is what a cluster has: so many of its two replicas are updated and available.
+	part := func(start, updated, available int32, edits ...func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
+		set := projectedSet(above, start, 2)
+		set.Annotations[v1alpha1.AnnotationTemplate] = hash
+		set.Status.UpdatedReplicas, set.Status.AvailableReplicas = updated, available
+		set.Status.CurrentRevision, set.Status.UpdateRevision = "old", "new"
+		if updated == 2 && available == 2 {
+			set.Status.CurrentRevision = "new"
+		}
+		for _, edit := range edits {
+			edit(set)
+		}
+		return set
+	}
+	old := func(set *appsv1.StatefulSet) {
+		set.Annotations[v1alpha1.AnnotationTemplate] = "another"
+		set.Status.CurrentRevision, set.Status.UpdateRevision = "old", "old"
+	}
+	unseen := func(set *appsv1.StatefulSet) { set.Generation++ }
+	told := func(set *appsv1.StatefulSet) {
+		set.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To[int32](2)}
+	}
+	const north, west = `waits with its pods until those with higher ordinals are updated in "north"`, `waits with its pods until those with higher ordinals are updated in "west"`
+
+	for name, test := range map[string]struct {
+		above *appsv1.StatefulSet
+		// east is the cluster with the lowest ordinals, which is asked; nil for none.
+		east, north, west *appsv1.StatefulSet
+		want              string
+	}{
+		"all have the old template":               {above: above, east: part(0, 2, 2, old), north: part(2, 2, 2, old), west: part(4, 2, 2, old), want: north},
+		"the highest are done":                    {above: above, east: part(0, 2, 2, old), north: part(2, 2, 2, old), west: part(4, 2, 2), want: north},
+		"the highest are not":                     {above: above, east: part(0, 2, 2, old), north: part(2, 2, 2), west: part(4, 1, 1), want: west},
+		"all others are done":                     {above: above, east: part(0, 2, 2, old), north: part(2, 2, 2), west: part(4, 2, 2)},
+		"one of the others is not available":      {above: above, east: part(0, 2, 2, old), north: part(2, 2, 2), west: part(4, 2, 1), want: west},
+		"one of the others is not there":          {above: above, east: part(0, 2, 2, old), north: part(2, 2, 2), want: west},
+		"one of the others has not seen it":       {above: above, east: part(0, 2, 2, old), north: part(2, 2, 2), west: part(4, 2, 2, unseen), want: west},
+		"it was told to wait, and has not seen":   {above: above, east: part(0, 2, 2, told, unseen), north: part(2, 2, 2), west: part(4, 1, 1), want: west},
+		"it was told to wait, and has seen":       {above: above, east: part(0, 0, 2, told), north: part(2, 2, 2), west: part(4, 1, 1), want: west},
+		"it waits no longer":                      {above: above, east: part(0, 0, 2, told), north: part(2, 2, 2), west: part(4, 2, 2)},
+		"it has begun and goes on":                {above: above, east: part(0, 1, 2), north: part(2, 2, 2), west: part(4, 2, 1)},
+		"it is done":                              {above: above, east: part(0, 2, 2), north: part(2, 2, 2), west: part(4, 2, 1)},
+		"it is made":                              {above: above, north: part(2, 0, 0)},
+		"a partition leaves it alone":             {above: partitioned, east: part(0, 2, 2, old), north: part(2, 2, 2, old), west: part(4, 2, 2, old)},
+		"pods that users delete wait for nothing": {above: onDelete, east: part(0, 2, 2, old), north: part(2, 2, 2, old), west: part(4, 2, 2, old)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUpstream(t, test.above)
+			var asked *testSyncer
+			var live projection.Object
+			for cluster, has := range map[string]*appsv1.StatefulSet{"east": test.east, "north": test.north, "west": test.west} {
+				var objects []projection.Object
+				if has != nil {
+					objects = append(objects, has)
+				}
+				s := attach(t, u, cluster, objects...)
+				if cluster == "east" {
+					asked = s
+					if has != nil {
+						live = has
+					}
+				}
+			}
+			decision := DecisionOf(test.above)
+			w := workload{setKind, test.above}
+			if got := asked.pace(w, live, decision["east"], decision); got != test.want {
+				t.Errorf("waits for %q, want %q", got, test.want)
+			}
+			wantPartition := int32(-1)
+			if rolling := test.above.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+				wantPartition = min(*rolling.Partition, 2)
+			}
+			if test.want != "" {
+				wantPartition = 2
+			}
+			desired, waits, err := asked.desired(setKind, test.above, live)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := int32(-1)
+			if rolling := desired.(*appsv1.StatefulSet).Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+				got = *rolling.Partition
+			}
+			if got != wantPartition || waits.paced != (test.want != "") || waits.held {
+				t.Errorf("partition %d, waits %+v, want partition %d", got, waits, wantPartition)
+			}
+		})
+	}
+}
