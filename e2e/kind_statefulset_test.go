@@ -360,6 +360,23 @@ func TestAStatefulSetMovesWithoutRunningTwice(t *testing.T) {
 		framework.AwaitGone[*appsv1.StatefulSet](from, "db")
 		awaitRunning(s, "db", 3)
 	}
+	// A pod that does not go is waited for, and the user is told.
+	s.East.Kubectl("patch", "pod", "db-0", "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/slow"]}}`)
+	s.Logical.Kubectl("annotate", "statefulset", "db", pinKey+"=west", "--overwrite")
+	framework.AwaitList(s.Logical, "", "an event tells who waits for whom", func(events []*corev1.Event) bool {
+		return slices.ContainsFunc(events, func(e *corev1.Event) bool {
+			return e.Reason == "WaitingForCluster" && strings.Contains(e.Message, `cluster "west" waits with ordinals 0-2`)
+		})
+	})
+	framework.AwaitList(s.East, "app=db", "all others are gone", func(pods []*corev1.Pod) bool {
+		return len(pods) == 1 && pods[0].Name == "db-0" && pods[0].DeletionTimestamp != nil
+	})
+	awaitPods(s.West, "app=db", nil)
+	s.East.Kubectl("patch", "pod", "db-0", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	awaitPods(s.West, "app=db", ordinals("db", 0, 3))
+	s.Logical.Kubectl("annotate", "statefulset", "db", pinKey+"=east", "--overwrite")
+	awaitPods(s.East, "app=db", ordinals("db", 0, 3))
+	awaitRunning(s, "db", 3)
 	// Deleted and made anew elsewhere before its pods are gone, it waits for them as well.
 	s.Logical.Kubectl("delete", "statefulset", "db", "--wait=false")
 	framework.AwaitGone[*appsv1.StatefulSet](s.Logical, "db")
