@@ -45,13 +45,9 @@ type gatherer struct {
 // alone are told at least where their workload runs.
 func (g gatherer) gather(ctx context.Context, object *unstructured.Unstructured) (*observed, error) {
 	o := &observed{object: object}
-	kind, placed := workloadKind(object)
-	if !placed {
-		return o, nil
-	}
-	w, first, err := read(kind, object)
-	if err != nil {
-		return nil, err
+	w, first, placed, err := read(object)
+	if err != nil || !placed {
+		return o, err
 	}
 	current, err := placement.ParseDecision(object.GetAnnotations()[manifoldv1alpha1.AnnotationPlacement])
 	if err != nil {
