@@ -193,6 +193,8 @@ func resourceOf[T Object](a *API) (cache.Getter, string, error) {
 		return a.Kube.CoordinationV1().RESTClient(), "leases", nil
 	case *appsv1.Deployment:
 		return apps, "deployments", nil
+	case *appsv1.DaemonSet:
+		return apps, "daemonsets", nil
 	case *appsv1.ReplicaSet:
 		return apps, "replicasets", nil
 	case *appsv1.StatefulSet:

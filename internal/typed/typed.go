@@ -26,19 +26,21 @@ type Object interface {
 	runtime.Object
 }
 
-// Writer changes objects of one kind in one namespace.
-type Writer interface {
+// Client reads and changes objects of one kind in one namespace.
+type Client interface {
 	UpdateStatus(ctx context.Context, obj Object, options metav1.UpdateOptions) (Object, error)
 	Patch(ctx context.Context, name string, patch types.PatchType, data []byte, options metav1.PatchOptions) (Object, error)
+	// List returns a list of the kind, whose items meta.ExtractList knows how to find.
+	List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
 }
 
-// For returns the writer of a resource. The error is that of a resource whose status nobody here writes.
-func For(client kubernetes.Interface, resource schema.GroupVersionResource, namespace string) (Writer, error) {
-	w, ok := writers[resource]
+// For returns the client of a resource. The error is that of a resource whose status nobody here writes.
+func For(client kubernetes.Interface, resource schema.GroupVersionResource, namespace string) (Client, error) {
+	row, ok := clients[resource]
 	if !ok {
 		return nil, fmt.Errorf("no typed client for %s", resource)
 	}
-	return w(client, namespace), nil
+	return row(client, namespace), nil
 }
 
 // REST returns the client that sends requests about objects of a group. The error is that of a group that is not known here.
@@ -60,56 +62,64 @@ func REST(client kubernetes.Interface, group string) (rest.Interface, error) {
 	return nil, fmt.Errorf("no typed client for group %q", group)
 }
 
-var writers = map[schema.GroupVersionResource]func(kubernetes.Interface, string) Writer{
-	appsv1.SchemeGroupVersion.WithResource("deployments"): func(c kubernetes.Interface, ns string) Writer {
-		return writer[*appsv1.Deployment]{c.AppsV1().Deployments(ns)}
+var clients = map[schema.GroupVersionResource]func(kubernetes.Interface, string) Client{
+	appsv1.SchemeGroupVersion.WithResource("deployments"): func(c kubernetes.Interface, ns string) Client {
+		return of(c.AppsV1().Deployments(ns))
 	},
-	appsv1.SchemeGroupVersion.WithResource("statefulsets"): func(c kubernetes.Interface, ns string) Writer {
-		return writer[*appsv1.StatefulSet]{c.AppsV1().StatefulSets(ns)}
+	appsv1.SchemeGroupVersion.WithResource("statefulsets"): func(c kubernetes.Interface, ns string) Client {
+		return of(c.AppsV1().StatefulSets(ns))
 	},
-	appsv1.SchemeGroupVersion.WithResource("daemonsets"): func(c kubernetes.Interface, ns string) Writer {
-		return writer[*appsv1.DaemonSet]{c.AppsV1().DaemonSets(ns)}
+	appsv1.SchemeGroupVersion.WithResource("daemonsets"): func(c kubernetes.Interface, ns string) Client {
+		return of(c.AppsV1().DaemonSets(ns))
 	},
-	appsv1.SchemeGroupVersion.WithResource("replicasets"): func(c kubernetes.Interface, ns string) Writer {
-		return writer[*appsv1.ReplicaSet]{c.AppsV1().ReplicaSets(ns)}
+	appsv1.SchemeGroupVersion.WithResource("replicasets"): func(c kubernetes.Interface, ns string) Client {
+		return of(c.AppsV1().ReplicaSets(ns))
 	},
-	batchv1.SchemeGroupVersion.WithResource("jobs"): func(c kubernetes.Interface, ns string) Writer {
-		return writer[*batchv1.Job]{c.BatchV1().Jobs(ns)}
+	batchv1.SchemeGroupVersion.WithResource("jobs"): func(c kubernetes.Interface, ns string) Client {
+		return of(c.BatchV1().Jobs(ns))
 	},
-	corev1.SchemeGroupVersion.WithResource("replicationcontrollers"): func(c kubernetes.Interface, ns string) Writer {
-		return writer[*corev1.ReplicationController]{c.CoreV1().ReplicationControllers(ns)}
+	corev1.SchemeGroupVersion.WithResource("replicationcontrollers"): func(c kubernetes.Interface, ns string) Client {
+		return of(c.CoreV1().ReplicationControllers(ns))
 	},
-	corev1.SchemeGroupVersion.WithResource("pods"): func(c kubernetes.Interface, ns string) Writer {
-		return writer[*corev1.Pod]{c.CoreV1().Pods(ns)}
+	corev1.SchemeGroupVersion.WithResource("pods"): func(c kubernetes.Interface, ns string) Client {
+		return of(c.CoreV1().Pods(ns))
 	},
-	corev1.SchemeGroupVersion.WithResource("services"): func(c kubernetes.Interface, ns string) Writer {
-		return writer[*corev1.Service]{c.CoreV1().Services(ns)}
+	corev1.SchemeGroupVersion.WithResource("services"): func(c kubernetes.Interface, ns string) Client {
+		return of(c.CoreV1().Services(ns))
 	},
-	corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"): func(c kubernetes.Interface, ns string) Writer {
-		return writer[*corev1.PersistentVolumeClaim]{c.CoreV1().PersistentVolumeClaims(ns)}
+	corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"): func(c kubernetes.Interface, ns string) Client {
+		return of(c.CoreV1().PersistentVolumeClaims(ns))
 	},
-	networkingv1.SchemeGroupVersion.WithResource("ingresses"): func(c kubernetes.Interface, ns string) Writer {
-		return writer[*networkingv1.Ingress]{c.NetworkingV1().Ingresses(ns)}
+	networkingv1.SchemeGroupVersion.WithResource("ingresses"): func(c kubernetes.Interface, ns string) Client {
+		return of(c.NetworkingV1().Ingresses(ns))
 	},
-	policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"): func(c kubernetes.Interface, ns string) Writer {
-		return writer[*policyv1.PodDisruptionBudget]{c.PolicyV1().PodDisruptionBudgets(ns)}
+	policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"): func(c kubernetes.Interface, ns string) Client {
+		return of(c.PolicyV1().PodDisruptionBudgets(ns))
 	},
 }
 
-// client is what client-go's typed clients have in common.
-type client[P Object] interface {
+// stock is what client-go's typed clients have in common.
+type stock[P Object, L runtime.Object] interface {
 	UpdateStatus(ctx context.Context, obj P, options metav1.UpdateOptions) (P, error)
 	Patch(ctx context.Context, name string, patch types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (P, error)
+	List(ctx context.Context, options metav1.ListOptions) (L, error)
 }
 
-type writer[P Object] struct{ client client[P] }
+type client[P Object, L runtime.Object] struct{ stock stock[P, L] }
 
-// UpdateStatus implements Writer.
-func (w writer[P]) UpdateStatus(ctx context.Context, obj Object, options metav1.UpdateOptions) (Object, error) {
-	return w.client.UpdateStatus(ctx, obj.(P), options)
+func of[P Object, L runtime.Object](s stock[P, L]) Client { return client[P, L]{s} }
+
+// UpdateStatus implements Client.
+func (c client[P, L]) UpdateStatus(ctx context.Context, obj Object, options metav1.UpdateOptions) (Object, error) {
+	return c.stock.UpdateStatus(ctx, obj.(P), options)
 }
 
-// Patch implements Writer.
-func (w writer[P]) Patch(ctx context.Context, name string, patch types.PatchType, data []byte, options metav1.PatchOptions) (Object, error) {
-	return w.client.Patch(ctx, name, patch, data, options)
+// Patch implements Client.
+func (c client[P, L]) Patch(ctx context.Context, name string, patch types.PatchType, data []byte, options metav1.PatchOptions) (Object, error) {
+	return c.stock.Patch(ctx, name, patch, data, options)
+}
+
+// List implements Client.
+func (c client[P, L]) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return c.stock.List(ctx, options)
 }

@@ -101,9 +101,9 @@ func (c *cycle) anyElsewhere(home *candidate, is func(*candidate) bool) bool {
 	return false
 }
 
-// remarkDuplicate says which chosen clusters do not have their copy.
+// remarkDuplicate says which chosen clusters do not have what each of them is to have.
 func (c *cycle) remarkDuplicate(r Result) string {
-	if c.strategy.name != Duplicate {
+	if c.strategy.name != Duplicate && c.strategy.name != EachCluster {
 		return ""
 	}
 	var missing []Verdict

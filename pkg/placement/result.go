@@ -61,6 +61,8 @@ func (r Result) outcome() string {
 	case r.Unplaced > 0:
 		return fmt.Sprintf("placed %d of %d replicas on %s",
 			r.Decision.Total(), r.Decision.Total()+int64(r.Unplaced), r.Decision.describe())
+	case r.Strategy == EachCluster:
+		return "placed on " + r.Decision.names()
 	default:
 		return "placed on " + r.Decision.describe()
 	}
@@ -102,6 +104,11 @@ func (d Decision) describe() string {
 		return d.Clusters()[0]
 	}
 	return enumerate(d.list(func(name string, replicas int32) string { return fmt.Sprintf("%s (%d)", name, replicas) }))
+}
+
+// names lists clusters alone: "east and west".
+func (d Decision) names() string {
+	return enumerate(d.list(func(name string, _ int32) string { return name }))
 }
 
 // counts lists shares with their clusters: "3 on east and 2 on west".

@@ -110,16 +110,6 @@ func (w deployment) sum() appsv1.DeploymentStatus {
 	return sum
 }
 
-// countsAsUpdated tells whether a cluster's updated replicas are of the template that is wanted now. As long as the generation has not
-// been observed, readers know that the counters may be of an older one, as with a single cluster, and keeping them avoids writes that
-// say nothing. Once it has been, an older report, from a cluster that a later decision has added, must not make the whole look done.
-func (w deployment) countsAsUpdated(cluster string, report Report) bool {
-	if _, ok := w.decision[cluster]; !ok {
-		return false
-	}
-	return w.observed < w.generation || report.current(w.generation)
-}
-
 // leaving is the number of replicas in clusters that are not in the decision any more.
 func (w deployment) leaving() int32 {
 	var n int32

@@ -81,6 +81,7 @@ func (r row[T, P]) build() Kind {
 var kinds = []Kind{
 	deploymentKind.build(),
 	statefulSetKind.build(),
+	daemonSetKind.build(),
 	serviceKind.build(),
 	ingressKind.build(),
 }

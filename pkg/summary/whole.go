@@ -74,6 +74,34 @@ func (w whole) copies() int32 {
 	return max(1, int32(len(w.decision)))
 }
 
+// countsAsUpdated tells whether a cluster's updated replicas are of the template that is wanted now. As long as the generation has not
+// been observed, readers know that the counters may be of an older one, as with a single cluster, and keeping them avoids writes that
+// say nothing. Once it has been, an older report, from a cluster that a later decision has added, must not make the whole look done.
+func (w whole) countsAsUpdated(cluster string, report Report) bool {
+	if _, ok := w.decision[cluster]; !ok {
+		return false
+	}
+	return w.observed < w.generation || report.current(w.generation)
+}
+
+// refused returns why the workload cannot run as a whole, for conditions, or "": it is placed nowhere, or clusters cannot hold their
+// share.
+func (w whole) refused() (reason, message string) {
+	if w.unplaced != "" && w.desired > 0 {
+		return ReasonUnplaced, w.unplaced
+	}
+	var problems blame
+	for _, cluster := range w.shares() {
+		if problem := w.reports[cluster].Problem; problem != "" {
+			problems.add(cluster, problem)
+		}
+	}
+	if len(problems) == 0 {
+		return "", ""
+	}
+	return ReasonNotApplied, problems.String()
+}
+
 // silence is the end of a message that says which clusters of the decision are silent, or "".
 func (w whole) silence() string {
 	var silent []string

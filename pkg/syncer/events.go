@@ -129,12 +129,10 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 	switch ref.Kind {
 	case "Pod":
 		pod := s.below.pod(cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name})
-		if pod == nil || pod.UID != ref.UID {
+		if pod == nil || pod.UID != ref.UID || s.ownerOf(pod) == nil {
 			return nil, true
 		}
-		if s.ownerOf(pod) != nil {
-			return &out, true // the mirror has the pod's name and UID
-		}
+		return &out, true // the mirror has the pod's name and UID
 	case "ReplicaSet":
 		rs := s.below.replicaSet(ref.Namespace, ref.Name)
 		if rs == nil {

@@ -4,9 +4,15 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/typed"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // stranger returns something of somebody else's that runs or serves in a namespace, "" if there is nothing. Pods stand for the workloads
@@ -14,25 +20,52 @@ import (
 // mesh, says nothing: with these alone, a namespace is empty.
 func (s *Syncer) stranger(ctx context.Context, namespace string) (string, error) {
 	for _, pod := range s.below.podsIn(namespace) {
-		// Those of a ReplicaSet, which may be on their way out, are told by their Deployment.
-		if owner := metav1.GetControllerOf(pod); pod.DeletionTimestamp == nil && (owner == nil || owner.Kind != "ReplicaSet") {
+		if pod.DeletionTimestamp == nil && !s.toldByWorkload(pod) && pod.Labels[v1alpha1.LabelLogicalCluster] != s.target.LogicalCluster {
 			return "Pod " + pod.Name, nil
 		}
 	}
-	others := metav1.ListOptions{LabelSelector: v1alpha1.LabelLogicalCluster + "!=" + s.target.LogicalCluster, Limit: 1}
-	deployments, err := s.client.AppsV1().Deployments(namespace).List(ctx, others)
-	if err != nil {
-		return "", fmt.Errorf("list the Deployments of others in namespace %q: %w", namespace, err)
-	}
-	for _, d := range deployments.Items {
-		return "Deployment " + d.Name, nil
-	}
-	services, err := s.client.CoreV1().Services(namespace).List(ctx, others)
-	if err != nil {
-		return "", fmt.Errorf("list the Services of others in namespace %q: %w", namespace, err)
-	}
-	for _, service := range services.Items {
-		return "Service " + service.Name, nil
+	for _, kind := range projection.Kinds() {
+		serves := kind.GVK == corev1.SchemeGroupVersion.WithKind("Service")
+		if kind.Resource == podResource || !kind.Workload && !serves {
+			continue
+		}
+		name, err := s.strangerOf(ctx, kind, namespace)
+		if err != nil || name != "" {
+			return name, err
+		}
 	}
 	return "", nil
+}
+
+var podResource = corev1.SchemeGroupVersion.WithResource("pods")
+
+// toldByWorkload tells whether a pod, which may be on its way out, says nothing that its workload does not.
+func (s *Syncer) toldByWorkload(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return false
+	}
+	kind, ok := projection.ForGVK(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind))
+	return ok && kind.Workload || owner.Kind == "ReplicaSet"
+}
+
+// strangerOf returns somebody else's object of a kind, "" if there is none.
+func (s *Syncer) strangerOf(ctx context.Context, kind projection.Kind, namespace string) (string, error) {
+	client, err := typed.For(s.client, kind.Resource, namespace)
+	if err != nil {
+		return "", err
+	}
+	list, err := client.List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelLogicalCluster + "!=" + s.target.LogicalCluster})
+	if err != nil {
+		return "", fmt.Errorf("list the %s of others in namespace %q: %w", kind.Resource.Resource, namespace, err)
+	}
+	found := ""
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		// What a controller made of something else is told by that.
+		if o := item.(projection.Object); found == "" && !kind.Mirror(o) {
+			found = kind.GVK.Kind + " " + o.GetName()
+		}
+		return nil
+	})
+	return found, err
 }

@@ -25,7 +25,7 @@ func TestWhoElseUsesANamespace(t *testing.T) {
 		out := &corev1.Pod{ObjectMeta: named("web-1", "")}
 		if owner != "" {
 			yes := true
-			out.OwnerReferences = []metav1.OwnerReference{{Kind: owner, Name: "web", Controller: &yes}}
+			out.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: owner, Name: "web", Controller: &yes}}
 		}
 		if ending {
 			out.DeletionTimestamp = &metav1.Time{}
@@ -37,16 +37,18 @@ func TestWhoElseUsesANamespace(t *testing.T) {
 		served []runtime.Object
 		want   string
 	}{
-		"nobody":                            {},
-		"we ourselves":                      {served: []runtime.Object{&appsv1.Deployment{ObjectMeta: named("web", logicalCluster)}}},
-		"the owner of a Deployment":         {served: []runtime.Object{&appsv1.Deployment{ObjectMeta: named("web", "")}}, want: "Deployment web"},
-		"another logical cluster":           {served: []runtime.Object{&appsv1.Deployment{ObjectMeta: named("web", "other")}}, want: "Deployment web"},
-		"the owner of a Service":            {served: []runtime.Object{&corev1.Service{ObjectMeta: named("web", "")}}, want: "Service web"},
-		"the owner of a pod":                {cached: []projection.Object{pod("", false)}, want: "Pod web-1"},
-		"the owner of a StatefulSet":        {cached: []projection.Object{pod("StatefulSet", false)}, want: "Pod web-1"},
-		"not a ReplicaSet on its way out":   {cached: []projection.Object{pod("ReplicaSet", false)}},
-		"not a pod on its way out":          {cached: []projection.Object{pod("", true)}},
-		"not what every namespace is given": {served: []runtime.Object{&corev1.ConfigMap{ObjectMeta: named("kube-root-ca.crt", "")}}},
+		"nobody":                    {},
+		"we ourselves":              {served: []runtime.Object{&appsv1.Deployment{ObjectMeta: named("web", logicalCluster)}}},
+		"the owner of a Deployment": {served: []runtime.Object{&appsv1.Deployment{ObjectMeta: named("web", "")}}, want: "Deployment web"},
+		"another logical cluster":   {served: []runtime.Object{&appsv1.Deployment{ObjectMeta: named("web", "other")}}, want: "Deployment web"},
+		"the owner of a Service":    {served: []runtime.Object{&corev1.Service{ObjectMeta: named("web", "")}}, want: "Service web"},
+		"the owner of a pod":        {cached: []projection.Object{pod("", false)}, want: "Pod web-1"},
+		"the owner of a kind of workload of their own": {cached: []projection.Object{pod("Fleet", false)}, want: "Pod web-1"},
+		"the owner of a DaemonSet":                     {served: []runtime.Object{&appsv1.DaemonSet{ObjectMeta: named("web", "")}}, want: "DaemonSet web"},
+		"not a DaemonSet on its way out":               {cached: []projection.Object{pod("DaemonSet", false)}},
+		"not a ReplicaSet on its way out":              {cached: []projection.Object{pod("ReplicaSet", false)}},
+		"not a pod on its way out":                     {cached: []projection.Object{pod("", true)}},
+		"not what every namespace is given":            {served: []runtime.Object{&corev1.ConfigMap{ObjectMeta: named("kube-root-ca.crt", "")}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := attach(t, newUpstream(t), "east", test.cached...)

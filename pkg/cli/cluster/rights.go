@@ -36,14 +36,14 @@ func SyncerRights() []Right {
 	proxied := []string{"get", "create", "update", "patch", "delete"}
 	return []Right{
 		{Why: "namespaces of the same name as upstream", Resources: []string{"namespaces"}, Verbs: own},
-		{Why: "workloads", Group: "apps", Resources: []string{"deployments", "statefulsets"}, Verbs: own},
+		{Why: "workloads", Group: "apps", Resources: []string{"daemonsets", "deployments", "statefulsets"}, Verbs: own},
 		{Why: "what workloads need beside them", Resources: []string{"configmaps", "secrets", "serviceaccounts", "services"}, Verbs: own},
 		{Why: "mirrored ReplicaSets and ControllerRevisions", Group: "apps", Resources: []string{"controllerrevisions", "replicasets"}, Verbs: read},
 		{
 			Why: "what leads to workloads and what guards them", Group: "networking.k8s.io",
 			Resources: []string{"ingresses", "networkpolicies"}, Verbs: own,
 		},
-		{Why: "pods", Resources: []string{"pods"}, Verbs: own},
+		{Why: "mirrored pods, and deleting one", Resources: []string{"pods"}, Verbs: append(slices.Clone(read), "delete")},
 		{Why: "evicting a mirrored pod", Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
 		{Why: "kubectl logs", Resources: []string{"pods/log"}, Verbs: []string{"get"}},
 		{

@@ -25,6 +25,8 @@ type observed struct {
 	replicas *int32
 	// firstOrdinal is that of the first replica, where they have ordinals.
 	firstOrdinal int32
+	// everywhere tells that nobody asks for a number: the nodes say.
+	everywhere bool
 	// events are those of Manifold about the object.
 	events []corev1.Event
 	// namespace is the object's; nil if the user may not read it.
@@ -45,15 +47,27 @@ type gatherer struct {
 // alone are told at least where their workload runs.
 func (g gatherer) gather(ctx context.Context, object *unstructured.Unstructured) (*observed, error) {
 	o := &observed{object: object}
-	w, first, placed, err := read(object)
-	if err != nil || !placed {
-		return o, err
+	kind, placed := workloadKind(object)
+	if !placed {
+		return o, nil
 	}
+	typed, err := read(kind, object)
+	if err != nil {
+		return nil, err
+	}
+	if kind.Mirror(typed) {
+		return o, nil
+	}
+	w, err := kind.WorkloadOf(typed)
+	if err != nil {
+		return nil, err
+	}
+	o.everywhere = w.Division == placement.Everywhere
 	current, err := placement.ParseDecision(object.GetAnnotations()[manifoldv1alpha1.AnnotationPlacement])
 	if err != nil {
 		return nil, err
 	}
-	o.replicas, o.decision, o.firstOrdinal = &w.Replicas, current, first
+	o.replicas, o.decision, o.firstOrdinal = &w.Replicas, current, kind.Demand(typed).First
 	if o.events, err = g.events(ctx, object); err != nil {
 		return nil, err
 	}

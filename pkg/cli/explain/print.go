@@ -49,7 +49,7 @@ func (r *Report) text(out io.Writer, now time.Time) error {
 	if len(r.Clusters) > 0 {
 		fmt.Fprintf(tab, "\nCLUSTER\tSHARE\tREADY\tUPDATED\tVERDICT\n")
 		for _, c := range r.Clusters {
-			fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\n", c.Name, c.share(), c.ready(), c.updated(), c.verdict())
+			fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\n", c.Name, c.share(r.Everywhere), c.ready(r.Everywhere), c.updated(), c.verdict())
 		}
 	}
 	if len(r.Events) > 0 {
@@ -63,7 +63,11 @@ func (r *Report) text(out io.Writer, now time.Time) error {
 
 // placing writes what was decided and by which rule.
 func (r *Report) placing(out io.Writer) {
-	fmt.Fprintf(out, "\nReplicas:\t%d asked for\n", *r.Replicas)
+	if r.Everywhere {
+		fmt.Fprintf(out, "\nReplicas:\tas the nodes of each cluster say\n")
+	} else {
+		fmt.Fprintf(out, "\nReplicas:\t%d asked for\n", *r.Replicas)
+	}
 	fmt.Fprintf(out, "Placed:\t%s\n", cmp.Or(r.placed(), "nowhere"))
 	if r.Pin != "" {
 		fmt.Fprintf(out, "Pin:\t%s, set on the %s\n", r.Pin, r.PinnedBy)
@@ -84,6 +88,9 @@ func (r *Report) placing(out io.Writer) {
 
 // placed lists shares: "3 on east, 2 on west". Of replicas that are divided by their ordinals it says which ones.
 func (r *Report) placed() string {
+	if r.Everywhere {
+		return strings.Join(r.Decision.Clusters(), ", ")
+	}
 	ranged := slices.ContainsFunc(r.Decision.Clusters(), func(name string) bool { return r.Decision[name].Start > 0 })
 	var shares []string
 	for _, name := range r.Decision.Clusters() {
@@ -107,19 +114,22 @@ func sentence(clause string) string {
 // nothing stands in a column that has no value.
 const nothing = "-"
 
-func (c Cluster) share() string {
-	if c.Share == nil {
+func (c Cluster) share(everywhere bool) string {
+	switch {
+	case c.Share == nil:
 		return nothing
+	case everywhere:
+		return "all"
 	}
 	return fmt.Sprint(c.Share.Replicas)
 }
 
-func (c Cluster) ready() string {
+func (c Cluster) ready(everywhere bool) string {
 	if c.Status == nil {
 		return nothing
 	}
 	of := c.Status.Replicas
-	if c.Share != nil {
+	if c.Share != nil && !everywhere {
 		of = c.Share.Replicas
 	}
 	text := fmt.Sprintf("%d/%d", c.Status.Ready, of)

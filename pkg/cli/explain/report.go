@@ -20,6 +20,8 @@ type Report struct {
 	Note string `json:"note,omitempty"`
 	// Replicas is the number asked for.
 	Replicas *int32 `json:"replicas,omitempty"`
+	// Everywhere tells that the nodes of each cluster say how many replicas there are, and nobody asks for a number.
+	Everywhere bool `json:"everywhere,omitempty"`
 	// Decision is the one that is in force; none if the object is not placed.
 	Decision placement.Decision `json:"decision,omitempty"`
 	// Pin is the user's choice of clusters, and PinnedBy the kind of object that carries it.
@@ -73,7 +75,7 @@ func explain(o *observed) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Replicas, r.Decision, r.firstOrdinal = o.replicas, o.decision, o.firstOrdinal
+	r.Replicas, r.Everywhere, r.Decision, r.firstOrdinal = o.replicas, o.everywhere, o.decision, o.firstOrdinal
 	r.Pin, r.PinnedBy = pinOf(o)
 	var verdicts []placement.Verdict
 	if o.result == nil {

@@ -166,15 +166,31 @@ func TestExplain(t *testing.T) {
 			object:    web(1, map[string]string{manifoldv1alpha1.AnnotationPlacement: `{"east":{"replicas":1}}`}),
 			namespace: shop(nil), forbidden: "clusters",
 		},
+		"everywhere": {
+			object: &appsv1.DaemonSet{
+				TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agent", UID: "agent", Annotations: map[string]string{
+					manifoldv1alpha1.AnnotationPlacement: `{"east":{"replicas":0},"west":{"replicas":0}}`,
+					manifoldv1alpha1.AnnotationStatus:    `{"east":{"replicas":3,"ready":3,"updated":3},"west":{"replicas":2,"ready":1,"updated":2}}`,
+				}},
+			},
+			namespace: shop(nil), policies: together(),
+			clusters: []manifoldv1alpha1.Cluster{cluster("east", "8"), cluster("west", "4"), cordoned(cluster("north", "4"))},
+		},
+		"a mirrored ReplicaSet": {object: &appsv1.ReplicaSet{
+			TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", Controller: ptr.To(true)},
+			}},
+		}},
 		"a dependent": {object: &corev1.ConfigMap{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
 		}},
 		"a mirrored pod": {object: &corev1.Pod{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1",
-				Annotations: map[string]string{manifoldv1alpha1.AnnotationCluster: "east"}, OwnerReferences: []metav1.OwnerReference{
-					{Kind: "ReplicaSet", Name: "web-0", Controller: ptr.To(true)},
-				}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", OwnerReferences: []metav1.OwnerReference{
+				{Kind: "ReplicaSet", Name: "web-0", Controller: ptr.To(true)},
+			}},
 		}},
 		"what stays in the logical cluster": {object: &corev1.PersistentVolume{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "data"},

@@ -1,0 +1,25 @@
+package projection
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// daemonSet projects the spec as it is: how many pods that makes, the nodes of each cluster say, as do its tolerations and its node
+// selector.
+var daemonSet = row[appsv1.DaemonSet, *appsv1.DaemonSet]{
+	resource:   appsv1.SchemeGroupVersion.WithResource("daemonsets"),
+	kind:       "DaemonSet",
+	namespaced: true,
+	demand: func(in *appsv1.DaemonSet) Demand {
+		return Demand{Template: &in.Spec.Template, Division: placement.Everywhere}
+	},
+	fill: func(in, out *appsv1.DaemonSet, _ Part) {
+		in.Spec.DeepCopyInto(&out.Spec)
+		// Every API server counts the changes of the template itself, and lets nobody else.
+		delete(out.Annotations, appsv1.DeprecatedTemplateGeneration)
+		out.Annotations[v1alpha1.AnnotationTemplate] = TemplateHash(&in.Spec.Template)
+	},
+}
