@@ -13,6 +13,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"sync"
@@ -68,6 +70,8 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		// The streams upgrade their connection, which HTTP/2 has no notion of.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
+		// Clients that give up while they connect, as scrapes do on a busy machine, are nobody's news.
+		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.forward.run(ctx) })
