@@ -168,6 +168,18 @@ spec:
 	say(t, s.Logical.Kubectl("describe", "hpa", "web"), "New size: 2")
 }
 
+func TestAnAutoscalerScalesAStatefulSet(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Apply(database("db", 1, setOn("west"), func(set *appsv1.StatefulSet) {
+		set.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
+	}))
+	awaitRunning(s, "db", 1)
+	s.Logical.Kubectl("autoscale", "statefulset", "db", "--cpu=50%", "--min=1", "--max=3")
+	use(s, s.West, "app=db", "300m", "10Mi")
+	awaitPods(s.Logical.Within(scraped), "app=db", ordinals("db", 0, 3))
+	awaitPods(s.West, "app=db", ordinals("db", 0, 3))
+}
+
 func TestClustersWithoutMetricsAreNamed(t *testing.T) {
 	s := fragile(t)
 	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
