@@ -14,12 +14,16 @@ func changeCore(storage map[string]rest.Storage, o Options) error {
 	if err := wrapStrategies(pods.Store, func(s stockStrategy) stockStrategy { return podStrategy{s} }); err != nil {
 		return err
 	}
+	below := podsBelow{get: pods.Store.Get, connections: o.Connections, authorizer: o.Authorizer}
+	// What is changed below comes first: it wraps the stock endpoints, and workloads wrap whatever there is.
+	if err := changePodChanges(storage, below, pods.Store); err != nil {
+		return err
+	}
 	if err := changeWorkloads(storage, api.GroupName, o); err != nil {
 		return err
 	}
 	storage["pods"] = &podREST{REST: pods, connections: o.Connections}
 
-	below := podsBelow{get: pods.Store.Get, connections: o.Connections, authorizer: o.Authorizer}
 	storage["pods/exec"] = &execREST{stream{below}}
 	storage["pods/attach"] = &attachREST{stream{below}}
 	storage["pods/portforward"] = &portForwardREST{stream{below}}
@@ -30,9 +34,6 @@ func changeCore(storage map[string]rest.Storage, o Options) error {
 		return err
 	}
 	storage["pods/eviction"] = newEvictionREST(eviction, below, o.Budgets)
-	if err := changePodChanges(storage, below, pods.Store); err != nil {
-		return err
-	}
 
 	services, err := lookup[rest.Getter](storage, "services")
 	if err != nil {
