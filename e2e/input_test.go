@@ -190,7 +190,8 @@ func TestWhatManifoldWritesIsNotForUsers(t *testing.T) {
 func TestWorkloadsThatNothingRunsAreWarnedOf(t *testing.T) {
 	s := scenario(t)
 	for kind, manifest := range map[string]string{
-		"Pod": "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n  containers: [{name: web, image: web:1}]\n",
+		"ReplicationController": "apiVersion: v1\nkind: ReplicationController\nmetadata:\n  name: web\nspec:\n  selector: {app: web}\n" +
+			"  template:\n    metadata: {labels: {app: web}}\n    spec:\n      containers: [{name: web, image: web:1}]\n",
 	} {
 		result := s.Logical.TryInput(manifest, "create", "--dry-run=server", "-f", "-")
 		if result.Code != 0 {

@@ -50,6 +50,9 @@ type Kind struct {
 	refuse func(in Object) string
 	// replace returns which immutable field keeps live from becoming desired by an update, or "".
 	replace func(desired, live Object) string
+	// once tells that the object was carried out and is not to be again: when it is gone below, it has ended. It is nil for a kind that
+	// is put back.
+	once func(in Object) bool
 	// references gathers what the object needs by name.
 	references func(in Object, r *references)
 	// selects tells whether the object goes where pods with these labels run. It is nil for a kind that selects no pods.
@@ -83,6 +86,7 @@ type row[T any, P interface {
 	mirror     func(in P) bool
 	refuse     func(in P) string
 	replace    func(desired, live P) string
+	once       func(in P) bool
 	references func(in P, r *references)
 	selects    func(in P, podLabels map[string]string) bool
 	follows    func(in P, r *references)
@@ -115,6 +119,9 @@ func (r row[T, P]) build() Kind {
 	if r.replace != nil {
 		kind.replace = func(desired, live Object) string { return r.replace(desired.(P), live.(P)) }
 	}
+	if r.once != nil {
+		kind.once = func(in Object) bool { return r.once(in.(P)) }
+	}
 	if r.references != nil {
 		kind.references = func(in Object, refs *references) { r.references(in.(P), refs) }
 	}
@@ -143,6 +150,7 @@ var kinds = []Kind{
 	deployment.build(),
 	statefulSet.build(),
 	daemonSet.build(),
+	pod.build(),
 }
 
 // Kinds returns every kind that is projected, in the order in which objects of them should be applied.
@@ -183,6 +191,9 @@ func (e *RefusedError) Error() string {
 
 // Mirror tells whether the object is none of the user's, but shows what lives below.
 func (k Kind) Mirror(in Object) bool { return k.mirror != nil && k.mirror(in) }
+
+// Ended tells whether the object was carried out in its cluster, so that what is gone there is not to be made again.
+func (k Kind) Ended(in Object) bool { return k.once != nil && k.once(in) }
 
 // Projectable tells whether the object may be projected to any cluster at all, and if not, why.
 func (k Kind) Projectable(in Object) (ok bool, reason string) {

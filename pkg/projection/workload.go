@@ -23,6 +23,10 @@ type Demand struct {
 	Claims bool
 	// First is the ordinal of the first of numbered replicas.
 	First int32
+	// Only is the one cluster that the workload may run in, whatever its pin says; "" for any.
+	Only string
+	// Arrived is how many of the replicas are known to run, for a kind whose status is not broken down by cluster.
+	Arrived int32
 	// Fixed tells that the workload stays where it was placed first: a pod that runs cannot be carried elsewhere.
 	Fixed bool
 	// Finished tells that the workload has run to its end and asks for nothing any more.
@@ -52,6 +56,10 @@ func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 	}
 	if demand.Template != nil {
 		w.Requests = placement.RequestsOf(demand.Template)
+	}
+	if demand.Only != "" {
+		w.Pin = &v1alpha1.Pin{Names: []string{demand.Only}}
+		return w, nil
 	}
 	if text, ok := in.GetAnnotations()[v1alpha1.AnnotationClusters]; ok {
 		pin, err := v1alpha1.ParsePin(text)

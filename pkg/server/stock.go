@@ -44,6 +44,8 @@ var stockControllers = []string{
 	names.TTLAfterFinishedController,
 	names.HorizontalPodAutoscalerController,
 	names.DisruptionController,
+	// It removes the pods of clusters that are gone for good: their nodes are.
+	names.PodGarbageCollectorController,
 	names.CertificateSigningRequestApprovingController,
 	names.CertificateSigningRequestSigningController,
 	names.CertificateSigningRequestCleanerController,

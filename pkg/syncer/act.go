@@ -1,6 +1,7 @@
 package syncer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ func (s *Syncer) act(ctx context.Context, kind projection.Kind, action projectio
 	case projection.Apply:
 		return s.apply(ctx, kind, desired, live)
 	case projection.Replace, projection.Delete:
-		return s.delete(ctx, kind, live, metav1.DeletePropagationBackground)
+		return s.delete(ctx, kind, live, deletion{})
 	case projection.Conflict:
 		return &conflictError{action.Reason}
 	case projection.Nothing, projection.Wait:
@@ -121,13 +122,22 @@ func (s *Syncer) adoptFields(ctx context.Context, kind projection.Kind, live pro
 		Body(patch).Do(ctx).Error()
 }
 
-// delete removes an object of ours, and no other that may have taken its name. What becomes of what it owns is said by owned.
-func (s *Syncer) delete(ctx context.Context, kind projection.Kind, live projection.Object, owned metav1.DeletionPropagation) error {
+// deletion says how an object is deleted.
+type deletion struct {
+	// owned says what becomes of what the object owns; the zero value lets it go in the background.
+	owned metav1.DeletionPropagation
+	// grace is how many seconds the object has to end, nil for as many as it asks for itself.
+	grace *int64
+}
+
+// delete removes an object of ours, and no other that may have taken its name.
+func (s *Syncer) delete(ctx context.Context, kind projection.Kind, live projection.Object, how deletion) error {
 	err := s.rest(kind).Delete().
 		NamespaceIfScoped(live.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).Name(live.GetName()).
 		Body(&metav1.DeleteOptions{
-			Preconditions:     metav1.NewUIDPreconditions(string(live.GetUID())),
-			PropagationPolicy: &owned,
+			Preconditions:      metav1.NewUIDPreconditions(string(live.GetUID())),
+			PropagationPolicy:  ptr.To(cmp.Or(how.owned, metav1.DeletePropagationBackground)),
+			GracePeriodSeconds: how.grace,
 		}).Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
 		return nil

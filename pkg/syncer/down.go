@@ -116,7 +116,7 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 		leaving, _ := s.Leaving(s.cluster)
 		wanted = wanted || !leaving || s.below.holdsIn(above.GetName())
 	}
-	if !wanted {
+	if !wanted || live == nil && kind.Ended(above) {
 		return nil, wait{}, nil
 	}
 	if ok, _ := kind.Projectable(above); !ok && !kind.Workload {
@@ -131,6 +131,7 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 func (s *Syncer) remove(ctx context.Context, kind projection.Kind, key Key, above, live projection.Object) error {
 	if live == nil {
 		s.done(key, kind, state{})
+		s.ended(key, above)
 		return nil
 	}
 	if kind.Resource == namespaceResource && above != nil && above.GetDeletionTimestamp() != nil {
@@ -147,15 +148,29 @@ func (s *Syncer) remove(ctx context.Context, kind projection.Kind, key Key, abov
 		err = s.removeNamespace(ctx, kind, live)
 	case action.Step == projection.Delete && above != nil && above.GetDeletionTimestamp() == nil && kind.Demand(live).Claims:
 		// The workload goes on elsewhere, so what it says about claims for its deletion does not apply.
-		err = s.delete(ctx, kind, live, metav1.DeletePropagationOrphan)
-	default:
-		err = s.act(ctx, kind, action, nil, live)
+		err = s.delete(ctx, kind, live, deletion{owned: metav1.DeletePropagationOrphan})
+	case action.Step == projection.Delete, action.Step == projection.Wait && hastened(above, live):
+		err = s.delete(ctx, kind, live, deletion{grace: graceOf(above)})
 	}
 	if err != nil {
 		return s.failed(key, above, err)
 	}
 	s.done(key, kind, state{})
 	return nil
+}
+
+// graceOf is how long the user lets a deleted object end, nil where that is left to the object.
+func graceOf(above projection.Object) *int64 {
+	if above == nil {
+		return nil
+	}
+	return above.GetDeletionGracePeriodSeconds()
+}
+
+// hastened tells whether the user gives an object that is ending less time than it has below.
+func hastened(above, live projection.Object) bool {
+	wanted, granted := graceOf(above), live.GetDeletionGracePeriodSeconds()
+	return wanted != nil && granted != nil && *wanted < *granted
 }
 
 // removeNamespace deletes a namespace of ours with what is left in it. One where somebody else runs something is let go instead, and is
@@ -169,7 +184,7 @@ func (s *Syncer) removeNamespace(ctx context.Context, kind projection.Kind, live
 		klog.FromContext(ctx).Info("Letting go of a namespace that somebody else uses", "namespace", live.GetName(), "has", stranger)
 		return s.orphan(ctx, kind, live)
 	}
-	return s.delete(ctx, kind, live, metav1.DeletePropagationBackground)
+	return s.delete(ctx, kind, live, deletion{})
 }
 
 // done notes the outcome of a step and has the workload's report looked at again.

@@ -129,10 +129,12 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 	switch ref.Kind {
 	case "Pod":
 		pod := s.below.pod(cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name})
-		if pod == nil || pod.UID != ref.UID || s.ownerOf(pod) == nil {
+		if pod == nil || pod.UID != ref.UID {
 			return nil, true
 		}
-		return &out, true // the mirror has the pod's name and UID
+		if s.ownerOf(pod) != nil {
+			return &out, true // the mirror has the pod's name and UID
+		}
 	case "ReplicaSet":
 		rs := s.below.replicaSet(ref.Namespace, ref.Name)
 		if rs == nil {

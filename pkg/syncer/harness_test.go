@@ -45,7 +45,7 @@ func newUpstream(t *testing.T, objects ...projection.Object) *Upstream {
 	}
 	u.LogicalCluster = logicalCluster
 	stores := map[schema.GroupVersionResource]cache.Store{
-		corev1.SchemeGroupVersion.WithResource("pods"):        u.podStore,
+		podResource: u.podStore,
 		appsv1.SchemeGroupVersion.WithResource("replicasets"): factory.Apps().V1().ReplicaSets().Informer().GetStore(),
 	}
 	for resource, store := range u.stores {
@@ -85,15 +85,21 @@ func attach(t *testing.T, u *Upstream, cluster string, objects ...projection.Obj
 	if err != nil {
 		t.Fatal(err)
 	}
-	stores := map[schema.GroupVersionResource]cache.Store{
-		corev1.SchemeGroupVersion.WithResource("pods"):        s.below.pods.GetStore(),
-		appsv1.SchemeGroupVersion.WithResource("replicasets"): s.below.replicaSets.GetStore(),
-		revisionResource: s.below.revisions.GetStore(),
-	}
+	stores := map[schema.GroupVersionResource]cache.Store{}
 	for resource, store := range s.below.stores {
 		stores[resource] = store
 	}
+	// What is not ours is seen of these as well.
+	stores[revisionResource] = s.below.revisions.GetStore()
+	stores[podResource] = s.below.pods.GetStore()
+	stores[appsv1.SchemeGroupVersion.WithResource("replicasets")] = s.below.replicaSets.GetStore()
 	hold(t, stores, objects)
+	for _, obj := range objects {
+		store, owned := s.below.stores[resourceOf(obj)]
+		if _, ours := projection.OriginOf(obj); owned && ours {
+			hold(t, map[schema.GroupVersionResource]cache.Store{resourceOf(obj): store}, []projection.Object{obj})
+		}
+	}
 	s.synced = true
 	u.attach(s.Syncer)
 	t.Cleanup(func() {

@@ -79,6 +79,9 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 		return nil // whoever removes the cluster removes its mirrors
 	}
 	pod := s.below.pod(name)
+	if mirror != nil && clusterOf(mirror) == "" {
+		return s.syncOwnPod(ctx, mirror, pod)
+	}
 	if mirror != nil && clusterOf(mirror) != s.cluster {
 		if pod == nil || s.mirrorOwner(pod) == nil {
 			return nil // that of another cluster; ours has none

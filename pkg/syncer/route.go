@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -42,8 +43,9 @@ func changed(kind projection.Kind, before, after projection.Object) bool {
 		before.GetGeneration() != after.GetGeneration() ||
 		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
 		before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement] ||
-		!projection.SameAnnotations(before, after) ||
-		!maps.Equal(before.GetLabels(), after.GetLabels())
+		!maps.Equal(before.GetLabels(), after.GetLabels()) ||
+		!ptr.Equal(before.GetDeletionGracePeriodSeconds(), after.GetDeletionGracePeriodSeconds()) ||
+		!projection.SameAnnotations(before, after)
 }
 
 // route enqueues an object, and for a workload everything that it needs or needed, with every syncer whose cluster should hold it or
@@ -137,6 +139,12 @@ func (u *Upstream) podHandler() cache.ResourceEventHandler {
 		}
 		if s, ok := u.Syncer(clusterOf(pod)); ok {
 			then(s, pod)
+			return
+		}
+		for cluster := range DecisionOf(pod) {
+			if s, ok := u.Syncer(cluster); ok {
+				then(s, pod)
+			}
 		}
 	}
 	shown := func(s *Syncer, pod *corev1.Pod) { s.mirrors.OnAddOrUpdate(pod) }

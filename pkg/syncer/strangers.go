@@ -37,8 +37,6 @@ func (s *Syncer) stranger(ctx context.Context, namespace string) (string, error)
 	return "", nil
 }
 
-var podResource = corev1.SchemeGroupVersion.WithResource("pods")
-
 // toldByWorkload tells whether a pod, which may be on its way out, says nothing that its workload does not.
 func (s *Syncer) toldByWorkload(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)

@@ -14,6 +14,9 @@ const (
 	AnnotationCluster = "manifold.dev/cluster"
 	// AnnotationNode is carried by pods: it names the node that they run on in their cluster.
 	AnnotationNode = "manifold.dev/node"
+	// AnnotationPodUID is carried by a pod that a user made, once its cluster runs it: the UID that it has there. Manifold alone writes
+	// it.
+	AnnotationPodUID = "manifold.dev/pod-uid"
 	// FinalizerProjection is held while any cluster holds a projection of the object.
 	FinalizerProjection = "manifold.dev/projection"
 	// AnnotationRemove is set on a Cluster that is deleted without moving off first what runs there; see RemoveForce and RemoveOrphan.

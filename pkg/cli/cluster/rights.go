@@ -43,7 +43,7 @@ func SyncerRights() []Right {
 			Why: "what leads to workloads and what guards them", Group: "networking.k8s.io",
 			Resources: []string{"ingresses", "networkpolicies"}, Verbs: own,
 		},
-		{Why: "mirrored pods, and deleting one", Resources: []string{"pods"}, Verbs: append(slices.Clone(read), "delete")},
+		{Why: "pods", Resources: []string{"pods"}, Verbs: own},
 		{Why: "evicting a mirrored pod", Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
 		{Why: "kubectl logs", Resources: []string{"pods/log"}, Verbs: []string{"get"}},
 		{

@@ -47,27 +47,16 @@ type gatherer struct {
 // alone are told at least where their workload runs.
 func (g gatherer) gather(ctx context.Context, object *unstructured.Unstructured) (*observed, error) {
 	o := &observed{object: object}
-	kind, placed := workloadKind(object)
-	if !placed {
-		return o, nil
-	}
-	typed, err := read(kind, object)
-	if err != nil {
-		return nil, err
-	}
-	if kind.Mirror(typed) {
-		return o, nil
-	}
-	w, err := kind.WorkloadOf(typed)
-	if err != nil {
-		return nil, err
+	w, first, placed, err := read(object)
+	if err != nil || !placed {
+		return o, err
 	}
 	o.everywhere = w.Division == placement.Everywhere
 	current, err := placement.ParseDecision(object.GetAnnotations()[manifoldv1alpha1.AnnotationPlacement])
 	if err != nil {
 		return nil, err
 	}
-	o.replicas, o.decision, o.firstOrdinal = &w.Replicas, current, kind.Demand(typed).First
+	o.replicas, o.decision, o.firstOrdinal = &w.Replicas, current, first
 	if o.events, err = g.events(ctx, object); err != nil {
 		return nil, err
 	}

@@ -188,9 +188,10 @@ func TestExplain(t *testing.T) {
 		}},
 		"a mirrored pod": {object: &corev1.Pod{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", OwnerReferences: []metav1.OwnerReference{
-				{Kind: "ReplicaSet", Name: "web-0", Controller: ptr.To(true)},
-			}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1",
+				Annotations: map[string]string{manifoldv1alpha1.AnnotationCluster: "east"}, OwnerReferences: []metav1.OwnerReference{
+					{Kind: "ReplicaSet", Name: "web-0", Controller: ptr.To(true)},
+				}},
 		}},
 		"what stays in the logical cluster": {object: &corev1.PersistentVolume{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "data"},

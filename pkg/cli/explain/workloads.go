@@ -8,19 +8,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// workloadKind finds the kind of an object among those that are placed.
-func workloadKind(object *unstructured.Unstructured) (projection.Kind, bool) {
+// read gives what placement needs to know of an object, and the first ordinal of its replicas. It returns false for an object that is
+// not placed, such as a mirror.
+func read(object *unstructured.Unstructured) (w placement.Workload, first int32, placed bool, err error) {
 	kind, ok := projection.ForGVK(object.GroupVersionKind())
-	return kind, ok && kind.Workload
-}
-
-// read gives the object as the kind's type has it.
-func read(kind projection.Kind, object *unstructured.Unstructured) (projection.Object, error) {
+	if !ok || !kind.Workload {
+		return w, 0, false, nil
+	}
 	typed := kind.New()
-	return typed, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
+		return w, 0, false, err
+	}
+	if kind.Mirror(typed) {
+		return w, 0, false, nil
+	}
+	w, err = kind.WorkloadOf(typed)
+	return w, kind.Demand(typed).First, true, err
 }
 
 // unplaced says why an object of a kind that is not placed has no decision, and where to look instead.

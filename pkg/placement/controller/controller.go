@@ -171,6 +171,9 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 	}
 	c.repin(name, false)
 	c.explain(d, current, result)
+	if pod, ok := d.(*corev1.Pod); ok && len(result.Decision) == 0 {
+		return c.unschedulable(ctx, pod, result.Message())
+	}
 	return nil
 }
 
@@ -203,7 +206,7 @@ func (c *Controller) write(ctx context.Context, name item, d projection.Object, 
 func (c *Controller) explain(d projection.Object, before placement.Decision, result placement.Result) {
 	switch {
 	case len(result.Decision) == 0:
-		c.tell(d, corev1.EventTypeWarning, ReasonUnplaced, result.Message())
+		c.tell(d, corev1.EventTypeWarning, unplacedReason(d), result.Message())
 	case result.Unplaced > 0 || len(result.Notes) > 0:
 		c.tell(d, corev1.EventTypeNormal, ReasonPlacedPartly, result.Message())
 	case !result.Decision.Equal(before):

@@ -85,7 +85,7 @@ func (l *ledger) handler(kind projection.Kind) cache.ResourceEventHandler {
 			return
 		}
 		l.set(k, entry{
-			requests: placement.RequestsOf(demand.Template), decision: decision, running: running(o),
+			requests: placement.RequestsOf(demand.Template), decision: decision, running: running(o, decision, demand.Arrived),
 			apart: demand.Division == placement.Everywhere,
 		})
 	}
@@ -94,7 +94,7 @@ func (l *ledger) handler(kind projection.Kind) cache.ResourceEventHandler {
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(projection.Object), obj.(projection.Object)
 			was, is := before.GetAnnotations(), after.GetAnnotations()
-			if before.GetGeneration() != after.GetGeneration() ||
+			if before.GetGeneration() != after.GetGeneration() || progressed(kind.Demand(before), kind.Demand(after)) ||
 				was[v1alpha1.AnnotationPlacement] != is[v1alpha1.AnnotationPlacement] ||
 				was[v1alpha1.AnnotationStatus] != is[v1alpha1.AnnotationStatus] {
 				set(obj)
@@ -108,8 +108,20 @@ func (l *ledger) handler(kind projection.Kind) cache.ResourceEventHandler {
 	}
 }
 
-// running reads how many pods of a workload each cluster has.
-func running(o projection.Object) map[string]int32 {
+// progressed tells whether a workload has come to run, or has ended, since.
+func progressed(before, after projection.Demand) bool {
+	return before.Arrived != after.Arrived || before.Finished != after.Finished
+}
+
+// running reads how many pods of a workload each cluster has: from the breakdown, or for a kind without one by how many have arrived.
+func running(o projection.Object, decision placement.Decision, arrived int32) map[string]int32 {
+	if arrived > 0 {
+		out := make(map[string]int32, len(decision))
+		for cluster := range decision {
+			out[cluster] = arrived
+		}
+		return out
+	}
 	breakdown, err := summary.ParseBreakdown(o.GetAnnotations()[v1alpha1.AnnotationStatus])
 	if err != nil {
 		return nil

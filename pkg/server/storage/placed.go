@@ -20,7 +20,8 @@ import (
 type updateOptions = *metav1.UpdateOptions
 
 // managedAnnotations are written by Manifold alone.
-var managedAnnotations = []string{v1alpha1.AnnotationPlacement, v1alpha1.AnnotationStatus, v1alpha1.AnnotationCluster}
+var managedAnnotations = []string{v1alpha1.AnnotationPlacement, v1alpha1.AnnotationStatus, v1alpha1.AnnotationCluster,
+	v1alpha1.AnnotationNode, v1alpha1.AnnotationPodUID}
 
 // placedStrategy decides where a workload runs while it is created, updated or scaled, and keeps the decision out of users' hands.
 // Mirrors, which share the storage of some kinds with workloads, pass through.

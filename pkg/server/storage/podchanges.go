@@ -66,7 +66,7 @@ func (r *podChangeREST) Update(ctx context.Context, name string, info rest.Updat
 	if err != nil {
 		return nil, false, err
 	}
-	if !mirrored(found.(*api.Pod)) {
+	if clusterOf(found.(*api.Pod)) == "" {
 		return r.patchStorage.Update(ctx, name, info, create, update, false, options)
 	}
 	pod, connection, err := r.below.find(ctx, name)
@@ -91,7 +91,10 @@ func (r *podChangeREST) Update(ctx context.Context, name string, info rest.Updat
 	if err != nil {
 		return nil, false, fromCluster(err, pod)
 	}
-	if !dryrun.IsDryRun(options.DryRun) {
+	switch {
+	case !mirrored(pod): // a pod of the user's own is stored above as well
+		return r.patchStorage.Update(ctx, name, info, create, update, false, options)
+	case !dryrun.IsDryRun(options.DryRun):
 		want = r.awaitMirror(ctx, want, made)
 	}
 	return want, false, nil
@@ -130,7 +133,7 @@ func (r *podChangeREST) changeBelow(ctx context.Context, connection *Connection,
 	return made, nil
 }
 
-// podPatch is the difference between two pods in spec and status, for the pod with the UID of old alone.
+// podPatch is the difference between two pods in spec and status, for the pod that old is in its cluster alone.
 func podPatch(old, want *api.Pod) ([]byte, error) {
 	encode := func(pod *api.Pod, uid types.UID) ([]byte, error) {
 		out := &corev1.Pod{}
@@ -143,7 +146,7 @@ func podPatch(old, want *api.Pod) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode pod %s/%s: %w", old.Namespace, old.Name, err)
 	}
-	after, err := encode(want, old.UID)
+	after, err := encode(want, uidBelow(old))
 	if err != nil {
 		return nil, fmt.Errorf("encode pod %s/%s: %w", want.Namespace, want.Name, err)
 	}

@@ -117,6 +117,14 @@ func clusterOf(pod *api.Pod) string {
 	return pod.Spec.NodeName
 }
 
+// uidBelow is the UID that a pod has in its cluster.
+func uidBelow(pod *api.Pod) types.UID {
+	if mirrored(pod) {
+		return pod.UID
+	}
+	return types.UID(pod.Annotations[v1alpha1.AnnotationPodUID])
+}
+
 // runsIn tells whether a pod is in a cluster: as a mirror, or placed there.
 func runsIn(pod *api.Pod, cluster string) bool {
 	if mirrored(pod) {

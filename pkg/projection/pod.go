@@ -1,0 +1,43 @@
+package projection
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// pod projects a pod that a user or an operator has made. Pods that controllers make below are shown by mirrors, which are not projected.
+var pod = row[corev1.Pod, *corev1.Pod]{
+	resource:   corev1.SchemeGroupVersion.WithResource("pods"),
+	kind:       "Pod",
+	namespaced: true,
+	mirror: func(in *corev1.Pod) bool {
+		_, mirrored := in.Annotations[v1alpha1.AnnotationCluster]
+		return mirrored
+	},
+	demand: func(in *corev1.Pod) Demand {
+		demand := Demand{
+			Replicas: 1,
+			Template: &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: in.Labels, Annotations: in.Annotations}, Spec: in.Spec},
+			Division: placement.Indivisible,
+			Only:     in.Spec.NodeName,
+			Fixed:    true,
+			Finished: in.Status.Phase == corev1.PodSucceeded || in.Status.Phase == corev1.PodFailed,
+		}
+		if in.Spec.NodeName != "" {
+			demand.Arrived = 1
+		}
+		return demand
+	},
+	// Nodes of a logical cluster are clusters, and stay out of what one of them gets. What admission derives from a priority or runtime
+	// class each cluster derives by itself. Containers for debugging are added by a request of their own.
+	fill: func(in, out *corev1.Pod, _ Part) {
+		in.Spec.DeepCopyInto(&out.Spec)
+		out.Spec.NodeName = ""
+		out.Spec.Priority, out.Spec.PreemptionPolicy, out.Spec.Overhead = nil, nil, nil
+		out.Spec.EphemeralContainers = nil
+	},
+	once: func(in *corev1.Pod) bool { return in.Annotations[v1alpha1.AnnotationPodUID] != "" },
+}

@@ -1,0 +1,86 @@
+package syncer
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+var podResource = corev1.SchemeGroupVersion.WithResource("pods")
+
+// ended has a pod looked at whose projection is gone: above, it may wait for that.
+func (s *Syncer) ended(key Key, above projection.Object) {
+	if key.Resource == podResource && above != nil {
+		s.podQueue.Add(cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
+	}
+}
+
+// syncOwnPod does for a pod that a user made, and that runs in this cluster, what a kubelet does for its API server: it reports the
+// status, and lets go of the pod once it has ended.
+func (s *Syncer) syncOwnPod(ctx context.Context, above, live *corev1.Pod) error {
+	if _, placed := DecisionOf(above)[s.cluster]; !placed {
+		return nil
+	}
+	if live == nil || live.Annotations[v1alpha1.AnnotationUID] != string(above.UID) {
+		// What is still to be made is no pod that has ended.
+		if above.DeletionTimestamp != nil && live == nil || above.Annotations[v1alpha1.AnnotationPodUID] != "" {
+			return s.deleteMirror(ctx, above, 0)
+		}
+		return nil
+	}
+	have, err := s.reportPod(ctx, above, live)
+	if err != nil {
+		return err
+	}
+	if live.DeletionTimestamp != nil && have.DeletionTimestamp == nil {
+		// Somebody deletes it in the cluster: it ends above as well.
+		return s.deleteMirror(ctx, have, max(ptr.Deref(live.DeletionGracePeriodSeconds, 0), 1))
+	}
+	return nil
+}
+
+// reportPod writes what the cluster says of a pod, if it is something new, and returns the pod as it is above then.
+func (s *Syncer) reportPod(ctx context.Context, above, live *corev1.Pod) (*corev1.Pod, error) {
+	want := s.reported(above, live)
+	if equality.Semantic.DeepEqual(want, above) {
+		return above, nil
+	}
+	written, err := s.above.CoreV1().Pods(want.Namespace).Update(ctx, want, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
+	if err != nil {
+		return nil, err
+	}
+	s.mirrors.Mutation(written)
+	return written, nil
+}
+
+// reported is the pod above with what its cluster says of it. Generations are counted above: those of the cluster are put in their terms
+// once the pod there is what the one above asks for.
+func (s *Syncer) reported(above, live *corev1.Pod) *corev1.Pod {
+	out := above.DeepCopy()
+	live.Status.DeepCopyInto(&out.Status)
+	observed := above.Status.ObservedGeneration
+	if st := s.stateOf(Key{Resource: podResource, Namespace: above.Namespace, Name: above.Name}); st.hash != "" && st.uid == above.UID {
+		if live.Status.ObservedGeneration >= live.Generation {
+			observed = st.generation
+		}
+	}
+	out.Status.ObservedGeneration = observed
+	for i := range out.Status.Conditions {
+		if out.Status.Conditions[i].ObservedGeneration != 0 {
+			out.Status.Conditions[i].ObservedGeneration = observed
+		}
+	}
+	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationPodUID, string(live.UID))
+	if live.Spec.NodeName != "" {
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationNode, live.Spec.NodeName)
+		out.Spec.NodeName = s.cluster
+	}
+	return out
+}
