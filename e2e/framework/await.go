@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -185,6 +186,12 @@ func resourceOf[T Object](a *API) (cache.Getter, string, error) {
 		return core, "services", nil
 	case *corev1.ServiceAccount:
 		return core, "serviceaccounts", nil
+	case *corev1.LimitRange:
+		return core, "limitranges", nil
+	case *corev1.ResourceQuota:
+		return core, "resourcequotas", nil
+	case *policyv1.PodDisruptionBudget:
+		return a.Kube.PolicyV1().RESTClient(), "poddisruptionbudgets", nil
 	case *networkingv1.Ingress:
 		return a.Kube.NetworkingV1().RESTClient(), "ingresses", nil
 	case *networkingv1.NetworkPolicy:

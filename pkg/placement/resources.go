@@ -39,6 +39,11 @@ func RequestsOf(template *corev1.PodTemplateSpec) Resources {
 	return r
 }
 
+// LimitsOf is what one replica made from the template may use at most, as far as it says so.
+func LimitsOf(template *corev1.PodTemplateSpec) Resources {
+	return ResourcesOf(podresource.PodLimits(&corev1.Pod{Spec: template.Spec}, podresource.PodResourcesOptions{}))
+}
+
 // Add adds n times the other amounts to r, which must not be nil.
 func (r Resources) Add(other Resources, n int64) {
 	for name, amount := range other {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,6 +36,8 @@ type Kind struct {
 	Namespaced bool
 	// Workload tells whether objects of the kind end in pods and so carry a decision. The others follow the workloads.
 	Workload bool
+	// Divided tells that what a cluster gets of an object depends on what runs of its workloads in all clusters. See Part.
+	Divided bool
 	// New returns an empty object of the kind.
 	New func() Object
 
@@ -61,6 +64,8 @@ type Kind struct {
 	follows func(in Object, r *references)
 	// general tells whether the object goes wherever its namespace has a workload. It is nil for a kind of which none does.
 	general func(in Object) bool
+	// inForce tells whether an object below bounds what is made from now on. It is nil for a kind that bounds nothing.
+	inForce func(live Object) bool
 }
 
 // Part says what of an object a cluster is to hold.
@@ -71,6 +76,22 @@ type Part struct {
 	Decision placement.Decision
 	// Waits tells that the cluster is not to update its pods to another template yet. Only kinds that can wait heed it.
 	Waits bool
+	// Cluster is the name of the cluster. Project sets it.
+	Cluster string
+	// Workloads are those that an object of a Divided kind goes along with, wherever they run.
+	Workloads []Placed
+	// LimitRanges are those of the namespace of an object of a Divided kind. They complete what pods ask for.
+	LimitRanges []*corev1.LimitRange
+}
+
+// leaves tells whether the cluster is to run none of the workloads, and only has some until they run elsewhere.
+func (p Part) leaves() bool {
+	for _, w := range p.Workloads {
+		if _, decided := w.Decision[p.Cluster]; decided {
+			return false
+		}
+	}
+	return len(p.Workloads) > 0
 }
 
 // row makes a Kind of functions that are typed by the kind's Go type, so that only this function converts.
@@ -91,6 +112,8 @@ type row[T any, P interface {
 	selects    func(in P, podLabels map[string]string) bool
 	follows    func(in P, r *references)
 	general    func(in P) bool
+	divided    bool
+	inForce    func(live P) bool
 }
 
 func (r row[T, P]) build() Kind {
@@ -99,6 +122,7 @@ func (r row[T, P]) build() Kind {
 		Resource:   r.resource,
 		Namespaced: r.namespaced,
 		Workload:   r.demand != nil,
+		Divided:    r.divided,
 		New:        func() Object { return P(new(T)) },
 		is:         func(in Object) bool { _, ok := in.(P); return ok },
 		fill:       func(in, out Object, part Part) { r.fill(in.(P), out.(P), part) },
@@ -134,6 +158,9 @@ func (r row[T, P]) build() Kind {
 	if r.general != nil {
 		kind.general = func(in Object) bool { return r.general(in.(P)) }
 	}
+	if r.inForce != nil {
+		kind.inForce = func(live Object) bool { return r.inForce(live.(P)) }
+	}
 	return kind
 }
 
@@ -144,7 +171,10 @@ var kinds = []Kind{
 	serviceAccount.build(),
 	secret.build(),
 	configMap.build(),
+	limitRange.build(),
+	resourceQuota.build(),
 	networkPolicy.build(),
+	podDisruptionBudget.build(),
 	service.build(),
 	ingress.build(),
 	deployment.build(),
@@ -195,6 +225,13 @@ func (k Kind) Mirror(in Object) bool { return k.mirror != nil && k.mirror(in) }
 // Ended tells whether the object was carried out in its cluster, so that what is gone there is not to be made again.
 func (k Kind) Ended(in Object) bool { return k.once != nil && k.once(in) }
 
+// Bounds tells whether objects of the kind bound which pods are made, or what they may do, so that none may be made before they are
+// InForce.
+func (k Kind) Bounds() bool { return k.inForce != nil }
+
+// InForce tells whether an object below, of a kind that Bounds, bounds what is made from now on.
+func (k Kind) InForce(live Object) bool { return k.inForce == nil || k.inForce(live) }
+
 // Projectable tells whether the object may be projected to any cluster at all, and if not, why.
 func (k Kind) Projectable(in Object) (ok bool, reason string) {
 	if in.GetNamespace() != "" {
@@ -220,6 +257,7 @@ func (k Kind) Project(in Object, part Part, to Target) (Object, error) {
 	}
 	out.GetObjectKind().SetGroupVersionKind(k.GVK)
 	own(in, out, to)
+	part.Cluster = to.Cluster
 	k.fill(in, out, part)
 	if err := seal(out); err != nil {
 		return nil, fmt.Errorf("project %s %s to cluster %q: %w", k.GVK.Kind, qualified(in.GetNamespace(), in.GetName()), to.Cluster, err)

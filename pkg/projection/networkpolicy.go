@@ -16,6 +16,7 @@ var networkPolicy = row[networkingv1.NetworkPolicy, *networkingv1.NetworkPolicy]
 	selects: func(in *networkingv1.NetworkPolicy, podLabels map[string]string) bool {
 		return selectorMatches(&in.Spec.PodSelector, podLabels)
 	},
+	inForce: func(*networkingv1.NetworkPolicy) bool { return true },
 }
 
 // selectorMatches tells whether a selector selects pods with these labels: all of them if it is empty, none if there is none. One that

@@ -109,11 +109,16 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	if err != nil {
 		return nil, err
 	}
+	usage, err := newQuotaUsage(kube, m.informers)
+	if err != nil {
+		return nil, err
+	}
 	m.parts = []part{
 		{"placement", placement.Run},
 		{"summary", summaries.Run},
 		{"clusters", manager.Run},
 		{"removal of clusters", removals.Run},
+		{"usage of quotas", usage.Run},
 		{"stock controllers", func(ctx context.Context) error { return runStockControllers(ctx, ids.loopback, m.informers, c.pki) }},
 	}
 	return m, nil

@@ -1,6 +1,7 @@
 package syncer
 
 import (
+	"cmp"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -73,12 +74,51 @@ func (u *Upstream) part(kind projection.Kind, obj projection.Object, cluster str
 		share, ok := decision[cluster]
 		return projection.Part{Share: share, Decision: decision}, ok
 	}
-	for _, w := range u.needing(keyOf(kind, obj)) {
-		if u.runs(w, cluster) {
-			return projection.Part{}, true
+	needing := u.needing(keyOf(kind, obj))
+	if !slices.ContainsFunc(needing, func(w workload) bool { return u.runs(w, cluster) }) {
+		return projection.Part{}, false
+	}
+	if !kind.Divided {
+		return projection.Part{}, true
+	}
+	return projection.Part{Workloads: placedOf(needing), LimitRanges: u.limitRanges(obj.GetNamespace())}, true
+}
+
+// placedOf are those of the workloads that run somewhere and have not finished.
+func placedOf(workloads []workload) []projection.Placed {
+	var out []projection.Placed
+	for _, w := range workloads {
+		demand, decision := w.kind.Demand(w.Object), DecisionOf(w)
+		if len(decision) > 0 && !demand.Finished {
+			out = append(out, projection.Placed{Demand: demand, Decision: decision})
 		}
 	}
-	return projection.Part{}, false
+	return out
+}
+
+func (u *Upstream) limitRanges(namespace string) []*corev1.LimitRange {
+	var out []*corev1.LimitRange
+	for _, obj := range u.objectsIn(corev1.SchemeGroupVersion.WithResource("limitranges"), namespace) {
+		out = append(out, obj.(*corev1.LimitRange))
+	}
+	slices.SortFunc(out, func(a, b *corev1.LimitRange) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// bounds returns what bounds the pods of a workload.
+func (u *Upstream) bounds(w workload) []Key {
+	var out []Key
+	for _, kind := range projection.Kinds() {
+		if !kind.Bounds() {
+			continue
+		}
+		for _, obj := range u.objectsIn(kind.Resource, w.GetNamespace()) {
+			if kind.General(obj) || kind.Selects(obj, w.podLabels()) {
+				out = append(out, keyOf(kind, obj))
+			}
+		}
+	}
+	return out
 }
 
 // runs tells whether a cluster should run a workload or still does: what the pods need stays until they have left.

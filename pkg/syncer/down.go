@@ -62,6 +62,9 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 		return s.failed(key, above, err)
 	}
 	action := kind.Plan(desired, live)
+	if makesPods(kind, action.Step) && !s.bounded(workload{kind, above}) {
+		return errNotYet
+	}
 	if action.Step != projection.Nothing {
 		klog.FromContext(ctx).V(2).Info("Projecting", "key", key, "step", action.Step, "reason", action.Reason)
 	}
@@ -84,6 +87,28 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 	}
 	s.done(key, kind, next)
 	return nil
+}
+
+// makesPods tells whether a step leads to pods that were not there.
+func makesPods(kind projection.Kind, step projection.Step) bool {
+	return kind.Workload && (step == projection.Create || step == projection.Apply)
+}
+
+// bounded tells whether everything that bounds the pods of a workload is there and in force: a pod that is made before its quota is
+// not counted by it, and would run for ever. What cannot be there, for a reason that has been told, holds up nobody.
+func (s *Syncer) bounded(w workload) bool {
+	for _, key := range s.Upstream.bounds(w) {
+		kind, _ := projection.ForResource(key.Resource)
+		above, live := s.Upstream.get(key), s.below.get(key)
+		desired, _, err := s.desired(kind, above, live)
+		if err != nil || desired == nil || s.stateOf(key).problem != "" {
+			continue
+		}
+		if live == nil || hashOf(live) != hashOf(desired) || !kind.InForce(live) {
+			return false
+		}
+	}
+	return true
 }
 
 // givenUp tells whether the cluster is removed as one that is gone for good: what is there stays, and nothing above tells of it.

@@ -59,31 +59,64 @@ func (u *Upstream) route(kind projection.Kind, before, after projection.Object) 
 		return
 	}
 	key := keyOf(kind, present)
+	if kind.Workload {
+		u.routeWorkload(kind, key, before, after)
+		return
+	}
 	for _, s := range u.Syncers() {
-		if !kind.Workload {
-			if s.holds(key) || (after != nil && u.wanted(kind, after, s.cluster)) {
-				s.enqueue(key)
-			}
+		if s.holds(key) || (after != nil && u.wanted(kind, after, s.cluster)) {
+			s.enqueue(key)
+		}
+	}
+	u.routeLinked(kind, key, before, after)
+	if kind.Bounds() {
+		u.routeDivided(present.GetNamespace())
+	}
+}
+
+func (u *Upstream) routeWorkload(kind projection.Kind, key Key, versions ...projection.Object) {
+	concerned := map[*Syncer]bool{}
+	for _, version := range versions {
+		if version == nil {
 			continue
 		}
-		concerned := s.holds(key)
-		for _, version := range []projection.Object{before, after} {
-			if version == nil {
-				continue
-			}
-			if _, placed := DecisionOf(version)[s.cluster]; placed {
-				concerned = true
-				for _, dependent := range u.dependents(workload{kind, version}) {
+		decision, dependents := DecisionOf(version), u.dependents(workload{kind, version})
+		for _, s := range u.Syncers() {
+			_, placed := decision[s.cluster]
+			concerned[s] = concerned[s] || placed
+			for _, dependent := range dependents {
+				// What is divided may be divided otherwise now, also where the workload is not.
+				if divided := isDivided(dependent) && s.holds(dependent); placed || divided {
 					s.enqueue(dependent)
 				}
 			}
 		}
-		if concerned {
+	}
+	for _, s := range u.Syncers() {
+		if concerned[s] || s.holds(key) {
 			s.enqueue(key)
 		}
 	}
-	if !kind.Workload {
-		u.routeLinked(kind, key, before, after)
+}
+
+func isDivided(key Key) bool {
+	kind, ok := projection.ForResource(key.Resource)
+	return ok && kind.Divided
+}
+
+// routeDivided has everything in a namespace looked at that is divided by what pods ask for, which depends on what bounds them.
+func (u *Upstream) routeDivided(namespace string) {
+	for _, kind := range projection.Kinds() {
+		if !kind.Divided {
+			continue
+		}
+		for _, obj := range u.objectsIn(kind.Resource, namespace) {
+			for _, s := range u.Syncers() {
+				if key := keyOf(kind, obj); s.holds(key) {
+					s.enqueue(key)
+				}
+			}
+		}
 	}
 }
 

@@ -44,6 +44,8 @@ func SyncerRights() []Right {
 			Resources: []string{"ingresses", "networkpolicies"}, Verbs: own,
 		},
 		{Why: "pods", Resources: []string{"pods"}, Verbs: own},
+		{Why: "what bounds workloads", Resources: []string{"limitranges", "resourcequotas"}, Verbs: own},
+		{Why: "what keeps workloads available", Group: "policy", Resources: []string{"poddisruptionbudgets"}, Verbs: own},
 		{Why: "evicting a mirrored pod", Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
 		{Why: "kubectl logs", Resources: []string{"pods/log"}, Verbs: []string{"get"}},
 		{

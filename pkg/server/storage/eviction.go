@@ -81,17 +81,6 @@ func (r *evictionREST) Create(ctx context.Context, name string, obj runtime.Obje
 	return &metav1.Status{Status: metav1.StatusSuccess}, nil
 }
 
-func evictBelow(ctx context.Context, connection *Connection, pod *api.Pod, options metav1.DeleteOptions) error {
-	ctx, cancel := context.WithTimeout(ctx, belowTimeout)
-	defer cancel()
-	// The UID is the same below; a resource version means nothing there and was compared above.
-	options.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))
-	return connection.Client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
-		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
-		DeleteOptions: &options,
-	})
-}
-
 // answered tells whether an error is the cluster's answer: then the eviction did not happen. Otherwise nobody knows.
 func answered(err error) bool {
 	reason := apierrors.ReasonForError(err)

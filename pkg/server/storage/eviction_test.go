@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -20,6 +21,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/apis/policy"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
 // budget guards the pods of app "web".
@@ -137,6 +140,53 @@ func TestEvictionHappensBelow(t *testing.T) {
 			}
 			if pods := slices.Collect(maps.Keys(readBudget(t, above).DisruptedPods)); (len(pods) == 1 && pods[0] == "web-1") != test.taken {
 				t.Errorf("the budget counts %q", pods)
+			}
+		})
+	}
+}
+
+func TestAPartOfABudgetDoesNotStandInTheWayOfTheWhole(t *testing.T) {
+	part, foreign, generous, other := budget(0), budget(0), budget(1), budget(0)
+	part.Labels = map[string]string{v1alpha1.LabelLogicalCluster: "logical"}
+	foreign.Name, generous.Name, other.Name = "foreign", "generous", "other"
+	other.Spec.Selector.MatchLabels["app"] = "other"
+	tooMany := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
+	two := apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget"))
+	for name, test := range map[string]struct {
+		budgets []runtime.Object
+		answer  error // to the eviction
+		want    bool  // that it goes
+		refused error // otherwise, if not by the answer
+	}{
+		"the pod goes if it is only the part":             {budgets: []runtime.Object{part, other}, answer: tooMany, want: true},
+		"it stays if the cluster has a budget of its own": {budgets: []runtime.Object{part, foreign}, answer: tooMany},
+		"it stays if that one, beside the part, spares none": {
+			budgets: []runtime.Object{part, foreign}, answer: two,
+			refused: apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0),
+		},
+		"it goes if that one, beside the part, spares one":      {budgets: []runtime.Object{part, generous}, answer: two, want: true},
+		"it stays if the cluster has two of its own":            {budgets: []runtime.Object{part, foreign, generous}, answer: two},
+		"it stays if the cluster has two, neither of them ours": {budgets: []runtime.Object{foreign, generous}, answer: two},
+		"it stays if the cluster refuses without any":           {budgets: []runtime.Object{other}, answer: tooMany},
+		"it stays if the cluster refuses it otherwise":          {budgets: []runtime.Object{part}, answer: apierrors.NewForbidden(api.Resource("pods"), "web-1", nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			east := fake.NewClientset(test.budgets...)
+			east.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, test.answer })
+			gone := false
+			east.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				gone = *action.(clienttesting.DeleteAction).GetDeleteOptions().Preconditions.UID == "uid-below"
+				return true, nil, nil
+			})
+			err := evictBelow(t.Context(), cluster(east), guarded("east"), metav1.DeleteOptions{})
+			if gone != test.want || (err == nil) != test.want {
+				t.Errorf("gone: %t, error %v", gone, err)
+			}
+			if want := cmp.Or(test.refused, test.answer); !test.want && err.Error() != want.Error() {
+				t.Errorf("error %v, want %v", err, want)
+			}
+			if test.refused != nil && !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
+				t.Errorf("error %v does not tell of a budget", err)
 			}
 		})
 	}
