@@ -178,6 +178,8 @@ func resourceOf[T Object](a *API) (cache.Getter, string, error) {
 		return core, "namespaces", nil
 	case *corev1.Node:
 		return core, "nodes", nil
+	case *corev1.PersistentVolumeClaim:
+		return core, "persistentvolumeclaims", nil
 	case *corev1.Pod:
 		return core, "pods", nil
 	case *corev1.Secret:

@@ -32,6 +32,7 @@ var filters = []filter{
 	{"Cordon", freezes, checkCordon},
 	{"Taint", freezes, checkTaints},
 	{"Kind", freezes, checkKind},
+	{"Volume", freezes, checkVolume},
 	{"Nodes", isFull, checkNodes},
 }
 
@@ -141,6 +142,12 @@ func untolerated(c *Cluster) *corev1.Taint {
 
 func checkKind(c *cycle, k *candidate) (Reason, bool) {
 	return Reason{Code: ReasonNotServed, Subject: c.kind}, !k.serves(c.kind)
+}
+
+// checkVolume keeps pods where their data is: a volume does not follow to another cluster.
+func checkVolume(c *cycle, k *candidate) (Reason, bool) {
+	volumes := c.request.Workload.VolumesIn
+	return Reason{Code: ReasonNoVolume}, volumes != nil && !volumes[k.Name]
 }
 
 // checkNodes tells a cluster with nothing at all from one that lacks this or that.

@@ -27,6 +27,7 @@ const (
 	ReasonNotServed     ReasonCode = "KindNotServed"
 	ReasonNoNodes       ReasonCode = "NoNodes"
 	ReasonLacks         ReasonCode = "LacksResource"
+	ReasonNoVolume      ReasonCode = "VolumeElsewhere"
 )
 
 // Reason says why a cluster does not take replicas.
@@ -78,6 +79,8 @@ func (r Reason) of(clusters int) string {
 		return has + " the untolerated taint " + r.Subject
 	case ReasonNotServed:
 		return does + " not serve " + r.Subject
+	case ReasonNoVolume:
+		return does + " not have the volumes that it uses"
 	case ReasonNoNodes:
 		return has + " no ready node"
 	case ReasonLacks:

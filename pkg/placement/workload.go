@@ -28,6 +28,10 @@ type Workload struct {
 	Numbered bool
 	// Fixed tells that a decision, once made, is never made anew.
 	Fixed bool
+	// VolumeClaims names the claims, of the workload's namespace, that its pods use.
+	VolumeClaims []string
+	// VolumesIn are the clusters that have the volumes of these claims; nil while none is bound to any.
+	VolumesIn map[string]bool
 	// Pin is the user's choice of clusters; nil leaves it to the policy. A pin of its own, if any, or else its namespace's.
 	Pin *v1alpha1.Pin
 	// Repinned tells that the user has just chosen other clusters: then replicas are divided anew, where otherwise those that run

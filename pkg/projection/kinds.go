@@ -38,6 +38,8 @@ type Kind struct {
 	Workload bool
 	// Divided tells that what a cluster gets of an object depends on what runs of its workloads in all clusters. See Part.
 	Divided bool
+	// Stays tells that objects of the kind stay in a cluster that nothing needs them in any more, until they are deleted above.
+	Stays bool
 	// New returns an empty object of the kind.
 	New func() Object
 
@@ -108,6 +110,7 @@ type row[T any, P interface {
 	refuse     func(in P) string
 	replace    func(desired, live P) string
 	once       func(in P) bool
+	stays      bool
 	references func(in P, r *references)
 	selects    func(in P, podLabels map[string]string) bool
 	follows    func(in P, r *references)
@@ -123,6 +126,7 @@ func (r row[T, P]) build() Kind {
 		Namespaced: r.namespaced,
 		Workload:   r.demand != nil,
 		Divided:    r.divided,
+		Stays:      r.stays,
 		New:        func() Object { return P(new(T)) },
 		is:         func(in Object) bool { _, ok := in.(P); return ok },
 		fill:       func(in, out Object, part Part) { r.fill(in.(P), out.(P), part) },
@@ -173,6 +177,7 @@ var kinds = []Kind{
 	configMap.build(),
 	limitRange.build(),
 	resourceQuota.build(),
+	persistentVolumeClaim.build(),
 	networkPolicy.build(),
 	podDisruptionBudget.build(),
 	service.build(),

@@ -156,6 +156,9 @@ func (r *references) volume(in *corev1.VolumeSource) {
 	if ref := volumeSecret(in); ref != nil {
 		r.secret(ref.Name, nil)
 	}
+	if in.PersistentVolumeClaim != nil {
+		r.add(persistentVolumeClaim.resource, in.PersistentVolumeClaim.ClaimName, false)
+	}
 	if in.AzureFile != nil {
 		r.secret(in.AzureFile.SecretName, nil)
 	}

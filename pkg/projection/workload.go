@@ -56,6 +56,11 @@ func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 	}
 	if demand.Template != nil {
 		w.Requests = placement.RequestsOf(demand.Template)
+		for _, volume := range demand.Template.Spec.Volumes {
+			if claim := volume.PersistentVolumeClaim; claim != nil {
+				w.VolumeClaims = append(w.VolumeClaims, claim.ClaimName)
+			}
+		}
 	}
 	if demand.Only != "" {
 		w.Pin = &v1alpha1.Pin{Names: []string{demand.Only}}

@@ -44,6 +44,9 @@ var stockControllers = []string{
 	names.TTLAfterFinishedController,
 	names.HorizontalPodAutoscalerController,
 	names.DisruptionController,
+	// These two let go of claims and volumes that no pod, mirrored or not, uses any more.
+	names.PersistentVolumeClaimProtectionController,
+	names.PersistentVolumeProtectionController,
 	// It removes the pods of clusters that are gone for good: their nodes are.
 	names.PodGarbageCollectorController,
 	names.CertificateSigningRequestApprovingController,

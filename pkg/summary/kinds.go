@@ -83,6 +83,7 @@ var kinds = []Kind{
 	statefulSetKind.build(),
 	daemonSetKind.build(),
 	serviceKind.build(),
+	persistentVolumeClaimKind.build(),
 	ingressKind.build(),
 }
 

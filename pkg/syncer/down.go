@@ -141,6 +141,10 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 		leaving, _ := s.Leaving(s.cluster)
 		wanted = wanted || !leaving || s.below.holdsIn(above.GetName())
 	}
+	if kind.Stays && live != nil {
+		leaving, _ := s.Leaving(s.cluster)
+		wanted = wanted || !leaving
+	}
 	if !wanted || live == nil && kind.Ended(above) {
 		return nil, wait{}, nil
 	}

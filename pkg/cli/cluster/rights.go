@@ -37,7 +37,7 @@ func SyncerRights() []Right {
 	return []Right{
 		{Why: "namespaces of the same name as upstream", Resources: []string{"namespaces"}, Verbs: own},
 		{Why: "workloads", Group: "apps", Resources: []string{"daemonsets", "deployments", "statefulsets"}, Verbs: own},
-		{Why: "what workloads need beside them", Resources: []string{"configmaps", "secrets", "serviceaccounts", "services"}, Verbs: own},
+		{Why: "what workloads need beside them", Resources: []string{"configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts", "services"}, Verbs: own},
 		{Why: "mirrored ReplicaSets and ControllerRevisions", Group: "apps", Resources: []string{"controllerrevisions", "replicasets"}, Verbs: read},
 		{
 			Why: "what leads to workloads and what guards them", Group: "networking.k8s.io",

@@ -38,6 +38,7 @@ func (g gatherer) decide(ctx context.Context, w placement.Workload, current plac
 	}
 	watched := []cache.SharedIndexInformer{
 		kube.Core().V1().Namespaces().Informer(),
+		kube.Core().V1().PersistentVolumeClaims().Informer(),
 		manifold.Manifold().V1alpha1().Clusters().Informer(),
 		manifold.Manifold().V1alpha1().PlacementPolicies().Informer(),
 		manifold.Manifold().V1alpha1().ClusterPlacementPolicies().Informer(),

@@ -16,6 +16,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 // Options say where an Engine reads.
@@ -34,6 +35,7 @@ type Engine struct {
 	policies        listers.PlacementPolicyLister
 	clusterPolicies listers.ClusterPlacementPolicyLister
 	namespaces      corelisters.NamespaceLister
+	claims          corelisters.PersistentVolumeClaimLister
 	requested       func(cluster string) (corev1.ResourceList, bool)
 	synced          []cache.InformerSynced
 	ledger          *ledger
@@ -50,6 +52,7 @@ func New(o Options) (*Engine, error) {
 		policies:        manifold.PlacementPolicies().Lister(),
 		clusterPolicies: manifold.ClusterPlacementPolicies().Lister(),
 		namespaces:      namespaces.Lister(),
+		claims:          o.Kube.Core().V1().PersistentVolumeClaims().Lister(),
 		requested:       o.Requested,
 		ledger:          newLedger(o.Clock),
 	}
@@ -58,6 +61,7 @@ func New(o Options) (*Engine, error) {
 		manifold.PlacementPolicies().Informer().HasSynced,
 		manifold.ClusterPlacementPolicies().Informer().HasSynced,
 		namespaces.Informer().HasSynced,
+		o.Kube.Core().V1().PersistentVolumeClaims().Informer().HasSynced,
 	}
 	for _, kind := range projection.Workloads() {
 		generic, err := o.Kube.ForResource(kind.Resource)
@@ -90,6 +94,7 @@ func (e *Engine) Place(w placement.Workload, current placement.Decision) (placem
 		return placement.Result{}, false
 	}
 	e.complete(&w)
+	w.VolumesIn = e.volumesOf(w)
 	all, _ := e.clusters.List(labels.Everything()) // listing from a cache cannot fail
 	joined, evict := present(all)
 	request := placement.Request{
@@ -128,6 +133,30 @@ func (e *Engine) complete(w *placement.Workload) {
 			w.Pin = &pin
 		}
 	}
+}
+
+// volumesOf returns the clusters that have the volumes of a workload's claims, nil if there are no volumes yet. A claim that several
+// clusters have bound gives the choice between them.
+func (e *Engine) volumesOf(w placement.Workload) map[string]bool {
+	var out map[string]bool
+	for _, name := range w.VolumeClaims {
+		claim, err := e.claims.PersistentVolumeClaims(w.Namespace).Get(name)
+		if err != nil {
+			continue // the pods wait for it, wherever they are
+		}
+		breakdown, err := summary.ParseBreakdown(claim.Annotations[v1alpha1.AnnotationStatus])
+		if err != nil || len(breakdown) == 0 {
+			continue
+		}
+		has := make(map[string]bool, len(breakdown))
+		for cluster := range breakdown {
+			if out == nil || out[cluster] {
+				has[cluster] = true
+			}
+		}
+		out = has
+	}
+	return out
 }
 
 func (e *Engine) policy(w placement.Workload) (*placement.Policy, error) {

@@ -57,11 +57,11 @@ func changePodChanges(storage map[string]rest.Storage, below podsBelow, pods res
 			patchStorage: stock, subresource: subresource, same: same, below: below, pods: pods,
 		}
 	}
-	status, err := lookup[*podstore.StatusREST](storage, "pods/status")
+	status, err := lookup[stockStatus](storage, "pods/status")
 	if err != nil {
 		return err
 	}
-	storage["pods/status"] = &podStatusREST{StatusREST: status, change: &podChangeREST{
+	storage["pods/status"] = &podStatusREST{stockStatus: status, change: &podChangeREST{
 		patchStorage: status, subresource: "status", same: sameConditions, below: below, pods: pods,
 	}}
 	return nil

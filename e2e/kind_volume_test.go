@@ -1,0 +1,72 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/manifold-dev/manifold/e2e/framework"
+)
+
+// volume is a PersistentVolume for the claims of one namespace.
+func volume(s *framework.Scenario) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: PersistentVolume
+metadata:
+  name: %[1]s
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteMany]
+  persistentVolumeReclaimPolicy: Delete
+  storageClassName: ""
+  claimRef: {namespace: %[1]s, name: data}
+  hostPath: {path: /tmp}
+`, s.Namespace)
+}
+
+const claim = `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: data
+spec:
+  accessModes: [ReadWriteMany]
+  storageClassName: ""
+  resources: {requests: {storage: 1Gi}}
+`
+
+func usingClaim(d *appsv1.Deployment) {
+	d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+}
+
+func TestPodsFollowTheirVolumes(t *testing.T) {
+	s := scenario(t)
+	s.West.Apply(volume(s))
+	t.Cleanup(func() { s.West.Try("delete", "pv", s.Namespace, "--wait=false") })
+
+	s.Logical.Apply(claim, pinned(edited(deployment("first", 1), usingClaim), "west"))
+	awaitAvailable(s, "first", 1)
+	above := framework.Await(s.Logical, "data", "is bound", func(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound })
+	if size := above.Status.Capacity[corev1.ResourceStorage]; size.String() != "1Gi" {
+		t.Errorf("capacity %s, want that of the volume", size.String())
+	}
+
+	// Two clusters are chosen, but the data is in one.
+	s.Logical.Apply(pinned(edited(deployment("second", 2), usingClaim), "east,west"))
+	second := awaitAvailable(s, "second", 2)
+	if where := decision(s, second); len(where) != 1 || where["west"].Replicas != 2 {
+		t.Errorf("decision %v, want all where the volume is", where)
+	}
+
+	s.Logical.Kubectl("delete", "deployment", "first", "second")
+	framework.AwaitGone[*appsv1.Deployment](s.West, "second")
+	framework.Await(s.West, "data", "stays while its user keeps it", func(c *corev1.PersistentVolumeClaim) bool {
+		return c.DeletionTimestamp == nil && c.Status.Phase == corev1.ClaimBound
+	})
+	s.Logical.Kubectl("delete", "pvc", "data")
+	framework.AwaitGone[*corev1.PersistentVolumeClaim](s.West, "data")
+}
