@@ -182,6 +182,8 @@ func resourceOf[T Object](a *API) (cache.Getter, string, error) {
 		return core, "persistentvolumeclaims", nil
 	case *corev1.Pod:
 		return core, "pods", nil
+	case *corev1.ReplicationController:
+		return core, "replicationcontrollers", nil
 	case *corev1.Secret:
 		return core, "secrets", nil
 	case *corev1.Service:

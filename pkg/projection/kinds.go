@@ -40,6 +40,8 @@ type Kind struct {
 	Divided bool
 	// Stays tells that objects of the kind stay in a cluster that nothing needs them in any more, until they are deleted above.
 	Stays bool
+	// Yields tells that a controller below which takes an object over has the say about it from then on.
+	Yields bool
 	// New returns an empty object of the kind.
 	New func() Object
 
@@ -104,6 +106,7 @@ type row[T any, P interface {
 	resource   schema.GroupVersionResource
 	kind       string
 	namespaced bool
+	yields     bool
 	demand     func(in P) Demand
 	fill       func(in, out P, part Part)
 	mirror     func(in P) bool
@@ -127,6 +130,7 @@ func (r row[T, P]) build() Kind {
 		Workload:   r.demand != nil,
 		Divided:    r.divided,
 		Stays:      r.stays,
+		Yields:     r.yields,
 		New:        func() Object { return P(new(T)) },
 		is:         func(in Object) bool { _, ok := in.(P); return ok },
 		fill:       func(in, out Object, part Part) { r.fill(in.(P), out.(P), part) },
@@ -185,6 +189,8 @@ var kinds = []Kind{
 	deployment.build(),
 	statefulSet.build(),
 	daemonSet.build(),
+	replicaSet.build(),
+	replicationController.build(),
 	pod.build(),
 }
 

@@ -82,6 +82,8 @@ var kinds = []Kind{
 	deploymentKind.build(),
 	statefulSetKind.build(),
 	daemonSetKind.build(),
+	replicaSetKind.build(),
+	replicationControllerKind.build(),
 	serviceKind.build(),
 	persistentVolumeClaimKind.build(),
 	ingressKind.build(),

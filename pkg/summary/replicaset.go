@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -71,6 +72,42 @@ func ReplicaSet(
 	out.Spec.Replicas = ptr.To(replicas)
 	out.Status = replicaSetStatus(existing, out, shares)
 	return out
+}
+
+// ReplicaSetHash returns the hash of the upstream template that a mirror carries out. One that the user made, and that the Deployment has
+// taken over, is not labelled with it. Without a mirror, the shares tell.
+func ReplicaSetHash(existing *appsv1.ReplicaSet, shares []ReplicaSetShare) string {
+	switch {
+	case existing == nil && len(shares) == 0:
+		return ""
+	case existing == nil:
+		return shares[0].ReplicaSet.Annotations[v1alpha1.AnnotationTemplate]
+	case madeByHand(existing):
+		return projection.TemplateHash(&existing.Spec.Template)
+	}
+	return existing.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+}
+
+// madeByHand tells whether a mirror was a ReplicaSet of the user's before the Deployment took it over.
+func madeByHand(mirror *appsv1.ReplicaSet) bool {
+	return mirror.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == ""
+}
+
+// CurrentReplicaSet returns the name of the mirror that carries out the template in use. One that was made by hand does if it has that
+// template and no other has.
+func CurrentReplicaSet(owner *appsv1.Deployment, mirrors []*appsv1.ReplicaSet) string {
+	hash := projection.TemplateHash(&owner.Spec.Template)
+	name := ReplicaSetName(owner.Name, hash)
+	other := ""
+	for _, mirror := range mirrors {
+		switch {
+		case mirror.Name == name:
+			return name
+		case other == "" && madeByHand(mirror) && ReplicaSetHash(mirror, nil) == hash:
+			other = mirror.Name
+		}
+	}
+	return cmp.Or(other, name)
 }
 
 func specReplicas(shares []ReplicaSetShare) int32 {

@@ -154,3 +154,39 @@ func TestReplicaSetName(t *testing.T) {
 		t.Errorf("a long name = %s (%d)", got, len(got))
 	}
 }
+
+func TestAReplicaSetMadeByHandIsKnownByItsTemplate(t *testing.T) {
+	owner := web(3)
+	hash := projection.TemplateHash(&owner.Spec.Template)
+	byHand := func(name, image string) *appsv1.ReplicaSet {
+		return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.ReplicaSetSpec{Template: templateOf(image)}}
+	}
+	same, other := byHand("same", "web:1"), byHand("other", "web:0")
+	if got := ReplicaSetHash(same, nil); got != hash {
+		t.Errorf("the hash of the same template is %q, want %q", got, hash)
+	}
+	if got := ReplicaSetHash(other, nil); got == hash {
+		t.Error("another template has the same hash")
+	}
+	made := mirror(ReplicaSetName("web", hash), "1")
+	for name, test := range map[string]struct {
+		mirrors []*appsv1.ReplicaSet
+		want    string
+	}{
+		"none":                          {nil, made.Name},
+		"of another template":           {[]*appsv1.ReplicaSet{other}, made.Name},
+		"of the template in use":        {[]*appsv1.ReplicaSet{other, same}, "same"},
+		"beside one that clusters made": {[]*appsv1.ReplicaSet{same, made}, made.Name},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := CurrentReplicaSet(owner, test.mirrors); got != test.want {
+				t.Errorf("current is %q, want %q", got, test.want)
+			}
+		})
+	}
+	// As the one in use it follows the Deployment and keeps its name.
+	share := []ReplicaSetShare{{Cluster: "east", ReplicaSet: &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](2)}}}}
+	if got := ReplicaSet(owner, hash, same, share); got.Name != "same" || *got.Spec.Replicas != 2 {
+		t.Errorf("shown as %s with %d replicas, want 2 of its own name", got.Name, *got.Spec.Replicas)
+	}
+}

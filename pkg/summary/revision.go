@@ -52,7 +52,8 @@ func RevisionOf(mirror *appsv1.ReplicaSet) Revision {
 // had a lower one, since an old template is used again, that goes to its history. All others keep theirs. The Deployment's own
 // revision is that of current.
 //
-// Others without a number come from clusters that had them before; they are numbered first, in the order in which they were made.
+// Others without a number come from clusters that had them before; they are numbered first, in the order in which they were made. Those that
+// were made by hand stay without one, as with a Deployment controller, which numbers what it makes.
 func Revisions(current string, mirrors []*appsv1.ReplicaSet) map[string]Revision {
 	out := make(map[string]Revision, len(mirrors))
 	var highest int64
@@ -61,7 +62,7 @@ func Revisions(current string, mirrors []*appsv1.ReplicaSet) map[string]Revision
 		revision := RevisionOf(mirror)
 		out[mirror.Name] = revision
 		switch {
-		case mirror.Name == current:
+		case mirror.Name == current, revision.Number == 0 && madeByHand(mirror):
 		case revision.Number == 0:
 			unnumbered = append(unnumbered, mirror)
 		default:

@@ -13,7 +13,8 @@ import (
 
 // mirror is the mirror of a template with a revision, "" for none, that runs nothing.
 func mirror(name, revision string, edits ...func(*appsv1.ReplicaSet)) *appsv1.ReplicaSet {
-	out := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](0)}}
+	labels := map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: name}
+	out := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](0)}}
 	if revision != "" {
 		metav1.SetMetaDataAnnotation(&out.ObjectMeta, annotationRevision, revision)
 	}
@@ -22,6 +23,8 @@ func mirror(name, revision string, edits ...func(*appsv1.ReplicaSet)) *appsv1.Re
 	}
 	return out
 }
+
+func byHand(in *appsv1.ReplicaSet) { in.Labels = nil }
 
 func history(of string) func(*appsv1.ReplicaSet) {
 	return func(in *appsv1.ReplicaSet) {
@@ -61,6 +64,12 @@ func TestRevisions(t *testing.T) {
 		"others without a number are numbered in the order of making": {
 			"c", []*appsv1.ReplicaSet{mirror("c", "", made(3)), mirror("b", "", made(1)), mirror("a", "", made(2))},
 			map[string]Revision{"b": {Number: 1}, "a": {Number: 2}, "c": {Number: 3}},
+		},
+		"one made by hand stays without a number, as with a Deployment controller": {
+			"b", []*appsv1.ReplicaSet{mirror("a", "", byHand), mirror("b", "")}, map[string]Revision{"a": {}, "b": {Number: 1}},
+		},
+		"one made by hand that brings a number along counts": {
+			"b", []*appsv1.ReplicaSet{mirror("a", "41", byHand), mirror("b", "")}, map[string]Revision{"a": {Number: 41}, "b": {Number: 42}},
 		},
 		"nothing is in use": {
 			"", []*appsv1.ReplicaSet{mirror("a", "4")}, map[string]Revision{"a": {Number: 4}},

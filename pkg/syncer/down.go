@@ -50,6 +50,13 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 	if err := s.settleClaim(ctx, kind, key, live); err != nil {
 		return s.failed(key, above, err)
 	}
+	if left, err := s.handedOver(ctx, kind, above, live); left || err != nil {
+		if err != nil {
+			return s.failed(key, above, err)
+		}
+		s.done(key, kind, state{})
+		return nil
+	}
 	desired, waits, err := s.desired(kind, above, live)
 	if err != nil {
 		s.fail(key, above, reasonNotApplied, err.Error())
@@ -124,7 +131,7 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 	}
 	part, wanted := s.Upstream.part(kind, above, s.cluster)
 	if kind.Workload && live != nil {
-		if hold, more := s.Upstream.hold(above, live, s.cluster); more {
+		if hold, more := s.Upstream.hold(kind, above, live, s.cluster); more {
 			part.Share, wanted, waits.held = hold, true, true
 		}
 	}
@@ -167,6 +174,9 @@ func (s *Syncer) remove(ctx context.Context, kind projection.Kind, key Key, abov
 		return nil // its content goes first
 	}
 	origin := projection.Origin{LogicalCluster: s.target.LogicalCluster, Namespace: key.Namespace, Name: key.Name}
+	if kind.Yields && s.adopter(live) != nil {
+		origin, _ = projection.OriginOf(live) // its annotations are those of what took it over
+	}
 	action := projection.PlanRemoval(origin, live)
 	if action.Step != projection.Nothing {
 		klog.FromContext(ctx).V(2).Info("Removing", "key", key, "step", action.Step, "reason", action.Reason)

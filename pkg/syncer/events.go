@@ -18,7 +18,6 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
-	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 const (
@@ -140,17 +139,14 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 		if rs == nil {
 			return nil, true
 		}
-		projected := s.below.deploymentOf(rs)
-		if projected == nil {
-			return nil, true
+		if projected := s.below.deploymentOf(rs); projected != nil {
+			mirror, err := s.Upstream.replicaSets.ReplicaSets(ref.Namespace).Get(s.shownAs(rs, projected.Name))
+			if err != nil {
+				return nil, false
+			}
+			out.Name, out.UID = mirror.Name, mirror.UID
+			return &out, true
 		}
-		name := summary.ReplicaSetName(projected.Name, rs.Annotations[v1alpha1.AnnotationTemplate])
-		mirror, err := s.Upstream.replicaSets.ReplicaSets(ref.Namespace).Get(name)
-		if err != nil {
-			return nil, false
-		}
-		out.Name, out.UID = mirror.Name, mirror.UID
-		return &out, true
 	}
 	kind, ok := kindNamed(ref)
 	if !ok {

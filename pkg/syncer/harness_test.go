@@ -124,6 +124,10 @@ func resourceOf(obj projection.Object) schema.GroupVersionResource {
 		return appsv1.SchemeGroupVersion.WithResource("replicasets")
 	case *appsv1.StatefulSet:
 		return statefulSetResource
+	case *appsv1.DaemonSet:
+		return appsv1.SchemeGroupVersion.WithResource("daemonsets")
+	case *corev1.ReplicationController:
+		return corev1.SchemeGroupVersion.WithResource("replicationcontrollers")
 	case *appsv1.ControllerRevision:
 		return revisionResource
 	case *corev1.Pod:

@@ -5,8 +5,11 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -60,6 +63,7 @@ func TestShareIsHeldUntilItsReplacementServes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstream(t, test.above)
+			kind, _ := projection.KindOf(test.above)
 			for cluster, live := range map[string]*appsv1.Deployment{"east": test.east, "west": test.west} {
 				if live == nil {
 					attach(t, u, cluster)
@@ -67,7 +71,7 @@ func TestShareIsHeldUntilItsReplacementServes(t *testing.T) {
 					attach(t, u, cluster, live)
 				}
 			}
-			share, more := u.hold(test.above, test.east, "east")
+			share, more := u.hold(kind, test.above, test.east, "east")
 			if more != test.more || more && share.Replicas != test.want {
 				t.Errorf("held %t with %d replicas, want %t with %d", more, share.Replicas, test.more, test.want)
 			}
@@ -75,10 +79,43 @@ func TestShareIsHeldUntilItsReplacementServes(t *testing.T) {
 	}
 }
 
-func TestOnlyDeploymentsAreHeld(t *testing.T) {
-	u := newUpstream(t)
-	if _, more := u.hold(secret("key"), secret("key"), "east"); more {
-		t.Error("a Secret is held")
+// Replicas that keep no identity may run more than once for the time of a move, those of every kind that has such.
+func TestWhichKindsAreHeld(t *testing.T) {
+	meta := objectMeta("web")
+	meta.Annotations = map[string]string{v1alpha1.AnnotationPlacement: `{"west":{"replicas":3}}`, v1alpha1.AnnotationUID: string(meta.UID)}
+	three := ptr.To[int32](3)
+	for name, test := range map[string]struct {
+		object projection.Object
+		want   bool
+	}{
+		"ReplicaSets": {&appsv1.ReplicaSet{
+			ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: three}, Status: appsv1.ReplicaSetStatus{AvailableReplicas: 3},
+		}, true},
+		"ReplicationControllers": {&corev1.ReplicationController{
+			ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Replicas: three, Template: &corev1.PodTemplateSpec{}},
+			Status: corev1.ReplicationControllerStatus{AvailableReplicas: 3},
+		}, true},
+		"not StatefulSets": {&appsv1.StatefulSet{
+			ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: three}, Status: appsv1.StatefulSetStatus{AvailableReplicas: 3},
+		}, false},
+		"not DaemonSets": {&appsv1.DaemonSet{ObjectMeta: meta, Status: appsv1.DaemonSetStatus{NumberAvailable: 3}}, false},
+		"not Secrets":    {secret("key"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind, ok := projection.KindOf(test.object)
+			if !ok {
+				t.Fatalf("no kind for %T", test.object)
+			}
+			u := newUpstream(t, test.object)
+			s := attach(t, u, "east")
+			if err := s.below.stores[kind.Resource].Add(test.object); err != nil {
+				t.Fatal(err)
+			}
+			share, more := u.hold(kind, test.object, test.object, "east")
+			if more != test.want || more && share.Replicas != 3 {
+				t.Errorf("held %t with %d replicas, want %t", more, share.Replicas, test.want)
+			}
+		})
 	}
 }
 

@@ -77,6 +77,7 @@ func (s *Syncer) reported(above, live *corev1.Pod) *corev1.Pod {
 			out.Status.Conditions[i].ObservedGeneration = observed
 		}
 	}
+	out.OwnerReferences = s.ownersOf(above, live)
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationPodUID, string(live.UID))
 	if live.Spec.NodeName != "" {
 		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationNode, live.Spec.NodeName)

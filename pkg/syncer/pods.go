@@ -16,7 +16,6 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
-	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 // pendingDelay is how long a pod that has just been made may stay unmirrored. Most are bound and started meanwhile, and then two or
@@ -243,15 +242,15 @@ func (s *Syncer) mirrorOwner(pod *corev1.Pod) *mirrorOwner {
 			labels:     s.revisionLabels(pod, own),
 		}
 	}
-	hash := own.replicaSet.Annotations[v1alpha1.AnnotationTemplate]
-	rs, err := s.Upstream.replicaSets.ReplicaSets(pod.Namespace).Get(summary.ReplicaSetName(own.above.GetName(), hash))
+	rs, err := s.Upstream.replicaSets.ReplicaSets(pod.Namespace).Get(s.shownAs(own.replicaSet, own.above.GetName()))
 	if err != nil || !metav1.IsControlledBy(rs, own.above) {
 		return nil
 	}
-	return &mirrorOwner{
-		references: []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))},
-		labels:     map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: rs.Labels[appsv1.DefaultDeploymentUniqueLabelKey]},
+	out := &mirrorOwner{references: []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}}
+	if hash := rs.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" { // none, if it was made by hand
+		out.labels = map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: hash}
 	}
+	return out
 }
 
 // mirror returns what the logical cluster shows of a pod.

@@ -65,7 +65,7 @@ func (s *Syncer) problem(key Key, above projection.Object, own state) string {
 	return ""
 }
 
-// ReplicaSets returns the ReplicaSets that the cluster has for a Deployment, by the hash of the upstream template that they carry out.
+// ReplicaSets returns the ReplicaSets that the cluster has for a Deployment, by the name of the one above that shows them.
 func (s *Syncer) ReplicaSets(above *appsv1.Deployment) map[string][]*appsv1.ReplicaSet {
 	out := map[string][]*appsv1.ReplicaSet{}
 	for _, rs := range s.below.replicaSetsOf(above.Namespace, above.Name) {
@@ -73,11 +73,24 @@ func (s *Syncer) ReplicaSets(above *appsv1.Deployment) map[string][]*appsv1.Repl
 		if projected == nil || projected.Annotations[v1alpha1.AnnotationUID] != string(above.UID) {
 			continue
 		}
-		if hash := rs.Annotations[v1alpha1.AnnotationTemplate]; hash != "" {
-			out[hash] = append(out[hash], rs)
+		if name := s.shownAs(rs, above.Name); name != "" {
+			out[name] = append(out[name], rs)
 		}
 	}
 	return out
+}
+
+// shownAs returns the name of the ReplicaSet above that shows one which belongs to a Deployment below, "" while the template that it
+// carries out is not known. One that the Deployment has taken over is the projection of the one above of its name, though its annotations
+// may be the Deployment's by now.
+func (s *Syncer) shownAs(rs *appsv1.ReplicaSet, deployment string) string {
+	if origin, owned := projection.OriginOf(rs); owned && origin.LogicalCluster == s.target.LogicalCluster {
+		return rs.Name
+	}
+	if hash := rs.Annotations[v1alpha1.AnnotationTemplate]; hash != "" {
+		return summary.ReplicaSetName(deployment, hash)
+	}
+	return ""
 }
 
 // Owned is the number of objects of ours that the cluster holds.

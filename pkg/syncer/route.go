@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
@@ -55,7 +56,7 @@ func (u *Upstream) route(kind projection.Kind, before, after projection.Object) 
 	if present == nil {
 		present = before
 	}
-	if kind.Mirror(present) {
+	if kind.Mirror(present) && (before == nil || after == nil || kind.Mirror(before)) {
 		return
 	}
 	key := keyOf(kind, present)
@@ -149,15 +150,21 @@ func (u *Upstream) routeLinked(kind projection.Kind, key Key, versions ...projec
 
 // replicaSetHandler wakes pods that wait for the ReplicaSet which will own their mirrors.
 func (u *Upstream) replicaSetHandler() cache.ResourceEventHandler {
+	wake := func(rs *appsv1.ReplicaSet) {
+		owner := metav1.GetControllerOf(rs)
+		if owner == nil || owner.Kind != "Deployment" {
+			return
+		}
+		for _, s := range u.Syncers() {
+			s.enqueuePodsOf(rs.Namespace, owner.Name)
+		}
+	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) {
-			rs := obj.(*appsv1.ReplicaSet)
-			owner := metav1.GetControllerOf(rs)
-			if owner == nil || owner.Kind != "Deployment" {
-				return
-			}
-			for _, s := range u.Syncers() {
-				s.enqueuePodsOf(rs.Namespace, owner.Name)
+		AddFunc: func(obj any) { wake(obj.(*appsv1.ReplicaSet)) },
+		UpdateFunc: func(old, obj any) {
+			before, after := old.(*appsv1.ReplicaSet), obj.(*appsv1.ReplicaSet)
+			if !equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) {
+				wake(after)
 			}
 		},
 	}

@@ -36,9 +36,10 @@ func SyncerRights() []Right {
 	proxied := []string{"get", "create", "update", "patch", "delete"}
 	return []Right{
 		{Why: "namespaces of the same name as upstream", Resources: []string{"namespaces"}, Verbs: own},
-		{Why: "workloads", Group: "apps", Resources: []string{"daemonsets", "deployments", "statefulsets"}, Verbs: own},
+		{Why: "workloads", Group: "apps", Resources: []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, Verbs: own},
+		{Why: "workloads", Resources: []string{"replicationcontrollers"}, Verbs: own},
 		{Why: "what workloads need beside them", Resources: []string{"configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts", "services"}, Verbs: own},
-		{Why: "mirrored ReplicaSets and ControllerRevisions", Group: "apps", Resources: []string{"controllerrevisions", "replicasets"}, Verbs: read},
+		{Why: "mirrored ControllerRevisions", Group: "apps", Resources: []string{"controllerrevisions"}, Verbs: read},
 		{
 			Why: "what leads to workloads and what guards them", Group: "networking.k8s.io",
 			Resources: []string{"ingresses", "networkpolicies"}, Verbs: own,

@@ -74,10 +74,11 @@ func newLedger(c clock.PassiveClock) *ledger {
 func (l *ledger) handler(kind projection.Kind) cache.ResourceEventHandler {
 	set := func(obj any) {
 		o := obj.(projection.Object)
+		k := key{kind.GVK.Kind, o.GetNamespace(), o.GetName()}
 		if kind.Mirror(o) {
+			l.forget(k) // it may have been a workload before a controller took it over
 			return
 		}
-		k := key{kind.GVK.Kind, o.GetNamespace(), o.GetName()}
 		decision, err := placement.ParseDecision(o.GetAnnotations()[v1alpha1.AnnotationPlacement])
 		demand := kind.Demand(o)
 		if err != nil || len(decision) == 0 || demand.Finished {
@@ -96,7 +97,7 @@ func (l *ledger) handler(kind projection.Kind) cache.ResourceEventHandler {
 			was, is := before.GetAnnotations(), after.GetAnnotations()
 			if before.GetGeneration() != after.GetGeneration() || progressed(kind.Demand(before), kind.Demand(after)) ||
 				was[v1alpha1.AnnotationPlacement] != is[v1alpha1.AnnotationPlacement] ||
-				was[v1alpha1.AnnotationStatus] != is[v1alpha1.AnnotationStatus] {
+				was[v1alpha1.AnnotationStatus] != is[v1alpha1.AnnotationStatus] || kind.Mirror(before) != kind.Mirror(after) {
 				set(obj)
 			}
 		},

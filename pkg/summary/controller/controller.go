@@ -13,6 +13,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
@@ -201,6 +202,8 @@ func (c *Controller) sync(ctx context.Context, t task) error {
 	}
 	in := obj.(summary.Object)
 	switch {
+	case mirror(kind, in):
+		return nil // its Deployment says what it shows
 	case t.missing:
 		return c.addReplicaSets(ctx, in.(*appsv1.Deployment))
 	case kind.Breakdown:
@@ -253,7 +256,7 @@ func (c *Controller) replicaSetHandler() cache.ResourceEventHandler {
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(*appsv1.ReplicaSet), obj.(*appsv1.ReplicaSet)
 			c.mirrors.OnAddOrUpdate(after)
-			if before.Generation != after.Generation {
+			if before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) {
 				owner(obj)
 			}
 		},

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -20,22 +19,20 @@ import (
 func (c *Controller) syncReplicaSets(ctx context.Context, d *appsv1.Deployment) (string, error) {
 	existing := c.mirrorsOf(d)
 	shares := c.replicaSetShares(d)
-	current := projection.TemplateHash(&d.Spec.Template)
 
-	hashes := slices.Collect(maps.Keys(shares))
-	for _, rs := range existing {
-		if hash := rs.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; !slices.Contains(hashes, hash) {
-			hashes = append(hashes, hash)
-		}
-	}
-	slices.Sort(hashes)
+	names := slices.AppendSeq(slices.Collect(maps.Keys(shares)), maps.Keys(existing))
+	slices.Sort(names)
 	var wanted []*appsv1.ReplicaSet
-	for _, hash := range hashes {
-		if rs := summary.ReplicaSet(d, hash, existing[summary.ReplicaSetName(d.Name, hash)], shares[hash]); rs != nil {
+	for _, name := range slices.Compact(names) {
+		hash := summary.ReplicaSetHash(existing[name], shares[name])
+		if existing[name] == nil && name != summary.ReplicaSetName(d.Name, hash) {
+			continue // one that was made by hand, and is not the Deployment's above, yet or any more
+		}
+		if rs := summary.ReplicaSet(d, hash, existing[name], shares[name]); rs != nil {
 			wanted = append(wanted, rs)
 		}
 	}
-	currentName := summary.ReplicaSetName(d.Name, current)
+	currentName := summary.CurrentReplicaSet(d, wanted)
 	revisions := summary.Revisions(currentName, wanted)
 	for _, rs := range wanted {
 		revisions[rs.Name].Annotate(rs)
@@ -59,8 +56,8 @@ func (c *Controller) syncReplicaSets(ctx context.Context, d *appsv1.Deployment) 
 // addReplicaSets makes the mirrors that are missing and leaves the others for when there is more to write: pods wait for their owners.
 func (c *Controller) addReplicaSets(ctx context.Context, d *appsv1.Deployment) error {
 	existing := c.mirrorsOf(d)
-	for hash := range c.replicaSetShares(d) {
-		if existing[summary.ReplicaSetName(d.Name, hash)] == nil {
+	for name := range c.replicaSetShares(d) {
+		if existing[name] == nil {
 			_, err := c.syncReplicaSets(ctx, d)
 			return err
 		}
@@ -82,9 +79,9 @@ func (c *Controller) mirrorsOf(d *appsv1.Deployment) map[string]*appsv1.ReplicaS
 func (c *Controller) replicaSetShares(d *appsv1.Deployment) map[string][]summary.ReplicaSetShare {
 	out := map[string][]summary.ReplicaSetShare{}
 	for _, s := range c.Upstream.Syncers() {
-		for hash, list := range s.ReplicaSets(d) {
+		for name, list := range s.ReplicaSets(d) {
 			for _, rs := range list {
-				out[hash] = append(out[hash], summary.ReplicaSetShare{Cluster: s.Cluster(), ReplicaSet: rs})
+				out[name] = append(out[name], summary.ReplicaSetShare{Cluster: s.Cluster(), ReplicaSet: rs})
 			}
 		}
 	}

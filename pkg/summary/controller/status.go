@@ -27,6 +27,9 @@ func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key sy
 	case in.GetDeletionTimestamp() != nil, now.pending:
 		return nil // nobody waits for the status of what is going
 	}
+	if adopted, err := c.adopt(ctx, key, in); adopted || err != nil {
+		return err
+	}
 	var revision string
 	if d, ok := in.(*appsv1.Deployment); ok {
 		var err error

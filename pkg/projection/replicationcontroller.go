@@ -1,0 +1,26 @@
+package projection
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// replicationController projects the spec with the cluster's share of the replicas.
+var replicationController = row[corev1.ReplicationController, *corev1.ReplicationController]{
+	resource:   corev1.SchemeGroupVersion.WithResource("replicationcontrollers"),
+	kind:       "ReplicationController",
+	namespaced: true,
+	demand: func(in *corev1.ReplicationController) Demand {
+		template := in.Spec.Template
+		if template == nil {
+			template = &corev1.PodTemplateSpec{} // Validation refuses one without.
+		}
+		return Demand{Replicas: ptr.Deref(in.Spec.Replicas, 1), Template: template, Division: placement.Divisible}
+	},
+	fill: func(in, out *corev1.ReplicationController, part Part) {
+		in.Spec.DeepCopyInto(&out.Spec)
+		out.Spec.Replicas = ptr.To(part.Share.Replicas)
+	},
+}

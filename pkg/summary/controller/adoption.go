@@ -1,0 +1,60 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/typed"
+	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer"
+)
+
+// adopt gives a ReplicaSet that a Deployment's controller has taken over in a cluster to the Deployment above. From then on it is a mirror
+// like those that the controller made, and placed no more.
+func (c *Controller) adopt(ctx context.Context, key syncer.Key, in summary.Object) (adopted bool, err error) {
+	kind, _ := projection.ForResource(key.Resource)
+	by := c.adopter(kind, key, in)
+	if by == nil {
+		return false, nil
+	}
+	finalizers := slices.DeleteFunc(slices.Clone(in.GetFinalizers()), func(f string) bool { return f == v1alpha1.FinalizerProjection })
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": in.GetUID(), "resourceVersion": in.GetResourceVersion(),
+		"ownerReferences": append(slices.Clone(in.GetOwnerReferences()), *by),
+		"finalizers":      finalizers,
+		"annotations":     map[string]any{v1alpha1.AnnotationPlacement: nil, v1alpha1.AnnotationStatus: nil},
+	}})
+	if err != nil {
+		return false, fmt.Errorf("encode a patch: %w", err)
+	}
+	client, err := typed.For(c.Client, key.Resource, key.Namespace)
+	if err != nil {
+		return false, err
+	}
+	_, err = client.Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return err == nil, err
+}
+
+// adopter returns what has taken an object over in any cluster, or nil. What somebody controls above is not to be had.
+func (c *Controller) adopter(kind projection.Kind, key syncer.Key, in summary.Object) *metav1.OwnerReference {
+	if !kind.Yields || metav1.GetControllerOf(in) != nil {
+		return nil
+	}
+	for _, s := range c.Upstream.Syncers() {
+		if by := s.Adopter(key, in); by != nil {
+			return by
+		}
+	}
+	return nil
+}

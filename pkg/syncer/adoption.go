@@ -1,0 +1,120 @@
+package syncer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// A controller takes over what its selector meets and nobody controls. Controllers run below, so it is there that a ReplicaSet which the
+// user made comes to belong to a Deployment. From then on it is the Deployment's, above as below: a mirror, whose replicas are not ours.
+
+// handedOver tells whether a projection is a controller's business below, so that it is neither put back nor removed while the object
+// above exists. The error is that of one that a stranger's controller has taken.
+func (s *Syncer) handedOver(ctx context.Context, kind projection.Kind, above, live projection.Object) (bool, error) {
+	if !kind.Yields || above == nil || above.GetDeletionTimestamp() != nil || live == nil {
+		return false, nil
+	}
+	ref := metav1.GetControllerOf(live)
+	if ref == nil {
+		// The other shares of what one cluster's controller took over may still be taken by those of theirs.
+		return kind.Mirror(above) && s.controllerComes(above), nil
+	}
+	if s.adopter(live) != nil {
+		return true, nil
+	}
+	return true, s.stranged(ctx, live, *ref)
+}
+
+// adopter returns the workload above whose projection controls another projection, or nil.
+func (s *Syncer) adopter(live projection.Object) *workload {
+	ref := metav1.GetControllerOf(live)
+	if ref == nil {
+		return nil
+	}
+	kind, ok := projection.ForGVK(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	if !ok || !kind.Workload {
+		return nil
+	}
+	controller := s.below.get(Key{Resource: kind.Resource, Namespace: live.GetNamespace(), Name: ref.Name})
+	if controller == nil || controller.GetUID() != ref.UID {
+		return nil
+	}
+	if own := s.owner(kind.Resource, controller, nil); own != nil {
+		return &own.above
+	}
+	return nil
+}
+
+// stranged words what it means that a controller which we do not know of has taken a projection over.
+func (s *Syncer) stranged(ctx context.Context, live projection.Object, by metav1.OwnerReference) error {
+	kind, ok := projection.ForGVK(schema.FromAPIVersionAndKind(by.APIVersion, by.Kind))
+	if ok {
+		named := kind.New()
+		named.SetNamespace(live.GetNamespace())
+		named.SetName(by.Name)
+		controller, err := s.read(ctx, kind, named)
+		if err != nil {
+			return err
+		}
+		if controller == nil || controller.GetLabels()[v1alpha1.LabelLogicalCluster] == s.target.LogicalCluster {
+			return errNotYet // our cache is behind
+		}
+	}
+	return &conflictError{fmt.Sprintf("%s %s, which Manifold does not own, has taken it over there by its selector", by.Kind, by.Name)}
+}
+
+// controllerComes tells whether what controls a mirror above is to run in this cluster.
+func (s *Syncer) controllerComes(mirror projection.Object) bool {
+	ref := metav1.GetControllerOf(mirror)
+	kind, ok := projection.ForGVK(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	if !ok {
+		return false
+	}
+	controller := s.Upstream.get(Key{Resource: kind.Resource, Namespace: mirror.GetNamespace(), Name: ref.Name})
+	if controller == nil || controller.GetUID() != ref.UID {
+		return false
+	}
+	_, comes := DecisionOf(controller)[s.cluster]
+	return comes
+}
+
+// ownersOf are the owners of a pod that a user made: with the workload above whose controller has taken it over below, and without one
+// whose controller has let it go.
+func (s *Syncer) ownersOf(above, live *corev1.Pod) []metav1.OwnerReference {
+	var by *mirrorOwner
+	if metav1.GetControllerOf(live) != nil {
+		if by = s.mirrorOwner(live); by == nil {
+			return above.OwnerReferences // a stranger's, or one that is not known yet
+		}
+	}
+	out := slices.DeleteFunc(slices.Clone(above.OwnerReferences), func(ref metav1.OwnerReference) bool {
+		kind, ok := projection.ForGVK(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+		return ok && kind.Workload && ptr.Deref(ref.Controller, false)
+	})
+	if by != nil {
+		out = append(out, by.references...)
+	}
+	return out
+}
+
+// Adopter returns the reference to the workload above whose controller has taken over the projection of another one in the cluster, or
+// nil.
+func (s *Syncer) Adopter(key Key, above projection.Object) *metav1.OwnerReference {
+	live := s.below.get(key)
+	if live == nil || live.GetAnnotations()[v1alpha1.AnnotationUID] != string(above.GetUID()) {
+		return nil
+	}
+	if by := s.adopter(live); by != nil {
+		return metav1.NewControllerRef(by.Object, by.kind.GVK)
+	}
+	return nil
+}
