@@ -61,9 +61,7 @@ func (s *Syncer) mirrorEvents(ctx context.Context) error {
 				if shutdown {
 					return nil
 				}
-				if pace.Wait(ctx) == nil {
-					s.mirrorEvent(ctx, uid, pending)
-				}
+				s.mirrorEvent(ctx, uid, pending, pace)
 				queue.Done(uid)
 			}
 		})
@@ -71,7 +69,7 @@ func (s *Syncer) mirrorEvents(ctx context.Context) error {
 	return group.Wait()
 }
 
-func (s *Syncer) mirrorEvent(ctx context.Context, uid types.UID, pending *eventStore) {
+func (s *Syncer) mirrorEvent(ctx context.Context, uid types.UID, pending *eventStore, pace *rate.Limiter) {
 	event := pending.get(uid)
 	if event == nil {
 		return
@@ -86,7 +84,7 @@ func (s *Syncer) mirrorEvent(ctx context.Context, uid types.UID, pending *eventS
 		return
 	}
 	pending.drop(uid, event)
-	if mirror == nil || s.namespaceGoes(mirror.Namespace) {
+	if mirror == nil || s.namespaceGoes(mirror.Namespace) || pace.Wait(ctx) != nil {
 		return
 	}
 	events := s.above.CoreV1().Events(mirror.Namespace)
@@ -99,8 +97,8 @@ func (s *Syncer) mirrorEvent(ctx context.Context, uid types.UID, pending *eventS
 	}
 }
 
-// eventMirror returns an event as it reads above: about the object there. Known is false while that object has not appeared yet; the
-// result is nil for an event that is not about an object of ours.
+// eventMirror returns an event as it reads above: about the object there. Known is false while that object has not appeared yet, above or
+// in what we watch of the cluster, where an event may come first; the result is nil for an event that is not about an object of ours.
 func (s *Syncer) eventMirror(event *corev1.Event) (mirror *corev1.Event, known bool) {
 	about, known := s.counterpart(event.InvolvedObject)
 	if about == nil {
@@ -128,16 +126,22 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 	switch ref.Kind {
 	case "Pod":
 		pod := s.below.pod(cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name})
-		if pod == nil || pod.UID != ref.UID {
+		if pod == nil {
+			return nil, false
+		}
+		if pod.UID != ref.UID {
 			return nil, true
 		}
 		if s.ownerOf(pod) != nil {
 			return &out, true // the mirror has the pod's name and UID
 		}
+		if _, ours := projection.OriginOf(pod); !ours {
+			return nil, true
+		}
 	case "ReplicaSet":
 		rs := s.below.replicaSet(ref.Namespace, ref.Name)
 		if rs == nil {
-			return nil, true
+			return nil, false
 		}
 		if projected := s.below.deploymentOf(rs); projected != nil {
 			mirror, err := s.Upstream.replicaSets.ReplicaSets(ref.Namespace).Get(s.shownAs(rs, projected.Name))
@@ -154,7 +158,10 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 	}
 	key := Key{Resource: kind.Resource, Namespace: ref.Namespace, Name: ref.Name}
 	live, object := s.below.get(key), s.Upstream.get(key)
-	if live == nil || object == nil || live.GetUID() != ref.UID || string(object.GetUID()) != live.GetAnnotations()[v1alpha1.AnnotationUID] {
+	if live == nil || object == nil {
+		return nil, false
+	}
+	if live.GetUID() != ref.UID || string(object.GetUID()) != live.GetAnnotations()[v1alpha1.AnnotationUID] {
 		return nil, true
 	}
 	out.UID = object.GetUID()

@@ -323,6 +323,12 @@ func TestEventsBelowAreAboutTheObjectsAbove(t *testing.T) {
 		"an earlier pod of the name": {
 			about: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "earlier"},
 		},
+		"a pod that is not seen yet": {
+			about: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "new", UID: "uid-of-new"}, wantLater: true,
+		},
+		"a projection that is not seen yet": {
+			about: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "shop", Name: "new", UID: "uid-of-new"}, wantLater: true,
+		},
 		"somebody else's pod": {
 			about: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "foreign", UID: "uid-of-foreign"},
 		},
