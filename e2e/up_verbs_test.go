@@ -12,6 +12,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
@@ -330,7 +332,11 @@ func testDeletePod(c crew, t *testing.T) {
 	for _, side := range []*framework.Side{c.East, c.West} {
 		pods := framework.AwaitList(c.Logical, "app=web", "there are four pods", readyPods(4))
 		pod := pods[slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.Spec.NodeName == side.Name })]
-		c.Logical.Kubectl("delete", "pod", pod.Name, "--timeout=60s")
+		c.Logical.Kubectl("delete", "pod", pod.Name, "--wait=false")
+		now, err := c.Logical.Kube.CoreV1().Pods(c.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
+		if err == nil && now.DeletionTimestamp == nil || err != nil && !apierrors.IsNotFound(err) {
+			t.Errorf("pod %s is deleted and yet told without that (error: %v)", pod.Name, err)
+		}
 		framework.AwaitGone[*corev1.Pod](side, pod.Name)
 		framework.AwaitList(c.Logical, "app=web", "another pod has taken its place in the same cluster", func(now []*corev1.Pod) bool {
 			here := 0

@@ -62,10 +62,7 @@ func (s *awaitedDeletion) Delete(ctx context.Context, name string, validate rest
 	if err != nil || !heldByUsAlone(held) {
 		return obj, false, nil
 	}
-	one := &metainternalversion.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, held.GetName()), ResourceVersion: held.GetResourceVersion(),
-	}
-	if !s.awaitGone(ctx, one, sets.New(held.GetUID())) {
+	if !s.awaitGone(ctx, only(held), sets.New(held.GetUID())) {
 		return obj, false, nil
 	}
 	return &metav1.Status{
@@ -132,9 +129,21 @@ func (s *awaitedDeletion) awaitGone(ctx context.Context, which *metainternalvers
 	if len(held) == 0 {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	return awaitEvent(ctx, s, which, s.patience, func(event watch.Event, obj metav1.Object) bool {
+		if event.Type == watch.Deleted {
+			held.Delete(obj.GetUID())
+		}
+		return len(held) == 0
+	})
+}
+
+// awaitEvent watches the objects that the options choose until one of the changes is enough, and returns false if none is in time.
+func awaitEvent(ctx context.Context, from rest.Watcher, which *metainternalversion.ListOptions, patience time.Duration,
+	enough func(event watch.Event, obj metav1.Object) bool,
+) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	changes, err := s.Watch(ctx, which)
+	changes, err := from.Watch(ctx, which)
 	if err != nil {
 		return false
 	}
@@ -147,15 +156,16 @@ func (s *awaitedDeletion) awaitGone(ctx context.Context, which *metainternalvers
 			if !ok {
 				return false
 			}
-			if event.Type != watch.Deleted {
-				continue
-			}
-			if obj, err := meta.Accessor(event.Object); err == nil {
-				held.Delete(obj.GetUID())
-			}
-			if len(held) == 0 {
+			if obj, err := meta.Accessor(event.Object); err == nil && enough(event, obj) {
 				return true
 			}
 		}
+	}
+}
+
+// only returns options that choose one object, from the version at which it was seen.
+func only(obj metav1.Object) *metainternalversion.ListOptions {
+	return &metainternalversion.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, obj.GetName()), ResourceVersion: obj.GetResourceVersion(),
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/apis/apps"
+	api "k8s.io/kubernetes/pkg/apis/core"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
@@ -157,6 +158,48 @@ func TestDeleteOfACollectionReturnsOnceAllAreGone(t *testing.T) {
 			}
 			if inner.watched != tt.wantWait {
 				t.Errorf("it waited: %t, want %t", inner.watched, tt.wantWait)
+			}
+		})
+	}
+}
+
+func TestDeletedPodIsToldAsItsMirrorIs(t *testing.T) {
+	pod := func(uid types.UID, version string, deleted bool) *api.Pod {
+		p := &api.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: uid, ResourceVersion: version}}
+		if deleted {
+			p.DeletionTimestamp = &metav1.Time{}
+		}
+		return p
+	}
+	tests := map[string]struct {
+		changes []watch.Event
+		// patience is an hour where waiting longer than for what happens would not end.
+		patience time.Duration
+		want     string // the version of the answer
+		wantGone bool
+	}{
+		"it is waited for until it is told to be going": {
+			changes: []watch.Event{
+				{Type: watch.Modified, Object: pod("1", "8", false)}, {Type: watch.Modified, Object: pod("1", "9", true)},
+				{Type: watch.Deleted, Object: pod("1", "10", true)},
+			},
+			patience: time.Hour, want: "9",
+		},
+		"it may be gone at once": {
+			changes: []watch.Event{{Type: watch.Deleted, Object: pod("1", "8", false)}}, patience: time.Hour, want: "8", wantGone: true,
+		},
+		"the next pod of the name is another": {
+			changes:  []watch.Event{{Type: watch.Modified, Object: pod("2", "8", true)}, {Type: watch.Deleted, Object: pod("1", "9", true)}},
+			patience: time.Hour, want: "9", wantGone: true,
+		},
+		"a mirror that tells nothing is not waited for long": {patience: time.Millisecond, want: "7"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			ctx, _ := as(t, "alice")
+			got, gone := awaitTold(ctx, &deleting{changes: tt.changes}, pod("1", "7", false), tt.patience)
+			if got.ResourceVersion != tt.want || gone != tt.wantGone {
+				t.Errorf("awaitTold() = version %s, gone: %t, want %s and %t", got.ResourceVersion, gone, tt.want, tt.wantGone)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/dryrun"
@@ -195,7 +196,24 @@ func (r *podREST) deleteBelow(ctx context.Context, pod *api.Pod, options *metav1
 	case err != nil:
 		return nil, false, fromCluster(err, pod)
 	}
-	return pod, false, nil
+	if fromWithin(ctx) {
+		return pod, false, nil
+	}
+	told, gone := awaitTold(ctx, r.REST, pod, deletionPatience)
+	return told, gone, nil
+}
+
+// awaitTold waits until the mirror of a pod that was deleted below tells so, and returns it as it is then, or as it was if that takes too
+// long. Who has deleted a pod must not find it running.
+func awaitTold(ctx context.Context, from rest.Watcher, pod *api.Pod, patience time.Duration) (told *api.Pod, gone bool) {
+	told = pod
+	awaitEvent(ctx, from, only(pod), patience, func(event watch.Event, obj metav1.Object) bool {
+		if changed, ok := obj.(*api.Pod); ok && changed.UID == pod.UID {
+			told, gone = changed, event.Type == watch.Deleted
+		}
+		return gone || told.DeletionTimestamp != nil
+	})
+	return told, gone
 }
 
 // maxDeleteWorkers bounds how many pods one deletecollection deletes at a time, as the stock store's flag does by default.
