@@ -12,15 +12,15 @@ type difference struct {
 	Known bool `json:"known"`
 }
 
-// differences compares the names of what passes on a stock cluster with results of the logical one. A difference is known if its name
-// is part of the text known.
+// differences compares the names of what passes on a stock cluster with results of the logical one. The text known
+// names those that are explained.
 func differences(passing []string, logical []result, known string) []difference {
 	var found []difference
 	for _, r := range logical {
 		if r.State == statePassed || !slices.Contains(passing, r.Name) {
 			continue
 		}
-		found = append(found, difference{result: r, Known: strings.Contains(known, r.Name)})
+		found = append(found, difference{result: r, Known: isKnown(r.Name, known)})
 	}
 	return found
 }
@@ -42,4 +42,20 @@ func renew(passing []string, results []result) []string {
 	}
 	slices.Sort(renewed)
 	return slices.Compact(renewed)
+}
+
+// outdated returns the names of specs that pass although the text known explains why they do not.
+func outdated(logical []result, known string) []string {
+	var names []string
+	for _, r := range logical {
+		if r.State == statePassed && isKnown(r.Name, known) {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
+// isKnown tells whether a text names a spec, in backquotes.
+func isKnown(name, text string) bool {
+	return strings.Contains(text, "`"+name+"`")
 }

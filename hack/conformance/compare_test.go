@@ -45,6 +45,13 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
+func TestOutdatedDifferencesAreThoseThatPass(t *testing.T) {
+	logical := []result{{Name: "a", State: statePassed}, {Name: "b", State: statePassed}, {Name: "c", State: "failed"}}
+	if got, want := outdated(logical, "- `b`: slow\n- `c`: nodes are clusters"), []string{"b"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("outdated() = %q, want %q", got, want)
+	}
+}
+
 func TestRenew(t *testing.T) {
 	tests := map[string]struct {
 		passing []string

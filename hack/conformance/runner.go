@@ -45,7 +45,7 @@ func (r *runner) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the known differences: %w", err)
 	}
-	report.Differences = differences(passing, report.Logical, string(known))
+	report.Differences, report.Outdated = differences(passing, report.Logical, string(known)), outdated(report.Logical, string(known))
 	if err := report.write(filepath.Join(r.dir, "report.json")); err != nil {
 		return err
 	}
