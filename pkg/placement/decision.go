@@ -14,6 +14,9 @@ type Share struct {
 	// Start is the number of the first replica that the cluster runs, counted from 0 over all clusters, of a workload whose replicas
 	// are numbered; 0 for any other.
 	Start int32 `json:"start,omitempty"`
+	// Copy tells that the cluster runs all of the workload, as do the others. It is told only of what is DivisibleByName, whose shares
+	// stay what they are while the number of replicas changes.
+	Copy bool `json:"copy,omitempty"`
 }
 
 // Decision says which clusters run a workload, by name, and each one's share. An empty or nil decision means that the workload

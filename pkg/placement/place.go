@@ -81,6 +81,7 @@ type candidate struct {
 	share  int64
 	start  int64 // the number of its first replica, where they are numbered; at first that of the last decision
 	ranged bool  // has a range of the last decision that is not all beyond the end
+	copy   bool  // the share is all of a workload that others have all of as well
 }
 
 // takes tells whether the cluster may take further replicas and has room for one.
@@ -162,7 +163,7 @@ func (c *cycle) keepAll() bool {
 	any := false
 	for i := range c.candidates {
 		if k := &c.candidates[i]; k.holds {
-			k.placed, k.share, any = true, k.current, true
+			k.placed, k.share, k.copy, any = true, k.current, c.request.Current[k.Name].Copy, true
 		}
 	}
 	return any
@@ -223,7 +224,7 @@ func (c *cycle) shares() []Share {
 	shares := make([]Share, 0, placed)
 	for i := range c.candidates {
 		if k := &c.candidates[i]; k.placed {
-			share := Share{Replicas: int32(k.share)}
+			share := Share{Replicas: int32(k.share), Copy: k.copy}
 			if c.request.Workload.Numbered && k.share > 0 {
 				share.Start = int32(k.start)
 			}

@@ -18,7 +18,7 @@ func database(replicas int32) *requestBuilder {
 
 func (b *requestBuilder) byName() *requestBuilder {
 	return b.under(func(s *v1alpha1.PlacementPolicySpec) {
-		s.Workloads = &v1alpha1.WorkloadSelector{Kinds: []string{"Deployment", "StatefulSet"}}
+		s.Workloads = &v1alpha1.WorkloadSelector{Kinds: []string{"Deployment", "Job", "StatefulSet"}}
 	})
 }
 

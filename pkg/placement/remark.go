@@ -12,7 +12,8 @@ func (c *cycle) remarks(r Result) []string {
 	}
 	var notes []string
 	for _, note := range []string{
-		c.remarkAbsent(r), c.remarkWhole(), c.remarkNumbered(), c.remarkTogether(), c.remarkDuplicate(r), c.remarkWaiting(), c.remarkStaying(),
+		c.remarkAbsent(r), c.remarkWhole(), c.remarkNumbered(), c.remarkIndivisible(), c.remarkTogether(), c.remarkDuplicate(r),
+		c.remarkWaiting(), c.remarkStaying(),
 	} {
 		if note != "" {
 			notes = append(notes, note)
@@ -52,6 +53,15 @@ func (c *cycle) remarkNumbered() string {
 		return ""
 	}
 	return fmt.Sprintf("it runs once, although %s asks for a copy in each cluster: two replicas would have the same ordinal", c.request.Policy)
+}
+
+// remarkIndivisible says why a workload is not divided that the policy would divide by name of its kind.
+func (c *cycle) remarkIndivisible() string {
+	w := &c.request.Workload
+	if w.Whole == "" || !w.dividedByName(c.request.Policy) {
+		return ""
+	}
+	return "it is not divided: " + w.Whole
 }
 
 // remarkTogether says what is not where the namespace is kept together, and why.
@@ -143,6 +153,9 @@ func (c *cycle) remarkStaying() string {
 	}
 	if len(staying) == 0 {
 		return ""
+	}
+	if c.request.Workload.Fixed {
+		return "staying where it was started: " + staying.counts()
 	}
 	return "staying until another cluster can take them: " + staying.counts()
 }

@@ -72,6 +72,11 @@ func (w *Workload) mayDivide(policy *Policy) bool {
 	if w.Division != DivisibleByName {
 		return w.Division == Divisible
 	}
+	return w.dividedByName(policy)
+}
+
+// dividedByName tells whether the policy divides workloads of the kind and lists it.
+func (w *Workload) dividedByName(policy *Policy) bool {
 	return policy != nil && policy.Spec.Division != nil && policy.Spec.Workloads != nil &&
 		slices.Contains(policy.Spec.Workloads.Kinds, w.GVK.Kind)
 }
@@ -177,6 +182,7 @@ func (c *cycle) handDuplicate() {
 			continue
 		}
 		k.placed, placed = true, true
+		k.copy = c.request.Workload.Division == DivisibleByName
 		most = max(most, k.share)
 	}
 	for i := range c.candidates { // nothing leaves for nowhere

@@ -26,6 +26,9 @@ type Workload struct {
 	// Numbered tells that each replica has a number of its own, from 0 on, so that every cluster gets one range of them, see Share.Start,
 	// and keeps it.
 	Numbered bool
+	// Whole is the reason why the workload is Indivisible although others of its kind are not, as the end of a sentence; "" if it has no
+	// reason of its own.
+	Whole string
 	// Fixed tells that a decision, once made, is never made anew.
 	Fixed bool
 	// VolumeClaims names the claims, of the workload's namespace, that its pods use.

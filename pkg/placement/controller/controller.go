@@ -144,7 +144,7 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 	}
 	d := obj.(projection.Object)
 	kind, _ := projection.ForResource(name.resource)
-	if d.GetDeletionTimestamp() != nil || kind.Mirror(d) {
+	if d.GetDeletionTimestamp() != nil || kind.Mirror(d) || kind.Demand(d).Finished {
 		c.forget(name, d)
 		return nil
 	}

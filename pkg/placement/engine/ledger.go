@@ -114,7 +114,8 @@ func progressed(before, after projection.Demand) bool {
 	return before.Arrived != after.Arrived || before.Finished != after.Finished
 }
 
-// running reads how many pods of a workload each cluster has: from the breakdown, or for a kind without one by how many have arrived.
+// running reads how many pods of a workload each cluster has: from the breakdown, or for a kind without one by how many have arrived. One of a
+// Job that has ended may have another in its place, which is coming too shortly to be counted.
 func running(o projection.Object, decision placement.Decision, arrived int32) map[string]int32 {
 	if arrived > 0 {
 		out := make(map[string]int32, len(decision))
@@ -129,7 +130,7 @@ func running(o projection.Object, decision placement.Decision, arrived int32) ma
 	}
 	out := make(map[string]int32, len(breakdown))
 	for cluster, status := range breakdown {
-		out[cluster] = status.Replicas
+		out[cluster] = status.Replicas + status.Succeeded + status.Failed
 	}
 	return out
 }
