@@ -26,6 +26,11 @@ func Covers(desired, live Object) bool {
 		coversFields(reflect.ValueOf(desired).Elem(), reflect.ValueOf(live).Elem())
 }
 
+// covers is Covers for a part of an object.
+func covers[T any](desired, live *T) bool {
+	return coversFields(reflect.ValueOf(desired).Elem(), reflect.ValueOf(live).Elem())
+}
+
 func contains(desired, live map[string]string) bool {
 	for key, want := range desired {
 		if have, ok := live[key]; !ok || have != want {

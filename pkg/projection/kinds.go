@@ -51,7 +51,8 @@ type Kind struct {
 	demand func(in Object) Demand
 	// fill copies what is projected, metadata and type aside, from in to out. What it puts into out may not be shared with in.
 	fill func(in, out Object, part Part)
-	// mirror tells whether the object shows what lives below, and so is never projected. It is nil for a kind without mirrors.
+	// mirror tells whether the object shows what lives below, or is for somebody else to carry out, and so is never projected. It is nil
+	// for a kind without such objects.
 	mirror func(in Object) bool
 	// refuse returns why the object is never projected, or "".
 	refuse func(in Object) string
@@ -60,6 +61,10 @@ type Kind struct {
 	// once tells that the object was carried out and is not to be again: when it is gone below, it has ended. It is nil for a kind that
 	// is put back.
 	once func(in Object) bool
+	// frozen tells whether live is in a state in which fields cannot be changed that can be in another. It is nil for a kind without.
+	frozen func(live Object) bool
+	// keep gives desired what live has in these fields.
+	keep func(desired, live Object)
 	// references gathers what the object needs by name.
 	references func(in Object, r *references)
 	// selects tells whether the object goes where pods with these labels run. It is nil for a kind that selects no pods.
@@ -114,6 +119,8 @@ type row[T any, P interface {
 	replace    func(desired, live P) string
 	once       func(in P) bool
 	stays      bool
+	frozen     func(live P) bool
+	keep       func(desired, live P)
 	references func(in P, r *references)
 	selects    func(in P, podLabels map[string]string) bool
 	follows    func(in P, r *references)
@@ -154,6 +161,10 @@ func (r row[T, P]) build() Kind {
 	if r.once != nil {
 		kind.once = func(in Object) bool { return r.once(in.(P)) }
 	}
+	if r.frozen != nil {
+		kind.frozen = func(live Object) bool { return r.frozen(live.(P)) }
+		kind.keep = func(desired, live Object) { r.keep(desired.(P), live.(P)) }
+	}
 	if r.references != nil {
 		kind.references = func(in Object, refs *references) { r.references(in.(P), refs) }
 	}
@@ -192,6 +203,7 @@ var kinds = []Kind{
 	replicaSet.build(),
 	replicationController.build(),
 	pod.build(),
+	job.build(),
 }
 
 // Kinds returns every kind that is projected, in the order in which objects of them should be applied.
@@ -230,7 +242,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s %s is not projected: %s", e.Kind, qualified(e.Namespace, e.Name), e.Reason)
 }
 
-// Mirror tells whether the object is none of the user's, but shows what lives below.
+// Mirror tells whether the object is not for Manifold to carry out: it shows what lives below, or has another controller.
 func (k Kind) Mirror(in Object) bool { return k.mirror != nil && k.mirror(in) }
 
 // Ended tells whether the object was carried out in its cluster, so that what is gone there is not to be made again.

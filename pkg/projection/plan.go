@@ -72,6 +72,19 @@ func (k Kind) Plan(desired, live Object) Action {
 	return Action{Nothing, "it is as it should be"}
 }
 
+// Keep gives desired what live has in fields that cannot be changed in the state that live is in, so that the others can be. It is to
+// be called before Plan. The fields are looked at again when they Thaw.
+func (k Kind) Keep(desired, live Object) {
+	if k.frozen != nil && !isNil(live) && k.frozen(live) {
+		k.keep(desired, live)
+	}
+}
+
+// Thaw tells whether fields of live can be changed now that could not be before.
+func (k Kind) Thaw(before, after Object) bool {
+	return k.frozen != nil && k.frozen(before) && !k.frozen(after)
+}
+
 // PlanRemoval decides what is to be done about live when nothing of its name should be in the cluster for the object that origin
 // tells of. Something that is not that object's projection is none of our business. An empty UID in origin stands for any, which is
 // for a name that is known to be gone upstream.

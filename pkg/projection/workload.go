@@ -11,7 +11,7 @@ import (
 
 // Demand is what a workload asks of the clusters.
 type Demand struct {
-	// Replicas is the number of what is divided: pods, or the completions of a Job.
+	// Replicas is the number of what is divided: pods, of a Job those that it runs at a time.
 	Replicas int32
 	// Template is that of the pods.
 	Template *corev1.PodTemplateSpec
@@ -27,6 +27,8 @@ type Demand struct {
 	Only string
 	// Arrived is how many of the replicas are known to run, for a kind whose status is not broken down by cluster.
 	Arrived int32
+	// Whole is the reason why an object is not divided although others of its kind can be, as the end of a sentence.
+	Whole string
 	// Fixed tells that the workload stays where it was placed first: a pod that runs cannot be carried elsewhere.
 	Fixed bool
 	// Finished tells that the workload has run to its end and asks for nothing any more.
@@ -52,6 +54,7 @@ func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 		Replicas:  demand.Replicas,
 		Division:  demand.Division,
 		Numbered:  demand.Numbered,
+		Whole:     demand.Whole,
 		Fixed:     demand.Fixed || demand.Finished,
 	}
 	if demand.Template != nil {

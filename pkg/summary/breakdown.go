@@ -17,6 +17,11 @@ type ClusterStatus struct {
 	Updated   int32 `json:"updated,omitempty"`
 	// Start is the ordinal of the first replica of a StatefulSet in the cluster.
 	Start int32 `json:"start,omitempty"`
+	// Succeeded and Failed are the pods of a Job that have ended; Replicas are those that have not. Ended is how the Job itself has there:
+	// the type of its condition.
+	Succeeded int32  `json:"succeeded,omitempty"`
+	Failed    int32  `json:"failed,omitempty"`
+	Ended     string `json:"ended,omitempty"`
 	// Generation is the generation upstream that the cluster carries out.
 	Generation int64 `json:"generation,omitempty"`
 	// Stale tells that the cluster is silent and this is the last that was heard of it.

@@ -84,6 +84,7 @@ var kinds = []Kind{
 	daemonSetKind.build(),
 	replicaSetKind.build(),
 	replicationControllerKind.build(),
+	jobKind.build(),
 	serviceKind.build(),
 	persistentVolumeClaimKind.build(),
 	ingressKind.build(),

@@ -42,14 +42,14 @@ func DecisionOf(obj projection.Object) placement.Decision {
 	return decision
 }
 
-// Placed returns the names of the workloads whose decision names a cluster, sorted: kind, namespace and name, except for Deployments,
+// Placed returns the names of the workloads whose decision names a cluster and that have not run to their end, sorted: kind, namespace and name, except for Deployments,
 // which are so frequent that they go without their kind.
 func (u *Upstream) Placed(cluster string) []string {
 	var out []string
 	for _, kind := range projection.Workloads() {
 		for _, obj := range u.stores[kind.Resource].List() {
 			o := obj.(projection.Object)
-			if _, placed := DecisionOf(o)[cluster]; !placed || kind.Mirror(o) {
+			if _, placed := DecisionOf(o)[cluster]; !placed || kind.Mirror(o) || kind.Demand(o).Finished {
 				continue
 			}
 			name := o.GetNamespace() + "/" + o.GetName()

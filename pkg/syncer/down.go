@@ -68,6 +68,7 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 	if err := s.ensureNamespace(ctx, desired.GetNamespace()); err != nil {
 		return s.failed(key, above, err)
 	}
+	kind.Keep(desired, live)
 	action := kind.Plan(desired, live)
 	if makesPods(kind, action.Step) && !s.bounded(workload{kind, above}) {
 		return errNotYet
@@ -152,7 +153,7 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 		leaving, _ := s.Leaving(s.cluster)
 		wanted = wanted || !leaving
 	}
-	if !wanted || live == nil && kind.Ended(above) {
+	if !wanted || live == nil && kind.Ended(above) || s.over(kind, above) {
 		return nil, wait{}, nil
 	}
 	if ok, _ := kind.Projectable(above); !ok && !kind.Workload {
@@ -160,6 +161,12 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 	}
 	desired, err = kind.Project(above, part, s.target)
 	return desired, waits, err
+}
+
+// over tells whether a workload has run to its end in a cluster that goes. Elsewhere what is there of it stays for people to look at.
+func (s *Syncer) over(kind projection.Kind, above projection.Object) bool {
+	leaving, _ := s.Leaving(s.cluster)
+	return leaving && kind.Demand(above).Finished
 }
 
 // remove deletes what the cluster should not hold. What belongs to another object than the one above of that name, such as an earlier

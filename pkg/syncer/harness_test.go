@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -130,6 +131,8 @@ func resourceOf(obj projection.Object) schema.GroupVersionResource {
 		return corev1.SchemeGroupVersion.WithResource("replicationcontrollers")
 	case *appsv1.ControllerRevision:
 		return revisionResource
+	case *batchv1.Job:
+		return jobResource
 	case *corev1.Pod:
 		return corev1.SchemeGroupVersion.WithResource("pods")
 	}

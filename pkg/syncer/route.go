@@ -32,7 +32,8 @@ func (u *Upstream) objectHandler(kind projection.Kind) cache.ResourceEventHandle
 	}
 }
 
-// changed tells whether an update could change a projection. A status never does, which kinds that count generations tell apart.
+// changed tells whether an update could change a projection. A status never does, which kinds that count generations tell apart, but for
+// that of a workload that has failed as a whole.
 func changed(kind projection.Kind, before, after projection.Object) bool {
 	if before.GetResourceVersion() == after.GetResourceVersion() {
 		return false
@@ -46,7 +47,8 @@ func changed(kind projection.Kind, before, after projection.Object) bool {
 		before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement] ||
 		!maps.Equal(before.GetLabels(), after.GetLabels()) ||
 		!ptr.Equal(before.GetDeletionGracePeriodSeconds(), after.GetDeletionGracePeriodSeconds()) ||
-		!projection.SameAnnotations(before, after)
+		!projection.SameAnnotations(before, after) ||
+		kind.Ended(before) != kind.Ended(after)
 }
 
 // route enqueues an object, and for a workload everything that it needs or needed, with every syncer whose cluster should hold it or

@@ -226,7 +226,7 @@ func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
 			if before.GetResourceVersion() == after.GetResourceVersion() {
 				return
 			}
-			if projectedPartChanged(before, after) {
+			if projectedPartChanged(before, after) || kind.Thaw(before, after) {
 				s.enqueue(keyOf(kind, after))
 			}
 			s.reportChanged(kind, after)

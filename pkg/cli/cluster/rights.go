@@ -37,6 +37,7 @@ func SyncerRights() []Right {
 	return []Right{
 		{Why: "namespaces of the same name as upstream", Resources: []string{"namespaces"}, Verbs: own},
 		{Why: "workloads", Group: "apps", Resources: []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, Verbs: own},
+		{Why: "workloads", Group: "batch", Resources: []string{"jobs"}, Verbs: own},
 		{Why: "workloads", Resources: []string{"replicationcontrollers"}, Verbs: own},
 		{Why: "what workloads need beside them", Resources: []string{"configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts", "services"}, Verbs: own},
 		{Why: "mirrored ControllerRevisions", Group: "apps", Resources: []string{"controllerrevisions"}, Verbs: read},

@@ -128,6 +128,9 @@ func (c Cluster) ready(everywhere bool) string {
 	if c.Status == nil {
 		return nothing
 	}
+	if c.Status.Ended != "" {
+		return c.Status.Ended
+	}
 	of := c.Status.Replicas
 	if c.Share != nil && !everywhere {
 		of = c.Share.Replicas

@@ -45,6 +45,10 @@ func (s placedStrategy) PrepareForCreate(ctx context.Context, obj runtime.Object
 			setAnnotation(accessor, key, "")
 		}
 	}
+	if s.reader.mirror(obj) { // somebody else's to carry out
+		s.stockStrategy.PrepareForCreate(ctx, obj)
+		return
+	}
 	if !s.unheld && !slices.Contains(accessor.GetFinalizers(), v1alpha1.FinalizerProjection) {
 		accessor.SetFinalizers(append(accessor.GetFinalizers(), v1alpha1.FinalizerProjection))
 	}
@@ -92,7 +96,14 @@ func (s placedStrategy) place(ctx context.Context, obj, old runtime.Object) {
 			current = nil
 		}
 		if before, err := s.reader.workload(old); err == nil && len(current) > 0 {
-			if w.Fixed || sameDemand(before, w) {
+			// What has started is told by the status, which an update of the rest leaves out.
+			if before.Fixed {
+				if !reflect.DeepEqual(before.Pin, w.Pin) {
+					warning.AddWarning(ctx, "", fmt.Sprintf("%s %q stays where it was started, whatever is chosen now", w.GVK.Kind, w.Name))
+				}
+				return
+			}
+			if sameDemand(before, w) {
 				return
 			}
 			w.Repinned = w.Pin != nil && !reflect.DeepEqual(before.Pin, w.Pin)
