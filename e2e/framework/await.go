@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -202,6 +203,10 @@ func resourceOf[T Object](a *API) (cache.Getter, string, error) {
 		return a.Kube.NetworkingV1().RESTClient(), "networkpolicies", nil
 	case *coordinationv1.Lease:
 		return a.Kube.CoordinationV1().RESTClient(), "leases", nil
+	case *batchv1.Job:
+		return a.Kube.BatchV1().RESTClient(), "jobs", nil
+	case *batchv1.CronJob:
+		return a.Kube.BatchV1().RESTClient(), "cronjobs", nil
 	case *appsv1.Deployment:
 		return apps, "deployments", nil
 	case *appsv1.DaemonSet:

@@ -91,7 +91,7 @@ func (s *Scenario) dump(ctx context.Context) string {
 	for _, a := range apis {
 		side := &Side{API: a, Namespace: s.Namespace, ctx: ctx}
 		out += fmt.Sprintf("== %s\n%s\n%s\n%s\n", a.Name,
-			side.Try("get", "deployments,replicasets,pods,services", "-o", "wide").Stdout,
+			side.Try("get", "deployments,replicasets,jobs,pods,services", "-o", "wide").Stdout,
 			side.Try("get", "events", "--sort-by=.lastTimestamp").Stdout,
 			side.Try("get", "deployments", "-o", "yaml").Stdout)
 	}
