@@ -31,6 +31,12 @@ var ingress = row[networkingv1.Ingress, *networkingv1.Ingress]{
 		}
 	},
 	general: func(in *networkingv1.Ingress) bool { return len(backends(in)) == 0 },
+	requires: func(in *networkingv1.Ingress) []Requirement {
+		if name := ptr.Deref(in.Spec.IngressClassName, ""); name != "" {
+			return []Requirement{{Class: ingressClass, Name: name}}
+		}
+		return nil
+	},
 }
 
 // backends are the names of the Services that an Ingress leads to.

@@ -42,6 +42,8 @@ type Kind struct {
 	Stays bool
 	// Yields tells that a controller below which takes an object over has the say about it from then on.
 	Yields bool
+	// ReadsManagers tells that the projection depends on who set which field, so that caches have to keep that.
+	ReadsManagers bool
 	// New returns an empty object of the kind.
 	New func() Object
 
@@ -73,6 +75,8 @@ type Kind struct {
 	follows func(in Object, r *references)
 	// general tells whether the object goes wherever its namespace has a workload. It is nil for a kind of which none does.
 	general func(in Object) bool
+	// requires returns the classes that the object names, beside those of a pod template.
+	requires func(in Object) []Requirement
 	// inForce tells whether an object below bounds what is made from now on. It is nil for a kind that bounds nothing.
 	inForce func(live Object) bool
 }
@@ -126,6 +130,8 @@ type row[T any, P interface {
 	follows    func(in P, r *references)
 	general    func(in P) bool
 	divided    bool
+	managers   bool
+	requires   func(in P) []Requirement
 	inForce    func(live P) bool
 }
 
@@ -145,6 +151,9 @@ func (r row[T, P]) build() Kind {
 		replace:    func(Object, Object) string { return "" },
 		references: func(Object, *references) {},
 		follows:    func(Object, *references) {},
+		requires:   func(Object) []Requirement { return nil },
+
+		ReadsManagers: r.managers,
 	}
 	if r.demand != nil {
 		kind.demand = func(in Object) Demand { return r.demand(in.(P)) }
@@ -177,6 +186,9 @@ func (r row[T, P]) build() Kind {
 	if r.general != nil {
 		kind.general = func(in Object) bool { return r.general(in.(P)) }
 	}
+	if r.requires != nil {
+		kind.requires = func(in Object) []Requirement { return r.requires(in.(P)) }
+	}
 	if r.inForce != nil {
 		kind.inForce = func(live Object) bool { return r.inForce(live.(P)) }
 	}
@@ -196,6 +208,8 @@ var kinds = []Kind{
 	networkPolicy.build(),
 	podDisruptionBudget.build(),
 	service.build(),
+	endpoints.build(),
+	endpointSlice.build(),
 	ingress.build(),
 	deployment.build(),
 	statefulSet.build(),

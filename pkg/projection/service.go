@@ -2,24 +2,36 @@ package projection
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// service leaves out what each cluster allocates for itself: addresses, their families, node ports. A headless Service stays one.
+// service leaves out what an API server allocates: addresses, their families, ports of nodes. Every cluster allocates its own. What
+// somebody chose stays, and a cluster that cannot have it says so.
 var service = row[corev1.Service, *corev1.Service]{
 	resource:   corev1.SchemeGroupVersion.WithResource("services"),
 	kind:       "Service",
 	namespaced: true,
 	fill: func(in, out *corev1.Service, _ Part) {
 		in.Spec.DeepCopyInto(&out.Spec)
+		chosen := fixedFields(in)
 		if !headless(in) {
-			out.Spec.ClusterIP, out.Spec.ClusterIPs = "", nil
+			out.Spec.ClusterIPs = nil // they begin with that one
+			if !chosen.has("spec", "clusterIP") && !chosen.has("spec", "clusterIPs") {
+				out.Spec.ClusterIP = ""
+			}
 		}
-		out.Spec.IPFamilies = nil
-		out.Spec.HealthCheckNodePort = 0
+		if !chosen.has("spec", "ipFamilies") {
+			out.Spec.IPFamilies = nil
+		}
+		if !chosen.has("spec", "healthCheckNodePort") {
+			out.Spec.HealthCheckNodePort = 0
+		}
 		for i := range out.Spec.Ports {
-			out.Spec.Ports[i].NodePort = 0
+			port := &out.Spec.Ports[i]
+			if !chosen.has("spec", "ports", fieldpath.KeyByFields("port", int64(port.Port), "protocol", string(port.Protocol)), "nodePort") {
+				port.NodePort = 0
+			}
 		}
 	},
 	selects: selectsPods,
@@ -27,18 +39,15 @@ var service = row[corev1.Service, *corev1.Service]{
 	general: func(in *corev1.Service) bool {
 		return len(in.Spec.Selector) == 0 || in.Spec.Type == corev1.ServiceTypeExternalName
 	},
-	refuse: func(in *corev1.Service) string {
-		if in.Namespace == metav1.NamespaceDefault && in.Name == "kubernetes" {
-			return "every cluster has its own Service of this name for its API server"
-		}
-		return ""
-	},
+	managers: true,
+	refuse:   func(in *corev1.Service) string { return ofTheAPIServer(in.Namespace, in.Name) },
 	// An API server changes the cluster IP of a Service only together with its type, to or from ExternalName.
 	replace: func(desired, live *corev1.Service) string {
 		if desired.Spec.Type == corev1.ServiceTypeExternalName || live.Spec.Type == corev1.ServiceTypeExternalName {
 			return ""
 		}
-		if headless(desired) != headless(live) {
+		chosen := desired.Spec.ClusterIP != "" && live.Spec.ClusterIP != "" && desired.Spec.ClusterIP != live.Spec.ClusterIP
+		if chosen || headless(desired) != headless(live) {
 			return "spec.clusterIP"
 		}
 		return ""

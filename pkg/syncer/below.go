@@ -33,6 +33,7 @@ type below struct {
 	replicaSets cache.SharedIndexInformer
 	revisions   cache.SharedIndexInformer
 	pods        cache.SharedIndexInformer
+	classes     classes
 }
 
 func newBelow(client kubernetes.Interface, logicalCluster string) (*below, error) {
@@ -40,7 +41,7 @@ func newBelow(client kubernetes.Interface, logicalCluster string) (*below, error
 		owned: informers.NewSharedInformerFactoryWithOptions(client, 0,
 			informers.WithTransform(trimManagedFields),
 			informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-				o.LabelSelector = v1alpha1.LabelLogicalCluster + "=" + logicalCluster
+				o.LabelSelector = v1alpha1.LabelLogicalCluster + "=" + logicalCluster + "," + projection.NotMadeThere
 			})),
 		all:    informers.NewSharedInformerFactory(client, 0),
 		stores: map[schema.GroupVersionResource]cache.Indexer{},
@@ -51,6 +52,10 @@ func newBelow(client kubernetes.Interface, logicalCluster string) (*below, error
 			return nil, fmt.Errorf("watch %s: %w", kind.Resource.Resource, err)
 		}
 		b.stores[kind.Resource] = generic.Informer().GetIndexer()
+	}
+	var err error
+	if b.classes, err = classesOf(b.all); err != nil {
+		return nil, err
 	}
 	b.namespaces = b.owned.Core().V1().Namespaces().Informer()
 

@@ -70,8 +70,18 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 	}
 	kind.Keep(desired, live)
 	action := kind.Plan(desired, live)
-	if makesPods(kind, action.Step) && !s.bounded(workload{kind, above}) {
-		return errNotYet
+	missing := s.missing(kind, above)
+	if makesPods(kind, action.Step) {
+		if reason := refusal(missing); reason != "" {
+			s.fail(key, above, reasonClassMissing, reason)
+			if len(s.missing(kind, above)) == 0 {
+				return errNotYet // it came meanwhile
+			}
+			return nil // the watch tells when it comes
+		}
+		if !s.bounded(workload{kind, above}) {
+			return errNotYet
+		}
 	}
 	if action.Step != projection.Nothing {
 		klog.FromContext(ctx).V(2).Info("Projecting", "key", key, "step", action.Step, "reason", action.Reason)
@@ -86,13 +96,14 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 		s.done(key, kind, state{uid: above.GetUID()})
 		return nil // the watch tells when the old one is gone
 	}
-	next := state{uid: above.GetUID(), generation: above.GetGeneration(), hash: hashOf(desired), wait: waits}
+	next := state{uid: above.GetUID(), generation: above.GetGeneration(), hash: hashOf(desired), wait: waits, note: note(missing)}
 	if waits.held {
 		next.hash = "" // not what was decided yet
 	}
 	if waits.reason != "" && waits.reason != s.stateOf(key).reason {
 		s.Recorder.Eventf(above, corev1.EventTypeNormal, reasonWaiting, "cluster %q %s", s.cluster, waits.reason)
 	}
+	s.tellNote(key, above, next.note)
 	s.done(key, kind, next)
 	return nil
 }
@@ -235,12 +246,18 @@ func (s *Syncer) removeNamespace(ctx context.Context, kind projection.Kind, live
 
 // done notes the outcome of a step and has the workload's report looked at again.
 func (s *Syncer) done(key Key, kind projection.Kind, st state) {
-	if s.stateOf(key) == st {
+	last := s.stateOf(key)
+	if last == st {
 		return
 	}
 	s.setState(key, st)
 	if summarised(kind) {
 		s.changed(key, false)
+	}
+	if last.problem != "" && st.problem == "" && !kind.Workload {
+		for _, w := range s.Upstream.needing(key) { // they were told to have it too
+			s.changed(w.key(), false)
+		}
 	}
 }
 

@@ -98,6 +98,8 @@ type state struct {
 	hash       string
 	// problem says why the cluster does not hold the projection, in words for the user.
 	problem string
+	// note says what will not work although the cluster holds the projection, in words for the user.
+	note string
 	wait
 }
 
@@ -187,6 +189,14 @@ func (s *Syncer) watch() error {
 			return err
 		}
 		if _, err := generic.Informer().AddEventHandler(s.ownedHandler(kind)); err != nil {
+			return err
+		}
+	}
+	for _, informer := range s.below.classes {
+		if err := informer.SetWatchErrorHandlerWithContext(logWatchError); err != nil {
+			return err
+		}
+		if _, err := informer.AddEventHandler(s.classHandler()); err != nil {
 			return err
 		}
 	}

@@ -48,6 +48,7 @@ type Upstream struct {
 	replicaSets appslisters.ReplicaSetLister
 	podStore    cache.Indexer
 	namespaces  corelisters.NamespaceLister
+	classes     classes
 
 	claims claims
 
@@ -65,12 +66,25 @@ func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
 		syncers:     map[string]*Syncer{},
 		claims:      claims{byKey: map[Key]map[string]claim{}},
 	}
+	var err error
+	if u.classes, err = classesOf(factory); err != nil {
+		return nil, err
+	}
+	for _, informer := range u.classes {
+		u.synced = append(u.synced, informer.HasSynced)
+	}
 	for _, kind := range projection.Kinds() {
 		generic, err := factory.ForResource(kind.Resource)
 		if err != nil {
 			return nil, fmt.Errorf("watch %s: %w", kind.Resource.Resource, err)
 		}
 		informer := generic.Informer()
+		if kind.ReadsManagers {
+			// The server's informers drop the managed fields of everything otherwise.
+			if err := informer.SetTransform(func(obj any) (any, error) { return obj, nil }); err != nil {
+				return nil, fmt.Errorf("watch %s: %w", kind.Resource.Resource, err)
+			}
+		}
 		if err := informer.AddIndexers(cache.Indexers{
 			byReference: indexBy(kind, kind.References), byFollowed: indexBy(kind, kind.Follows), byNamespace: indexNamespace(kind),
 		}); err != nil {

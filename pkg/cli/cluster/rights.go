@@ -46,6 +46,13 @@ func SyncerRights() []Right {
 			Resources: []string{"ingresses", "networkpolicies"}, Verbs: own,
 		},
 		{Why: "pods", Resources: []string{"pods"}, Verbs: own},
+		{
+			Why: "endpoints that are written by hand", Resources: []string{"endpoints"}, Verbs: own,
+		},
+		{Why: "slices of endpoints that are written by hand", Group: "discovery.k8s.io", Resources: []string{"endpointslices"}, Verbs: own},
+		{Why: "what Ingresses name", Group: "networking.k8s.io", Resources: []string{"ingressclasses"}, Verbs: read},
+		{Why: "what pods name", Group: "scheduling.k8s.io", Resources: []string{"priorityclasses"}, Verbs: read},
+		{Why: "what pods name", Group: "node.k8s.io", Resources: []string{"runtimeclasses"}, Verbs: read},
 		{Why: "what bounds workloads", Resources: []string{"limitranges", "resourcequotas"}, Verbs: own},
 		{Why: "what keeps workloads available", Group: "policy", Resources: []string{"poddisruptionbudgets"}, Verbs: own},
 		{Why: "evicting a mirrored pod", Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},

@@ -1,0 +1,62 @@
+package projection
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+)
+
+// Class is a kind of objects that describe what a cluster offers. Others name them, and they are never projected: every cluster has its
+// own, made by those who run it.
+type Class struct {
+	// Kind is the kind's name.
+	Kind string
+	// Resource is what the API serves the kind as.
+	Resource schema.GroupVersionResource
+}
+
+var (
+	ingressClass  = Class{"IngressClass", networkingv1.SchemeGroupVersion.WithResource("ingressclasses")}
+	priorityClass = Class{"PriorityClass", schedulingv1.SchemeGroupVersion.WithResource("priorityclasses")}
+	runtimeClass  = Class{"RuntimeClass", nodev1.SchemeGroupVersion.WithResource("runtimeclasses")}
+)
+
+// classes is the table of all classes. Nothing may change it.
+var classes = []Class{ingressClass, priorityClass, runtimeClass}
+
+// Classes returns the classes whose existence in a cluster matters.
+func Classes() []Class { return slices.Clone(classes) }
+
+// Requirement is a class that an object names.
+type Requirement struct {
+	// Class and Name say which one.
+	Class Class
+	Name  string
+	// ForPods tells that no pod can be made without it. Otherwise the object is taken, and nothing acts on it.
+	ForPods bool
+}
+
+// Requires returns the classes that an object names, which its clusters should have.
+func (k Kind) Requires(in Object) []Requirement {
+	var out []Requirement
+	if k.demand != nil {
+		out = requiredByPods(&k.demand(in).Template.Spec)
+	}
+	return append(out, k.requires(in)...)
+}
+
+func requiredByPods(in *corev1.PodSpec) []Requirement {
+	var out []Requirement
+	if in.PriorityClassName != "" {
+		out = append(out, Requirement{Class: priorityClass, Name: in.PriorityClassName, ForPods: true})
+	}
+	if name := ptr.Deref(in.RuntimeClassName, ""); name != "" {
+		out = append(out, Requirement{Class: runtimeClass, Name: name, ForPods: true})
+	}
+	return out
+}

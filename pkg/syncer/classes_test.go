@@ -1,0 +1,134 @@
+package syncer
+
+import (
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+var (
+	priorityClasses = schedulingv1.SchemeGroupVersion.WithResource("priorityclasses")
+	ingressClasses  = networkingv1.SchemeGroupVersion.WithResource("ingressclasses")
+)
+
+func important(d *appsv1.Deployment) { d.Spec.Template.Spec.PriorityClassName = "high" }
+
+func ofClass(name string) *networkingv1.Ingress {
+	in := ingress("site", "web")
+	in.Spec.IngressClassName = ptr.To(name)
+	return in
+}
+
+// addClass makes an API have a class.
+func addClass(t *testing.T, c classes, resource schema.GroupVersionResource, name string) {
+	t.Helper()
+	meta := objectMeta(name)
+	meta.Namespace = ""
+	var obj any = &schedulingv1.PriorityClass{ObjectMeta: meta}
+	if resource == ingressClasses {
+		obj = &networkingv1.IngressClass{ObjectMeta: meta}
+	}
+	if err := c[resource].GetStore().Add(obj); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAClassThatIsMissingIsTold(t *testing.T) {
+	for name, test := range map[string]struct {
+		of           projection.Object
+		resource     schema.GroupVersionResource
+		class        string
+		above, below bool
+		wantRefusal  string
+		wantNote     string
+	}{
+		"a class of pods": {
+			of: deployment("web", toEast, important), resource: priorityClasses, class: "high", above: true,
+			wantRefusal: `it has no PriorityClass "high", without which it makes no pod of this: create it there, or name another one`,
+		},
+		"a class of pods that is there":             {of: deployment("web", toEast, important), resource: priorityClasses, class: "high", above: true, below: true},
+		"a class of pods that is nowhere":           {of: deployment("web", toEast, important), resource: priorityClasses, class: "low", above: true},
+		"a class of pods that is only in a cluster": {of: deployment("web", toEast, important), resource: priorityClasses, class: "high", below: true},
+		"a class of an Ingress": {
+			of: ofClass("nginx"), resource: ingressClasses, class: "nginx", above: true,
+			wantNote: `it has no IngressClass "nginx", so nothing there acts on this: install what serves it, or name another one`,
+		},
+		"a class of an Ingress that is there": {of: ofClass("nginx"), resource: ingressClasses, class: "nginx", above: true, below: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUpstream(t, test.of)
+			s := attach(t, u, "east")
+			if test.above {
+				addClass(t, u.classes, test.resource, test.class)
+			}
+			if test.below {
+				addClass(t, s.below.classes, test.resource, test.class)
+			}
+			kind, _ := projection.KindOf(test.of)
+			missing := s.missing(kind, test.of)
+			if got := refusal(missing); got != test.wantRefusal {
+				t.Errorf("refused for %q, want %q", got, test.wantRefusal)
+			}
+			if got := note(missing); got != test.wantNote {
+				t.Errorf("noted %q, want %q", got, test.wantNote)
+			}
+		})
+	}
+}
+
+func TestAWorkloadWaitsForTheClassOfItsPods(t *testing.T) {
+	web := deployment("web", toEast, important)
+	u := newUpstream(t, web, namespace("shop"))
+	s := attach(t, u, "east", namespace("shop"))
+	addClass(t, u.classes, priorityClasses, "high")
+	if err := s.sync(t.Context(), keyOf(deployments, web)); err != nil {
+		t.Fatal(err)
+	}
+	const problem = `it has no PriorityClass "high", without which it makes no pod of this: create it there, or name another one`
+	if got := s.stateOf(keyOf(deployments, web)).problem; got != problem {
+		t.Errorf("problem %q, want %q", got, problem)
+	}
+	if got, want := <-s.events.Events, `Warning ClassMissing cluster "east": `+problem; got != want {
+		t.Errorf("event %q, want %q", got, want)
+	}
+	addClass(t, s.below.classes, priorityClasses, "high")
+	s.classHandler().OnAdd(nil, false)
+	if got := s.enqueued(); !slices.Equal(got, []string{"deployments shop/web"}) {
+		t.Errorf("%v are looked at once the class is there, want the Deployment", got)
+	}
+}
+
+func TestANoteIsToldOnce(t *testing.T) {
+	site := ofClass("nginx")
+	kind, _ := projection.KindOf(site)
+	s := attach(t, newUpstream(t, site), "east")
+	for range 2 {
+		s.tellNote(keyOf(kind, site), site, "nothing acts on it")
+		s.setState(keyOf(kind, site), state{note: "nothing acts on it"})
+	}
+	if len(s.events.Events) != 1 {
+		t.Errorf("%d events, want one", len(s.events.Events))
+	}
+}
+
+func TestAProblemThatHasPassedIsToldOnTheWorkloads(t *testing.T) {
+	web := deployment("web", toEast, usingSecret("key"))
+	u := newUpstream(t, web, secret("key"))
+	s := attach(t, u, "east")
+	kind, _ := projection.KindOf(secret("key"))
+	key := keyOf(kind, secret("key"))
+	s.fail(key, secret("key"), reasonNotApplied, "no room")
+	s.changes = nil
+	s.done(key, kind, state{hash: "1"})
+	s.done(key, kind, state{hash: "2"})
+	if want := []change{{keyOf(deployments, web), false}}; !slices.Equal(s.changes, want) {
+		t.Errorf("told of %+v, want %+v", s.changes, want)
+	}
+}
