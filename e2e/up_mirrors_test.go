@@ -128,12 +128,36 @@ func TestEventsBelowAppearOnTheObjectsAbove(t *testing.T) {
 	say(t, s.Logical.Kubectl("events", "--for", "deployment/web"), "ScalingReplicaSet")
 }
 
+// Operators mark the pods of their workloads, to tell which one leads.
+func TestLabelsOfAMirroredPodAreThoseOfThePod(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Apply(pinned(deployment("web", 1), "east"))
+	awaitAvailable(s, "web", 1)
+	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", readyPods(1))[0]
+
+	s.Logical.Kubectl("label", "pod", pod.Name, "role=leader")
+	say(t, s.Logical.Kubectl("get", "pods", "-l", "role=leader", "-o", "name"), pod.Name)
+	s.Logical.Kubectl("annotate", "pod", pod.Name, "note=first")
+	below := framework.Await(s.East, pod.Name, "has both", func(p *corev1.Pod) bool { return p.Labels["role"] == "leader" })
+	if below.Annotations["note"] != "first" {
+		t.Errorf("annotations below %v, want the note", below.Annotations)
+	}
+
+	// Its ReplicaSet lets go of a pod that it does not select any more, and makes another.
+	s.Logical.Kubectl("label", "pod", pod.Name, "app=alone", "--overwrite")
+	framework.Await(s.Logical, pod.Name, "runs on without an owner", func(p *corev1.Pod) bool { return len(p.OwnerReferences) == 0 && ready(p) })
+	framework.AwaitList(s.Logical, "app=web", "another has taken its place", readyPods(1))
+	s.Logical.Kubectl("delete", "pod", pod.Name)
+	framework.AwaitGone[*corev1.Pod](s.East, pod.Name)
+	framework.AwaitGone[*corev1.Pod](s.Logical, pod.Name)
+}
+
 func TestMirrorsAreNotForUsersToWrite(t *testing.T) {
 	s := scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 1), "east"))
 	awaitAvailable(s, "web", 1)
 	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", readyPods(1))[0]
-	refuse(t, s.Logical.Try("label", "pod", pod.Name, "mine=yes"), `the pod mirrors one in cluster "east"`)
+	refuse(t, s.Logical.Try("set", "image", "pod/"+pod.Name, "web=web:2"), `the pod mirrors one in cluster "east"`)
 	// kubectl tells of the refusal, and ends as if there was none.
 	say(t, s.Logical.Try("cordon", "east").Stderr, "manifold cluster cordon east")
 	refuse(t, s.Logical.Try("delete", "node", "east"), "manifold cluster remove east")

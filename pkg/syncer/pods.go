@@ -102,6 +102,9 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 	case pod.DeletionTimestamp != nil:
 		// What it belonged to may be gone before it is, above as below.
 		return s.writeMirror(ctx, s.mirror(pod, mirrorOwner{references: mirror.OwnerReferences, labels: ownerLabels(mirror)}), mirror)
+	case metav1.GetControllerOf(pod) == nil:
+		// Its labels were changed so that its owner has let go of it. It runs on, and its user deletes it.
+		return s.writeMirror(ctx, s.mirror(pod, mirrorOwner{}), mirror)
 	case s.ownerOf(pod) == nil:
 		return s.deleteMirror(ctx, mirror, 0) // no longer a pod of ours
 	}

@@ -197,10 +197,18 @@ func TestSyncPod(t *testing.T) {
 		"what is no longer ours goes": {
 			prepare: func(f *family) (above, below objects) {
 				shown := f.shown("east")
-				f.pod.OwnerReferences = nil
+				f.pod.OwnerReferences[0].UID = "somebody-else"
 				return objects{f.above, f.mirrored, namespace("shop"), shown}, objects{f.projected, f.replicaSet, f.pod}
 			},
 			want: []string{"delete"},
+		},
+		"what its owner has let go of stays": {
+			prepare: func(f *family) (above, below objects) {
+				shown := f.shown("east")
+				f.pod.OwnerReferences = nil
+				return objects{f.above, f.mirrored, namespace("shop"), shown}, objects{f.projected, f.replicaSet, f.pod}
+			},
+			want: []string{"update"},
 		},
 		"another cluster's mirror is not ours to delete": {
 			prepare: func(f *family) (above, below objects) {

@@ -22,8 +22,9 @@ func changeCore(storage map[string]rest.Storage, o Options) error {
 	if err := changeWorkloads(storage, api.GroupName, o); err != nil {
 		return err
 	}
-	storage["pods"] = &podREST{REST: pods, connections: o.Connections}
-
+	storage["pods"] = &podREST{REST: pods, connections: o.Connections, metadata: &podChangeREST{
+		patchStorage: pods, same: sameMetadata, below: below, pods: pods.Store,
+	}}
 	storage["pods/exec"] = &execREST{stream{below}}
 	storage["pods/attach"] = &attachREST{stream{below}}
 	storage["pods/portforward"] = &portForwardREST{stream{below}}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -59,6 +60,11 @@ func sameConditions(a, b *api.Pod) bool {
 	return equality.Semantic.DeepEqual(a.Status.Conditions, b.Status.Conditions)
 }
 
+// sameMetadata is for changes of the pod itself, of which a mirror takes labels and annotations alone.
+func sameMetadata(a, b *api.Pod) bool {
+	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
+}
+
 // Update asks the stock endpoint, by a dry run, what it would make of the mirror: patches, defaults, admission, validation and conflicts
 // are its own. Then it has the cluster make the same change to the pod.
 func (r *podChangeREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
@@ -84,7 +90,8 @@ func (r *podChangeREST) Update(ctx context.Context, name string, info rest.Updat
 	if !ok || based.pod == nil {
 		return nil, false, fmt.Errorf("the stock endpoint of pods/%s returned a %T", r.subresource, obj)
 	}
-	if equality.Semantic.DeepEqual(want.Spec, based.pod.Spec) && equality.Semantic.DeepEqual(want.Status, based.pod.Status) {
+	if sameMetadata(want, based.pod) && equality.Semantic.DeepEqual(want.Spec, based.pod.Spec) &&
+		equality.Semantic.DeepEqual(want.Status, based.pod.Status) {
 		return want, false, nil
 	}
 	made, err := r.changeBelow(ctx, connection, based.pod, want, options)
@@ -94,6 +101,8 @@ func (r *podChangeREST) Update(ctx context.Context, name string, info rest.Updat
 	switch {
 	case !mirrored(pod): // a pod of the user's own is stored above as well
 		return r.patchStorage.Update(ctx, name, info, create, update, false, options)
+	case !dryrun.IsDryRun(options.DryRun) && r.subresource == "":
+		want = r.awaitMirror(ctx, want, want) // the metadata of a mirror is not quite that of its pod
 	case !dryrun.IsDryRun(options.DryRun):
 		want = r.awaitMirror(ctx, want, made)
 	}
@@ -133,14 +142,16 @@ func (r *podChangeREST) changeBelow(ctx context.Context, connection *Connection,
 	return made, nil
 }
 
-// podPatch is the difference between two pods in spec and status, for the pod that old is in its cluster alone.
+// podPatch is the difference between two pods in labels, annotations, spec and status, for the pod that old is in its cluster alone.
 func podPatch(old, want *api.Pod) ([]byte, error) {
 	encode := func(pod *api.Pod, uid types.UID) ([]byte, error) {
 		out := &corev1.Pod{}
 		if err := legacyscheme.Scheme.Convert(pod, out, nil); err != nil {
 			return nil, err
 		}
-		return json.Marshal(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: out.Spec, Status: out.Status})
+		return json.Marshal(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			UID: uid, Labels: out.Labels, Annotations: out.Annotations,
+		}, Spec: out.Spec, Status: out.Status})
 	}
 	before, err := encode(old, "")
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/operation"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -66,9 +67,10 @@ func (s podStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object
 	if cluster, ok := bySyncer(ctx); ok {
 		return append(validateMirror(obj.(*api.Pod), cluster), validateMirror(old.(*api.Pod), cluster)...)
 	}
-	if pod := old.(*api.Pod); mirrored(pod) {
+	if pod := old.(*api.Pod); mirrored(pod) && !labelledAnew(obj.(*api.Pod), pod) {
 		return field.ErrorList{field.Forbidden(field.NewPath("metadata", "name"),
-			fmt.Sprintf("the pod mirrors one in cluster %q: change the workload that it belongs to", clusterOf(pod)))}
+			fmt.Sprintf("the pod mirrors one in cluster %q, and only its labels and annotations can be changed here: "+
+				"change the workload that it belongs to", clusterOf(pod)))}
 	}
 	return s.stockStrategy.ValidateUpdate(ctx, obj, old)
 }
@@ -136,10 +138,29 @@ func runsIn(pod *api.Pod, cluster string) bool {
 	return err == nil && placed
 }
 
-// podREST deletes mirrored pods where they run. Their mirrors go when the cluster reports that they are gone.
+// labelledAnew tells whether an update leaves everything but labels and annotations as it is.
+func labelledAnew(pod, old *api.Pod) bool {
+	return equality.Semantic.DeepEqual(pod.Spec, old.Spec) && equality.Semantic.DeepEqual(pod.OwnerReferences, old.OwnerReferences) &&
+		equality.Semantic.DeepEqual(pod.Finalizers, old.Finalizers)
+}
+
+// podREST deletes mirrored pods where they run, and changes their labels and annotations there. Their mirrors follow when the cluster
+// reports it.
 type podREST struct {
 	*podstore.REST
 	connections Connections
+	metadata    *podChangeREST
+}
+
+// Update implements rest.Updater.
+func (r *podREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	if !writesMirrors(ctx) {
+		found, err := r.REST.Get(ctx, name, &metav1.GetOptions{})
+		if err == nil && mirrored(found.(*api.Pod)) {
+			return r.metadata.Update(ctx, name, info, create, update, force, options)
+		}
+	}
+	return r.REST.Update(ctx, name, info, create, update, force, options)
 }
 
 func (r *podREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {

@@ -86,6 +86,8 @@ func TestSyncerUpdatesSpecAndStatusAtOnce(t *testing.T) {
 func TestWhoMayReportAndEditMirrors(t *testing.T) {
 	anonymous := mirror("east")
 	anonymous.UID = ""
+	edited := mirror("east")
+	edited.Spec.Containers[0].Image = "other"
 	for name, test := range map[string]struct {
 		who         string
 		old, object *api.Pod // old is nil for a new pod
@@ -98,8 +100,8 @@ func TestWhoMayReportAndEditMirrors(t *testing.T) {
 		"a syncer may not take over another cluster's pod":   {eastSyncer, mirror("west"), mirror("east"), "spec.nodeName"},
 		"a syncer may not give its pod to another cluster":   {eastSyncer, mirror("east"), mirror("west"), "spec.nodeName"},
 		"a mirror carries the UID of its pod":                {eastSyncer, nil, anonymous, "metadata.annotations[manifold.dev/uid]"},
-		"a user may not edit a mirror":                       {"jane", mirror("east"), mirror("east"), "metadata.name"},
-		"Manifold's own controllers may not edit one either": {v1alpha1.ControllerUser, mirror("east"), mirror("east"), "metadata.name"},
+		"a user may not edit a mirror":                       {"jane", mirror("east"), edited, "metadata.name"},
+		"Manifold's own controllers may not edit one either": {v1alpha1.ControllerUser, mirror("east"), edited, "metadata.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, _ := as(t, test.who)
