@@ -186,17 +186,3 @@ func TestWhatManifoldWritesIsNotForUsers(t *testing.T) {
 		t.Errorf("it is placed on %s after that", decision(s, d))
 	}
 }
-
-func TestWorkloadsThatNothingRunsAreWarnedOf(t *testing.T) {
-	s := scenario(t)
-	for kind, manifest := range map[string]string{
-		"ReplicationController": "apiVersion: v1\nkind: ReplicationController\nmetadata:\n  name: web\nspec:\n  selector: {app: web}\n" +
-			"  template:\n    metadata: {labels: {app: web}}\n    spec:\n      containers: [{name: web, image: web:1}]\n",
-	} {
-		result := s.Logical.TryInput(manifest, "create", "--dry-run=server", "-f", "-")
-		if result.Code != 0 {
-			t.Errorf("%s: %s", kind, result)
-		}
-		say(t, result.Stderr, "Warning: this version of Manifold does not run objects of kind "+kind, "nothing acts on it; use a Deployment")
-	}
-}

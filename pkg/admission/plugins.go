@@ -12,12 +12,11 @@ import (
 const (
 	NodesPlugin   = "ManifoldNodes"
 	PinPlugin     = "ManifoldPin"
-	KindsPlugin   = "ManifoldKinds"
 	MetricsPlugin = "ManifoldMetrics"
 )
 
 // Names returns the names of all plugins in order.
-func Names() []string { return []string{NodesPlugin, PinPlugin, KindsPlugin, MetricsPlugin} }
+func Names() []string { return []string{NodesPlugin, PinPlugin, MetricsPlugin} }
 
 // Register makes the plugins known under their names.
 func Register(plugins *admission.Plugins) {
@@ -26,6 +25,5 @@ func Register(plugins *admission.Plugins) {
 	}
 	register(NodesPlugin, &nodes{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete)})
 	register(PinPlugin, &pin{Handler: admission.NewHandler(admission.Create, admission.Update)})
-	register(KindsPlugin, &kinds{Handler: admission.NewHandler(admission.Create)})
 	register(MetricsPlugin, &metrics{Handler: admission.NewHandler(admission.Update)})
 }
