@@ -123,7 +123,7 @@ func (u *Upstream) bounds(w workload) []Key {
 
 // runs tells whether a cluster should run a workload or still does: what the pods need stays until they have left.
 func (u *Upstream) runs(w workload, cluster string) bool {
-	if _, decided := DecisionOf(w)[cluster]; decided {
+	if _, decided := DecisionOf(w)[cluster]; decided && !w.kind.Demand(w.Object).Finished {
 		return true
 	}
 	s, ok := u.Syncer(cluster)
