@@ -1,5 +1,7 @@
 package projection
 
+//lint:file-ignore SA1019 Users write Endpoints all the same.
+
 import (
 	"reflect"
 	"testing"

@@ -28,12 +28,9 @@ import (
 const logicalCluster = "logical"
 
 var (
-	secretResource         = corev1.SchemeGroupVersion.WithResource("secrets")
-	configMapResource      = corev1.SchemeGroupVersion.WithResource("configmaps")
-	serviceResource        = corev1.SchemeGroupVersion.WithResource("services")
-	serviceAccountResource = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
-	statefulSetResource    = appsv1.SchemeGroupVersion.WithResource("statefulsets")
-	revisionResource       = appsv1.SchemeGroupVersion.WithResource("controllerrevisions")
+	secretResource      = corev1.SchemeGroupVersion.WithResource("secrets")
+	statefulSetResource = appsv1.SchemeGroupVersion.WithResource("statefulsets")
+	revisionResource    = appsv1.SchemeGroupVersion.WithResource("controllerrevisions")
 )
 
 // newUpstream is a logical cluster whose caches hold the objects. Its watches do not run: tests say what happens.
