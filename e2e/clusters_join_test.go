@@ -233,7 +233,7 @@ func TestTheStoredCredentialHasLeastRights(t *testing.T) {
 	refuse(t, syncer.In("kube-system").Try("delete", "serviceaccount", "default"), "Manifold does not write in namespace kube-system")
 	refuse(t, syncer.Try("create", "namespace", "kube-mine"), "Manifold does not write in namespace kube-mine")
 	for _, right := range [][]string{
-		{"create", "clusterroles"}, {"create", "rolebindings"}, {"delete", "nodes"}, {"patch", "nodes"}, {"create", "pods"},
+		{"create", "clusterroles"}, {"create", "rolebindings"}, {"delete", "nodes"}, {"patch", "nodes"}, {"create", "pods", "--subresource=binding"},
 		{"delete", "validatingadmissionpolicies"}, {"impersonate", "users"}, {"create", "serviceaccounts", "--subresource=token"}, {"*", "*"},
 	} {
 		if result := syncer.Try(append([]string{"auth", "can-i", "--all-namespaces"}, right...)...); strings.TrimSpace(result.Stdout) != "no" {

@@ -142,7 +142,7 @@ func testMissingRights(s *framework.Scenario) {
 		},
 		"nobody": {
 			nil,
-			[]string{"get,create,patch,delete,list,watch,update namespaces", "get,list,watch,delete pods", "get,list,watch nodes"},
+			[]string{"get,create,patch,delete,list,watch,update namespaces", "get,list,watch,create,update,patch,delete pods", "get,list,watch nodes"},
 		},
 	} {
 		s.Run(name, func(t *testing.T) {

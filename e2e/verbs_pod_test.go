@@ -146,7 +146,7 @@ func resizePod(s *framework.Scenario) {
 				s.Errorf("%s: it requests %v", side.Name, requests)
 			}
 		}
-		refuse(s.T, s.Logical.Try("patch", "pod", pod.Name, "-p", change), "change the workload that it belongs to")
+		refuse(s.T, s.Logical.Try("patch", "pod", pod.Name, "-p", strings.ReplaceAll(change, "20m", "30m")), "change the workload that it belongs to")
 	}
 }
 
