@@ -16,6 +16,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/hack/stock"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 func TestARemovedClusterIsEmptiedWithoutAnOutage(t *testing.T) {
@@ -279,7 +280,8 @@ func TestTwoLogicalClustersShareAPhysicalOne(t *testing.T) {
 func below(s *framework.Scenario, side *framework.Side) string {
 	s.Helper()
 	var out strings.Builder
-	for _, f := range ours(s.Context(), s.T, side.API, owned(s)) {
+	// What the cluster's own controllers make of it, with our label copied, they may write again at any time.
+	for _, f := range ours(s.Context(), s.T, side.API, owned(s)+","+projection.NotMadeThere) {
 		fmt.Fprintln(&out, f, f.uid, f.version)
 	}
 	fmt.Fprintln(&out, podUIDs(s, side, "web"))
