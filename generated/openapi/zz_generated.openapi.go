@@ -796,7 +796,7 @@ func schema_manifold_apis_manifold_v1alpha1_WorkloadSelector(ref common.Referenc
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "kinds are kinds of workloads: DaemonSet, Deployment, Job, Pod, ReplicaSet, ReplicationController or StatefulSet. Empty selects all of them.",
+							Description: "kinds are kinds of workloads: DaemonSet, Deployment, Job, Pod, ReplicaSet, ReplicationController or StatefulSet. Empty selects all of them. A kind of custom resources is written KIND.GROUP, such as Widget.example.com, and is selected only if it is listed.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -141,7 +141,7 @@ func untolerated(c *Cluster) *corev1.Taint {
 }
 
 func checkKind(c *cycle, k *candidate) (Reason, bool) {
-	return Reason{Code: ReasonNotServed, Subject: c.kind}, !k.serves(c.kind)
+	return Reason{Code: ReasonNotServed, Subject: c.kind}, !slices.ContainsFunc(c.kinds, k.serves)
 }
 
 // checkVolume keeps pods where their data is: a volume does not follow to another cluster.
@@ -152,8 +152,11 @@ func checkVolume(c *cycle, k *candidate) (Reason, bool) {
 
 // checkNodes tells a cluster with nothing at all from one that lacks this or that.
 func checkNodes(c *cycle, k *candidate) (Reason, bool) {
-	return Reason{Code: ReasonNoNodes}, len(k.Free) == 0 && c.wantsMore(k)
+	return Reason{Code: ReasonNoNodes}, c.nodeless(k) && c.wantsMore(k)
 }
+
+// nodeless tells whether the cluster has no node, where that matters.
+func (c *cycle) nodeless(k *candidate) bool { return len(k.Free) == 0 && !c.request.Workload.Custom }
 
 // wantsMore tells whether the workload could need more replicas on the cluster than it has there. If not, room does not matter.
 func (c *cycle) wantsMore(k *candidate) bool {
@@ -190,7 +193,7 @@ func (c *cycle) fit(i int) {
 	for j, need := range c.needs {
 		k.fits = min(k.fits, max(0, free[j])/need.amount)
 	}
-	if len(k.Free) == 0 {
+	if c.nodeless(k) {
 		k.fits = 0
 	}
 	if k.fits > 0 || len(k.Free) == 0 || k.leaves || k.evicted || !c.wantsMore(k) {

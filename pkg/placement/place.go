@@ -49,6 +49,7 @@ type cycle struct {
 	request    *Request
 	replicas   int64
 	kind       string
+	kinds      []string // in each version that will do, that of kind first
 	strategy   strategy
 	problem    string              // what is wrong with the policy, if anything
 	names      map[string]struct{} // the only clusters that are chosen by name; nil if names do not matter
@@ -117,6 +118,7 @@ func newCycle(s Snapshot, r *Request) *cycle {
 		request:    r,
 		replicas:   max(0, int64(r.Workload.Replicas)),
 		kind:       KindName(r.Workload.GVK),
+		kinds:      r.Workload.kindNames(),
 		needs:      r.Workload.requests(),
 		candidates: make([]candidate, len(s.clusters)),
 	}

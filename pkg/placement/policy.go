@@ -96,9 +96,9 @@ func (c *contender) selects(w *Workload) (bool, error) {
 	}
 	workloads := c.policy.Spec.Workloads
 	if workloads == nil {
-		return true, nil
+		return !w.Custom, nil
 	}
-	if len(workloads.Kinds) > 0 && !slices.Contains(workloads.Kinds, w.GVK.Kind) {
+	if (w.Custom || len(workloads.Kinds) > 0) && !slices.Contains(workloads.Kinds, w.listedAs()) {
 		return false, nil
 	}
 	ok, err := matches(workloads.LabelSelector, w.Labels)

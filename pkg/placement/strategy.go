@@ -50,6 +50,8 @@ var (
 func strategyOf(r *Request) (s strategy, problem string) {
 	w := &r.Workload
 	switch {
+	case w.Custom:
+		return customStrategy(w, r.Policy), ""
 	case w.Division == Everywhere:
 		return each, ""
 	case !w.mayDivide(r.Policy), w.isPinned() && !w.Pin.All && len(setOf(w.Pin.Names)) == 1:
@@ -65,6 +67,19 @@ func strategyOf(r *Request) (s strategy, problem string) {
 	default:
 		return whole, ""
 	}
+}
+
+// customStrategy hands out copies of what nobody knows how to divide: one, unless several clusters are asked for.
+func customStrategy(w *Workload, policy *Policy) strategy {
+	switch single := w.isPinned() && !w.Pin.All && len(setOf(w.Pin.Names)) == 1; {
+	case single:
+		return whole
+	case w.isPinned(), policy.duplicates():
+		return each
+	case policy != nil && policy.Spec.KeepTogether:
+		return together
+	}
+	return whole
 }
 
 // mayDivide tells whether the policy may divide the workload.

@@ -11,7 +11,12 @@ import (
 
 // Workload is what a decision needs to know about the object that is placed.
 type Workload struct {
-	GVK       schema.GroupVersionKind
+	GVK schema.GroupVersionKind
+	// Versions are further versions of the kind in which a cluster may have the object, beside that of GVK.
+	Versions []string
+	// Custom tells that the object is of a kind of which nothing is known, such as a custom resource: it needs no node and no room, a
+	// policy has to list its kind as KIND.GROUP in order to select it, and what is chosen for it has a whole copy each.
+	Custom    bool
 	Namespace string
 	Name      string
 	// Labels are the workload's own, NamespaceLabels its namespace's. Policies select by them.
@@ -89,6 +94,23 @@ func (w *Workload) requests() []request {
 		}
 	}
 	slices.SortFunc(out, func(a, b request) int { return cmp.Compare(a.name, b.name) })
+	return out
+}
+
+// listedAs is how a policy names the workload's kind. A custom kind may have the name of another one.
+func (w *Workload) listedAs() string {
+	if w.Custom {
+		return w.GVK.Kind + "." + w.GVK.Group
+	}
+	return w.GVK.Kind
+}
+
+// kindNames are the names of the kind in each version that will do.
+func (w *Workload) kindNames() []string {
+	out := []string{KindName(w.GVK)}
+	for _, version := range w.Versions {
+		out = append(out, KindName(w.GVK.GroupKind().WithVersion(version)))
+	}
 	return out
 }
 

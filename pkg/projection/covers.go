@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -21,9 +22,13 @@ import (
 // The limit is that of every Kubernetes client: a field whose unset form is its zero value, such as paused: false, is not projected
 // and so not put back.
 func Covers(desired, live Object) bool {
-	return contains(desired.GetLabels(), live.GetLabels()) &&
-		contains(desired.GetAnnotations(), live.GetAnnotations()) &&
-		coversFields(reflect.ValueOf(desired).Elem(), reflect.ValueOf(live).Elem())
+	if !contains(desired.GetLabels(), live.GetLabels()) || !contains(desired.GetAnnotations(), live.GetAnnotations()) {
+		return false
+	}
+	if content, ok := desired.(*unstructured.Unstructured); ok {
+		return coversContent(content.Object, live.(*unstructured.Unstructured).Object)
+	}
+	return coversFields(reflect.ValueOf(desired).Elem(), reflect.ValueOf(live).Elem())
 }
 
 // covers is Covers for a part of an object.

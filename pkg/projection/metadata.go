@@ -107,6 +107,8 @@ func seal(out Object) error {
 	}
 	sum := sha256.Sum256(data)
 	// 64 bits are plenty to tell an object from its own earlier states.
-	out.GetAnnotations()[v1alpha1.AnnotationProjection] = hex.EncodeToString(sum[:8])
+	annotations := out.GetAnnotations() // of an unstructured object a copy
+	annotations[v1alpha1.AnnotationProjection] = hex.EncodeToString(sum[:8])
+	out.SetAnnotations(annotations)
 	return nil
 }

@@ -218,7 +218,8 @@ type PlacementPolicySpec struct {
 // WorkloadSelector selects workloads. Every field that is set must match.
 type WorkloadSelector struct {
 	// kinds are kinds of workloads: DaemonSet, Deployment, Job, Pod, ReplicaSet, ReplicationController or StatefulSet. Empty
-	// selects all of them.
+	// selects all of them. A kind of custom resources is written KIND.GROUP, such as Widget.example.com, and is selected only if it is
+	// listed.
 	// +optional
 	// +listType=set
 	Kinds []string `json:"kinds,omitempty"`

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
+	"unicode"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,16 +70,25 @@ func validateSelector(selector *metav1.LabelSelector, path *field.Path) field.Er
 	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
 }
 
-// validateKinds refuses kinds that are no workloads: a policy about them would never apply, most likely because of a typing error.
+// validateKinds refuses kinds that are neither workloads nor custom resources, written KIND.GROUP: a policy about them would never apply,
+// most likely because of a typing error.
 func validateKinds(kinds []string, path *field.Path) field.ErrorList {
 	workloads := []string{"DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet", "ReplicationController", "StatefulSet"}
 	errs := validateUnique(kinds, path)
 	for i, kind := range kinds {
-		if !slices.Contains(workloads, kind) {
+		if !slices.Contains(workloads, kind) && !isCustomKind(kind) {
 			errs = append(errs, field.NotSupported(path.Index(i), kind, workloads))
 		}
 	}
 	return errs
+}
+
+// isCustomKind tells whether a name is that of a kind with its group: "Widget.example.com". The groups of custom resources
+// have a dot.
+func isCustomKind(name string) bool {
+	kind, group, _ := strings.Cut(name, ".")
+	return kind != "" && unicode.IsUpper(rune(kind[0])) && len(validation.IsDNS1035Label(strings.ToLower(kind))) == 0 &&
+		strings.Contains(group, ".") && len(validation.IsDNS1123Subdomain(group)) == 0
 }
 
 func validateClusterNames(names []string, path *field.Path) field.ErrorList {

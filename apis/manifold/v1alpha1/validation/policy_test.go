@@ -81,6 +81,17 @@ func TestValidatePolicySelectors(t *testing.T) {
 				`spec.workloads.kinds[2]: Unsupported value: ""`,
 			},
 		},
+		"custom kinds are written with their group": {
+			spec: v1alpha1.PlacementPolicySpec{Workloads: &v1alpha1.WorkloadSelector{
+				Kinds: []string{"Widget.example.com", "Widget", "widget.example.com", "Widget.example", "Widget.example.com.", "Job.volcano.sh"},
+			}},
+			want: []string{
+				`spec.workloads.kinds[1]: Unsupported value: "Widget"`,
+				`spec.workloads.kinds[2]: Unsupported value: "widget.example.com"`,
+				`spec.workloads.kinds[3]: Unsupported value: "Widget.example"`,
+				`spec.workloads.kinds[4]: Unsupported value: "Widget.example.com."`,
+			},
+		},
 		"kinds may not repeat": {
 			spec: v1alpha1.PlacementPolicySpec{Workloads: &v1alpha1.WorkloadSelector{Kinds: []string{"Job", "Pod", "Job"}}},
 			want: []string{`spec.workloads.kinds[2]: Duplicate value: "Job"`},

@@ -12,7 +12,8 @@ import (
 // WorkloadSelector selects workloads. Every field that is set must match.
 type WorkloadSelectorApplyConfiguration struct {
 	// kinds are kinds of workloads: DaemonSet, Deployment, Job, Pod, ReplicaSet, ReplicationController or StatefulSet. Empty
-	// selects all of them.
+	// selects all of them. A kind of custom resources is written KIND.GROUP, such as Widget.example.com, and is selected only if it is
+	// listed.
 	Kinds []string `json:"kinds,omitempty"`
 	// labelSelector selects by the workload's labels. Unset selects all.
 	LabelSelector *v1.LabelSelectorApplyConfiguration `json:"labelSelector,omitempty"`

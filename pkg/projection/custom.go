@@ -1,0 +1,128 @@
+package projection
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// Custom returns the Kind of objects of which nothing is known but how they are served: custom resources. They are namespaced and
+// unstructured, so that every field of theirs survives; a cluster holds a whole copy without the status, which is the cluster's to say.
+func Custom(gvk schema.GroupVersionKind, resource string) Kind {
+	return Kind{
+		GVK:        gvk,
+		Resource:   gvk.GroupVersion().WithResource(resource),
+		Namespaced: true,
+		Workload:   true, // in that objects carry a decision; there are no pods that anybody knew of
+		New:        func() Object { return &unstructured.Unstructured{} },
+		is: func(in Object) bool {
+			u, ok := in.(*unstructured.Unstructured)
+			return ok && u.GroupVersionKind() == gvk
+		},
+		fill: func(in, out Object, _ Part) {
+			fillContent(in.(*unstructured.Unstructured).Object, out.(*unstructured.Unstructured).Object)
+		},
+		refuse:     func(Object) string { return "" },
+		replace:    func(Object, Object) string { return "" },
+		references: func(Object, *references) {},
+		follows:    func(Object, *references) {},
+		requires:   func(Object) []Requirement { return nil },
+	}
+}
+
+// fillContent copies what a user wrote, metadata aside.
+func fillContent(in, out map[string]any) {
+	for key, value := range in {
+		switch key {
+		case "apiVersion", "kind", "metadata", "status":
+		default:
+			out[key] = runtime.DeepCopyJSONValue(value)
+		}
+	}
+}
+
+// CustomWorkload reads what placement needs from the metadata of an object of a custom kind. The versions are others in which a cluster
+// may have it. The error is that of a pin that does not parse.
+func CustomWorkload(gvk schema.GroupVersionKind, versions []string, in metav1.Object) (placement.Workload, error) {
+	w := placement.Workload{
+		GVK: gvk, Versions: versions, Custom: true, Namespace: in.GetNamespace(), Name: in.GetName(), Labels: in.GetLabels(), Replicas: 1,
+	}
+	if text, ok := in.GetAnnotations()[v1alpha1.AnnotationClusters]; ok {
+		pin, err := v1alpha1.ParsePin(text)
+		if err != nil {
+			return w, fmt.Errorf("annotation %s: %w", v1alpha1.AnnotationClusters, err)
+		}
+		w.Pin = &pin
+	}
+	return w, nil
+}
+
+// coversContent is Covers for what was decoded without a type, metadata and status aside. A list is one value: what only differs by what
+// the cluster added to it is not known here, and an apply finds out.
+func coversContent(desired, live map[string]any) bool {
+	for key, want := range desired {
+		switch key {
+		case "apiVersion", "kind", "metadata", "status":
+			continue
+		}
+		have, ok := live[key]
+		if !ok || !coversJSON(want, have) {
+			return false
+		}
+	}
+	return true
+}
+
+func coversJSON(want, have any) bool {
+	switch want := want.(type) {
+	case map[string]any:
+		have, ok := have.(map[string]any)
+		if !ok {
+			return false
+		}
+		for key, value := range want {
+			if there, ok := have[key]; !ok || !coversJSON(value, there) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		have, ok := have.([]any)
+		if !ok || len(want) != len(have) {
+			return false
+		}
+		for i := range want {
+			if !coversJSON(want[i], have[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return sameScalar(want, have)
+}
+
+// sameScalar compares what JSON knows beside objects and lists. A number without a fraction may have been written as one with.
+func sameScalar(want, have any) bool {
+	if want == have {
+		return true
+	}
+	a, isNumber := number(want)
+	b, isToo := number(have)
+	return isNumber && isToo && a == b
+}
+
+func number(value any) (float64, bool) {
+	switch value := value.(type) {
+	case int64:
+		return float64(value), true
+	case float64:
+		return value, true
+	}
+	return 0, false
+}
