@@ -41,6 +41,10 @@ build: ## Build bin/manifold
 tools: ## Build the stock Kubernetes programs for tests and demo into _output/tools/bin
 	@go run ./hack/stock/buildtools
 
+.PHONY: clients
+clients: ## Build Helm and the operators that the end-to-end tests run against clusters
+	@go run ./hack/stock/buildtools -clients
+
 # These end by Ctrl-C, which "go run" would take for a failure.
 .PHONY: demo
 demo: build tools ## Run a logical cluster in front of two stock clusters until Ctrl-C
@@ -51,7 +55,7 @@ clusters: tools ## Run two stock clusters until Ctrl-C
 	@go build -o _output/bin/clusters ./hack/clusters && exec _output/bin/clusters
 
 .PHONY: test
-test: build tools ## Run all tests: the race detector on light packages, then all units, then end to end
+test: build tools clients ## Run all tests: the race detector on light packages, then all units, then end to end
 	$(call say,unit tests of light packages with the race detector,go test -race $(light_packages))
 	$(call say,unit tests of the other packages,go test $(filter-out $(light_packages),$(unit_packages)))
 	@echo "end-to-end tests"

@@ -1,8 +1,10 @@
-// Command buildtools builds the stock programs that the test clusters run, as far as they are missing or not as pinned.
+// Command buildtools builds the stock programs that the test clusters run, as far as they are missing or not as pinned. With -clients it builds
+// Helm and the operators that the end-to-end tests run against clusters.
 package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -19,10 +21,16 @@ func main() {
 }
 
 func run() error {
+	clients := flag.Bool("clients", false, "build Helm and the operators instead")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root, err := tools.Root()
 	if err != nil {
+		return err
+	}
+	if *clients {
+		_, err = tools.BuildClients(ctx, root, os.Stdout)
 		return err
 	}
 	_, err = tools.Build(ctx, root, os.Stdout)

@@ -1,5 +1,6 @@
 // Package tools builds the stock programs that the test clusters run: etcd, the Kubernetes control plane, kubectl, kwok and
-// metrics-server; and those that hold clusters against Kubernetes' own conformance specs.
+// metrics-server; those that hold clusters against Kubernetes' own conformance specs; and those that use a cluster as its users do, Helm
+// and operators.
 //
 // Each is built from the module that a go.mod in hack/tools pins, into _output/tools/bin, and only when the program there was not built
 // from exactly these modules with exactly these flags. What a program was built from is read from the program itself.
@@ -13,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -28,6 +30,7 @@ const (
 	MetricsServer         = "metrics-server"
 	Ginkgo                = "ginkgo"
 	E2ETest               = "e2e.test"
+	Helm                  = "helm"
 )
 
 // program is a program to build.
@@ -50,6 +53,7 @@ const (
 	toolsFolder         = "hack/tools"
 	metricsServerFolder = "hack/tools/metrics-server"
 	conformanceFolder   = "hack/tools/conformance"
+	helmFolder          = "hack/tools/helm"
 )
 
 func programs() []program {
@@ -74,6 +78,12 @@ func conformancePrograms() []program {
 			name: E2ETest, module: kubernetesModule, pkg: "github.com/manifold-dev/manifold/hack/tools/conformance", test: true,
 			folder: conformanceFolder,
 		},
+	}
+}
+
+func clientPrograms() []program {
+	return []program{
+		{name: Helm, module: "helm.sh/helm/v4", pkg: "helm.sh/helm/v4/cmd/helm", folder: helmFolder},
 	}
 }
 
@@ -108,6 +118,19 @@ func Build(ctx context.Context, root string, out io.Writer) (string, error) {
 // BuildConformance does the same for what runs Kubernetes' conformance specs.
 func BuildConformance(ctx context.Context, root string, out io.Writer) (string, error) {
 	return buildAll(ctx, root, conformancePrograms(), out)
+}
+
+// BuildClients does the same for Helm and the operators, which the end-to-end tests run against the logical cluster: for all of them, or for
+// those that are named.
+func BuildClients(ctx context.Context, root string, out io.Writer, names ...string) (string, error) {
+	wanted := clientPrograms()
+	if len(names) > 0 {
+		wanted = slices.DeleteFunc(wanted, func(p program) bool { return !slices.Contains(names, p.name) })
+	}
+	if len(wanted) < len(names) {
+		return "", fmt.Errorf("build %s: not all of these are known", strings.Join(names, ", "))
+	}
+	return buildAll(ctx, root, wanted, out)
 }
 
 func buildAll(ctx context.Context, root string, programs []program, out io.Writer) (string, error) {
