@@ -285,6 +285,24 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 							Format:      "",
 						},
 					},
+					"tolerations": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "tolerations are the taints of clusters that do not keep the workloads away. A toleration of a NoExecute taint with tolerationSeconds lets what runs there stay for so long once the taint is there; without, for ever. Those of pod templates speak of nodes, and count for nothing here. They count for pinned workloads as well.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("io.k8s.api.core.v1.Toleration"),
+									},
+								},
+							},
+						},
+					},
 					"division": {
 						SchemaProps: spec.SchemaProps{
 							Description: "division says how replicas are shared out over the selected clusters. Unset puts the whole workload on one of them, unless the workload is pinned to several.",
@@ -295,7 +313,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"},
+			v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration", "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"},
 	}
 }
 
@@ -738,6 +756,24 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 							Format:      "",
 						},
 					},
+					"tolerations": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "tolerations are the taints of clusters that do not keep the workloads away. A toleration of a NoExecute taint with tolerationSeconds lets what runs there stay for so long once the taint is there; without, for ever. Those of pod templates speak of nodes, and count for nothing here. They count for pinned workloads as well.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("io.k8s.api.core.v1.Toleration"),
+									},
+								},
+							},
+						},
+					},
 					"division": {
 						SchemaProps: spec.SchemaProps{
 							Description: "division says how replicas are shared out over the selected clusters. Unset puts the whole workload on one of them, unless the workload is pinned to several.",
@@ -748,7 +784,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName()},
+			v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration"},
 	}
 }
 

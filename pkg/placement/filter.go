@@ -1,15 +1,12 @@
 package placement
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
 // filter is one rule about who may take replicas. check returns a reason and true if the cluster may not; effect marks what
@@ -112,32 +109,6 @@ func checkReady(_ *cycle, k *candidate) (Reason, bool) {
 
 func checkCordon(_ *cycle, k *candidate) (Reason, bool) {
 	return Reason{Code: ReasonCordoned}, k.Unschedulable
-}
-
-func checkTaints(_ *cycle, k *candidate) (Reason, bool) {
-	taint := untolerated(k.Cluster)
-	if taint == nil {
-		return Reason{}, false
-	}
-	return Reason{Code: ReasonTainted, Subject: fmt.Sprintf("{%s: %s}", taint.Key, taint.Value)}, true
-}
-
-// untolerated finds the first taint that keeps replicas away. Tolerations are the policy's to give, since those in a pod template
-// speak of nodes; until policies can give any, every taint with a lasting effect keeps replicas away. Taints that only repeat the
-// Ready condition are left out where that says so already.
-func untolerated(c *Cluster) *corev1.Taint {
-	for i := range c.Taints {
-		taint := &c.Taints[i]
-		if taint.Effect != corev1.TaintEffectNoSchedule && taint.Effect != corev1.TaintEffectNoExecute {
-			continue
-		}
-		repeats := taint.Key == v1alpha1.TaintNotReady || taint.Key == v1alpha1.TaintUnreachable
-		if repeats && c.Ready != metav1.ConditionTrue {
-			continue
-		}
-		return taint
-	}
-	return nil
 }
 
 func checkKind(c *cycle, k *candidate) (Reason, bool) {

@@ -12,9 +12,9 @@ type scorer struct {
 // scores would let a lot of free capacity outweigh what must come first.
 var (
 	// wholeOrder finds the cluster for a workload that goes whole to one.
-	wholeOrder = [maxScorers]scorer{scoreRunning, scoreRoomForAll, scoreNeighbours, scoreFree, scoreFits}
+	wholeOrder = [maxScorers]scorer{scoreRunning, scoreRoomForAll, scoreWelcome, scoreNeighbours, scoreFree, scoreFits}
 	// togetherOrder finds the cluster for replicas that may overflow to the next one: the neighbours come before room for all.
-	togetherOrder = [maxScorers]scorer{scoreRunning, scoreNeighbours, scoreRoomForAll, scoreFree, scoreFits}
+	togetherOrder = [maxScorers]scorer{scoreRunning, scoreNeighbours, scoreRoomForAll, scoreWelcome, scoreFree, scoreFits}
 )
 
 var (
@@ -36,8 +36,9 @@ var (
 		}
 		return 1
 	}}
-	scoreFree = scorer{"FreeCapacity", func(_ *cycle, k *candidate) int64 { return k.score }}
-	scoreFits = scorer{"Fits", func(_ *cycle, k *candidate) int64 { return k.fits }}
+	scoreWelcome = scorer{"Taints", func(c *cycle, k *candidate) int64 { return -c.request.Policy.unwelcoming(k.Cluster) }}
+	scoreFree    = scorer{"FreeCapacity", func(_ *cycle, k *candidate) int64 { return k.score }}
+	scoreFits    = scorer{"Fits", func(_ *cycle, k *candidate) int64 { return k.fits }}
 )
 
 // maxScore is the score of a cluster than which none is emptier.
@@ -89,7 +90,7 @@ type ranked struct {
 }
 
 // maxScorers is how many scorers an order has at most.
-const maxScorers = 5
+const maxScorers = 6
 
 func (c *cycle) rank(order [maxScorers]scorer, k *candidate) ranked {
 	r := ranked{candidate: k}

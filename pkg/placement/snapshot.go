@@ -40,7 +40,8 @@ type Cluster struct {
 	Labels map[string]string
 	// Unschedulable keeps new replicas away (cordoned).
 	Unschedulable bool
-	// Taints with effect NoSchedule or NoExecute keep new replicas away.
+	// Taints with effect NoSchedule or NoExecute keep new replicas away unless the policy tolerates them; those with
+	// PreferNoSchedule make other clusters come first.
 	Taints []corev1.Taint
 	// Ready is the status of the Ready condition; "" counts as Unknown.
 	Ready metav1.ConditionStatus

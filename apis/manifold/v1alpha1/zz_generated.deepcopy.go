@@ -401,6 +401,13 @@ func (in *PlacementPolicySpec) DeepCopyInto(out *PlacementPolicySpec) {
 		*out = new(ClusterSelector)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Tolerations != nil {
+		in, out := &in.Tolerations, &out.Tolerations
+		*out = make([]corev1.Toleration, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.Division != nil {
 		in, out := &in.Division, &out.Division
 		*out = new(Division)

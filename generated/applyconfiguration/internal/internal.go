@@ -85,6 +85,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: priority
       type:
         scalar: numeric
+    - name: tolerations
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.Toleration
+          elementRelationship: atomic
     - name: workloads
       type:
         namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.WorkloadSelector
@@ -226,6 +232,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: priority
       type:
         scalar: numeric
+    - name: tolerations
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.Toleration
+          elementRelationship: atomic
     - name: workloads
       type:
         namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.WorkloadSelector
@@ -266,6 +278,24 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: timeAdded
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: value
+      type:
+        scalar: string
+- name: io.k8s.api.core.v1.Toleration
+  map:
+    fields:
+    - name: effect
+      type:
+        scalar: string
+    - name: key
+      type:
+        scalar: string
+    - name: operator
+      type:
+        scalar: string
+    - name: tolerationSeconds
+      type:
+        scalar: numeric
     - name: value
       type:
         scalar: string

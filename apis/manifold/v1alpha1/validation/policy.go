@@ -57,6 +57,7 @@ func validatePolicySpec(spec *v1alpha1.PlacementPolicySpec, path *field.Path) fi
 		errs = append(errs, validateClusterNames(clusters.Names, at.Child("names"))...)
 		errs = append(errs, validateSelector(clusters.LabelSelector, at.Child("labelSelector"))...)
 	}
+	errs = append(errs, validateTolerations(spec.Tolerations, path.Child("tolerations"))...)
 	if division := spec.Division; division != nil {
 		errs = append(errs, validateDivision(division, path.Child("division"))...)
 		if spec.KeepTogether {

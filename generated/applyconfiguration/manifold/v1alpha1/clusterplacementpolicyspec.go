@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -59,6 +60,19 @@ func (b *ClusterPlacementPolicySpecApplyConfiguration) WithClusters(value *Clust
 // If called multiple times, the KeepTogether field is set to the value of the last call.
 func (b *ClusterPlacementPolicySpecApplyConfiguration) WithKeepTogether(value bool) *ClusterPlacementPolicySpecApplyConfiguration {
 	b.PlacementPolicySpecApplyConfiguration.KeepTogether = &value
+	return b
+}
+
+// WithTolerations adds the given value to the Tolerations field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Tolerations field.
+func (b *ClusterPlacementPolicySpecApplyConfiguration) WithTolerations(values ...*corev1.TolerationApplyConfiguration) *ClusterPlacementPolicySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithTolerations")
+		}
+		b.PlacementPolicySpecApplyConfiguration.Tolerations = append(b.PlacementPolicySpecApplyConfiguration.Tolerations, *values[i])
+	}
 	return b
 }
 

@@ -2,6 +2,10 @@
 
 package v1alpha1
 
+import (
+	v1 "k8s.io/client-go/applyconfigurations/core/v1"
+)
+
 // PlacementPolicySpecApplyConfiguration represents a declarative configuration of the PlacementPolicySpec type for use
 // with apply.
 //
@@ -17,6 +21,10 @@ type PlacementPolicySpecApplyConfiguration struct {
 	// keepTogether puts the workloads of a namespace on the same cluster as long as they fit there: the first picks the cluster
 	// with the most free capacity, the others follow. It may not be combined with division.
 	KeepTogether *bool `json:"keepTogether,omitempty"`
+	// tolerations are the taints of clusters that do not keep the workloads away. A toleration of a NoExecute taint with
+	// tolerationSeconds lets what runs there stay for so long once the taint is there; without, for ever. Those of pod templates
+	// speak of nodes, and count for nothing here. They count for pinned workloads as well.
+	Tolerations []v1.TolerationApplyConfiguration `json:"tolerations,omitempty"`
 	// division says how replicas are shared out over the selected clusters. Unset puts the whole workload on one of them, unless
 	// the workload is pinned to several.
 	Division *DivisionApplyConfiguration `json:"division,omitempty"`
@@ -57,6 +65,19 @@ func (b *PlacementPolicySpecApplyConfiguration) WithClusters(value *ClusterSelec
 // If called multiple times, the KeepTogether field is set to the value of the last call.
 func (b *PlacementPolicySpecApplyConfiguration) WithKeepTogether(value bool) *PlacementPolicySpecApplyConfiguration {
 	b.KeepTogether = &value
+	return b
+}
+
+// WithTolerations adds the given value to the Tolerations field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Tolerations field.
+func (b *PlacementPolicySpecApplyConfiguration) WithTolerations(values ...*v1.TolerationApplyConfiguration) *PlacementPolicySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithTolerations")
+		}
+		b.Tolerations = append(b.Tolerations, *values[i])
+	}
 	return b
 }
 
