@@ -32,6 +32,7 @@ type Request struct {
 func Place(s Snapshot, r Request) Result {
 	c := newCycle(s, &r)
 	c.filter()
+	c.keepToVolumes()
 	c.measure()
 	if !r.Workload.Fixed || !c.keepAll() {
 		if r.Workload.Numbered {

@@ -9,6 +9,7 @@ import (
 type piece struct {
 	owner      *candidate // nil for nobody
 	start, end int64
+	returns    bool // the owner has the volumes of what was nobody's
 }
 
 // handNumbered hands out replicas that are numbered, so that each cluster has one range of the numbers. The first time the strategy says
@@ -17,13 +18,13 @@ type piece struct {
 // are; adding goes on from the highest.
 func (c *cycle) handNumbered() {
 	holders := c.holders()
-	whole := len(holders) == 1 && holders[0].start == 0 && c.strategy.name == Whole
-	if len(holders) == 0 || whole {
+	whole := c.strategy.name == Whole
+	if len(holders) == 0 && (whole || len(c.request.Workload.Kept) == 0) || whole && len(holders) == 1 && holders[0].start == 0 {
 		c.strategy.hand(c)
 		c.layOut()
 		return
 	}
-	c.carryOn(c.pieces(holders))
+	c.carryOn(c.returned(c.pieces(holders)))
 }
 
 // holders are the candidates that have a range of the last decision, in the order of the ranges.
@@ -59,14 +60,14 @@ func (c *cycle) pieces(holders []*candidate) []piece {
 			continue
 		}
 		if start > next {
-			out = append(out, piece{nil, next, start})
+			out = append(out, piece{start: next, end: start})
 		}
-		out = append(out, piece{k, start, end})
+		out = append(out, piece{owner: k, start: start, end: end})
 		k.ranged = true
 		next = end
 	}
 	if next < c.replicas {
-		out = append(out, piece{nil, next, c.replicas})
+		out = append(out, piece{start: next, end: c.replicas})
 	}
 	return out
 }
@@ -94,7 +95,7 @@ func (c *cycle) carryOn(last []piece) {
 	}
 }
 
-func (p *piece) stays() bool { return p.owner != nil && p.owner.stays() }
+func (p *piece) stays() bool { return p.owner != nil && (p.returns || p.owner.stays()) }
 
 // extend gives a candidate a range that follows what it has.
 func (k *candidate) extend(start, end int64) {

@@ -40,6 +40,11 @@ type Workload struct {
 	VolumeClaims []string
 	// VolumesIn are the clusters that have the volumes of these claims; nil while none is bound to any.
 	VolumesIn map[string]bool
+	// ClaimTemplates are those by which volume claims are made for numbered replicas, First is the ordinal of the first one.
+	ClaimTemplates []string
+	First          int32
+	// Kept tells by number which cluster has the claims of a replica, which outlive it.
+	Kept map[int32]string
 	// Pin is the user's choice of clusters; nil leaves it to the policy. A pin of its own, if any, or else its namespace's.
 	Pin *v1alpha1.Pin
 	// Repinned tells that the user has just chosen other clusters: then replicas are divided anew, where otherwise those that run

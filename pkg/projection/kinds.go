@@ -73,6 +73,8 @@ type Kind struct {
 	selects func(in Object, podLabels map[string]string) bool
 	// follows gathers the objects that the object goes along with, wherever they go.
 	follows func(in Object, r *references)
+	// claims returns the names of the templates by which volume claims are made for the replicas. It is nil for a kind without.
+	claims func(in Object) []string
 	// general tells whether the object goes wherever its namespace has a workload. It is nil for a kind of which none does.
 	general func(in Object) bool
 	// requires returns the classes that the object names, beside those of a pod template.
@@ -128,6 +130,7 @@ type row[T any, P interface {
 	references func(in P, r *references)
 	selects    func(in P, podLabels map[string]string) bool
 	follows    func(in P, r *references)
+	claims     func(in P) []string
 	general    func(in P) bool
 	divided    bool
 	managers   bool
@@ -182,6 +185,9 @@ func (r row[T, P]) build() Kind {
 	}
 	if r.follows != nil {
 		kind.follows = func(in Object, refs *references) { r.follows(in.(P), refs) }
+	}
+	if r.claims != nil {
+		kind.claims = func(in Object) []string { return r.claims(in.(P)) }
 	}
 	if r.general != nil {
 		kind.general = func(in Object) bool { return r.general(in.(P)) }

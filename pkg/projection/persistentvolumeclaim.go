@@ -1,13 +1,26 @@
 package projection
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
 
 // persistentVolumeClaim goes where a pod uses it, and stays there: each cluster binds it to a volume of its own, which holds the user's
-// data. It is never replaced.
+// data. It is never replaced. Claims that controllers make below, of templates, are shown by mirrors.
 var persistentVolumeClaim = row[corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaim]{
 	resource:   corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
 	kind:       "PersistentVolumeClaim",
 	namespaced: true,
-	fill:       func(in, out *corev1.PersistentVolumeClaim, _ Part) { in.Spec.DeepCopyInto(&out.Spec) },
-	stays:      true,
+	mirror: func(in *corev1.PersistentVolumeClaim) bool {
+		_, mirrored := in.Annotations[v1alpha1.AnnotationCluster]
+		return mirrored
+	},
+	fill: func(in, out *corev1.PersistentVolumeClaim, _ Part) { in.Spec.DeepCopyInto(&out.Spec) },
+	follows: func(in *corev1.PersistentVolumeClaim, r *references) {
+		for _, set := range SetsOfClaim(in.Name) {
+			r.add(statefulSet.resource, set, true)
+		}
+	},
+	stays: true,
 }

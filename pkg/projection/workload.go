@@ -65,6 +65,7 @@ func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 			}
 		}
 	}
+	w.ClaimTemplates, w.First = k.ClaimTemplates(in), demand.First
 	if demand.Only != "" {
 		w.Pin = &v1alpha1.Pin{Names: []string{demand.Only}}
 		return w, nil

@@ -83,8 +83,9 @@ func (ids *identities) as(name string) *rest.Config {
 type syncerAuthorizer struct{}
 
 var syncerRights = map[string]map[string]bool{
-	"pods":   {"create": true, "update": true, "delete": true},
-	"events": {"create": true, "patch": true, "update": true},
+	"pods":                   {"create": true, "update": true, "delete": true},
+	"persistentvolumeclaims": {"create": true, "update": true, "patch": true, "delete": true},
+	"events":                 {"create": true, "patch": true, "update": true},
 }
 
 // Authorize implements authorizer.Authorizer.

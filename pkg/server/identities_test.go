@@ -174,6 +174,8 @@ func TestAdmissionLeavesMirrorsAlone(t *testing.T) {
 		wantExempt  bool
 	}{
 		"pods of a syncer":                     {east, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "", true},
+		"volume claims of a syncer":            {east, schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, "", true},
+		"not volume claims of users":           {"jane", schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, "", false},
 		"events of a syncer":                   {east, schema.GroupVersionResource{Version: "v1", Resource: "events"}, "", true},
 		"events of the new group":              {east, schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}, "", true},
 		"ReplicaSets of Manifold":              {v1alpha1.ControllerUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, "", true},

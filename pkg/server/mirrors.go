@@ -17,6 +17,7 @@ type exemptMirrors struct {
 
 var mirrorKinds = map[schema.GroupResource]bool{
 	{Resource: "pods"}:                           true,
+	{Resource: "persistentvolumeclaims"}:         true,
 	{Resource: "events"}:                         true,
 	{Group: "events.k8s.io", Resource: "events"}: true,
 	{Group: "apps", Resource: "replicasets"}:     true,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
 	mutatingadmissionpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	cliflag "k8s.io/component-base/cli/flag"
@@ -60,6 +61,7 @@ func (o *Options) addAdmission() {
 	generic := o.Admission.GenericAdmission
 	manifoldadmission.Register(generic.Plugins)
 	order := generic.RecommendedPluginOrder
+	generic.Decorators = append(generic.Decorators, admission.DecoratorFunc(resizeBelow))
 	generic.RecommendedPluginOrder = slices.Insert(slices.Clone(order), slices.Index(order, mutatingadmissionpolicy.PluginName), manifoldadmission.Names()...)
 }
 

@@ -21,6 +21,7 @@ import (
 // Indexes over the objects of a cluster.
 const (
 	byOwner = "manifold.dev/owner" // namespace/name of the controlling owner
+	bySet   = "manifold.dev/set"   // namespace/name of the StatefulSets that a claim may be made for
 )
 
 // below is a physical cluster as its syncer sees it.
@@ -33,6 +34,7 @@ type below struct {
 	replicaSets cache.SharedIndexInformer
 	revisions   cache.SharedIndexInformer
 	pods        cache.SharedIndexInformer
+	claims      cache.SharedIndexInformer
 	classes     classes
 }
 
@@ -69,6 +71,13 @@ func newBelow(client kubernetes.Interface, logicalCluster string) (*below, error
 	}
 	b.pods = b.all.Core().V1().Pods().Informer()
 	if err := b.pods.SetTransform(b.trimPod); err != nil {
+		return nil, err
+	}
+	b.claims = b.all.Core().V1().PersistentVolumeClaims().Informer()
+	if err := b.claims.SetTransform(trimManagedFields); err != nil {
+		return nil, err
+	}
+	if err := b.claims.AddIndexers(cache.Indexers{bySet: indexSet}); err != nil {
 		return nil, err
 	}
 	for _, informer := range []cache.SharedIndexInformer{b.replicaSets, b.revisions, b.pods} {
@@ -161,6 +170,25 @@ func (b *below) pod(name cache.ObjectName) *corev1.Pod {
 		return nil
 	}
 	return obj.(*corev1.Pod)
+}
+
+// claim returns a volume claim of the cluster, whoever it belongs to, or nil.
+func (b *below) claim(name cache.ObjectName) *corev1.PersistentVolumeClaim {
+	obj, ok, _ := b.claims.GetIndexer().GetByKey(name.String())
+	if !ok {
+		return nil
+	}
+	return obj.(*corev1.PersistentVolumeClaim)
+}
+
+// claimsNamedAfter returns the claims that have such a name as a StatefulSet gives those that it makes.
+func (b *below) claimsNamedAfter(namespace, set string) []*corev1.PersistentVolumeClaim {
+	found, _ := b.claims.GetIndexer().ByIndex(bySet, namespace+"/"+set) // the index exists: newBelow made it
+	out := make([]*corev1.PersistentVolumeClaim, 0, len(found))
+	for _, obj := range found {
+		out = append(out, obj.(*corev1.PersistentVolumeClaim))
+	}
+	return out
 }
 
 // ours tells whether a namespace can hold pods of ours.
@@ -260,6 +288,18 @@ func indexOwner(obj any) ([]string, error) {
 		return nil, nil
 	}
 	return []string{accessor.GetNamespace() + "/" + owner.Kind + "/" + owner.Name}, nil
+}
+
+func indexSet(obj any) ([]string, error) {
+	claim, ok := obj.(*corev1.PersistentVolumeClaim)
+	if !ok {
+		return nil, nil
+	}
+	sets := projection.SetsOfClaim(claim.Name)
+	for i := range sets {
+		sets[i] = claim.Namespace + "/" + sets[i]
+	}
+	return sets, nil
 }
 
 // logWatchError keeps the ordinary end of a watch out of the log; that a cluster is silent is told by its Ready condition.

@@ -75,7 +75,7 @@ func (u *Upstream) part(kind projection.Kind, obj projection.Object, cluster str
 		return projection.Part{Share: share, Decision: decision}, ok
 	}
 	needing := u.needing(keyOf(kind, obj))
-	if !slices.ContainsFunc(needing, func(w workload) bool { return u.runs(w, cluster) }) {
+	if !slices.ContainsFunc(needing, func(w workload) bool { return u.runs(w, cluster) && u.usedHere(w, obj, cluster) }) {
 		return projection.Part{}, false
 	}
 	if !kind.Divided {
@@ -105,9 +105,9 @@ func (u *Upstream) limitRanges(namespace string) []*corev1.LimitRange {
 	return out
 }
 
-// bounds returns what bounds the pods of a workload.
+// bounds returns what bounds the pods of a workload, and the claims that must be there before its controller makes others in their place.
 func (u *Upstream) bounds(w workload) []Key {
-	var out []Key
+	out := u.claimsFor(w)
 	for _, kind := range projection.Kinds() {
 		if !kind.Bounds() {
 			continue
@@ -175,6 +175,10 @@ func (n *needs) visit(key Key) {
 		}
 	}
 	for _, ref := range kind.Follows(obj) {
+		if w := n.upstream.claimant(key, keyOfReference(ref)); w != nil {
+			n.add([]workload{*w})
+			continue
+		}
 		n.visit(keyOfReference(ref))
 	}
 }
@@ -236,6 +240,9 @@ func (u *Upstream) dependents(w workload) []Key {
 	d.add(Key{Resource: namespaceResource, Name: w.GetNamespace()})
 	for _, ref := range w.kind.References(w.Object) {
 		d.visit(keyOfReference(ref))
+	}
+	for _, key := range u.claimsFor(w) {
+		d.visit(key)
 	}
 	labels := w.podLabels()
 	for _, kind := range projection.Kinds() {

@@ -138,6 +138,10 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 		if _, ours := projection.OriginOf(pod); !ours {
 			return nil, true
 		}
+	case "PersistentVolumeClaim":
+		if s.showsClaim(ref) {
+			return &out, true // under the same name, with the same UID
+		}
 	case "ReplicaSet":
 		rs := s.below.replicaSet(ref.Namespace, ref.Name)
 		if rs == nil {

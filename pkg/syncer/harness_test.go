@@ -28,9 +28,8 @@ import (
 const logicalCluster = "logical"
 
 var (
-	secretResource      = corev1.SchemeGroupVersion.WithResource("secrets")
-	statefulSetResource = appsv1.SchemeGroupVersion.WithResource("statefulsets")
-	revisionResource    = appsv1.SchemeGroupVersion.WithResource("controllerrevisions")
+	secretResource   = corev1.SchemeGroupVersion.WithResource("secrets")
+	revisionResource = appsv1.SchemeGroupVersion.WithResource("controllerrevisions")
 )
 
 // newUpstream is a logical cluster whose caches hold the objects. Its watches do not run: tests say what happens.
@@ -90,6 +89,7 @@ func attach(t *testing.T, u *Upstream, cluster string, objects ...projection.Obj
 	// What is not ours is seen of these as well.
 	stores[revisionResource] = s.below.revisions.GetStore()
 	stores[podResource] = s.below.pods.GetStore()
+	stores[claimResource] = s.below.claims.GetStore()
 	stores[appsv1.SchemeGroupVersion.WithResource("replicasets")] = s.below.replicaSets.GetStore()
 	hold(t, stores, objects)
 	for _, obj := range objects {
@@ -103,6 +103,7 @@ func attach(t *testing.T, u *Upstream, cluster string, objects ...projection.Obj
 	t.Cleanup(func() {
 		s.queue.ShutDown()
 		s.podQueue.ShutDown()
+		s.claimQueue.ShutDown()
 	})
 	return s
 }

@@ -64,6 +64,9 @@ func (u *Upstream) route(kind projection.Kind, before, after projection.Object) 
 	key := keyOf(kind, present)
 	if kind.Workload {
 		u.routeWorkload(kind, key, before, after)
+		for _, s := range u.Syncers() {
+			s.enqueueClaimsOf(kind, present)
+		}
 		return
 	}
 	for _, s := range u.Syncers() {
@@ -189,7 +192,10 @@ func (u *Upstream) podHandler() cache.ResourceEventHandler {
 			}
 		}
 	}
-	shown := func(s *Syncer, pod *corev1.Pod) { s.mirrors.OnAddOrUpdate(pod) }
+	shown := func(s *Syncer, pod *corev1.Pod) {
+		s.mirrors.OnAddOrUpdate(pod)
+		s.enqueueEphemeral(pod)
+	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { each(obj, shown) },
 		UpdateFunc: func(_, obj any) { each(obj, shown) },

@@ -81,6 +81,9 @@ type Syncer struct {
 	mirrors  cache.MutationCache
 	queue    workqueue.TypedRateLimitingInterface[Key]
 	podQueue workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	// claimMirrors and claimQueue are the same for volume claims that controllers below have made.
+	claimMirrors cache.MutationCache
+	claimQueue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
 
 	mu     sync.Mutex
 	synced bool
@@ -139,6 +142,11 @@ func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {
 		podQueue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "pods-" + c.Name}),
+		claimMirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), o.Upstream.stores[claimResource],
+			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: o.Upstream.stores[claimResource], IncludeAdds: true}),
+		claimQueue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
+			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "volumes-" + c.Name}),
 		states: map[Key]state{},
 	}
 	return s, s.watch()
@@ -171,6 +179,7 @@ func (s *Syncer) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { work.Run(ctx, s.queue, downWorkers, s.sync); return nil })
 	group.Go(func() error { work.Run(ctx, s.podQueue, podWorkers, s.syncPod); return nil })
+	group.Go(func() error { work.Run(ctx, s.claimQueue, claimWorkers, s.syncClaim); return nil })
 	group.Go(func() error { return s.mirrorEvents(ctx) })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
@@ -200,7 +209,7 @@ func (s *Syncer) watch() error {
 			return err
 		}
 	}
-	for _, informer := range []cache.SharedIndexInformer{s.below.replicaSets, s.below.revisions, s.below.pods} {
+	for _, informer := range []cache.SharedIndexInformer{s.below.replicaSets, s.below.revisions, s.below.pods, s.below.claims} {
 		if err := informer.SetWatchErrorHandlerWithContext(logWatchError); err != nil {
 			return err
 		}
@@ -209,6 +218,9 @@ func (s *Syncer) watch() error {
 		return err
 	}
 	if _, err := s.below.revisions.AddEventHandler(s.revisionHandler()); err != nil {
+		return err
+	}
+	if _, err := s.below.claims.AddEventHandler(s.claimHandler()); err != nil {
 		return err
 	}
 	_, err := s.below.pods.AddEventHandler(s.podHandler())
@@ -221,6 +233,7 @@ func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
 		if live, ok := untombed(obj).(projection.Object); ok {
 			s.enqueue(keyOf(kind, live))
 			s.reportChanged(kind, live)
+			s.enqueueClaimsOf(kind, live)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -352,6 +365,14 @@ func (s *Syncer) enqueueEverything() {
 	}
 	for _, mirror := range s.Upstream.MirrorsOf(s.cluster) {
 		s.podQueue.Add(cache.MetaObjectToName(mirror))
+	}
+	for _, obj := range s.below.claims.GetStore().List() {
+		if claim := obj.(*corev1.PersistentVolumeClaim); s.below.ours(claim.Namespace) {
+			s.claimQueue.Add(cache.MetaObjectToName(claim))
+		}
+	}
+	for _, mirror := range s.Upstream.ClaimMirrorsOf(s.cluster) {
+		s.claimQueue.Add(cache.MetaObjectToName(mirror))
 	}
 }
 

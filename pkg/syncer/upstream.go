@@ -101,6 +101,9 @@ func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
 	if err := u.handle(factory.Core().V1().Pods().Informer(), u.podHandler()); err != nil {
 		return nil, err
 	}
+	if err := u.handle(factory.Core().V1().PersistentVolumeClaims().Informer(), u.claimHandler()); err != nil {
+		return nil, err
+	}
 	return u, nil
 }
 

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -94,7 +96,7 @@ func (e *Engine) Place(w placement.Workload, current placement.Decision) (placem
 		return placement.Result{}, false
 	}
 	e.complete(&w)
-	w.VolumesIn = e.volumesOf(w)
+	w.VolumesIn, w.Kept = e.volumesOf(w), e.keptOf(w)
 	all, _ := e.clusters.List(labels.Everything()) // listing from a cache cannot fail
 	joined, evict := present(all)
 	request := placement.Request{
@@ -144,12 +146,12 @@ func (e *Engine) volumesOf(w placement.Workload) map[string]bool {
 		if err != nil {
 			continue // the pods wait for it, wherever they are
 		}
-		breakdown, err := summary.ParseBreakdown(claim.Annotations[v1alpha1.AnnotationStatus])
-		if err != nil || len(breakdown) == 0 {
+		clusters := clustersOf(claim)
+		if len(clusters) == 0 {
 			continue
 		}
-		has := make(map[string]bool, len(breakdown))
-		for cluster := range breakdown {
+		has := make(map[string]bool, len(clusters))
+		for _, cluster := range clusters {
 			if out == nil || out[cluster] {
 				has[cluster] = true
 			}
@@ -157,6 +159,42 @@ func (e *Engine) volumesOf(w placement.Workload) map[string]bool {
 		out = has
 	}
 	return out
+}
+
+// keptOf returns by number which cluster has the claims that templates of a workload stand for.
+func (e *Engine) keptOf(w placement.Workload) map[int32]string {
+	if len(w.ClaimTemplates) == 0 {
+		return nil
+	}
+	var out map[int32]string
+	all, _ := e.claims.PersistentVolumeClaims(w.Namespace).List(labels.Everything()) // listing from a cache cannot fail
+	for _, claim := range all {
+		ordinal, ok := projection.NumberedClaim(claim.Name, w.Name, w.ClaimTemplates)
+		clusters := clustersOf(claim)
+		if !ok || ordinal < w.First || len(clusters) == 0 || claim.DeletionTimestamp != nil {
+			continue
+		}
+		if out == nil {
+			out = map[int32]string{}
+		}
+		// Should the claims of one replica be in several clusters, the first by name has it, whatever the order of the list.
+		if have, ok := out[ordinal-w.First]; !ok || clusters[0] < have {
+			out[ordinal-w.First] = clusters[0]
+		}
+	}
+	return out
+}
+
+// clustersOf returns the clusters that have a claim, sorted: the one that a mirror shows, or those that hold the user's own.
+func clustersOf(claim *corev1.PersistentVolumeClaim) []string {
+	if cluster := claim.Annotations[v1alpha1.AnnotationCluster]; cluster != "" {
+		return []string{cluster}
+	}
+	breakdown, err := summary.ParseBreakdown(claim.Annotations[v1alpha1.AnnotationStatus])
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(breakdown))
 }
 
 func (e *Engine) policy(w placement.Workload) (*placement.Policy, error) {

@@ -30,6 +30,9 @@ func changeCore(storage map[string]rest.Storage, o Options) error {
 	storage["pods/portforward"] = &portForwardREST{stream{below}}
 	storage["pods/proxy"] = &podProxyREST{below}
 	storage["pods/log"] = &logREST{below}
+	if err := changeClaims(storage, o); err != nil {
+		return err
+	}
 	eviction, err := lookup[*podstore.EvictionREST](storage, "pods/eviction")
 	if err != nil {
 		return err

@@ -134,8 +134,13 @@ func sameDemand(before, after placement.Workload) bool {
 }
 
 func keepManaged(ctx context.Context, obj, old runtime.Object) {
+	keepAnnotations(ctx, obj, old, managedAnnotations)
+}
+
+// keepAnnotations has obj keep what old has of the annotations.
+func keepAnnotations(ctx context.Context, obj, old runtime.Object, keys []string) {
 	newMeta, oldMeta := obj.(metav1.Object), old.(metav1.Object)
-	for _, key := range managedAnnotations {
+	for _, key := range keys {
 		was := oldMeta.GetAnnotations()[key]
 		is, present := newMeta.GetAnnotations()[key]
 		if is == was {

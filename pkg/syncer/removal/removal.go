@@ -113,6 +113,9 @@ func (c *Controller) sync(ctx context.Context, name string) (again bool, err err
 	if wait := c.waitsFor(cluster); wait != nil {
 		return true, c.tell(ctx, cluster, *wait)
 	}
+	if claims := c.Upstream.ClaimMirrorsOf(name); len(claims) > 0 {
+		return true, c.dropClaims(ctx, claims)
+	}
 	if mirrors := c.Upstream.MirrorsOf(name); len(mirrors) > 0 {
 		// Looked at again, since a syncer that has not heard of this may have written one meanwhile.
 		return true, c.deleteMirrors(ctx, mirrors)
@@ -175,6 +178,16 @@ func (c *Controller) deleteMirrors(ctx context.Context, mirrors []*corev1.Pod) e
 		})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return fmt.Errorf("delete the mirror of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// dropClaims does the same for volume claims.
+func (c *Controller) dropClaims(ctx context.Context, mirrors []*corev1.PersistentVolumeClaim) error {
+	for _, claim := range mirrors {
+		if err := syncer.DropClaim(ctx, c.Client, claim); err != nil {
+			return fmt.Errorf("delete the mirror of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 		}
 	}
 	return nil

@@ -1,0 +1,268 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework"
+)
+
+// disks gives a cluster so many volumes for claims of the scenario's own storage class, which can grow.
+func disks(s *framework.Scenario, side *framework.Side, count int) {
+	s.Helper()
+	manifests := []string{fmt.Sprintf(`
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: %s}
+provisioner: kubernetes.io/no-provisioner
+allowVolumeExpansion: true
+`, s.Namespace)}
+	names := []string{"storageclass/" + s.Namespace}
+	for i := range count {
+		name := fmt.Sprintf("%s-%d", s.Namespace, i)
+		names = append(names, "persistentvolume/"+name)
+		manifests = append(manifests, fmt.Sprintf(`
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: %s}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  storageClassName: %s
+  hostPath: {path: /tmp}
+`, name, s.Namespace))
+	}
+	side.Apply(manifests...)
+	s.Cleanup(func() { side.Try(append([]string{"delete", "--wait=false"}, names...)...) })
+}
+
+// withDisks has each replica of a StatefulSet keep data in a claim of the scenario's class.
+func withDisks(s *framework.Scenario) func(*appsv1.StatefulSet) {
+	return func(set *appsv1.StatefulSet) {
+		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
+			ObjectMeta: metav1.ObjectMeta{Name: "data", Labels: map[string]string{"tier": "disk"}},
+			Spec:       claimSpec(s),
+		}}
+	}
+}
+
+func claimSpec(s *framework.Scenario) corev1.PersistentVolumeClaimSpec {
+	return corev1.PersistentVolumeClaimSpec{
+		AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		StorageClassName: ptr.To(s.Namespace),
+		Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}
+}
+
+func keeping(deleted, scaled appsv1.PersistentVolumeClaimRetentionPolicyType) func(*appsv1.StatefulSet) {
+	return func(set *appsv1.StatefulSet) {
+		set.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: deleted, WhenScaled: scaled}
+	}
+}
+
+func bound(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound }
+
+func TestClaimsOfAStatefulSetAreShown(t *testing.T) {
+	s := scenario(t)
+	disks(s, s.East, 3)
+	s.Logical.Kubectl("create", "quota", "disks", "--hard=persistentvolumeclaims=5,requests.storage=5Gi")
+	s.Logical.Apply(database("db", 2, setOn("east"), withDisks(s)))
+	awaitRunning(s, "db", 2)
+	for _, name := range []string{"data-db-0", "data-db-1"} {
+		framework.Await(s.Logical, name, "is there", func(*corev1.PersistentVolumeClaim) bool { return true })
+		s.Logical.Kubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/"+name, "--timeout=60s")
+		above := framework.Await(s.Logical, name, "is bound", bound)
+		below := framework.Await(s.East, name, "is bound", bound)
+		if above.UID != below.UID || !above.CreationTimestamp.Equal(&below.CreationTimestamp) || above.Spec.VolumeName != below.Spec.VolumeName {
+			t.Errorf("%s is %s of %s on %s, and in its cluster %s of %s on %s", name, above.UID, above.CreationTimestamp, above.Spec.VolumeName,
+				below.UID, below.CreationTimestamp, below.Spec.VolumeName)
+		}
+		if above.Labels["app"] != "db" || above.Labels["tier"] != "disk" || above.Annotations[v1alpha1.AnnotationCluster] != "east" {
+			t.Errorf("%s: labels %v, annotations %v", name, above.Labels, above.Annotations)
+		}
+	}
+	say(t, s.Logical.Kubectl("get", "pvc"), "data-db-0", "Bound", "1Gi", s.Namespace)
+	say(t, s.Logical.Kubectl("describe", "pod", "db-0"), "ClaimName:  data-db-0")
+	say(t, s.Logical.Kubectl("describe", "pvc", "data-db-1"), "Used By:       db-1")
+	framework.Await(s.Logical, "disks", "counts the claims", used(corev1.ResourcePersistentVolumeClaims, "2"))
+	framework.Await(s.Logical, "disks", "counts their size", used(corev1.ResourceRequestsStorage, "2Gi"))
+
+	t.Run("what may be changed goes down", func(t *testing.T) {
+		s := s.Subtest(t)
+		s.Logical.Kubectl("label", "pvc", "data-db-0", "backup=nightly")
+		s.Logical.Kubectl("annotate", "pvc", "data-db-0", "note=kept")
+		s.Logical.Kubectl("patch", "pvc", "data-db-0", "-p", `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`)
+		size := func(c *corev1.PersistentVolumeClaim) bool {
+			return c.Labels["backup"] == "nightly" && c.Annotations["note"] == "kept" && c.Spec.Resources.Requests.Storage().String() == "2Gi"
+		}
+		framework.Await(s.East, "data-db-0", "has it all", size)
+		framework.Await(s.Logical, "data-db-0", "has it all", size)
+		framework.Await(s.Logical, "disks", "counts the growth", used(corev1.ResourceRequestsStorage, "3Gi"))
+		refuse(t, s.Logical.Try("patch", "pvc", "data-db-0", "-p", `{"spec":{"resources":{"requests":{"storage":"9Gi"}}}}`), "exceeded quota: disks")
+		refuse(t, s.Logical.Try("patch", "pvc", "data-db-0", "-p", `{"spec":{"accessModes":["ReadWriteMany"]}}`), "spec is immutable after creation")
+		s.East.Kubectl("patch", "storageclass", s.Namespace, "-p", `{"allowVolumeExpansion":false}`)
+		refuse(t, s.Logical.Try("patch", "pvc", "data-db-1", "-p", `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`), "the storageclass that provisions the pvc must support resize")
+	})
+	t.Run("a claim that a pod uses is deleted after it", func(t *testing.T) {
+		s := s.Subtest(t)
+		s.Logical.Kubectl("delete", "pvc", "data-db-1", "--wait=false")
+		going := func(c *corev1.PersistentVolumeClaim) bool { return c.DeletionTimestamp != nil }
+		framework.Await(s.East, "data-db-1", "is being deleted", going)
+		framework.Await(s.Logical, "data-db-1", "is being deleted", going)
+		say(t, s.Logical.Kubectl("get", "pvc", "data-db-1"), "Terminating")
+		s.Logical.Kubectl("scale", "statefulset/db", "--replicas=1")
+		framework.AwaitGone[*corev1.PersistentVolumeClaim](s.East, "data-db-1")
+		framework.AwaitGone[*corev1.PersistentVolumeClaim](s.Logical, "data-db-1")
+		framework.Await(s.Logical, "disks", "counts it no more", used(corev1.ResourcePersistentVolumeClaims, "1"))
+	})
+	t.Run("a Job uses the claim where it is", func(t *testing.T) {
+		s := s.Subtest(t)
+		s.Logical.Apply(pinned(edited(deployment("backup", 1), func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-db-0"}}}}
+		}), "east,west"))
+		if where := decision(s, awaitAvailable(s, "backup", 1)); len(where) != 1 || where["east"].Replicas != 1 {
+			t.Errorf("decision %v, want it where the claim is", where)
+		}
+		s.Logical.Kubectl("delete", "deployment", "backup")
+	})
+	t.Run("claims go with their namespace", func(t *testing.T) {
+		s := s.Subtest(t)
+		s.Logical.Kubectl("delete", "namespace", s.Namespace, "--timeout=60s")
+		framework.AwaitGone[*corev1.PersistentVolumeClaim](s.East, "data-db-0")
+	})
+}
+
+func TestAStatefulSetReturnsToItsClaims(t *testing.T) {
+	s := scenario(t)
+	sides := map[string]*framework.Side{"east": s.East, "west": s.West}
+	for cluster, side := range sides {
+		disks(s, side, 2)
+		s.Logical.Apply(database(cluster, 1, setOn(cluster), withDisks(s)))
+	}
+	uids := map[string]string{}
+	for cluster := range sides {
+		awaitRunning(s, cluster, 1)
+		claim := framework.Await(s.Logical, "data-"+cluster+"-0", "is bound", bound)
+		uids[cluster] = string(claim.UID)
+		s.Logical.Kubectl("delete", "statefulset", cluster, "--timeout=60s")
+	}
+	for cluster, side := range sides {
+		framework.AwaitGone[*appsv1.StatefulSet](side, cluster)
+		framework.Await(s.Logical, "data-"+cluster+"-0", "outlives it", func(c *corev1.PersistentVolumeClaim) bool { return c.DeletionTimestamp == nil && bound(c) })
+		s.Logical.Apply(database(cluster, 2, setOn("east,west"), withDisks(s)))
+		set := awaitRunning(s, cluster, 2)
+		if got, want := set.Annotations[v1alpha1.AnnotationPlacement], `{"`+cluster+`":{"replicas":2}}`; got != want {
+			t.Errorf("StatefulSet %s was made anew on %s, want %s, where its claim is", cluster, got, want)
+		}
+		claim := framework.Await(side, "data-"+cluster+"-0", "is used again", bound)
+		if string(claim.UID) != uids[cluster] {
+			t.Errorf("claim of %s has UID %s, was %s", cluster, claim.UID, uids[cluster])
+		}
+	}
+	// A user who chooses another cluster is obeyed, and sees the claims that are used.
+	s.Logical.Kubectl("annotate", "statefulset", "east", pinKey+"=west", "--overwrite")
+	framework.Await(s.Logical, "data-east-0", "is that of the cluster where the pod runs", func(c *corev1.PersistentVolumeClaim) bool {
+		return c.Annotations[v1alpha1.AnnotationCluster] == "west" && c.DeletionTimestamp == nil
+	})
+	if kept := framework.Await(s.East, "data-east-0", "is kept", bound); string(kept.UID) != uids["east"] || kept.DeletionTimestamp != nil {
+		t.Error("the claim that it has left behind is another one, or going")
+	}
+}
+
+func TestClaimsAreKeptOrNotAsTheStatefulSetSays(t *testing.T) {
+	s := scenario(t)
+	disks(s, s.East, 2)
+	s.Logical.Apply(database("db", 2, setOn("east"), withDisks(s), keeping(appsv1.DeletePersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType)))
+	set := awaitRunning(s, "db", 2)
+	framework.Await(s.Logical, "data-db-0", "belongs to the StatefulSet above", func(c *corev1.PersistentVolumeClaim) bool {
+		return slices.ContainsFunc(c.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == set.UID && ref.Kind == "StatefulSet" })
+	})
+	framework.Await(s.Logical, "data-db-1", "is bound", bound)
+	s.Logical.Kubectl("scale", "statefulset/db", "--replicas=1")
+	framework.AwaitGone[*corev1.PersistentVolumeClaim](s.Logical, "data-db-1")
+	framework.AwaitGone[*corev1.PersistentVolumeClaim](s.East, "data-db-1")
+	framework.Await(s.East, "data-db-0", "is kept", func(c *corev1.PersistentVolumeClaim) bool { return c.DeletionTimestamp == nil })
+	s.Logical.Kubectl("delete", "statefulset", "db", "--timeout=60s")
+	framework.AwaitGone[*corev1.PersistentVolumeClaim](s.Logical, "data-db-0")
+	framework.AwaitGone[*corev1.PersistentVolumeClaim](s.East, "data-db-0")
+}
+
+func TestAStatefulSetUsesClaimsThatWereMadeForIt(t *testing.T) {
+	s := scenario(t)
+	disks(s, s.West, 2)
+	s.Logical.Apply(fmt.Sprintf(`
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: data-db-0
+  labels: {restored: from-backup}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: %s
+  resources: {requests: {storage: 1Gi}}
+`, s.Namespace), database("db", 2, setOn("west"), withDisks(s)))
+	awaitRunning(s, "db", 2)
+	restored := framework.Await(s.Logical, "data-db-0", "is bound", bound)
+	below := framework.Await(s.West, "data-db-0", "is bound", bound)
+	if below.Labels["restored"] != "from-backup" || restored.Annotations[v1alpha1.AnnotationCluster] != "" {
+		t.Errorf("labels %v below, annotations %v above: it is not the user's claim that is used", below.Labels, restored.Annotations)
+	}
+	made := framework.Await(s.Logical, "data-db-1", "is bound", bound)
+	if made.Annotations[v1alpha1.AnnotationCluster] != "west" {
+		t.Errorf("data-db-1 has annotations %v, want those of a mirror", made.Annotations)
+	}
+}
+
+func TestClaimsOfEphemeralVolumesAreShown(t *testing.T) {
+	s := scenario(t)
+	disks(s, s.East, 2)
+	scratch := func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{
+			Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: claimSpec(s)}}}}}
+	}
+	s.Logical.Apply(pinned(edited(deployment("web", 1), scratch), "east"))
+	awaitAvailable(s, "web", 1)
+	pods := framework.AwaitList(s.Logical, "app=web", "the pod runs", readyPods(1))
+	claim := framework.Await(s.Logical, pods[0].Name+"-scratch", "is bound", bound)
+	if owners := claim.OwnerReferences; len(owners) != 1 || owners[0].UID != pods[0].UID {
+		t.Errorf("it belongs to %v, want the pod", owners)
+	}
+	s.Logical.Apply(strings.ReplaceAll(fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata:
+  name: bare
+  annotations: {%s: east}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: bare, image: "web:1"}]
+  volumes:
+  - name: scratch
+    ephemeral:
+      volumeClaimTemplate:
+        spec:
+          accessModes: [ReadWriteOnce]
+          storageClassName: NAMESPACE
+          resources: {requests: {storage: 1Gi}}
+`, pinKey), "NAMESPACE", s.Namespace))
+	bare := framework.Await(s.Logical, "bare", "is ready", ready)
+	claim = framework.Await(s.Logical, "bare-scratch", "is bound", bound)
+	if owners := claim.OwnerReferences; len(owners) != 1 || owners[0].UID != bare.UID {
+		t.Errorf("it belongs to %v, want the pod above", owners)
+	}
+	s.Logical.Kubectl("delete", "pod", "bare")
+	s.Logical.Kubectl("delete", "deployment", "web")
+	framework.AwaitGone[*corev1.PersistentVolumeClaim](s.Logical, "bare-scratch")
+	framework.AwaitGone[*corev1.PersistentVolumeClaim](s.Logical, pods[0].Name+"-scratch")
+	framework.AwaitGone[*corev1.PersistentVolumeClaim](s.East, "bare-scratch")
+}

@@ -1,0 +1,71 @@
+package projection
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// ClaimOrdinal returns which numbered replica of a workload uses the volume claim of that name, although nothing refers to it: one that
+// a template of the workload stands for, whoever made it.
+func (k Kind) ClaimOrdinal(in Object, claim string) (ordinal int32, ok bool) {
+	if k.claims == nil {
+		return 0, false
+	}
+	return NumberedClaim(claim, in.GetName(), k.claims(in))
+}
+
+// ClaimTemplates returns the names of the templates by which claims are made for the replicas of a workload.
+func (k Kind) ClaimTemplates(in Object) []string {
+	if k.claims == nil {
+		return nil
+	}
+	return k.claims(in)
+}
+
+// NumberedClaim reads the ordinal off the name of a claim that is, or could be, made by one of the templates of a StatefulSet.
+func NumberedClaim(claim, set string, templates []string) (ordinal int32, ok bool) {
+	rest, ordinal, ok := cutOrdinal(claim)
+	template, ofSet := strings.CutSuffix(rest, "-"+set)
+	return ordinal, ok && ofSet && slices.Contains(templates, template)
+}
+
+// SetsOfClaim returns the names of the StatefulSets that a claim of that name may belong to: TEMPLATE-SET-ORDINAL can be read in several
+// ways when there are more dashes.
+func SetsOfClaim(claim string) []string {
+	rest, _, ok := cutOrdinal(claim)
+	if !ok {
+		return nil
+	}
+	var out []string
+	for i := 1; i < len(rest)-1; i++ {
+		if rest[i] == '-' {
+			out = append(out, rest[i+1:])
+		}
+	}
+	return out
+}
+
+// cutOrdinal splits a name at its last dash if a number follows, written as controllers write it.
+func cutOrdinal(name string) (rest string, ordinal int32, ok bool) {
+	dash := strings.LastIndexByte(name, '-')
+	if dash < 1 {
+		return "", 0, false
+	}
+	number, err := strconv.ParseInt(name[dash+1:], 10, 32)
+	if err != nil || number < 0 || strconv.FormatInt(number, 10) != name[dash+1:] {
+		return "", 0, false
+	}
+	return name[:dash], int32(number), true
+}
+
+// claimTemplates are the names of a StatefulSet's templates of claims.
+func claimTemplates(in *appsv1.StatefulSet) []string {
+	out := make([]string, 0, len(in.Spec.VolumeClaimTemplates))
+	for i := range in.Spec.VolumeClaimTemplates {
+		out = append(out, in.Spec.VolumeClaimTemplates[i].Name)
+	}
+	return out
+}

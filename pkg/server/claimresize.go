@@ -1,0 +1,33 @@
+package server
+
+import (
+	"context"
+
+	"k8s.io/apiserver/pkg/admission"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/plugin/pkg/admission/storage/persistentvolume/resize"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// resizeBelow keeps the plugin that knows which volumes can grow away from mirrored claims: it knows by the storage classes above, and the
+// class that counts is that of the claim's cluster, whose own plugin is asked.
+func resizeBelow(plugin admission.Interface, name string) admission.Interface {
+	validating, ok := plugin.(admission.ValidationInterface)
+	if name != resize.PluginName || !ok {
+		return plugin
+	}
+	return resizePlugin{validating}
+}
+
+type resizePlugin struct {
+	admission.ValidationInterface
+}
+
+// Validate implements admission.ValidationInterface.
+func (p resizePlugin) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if old, ok := a.GetOldObject().(*api.PersistentVolumeClaim); ok && old.Annotations[v1alpha1.AnnotationCluster] != "" {
+		return nil
+	}
+	return p.ValidationInterface.Validate(ctx, a, o)
+}

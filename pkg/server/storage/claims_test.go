@@ -1,0 +1,156 @@
+package storage
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	claimstrategy "k8s.io/kubernetes/pkg/registry/core/persistentvolumeclaim"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// claimIn is a volume claim as the logical cluster stores it: the mirror of one in a cluster, or the user's own if there is none.
+func claimIn(cluster string, changes ...func(*api.PersistentVolumeClaim)) *api.PersistentVolumeClaim {
+	class := "fast"
+	claim := &api.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "data-db-0", UID: "uid-below", ResourceVersion: "7",
+			Finalizers: []string{"kubernetes.io/pvc-protection", v1alpha1.FinalizerProjection},
+		},
+		Spec: api.PersistentVolumeClaimSpec{
+			AccessModes: []api.PersistentVolumeAccessMode{api.ReadWriteOnce}, StorageClassName: &class, VolumeName: "pv-1",
+			Resources: api.VolumeResourceRequirements{Requests: api.ResourceList{api.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+		Status: api.PersistentVolumeClaimStatus{Phase: api.ClaimBound, Capacity: api.ResourceList{api.ResourceStorage: resource.MustParse("1Gi")}},
+	}
+	if cluster != "" {
+		claim.Annotations = map[string]string{v1alpha1.AnnotationCluster: cluster}
+	}
+	for _, change := range changes {
+		change(claim)
+	}
+	return claim
+}
+
+func sized(amount string) func(*api.PersistentVolumeClaim) {
+	return func(c *api.PersistentVolumeClaim) {
+		c.Spec.Resources.Requests[api.ResourceStorage] = resource.MustParse(amount)
+	}
+}
+
+func TestSyncerReportsClaimsAsTheyAreBelow(t *testing.T) {
+	ctx, _ := as(t, eastSyncer)
+	claim := claimIn("east")
+	claim.UID = "made-above"
+	claim.Annotations[v1alpha1.AnnotationUID], claim.Annotations[v1alpha1.AnnotationCreated] = "uid-below", "2026-11-20T12:00:00Z"
+	claimStrategy{claimstrategy.Strategy}.PrepareForCreate(ctx, claim)
+	if claim.UID != "uid-below" || claim.CreationTimestamp.UTC().Format(time.RFC3339) != "2026-11-20T12:00:00Z" || claim.Status.Phase != api.ClaimBound {
+		t.Errorf("UID %s, created %s, phase %s", claim.UID, claim.CreationTimestamp, claim.Status.Phase)
+	}
+	if len(claim.Annotations) != 1 {
+		t.Errorf("annotations %v, want the cluster's name alone", claim.Annotations)
+	}
+}
+
+func TestACopyOfAMirrorIsAClaimOfItsOwn(t *testing.T) {
+	ctx, seen := as(t, "jane")
+	claim := claimIn("east")
+	claimStrategy{claimstrategy.Strategy}.PrepareForCreate(ctx, claim)
+	if mirroredClaim(claim) || claim.Status.Phase != "" {
+		t.Errorf("annotations %v, phase %s: it passes for a mirror", claim.Annotations, claim.Status.Phase)
+	}
+	if len(seen.texts) != 1 || !strings.Contains(seen.texts[0], v1alpha1.AnnotationCluster) {
+		t.Errorf("warnings %q", seen.texts)
+	}
+}
+
+func TestWhoMayReportAndChangeMirroredClaims(t *testing.T) {
+	owned := func(c *api.PersistentVolumeClaim) {
+		c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "db-0", UID: "x"}}
+	}
+	going := func(c *api.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
+	free := func(c *api.PersistentVolumeClaim) { c.Finalizers = nil }
+	mode := func(c *api.PersistentVolumeClaim) {
+		c.Spec.AccessModes = []api.PersistentVolumeAccessMode{api.ReadWriteMany}
+	}
+	for name, test := range map[string]struct {
+		who         string
+		old, object *api.PersistentVolumeClaim // old is nil for a new claim
+		want        string                     // the field that the error is about; "" for none
+	}{
+		"a syncer reports a claim of its own cluster":          {eastSyncer, nil, claimIn("east"), ""},
+		"a syncer updates a claim of its own cluster":          {eastSyncer, claimIn("east"), claimIn("east", mode), ""},
+		"a syncer may not report another cluster's claim":      {eastSyncer, nil, claimIn("west"), "metadata.annotations[manifold.dev/cluster]"},
+		"a syncer may not turn a user's claim into a mirror":   {eastSyncer, claimIn(""), claimIn("east"), "metadata.annotations[manifold.dev/cluster]"},
+		"a syncer may not change another cluster's mirror":     {eastSyncer, claimIn("west"), claimIn("east"), "metadata.annotations[manifold.dev/cluster]"},
+		"a syncer may let go of one that is being deleted":     {eastSyncer, claimIn("west", going), claimIn("west", going, free), ""},
+		"a mirror carries the UID of its claim":                {eastSyncer, nil, claimIn("east", func(c *api.PersistentVolumeClaim) { c.UID = "" }), "metadata.annotations[manifold.dev/uid]"},
+		"a user may ask for more room":                         {"jane", claimIn("east"), claimIn("east", sized("2Gi")), ""},
+		"a user may not ask for less":                          {"jane", claimIn("east"), claimIn("east", sized("1Mi")), "spec.resources.requests.storage"},
+		"a user may not change the rest":                       {"jane", claimIn("east"), claimIn("east", mode), "spec"},
+		"a user may not choose an owner":                       {"jane", claimIn("east"), claimIn("east", owned), "metadata.ownerReferences"},
+		"the garbage collector may take owners away":           {user.APIServerUser, claimIn("east", owned), claimIn("east"), ""},
+		"a user may choose the owner of a claim of the user's": {"jane", claimIn(""), claimIn("", owned), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, _ := as(t, test.who)
+			s := claimStrategy{claimstrategy.Strategy}
+			var fields []string
+			if test.old == nil {
+				for _, err := range s.Validate(ctx, test.object) {
+					fields = append(fields, err.Field)
+				}
+			} else {
+				for _, err := range s.ValidateUpdate(ctx, test.object, test.old) {
+					fields = append(fields, err.Field)
+				}
+			}
+			var want []string
+			if test.want != "" {
+				want = []string{test.want}
+			}
+			if !slices.Equal(fields, want) {
+				t.Errorf("errors about %v, want %v", fields, want)
+			}
+		})
+	}
+}
+
+func TestTheMarkOfAMirroredClaimStays(t *testing.T) {
+	ctx, _ := as(t, "jane")
+	old, claim := claimIn("east"), claimIn("")
+	claimStrategy{claimstrategy.Strategy}.PrepareForUpdate(ctx, claim, old)
+	if clusterOfClaim(claim) != "east" {
+		t.Errorf("annotations %v: a manifest without the mark has taken it away", claim.Annotations)
+	}
+}
+
+func TestClaimPatchIsTheDifferenceAlone(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*api.PersistentVolumeClaim)
+		want   string
+	}{
+		"more room": {sized("2Gi"), `{"metadata":{"uid":"uid-below"},"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`},
+		"a label": {func(c *api.PersistentVolumeClaim) { c.Labels = map[string]string{"a": "b"} },
+			`{"metadata":{"labels":{"a":"b"},"uid":"uid-below"}}`},
+		"a finalizer taken away": {func(c *api.PersistentVolumeClaim) { c.Finalizers = []string{v1alpha1.FinalizerProjection} },
+			`{"metadata":{"finalizers":null,"uid":"uid-below"}}`},
+		"ours alone taken away": {func(c *api.PersistentVolumeClaim) { c.Finalizers = c.Finalizers[:1] }, `{"metadata":{"uid":"uid-below"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := claimPatch(claimIn("east"), claimIn("east", test.change))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != test.want {
+				t.Errorf("patch %s\nwant  %s", got, test.want)
+			}
+		})
+	}
+}
