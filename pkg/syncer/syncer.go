@@ -90,6 +90,8 @@ type Syncer struct {
 	states map[Key]state
 	// problems counts the states that have one.
 	problems int
+	// awaited counts the pods of workloads whose status waits for them to be shown.
+	awaited map[Key]int
 }
 
 // state is what the last step with an object came to.
@@ -147,7 +149,8 @@ func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {
 		claimQueue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "volumes-" + c.Name}),
-		states: map[Key]state{},
+		states:  map[Key]state{},
+		awaited: map[Key]int{},
 	}
 	return s, s.watch()
 }
@@ -178,7 +181,7 @@ func (s *Syncer) run(ctx context.Context) error {
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { work.Run(ctx, s.queue, downWorkers, s.sync); return nil })
-	group.Go(func() error { work.Run(ctx, s.podQueue, podWorkers, s.syncPod); return nil })
+	group.Go(func() error { work.Run(ctx, s.podQueue, podWorkers, s.showPod); return nil })
 	group.Go(func() error { work.Run(ctx, s.claimQueue, claimWorkers, s.syncClaim); return nil })
 	group.Go(func() error { return s.mirrorEvents(ctx) })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
@@ -392,6 +395,7 @@ func (s *Syncer) setState(key Key, st state) {
 	}
 	if st == (state{}) {
 		delete(s.states, key)
+		delete(s.awaited, key)
 		return
 	}
 	s.states[key] = st

@@ -73,6 +73,9 @@ type Controller struct {
 	queue     workqueue.TypedRateLimitingInterface[task]
 	synced    []cache.InformerSynced
 
+	// held are the statuses that wait for mirrors of pods.
+	held waits
+
 	// turns lets one worker at a time deal with an object, of which there may be two tasks.
 	turns [64]sync.Mutex
 }

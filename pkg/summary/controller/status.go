@@ -41,6 +41,9 @@ func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key sy
 	if kind.KeepsHistory() {
 		history = c.syncHistory(ctx, kind, key, in) // the status does not wait for it
 	}
+	if c.waitsForMirrors(key, now.reports) {
+		return history
+	}
 	decision := syncer.DecisionOf(in)
 	next := kind.Summarise(in, summary.Input{
 		Decision: decision, Reports: now.reports, Unplaced: c.unplaced(key, in, decision), Now: metav1.NewTime(c.Clock.Now()),

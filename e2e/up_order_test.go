@@ -1,0 +1,32 @@
+package e2e
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What a status counts is there when the status is read: people and scripts go on with exec and logs.
+func TestPodsAreShownBeforeTheStatusThatCountsThem(t *testing.T) {
+	s := scenario(t)
+	parallel := func(set *appsv1.StatefulSet) { set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }
+	s.Logical.Apply(pinned(deployment("web", 12), "east,west"), database("db", 8, setOn("west"), parallel))
+	for name, workload := range map[string]string{"web": "deployment/web", "db": "statefulset/db"} {
+		s.Logical.Kubectl("rollout", "status", workload, "--timeout=60s")
+		pods, err := s.Logical.Kube.CoreV1().Pods(s.Namespace).List(s.Logical.Context(), metav1.ListOptions{LabelSelector: "app=" + name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := 0
+		for i := range pods.Items {
+			if pods.Items[i].Status.Phase == corev1.PodRunning && ready(&pods.Items[i]) {
+				shown++
+			}
+		}
+		if want := map[string]int{"web": 12, "db": 8}[name]; shown != want {
+			t.Errorf("%s is rolled out with %d of %d pods shown as ready", workload, shown, want)
+		}
+	}
+}
