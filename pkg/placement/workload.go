@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -31,6 +32,8 @@ type Workload struct {
 	// Numbered tells that each replica has a number of its own, from 0 on, so that every cluster gets one range of them, see Share.Start,
 	// and keeps it.
 	Numbered bool
+	// Takes says what the workload takes over when it is made.
+	Takes Takes
 	// Whole is the reason why the workload is Indivisible although others of its kind are not, as the end of a sentence; "" if it has no
 	// reason of its own.
 	Whole string
@@ -50,6 +53,14 @@ type Workload struct {
 	// Repinned tells that the user has just chosen other clusters: then replicas are divided anew, where otherwise those that run
 	// stay.
 	Repinned bool
+}
+
+// Takes says what a workload takes over that nobody controls, wherever it finds it.
+type Takes struct {
+	// Selector meets the labels of what is taken over; nil if nothing is.
+	Selector *metav1.LabelSelector
+	// ReplicaSets tells that it is ReplicaSets, not pods.
+	ReplicaSets bool
 }
 
 // Division says how far a workload may be divided over clusters.

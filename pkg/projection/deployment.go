@@ -14,7 +14,10 @@ var deployment = row[appsv1.Deployment, *appsv1.Deployment]{
 	kind:       "Deployment",
 	namespaced: true,
 	demand: func(in *appsv1.Deployment) Demand {
-		return Demand{Replicas: ptr.Deref(in.Spec.Replicas, 1), Template: &in.Spec.Template, Division: placement.Divisible}
+		return Demand{
+			Replicas: ptr.Deref(in.Spec.Replicas, 1), Template: &in.Spec.Template, Division: placement.Divisible,
+			Takes: placement.Takes{Selector: in.Spec.Selector, ReplicaSets: true},
+		}
 	},
 	fill: func(in, out *appsv1.Deployment, part Part) {
 		in.Spec.DeepCopyInto(&out.Spec)

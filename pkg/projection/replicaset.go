@@ -17,7 +17,10 @@ var replicaSet = row[appsv1.ReplicaSet, *appsv1.ReplicaSet]{
 	namespaced: true,
 	yields:     true,
 	demand: func(in *appsv1.ReplicaSet) Demand {
-		return Demand{Replicas: ptr.Deref(in.Spec.Replicas, 1), Template: &in.Spec.Template, Division: placement.Divisible}
+		return Demand{
+			Replicas: ptr.Deref(in.Spec.Replicas, 1), Template: &in.Spec.Template, Division: placement.Divisible,
+			Takes: placement.Takes{Selector: in.Spec.Selector},
+		}
 	},
 	mirror: func(in *appsv1.ReplicaSet) bool {
 		owner := metav1.GetControllerOfNoCopy(in)

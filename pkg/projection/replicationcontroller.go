@@ -2,6 +2,7 @@ package projection
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/pkg/placement"
@@ -17,7 +18,10 @@ var replicationController = row[corev1.ReplicationController, *corev1.Replicatio
 		if template == nil {
 			template = &corev1.PodTemplateSpec{} // Validation refuses one without.
 		}
-		return Demand{Replicas: ptr.Deref(in.Spec.Replicas, 1), Template: template, Division: placement.Divisible}
+		return Demand{
+			Replicas: ptr.Deref(in.Spec.Replicas, 1), Template: template, Division: placement.Divisible,
+			Takes: placement.Takes{Selector: &metav1.LabelSelector{MatchLabels: in.Spec.Selector}},
+		}
 	},
 	fill: func(in, out *corev1.ReplicationController, part Part) {
 		in.Spec.DeepCopyInto(&out.Spec)

@@ -23,6 +23,8 @@ type Demand struct {
 	Claims bool
 	// First is the ordinal of the first of numbered replicas.
 	First int32
+	// Takes says what the workload takes over when it is made.
+	Takes placement.Takes
 	// Only is the one cluster that the workload may run in, whatever its pin says; "" for any.
 	Only string
 	// Arrived is how many of the replicas are known to run, for a kind whose status is not broken down by cluster.
@@ -54,6 +56,7 @@ func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 		Replicas:  demand.Replicas,
 		Division:  demand.Division,
 		Numbered:  demand.Numbered,
+		Takes:     demand.Takes,
 		Whole:     demand.Whole,
 		Fixed:     demand.Fixed || demand.Finished,
 	}

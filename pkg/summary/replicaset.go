@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -71,6 +72,38 @@ func ReplicaSet(
 	}
 	out.Spec.Replicas = ptr.To(replicas)
 	out.Status = replicaSetStatus(existing, out, shares)
+	locate(out, shares)
+	return out
+}
+
+// locate notes on a mirror where it is. Once nothing controls it any more, as when the Deployment is deleted and leaves it behind, it is a
+// workload that has this for its decision. Where a cluster calls it otherwise, that ReplicaSet becomes another workload.
+func locate(out *appsv1.ReplicaSet, shares []ReplicaSetShare) {
+	decision := placement.Decision{}
+	for _, share := range shares {
+		if share.ReplicaSet.Name == out.Name {
+			decision[share.Cluster] = placement.Share{Replicas: ptr.Deref(share.ReplicaSet.Spec.Replicas, 1)}
+		}
+	}
+	delete(out.Annotations, v1alpha1.AnnotationPlacement)
+	if len(decision) > 0 {
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationPlacement, decision.String())
+	}
+}
+
+// OrphanedReplicaSet returns the workload upstream that a ReplicaSet becomes whose Deployment leaves it behind in one cluster, and which has
+// no mirror of its name.
+func OrphanedReplicaSet(share ReplicaSetShare) *appsv1.ReplicaSet {
+	below := share.ReplicaSet.DeepCopy()
+	out := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: below.Name, Namespace: below.Namespace, Labels: below.Labels, Finalizers: []string{v1alpha1.FinalizerProjection},
+		},
+		Spec: below.Spec,
+	}
+	projection.Unmark(&out.ObjectMeta)
+	copyAnnotations(&out.ObjectMeta, below.Annotations)
+	locate(out, []ReplicaSetShare{share})
 	return out
 }
 

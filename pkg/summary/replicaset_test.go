@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -188,5 +189,50 @@ func TestAReplicaSetMadeByHandIsKnownByItsTemplate(t *testing.T) {
 	share := []ReplicaSetShare{{Cluster: "east", ReplicaSet: &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](2)}}}}
 	if got := ReplicaSet(owner, hash, same, share); got.Name != "same" || *got.Spec.Replicas != 2 {
 		t.Errorf("shown as %s with %d replicas, want 2 of its own name", got.Name, *got.Spec.Replicas)
+	}
+}
+
+func TestAMirrorTellsWhereItIs(t *testing.T) {
+	owner := web(5)
+	hash := projection.TemplateHash(&owner.Spec.Template)
+	same := func(cluster string, replicas int32) ReplicaSetShare {
+		share := below(cluster, "web:1", replicas)
+		share.ReplicaSet.Name = "web-" + hash
+		return share
+	}
+	for name, test := range map[string]struct {
+		shares []ReplicaSetShare
+		want   string
+	}{
+		"nowhere": {nil, ""},
+		"where clusters have it under its name": {
+			[]ReplicaSetShare{same("east", 3), same("west", 2)}, `{"east":{"replicas":3},"west":{"replicas":2}}`,
+		},
+		"also with no replicas":                        {[]ReplicaSetShare{same("east", 0)}, `{"east":{"replicas":0}}`},
+		"not where one has it under a name of its own": {[]ReplicaSetShare{same("east", 3), below("west", "web:1", 2)}, `{"east":{"replicas":3}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			earlier := ReplicaSet(owner, hash, nil, []ReplicaSetShare{same("gone", 1)})
+			got := ReplicaSet(owner, hash, earlier, test.shares)
+			if got.Annotations[v1alpha1.AnnotationPlacement] != test.want {
+				t.Errorf("it is in %s, want %s", got.Annotations[v1alpha1.AnnotationPlacement], test.want)
+			}
+		})
+	}
+}
+
+func TestAReplicaSetLeftBehindUnderAnotherNameIsAWorkloadThere(t *testing.T) {
+	share := below("west", "web:1", 2)
+	share.ReplicaSet.Labels = map[string]string{"app": "web", v1alpha1.LabelLogicalCluster: "l", v1alpha1.LabelOrphan: "true"}
+	got := OrphanedReplicaSet(share)
+	want := metav1.ObjectMeta{
+		Namespace: "shop", Name: "web-hash-in-west", Labels: map[string]string{"app": "web"}, Finalizers: []string{v1alpha1.FinalizerProjection},
+		Annotations: map[string]string{"kubernetes.io/change-cause": "image web:1", v1alpha1.AnnotationPlacement: `{"west":{"replicas":2}}`},
+	}
+	if !reflect.DeepEqual(got.ObjectMeta, want) || !reflect.DeepEqual(got.Spec, share.ReplicaSet.Spec) {
+		t.Errorf("it is %+v\nwant %+v", got.ObjectMeta, want)
+	}
+	if len(share.ReplicaSet.Labels) != 3 {
+		t.Error("the ReplicaSet of the cache was changed")
 	}
 }

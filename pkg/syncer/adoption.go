@@ -3,12 +3,10 @@ package syncer
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -20,8 +18,11 @@ import (
 // handedOver tells whether a projection is a controller's business below, so that it is neither put back nor removed while the object
 // above exists. The error is that of one that a stranger's controller has taken.
 func (s *Syncer) handedOver(ctx context.Context, kind projection.Kind, above, live projection.Object) (bool, error) {
-	if !kind.Yields || above == nil || above.GetDeletionTimestamp() != nil || live == nil {
+	if !kind.Yields || above == nil || above.GetDeletionTimestamp() != nil {
 		return false, nil
+	}
+	if live == nil {
+		return s.maker(keyOf(kind, above)) != nil, nil
 	}
 	ref := metav1.GetControllerOf(live)
 	if ref == nil {
@@ -96,25 +97,48 @@ func (s *Syncer) ownersOf(above, live *corev1.Pod) []metav1.OwnerReference {
 			return above.OwnerReferences // a stranger's, or one that is not known yet
 		}
 	}
-	out := slices.DeleteFunc(slices.Clone(above.OwnerReferences), func(ref metav1.OwnerReference) bool {
-		kind, ok := projection.ForGVK(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
-		return ok && kind.Workload && ptr.Deref(ref.Controller, false)
-	})
-	if by != nil {
-		out = append(out, by.references...)
+	if by == nil {
+		by = &mirrorOwner{}
 	}
-	return out
+	return ownedStill(above.OwnerReferences, *by)
 }
 
 // Adopter returns the reference to the workload above whose controller has taken over the projection of another one in the cluster, or
-// nil.
+// nil. The projection may carry the marks of what took it over by now: the controller of a Deployment copies them. One that is being
+// deleted takes nothing over.
 func (s *Syncer) Adopter(key Key, above projection.Object) *metav1.OwnerReference {
-	live := s.below.get(key)
-	if live == nil || live.GetAnnotations()[v1alpha1.AnnotationUID] != string(above.GetUID()) {
+	var by *workload
+	if live := s.below.get(key); live != nil {
+		by = s.adopter(live)
+		marked := live.GetAnnotations()[v1alpha1.AnnotationUID]
+		if by != nil && marked != string(above.GetUID()) && marked != string(by.GetUID()) {
+			return nil
+		}
+	} else {
+		by = s.maker(key)
+	}
+	if by == nil || by.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	if by := s.adopter(live); by != nil {
-		return metav1.NewControllerRef(by.Object, by.kind.GVK)
+	return metav1.NewControllerRef(by.Object, by.kind.GVK)
+}
+
+// maker returns the Deployment above whose controller made what has the name of a ReplicaSet in the cluster, or nil. The one above was its
+// mirror, until somebody took off the reference to the Deployment.
+func (s *Syncer) maker(key Key) *workload {
+	if key.Resource != replicaSetResource {
+		return nil
+	}
+	rs := s.below.replicaSet(key.Namespace, key.Name)
+	if rs == nil {
+		return nil
+	}
+	projected := s.below.deploymentOf(rs)
+	if projected == nil || s.shownAs(rs, projected.Name) != key.Name {
+		return nil
+	}
+	if own := s.owner(deploymentResource, projected, rs); own != nil {
+		return &own.above
 	}
 	return nil
 }

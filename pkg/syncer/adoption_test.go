@@ -46,6 +46,8 @@ func TestWhatADeploymentHasTakenOverIsLeftToIt(t *testing.T) {
 	byHand := plainSet("web-hand", toEast)
 	mirror := byHand.DeepCopy()
 	mirror.OwnerReferences = controlledBy(above, "Deployment")
+	madeBelow := plainSet("web-abc", "")
+	madeBelow.Annotations, madeBelow.OwnerReferences = map[string]string{v1alpha1.AnnotationTemplate: "abc"}, controlledBy(below, "Deployment")
 	ending := byHand.DeepCopy()
 	ending.DeletionTimestamp = &metav1.Time{}
 	for name, test := range map[string]struct {
@@ -62,6 +64,7 @@ func TestWhatADeploymentHasTakenOverIsLeftToIt(t *testing.T) {
 		"not one that nobody took":                   {byHand, handProjected(byHand, nil), []projection.Object{below}, above, false},
 		"not one that the user deletes":              {ending, handProjected(byHand, below), []projection.Object{below}, above, false},
 		"not one of which the cluster holds nothing": {byHand, nil, []projection.Object{below}, above, false},
+		"one that was a mirror a moment ago":         {plainSet(madeBelow.Name, toEast), nil, []projection.Object{below, madeBelow}, above, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstream(t, test.upper, test.above)
@@ -94,6 +97,16 @@ func TestWhoHasTakenOverIsToldAsTheObjectAbove(t *testing.T) {
 	another.UID = "made anew"
 	if got := s.Adopter(key, another); got != nil {
 		t.Errorf("one made anew is taken over by %+v", got)
+	}
+	overwritten := handProjected(byHand, below)
+	overwritten.Annotations[v1alpha1.AnnotationUID] = string(above.UID)
+	if got := attach(t, u, "west", below, overwritten).Adopter(key, byHand); got == nil || got.UID != above.UID {
+		t.Errorf("one that carries the marks of the Deployment by now is taken over by %+v", got)
+	}
+	going := above.DeepCopy()
+	going.DeletionTimestamp = &metav1.Time{}
+	if got := attach(t, newUpstream(t, going, byHand), "east", below, handProjected(byHand, below)).Adopter(key, byHand); got != nil {
+		t.Errorf("a Deployment that is being deleted takes over: %+v", got)
 	}
 	if got := s.ReplicaSets(above); len(got["web-hand"]) != 1 || len(got) != 1 {
 		t.Errorf("the Deployment's ReplicaSets are %v, want the one that was made by hand under its name", got)

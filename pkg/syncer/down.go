@@ -50,6 +50,9 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 	if err := s.settleClaim(ctx, kind, key, live); err != nil {
 		return s.failed(key, above, err)
 	}
+	if waits, err := s.settleOrphan(ctx, kind, above, live); waits || err != nil {
+		return err
+	}
 	if left, err := s.handedOver(ctx, kind, above, live); left || err != nil {
 		if err != nil {
 			return s.failed(key, above, err)
@@ -192,7 +195,7 @@ func (s *Syncer) remove(ctx context.Context, kind projection.Kind, key Key, abov
 		return nil // its content goes first
 	}
 	origin := projection.Origin{LogicalCluster: s.target.LogicalCluster, Namespace: key.Namespace, Name: key.Name}
-	if kind.Yields && s.adopter(live) != nil {
+	if kind.Yields && (s.adopter(live) != nil || projection.Orphaned(live)) {
 		origin, _ = projection.OriginOf(live) // its annotations are those of what took it over
 	}
 	action := projection.PlanRemoval(origin, live)
@@ -206,6 +209,10 @@ func (s *Syncer) remove(ctx context.Context, kind projection.Kind, key Key, abov
 	case action.Step == projection.Delete && above != nil && above.GetDeletionTimestamp() == nil && kind.Demand(live).Claims:
 		// The workload goes on elsewhere, so what it says about claims for its deletion does not apply.
 		err = s.delete(ctx, kind, live, deletion{owned: metav1.DeletePropagationOrphan})
+	case action.Step == projection.Delete && above != nil && kind.Workload && projection.Orphans(above):
+		if err = s.abandon(ctx, kind, live); err == nil {
+			err = s.delete(ctx, kind, live, deletion{owned: metav1.DeletePropagationOrphan})
+		}
 	case action.Step == projection.Delete, action.Step == projection.Wait && hastened(above, live):
 		err = s.delete(ctx, kind, live, deletion{grace: graceOf(above)})
 	}
@@ -328,6 +335,7 @@ func projectedPartChanged(before, after projection.Object) bool {
 		return true
 	}
 	return (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
+		(metav1.GetControllerOfNoCopy(before) == nil) != (metav1.GetControllerOfNoCopy(after) == nil) ||
 		!maps.Equal(before.GetLabels(), after.GetLabels()) ||
 		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
 }

@@ -3,6 +3,7 @@ package syncer
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -93,7 +94,13 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 	if pod == nil {
 		return nil
 	}
+	if projection.Orphaned(pod) && pod.DeletionTimestamp == nil {
+		return s.takeOver(ctx, pod, mirror)
+	}
 	owner := s.mirrorOwner(pod)
+	if owner != nil && mirror != nil {
+		owner.references = ownedStill(mirror.OwnerReferences, *owner)
+	}
 	switch {
 	case owner != nil:
 		return s.writeMirror(ctx, s.mirror(pod, *owner), mirror)
@@ -104,7 +111,7 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 		return s.writeMirror(ctx, s.mirror(pod, mirrorOwner{references: mirror.OwnerReferences, labels: ownerLabels(mirror)}), mirror)
 	case metav1.GetControllerOf(pod) == nil:
 		// Its labels were changed so that its owner has let go of it. It runs on, and its user deletes it.
-		return s.writeMirror(ctx, s.mirror(pod, mirrorOwner{}), mirror)
+		return s.writeMirror(ctx, s.mirror(pod, mirrorOwner{references: ownedStill(mirror.OwnerReferences, mirrorOwner{})}), mirror)
 	case s.ownerOf(pod) == nil:
 		return s.deleteMirror(ctx, mirror, 0) // no longer a pod of ours
 	}
@@ -191,6 +198,9 @@ func (s *Syncer) ownerOf(pod *corev1.Pod) *ownership {
 			if projected := s.below.deploymentOf(rs); projected != nil {
 				return s.owner(deploymentResource, projected, rs)
 			}
+			if projection.Orphaned(rs) {
+				return s.orphanOwner(rs)
+			}
 		}
 	}
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
@@ -220,6 +230,29 @@ type mirrorOwner struct {
 	references []metav1.OwnerReference
 	// labels are those by which the owner tells its pods apart.
 	labels map[string]string
+	// ending tells that the owner is being deleted.
+	ending bool
+}
+
+// ownedStill are the owners of a pod above that has these and belongs to somebody below: what users and controllers above have written
+// stays, but for the controllers that are told from below. What the garbage collector has taken off in favour of others is not put back.
+func ownedStill(have []metav1.OwnerReference, by mirrorOwner) []metav1.OwnerReference {
+	out := slices.DeleteFunc(slices.Clone(have), toldFromBelow)
+	for _, ref := range by.references {
+		if !by.ending || slices.ContainsFunc(have, func(r metav1.OwnerReference) bool { return r.UID == ref.UID }) {
+			out = append(out, ref)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// toldFromBelow tells whether an owner is one of those that control pods in the clusters.
+func toldFromBelow(ref metav1.OwnerReference) bool {
+	kind, ok := projection.ForGVK(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	return ok && kind.Workload && kind.Resource != podResource && ptr.Deref(ref.Controller, false)
 }
 
 // ownerLabels are the labels of a mirror that its owner above gave it.
@@ -240,10 +273,11 @@ func (s *Syncer) mirrorOwner(pod *corev1.Pod) *mirrorOwner {
 		return nil
 	}
 	if own.replicaSet == nil {
-		return &mirrorOwner{
-			references: []metav1.OwnerReference{*metav1.NewControllerRef(own.above, own.above.kind.GVK)},
-			labels:     s.revisionLabels(pod, own),
+		out := &mirrorOwner{labels: s.revisionLabels(pod, own), ending: own.above.GetDeletionTimestamp() != nil}
+		if !projection.Orphans(own.above) {
+			out.references = []metav1.OwnerReference{*metav1.NewControllerRef(own.above, own.above.kind.GVK)}
 		}
+		return out
 	}
 	rs, err := s.Upstream.replicaSets.ReplicaSets(pod.Namespace).Get(s.shownAs(own.replicaSet, own.above.GetName()))
 	if err != nil || !metav1.IsControlledBy(rs, own.above) {
@@ -261,6 +295,7 @@ func (s *Syncer) mirror(pod *corev1.Pod, owner mirrorOwner) *corev1.Pod {
 	out := pod.DeepCopy()
 	out.ResourceVersion, out.UID, out.ManagedFields = "", "", nil
 	out.CreationTimestamp, out.Finalizers = metav1.Time{}, nil
+	projection.Unmark(&out.ObjectMeta)
 	out.OwnerReferences = owner.references
 	for key, value := range owner.labels {
 		metav1.SetMetaDataLabel(&out.ObjectMeta, key, value)

@@ -52,7 +52,7 @@ func newFamily() *family {
 
 // owner is what owns the mirror.
 func (f *family) owner() mirrorOwner {
-	return mirrorOwner{controlledBy(f.mirrored, "ReplicaSet"), map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "abc"}}
+	return mirrorOwner{references: controlledBy(f.mirrored, "ReplicaSet"), labels: map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "abc"}}
 }
 
 func controlledBy(owner metav1.Object, kind string) []metav1.OwnerReference {
@@ -123,7 +123,7 @@ func TestMirrorIsWrittenOnlyWhenItChanges(t *testing.T) {
 	}
 	t.Run("another owner", func(t *testing.T) {
 		f := newFamily()
-		if s := attach(t, newUpstream(t), "east"); sameMirror(s.mirror(f.pod, mirrorOwner{controlledBy(f.above, "Deployment"), f.owner().labels}), f.shown("east")) {
+		if s := attach(t, newUpstream(t), "east"); sameMirror(s.mirror(f.pod, mirrorOwner{references: controlledBy(f.above, "Deployment"), labels: f.owner().labels}), f.shown("east")) {
 			t.Error("counts as the same")
 		}
 	})

@@ -17,6 +17,8 @@ const (
 	// AnnotationPodUID is carried by a pod that a user made, once its cluster runs it: the UID that it has there. Manifold alone writes
 	// it.
 	AnnotationPodUID = "manifold.dev/pod-uid"
+	// AnnotationOrphan is carried by a workload that is deleted without what it owns, which goes on running. Manifold alone writes it.
+	AnnotationOrphan = "manifold.dev/orphan"
 	// FinalizerProjection is held while any cluster holds a projection of the object.
 	FinalizerProjection = "manifold.dev/projection"
 	// AnnotationRemove is set on a Cluster that is deleted without moving off first what runs there; see RemoveForce and RemoveOrphan.
@@ -50,6 +52,8 @@ const (
 	// AnnotationTemplate is the hash of the upstream pod template that the object carries out. The Deployment controller below
 	// copies it to the ReplicaSets it makes, which is how they are matched across clusters.
 	AnnotationTemplate = "manifold.dev/template"
+	// LabelOrphan is carried by what outlives its owner, from when it is marked as ours until it is a projection like any other.
+	LabelOrphan = "manifold.dev/orphan"
 )
 
 // AnnotationCreated is how a syncer reports the age of a mirrored pod, in RFC 3339; the API server moves it and AnnotationUID to where they

@@ -41,6 +41,7 @@ type Engine struct {
 	requested       func(cluster string) (corev1.ResourceList, bool)
 	synced          []cache.InformerSynced
 	ledger          *ledger
+	loose           loose
 }
 
 // New registers with the informers, which the caller starts afterwards.
@@ -64,6 +65,10 @@ func New(o Options) (*Engine, error) {
 		manifold.ClusterPlacementPolicies().Informer().HasSynced,
 		namespaces.Informer().HasSynced,
 		o.Kube.Core().V1().PersistentVolumeClaims().Informer().HasSynced,
+	}
+	var err error
+	if e.loose, err = newLoose(o.Kube); err != nil {
+		return nil, err
 	}
 	for _, kind := range projection.Workloads() {
 		generic, err := o.Kube.ForResource(kind.Resource)
@@ -99,6 +104,9 @@ func (e *Engine) Place(w placement.Workload, current placement.Decision) (placem
 	w.VolumesIn, w.Kept = e.volumesOf(w), e.keptOf(w)
 	all, _ := e.clusters.List(labels.Everything()) // listing from a cache cannot fail
 	joined, evict := present(all)
+	if len(current) == 0 {
+		current = placement.Found(w, e.loose.metBy(w))
+	}
 	request := placement.Request{
 		Workload:   w,
 		Current:    current,

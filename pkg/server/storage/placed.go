@@ -15,13 +15,14 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 type updateOptions = *metav1.UpdateOptions
 
 // managedAnnotations are written by Manifold alone.
 var managedAnnotations = []string{v1alpha1.AnnotationPlacement, v1alpha1.AnnotationStatus, v1alpha1.AnnotationCluster,
-	v1alpha1.AnnotationNode, v1alpha1.AnnotationPodUID}
+	v1alpha1.AnnotationNode, v1alpha1.AnnotationPodUID, v1alpha1.AnnotationOrphan}
 
 // placedStrategy decides where a workload runs while it is created, updated or scaled, and keeps the decision out of users' hands.
 // Mirrors, which share the storage of some kinds with workloads, pass through.
@@ -49,23 +50,47 @@ func (s placedStrategy) PrepareForCreate(ctx context.Context, obj runtime.Object
 		s.stockStrategy.PrepareForCreate(ctx, obj)
 		return
 	}
-	if !s.unheld && !slices.Contains(accessor.GetFinalizers(), v1alpha1.FinalizerProjection) {
-		accessor.SetFinalizers(append(accessor.GetFinalizers(), v1alpha1.FinalizerProjection))
-	}
+	s.hold(accessor)
 	s.place(ctx, obj, nil)
 	s.stockStrategy.PrepareForCreate(ctx, obj)
 }
 
 func (s placedStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	// The decision comes first: the stock strategy counts a generation when an annotation has changed.
-	if !writesMirrors(ctx) && !s.reader.mirror(old) {
-		keepManaged(ctx, obj, old)
-		keepFinalizer(obj.(metav1.Object), old.(metav1.Object))
-		if obj.(metav1.Object).GetDeletionTimestamp() == nil {
-			s.place(ctx, obj, old)
-		}
+	if !writesMirrors(ctx) {
+		s.keep(ctx, obj, old)
+	}
+	if projection.Orphans(old.(metav1.Object)) {
+		// The garbage collector is about to take the finalizer away that tells so, and clusters may be asked much later.
+		setAnnotation(obj.(metav1.Object), v1alpha1.AnnotationOrphan, "true")
 	}
 	s.stockStrategy.PrepareForUpdate(ctx, obj, old)
+}
+
+// keep keeps through an update of somebody else what is ours, and decides anew where that matters.
+func (s placedStrategy) keep(ctx context.Context, obj, old runtime.Object) {
+	accessor := obj.(metav1.Object)
+	if s.reader.mirror(old) {
+		if s.unheld || s.reader.mirror(obj) || accessor.GetDeletionTimestamp() != nil {
+			return
+		}
+		// What controlled it has let go of it: it is a workload from now on, which is where its mirror has shown it.
+		setAnnotation(accessor, v1alpha1.AnnotationPlacement, annotation(old, v1alpha1.AnnotationPlacement))
+		s.hold(accessor)
+	} else {
+		keepManaged(ctx, obj, old)
+		keepFinalizer(accessor, old.(metav1.Object))
+	}
+	if accessor.GetDeletionTimestamp() == nil {
+		s.place(ctx, obj, old)
+	}
+}
+
+// hold gives an object our finalizer, unless its kind goes without.
+func (s placedStrategy) hold(obj metav1.Object) {
+	if !s.unheld && !slices.Contains(obj.GetFinalizers(), v1alpha1.FinalizerProjection) {
+		obj.SetFinalizers(append(slices.Clone(obj.GetFinalizers()), v1alpha1.FinalizerProjection))
+	}
 }
 
 // Validate reports a malformed pin beside the stock strategy's own findings.

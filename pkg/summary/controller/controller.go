@@ -259,7 +259,11 @@ func (c *Controller) replicaSetHandler() cache.ResourceEventHandler {
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(*appsv1.ReplicaSet), obj.(*appsv1.ReplicaSet)
 			c.mirrors.OnAddOrUpdate(after)
-			if before.Generation != after.Generation || !equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) {
+			released := !equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences)
+			if released {
+				owner(old)
+			}
+			if released || before.Generation != after.Generation {
 				owner(obj)
 			}
 		},

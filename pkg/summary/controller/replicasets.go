@@ -25,8 +25,8 @@ func (c *Controller) syncReplicaSets(ctx context.Context, d *appsv1.Deployment) 
 	var wanted []*appsv1.ReplicaSet
 	for _, name := range slices.Compact(names) {
 		hash := summary.ReplicaSetHash(existing[name], shares[name])
-		if existing[name] == nil && name != summary.ReplicaSetName(d.Name, hash) {
-			continue // one that was made by hand, and is not the Deployment's above, yet or any more
+		if existing[name] == nil && (name != summary.ReplicaSetName(d.Name, hash) || c.taken(d.Namespace, name)) {
+			continue // one that was made by hand, or let go of, and is not the Deployment's above, yet or any more
 		}
 		if rs := summary.ReplicaSet(d, hash, existing[name], shares[name]); rs != nil {
 			wanted = append(wanted, rs)
@@ -53,8 +53,17 @@ func (c *Controller) syncReplicaSets(ctx context.Context, d *appsv1.Deployment) 
 	return "", nil
 }
 
+// taken tells whether there is a ReplicaSet of the name.
+func (c *Controller) taken(namespace, name string) bool {
+	_, exists, err := c.mirrors.GetByKey(namespace + "/" + name)
+	return err == nil && exists
+}
+
 // addReplicaSets makes the mirrors that are missing and leaves the others for when there is more to write: pods wait for their owners.
 func (c *Controller) addReplicaSets(ctx context.Context, d *appsv1.Deployment) error {
+	if d.DeletionTimestamp != nil {
+		return nil // what it has left behind is not its own any more
+	}
 	existing := c.mirrorsOf(d)
 	for name := range c.replicaSetShares(d) {
 		if existing[name] == nil {

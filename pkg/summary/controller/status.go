@@ -14,6 +14,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/typed"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
@@ -24,6 +25,8 @@ func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key sy
 	switch {
 	case in.GetDeletionTimestamp() != nil && !now.held:
 		return c.release(ctx, key, in)
+	case projection.Orphans(in):
+		return c.orphanReplicaSets(ctx, in)
 	case in.GetDeletionTimestamp() != nil, now.pending:
 		return nil // nobody waits for the status of what is going
 	}

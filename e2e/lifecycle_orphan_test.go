@@ -1,0 +1,230 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/manifold-dev/manifold/e2e/framework"
+)
+
+// uidsOf are the UIDs of objects by their names.
+func uidsOf[T framework.Object](objects []T) map[string]types.UID {
+	out := map[string]types.UID{}
+	for _, o := range objects {
+		out[o.GetName()] = o.GetUID()
+	}
+	return out
+}
+
+// uncontrolled claims that there are just these objects, which nobody controls.
+func uncontrolled[T framework.Object](want map[string]types.UID) func([]T) bool {
+	return func(objects []T) bool {
+		for _, o := range objects {
+			if metav1.GetControllerOf(o) != nil || o.GetDeletionTimestamp() != nil {
+				return false
+			}
+		}
+		return maps.Equal(uidsOf(objects), want)
+	}
+}
+
+// areThese claims that there are just these pods, and that all are ready.
+func areThese(want map[string]types.UID) func([]*corev1.Pod) bool {
+	return func(pods []*corev1.Pod) bool { return readyPods(len(want))(pods) && maps.Equal(uidsOf(pods), want) }
+}
+
+// podsBelow are the pods in the clusters by their names.
+func podsBelow(s *framework.Scenario, selector string) map[string]types.UID {
+	s.Helper()
+	out := map[string]types.UID{}
+	for _, side := range []*framework.Side{s.East, s.West} {
+		pods, err := side.Kube.CoreV1().Pods(s.Namespace).List(s.Context(), metav1.ListOptions{LabelSelector: selector})
+		if err != nil {
+			s.Fatal(err)
+		}
+		for _, pod := range pods.Items {
+			if pod.DeletionTimestamp == nil {
+				out[pod.Name] = pod.UID
+			}
+		}
+	}
+	return out
+}
+
+func gone[T framework.Object](sides ...*framework.Side) func(name string) {
+	return func(name string) {
+		for _, side := range sides {
+			framework.AwaitGone[T](side, name)
+		}
+	}
+}
+
+// serviceFor is what pods labelled app=NAME are reached by.
+func serviceFor(name string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {selector: {app: %s}, ports: [{port: 80}]}", name, name)
+}
+
+func TestPodsOutliveTheirOwner(t *testing.T) {
+	s := scenario(t)
+	everywhere := []*framework.Side{s.Logical, s.East, s.West}
+	for name, test := range map[string]struct {
+		kind, manifest string
+		pods           int
+		gone           func(name string)
+		// again tells that a new owner of the name takes the pods over.
+		again bool
+	}{
+		"rs": {"replicaset", replicaSet("rs", 4, "east,west"), 4, gone[*appsv1.ReplicaSet](everywhere...), true},
+		"rc": {"replicationcontroller", replicationController("rc", 3, "east,west"), 3, gone[*corev1.ReplicationController](everywhere...), true},
+		"st": {"statefulset", database("st", 3, setOn("west")), 3, gone[*appsv1.StatefulSet](everywhere...), true},
+		"ds": {"daemonset", daemonSet("ds", "east,west"), int(nodesOf(s, s.East) + nodesOf(s, s.West)), gone[*appsv1.DaemonSet](everywhere...), true},
+		// A new Job has another selector.
+		"jo": {"job", batch("jo", 2, 2, jobOn("east"), outcome("stay")), 2, gone[*batchv1.Job](everywhere...), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, selector := s.Subtest(t), "app="+name
+			s.Logical.Apply(test.manifest, serviceFor(name))
+			pods := framework.AwaitList(s.Logical, selector, "its pods run", readyPods(test.pods))
+			want := uidsOf(pods)
+			services := map[string]types.UID{}
+			for _, side := range []*framework.Side{s.East, s.West} {
+				if found, err := side.Kube.CoreV1().Services(s.Namespace).Get(t.Context(), name, metav1.GetOptions{}); err == nil {
+					services[side.Name] = found.UID
+				}
+			}
+			s.Logical.Kubectl("delete", test.kind, name, "--cascade=orphan", "--timeout=60s")
+			test.gone(name)
+			framework.AwaitList(s.Logical, selector, "the pods that were there are nobody's", uncontrolled[*corev1.Pod](want))
+			if got := podsBelow(s, selector); !maps.Equal(got, want) {
+				t.Errorf("the clusters run %v, want %v", got, want)
+			}
+			for _, side := range []*framework.Side{s.East, s.West} {
+				if uid, had := services[side.Name]; had {
+					framework.Await(side, name, "is still what it was", func(o *corev1.Service) bool { return o.UID == uid })
+				}
+			}
+			s.Logical.Kubectl("logs", pods[0].Name, "--tail=1")
+			if !test.again {
+				s.Logical.Kubectl("delete", "pods", "-l", selector, "--timeout=60s")
+				if got := podsBelow(s, selector); len(got) > 0 {
+					t.Errorf("the clusters run %v after they were deleted", got)
+				}
+				return
+			}
+			s.Logical.Apply(test.manifest)
+			framework.AwaitList(s.Logical, selector, "somebody controls the same pods again", func(pods []*corev1.Pod) bool {
+				for _, pod := range pods {
+					if ref := metav1.GetControllerOf(pod); ref == nil || ref.Name != name {
+						return false
+					}
+				}
+				return areThese(want)(pods)
+			})
+			if got := podsBelow(s, selector); !maps.Equal(got, want) {
+				t.Errorf("the clusters run %v, want %v", got, want)
+			}
+			s.Logical.Kubectl("delete", test.kind, name, "--timeout=60s")
+			test.gone(name)
+			for _, side := range everywhere {
+				framework.AwaitList(side, selector, "no pod is left", func(pods []*corev1.Pod) bool { return len(pods) == 0 })
+			}
+		})
+	}
+}
+
+func TestReplicaSetsOutliveTheirDeployment(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Apply(pinned(deployment("web", 4), "east,west"), serviceFor("web"))
+	awaitAvailable(s, "web", 4)
+	s.Logical.Kubectl("set", "image", "deployment/web", "*=web:2")
+	awaitAvailable(s, "web", 4)
+	s.Logical.Kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+	pods := uidsOf(framework.AwaitList(s.Logical, "app=web", "its pods run", readyPods(4)))
+	sets := uidsOf(framework.AwaitList(s.Logical, "app=web", "an old and a new one", func(sets []*appsv1.ReplicaSet) bool { return len(sets) == 2 }))
+
+	s.Logical.Kubectl("delete", "deployment", "web", "--cascade=orphan", "--timeout=60s")
+	gone[*appsv1.Deployment](s.Logical, s.East, s.West)("web")
+	framework.AwaitList(s.Logical, "app=web", "the ReplicaSets are nobody's", uncontrolled[*appsv1.ReplicaSet](sets))
+	framework.AwaitList(s.Logical, "app=web", "their pods are the same", areThese(pods))
+	left := framework.AwaitList(s.Logical, "app=web", "one of them serves as it did", func(sets []*appsv1.ReplicaSet) bool {
+		return len(sets) == 2 && (serving(4)(sets[0]) || serving(4)(sets[1]))
+	})
+	current := left[0]
+	if *current.Spec.Replicas == 0 {
+		current = left[1]
+	}
+	// It is a ReplicaSet like any other from now on.
+	s.Logical.Kubectl("scale", "replicaset", current.Name, "--replicas=5")
+	framework.Await(s.Logical, current.Name, "serves as scaled", serving(5))
+	s.Logical.Kubectl("scale", "replicaset", current.Name, "--replicas=4")
+	framework.Await(s.Logical, current.Name, "serves as before", serving(4))
+	pods = uidsOf(framework.AwaitList(s.Logical, "app=web", "its pods run", readyPods(4)))
+
+	// A Deployment of the same template takes over what it finds.
+	s.Logical.Apply(pinned(deployment("web", 4), "east,west"))
+	s.Logical.Kubectl("set", "image", "deployment/web", "*=web:2")
+	s.Logical.Kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+	d := awaitAvailable(s, "web", 4)
+	framework.Await(s.Logical, current.Name, "belongs to it", func(rs *appsv1.ReplicaSet) bool {
+		return rs.UID == current.UID && metav1.IsControlledBy(rs, d)
+	})
+	s.Logical.Kubectl("delete", "deployment", "web", "--timeout=60s")
+	for _, side := range []*framework.Side{s.Logical, s.East, s.West} {
+		framework.AwaitList(side, "app=web", "no ReplicaSet is left", func(sets []*appsv1.ReplicaSet) bool { return len(sets) == 0 })
+		framework.AwaitList(side, "app=web", "no pod is left", func(pods []*corev1.Pod) bool { return len(pods) == 0 })
+	}
+}
+
+func TestOrphansGoWithTheirNamespace(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Apply(replicaSet("set", 2, "east,west"), pinned(deployment("web", 2), "east"))
+	framework.Await(s.Logical, "set", "serves", serving(2))
+	awaitAvailable(s, "web", 2)
+	s.Logical.Kubectl("delete", "replicaset/set", "deployment/web", "--cascade=orphan", "--timeout=60s")
+	framework.AwaitList(s.Logical, "app=set", "its pods stay", func(pods []*corev1.Pod) bool {
+		return readyPods(2)(pods) && metav1.GetControllerOf(pods[0]) == nil
+	})
+	s.Logical.Kubectl("delete", "namespace", s.Namespace, "--timeout=90s")
+	for _, side := range []*framework.Side{s.East, s.West} {
+		framework.AwaitGone[*corev1.Namespace](side, s.Namespace)
+	}
+}
+
+// What a cluster was told to leave behind while nobody could reach it, it leaves behind once it is back: the logical cluster has forgotten
+// the finalizer by then, and not what it said.
+func TestOrphaningSurvivesARestart(t *testing.T) {
+	s := fragile(t)
+	s.Logical.Apply(replicaSet("set", 3, "east,west"))
+	framework.Await(s.Logical, "set", "serves", serving(3))
+	pods := uidsOf(framework.AwaitList(s.Logical, "app=set", "its pods run", readyPods(3)))
+	west := s.Environment.Clusters["west"]
+	t.Cleanup(func() { _ = west.ResumeAll() })
+	if err := west.PauseAll(); err != nil {
+		t.Fatal(err)
+	}
+	framework.Await(s.Logical, "west", "is silent", readiness(metav1.ConditionUnknown))
+	s.Logical.Kubectl("delete", "replicaset", "set", "--cascade=orphan", "--wait=false")
+	framework.AwaitGone[*appsv1.ReplicaSet](s.East, "set")
+	framework.Await(s.Logical, "set", "waits for the other cluster", func(rs *appsv1.ReplicaSet) bool {
+		return len(rs.Finalizers) == 1
+	})
+	if err := s.Environment.Manifold.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Environment.Manifold.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := west.ResumeAll(); err != nil {
+		t.Fatal(err)
+	}
+	gone[*appsv1.ReplicaSet](s.Logical, s.West)("set")
+	framework.AwaitList(s.Logical, "app=set", "the pods that were there are nobody's", uncontrolled[*corev1.Pod](pods))
+}

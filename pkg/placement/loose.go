@@ -1,0 +1,59 @@
+package placement
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// Loose is something that runs and that a new workload takes over.
+type Loose struct {
+	// Cluster is where it runs.
+	Cluster string
+	// Replicas is how many pods it is.
+	Replicas int32
+	// Number is that of a pod with an ordinal, counted from the workload's first.
+	Number int32
+}
+
+// Found returns the decision that a new workload starts from: what it takes over stays where it is. It may be for more replicas than
+// the workload asks for, or fewer; to Place it is the last decision like any other.
+func Found(w Workload, loose []Loose) Decision {
+	if w.Numbered {
+		return foundNumbers(loose)
+	}
+	var out Decision
+	for _, l := range loose {
+		if out == nil {
+			out = Decision{}
+		}
+		out[l.Cluster] = Share{Replicas: out[l.Cluster].Replicas + l.Replicas}
+	}
+	return out
+}
+
+// foundNumbers gives every cluster one range, with the first and the last number that it has. Where ranges overlap, the one that begins
+// earlier keeps what it has.
+func foundNumbers(loose []Loose) Decision {
+	ranges := map[string]Range{}
+	for _, l := range loose {
+		ranges[l.Cluster] = ranges[l.Cluster].Hull(Range{Start: l.Number, End: l.Number + 1})
+	}
+	clusters := slices.SortedFunc(maps.Keys(ranges), func(a, b string) int {
+		return cmp.Or(cmp.Compare(ranges[a].Start, ranges[b].Start), cmp.Compare(a, b))
+	})
+	var out Decision
+	next := int32(0)
+	for _, cluster := range clusters {
+		start, end := max(ranges[cluster].Start, next), ranges[cluster].End
+		if start >= end {
+			continue
+		}
+		if out == nil {
+			out = Decision{}
+		}
+		out[cluster] = Share{Start: start, Replicas: end - start}
+		next = end
+	}
+	return out
+}

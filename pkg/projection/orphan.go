@@ -1,0 +1,33 @@
+package projection
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// Orphans tells whether an object is being deleted without what it owns, which is to go on running. The finalizer says so until the
+// garbage collector has taken the owner references off what is above; the annotation remembers it for clusters that come later.
+func Orphans(in metav1.Object) bool {
+	return in.GetDeletionTimestamp() != nil &&
+		(slices.Contains(in.GetFinalizers(), metav1.FinalizerOrphanDependents) || in.GetAnnotations()[v1alpha1.AnnotationOrphan] != "")
+}
+
+// Orphaned tells whether an object below was marked because it outlives its owner, and has not been projected to since.
+func Orphaned(live metav1.Object) bool {
+	return live.GetLabels()[v1alpha1.LabelOrphan] != ""
+}
+
+// Unmark takes off copied metadata what Manifold writes on objects in clusters alone.
+func Unmark(meta *metav1.ObjectMeta) {
+	for _, key := range []string{v1alpha1.LabelLogicalCluster, v1alpha1.LabelOrphan} {
+		delete(meta.Labels, key)
+	}
+	for _, key := range []string{
+		v1alpha1.AnnotationNamespace, v1alpha1.AnnotationName, v1alpha1.AnnotationUID, v1alpha1.AnnotationProjection, v1alpha1.AnnotationTemplate,
+	} {
+		delete(meta.Annotations, key)
+	}
+}

@@ -1,0 +1,44 @@
+package projection
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+func TestOrphans(t *testing.T) {
+	now := &metav1.Time{}
+	latched := map[string]string{v1alpha1.AnnotationOrphan: "true"}
+	for name, test := range map[string]struct {
+		meta metav1.ObjectMeta
+		want bool
+	}{
+		"one that is deleted so":                   {metav1.ObjectMeta{DeletionTimestamp: now, Finalizers: []string{"a", "orphan"}}, true},
+		"and the collector is done above":          {metav1.ObjectMeta{DeletionTimestamp: now, Annotations: latched}, true},
+		"not one that is deleted with what it has": {metav1.ObjectMeta{DeletionTimestamp: now, Finalizers: []string{"foregroundDeletion"}}, false},
+		"not one that nobody deletes":              {metav1.ObjectMeta{Finalizers: []string{"orphan"}, Annotations: latched}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Orphans(&corev1.Pod{ObjectMeta: test.meta}); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestUnmarkLeavesTheUsersOwn(t *testing.T) {
+	meta := metav1.ObjectMeta{
+		Labels: map[string]string{"app": "web", v1alpha1.LabelLogicalCluster: "l", v1alpha1.LabelOrphan: "true"},
+		Annotations: map[string]string{
+			"note": "kept", v1alpha1.AnnotationName: "web", v1alpha1.AnnotationNamespace: "shop", v1alpha1.AnnotationUID: "u",
+			v1alpha1.AnnotationProjection: "h", v1alpha1.AnnotationTemplate: "t",
+		},
+	}
+	Unmark(&meta)
+	if len(meta.Labels) != 1 || meta.Labels["app"] != "web" || len(meta.Annotations) != 1 || meta.Annotations["note"] != "kept" {
+		t.Errorf("left %v and %v, want what is the user's", meta.Labels, meta.Annotations)
+	}
+}

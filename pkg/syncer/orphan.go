@@ -1,0 +1,183 @@
+package syncer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/typed"
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// An object that is deleted without what it owns leaves pods behind, or ReplicaSets, that go on running. From then on they are workloads
+// like those that a user makes: placed where they are, and projected. What they need stays with them, whoever takes them over next finds
+// them, and they go with their namespace. The order is what makes that safe, however often we are interrupted:
+//
+//  1. What the object owns in the cluster gets our marks, and a label that it is an orphan.
+//  2. The logical cluster comes to show it as an object that is not a mirror: pods are reported so by their syncer, ReplicaSets become so
+//     when the garbage collector takes off the reference to their Deployment; see storage.placedStrategy.
+//  3. Only then the object is deleted below, without what it owns. A projection to the orphan takes the label away.
+
+// orphanWorkers bounds how many orphans of one object are marked at a time.
+const orphanWorkers = 8
+
+var replicaSetResource = appsv1.SchemeGroupVersion.WithResource("replicasets")
+
+// abandon sees to it that what an object owns in this cluster outlives it. The error is errNotYet until the logical cluster shows all of it
+// as its own; what happens there wakes us.
+func (s *Syncer) abandon(ctx context.Context, kind projection.Kind, live projection.Object) error {
+	owned := s.ownedBy(kind, live)
+	errs := make([]error, len(owned))
+	workqueue.ParallelizeUntil(ctx, orphanWorkers, len(owned), func(i int) { errs[i] = s.markOrphan(ctx, owned[i].kind, owned[i].Object) })
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.namespaceGoes(live.GetNamespace()) {
+		return nil
+	}
+	for _, orphan := range owned {
+		if !s.shownAsOwn(orphan) {
+			return errNotYet
+		}
+	}
+	return nil
+}
+
+// ownedBy returns what an object below controls and what does not end anyway: the ReplicaSets of a Deployment, else its pods.
+func (s *Syncer) ownedBy(kind projection.Kind, live projection.Object) []workload {
+	var out []workload
+	if kind.Resource == deploymentResource {
+		set, _ := projection.ForResource(replicaSetResource)
+		for _, rs := range s.below.replicaSetsOf(live.GetNamespace(), live.GetName()) {
+			if metav1.IsControlledBy(rs, live) && rs.DeletionTimestamp == nil {
+				out = append(out, workload{set, rs})
+			}
+		}
+		return out
+	}
+	pod, _ := projection.ForResource(podResource)
+	for _, p := range s.below.podsOf(kind.GVK.Kind, live.GetNamespace(), live.GetName()) {
+		if metav1.IsControlledBy(p, live) && p.DeletionTimestamp == nil {
+			out = append(out, workload{pod, p})
+		}
+	}
+	return out
+}
+
+// shownAsOwn tells whether the logical cluster has an orphan as an object of its own. One whose name has another there is never shown, and
+// old ReplicaSets of which it keeps no history need not be.
+func (s *Syncer) shownAsOwn(orphan workload) bool {
+	if orphan.kind.Resource == podResource {
+		above, err := s.mirrorNamed(cache.MetaObjectToName(orphan.Object))
+		if err != nil || above == nil {
+			return false
+		}
+		return clusterOf(above) == "" || clusterOf(above) != s.cluster
+	}
+	above := s.Upstream.get(orphan.key())
+	if above == nil {
+		return orphan.kind.Demand(orphan.Object).Replicas == 0
+	}
+	return !orphan.kind.Mirror(above)
+}
+
+// markOrphan makes an object below ours that outlives its owner.
+func (s *Syncer) markOrphan(ctx context.Context, kind projection.Kind, live projection.Object) error {
+	if origin, owned := projection.OriginOf(live); owned && (origin.LogicalCluster != s.target.LogicalCluster || kind.Resource == podResource ||
+		projection.Orphaned(live)) {
+		return nil // it is marked, or never to be
+	}
+	return s.mark(ctx, kind, live, live.GetUID())
+}
+
+// mark writes our marks on an orphan.
+func (s *Syncer) mark(ctx context.Context, kind projection.Kind, live projection.Object, above types.UID) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":    live.GetUID(),
+		"labels": map[string]any{v1alpha1.LabelLogicalCluster: s.target.LogicalCluster, v1alpha1.LabelOrphan: "true"},
+		"annotations": map[string]any{
+			v1alpha1.AnnotationNamespace: live.GetNamespace(), v1alpha1.AnnotationName: live.GetName(), v1alpha1.AnnotationUID: above,
+		},
+	}})
+	if err != nil {
+		return fmt.Errorf("encode a patch: %w", err)
+	}
+	client, err := typed.For(s.client, kind.Resource, live.GetNamespace())
+	if err != nil {
+		return err
+	}
+	_, err = client.Patch(ctx, live.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it has gone, or another has its name
+	}
+	return err
+}
+
+// settleOrphan tells whether an object below is an orphan that the logical cluster does not have as its own yet. A ReplicaSet gets its marks
+// a second time: the controller of its Deployment has written its own annotations over them for as long as it was there.
+func (s *Syncer) settleOrphan(ctx context.Context, kind projection.Kind, above, live projection.Object) (waits bool, err error) {
+	if live == nil || !projection.Orphaned(live) {
+		return false, nil
+	}
+	shown := above != nil && !kind.Mirror(above)
+	if kind.Resource == podResource {
+		if !shown {
+			s.podQueue.Add(cache.MetaObjectToName(live))
+		}
+		return !shown, nil
+	}
+	switch origin, _ := projection.OriginOf(live); {
+	case metav1.GetControllerOf(live) != nil:
+		return true, nil // of what is being deleted, or of who has come after it
+	case above == nil:
+		return false, nil // it was deleted meanwhile
+	case !shown:
+		return true, nil
+	case origin.Name != live.GetName() || origin.UID != above.GetUID():
+		return true, s.mark(ctx, kind, live, above.GetUID())
+	}
+	return false, nil
+}
+
+// takeOver has the logical cluster show an orphaned pod as one that somebody made there, under the name and the UID that it has.
+func (s *Syncer) takeOver(ctx context.Context, pod, mirror *corev1.Pod) error {
+	want := s.mirror(pod, mirrorOwner{})
+	if mirror != nil {
+		want.OwnerReferences = ownedStill(mirror.OwnerReferences, mirrorOwner{})
+	}
+	delete(want.Annotations, v1alpha1.AnnotationCluster)
+	metav1.SetMetaDataAnnotation(&want.ObjectMeta, v1alpha1.AnnotationPlacement, placement.Decision{s.cluster: {Replicas: 1}}.String())
+	metav1.SetMetaDataAnnotation(&want.ObjectMeta, v1alpha1.AnnotationPodUID, string(pod.UID))
+	if err := s.writeMirror(ctx, want, mirror); err != nil {
+		return err
+	}
+	if own := s.ownerOf(pod); own != nil {
+		s.enqueue(own.above.key())
+	}
+	return nil
+}
+
+// orphanOwner returns what a pod below belongs to whose ReplicaSet outlives its Deployment.
+func (s *Syncer) orphanOwner(rs *appsv1.ReplicaSet) *ownership {
+	kind, _ := projection.ForResource(replicaSetResource)
+	above := s.Upstream.get(keyOf(kind, rs))
+	if above == nil {
+		return nil
+	}
+	return &ownership{above: workload{kind, above}}
+}

@@ -1,0 +1,297 @@
+package syncer
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// orphaning makes an object of the logical cluster one that is deleted without what it owns.
+func orphaning[T projection.Object](o T) T {
+	o.SetDeletionTimestamp(&metav1.Time{})
+	o.SetFinalizers([]string{metav1.FinalizerOrphanDependents, v1alpha1.FinalizerProjection})
+	return o
+}
+
+// podOf is one that a ReplicaSet below controls.
+func podOf(owner *appsv1.ReplicaSet, name string, change ...func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: objectMeta(name), Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	pod.OwnerReferences = controlledBy(owner, "ReplicaSet")
+	for _, c := range change {
+		c(pod)
+	}
+	return pod
+}
+
+// marked makes an object below an orphan of ours.
+func marked(pod *corev1.Pod) {
+	pod.Labels = map[string]string{"app": "web", v1alpha1.LabelLogicalCluster: logicalCluster, v1alpha1.LabelOrphan: "true"}
+	pod.Annotations = map[string]string{
+		v1alpha1.AnnotationNamespace: pod.Namespace, v1alpha1.AnnotationName: pod.Name, v1alpha1.AnnotationUID: string(pod.UID),
+	}
+}
+
+// above is a pod as the logical cluster has it: a mirror of one in a cluster, or one that is placed there.
+func mirrorOf(pod *corev1.Pod, cluster string) *corev1.Pod {
+	out := &corev1.Pod{ObjectMeta: objectMeta(pod.Name)}
+	out.Annotations = map[string]string{v1alpha1.AnnotationCluster: cluster}
+	return out
+}
+
+func ownOf(pod *corev1.Pod, decision string) *corev1.Pod {
+	out := mirrorOf(pod, "")
+	out.Annotations = map[string]string{v1alpha1.AnnotationPlacement: decision, v1alpha1.AnnotationPodUID: string(pod.UID)}
+	return out
+}
+
+// patched are the names of what was patched in the cluster, sorted.
+func patched(t *testing.T, s *testSyncer) []string {
+	t.Helper()
+	var out []string
+	for _, action := range s.client.(*fake.Clientset).Actions() {
+		patch, ok := action.(clienttesting.PatchAction)
+		if !ok {
+			t.Errorf("unexpected %s of %s", action.GetVerb(), action.GetResource().Resource)
+			continue
+		}
+		var object metav1.PartialObjectMetadata
+		if err := json.Unmarshal(patch.GetPatch(), &object); err != nil {
+			t.Fatal(err)
+		}
+		if object.Labels[v1alpha1.LabelOrphan] != "true" || object.Labels[v1alpha1.LabelLogicalCluster] != logicalCluster ||
+			object.Annotations[v1alpha1.AnnotationName] != patch.GetName() || object.UID == "" {
+			t.Errorf("patched with %s, want our marks", patch.GetPatch())
+		}
+		out = append(out, patch.GetName())
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestAnObjectGoesOnlyWhenWhatItOwnsIsShownAsOthersAre(t *testing.T) {
+	set := orphaning(plainSet("web", toEast))
+	live := handProjected(set, nil)
+	plain, done := podOf(live, "web-1"), podOf(live, "web-2", marked)
+	for name, test := range map[string]struct {
+		above, below []projection.Object
+		wantMarked   []string
+		wantErr      error
+	}{
+		"it owns nothing":         {nil, nil, nil, nil},
+		"a pod with a mirror":     {[]projection.Object{mirrorOf(plain, "east")}, []projection.Object{plain}, []string{"web-1"}, errNotYet},
+		"a pod that is not shown": {nil, []projection.Object{plain}, []string{"web-1"}, errNotYet},
+		"a pod that is marked and not shown so": {
+			[]projection.Object{mirrorOf(done, "east")}, []projection.Object{done}, nil, errNotYet,
+		},
+		"a pod that is shown as one of the user's": {
+			[]projection.Object{ownOf(done, toEast)}, []projection.Object{done}, nil, nil,
+		},
+		"a pod whose name another cluster has": {
+			[]projection.Object{mirrorOf(plain, "west")}, []projection.Object{plain}, []string{"web-1"}, nil,
+		},
+		"a pod that ends anyway": {
+			nil, []projection.Object{podOf(live, "web-1", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })}, nil, nil,
+		},
+		"somebody else's pod": {
+			nil, []projection.Object{podOf(live, "web-1", func(p *corev1.Pod) { p.OwnerReferences[0].UID = "earlier" })}, nil, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := attach(t, newUpstream(t, append(test.above, set, namespace("shop"))...), "east", append(test.below, live)...)
+			for _, obj := range test.below {
+				if err := s.client.(*fake.Clientset).Tracker().Add(obj); err != nil {
+					t.Fatal(err)
+				}
+			}
+			kind, _ := projection.KindOf(set)
+			if err := s.abandon(t.Context(), kind, live); !errors.Is(err, test.wantErr) {
+				t.Errorf("error %v, want %v", err, test.wantErr)
+			}
+			if got := patched(t, s); !slices.Equal(got, test.wantMarked) {
+				t.Errorf("marked %v, want %v", got, test.wantMarked)
+			}
+		})
+	}
+}
+
+func TestADeploymentGoesOnlyWhenItsReplicaSetsAreNobodysAbove(t *testing.T) {
+	web := orphaning(deployment("web", toEast))
+	live := projected(web, 2, 2)
+	below := func(replicas int32) *appsv1.ReplicaSet {
+		rs := &appsv1.ReplicaSet{ObjectMeta: objectMeta("web-abc"), Spec: appsv1.ReplicaSetSpec{Replicas: &replicas}}
+		rs.OwnerReferences = controlledBy(live, "Deployment")
+		return rs
+	}
+	mirror := plainSet("web-abc", "")
+	mirror.OwnerReferences = controlledBy(web, "Deployment")
+	for name, test := range map[string]struct {
+		above   []projection.Object
+		below   *appsv1.ReplicaSet
+		wantErr error
+	}{
+		"the collector has not come to it": {[]projection.Object{mirror}, below(2), errNotYet},
+		"it has":                           {[]projection.Object{plainSet("web-abc", toEast)}, below(2), nil},
+		"one of another name is still to be shown": {nil, below(2), errNotYet},
+		"an old one need not be":                   {nil, below(0), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := attach(t, newUpstream(t, append(test.above, web, namespace("shop"))...), "east", live, test.below)
+			if err := s.client.(*fake.Clientset).Tracker().Add(test.below); err != nil {
+				t.Fatal(err)
+			}
+			kind, _ := projection.KindOf(web)
+			if err := s.abandon(t.Context(), kind, live); !errors.Is(err, test.wantErr) {
+				t.Errorf("error %v, want %v", err, test.wantErr)
+			}
+			if got := patched(t, s); !slices.Equal(got, []string{"web-abc"}) {
+				t.Errorf("marked %v, want the ReplicaSet", got)
+			}
+		})
+	}
+}
+
+func TestAnOrphanedPodIsTakenOverAsItIs(t *testing.T) {
+	set := orphaning(plainSet("web", toEast))
+	live := handProjected(set, nil)
+	pod := podOf(live, "web-1", marked, func(p *corev1.Pod) { p.Spec.NodeName = "node-1" })
+	loose := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "c", UID: "c"}
+	mirror := mirrorOf(pod, "east")
+	mirror.OwnerReferences = append(controlledBy(set, "ReplicaSet"), loose)
+	for name, test := range map[string]struct {
+		above      []projection.Object
+		want       string
+		wantOwners []metav1.OwnerReference
+	}{
+		"that has a mirror": {[]projection.Object{mirror}, "update", []metav1.OwnerReference{loose}},
+		"that has none":     {nil, "create", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := attach(t, newUpstream(t, append(test.above, set, namespace("shop"))...), "east", live, pod)
+			for _, obj := range test.above {
+				if err := s.above.Tracker().Add(obj); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.syncPod(t.Context(), podName); err != nil {
+				t.Fatal(err)
+			}
+			actions := s.above.Actions()
+			if len(actions) != 1 || actions[0].GetVerb() != test.want {
+				t.Fatalf("writes %v, want one to %s", actions, test.want)
+			}
+			got := actions[0].(clienttesting.CreateAction).GetObject().(*corev1.Pod)
+			if got.Annotations[v1alpha1.AnnotationPlacement] != `{"east":{"replicas":1}}` || got.Annotations[v1alpha1.AnnotationPodUID] != "uid-of-web-1" ||
+				got.Annotations[v1alpha1.AnnotationUID] != "uid-of-web-1" || clusterOf(got) != "" || got.Spec.NodeName != "east" {
+				t.Errorf("it is %+v on %q, want one that runs where it is", got.Annotations, got.Spec.NodeName)
+			}
+			if len(got.Labels) != 1 || got.Labels["app"] != "web" || !equality.Semantic.DeepEqual(got.OwnerReferences, test.wantOwners) {
+				t.Errorf("labels %v and owners %v, want those of the user", got.Labels, got.OwnerReferences)
+			}
+			if got := s.enqueued(); !slices.Equal(got, []string{"replicasets shop/web"}) {
+				t.Errorf("looks at %v, want the owner, which waits for it", got)
+			}
+		})
+	}
+}
+
+// From when something is marked until it is shown as the user's, whatever the loops see of it is no reason to remove it.
+func TestAnOrphanIsLeftAloneUntilItIsShown(t *testing.T) {
+	web := orphaning(deployment("web", toEast))
+	live := projected(web, 2, 2)
+	bare := plainSet("web-abc", toEast)
+	mirror := plainSet("web-abc", "")
+	mirror.OwnerReferences = controlledBy(web, "Deployment")
+	below := func(change ...func(*appsv1.ReplicaSet)) *appsv1.ReplicaSet {
+		rs := handProjected(bare, nil)
+		rs.Labels[v1alpha1.LabelOrphan] = "true"
+		for _, c := range change {
+			c(rs)
+		}
+		return rs
+	}
+	owned := func(rs *appsv1.ReplicaSet) { rs.OwnerReferences = controlledBy(live, "Deployment") }
+	overwritten := func(rs *appsv1.ReplicaSet) { rs.Annotations[v1alpha1.AnnotationName] = "web" }
+	pod := podOf(bare, "web-1", marked)
+	var none projection.Object
+	for name, test := range map[string]struct {
+		above, live projection.Object
+		want        bool
+		wantMarked  []string
+	}{
+		"a ReplicaSet whose Deployment is there":           {bare, below(owned), true, nil},
+		"one whose mirror is one yet":                      {mirror, below(), true, nil},
+		"one that carries the marks of its Deployment":     {bare, below(overwritten), true, []string{"web-abc"}},
+		"not one that is shown and marked":                 {bare, below(), false, nil},
+		"not one that was deleted above":                   {none, below(), false, nil},
+		"not one that is a projection like any other":      {bare, handProjected(bare, nil), false, nil},
+		"a pod that is not shown":                          {none, pod, true, nil},
+		"a pod that is shown as a mirror":                  {mirrorOf(pod, "east"), pod, true, nil},
+		"not a pod that is shown as one of the user's own": {ownOf(pod, toEast), pod, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := attach(t, newUpstream(t, web, namespace("shop")), "east", live)
+			if err := s.client.(*fake.Clientset).Tracker().Add(test.live); err != nil {
+				t.Fatal(err)
+			}
+			kind, _ := projection.KindOf(test.live)
+			waits, err := s.settleOrphan(t.Context(), kind, test.above, test.live)
+			if err != nil || waits != test.want {
+				t.Errorf("waits %t, %v; want %t", waits, err, test.want)
+			}
+			if got := patched(t, s); !slices.Equal(got, test.wantMarked) {
+				t.Errorf("marked %v, want %v", got, test.wantMarked)
+			}
+		})
+	}
+}
+
+func TestPodsOfAnOrphanedReplicaSetStayItsOwn(t *testing.T) {
+	f := newFamily()
+	orphaning(f.above)
+	f.replicaSet.Name, f.mirrored.OwnerReferences = f.mirrored.Name, nil
+	f.replicaSet.OwnerReferences = nil
+	f.replicaSet.Labels = map[string]string{v1alpha1.LabelLogicalCluster: logicalCluster, v1alpha1.LabelOrphan: "true"}
+	f.pod.OwnerReferences = controlledBy(f.replicaSet, "ReplicaSet")
+	s := attach(t, newUpstream(t, f.above, f.mirrored, namespace("shop"), f.shown("east")), "east", f.replicaSet, f.pod)
+	got := s.mirrorOwner(f.pod)
+	if got == nil || len(got.references) != 1 || got.references[0].UID != f.mirrored.UID {
+		t.Errorf("the pod belongs to %+v, want the ReplicaSet above", got)
+	}
+}
+
+func TestOwnersOfAMirror(t *testing.T) {
+	set := plainSet("web", toEast)
+	above := controlledBy(set, "ReplicaSet")[0]
+	loose := metav1.OwnerReference{APIVersion: "v1", Kind: "ReplicationController", Name: "other", UID: "other"}
+	pod := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "first", UID: "first", Controller: ptr.To(true)}
+	for name, test := range map[string]struct {
+		have []metav1.OwnerReference
+		by   mirrorOwner
+		want []metav1.OwnerReference
+	}{
+		"its controller":                            {nil, mirrorOwner{references: []metav1.OwnerReference{above}}, []metav1.OwnerReference{above}},
+		"with what a user has added":                {[]metav1.OwnerReference{above, loose}, mirrorOwner{references: []metav1.OwnerReference{above}}, []metav1.OwnerReference{loose, above}},
+		"without one that has let go of it":         {[]metav1.OwnerReference{above, loose}, mirrorOwner{}, []metav1.OwnerReference{loose}},
+		"a pod controls no pods below":              {[]metav1.OwnerReference{pod}, mirrorOwner{}, []metav1.OwnerReference{pod}},
+		"one that goes keeps what it has":           {[]metav1.OwnerReference{above}, mirrorOwner{references: []metav1.OwnerReference{above}, ending: true}, []metav1.OwnerReference{above}},
+		"and what was taken off it is not put back": {[]metav1.OwnerReference{loose}, mirrorOwner{references: []metav1.OwnerReference{above}, ending: true}, []metav1.OwnerReference{loose}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := ownedStill(test.have, test.by); !equality.Semantic.DeepEqual(got, test.want) {
+				t.Errorf("owners %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
