@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
@@ -13,6 +15,12 @@ import (
 func Orphans(in metav1.Object) bool {
 	return in.GetDeletionTimestamp() != nil &&
 		(slices.Contains(in.GetFinalizers(), metav1.FinalizerOrphanDependents) || in.GetAnnotations()[v1alpha1.AnnotationOrphan] != "")
+}
+
+// ControlsPods tells whether an owner of a pod is one whose controller runs in the clusters, which say what it controls.
+func ControlsPods(owner metav1.OwnerReference) bool {
+	kind, ok := ForGVK(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind))
+	return ok && kind.Workload && kind.Resource != pod.resource && ptr.Deref(owner.Controller, false)
 }
 
 // Orphaned tells whether an object below was marked because it outlives its owner, and has not been projected to since.

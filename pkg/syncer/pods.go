@@ -110,8 +110,9 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 		// What it belonged to may be gone before it is, above as below.
 		return s.writeMirror(ctx, s.mirror(pod, mirrorOwner{references: mirror.OwnerReferences, labels: ownerLabels(mirror)}), mirror)
 	case metav1.GetControllerOf(pod) == nil:
-		// Its labels were changed so that its owner has let go of it. It runs on, and its user deletes it.
-		return s.writeMirror(ctx, s.mirror(pod, mirrorOwner{references: ownedStill(mirror.OwnerReferences, mirrorOwner{})}), mirror)
+		// Its owner has let go of it, because its labels were changed, or has gone and left it to others. It runs on, and its user deletes it.
+		kind, _ := projection.ForResource(podResource)
+		return s.markOrphan(ctx, kind, pod)
 	case s.ownerOf(pod) == nil:
 		return s.deleteMirror(ctx, mirror, 0) // no longer a pod of ours
 	}
@@ -237,7 +238,7 @@ type mirrorOwner struct {
 // ownedStill are the owners of a pod above that has these and belongs to somebody below: what users and controllers above have written
 // stays, but for the controllers that are told from below. What the garbage collector has taken off in favour of others is not put back.
 func ownedStill(have []metav1.OwnerReference, by mirrorOwner) []metav1.OwnerReference {
-	out := slices.DeleteFunc(slices.Clone(have), toldFromBelow)
+	out := slices.DeleteFunc(slices.Clone(have), projection.ControlsPods)
 	for _, ref := range by.references {
 		if !by.ending || slices.ContainsFunc(have, func(r metav1.OwnerReference) bool { return r.UID == ref.UID }) {
 			out = append(out, ref)
@@ -247,12 +248,6 @@ func ownedStill(have []metav1.OwnerReference, by mirrorOwner) []metav1.OwnerRefe
 		return nil
 	}
 	return out
-}
-
-// toldFromBelow tells whether an owner is one of those that control pods in the clusters.
-func toldFromBelow(ref metav1.OwnerReference) bool {
-	kind, ok := projection.ForGVK(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
-	return ok && kind.Workload && kind.Resource != podResource && ptr.Deref(ref.Controller, false)
 }
 
 // ownerLabels are the labels of a mirror that its owner above gave it.

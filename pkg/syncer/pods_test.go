@@ -132,9 +132,10 @@ func TestMirrorIsWrittenOnlyWhenItChanges(t *testing.T) {
 func TestSyncPod(t *testing.T) {
 	type objects = []projection.Object
 	for name, test := range map[string]struct {
-		prepare func(f *family) (above, below objects)
-		want    []string // verbs of the writes to the mirror
-		wantErr error
+		prepare    func(f *family) (above, below objects)
+		want       []string // verbs of the writes to the mirror
+		wantErr    error
+		wantMarked bool
 	}{
 		"a new pod is shown": {
 			prepare: func(f *family) (above, below objects) {
@@ -202,13 +203,13 @@ func TestSyncPod(t *testing.T) {
 			},
 			want: []string{"delete"},
 		},
-		"what its owner has let go of stays": {
+		"what its owner has let go of is marked in its cluster, and taken over when the watch shows that": {
 			prepare: func(f *family) (above, below objects) {
 				shown := f.shown("east")
 				f.pod.OwnerReferences = nil
 				return objects{f.above, f.mirrored, namespace("shop"), shown}, objects{f.projected, f.replicaSet, f.pod}
 			},
-			want: []string{"update"},
+			wantMarked: true,
 		},
 		"another cluster's mirror is not ours to delete": {
 			prepare: func(f *family) (above, below objects) {
@@ -257,6 +258,9 @@ func TestSyncPod(t *testing.T) {
 			}
 			if !slices.Equal(got, test.want) {
 				t.Errorf("writes %v, want %v", got, test.want)
+			}
+			if marked := len(patched(t, s)) > 0; marked != test.wantMarked {
+				t.Errorf("marked %t, want %t", marked, test.wantMarked)
 			}
 		})
 	}

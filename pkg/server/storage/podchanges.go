@@ -75,10 +75,6 @@ func (r *podChangeREST) Update(ctx context.Context, name string, info rest.Updat
 	if clusterOf(found.(*api.Pod)) == "" {
 		return r.patchStorage.Update(ctx, name, info, create, update, false, options)
 	}
-	pod, connection, err := r.below.find(ctx, name)
-	if err != nil {
-		return nil, false, err
-	}
 	tried := options.DeepCopy()
 	tried.DryRun = []string{metav1.DryRunAll}
 	based := &basedOn{UpdatedObjectInfo: info}
@@ -90,15 +86,28 @@ func (r *podChangeREST) Update(ctx context.Context, name string, info rest.Updat
 	if !ok || based.pod == nil {
 		return nil, false, fmt.Errorf("the stock endpoint of pods/%s returned a %T", r.subresource, obj)
 	}
-	if sameMetadata(want, based.pod) && equality.Semantic.DeepEqual(want.Spec, based.pod.Spec) &&
-		equality.Semantic.DeepEqual(want.Status, based.pod.Status) {
-		return want, false, nil
+	owners, pod := ownerChangeOf(based.pod, want), based.pod
+	same := sameMetadata(want, pod) && equality.Semantic.DeepEqual(want.Spec, pod.Spec) && equality.Semantic.DeepEqual(want.Status, pod.Status)
+	var made *api.Pod
+	if !same || owners.concernsCluster(fromWithin(ctx)) {
+		_, connection, err := r.below.find(ctx, name)
+		if err != nil {
+			return nil, false, err
+		}
+		if made, err = r.changeBelow(ctx, connection, pod, want, options); err != nil {
+			return nil, false, fromCluster(err, pod)
+		}
 	}
-	made, err := r.changeBelow(ctx, connection, based.pod, want, options)
-	if err != nil {
-		return nil, false, fromCluster(err, pod)
+	if kept := owners.toStore(fromWithin(ctx)); !kept.empty() {
+		stored, err := r.storeOwners(ctx, want, kept, options)
+		if err != nil {
+			return nil, false, err
+		}
+		want.OwnerReferences, want.ResourceVersion = stored.OwnerReferences, stored.ResourceVersion
 	}
 	switch {
+	case same:
+		return want, false, nil
 	case !mirrored(pod): // a pod of the user's own is stored above as well
 		return r.patchStorage.Update(ctx, name, info, create, update, false, options)
 	case !dryrun.IsDryRun(options.DryRun) && r.subresource == "":
@@ -124,12 +133,20 @@ func (b *basedOn) UpdatedObject(ctx context.Context, old runtime.Object) (runtim
 
 // changeBelow makes the change from old to want in the cluster and returns the pod as it is there.
 func (r *podChangeREST) changeBelow(ctx context.Context, connection *Connection, old, want *api.Pod, options *metav1.UpdateOptions) (*api.Pod, error) {
+	collected := fromWithin(ctx)
+	ctx, cancel := context.WithTimeout(ctx, belowTimeout)
+	defer cancel()
 	patch, err := podPatch(old, want)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, belowTimeout)
-	defer cancel()
+	owners, err := ownersBelow(ctx, connection, old, ownerChangeOf(old, want), collected)
+	if err != nil {
+		return nil, err
+	}
+	if patch, err = withOwners(patch, uidBelow(old), owners); err != nil {
+		return nil, fmt.Errorf("encode the change of pod %s/%s: %w", old.Namespace, old.Name, err)
+	}
 	pod, err := connection.Client.CoreV1().Pods(old.Namespace).Patch(ctx, old.Name, types.StrategicMergePatchType, patch,
 		metav1.PatchOptions{DryRun: options.DryRun, FieldManager: v1alpha1.FieldManager}, r.subresource)
 	if err != nil {

@@ -69,7 +69,7 @@ func (s podStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object
 	}
 	if pod := old.(*api.Pod); mirrored(pod) && !labelledAnew(obj.(*api.Pod), pod) {
 		return field.ErrorList{field.Forbidden(field.NewPath("metadata", "name"),
-			fmt.Sprintf("the pod mirrors one in cluster %q, and only its labels and annotations can be changed here: "+
+			fmt.Sprintf("the pod mirrors one in cluster %q, and only its labels, annotations and owners can be changed here: "+
 				"change the workload that it belongs to", clusterOf(pod)))}
 	}
 	return s.stockStrategy.ValidateUpdate(ctx, obj, old)
@@ -138,10 +138,9 @@ func runsIn(pod *api.Pod, cluster string) bool {
 	return err == nil && placed
 }
 
-// labelledAnew tells whether an update leaves everything but labels and annotations as it is.
+// labelledAnew tells whether an update leaves everything but labels, annotations and owners as it is.
 func labelledAnew(pod, old *api.Pod) bool {
-	return equality.Semantic.DeepEqual(pod.Spec, old.Spec) && equality.Semantic.DeepEqual(pod.OwnerReferences, old.OwnerReferences) &&
-		equality.Semantic.DeepEqual(pod.Finalizers, old.Finalizers)
+	return equality.Semantic.DeepEqual(pod.Spec, old.Spec) && equality.Semantic.DeepEqual(pod.Finalizers, old.Finalizers)
 }
 
 // podREST deletes mirrored pods where they run, and changes their labels and annotations there. Their mirrors follow when the cluster
