@@ -13,7 +13,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// pin refuses a malformed pin on a namespace. Workloads validate their own.
+// pin refuses a malformed pin on a namespace or a custom resource. Workloads validate their own.
 type pin struct {
 	*admission.Handler
 }
@@ -22,7 +22,8 @@ var _ admission.ValidationInterface = &pin{}
 
 // Validate reports what is wrong with a pin that is new or changed.
 func (*pin) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if a.GetResource().GroupResource() != corev1.Resource("namespaces") || a.GetSubresource() != "" {
+	resource := a.GetResource().GroupResource()
+	if resource != corev1.Resource("namespaces") && !isCustom(resource) || a.GetSubresource() != "" {
 		return nil
 	}
 	value, set := pinOf(a.GetObject())

@@ -13,10 +13,11 @@ const (
 	NodesPlugin   = "ManifoldNodes"
 	PinPlugin     = "ManifoldPin"
 	MetricsPlugin = "ManifoldMetrics"
+	ManagedPlugin = "ManifoldManaged"
 )
 
 // Names returns the names of all plugins in order.
-func Names() []string { return []string{NodesPlugin, PinPlugin, MetricsPlugin} }
+func Names() []string { return []string{NodesPlugin, PinPlugin, MetricsPlugin, ManagedPlugin} }
 
 // Register makes the plugins known under their names.
 func Register(plugins *admission.Plugins) {
@@ -25,5 +26,6 @@ func Register(plugins *admission.Plugins) {
 	}
 	register(NodesPlugin, &nodes{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete)})
 	register(PinPlugin, &pin{Handler: admission.NewHandler(admission.Create, admission.Update)})
+	register(ManagedPlugin, &managed{Handler: admission.NewHandler(admission.Create, admission.Update)})
 	register(MetricsPlugin, &metrics{Handler: admission.NewHandler(admission.Update)})
 }

@@ -61,6 +61,11 @@ func TestPlugins(t *testing.T) {
 			plugin: PinPlugin, user: "admin", operation: admission.Update, resource: corev1.SchemeGroupVersion.WithResource("namespaces"), kind: "Namespace",
 			object: namespace("east,,west"), old: namespace("east"), wantError: "metadata.annotations[manifold.dev/clusters]",
 		},
+		"a malformed pin of a custom resource is refused with its path": {
+			plugin: PinPlugin, user: "admin", operation: admission.Create,
+			resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gizmos"}, kind: "Gizmo",
+			object: namespace("east west"), wantError: "metadata.annotations[manifold.dev/clusters]",
+		},
 		"a namespace with an old bad pin stays editable": {
 			plugin: PinPlugin, user: "admin", operation: admission.Update, resource: corev1.SchemeGroupVersion.WithResource("namespaces"), kind: "Namespace",
 			object: namespace(""), old: namespace(""),

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/proxy"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 
@@ -42,6 +43,8 @@ type Connection struct {
 	Client kubernetes.Interface
 	// Dynamic is for all other kinds.
 	Dynamic dynamic.Interface
+	// Metadata is for what is known of objects of any kind.
+	Metadata metadata.Interface
 	// Host is the address of the API server, with the path that it may be served under.
 	Host *url.URL
 	// Transport authenticates the requests that are proxied to the cluster.
@@ -75,6 +78,9 @@ func dial(name string, config *rest.Config, userAgent string) (*Connection, erro
 		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
 	if c.Dynamic, err = dynamic.NewForConfigAndClient(config, httpClient); err != nil {
+		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
+	}
+	if c.Metadata, err = metadata.NewForConfigAndClient(config, httpClient); err != nil {
 		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
 	c.Transport = httpClient.Transport

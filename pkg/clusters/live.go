@@ -47,6 +47,7 @@ func startLive(ctx context.Context, s *session, c *Connection) *live {
 	l := &live{session: s, connection: c, since: s.manager.Clock.Now(), cancel: cancel}
 	l.group, ctx = errgroup.WithContext(ctx)
 	l.watchNodes(ctx)
+	l.watchDefinitions(ctx)
 	l.group.Go(func() error { l.discover(ctx); return nil })
 	if s.manager.Runner != nil {
 		l.group.Go(func() error { l.runRunner(ctx); return nil })
@@ -121,8 +122,9 @@ func (l *live) nodes() []*corev1.Node {
 	return nodes
 }
 
-// discover reads the version and served kinds now, when asked to, and now and then: what a cluster serves changes rarely (an
-// upgrade, a new CRD, an aggregated API), no single watch would show all of it, and it takes two requests.
+// discover reads the version and served kinds now, when asked to, and now and then: beside definitions of custom resources, which are
+// watched, what a cluster serves changes rarely (an upgrade, an aggregated API), no single watch would show all of it, and it takes two
+// requests.
 func (l *live) discover(ctx context.Context) {
 	s := l.session
 	for ctx.Err() == nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdinformers "k8s.io/apiextensions-apiserver/pkg/client/informers/externalversions/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
@@ -25,30 +26,33 @@ import (
 )
 
 // newChain makes the servers and chains them: aggregation, then the built-in kinds and Manifold's, then custom resources. It follows
-// CreateServerChain of kube-apiserver and New of its control plane, which offer no place to change storage.
-func newChain(c *config, o storage.Options, m metrics.Sources) (*aggregatorapiserver.APIAggregator, error) {
+// CreateServerChain of kube-apiserver and New of its control plane, which offer no place to change storage. It also returns the server's informer of definitions of custom resources.
+func newChain(c *config, o storage.Options, m metrics.Sources,
+) (*aggregatorapiserver.APIAggregator, crdinformers.CustomResourceDefinitionInformer, error) {
 	kube := c.kube.Complete()
 	notFound := notfoundhandler.New(kube.ControlPlane.Generic.Serializer, genericapifilters.NoMuxAndDiscoveryIncompleteKey)
 	extensions, err := c.apiExtensions.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(notFound))
 	if err != nil {
-		return nil, fmt.Errorf("make the server of custom resources: %w", err)
+		return nil, nil, fmt.Errorf("make the server of custom resources: %w", err)
 	}
 	crdsServed := c.apiExtensions.GenericConfig.MergedResourceConfig.ResourceEnabled(
 		apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
 
+	definitions := extensions.Informers.Apiextensions().V1().CustomResourceDefinitions()
+
 	native, err := newNative(kube, extensions.GenericAPIServer, o, m)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	aggregator, err := controlplaneapiserver.CreateAggregatorServer(c.aggregator.Complete(), native.GenericAPIServer,
-		extensions.Informers.Apiextensions().V1().CustomResourceDefinitions(), crdsServed, groupPriorities())
+		definitions, crdsServed, groupPriorities())
 	if err != nil {
-		return nil, fmt.Errorf("make the aggregating server: %w", err)
+		return nil, nil, fmt.Errorf("make the aggregating server: %w", err)
 	}
 	if groups := c.aggregator.GenericConfig.AggregatedDiscoveryGroupManager; groups != nil {
 		groups.SetGroupVersionPriority(metav1.GroupVersion(metricsv1beta1.SchemeGroupVersion), metricsGroupPriority, metricsVersionPriority)
 	}
-	return aggregator, nil
+	return aggregator, definitions, nil
 }
 
 // newNative makes the server of the built-in kinds, of Manifold's and of the clusters' metrics.

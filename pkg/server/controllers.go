@@ -7,10 +7,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	apiregistration "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset/typed/apiregistration/v1"
@@ -23,6 +26,7 @@ import (
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/custom"
 	"github.com/manifold-dev/manifold/pkg/placement/controller"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	summarycontroller "github.com/manifold-dev/manifold/pkg/summary/controller"
@@ -44,6 +48,7 @@ type controllers struct {
 	registry *clusters.Registry
 	engine   *engine.Engine
 	upstream *syncer.Upstream
+	custom   *custom.Controller
 	events   record.EventBroadcaster
 	parts    []part
 }
@@ -79,6 +84,21 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	if m.upstream, err = syncer.NewUpstream(m.informers); err != nil {
 		return nil, err
 	}
+	metadata, err := newMetadataInformers(ids.loopback)
+	if err != nil {
+		return nil, err
+	}
+	dynamicClient, err := dynamic.NewForConfig(asJSON(ids.controller()))
+	if err != nil {
+		return nil, err
+	}
+	m.custom, err = custom.New(custom.Options{
+		Engine: m.engine, Upstream: m.upstream, Kube: m.informers, Manifold: m.own, Metadata: metadata, Client: dynamicClient,
+		Recorder: recorder, Leaving: m.leaving,
+	})
+	if err != nil {
+		return nil, err
+	}
 	placement, err := controller.New(controller.Options{
 		Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: kube, Recorder: recorder,
 	})
@@ -95,16 +115,17 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		Client: kube, Manifold: manifold,
 		Clusters: m.own.Manifold().V1alpha1().Clusters(), Nodes: m.informers.Core().V1().Nodes(),
 		Registry: m.registry,
-		Runner: &syncer.Runner{Options: syncer.Options{
+		Runner: runners{&syncer.Runner{Options: syncer.Options{
 			Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed, Mirror: summaries.Mirror, Leaving: m.leaving,
-		}},
+			Uses: m.custom.Uses,
+		}}, m.custom.Runner()},
 		GracePeriod: c.heartbeatGracePeriod,
 	})
 	if err != nil {
 		return nil, err
 	}
 	removals, err := removal.New(removal.Options{
-		Upstream: m.upstream, Kube: m.informers, Manifold: m.own, Client: kube, Clusters: manifold,
+		Upstream: m.upstream, Custom: m.custom, Kube: m.informers, Manifold: m.own, Client: kube, Clusters: manifold,
 	})
 	if err != nil {
 		return nil, err
@@ -116,10 +137,13 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	m.parts = []part{
 		{"placement", placement.Run},
 		{"summary", summaries.Run},
+		{"custom resources", m.custom.Run},
 		{"clusters", manager.Run},
 		{"removal of clusters", removals.Run},
 		{"usage of quotas", usage.Run},
-		{"stock controllers", func(ctx context.Context) error { return runStockControllers(ctx, ids.loopback, m.informers, c.pki) }},
+		{"stock controllers", func(ctx context.Context) error {
+			return runStockControllers(ctx, ids.loopback, m.informers, metadata, c.pki)
+		}},
 	}
 	return m, nil
 }
@@ -183,6 +207,37 @@ func (m *controllers) leaving(cluster string) (bool, string) {
 		return false, ""
 	}
 	return true, c.Annotations[v1alpha1.AnnotationRemove]
+}
+
+// newMetadataInformers makes the informers that the garbage collector and the controller of custom resources share.
+func newMetadataInformers(config *rest.Config) (metadatainformer.SharedInformerFactory, error) {
+	config = rest.AddUserAgent(rest.CopyConfig(config), controllerManager)
+	config.QPS = -1
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return metadatainformer.NewSharedInformerFactoryWithOptions(client, 0, metadatainformer.WithTransform(dropManagedFields)), nil
+}
+
+// dropManagedFields leaves out what nobody reads here and what may be most of an object's metadata.
+func dropManagedFields(obj any) (any, error) {
+	if o, ok := obj.(metav1.Object); ok {
+		o.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
+// runners run together for each cluster, and end together.
+type runners []clusters.Runner
+
+// Run implements clusters.Runner.
+func (r runners) Run(ctx context.Context, c *clusters.Connection) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, runner := range r {
+		group.Go(func() error { return runner.Run(ctx, c) })
+	}
+	return group.Wait()
 }
 
 // asJSON is for clients of kinds that have no protobuf.

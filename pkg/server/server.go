@@ -88,11 +88,13 @@ func newServer(c CompletedOptions) (*server, error) {
 		return nil, fmt.Errorf("make the controllers: %w", err)
 	}
 	s.controllers.servesMetrics = config.kube.ControlPlane.Generic.MergedResourceConfig.AnyResourceForGroupEnabled(metricsv1beta1.GroupName)
-	s.chain, err = newChain(config, storage.Options{Connections: connections{s.controllers.registry}, Placer: s.controllers.engine},
+	chain, definitions, err := newChain(config, storage.Options{Connections: connections{s.controllers.registry}, Placer: s.controllers.engine},
 		s.controllers.metrics())
 	if err != nil {
 		return nil, err
 	}
+	s.chain = chain
+	s.controllers.custom.Define(definitions)
 	return s, s.addHooks()
 }
 

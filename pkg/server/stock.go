@@ -71,12 +71,14 @@ const (
 
 // runStockControllers runs them against the API at config until ctx ends. They share the server's informers: a second set would hold
 // everything twice, and every write would be sent and decoded once more.
-func runStockControllers(ctx context.Context, config *rest.Config, shared informers.SharedInformerFactory, p pki) error {
+func runStockControllers(ctx context.Context, config *rest.Config, shared informers.SharedInformerFactory,
+	metadata metadatainformer.SharedInformerFactory, p pki,
+) error {
 	config = rest.AddUserAgent(rest.CopyConfig(config), controllerManager)
 	config.QPS = -1
 	config.WarningHandlerWithContext = quietWarnings{}
 	held := holdInformers(ctx, shared)
-	cc, err := stockContext(ctx, config, held, p)
+	cc, err := stockContext(ctx, config, held, metadata, p)
 	if err != nil {
 		return fmt.Errorf("prepare the stock controllers: %w", err)
 	}
@@ -116,7 +118,9 @@ func (quietWarnings) HandleWarningHeaderWithContext(ctx context.Context, _ int, 
 }
 
 // stockContext is what the controllers are made from: CreateControllerContext of the stock program, but over the given informers.
-func stockContext(ctx context.Context, config *rest.Config, shared informers.SharedInformerFactory, p pki) (app.ControllerContext, error) {
+func stockContext(ctx context.Context, config *rest.Config, shared informers.SharedInformerFactory,
+	metadataInformers metadatainformer.SharedInformerFactory, p pki,
+) (app.ControllerContext, error) {
 	completed, err := stockConfig(p)
 	if err != nil {
 		return app.ControllerContext{}, err
@@ -134,15 +138,14 @@ func stockContext(ctx context.Context, config *rest.Config, shared informers.Sha
 	go wait.UntilWithContext(ctx, func(context.Context) { mapper.Reset() }, mapperReset)
 
 	cc := app.ControllerContext{
-		ClientBuilder:   builder,
-		InformerFactory: shared,
-		ObjectOrMetadataInformerFactory: informerfactory.NewInformerFactory(shared,
-			metadatainformer.NewSharedInformerFactory(metadataClient, app.ResyncPeriod(completed)())),
-		ComponentConfig:          completed.ComponentConfig,
-		RESTMapper:               mapper,
-		InformersStarted:         make(chan struct{}),
-		ResyncPeriod:             app.ResyncPeriod(completed),
-		ControllerManagerMetrics: controllermetrics.NewControllerManagerMetrics(controllerManager),
+		ClientBuilder:                   builder,
+		InformerFactory:                 shared,
+		ObjectOrMetadataInformerFactory: informerfactory.NewInformerFactory(shared, metadataInformers),
+		ComponentConfig:                 completed.ComponentConfig,
+		RESTMapper:                      mapper,
+		InformersStarted:                make(chan struct{}),
+		ResyncPeriod:                    app.ResyncPeriod(completed),
+		ControllerManagerMetrics:        controllermetrics.NewControllerManagerMetrics(controllerManager),
 	}
 	ignored := garbagecollector.DefaultIgnoredResources()
 	cc.GraphBuilder = garbagecollector.NewDependencyGraphBuilder(ctx, metadataClient, mapper, ignored,

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json" // it keeps whole numbers whole
 )
 
 // CustomReport is what is known of one cluster's copy of an object of a custom kind.
@@ -96,6 +97,8 @@ func translate(status map[string]any, in *unstructured.Unstructured, report Cust
 		observed, ok := holder["observedGeneration"].(int64)
 		switch {
 		case !ok:
+		case report.Stale:
+			holder["observedGeneration"] = min(before, above) // it confirms nothing anew
 		case report.Generation >= above && observed >= report.Live.GetGeneration():
 			holder["observedGeneration"] = above
 		default:
@@ -360,7 +363,7 @@ func ParseCustomBreakdown(annotation string) (CustomBreakdown, error) {
 		return CustomBreakdown{}, nil
 	}
 	var out CustomBreakdown
-	if err := json.Unmarshal([]byte(annotation), &out); err != nil {
+	if err := utiljson.Unmarshal([]byte(annotation), &out); err != nil {
 		return nil, fmt.Errorf("parse the status by cluster %.100q: %w", annotation, err)
 	}
 	return out, nil

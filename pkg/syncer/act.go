@@ -196,6 +196,12 @@ func (s *Syncer) rest(kind projection.Kind) rest.Interface {
 	return client
 }
 
+// EnsureNamespace sees to it that a namespace of ours exists before something is put into it that is not of a projected kind. The error
+// tells what is in the way, or Passes.
+func (s *Syncer) EnsureNamespace(ctx context.Context, name string) error {
+	return s.ensureNamespace(ctx, name)
+}
+
 // ensureNamespace sees to it that a namespace of ours exists before something is put into it.
 func (s *Syncer) ensureNamespace(ctx context.Context, name string) error {
 	if name == "" || projection.NamespaceShared(name) {

@@ -161,7 +161,7 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 	if kind.Resource == namespaceResource && live != nil {
 		// A namespace stays as long as the user's does: others may keep things in it by now. Only with the cluster it goes, last.
 		leaving, _ := s.Leaving(s.cluster)
-		wanted = wanted || !leaving || s.below.holdsIn(above.GetName())
+		wanted = wanted || !leaving || s.below.holdsIn(above.GetName()) || s.Uses != nil && s.Uses(s.cluster, above.GetName())
 	}
 	if kind.Stays && live != nil {
 		leaving, _ := s.Leaving(s.cluster)
@@ -281,6 +281,9 @@ func (s *Syncer) failed(key Key, above projection.Object, err error) error {
 	}
 	return err
 }
+
+// Passes tells errors of requests to clusters that pass by themselves from those that a person must see.
+func Passes(err error) bool { return passes(err) }
 
 // passes tells errors that pass by themselves from those that a person must see. The caches may be a moment behind, or the cluster is
 // silent, which its Ready condition tells.

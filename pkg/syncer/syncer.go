@@ -52,6 +52,8 @@ type Options struct {
 	Mirror func(deployment cache.ObjectName)
 	// Leaving tells whether a cluster is being removed, and in which manner: a value of AnnotationRemove.
 	Leaving func(cluster string) (leaving bool, manner string)
+	// Uses tells whether anything that is of no projected kind is in a namespace of a cluster, or is to be. It may be nil.
+	Uses func(cluster, namespace string) bool
 }
 
 // Runner starts a Syncer for every connection. It implements clusters.Runner.

@@ -26,7 +26,7 @@ func (p *physical) checkRights(ctx context.Context) error {
 		return err
 	}
 	if len(lacksGrant) > 0 {
-		needed = append(needed, SyncerRights()...)
+		needed = append(append(needed, SyncerRights()...), kindRights(p.kinds)...)
 	}
 	missing, err := missingRights(ctx, p.client, questions(needed...))
 	if err != nil {

@@ -45,7 +45,7 @@ func (p *physical) grant(ctx context.Context, logical types.UID, undo *undoStack
 			return fmt.Errorf("apply %s in the cluster: %w", piece, err)
 		}
 	}
-	return nil
+	return p.allow(ctx, logical, undo)
 }
 
 func (p *physical) apply(ctx context.Context, piece piece, undo *undoStack) error {
@@ -176,7 +176,11 @@ func (p *physical) revoke(ctx context.Context, logical types.UID) error {
 	if err != nil {
 		return err
 	}
-	for _, piece := range slices.Backward(all) {
+	kinds, err := kindPieces(logical, nil)
+	if err != nil {
+		return err
+	}
+	for _, piece := range slices.Backward(append(all, kinds...)) {
 		if err := p.remove(ctx, piece, logical); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete %s: %w", piece, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -30,11 +31,14 @@ type JoinOptions struct {
 	Kubeconfig, Context string
 	// Labels are put on the Cluster, beside those that it has.
 	Labels map[string]string
+	// Kinds are custom kinds that the syncer is given rights for, beside those that it has: PLURAL.GROUP.
+	Kinds []string
 	// Wait says whether to wait until the cluster is ready, and Timeout for how long.
 	Wait    bool
 	Timeout time.Duration
 
 	logicalConfig *rest.Config
+	kinds         []schema.GroupResource
 }
 
 // NewJoinOptions returns options with their defaults.
@@ -45,7 +49,7 @@ func NewJoinOptions(streams genericiooptions.IOStreams) *JoinOptions {
 func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	o := NewJoinOptions(streams)
 	cmd := &cobra.Command{
-		Use:                   "join NAME --cluster-kubeconfig FILE [--cluster-context CONTEXT] [--label KEY=VALUE]...",
+		Use:                   "join NAME --cluster-kubeconfig FILE [--cluster-context CONTEXT] [--label KEY=VALUE]... [--allow-kind PLURAL.GROUP]...",
 		DisableFlagsInUseLine: true,
 		Short:                 "Register a physical cluster with least rights",
 		Long: templates.LongDesc(`
@@ -55,13 +59,19 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 			may do what Manifold needs and nothing more, keeps it out of kube-* namespaces by an admission policy, and stores
 			only that credential in the logical cluster. It first asks for every right that it takes, so nothing is left half made.
 
-			Joining again under the same name refreshes the credential and adds labels.`),
+			Joining again under the same name refreshes the credential and adds labels.
+
+			Custom resources go to clusters that they are pinned to, or that a policy chooses which lists their kind, if Manifold may
+			manage them there: --allow-kind gives that right, and keeps those that were given before.`),
 		Example: templates.Examples(`
 			# Join the cluster of the current context of a kubeconfig
 			manifold cluster join east --cluster-kubeconfig ~/.kube/east
 
 			# Choose a context, and label the cluster for placement policies
-			manifold cluster join west --cluster-kubeconfig ~/.kube/config --cluster-context west-admin --label region=eu-west`),
+			manifold cluster join west --cluster-kubeconfig ~/.kube/config --cluster-context west-admin --label region=eu-west
+
+			# Let Manifold manage custom resources in a cluster, whether or not it has joined already
+			manifold cluster join east --cluster-kubeconfig ~/.kube/east --allow-kind certificates.cert-manager.io`),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Complete(f, cmd, args); err != nil {
@@ -79,6 +89,8 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 	flags.StringVar(&o.Kubeconfig, "cluster-kubeconfig", o.Kubeconfig, "Path to a kubeconfig with admin rights in the cluster that joins.")
 	flags.StringVar(&o.Context, "cluster-context", o.Context, "The context in that kubeconfig. Defaults to its current one.")
 	flags.StringToStringVar(&o.Labels, "label", o.Labels, "Label to put on the Cluster, as KEY=VALUE. May be repeated.")
+	flags.StringArrayVar(&o.Kinds, "allow-kind", o.Kinds,
+		"Custom kind that Manifold may manage in the cluster, as PLURAL.GROUP, or *.GROUP for all of a group. May be repeated.")
 	flags.BoolVar(&o.Wait, "wait", o.Wait, "Wait until the cluster is ready.")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "How long to wait for the cluster to be ready.")
 	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("cluster-context", completeContexts(&o.Kubeconfig)))
@@ -111,7 +123,9 @@ func (o *JoinOptions) Validate() error {
 	if o.Wait && o.Timeout <= 0 {
 		return fmt.Errorf("--timeout must be more than zero, not %s; use --wait=false not to wait", o.Timeout)
 	}
-	return nil
+	var err error
+	o.kinds, err = parseKinds(o.Kinds)
+	return err
 }
 
 // Run joins the cluster. What it has newly made is taken back if it cannot finish.
@@ -149,6 +163,7 @@ func (o *JoinOptions) join(ctx context.Context, logical *logical) (*manifoldv1al
 	if err != nil {
 		return nil, err
 	}
+	physical.kinds = o.kinds
 	progress.done("Reached %s, Kubernetes %s", access.rest.Host, physical.version)
 	existing, err := o.check(ctx, logical, physical)
 	if err != nil {
@@ -189,6 +204,9 @@ func (o *JoinOptions) make(ctx context.Context, logical *logical, physical *phys
 		return err
 	}
 	progress.done("Made ServiceAccount %s/%s with least rights", manifoldv1alpha1.SystemNamespace, syncerName(logical.uid))
+	if len(o.Kinds) > 0 {
+		progress.done("Gave it the rights to manage %s", strings.Join(o.Kinds, ", "))
+	}
 	kubeconfig, err := physical.kubeconfigFor(ctx, o.Name, logical.uid)
 	if err != nil {
 		return err

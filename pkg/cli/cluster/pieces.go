@@ -85,17 +85,25 @@ func pieces(logical types.UID) ([]piece, error) {
 	}
 	all := make([]piece, 0, len(objects))
 	for _, o := range objects {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.object)
+		made, err := newPiece(o.version, o.kind, o.resource, o.object)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", o.kind, name, err)
 		}
-		// A status is not ours to apply.
-		delete(content, "status")
-		object := &unstructured.Unstructured{Object: content}
-		object.SetGroupVersionKind(o.version.WithKind(o.kind))
-		all = append(all, piece{resource: o.version.WithResource(o.resource), object: object})
+		all = append(all, made)
 	}
 	return all, nil
+}
+
+func newPiece(version schema.GroupVersion, kind, resource string, from runtime.Object) (piece, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(from)
+	if err != nil {
+		return piece{}, err
+	}
+	// A status is not ours to apply.
+	delete(content, "status")
+	object := &unstructured.Unstructured{Object: content}
+	object.SetGroupVersionKind(version.WithKind(kind))
+	return piece{resource: version.WithResource(resource), object: object}, nil
 }
 
 // fenceDenial begins what the fence says, before the name of the namespace.

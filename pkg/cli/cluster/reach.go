@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/dynamic"
@@ -31,6 +32,8 @@ type physical struct {
 	uid types.UID
 	// version is that of its API server, such as v1.37.1.
 	version string
+	// kinds are the custom kinds that joining gives rights for.
+	kinds []schema.GroupResource
 }
 
 // reach asks the cluster who it is. Its errors say what was asked and where, so that nothing has to be added.

@@ -262,6 +262,7 @@ func hindrance(cluster *manifoldv1alpha1.Cluster) string {
 // printCleanup prints what an admin of the cluster has to do in order to remove what joining made there.
 func (o *RemoveOptions) printCleanup(logical types.UID) {
 	fmt.Fprintf(o.ErrOut, `To remove what joining made in the cluster too, run with its admin's kubeconfig:
+  kubectl delete clusterrolebinding,clusterrole %[1]s-kinds --ignore-not-found
   kubectl delete clusterrolebinding,clusterrole,validatingadmissionpolicybinding,validatingadmissionpolicy %[1]s
   kubectl delete serviceaccount,secret %[1]s -n %[2]s
 and, unless another logical cluster uses it:

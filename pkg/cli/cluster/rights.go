@@ -67,6 +67,9 @@ func SyncerRights() []Right {
 			Verbs: []string{"patch"},
 		},
 		{Why: "the API server's proxy to pods and services", Resources: []string{"pods/proxy", "services/proxy"}, Verbs: proxied},
+		{
+			Why: "when served kinds change", Group: "apiextensions.k8s.io", Resources: []string{"customresourcedefinitions"}, Verbs: read,
+		},
 		{Why: "events shown upstream", Resources: []string{"events"}, Verbs: read},
 		{Why: "capacity, zones and regions", Resources: []string{"nodes"}, Verbs: read},
 		{Why: "kubectl top and autoscaling", Group: "metrics.k8s.io", Resources: []string{"nodes", "pods"}, Verbs: []string{"get", "list"}},

@@ -23,6 +23,9 @@ const knowTimeout = 30 * time.Second
 // errSlow is the cause when knowTimeout has passed.
 var errSlow = fmt.Errorf("clusters, policies and workloads could not be read within %s", knowTimeout)
 
+// errStays tells of an object of a custom kind that nothing sends it to a cluster.
+var errStays = errors.New("it stays in the logical cluster")
+
 // decide asks the engine that admission asks. Whatever the user may not read ends the wait with the server's refusal.
 func (g gatherer) decide(ctx context.Context, w placement.Workload, current placement.Decision) (placement.Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, knowTimeout, errSlow)
@@ -63,6 +66,11 @@ func (g gatherer) decide(ctx context.Context, w placement.Workload, current plac
 
 	if !cache.WaitForCacheSync(ctx.Done(), engine.HasSynced) {
 		return placement.Result{}, context.Cause(ctx)
+	}
+	if w.Custom && w.Pin == nil && len(current) == 0 {
+		if selected, err := engine.Selects(w); err == nil && !selected {
+			return placement.Result{}, errStays
+		}
 	}
 	result, known := engine.Place(w, current)
 	if !known {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
@@ -85,8 +86,26 @@ func (o *Options) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string)
 	if o.gatherer.manifold, err = versioned.NewForConfig(config); err != nil {
 		return err
 	}
+	o.gatherer.versions = func(kind schema.GroupKind) []string { return versionsOf(f, kind) }
 	o.find = func() (*unstructured.Unstructured, error) { return find(f, namespace, args) }
 	return nil
+}
+
+// versionsOf returns the versions in which the logical cluster serves a kind, the preferred one first, none if that cannot be told.
+func versionsOf(f cmdutil.Factory, kind schema.GroupKind) []string {
+	mapper, err := f.ToRESTMapper()
+	if err != nil {
+		return nil
+	}
+	mappings, err := mapper.RESTMappings(kind)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, m := range mappings {
+		out = append(out, m.GroupVersionKind.Version)
+	}
+	return out
 }
 
 func find(f cmdutil.Factory, namespace string, args []string) (*unstructured.Unstructured, error) {

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -27,6 +29,8 @@ type observed struct {
 	firstOrdinal int32
 	// everywhere tells that nobody asks for a number: the nodes say.
 	everywhere bool
+	// custom tells that each cluster has all of it.
+	custom bool
 	// events are those of Manifold about the object.
 	events []corev1.Event
 	// namespace is the object's; nil if the user may not read it.
@@ -41,17 +45,19 @@ type observed struct {
 type gatherer struct {
 	client   kubernetes.Interface
 	manifold versioned.Interface
+	// versions returns the versions in which a kind is served. It may be nil.
+	versions func(schema.GroupKind) []string
 }
 
 // gather reads what there is to say about the object. What the user may not read is left out, so that people who own a namespace
 // alone are told at least where their workload runs.
 func (g gatherer) gather(ctx context.Context, object *unstructured.Unstructured) (*observed, error) {
 	o := &observed{object: object}
-	w, first, placed, err := read(object)
+	w, first, placed, err := read(object, g.served(object))
 	if err != nil || !placed {
 		return o, err
 	}
-	o.everywhere = w.Division == placement.Everywhere
+	o.everywhere, o.custom = w.Division == placement.Everywhere, w.Custom
 	current, err := placement.ParseDecision(object.GetAnnotations()[manifoldv1alpha1.AnnotationPlacement])
 	if err != nil {
 		return nil, err
@@ -66,6 +72,8 @@ func (g gatherer) gather(ctx context.Context, object *unstructured.Unstructured)
 	}
 	result, err := g.decide(ctx, w, current)
 	switch {
+	case errors.Is(err, errStays):
+		o.replicas = nil
 	case apierrors.IsForbidden(err):
 		o.hidden = err.Error()
 	case err != nil:
@@ -74,6 +82,13 @@ func (g gatherer) gather(ctx context.Context, object *unstructured.Unstructured)
 		o.result = &result
 	}
 	return o, nil
+}
+
+func (g gatherer) served(object *unstructured.Unstructured) []string {
+	if g.versions == nil {
+		return nil
+	}
+	return g.versions(object.GroupVersionKind().GroupKind())
 }
 
 func (g gatherer) events(ctx context.Context, object *unstructured.Unstructured) ([]corev1.Event, error) {

@@ -46,7 +46,9 @@ func (r *Report) text(out io.Writer, now time.Time) error {
 	if r.Replicas != nil {
 		r.placing(tab)
 	}
-	if len(r.Clusters) > 0 {
+	if r.Whole {
+		r.copies(tab)
+	} else if len(r.Clusters) > 0 {
 		fmt.Fprintf(tab, "\nCLUSTER\tSHARE\tREADY\tUPDATED\tVERDICT\n")
 		for _, c := range r.Clusters {
 			fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\n", c.Name, c.share(r.Everywhere), c.ready(r.Everywhere), c.updated(), c.verdict())
@@ -61,11 +63,47 @@ func (r *Report) text(out io.Writer, now time.Time) error {
 	return tab.Flush()
 }
 
+// copies writes which clusters have an object of a custom kind, and how it fares there.
+func (r *Report) copies(out io.Writer) {
+	if len(r.Clusters) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\nCLUSTER\tCOPY\tSTATE\tVERDICT\n")
+	for _, c := range r.Clusters {
+		has, state, verdict := "no", cmp.Or(c.State, nothing), cmp.Or(c.obstacles(), "can have it")
+		switch {
+		case c.Status != nil && c.Status.Generation > 0:
+			has, verdict = "yes", cmp.Or(c.obstacles(), nothing)
+		case c.Share != nil:
+			has = "wanted"
+		}
+		if c.Status != nil && c.Status.Stale {
+			state += " (last known)"
+		}
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", c.Name, has, state, verdict)
+	}
+}
+
+// obstacles says what keeps a copy away, "" if nothing does.
+func (c Cluster) obstacles() string {
+	var parts []string
+	if c.Status != nil && c.Status.Problem != "" {
+		parts = append(parts, c.Status.Problem)
+	}
+	if len(c.Why) > 0 {
+		parts = append(parts, strings.Join(c.Why, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
 // placing writes what was decided and by which rule.
 func (r *Report) placing(out io.Writer) {
-	if r.Everywhere {
+	switch {
+	case r.Whole:
+		fmt.Fprintln(out)
+	case r.Everywhere:
 		fmt.Fprintf(out, "\nReplicas:\tas the nodes of each cluster say\n")
-	} else {
+	default:
 		fmt.Fprintf(out, "\nReplicas:\t%d asked for\n", *r.Replicas)
 	}
 	fmt.Fprintf(out, "Placed:\t%s\n", cmp.Or(r.placed(), "nowhere"))
@@ -88,7 +126,7 @@ func (r *Report) placing(out io.Writer) {
 
 // placed lists shares: "3 on east, 2 on west". Of replicas that are divided by their ordinals it says which ones.
 func (r *Report) placed() string {
-	if r.Everywhere {
+	if r.Everywhere || r.Whole {
 		return strings.Join(r.Decision.Clusters(), ", ")
 	}
 	ranged := slices.ContainsFunc(r.Decision.Clusters(), func(name string) bool { return r.Decision[name].Start > 0 })

@@ -22,6 +22,8 @@ type Report struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Everywhere tells that the nodes of each cluster say how many replicas there are, and nobody asks for a number.
 	Everywhere bool `json:"everywhere,omitempty"`
+	// Whole tells that each cluster of the decision has all of the object, which is of a custom kind.
+	Whole bool `json:"whole,omitempty"`
 	// Decision is the one that is in force; none if the object is not placed.
 	Decision placement.Decision `json:"decision,omitempty"`
 	// Pin is the user's choice of clusters, and PinnedBy the kind of object that carries it.
@@ -50,6 +52,8 @@ type Cluster struct {
 	Share *placement.Share `json:"share,omitempty"`
 	// Status is what it reports; nil if nothing is known.
 	Status *summary.ClusterStatus `json:"status,omitempty"`
+	// State is how an object of a custom kind fares there, in its own words.
+	State string `json:"state,omitempty"`
 	// Verdict is what a decision made now finds out about it; nil if the user may not know.
 	Verdict *placement.Verdict `json:"verdict,omitempty"`
 	// Why is the verdict's reasons in words.
@@ -69,6 +73,9 @@ func explain(o *observed) (*Report, error) {
 	r := &Report{Kind: o.object.GetKind(), Namespace: o.object.GetNamespace(), Name: o.object.GetName(), Events: events(o.events)}
 	if o.replicas == nil {
 		r.Note = unplaced(o.object)
+		if o.custom {
+			r.Note = stays(o.object)
+		}
 		return r, nil
 	}
 	breakdown, err := summary.ParseBreakdown(o.object.GetAnnotations()[manifoldv1alpha1.AnnotationStatus])
@@ -76,6 +83,7 @@ func explain(o *observed) (*Report, error) {
 		return nil, err
 	}
 	r.Replicas, r.Everywhere, r.Decision, r.firstOrdinal = o.replicas, o.everywhere, o.decision, o.firstOrdinal
+	r.Whole = o.custom
 	r.Pin, r.PinnedBy = pinOf(o)
 	var verdicts []placement.Verdict
 	if o.result == nil {
@@ -88,7 +96,22 @@ func explain(o *observed) (*Report, error) {
 		verdicts = o.result.Verdicts
 	}
 	r.Clusters = clusters(o.decision, breakdown, verdicts)
+	if o.custom {
+		return r, r.addStates(o.object.GetAnnotations()[manifoldv1alpha1.AnnotationStatus])
+	}
 	return r, nil
+}
+
+// addStates adds how an object of a custom kind fares in each cluster.
+func (r *Report) addStates(annotation string) error {
+	breakdown, err := summary.ParseCustomBreakdown(annotation)
+	if err != nil {
+		return err
+	}
+	for i := range r.Clusters {
+		r.Clusters[i].State = breakdown[r.Clusters[i].Name].State
+	}
+	return nil
 }
 
 // pinOf returns the pin in force and the kind of object that carries it. The workload's own wins over its namespace's.

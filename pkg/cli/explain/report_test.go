@@ -79,6 +79,9 @@ func together() []manifoldv1alpha1.ClusterPlacementPolicy {
 
 func toUnstructured(t *testing.T, object any) *unstructured.Unstructured {
 	t.Helper()
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		return u
+	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		t.Fatal(err)
@@ -177,6 +180,21 @@ func TestExplain(t *testing.T) {
 			namespace: shop(nil), policies: together(),
 			clusters: []manifoldv1alpha1.Cluster{cluster("east", "8"), cluster("west", "4"), cordoned(cluster("north", "4"))},
 		},
+		"a custom resource": {
+			object: gizmo(map[string]string{
+				manifoldv1alpha1.AnnotationClusters:  "east,north,west",
+				manifoldv1alpha1.AnnotationPlacement: `{"east":{"replicas":1},"west":{"replicas":1}}`,
+				manifoldv1alpha1.AnnotationStatus: `{"east":{"generation":2,"state":"Ready","status":{"phase":"Up"}},` +
+					`"west":{"problem":"Manifold has no right to manage gizmos.example.com there"}}`,
+			}),
+			namespace: shop(nil), policies: together(),
+			clusters: []manifoldv1alpha1.Cluster{serving(cluster("east", "8"), "Gizmo.v1.example.com"),
+				serving(cluster("north", "8"), "Pod.v1"), serving(cluster("west", "4"), "Gizmo.v1.example.com")},
+		},
+		"a custom resource that stays": {
+			object: gizmo(nil), namespace: shop(map[string]string{manifoldv1alpha1.AnnotationClusters: "east"}), policies: together(),
+			clusters: []manifoldv1alpha1.Cluster{cluster("east", "8")},
+		},
 		"a mirrored ReplicaSet": {object: &appsv1.ReplicaSet{
 			TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", OwnerReferences: []metav1.OwnerReference{
@@ -219,8 +237,9 @@ func TestExplain(t *testing.T) {
 }
 
 func (s scene) gatherer() gatherer {
-	objects := []runtime.Object{
-		&appsv1.DeploymentList{Items: s.others}, &corev1.EventList{Items: s.events}, s.object,
+	objects := []runtime.Object{&appsv1.DeploymentList{Items: s.others}, &corev1.EventList{Items: s.events}}
+	if _, custom := s.object.(*unstructured.Unstructured); !custom {
+		objects = append(objects, s.object)
 	}
 	if s.namespace != nil {
 		objects = append(objects, s.namespace)
@@ -236,6 +255,22 @@ func (s scene) gatherer() gatherer {
 		})
 	}
 	return gatherer{client: client, manifold: manifold}
+}
+
+// gizmo is an object of a custom kind.
+func gizmo(annotations map[string]string) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{}
+	out.SetAPIVersion("example.com/v1")
+	out.SetKind("Gizmo")
+	out.SetNamespace("shop")
+	out.SetName("one")
+	out.SetAnnotations(annotations)
+	return out
+}
+
+func serving(c manifoldv1alpha1.Cluster, kinds ...string) manifoldv1alpha1.Cluster {
+	c.Status.Kinds = kinds
+	return c
 }
 
 func event(name, component, reason string, at time.Time) corev1.Event {

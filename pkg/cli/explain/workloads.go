@@ -2,10 +2,13 @@ package explain
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
@@ -13,9 +16,15 @@ import (
 )
 
 // read gives what placement needs to know of an object, and the first ordinal of its replicas. It returns false for an object that is
-// not placed, such as a mirror.
-func read(object *unstructured.Unstructured) (w placement.Workload, first int32, placed bool, err error) {
-	kind, ok := projection.ForGVK(object.GroupVersionKind())
+// not placed, such as a mirror. The versions are all that the kind is served in.
+func read(object *unstructured.Unstructured, versions []string) (w placement.Workload, first int32, placed bool, err error) {
+	gvk := object.GroupVersionKind()
+	kind, ok := projection.ForGVK(gvk)
+	if !ok && isCustom(gvk.Group) && object.GetNamespace() != "" {
+		others := slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return v == gvk.Version })
+		w, err = projection.CustomWorkload(gvk, others, object)
+		return w, 0, true, err
+	}
 	if !ok || !kind.Workload {
 		return w, 0, false, nil
 	}
@@ -28,6 +37,18 @@ func read(object *unstructured.Unstructured) (w placement.Workload, first int32,
 	}
 	w, err = kind.WorkloadOf(typed)
 	return w, kind.Demand(typed).First, true, err
+}
+
+// isCustom tells whether a group is neither Kubernetes' nor Manifold's.
+func isCustom(group string) bool {
+	return !scheme.Scheme.IsGroupRegistered(group) && group != manifoldv1alpha1.GroupName && strings.Contains(group, ".")
+}
+
+// stays says how an object of a custom kind would get to a cluster.
+func stays(object *unstructured.Unstructured) string {
+	gvk := object.GroupVersionKind()
+	return fmt.Sprintf("it stays in the logical cluster, as objects of custom kinds do unless their own annotation %s names clusters "+
+		"or a policy lists %s.%s in spec.workloads.kinds", manifoldv1alpha1.AnnotationClusters, gvk.Kind, gvk.Group)
 }
 
 // unplaced says why an object of a kind that is not placed has no decision, and where to look instead.

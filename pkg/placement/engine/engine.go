@@ -122,6 +122,13 @@ func (e *Engine) Place(w placement.Workload, current placement.Decision) (placem
 	return placement.Place(clusters.PlacementSnapshot(joined, e.requested, e.ledger.load), request), true
 }
 
+// Selects tells whether any policy selects a workload.
+func (e *Engine) Selects(w placement.Workload) (bool, error) {
+	e.complete(&w)
+	policy, err := e.policy(w)
+	return policy != nil, err
+}
+
 // Placed takes a decision into account while it is on its way to storage.
 func (e *Engine) Placed(w placement.Workload, decision placement.Decision) {
 	e.ledger.expect(w, decision)

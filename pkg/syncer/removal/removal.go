@@ -47,11 +47,21 @@ const (
 // Options say what a Controller works with.
 type Options struct {
 	Upstream *syncer.Upstream
+	// Custom tells of what is of no projected kind. It may be nil.
+	Custom   Custom
 	Kube     informers.SharedInformerFactory
 	Manifold externalversions.SharedInformerFactory
 	// Client and Clusters write as Manifold itself.
 	Client   kubernetes.Interface
 	Clusters versioned.Interface
+}
+
+// Custom tells what of other kinds a cluster has.
+type Custom interface {
+	// Placed returns the names of what is to be in a cluster.
+	Placed(cluster string) []string
+	// Owned is the number of objects of ours that a cluster has, or may have.
+	Owned(cluster string) int
 }
 
 // Controller removes clusters.
@@ -129,7 +139,7 @@ func (c *Controller) waitsFor(cluster *v1alpha1.Cluster) *metav1.Condition {
 		return nil
 	}
 	condition := &metav1.Condition{Type: ConditionRemoved, Status: metav1.ConditionFalse}
-	if placed := c.Upstream.Placed(cluster.Name); len(placed) > 0 && cluster.Annotations[v1alpha1.AnnotationRemove] == "" {
+	if placed := c.placed(cluster.Name); len(placed) > 0 && cluster.Annotations[v1alpha1.AnnotationRemove] == "" {
 		condition.Reason = reasonDraining
 		condition.Message = "workloads that fit nowhere else, or are being replaced, still run here: " + enumerate(placed)
 		return condition
@@ -145,12 +155,27 @@ func (c *Controller) waitsFor(cluster *v1alpha1.Cluster) *metav1.Condition {
 		return condition
 	}
 	s.Resync()
-	if left := s.Owned(); left > 0 {
+	if left := s.Owned() + c.owned(cluster.Name); left > 0 {
 		condition.Reason = reasonCleaning
 		condition.Message = fmt.Sprintf("objects of Manifold's that are still there: %d", left)
 		return condition
 	}
 	return nil
+}
+
+func (c *Controller) placed(cluster string) []string {
+	out := c.Upstream.Placed(cluster)
+	if c.Custom != nil {
+		out = append(out, c.Custom.Placed(cluster)...)
+	}
+	return out
+}
+
+func (c *Controller) owned(cluster string) int {
+	if c.Custom == nil {
+		return 0
+	}
+	return c.Custom.Owned(cluster)
 }
 
 func enumerate(names []string) string {

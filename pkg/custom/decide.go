@@ -1,0 +1,165 @@
+package custom
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/controller"
+	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
+)
+
+// ReasonWithdrawn is the reason of the event that an object stays above from now on.
+const ReasonWithdrawn = "Withdrawn"
+
+// sync decides about one object, and brings its status up to date when there is nothing to decide.
+func (c *Controller) sync(ctx context.Context, key Key) error {
+	k, o, known := c.get(key)
+	if !known || o == nil {
+		return nil // a watch will tell
+	}
+	if o.DeletionTimestamp == nil {
+		if written, err := c.decide(ctx, k, o); written || err != nil {
+			return err // the watch shows what was written
+		}
+	} else {
+		c.forget(o)
+	}
+	c.note(key.Resource, o)
+	return c.report(ctx, k, key, o)
+}
+
+// decide stores another decision than the object carries, and tells whether there was one.
+func (c *Controller) decide(ctx context.Context, k kind, o *metav1.PartialObjectMetadata) (written bool, err error) {
+	w, err := projection.CustomWorkload(k.gvk(), k.versions[1:], o)
+	if err != nil {
+		c.tell(k, o, corev1.EventTypeWarning, controller.ReasonUnplaced, err.Error())
+		return false, nil
+	}
+	current := decisionOf(o)
+	selected, err := c.Engine.Selects(w)
+	switch {
+	case err != nil:
+		// Nobody knows whether it is meant. What is there stays.
+		c.tell(k, o, corev1.EventTypeWarning, controller.ReasonUnplaced, err.Error())
+		return false, nil
+	case w.Pin == nil && !selected:
+		return c.withdraw(ctx, k, o, current)
+	}
+	result, ready := c.Engine.Place(w, current)
+	if !ready {
+		return false, errors.New("the clusters are not known yet")
+	}
+	held := slices.Contains(o.Finalizers, v1alpha1.FinalizerProjection) || len(result.Decision) == 0
+	if result.Decision.Equal(current) && held {
+		c.explain(k, o, current, result)
+		return false, nil
+	}
+	if err := c.write(ctx, k, o, result.Decision); err != nil {
+		return false, err
+	}
+	c.explain(k, o, current, result)
+	return true, nil
+}
+
+// withdraw leaves above what is neither pinned nor listed any more.
+func (c *Controller) withdraw(ctx context.Context, k kind, o *metav1.PartialObjectMetadata, current placement.Decision) (written bool, err error) {
+	if len(current) == 0 {
+		return false, nil
+	}
+	if err := c.write(ctx, k, o, nil); err != nil {
+		return false, err
+	}
+	c.tell(k, o, corev1.EventTypeNormal, ReasonWithdrawn, "neither a pin nor a policy sends it to a cluster any more")
+	return true, nil
+}
+
+// write stores a decision on the object that it was made for. The breakdown keeps every cluster that has, or may come to have, a copy, so
+// that none is forgotten by a restart.
+func (c *Controller) write(ctx context.Context, k kind, o *metav1.PartialObjectMetadata, decision placement.Decision) error {
+	breakdown := breakdownOf(o)
+	if breakdown == nil {
+		breakdown = summary.CustomBreakdown{}
+	}
+	for _, d := range []placement.Decision{decisionOf(o), decision} {
+		for cluster := range d {
+			breakdown[cluster] = breakdown[cluster]
+		}
+	}
+	metadata := map[string]any{
+		"uid": o.UID, "resourceVersion": o.ResourceVersion,
+		"annotations": map[string]any{
+			v1alpha1.AnnotationPlacement: orNull(decision.String()), v1alpha1.AnnotationStatus: orNull(breakdown.String()),
+		},
+	}
+	if !slices.Contains(o.Finalizers, v1alpha1.FinalizerProjection) && len(decision) > 0 {
+		metadata["finalizers"] = append(slices.Clone(o.Finalizers), v1alpha1.FinalizerProjection)
+	}
+	return c.patch(ctx, k, o, metadata)
+}
+
+// patch changes the metadata of an object. One that is gone needs no change.
+func (c *Controller) patch(ctx context.Context, k kind, o *metav1.PartialObjectMetadata, metadata map[string]any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return err
+	}
+	_, err = c.Client.Resource(k.resource.WithVersion(k.versions[0])).Namespace(o.Namespace).
+		Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func orNull(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+// explain writes an event when there is something to tell that has not been told.
+func (c *Controller) explain(k kind, o *metav1.PartialObjectMetadata, before placement.Decision, result placement.Result) {
+	switch {
+	case len(result.Decision) == 0:
+		c.tell(k, o, corev1.EventTypeWarning, controller.ReasonUnplaced, result.Message())
+	case result.Unplaced > 0 || len(result.Notes) > 0:
+		c.tell(k, o, corev1.EventTypeNormal, controller.ReasonPlacedPartly, result.Message())
+	case !result.Decision.Equal(before):
+		c.tell(k, o, corev1.EventTypeNormal, controller.ReasonPlaced, result.Message())
+	}
+}
+
+func (c *Controller) tell(k kind, o *metav1.PartialObjectMetadata, eventType, reason, message string) {
+	c.mu.Lock()
+	known := c.told[o.UID] == message
+	c.told[o.UID] = message
+	c.mu.Unlock()
+	if !known {
+		c.Recorder.Event(referenceTo(k, o), eventType, reason, message)
+	}
+}
+
+func (c *Controller) forget(o *metav1.PartialObjectMetadata) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.told, o.UID)
+}
+
+// referenceTo is what events about an object name.
+func referenceTo(k kind, o *metav1.PartialObjectMetadata) *corev1.ObjectReference {
+	version, name := k.gvk().ToAPIVersionAndKind()
+	return &corev1.ObjectReference{
+		APIVersion: version, Kind: name, Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
+	}
+}

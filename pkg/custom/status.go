@@ -1,0 +1,218 @@
+package custom
+
+import (
+	"context"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/summary"
+)
+
+// ReasonStatusRefused is the reason of the event that the logical cluster does not take a status.
+const ReasonStatusRefused = "StatusRefused"
+
+// gathered is what is known of the clusters that have, or are to have, a copy of an object.
+type gathered struct {
+	reports map[string]summary.CustomReport
+	// version is the one in which all copies are, "" if they are in several or nowhere.
+	version string
+	// held tells whether any of them may still have a copy: a silent cluster that had one does, as far as anybody knows.
+	held bool
+	// pending tells that a cluster which should answer has not been asked yet, as after a start. Its loop wakes us.
+	pending bool
+}
+
+// report brings status and breakdown of an object up to date, and lets it go once it is to be nowhere and is nowhere.
+func (c *Controller) report(ctx context.Context, k kind, key Key, o *metav1.PartialObjectMetadata) error {
+	decision := decisionOf(o)
+	now := c.gather(key, o, decision)
+	switch {
+	case (o.DeletionTimestamp != nil || len(decision) == 0) && !now.held:
+		return c.release(ctx, k, o)
+	case now.pending:
+		return nil
+	}
+	if o.DeletionTimestamp == nil {
+		if err := c.writeStatus(ctx, k, o, decision, now); err != nil {
+			return err
+		}
+	}
+	text := summary.CustomBreakdownOf(now.reports, breakdownOf(o)).String()
+	if text == o.Annotations[v1alpha1.AnnotationStatus] {
+		return nil
+	}
+	return c.patch(ctx, k, o, map[string]any{
+		"uid": o.UID, "annotations": map[string]any{v1alpha1.AnnotationStatus: orNull(text)},
+	})
+}
+
+func (c *Controller) gather(key Key, o *metav1.PartialObjectMetadata, decision placement.Decision) gathered {
+	out := gathered{reports: map[string]summary.CustomReport{}}
+	last := breakdownOf(o)
+	versions := map[string]bool{}
+	for _, name := range concernedClusters(o) {
+		cluster, err := c.clusters.Get(name)
+		if err != nil || cluster.DeletionTimestamp != nil && cluster.Annotations[v1alpha1.AnnotationRemove] == v1alpha1.RemoveForce {
+			continue // gone, or given up
+		}
+		_, decided := decision[name]
+		var seen sighting
+		if l := c.loop(name); l != nil {
+			seen = l.report(key)
+		}
+		report := seen.CustomReport
+		report.Stale = readiness(cluster) != metav1.ConditionTrue && readiness(cluster) != metav1.ConditionFalse
+		switch {
+		case seen.known && seen.blind:
+			// What cannot be seen is there if it ever was.
+			report.Generation = last[name].Generation
+			out.held = out.held || report.Generation > 0
+		case seen.known:
+			out.held = out.held || report.Live != nil
+			if report.Live == nil && !decided && report.Problem == "" {
+				continue
+			}
+		default:
+			out.held = true
+			out.pending = out.pending || readiness(cluster) == metav1.ConditionTrue
+			report = lastKnown(last[name])
+		}
+		if version := versionOf(report.Live); decided && version != "" {
+			versions[version] = true
+		}
+		out.reports[name] = report
+	}
+	if len(versions) == 1 {
+		for version := range versions {
+			out.version = version
+		}
+	}
+	return out
+}
+
+// lastKnown is the report of a cluster that nobody can ask, as the breakdown kept it.
+func lastKnown(last summary.CustomCluster) summary.CustomReport {
+	out := summary.CustomReport{Generation: last.Generation, Problem: last.Problem, Stale: true}
+	if last.Status != nil {
+		out.Live = &unstructured.Unstructured{Object: map[string]any{"status": last.Status}}
+	}
+	return out
+}
+
+func versionOf(o *unstructured.Unstructured) string {
+	if o == nil {
+		return ""
+	}
+	return o.GroupVersionKind().Version
+}
+
+// writeStatus stores the status that the clusters give, if it is another one. Statuses of several versions do not go together, and one that
+// is not known stays.
+func (c *Controller) writeStatus(ctx context.Context, k kind, o *metav1.PartialObjectMetadata, decision placement.Decision, now gathered) error {
+	if len(decision) == 0 || unknown(now.reports, decision) {
+		return nil
+	}
+	version := now.version
+	if version == "" || !slices.Contains(k.versions, version) {
+		version = k.versions[0]
+	}
+	client := c.Client.Resource(k.resource.WithVersion(version)).Namespace(o.Namespace)
+	above, err := client.Get(ctx, o.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil || above.GetUID() != o.UID {
+		return err
+	}
+	var status map[string]any
+	if now.version != "" {
+		status = summary.CustomStatus(above, summary.CustomInput{
+			Clusters: decision.Clusters(), Reports: now.reports, CountsStatus: !k.statuses[version], Now: metav1.NewTime(c.Clock.Now()),
+		})
+	}
+	return c.storeStatus(ctx, k, o, above, status)
+}
+
+// unknown tells whether there is no telling what the one cluster of a decision says, as of a silent one after a start.
+func unknown(reports map[string]summary.CustomReport, decision placement.Decision) bool {
+	if len(decision) != 1 {
+		return false
+	}
+	for cluster := range decision {
+		report := reports[cluster]
+		return report.Stale && report.Live == nil
+	}
+	return false
+}
+
+func (c *Controller) storeStatus(ctx context.Context, k kind, o *metav1.PartialObjectMetadata, above *unstructured.Unstructured, status map[string]any) error {
+	before, _ := above.Object["status"].(map[string]any)
+	if len(before) == 0 && len(status) == 0 || reflect.DeepEqual(before, status) {
+		return nil
+	}
+	if status == nil {
+		delete(above.Object, "status")
+	} else {
+		above.Object["status"] = status
+	}
+	version := above.GroupVersionKind().Version
+	client, options := c.Client.Resource(k.resource.WithVersion(version)).Namespace(o.Namespace), metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager}
+	var err error
+	if k.statuses[version] {
+		_, err = client.UpdateStatus(ctx, above, options)
+	} else {
+		_, err = client.Update(ctx, above, options)
+	}
+	switch {
+	case apierrors.IsInvalid(err):
+		c.tell(k, o, corev1.EventTypeWarning, ReasonStatusRefused, "the status that its clusters give is not valid here, so only annotation "+
+			v1alpha1.AnnotationStatus+" has it: "+err.Error())
+		return nil
+	case apierrors.IsNotFound(err):
+		return nil
+	}
+	return err
+}
+
+// release lets go of an object that no cluster has any more. One that stays above loses what came from below.
+func (c *Controller) release(ctx context.Context, k kind, o *metav1.PartialObjectMetadata) error {
+	_, placed := o.Annotations[v1alpha1.AnnotationPlacement]
+	_, reported := o.Annotations[v1alpha1.AnnotationStatus]
+	held := slices.Contains(o.Finalizers, v1alpha1.FinalizerProjection)
+	if !placed && !reported && !held {
+		return nil
+	}
+	if o.DeletionTimestamp == nil {
+		if err := c.clearStatus(ctx, k, o); err != nil {
+			return err
+		}
+	}
+	metadata := map[string]any{
+		"uid":         o.UID,
+		"annotations": map[string]any{v1alpha1.AnnotationPlacement: nil, v1alpha1.AnnotationStatus: nil},
+	}
+	if held {
+		// The version keeps others' finalizers as they are. Clearing the status may have changed it: then the watch brings us back.
+		metadata["resourceVersion"] = o.ResourceVersion
+		metadata["finalizers"] = slices.DeleteFunc(slices.Clone(o.Finalizers), func(f string) bool { return f == v1alpha1.FinalizerProjection })
+	}
+	return c.patch(ctx, k, o, metadata)
+}
+
+func (c *Controller) clearStatus(ctx context.Context, k kind, o *metav1.PartialObjectMetadata) error {
+	above, err := c.Client.Resource(k.resource.WithVersion(k.versions[0])).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil || above.GetUID() != o.UID {
+		return err
+	}
+	return c.storeStatus(ctx, k, o, above, nil)
+}

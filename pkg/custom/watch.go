@@ -1,0 +1,327 @@
+package custom
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/summary"
+)
+
+// definitionHandler watches the objects of every kind that is defined, as long as it is.
+func (c *Controller) definitionHandler(ctx context.Context, group *errgroup.Group) cache.ResourceEventHandler {
+	set := func(obj any) {
+		crd := obj.(*apiextensionsv1.CustomResourceDefinition)
+		k, served := kindOf(crd)
+		if !served {
+			c.undefine(schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural})
+			return
+		}
+		if err := c.define(ctx, group, k); err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot watch a custom kind", "kind", k.resource)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    set,
+		UpdateFunc: func(_, obj any) { set(obj) },
+		DeleteFunc: func(obj any) {
+			if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tomb.Obj
+			}
+			if crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition); ok {
+				c.undefine(schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural})
+			}
+		},
+	}
+}
+
+// define watches the objects of a kind, or those of a kind whose definition has changed.
+func (c *Controller) define(ctx context.Context, group *errgroup.Group, k kind) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.kinds[k.resource]
+	if last != nil && last.same(k) {
+		return nil
+	}
+	w := &watchedKind{kind: k, source: k.watched(), concerned: map[cache.ObjectName][]string{}}
+	if last != nil && last.source == w.source {
+		w.informer, w.handler, w.concerned = last.informer, last.handler, last.concerned
+		c.kinds[k.resource] = w
+		c.lookAgain(k.resource)
+		return nil
+	}
+	c.drop(last)
+	w.informer = c.Metadata.ForResource(w.source).Informer()
+	// An error would only say that the informer runs already.
+	_ = w.informer.SetWatchErrorHandlerWithContext(logWatchError)
+	var err error
+	if w.handler, err = w.informer.AddEventHandler(c.objectHandler(k.resource)); err != nil {
+		delete(c.kinds, k.resource)
+		return err
+	}
+	c.kinds[k.resource] = w
+	c.Metadata.Start(ctx.Done())
+	group.Go(func() error {
+		if cache.WaitForCacheSync(ctx.Done(), w.handler.HasSynced) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.lookAgain(k.resource) // what is there below and not above is known now
+		}
+		return nil
+	})
+	return nil
+}
+
+// undefine forgets a kind that is gone.
+func (c *Controller) undefine(resource schema.GroupResource) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if last := c.kinds[resource]; last != nil {
+		c.drop(last)
+		delete(c.kinds, resource)
+		for _, l := range c.loops {
+			l.enqueueKind(resource)
+		}
+	}
+}
+
+// drop ends the watch of a kind's objects. The informer is the garbage collector's too, and stays. The caller holds the lock.
+func (c *Controller) drop(w *watchedKind) {
+	if w != nil {
+		_ = w.informer.RemoveEventHandler(w.handler) // an error would say that it is gone
+	}
+}
+
+func (c *Controller) dropKinds() {
+	for _, w := range c.kinds {
+		c.drop(w)
+	}
+}
+
+// lookAgain has everybody look again at the objects of a kind. The caller holds the lock.
+func (c *Controller) lookAgain(resource schema.GroupResource) {
+	for name := range c.kinds[resource].concerned {
+		c.queue.Add(Key{resource, name.Namespace, name.Name})
+	}
+	for _, l := range c.loops {
+		l.enqueueKind(resource)
+	}
+}
+
+// objectHandler looks at objects of a kind that concern clusters or may come to.
+func (c *Controller) objectHandler(resource schema.GroupResource) cache.ResourceEventHandler {
+	look := func(obj any) {
+		o, ok := obj.(*metav1.PartialObjectMetadata)
+		if !ok {
+			return
+		}
+		c.note(resource, o)
+		if ours(o) || c.listed(resource) {
+			c.queue.Add(Key{resource, o.Namespace, o.Name})
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: look,
+		UpdateFunc: func(old, obj any) {
+			before, after := old.(*metav1.PartialObjectMetadata), obj.(*metav1.PartialObjectMetadata)
+			if before.ResourceVersion == after.ResourceVersion {
+				return
+			}
+			look(after)
+			if ours(before) && !ours(after) {
+				c.queue.Add(Key{resource, after.Namespace, after.Name})
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+				c.gone(resource, name)
+			}
+			if o, ok := obj.(*metav1.PartialObjectMetadata); ok {
+				c.forget(o)
+			}
+		},
+	}
+}
+
+// ours tells whether an object is pinned, or was ever placed.
+func ours(o *metav1.PartialObjectMetadata) bool {
+	for _, key := range []string{v1alpha1.AnnotationClusters, v1alpha1.AnnotationPlacement, v1alpha1.AnnotationStatus} {
+		if _, has := o.Annotations[key]; has {
+			return true
+		}
+	}
+	return slices.Contains(o.Finalizers, v1alpha1.FinalizerProjection)
+}
+
+// listed tells whether any policy lists a kind.
+func (c *Controller) listed(resource schema.GroupResource) bool {
+	c.mu.Lock()
+	w := c.kinds[resource]
+	c.mu.Unlock()
+	if w == nil {
+		return false
+	}
+	name := w.name + "." + resource.Group
+	lists := func(s *v1alpha1.WorkloadSelector) bool { return s != nil && slices.Contains(s.Kinds, name) }
+	wide, _ := c.clusterPolicies.List(labels.Everything()) // listing from a cache cannot fail
+	for _, p := range wide {
+		if lists(p.Spec.Workloads) {
+			return true
+		}
+	}
+	namespaced, _ := c.policies.List(labels.Everything())
+	return slices.ContainsFunc(namespaced, func(p *v1alpha1.PlacementPolicy) bool { return lists(p.Spec.Workloads) })
+}
+
+// note keeps which clusters an object concerns, and has their loops look at it.
+func (c *Controller) note(resource schema.GroupResource, o *metav1.PartialObjectMetadata) {
+	name, clusters := cache.MetaObjectToName(o), concernedClusters(o)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.kinds[resource]
+	if w == nil {
+		return
+	}
+	for _, cluster := range append(clusters, w.concerned[name]...) {
+		if l := c.loops[cluster]; l != nil {
+			l.queue.Add(Key{resource, name.Namespace, name.Name})
+		}
+	}
+	if len(clusters) == 0 {
+		delete(w.concerned, name)
+	} else {
+		w.concerned[name] = clusters
+	}
+}
+
+// gone has the loops look at an object that is gone above.
+func (c *Controller) gone(resource schema.GroupResource, name cache.ObjectName) {
+	key := Key{resource, name.Namespace, name.Name}
+	c.queue.Add(key)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w := c.kinds[resource]; w != nil {
+		delete(w.concerned, name)
+	}
+	for _, l := range c.loops {
+		l.queue.Add(key)
+	}
+}
+
+// concernedClusters are those that have, or are to have, a copy of an object, as far as it tells.
+func concernedClusters(o *metav1.PartialObjectMetadata) []string {
+	return slices.Compact(slices.Sorted(slices.Values(append(decisionOf(o).Clusters(), breakdownOf(o).Clusters()...))))
+}
+
+// decisionOf reads the decision that an object carries. One that does not parse counts as none.
+func decisionOf(o *metav1.PartialObjectMetadata) placement.Decision {
+	decision, err := placement.ParseDecision(o.Annotations[v1alpha1.AnnotationPlacement])
+	if err != nil {
+		return nil
+	}
+	return decision
+}
+
+// breakdownOf reads the breakdown that an object carries. One that does not parse counts as none.
+func breakdownOf(o *metav1.PartialObjectMetadata) summary.CustomBreakdown {
+	breakdown, err := summary.ParseCustomBreakdown(o.Annotations[v1alpha1.AnnotationStatus])
+	if err != nil {
+		return nil
+	}
+	return breakdown
+}
+
+// namespaceHandler looks again at the objects of a namespace whose pin or labels change.
+func (c *Controller) namespaceHandler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { c.enqueue(obj.(*corev1.Namespace).Name) },
+		UpdateFunc: func(old, obj any) {
+			before, after := old.(*corev1.Namespace), obj.(*corev1.Namespace)
+			if before.Annotations[v1alpha1.AnnotationClusters] != after.Annotations[v1alpha1.AnnotationClusters] ||
+				!maps.Equal(before.Labels, after.Labels) {
+				c.enqueue(after.Name)
+			}
+		},
+	}
+}
+
+// clusterHandler looks again at everything when it matters to where it may be, or to what is known of it.
+func (c *Controller) clusterHandler() cache.ResourceEventHandler {
+	all := func(obj any) {
+		c.enqueue(metav1.NamespaceAll)
+		if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+			if l := c.loop(name.Name); l != nil {
+				l.enqueueEverything()
+			}
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    all,
+		DeleteFunc: all,
+		UpdateFunc: func(old, obj any) {
+			before, after := old.(*v1alpha1.Cluster), obj.(*v1alpha1.Cluster)
+			if readiness(before) != readiness(after) || !maps.Equal(before.Labels, after.Labels) ||
+				(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+				before.Annotations[v1alpha1.AnnotationRemove] != after.Annotations[v1alpha1.AnnotationRemove] ||
+				before.Spec.Unschedulable != after.Spec.Unschedulable || !slices.Equal(before.Status.Kinds, after.Status.Kinds) ||
+				!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) {
+				all(after)
+			}
+		},
+	}
+}
+
+// readiness is the status of a cluster's Ready condition, Unknown for one that is silent.
+func readiness(c *v1alpha1.Cluster) metav1.ConditionStatus {
+	if ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterReady); ready != nil {
+		return ready.Status
+	}
+	return ""
+}
+
+func (c *Controller) policyHandler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { c.enqueue(metav1.NamespaceAll) },
+		DeleteFunc: func(any) { c.enqueue(metav1.NamespaceAll) },
+		UpdateFunc: func(old, obj any) {
+			if old.(metav1.Object).GetGeneration() != obj.(metav1.Object).GetGeneration() {
+				c.enqueue(metav1.NamespaceAll)
+			}
+		},
+	}
+}
+
+// enqueue looks again at the objects of a namespace, or of all, that may be placed.
+func (c *Controller) enqueue(namespace string) {
+	c.mu.Lock()
+	watched := maps.Clone(c.kinds)
+	c.mu.Unlock()
+	for resource, w := range watched {
+		listed := c.listed(resource)
+		// Listing from a cache cannot fail.
+		_ = cache.ListAllByNamespace(w.informer.GetIndexer(), namespace, labels.Everything(), func(obj any) {
+			if o := obj.(*metav1.PartialObjectMetadata); listed || ours(o) {
+				c.queue.Add(Key{resource, o.Namespace, o.Name})
+			}
+		})
+	}
+}
+
+// logWatchError keeps the ordinary end of a watch out of the log, as that of a kind that is gone.
+func logWatchError(ctx context.Context, _ *cache.Reflector, err error) {
+	klog.FromContext(ctx).V(2).Info("Watch of a custom kind interrupted", "err", err)
+}
