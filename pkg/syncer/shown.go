@@ -12,18 +12,18 @@ import (
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
-// AwaitShown tells whether this cluster counts pods of a workload as ready, or as ended, that are not shown so above yet: who reads the
-// status looks for them next. If so, Changed is called when they are.
-func (s *Syncer) AwaitShown(key Key) bool {
+// AwaitShown counts the pods of a workload that this cluster says are ready, or have ended, and that are not shown so above yet: who reads
+// the status looks for them next. If there are any, Changed is called when they are shown.
+func (s *Syncer) AwaitShown(key Key) int {
 	n := s.unshown(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n == 0 {
 		delete(s.awaited, key)
-		return false
+		return 0
 	}
 	s.awaited[key] = n
-	return true
+	return n
 }
 
 // unshown counts the pods of a workload that the cluster says more of than their mirrors do.

@@ -8,47 +8,59 @@ import (
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
-// waits are the workloads whose status is held back, since when.
+// stuck is how long the status of what is rolled out waits for mirrors without seeing one more.
+const stuck = 5 * time.Second
+
+// waits are the workloads whose status is held back.
 type waits struct {
 	mu    sync.Mutex
-	since map[syncer.Key]time.Time
+	byKey map[syncer.Key]waiting
 }
 
-// holds tells whether a status that runs ahead of mirrors is to wait now. It waits no longer than progress is told anyway: a mirror that
-// cannot be written must not hide what runs, and in a rollout of many pods there is always one that is on its way.
-func (w *waits) holds(key syncer.Key, ahead bool, now time.Time) bool {
+// waiting is how long a status has been held back, for how few pods at best, and since when it has been as few.
+type waiting struct {
+	since, better time.Time
+	fewest        int
+}
+
+// holds tells whether a status that counts so many pods which are not shown is to wait now. Progress is told all the same when it is due:
+// in a rollout of many pods there is always one that is on its way. Of what has settled, people go on to use the pods, so it waits as long
+// as there are fewer and fewer; a mirror that cannot be written must not hide what runs for ever.
+func (w *waits) holds(key syncer.Key, unshown int, settled bool, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !ahead {
-		delete(w.since, key)
+	if unshown == 0 {
+		delete(w.byKey, key)
 		return false
 	}
-	since, held := w.since[key]
-	switch {
-	case !held:
-		if w.since == nil {
-			w.since = map[syncer.Key]time.Time{}
-		}
-		w.since[key] = now
-		return true
-	case now.Sub(since) < settle:
-		return true
+	have, held := w.byKey[key]
+	if !held {
+		have = waiting{since: now}
 	}
-	delete(w.since, key)
-	return false
+	if !held || unshown < have.fewest {
+		have.fewest, have.better = unshown, now
+	}
+	if now.Sub(have.better) >= stuck || !settled && now.Sub(have.since) >= settle {
+		delete(w.byKey, key)
+		return false
+	}
+	if w.byKey == nil {
+		w.byKey = map[syncer.Key]waiting{}
+	}
+	w.byKey[key] = have
+	return true
 }
 
 // waitsForMirrors tells whether the status of a workload would count pods that nobody can see above yet, and is written when they are
 // shown: "kubectl exec" and "logs" look for them right after "rollout status" and "wait".
 func (c *Controller) waitsForMirrors(key syncer.Key, reports map[string]summary.Report) bool {
-	ahead := false
+	unshown := 0
 	for cluster, report := range reports {
-		s, running := c.Upstream.Syncer(cluster)
-		if running && report.Live != nil && !report.Stale && s.AwaitShown(key) {
-			ahead = true
+		if s, running := c.Upstream.Syncer(cluster); running && report.Live != nil && !report.Stale {
+			unshown += s.AwaitShown(key)
 		}
 	}
-	if !c.held.holds(key, ahead, c.Clock.Now()) {
+	if !c.held.holds(key, unshown, c.settled(key), c.Clock.Now()) {
 		return false
 	}
 	c.queue.AddAfter(task{Key: key}, settle)
