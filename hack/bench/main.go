@@ -30,6 +30,9 @@ type options struct {
 	manifold       string
 	directOnly     bool
 	output         string
+	// scale measures large objects instead, of these sizes.
+	scale bool
+	sizes sizes
 }
 
 func main() {
@@ -41,6 +44,11 @@ func main() {
 	flag.StringVar(&o.manifold, "manifold", "bin/manifold", "the binary to measure")
 	flag.BoolVar(&o.directOnly, "direct-only", false, "measure the clusters alone")
 	flag.StringVar(&o.output, "o", "", "file to write everything measured to, as JSON")
+	flag.BoolVar(&o.scale, "scale", false, "measure objects of unusual size and number instead, against one stock cluster")
+	flag.IntVar(&o.sizes.Replicas, "replicas", 10_000, "with -scale: replicas of one Deployment")
+	flag.IntVar(&o.sizes.ConfigMaps, "configmaps", 5_000, "with -scale: ConfigMaps of one namespace")
+	flag.IntVar(&o.sizes.Namespaces, "namespaces", 1_000, "with -scale: namespaces")
+	flag.IntVar(&o.sizes.Clusters, "clusters", 4, "with -scale: clusters that the logical cluster divides over")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -70,6 +78,9 @@ func run(o options) (err error) {
 	bin, err := tools.Build(ctx, root, os.Stderr)
 	if err != nil {
 		return err
+	}
+	if o.scale {
+		return runScale(ctx, o, root, dir, bin)
 	}
 	nodes := max(3, o.count/podsPerNode+1)
 	clusters, err := stock.StartAll(ctx,
