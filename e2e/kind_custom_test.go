@@ -321,3 +321,18 @@ func TestACustomResourceWaitsForAClusterThatServesItsKind(t *testing.T) {
 	k.define(s, s.East)
 	k.await(s.East.Within(2*time.Minute), "one", "is there once its definition is", exists)
 }
+
+func TestADependentGoesWhereItIsPinnedItself(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Kubectl("create", "configmap", "settings", "--from-literal=COLOR=blue")
+	s.Logical.Kubectl("annotate", "configmap", "settings", pinKey+"=east,west")
+	for _, side := range []*framework.Side{s.East, s.West} {
+		framework.Await(side, "settings", "is there", func(m *corev1.ConfigMap) bool { return m.Data["COLOR"] == "blue" })
+	}
+	s.Logical.Kubectl("annotate", "configmap", "settings", pinKey+"=west", "--overwrite")
+	framework.AwaitGone[*corev1.ConfigMap](s.East, "settings")
+	framework.Await(s.West, "settings", "is still there", framework.Exists[*corev1.ConfigMap])
+	s.Logical.Kubectl("annotate", "configmap", "settings", pinKey+"-")
+	framework.AwaitGone[*corev1.ConfigMap](s.West, "settings")
+	refuse(t, s.Logical.Try("annotate", "configmap", "settings", pinKey+"=,"), "metadata.annotations[manifold.dev/clusters]")
+}

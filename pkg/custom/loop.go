@@ -183,6 +183,8 @@ type sighting struct {
 	known bool
 	// blind tells that the cluster refuses to show it.
 	blind bool
+	// compared tells that the copy was held against the projection that it should be. Until then nothing is known of its generation.
+	compared bool
 }
 
 // report tells what the cluster has of an object.
@@ -209,6 +211,7 @@ func (l *loop) report(key Key) sighting {
 		return out
 	}
 	out.Live = live
+	out.compared = st.desired != nil || st.problem != ""
 	if st.desired != nil && hashOf(live) == hashOf(st.desired) {
 		out.Generation = st.above.Generation
 	}

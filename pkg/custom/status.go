@@ -74,6 +74,8 @@ func (c *Controller) gather(key Key, o *metav1.PartialObjectMetadata, decision p
 			// What cannot be seen is there if it ever was.
 			report.Generation = last[name].Generation
 			out.held = out.held || report.Generation > 0
+		case seen.known && decided && report.Live != nil && !seen.compared && o.DeletionTimestamp == nil:
+			out.held, out.pending = true, true
 		case seen.known:
 			out.held = out.held || report.Live != nil
 			if report.Live == nil && !decided && report.Problem == "" {
