@@ -3,7 +3,6 @@ package admission
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,7 +12,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// pin refuses a malformed pin on a namespace or a custom resource. Workloads validate their own.
+// pin refuses a malformed pin.
 type pin struct {
 	*admission.Handler
 }
@@ -22,8 +21,7 @@ var _ admission.ValidationInterface = &pin{}
 
 // Validate reports what is wrong with a pin that is new or changed.
 func (*pin) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	resource := a.GetResource().GroupResource()
-	if resource != corev1.Resource("namespaces") && !isCustom(resource) || a.GetSubresource() != "" {
+	if a.GetSubresource() != "" {
 		return nil
 	}
 	value, set := pinOf(a.GetObject())

@@ -84,6 +84,20 @@ func (u *Upstream) part(kind projection.Kind, obj projection.Object, cluster str
 	return projection.Part{Workloads: placedOf(needing), LimitRanges: u.limitRanges(obj.GetNamespace())}, true
 }
 
+// pinnedTo tells whether an object that goes where it is needed is pinned to a cluster by itself, where it then is besides. A pin on a
+// namespace is for what is in it, and what is divided needs workloads to be divided by.
+func pinnedTo(kind projection.Kind, obj projection.Object, cluster string) bool {
+	if kind.Workload || kind.Divided || !kind.Namespaced || kind.Mirror(obj) {
+		return false
+	}
+	text, pinned := obj.GetAnnotations()[v1alpha1.AnnotationClusters]
+	if !pinned {
+		return false
+	}
+	pin, err := v1alpha1.ParsePin(text)
+	return err == nil && pin.Selects(cluster) // a bad one is refused when it is written
+}
+
 // placedOf are those of the workloads that run somewhere and have not finished.
 func placedOf(workloads []workload) []projection.Placed {
 	var out []projection.Placed

@@ -145,6 +145,10 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 		return nil, wait{}, nil
 	}
 	part, wanted := s.Upstream.part(kind, above, s.cluster)
+	if !wanted && pinnedTo(kind, above, s.cluster) {
+		leaving, _ := s.Leaving(s.cluster)
+		wanted = !leaving
+	}
 	if kind.Workload && live != nil {
 		if hold, more := s.Upstream.hold(kind, above, live, s.cluster); more {
 			part.Share, wanted, waits.held = hold, true, true

@@ -48,6 +48,7 @@ func changed(kind projection.Kind, before, after projection.Object) bool {
 		!maps.Equal(before.GetLabels(), after.GetLabels()) ||
 		!ptr.Equal(before.GetDeletionGracePeriodSeconds(), after.GetDeletionGracePeriodSeconds()) ||
 		!projection.SameAnnotations(before, after) ||
+		before.GetAnnotations()[v1alpha1.AnnotationClusters] != after.GetAnnotations()[v1alpha1.AnnotationClusters] ||
 		kind.Ended(before) != kind.Ended(after)
 }
 
@@ -128,7 +129,7 @@ func (u *Upstream) routeDivided(namespace string) {
 
 func (u *Upstream) wanted(kind projection.Kind, obj projection.Object, cluster string) bool {
 	_, wanted := u.part(kind, obj, cluster)
-	return wanted
+	return wanted || pinnedTo(kind, obj, cluster)
 }
 
 // routeLinked enqueues what an object that is no workload refers to, or did, and what follows it: their demand follows its own.

@@ -60,7 +60,8 @@ func unplaced(object *unstructured.Unstructured) string {
 	_, follows := projection.ForGVK(object.GroupVersionKind())
 	switch {
 	case follows:
-		return "it is not placed by itself: it follows the workloads that need it"
+		return "it is not placed by itself: it follows the workloads that need it, and goes to the clusters that its own annotation " +
+			manifoldv1alpha1.AnnotationClusters + " names"
 	case gk == manifoldv1alpha1.SchemeGroupVersion.WithKind("Cluster").GroupKind():
 		return "it is what workloads are placed on"
 	default:
