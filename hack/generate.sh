@@ -42,6 +42,7 @@ fi
 sed \
 	-e 's#"k8s\.io/api/core/v1\.#"io.k8s.api.core.v1.#g' \
 	-e 's#"k8s\.io/apimachinery/pkg/api/resource\.#"io.k8s.apimachinery.pkg.api.resource.#g' \
+	-e 's#"k8s\.io/apimachinery/pkg/util/intstr\.#"io.k8s.apimachinery.pkg.util.intstr.#g' \
 	-e 's#"k8s\.io/apimachinery/pkg/apis/meta/v1\.#"io.k8s.apimachinery.pkg.apis.meta.v1.#g' \
 	generated/openapi/zz_generated.openapi.go > "${scratch}/openapi.go"
 cp "${scratch}/openapi.go" generated/openapi/zz_generated.openapi.go

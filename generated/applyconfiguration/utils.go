@@ -20,10 +20,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &manifoldv1alpha1.ClusterApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterConnection"):
 		return &manifoldv1alpha1.ClusterConnectionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterGroup"):
+		return &manifoldv1alpha1.ClusterGroupApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterPlacementPolicy"):
 		return &manifoldv1alpha1.ClusterPlacementPolicyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterPlacementPolicySpec"):
 		return &manifoldv1alpha1.ClusterPlacementPolicySpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterPreference"):
+		return &manifoldv1alpha1.ClusterPreferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterSelector"):
 		return &manifoldv1alpha1.ClusterSelectorApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterSpec"):
@@ -40,6 +44,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &manifoldv1alpha1.PlacementPolicySpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretReference"):
 		return &manifoldv1alpha1.SecretReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SpreadConstraint"):
+		return &manifoldv1alpha1.SpreadConstraintApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkloadAffinity"):
+		return &manifoldv1alpha1.WorkloadAffinityApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WorkloadSelector"):
 		return &manifoldv1alpha1.WorkloadSelectorApplyConfiguration{}
 

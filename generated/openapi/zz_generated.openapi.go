@@ -15,10 +15,12 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 	return map[string]common.OpenAPIDefinition{
 		v1alpha1.Cluster{}.OpenAPIModelName():                    schema_manifold_apis_manifold_v1alpha1_Cluster(ref),
 		v1alpha1.ClusterConnection{}.OpenAPIModelName():          schema_manifold_apis_manifold_v1alpha1_ClusterConnection(ref),
+		v1alpha1.ClusterGroup{}.OpenAPIModelName():               schema_manifold_apis_manifold_v1alpha1_ClusterGroup(ref),
 		v1alpha1.ClusterList{}.OpenAPIModelName():                schema_manifold_apis_manifold_v1alpha1_ClusterList(ref),
 		v1alpha1.ClusterPlacementPolicy{}.OpenAPIModelName():     schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicy(ref),
 		v1alpha1.ClusterPlacementPolicyList{}.OpenAPIModelName(): schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicyList(ref),
 		v1alpha1.ClusterPlacementPolicySpec{}.OpenAPIModelName(): schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref),
+		v1alpha1.ClusterPreference{}.OpenAPIModelName():          schema_manifold_apis_manifold_v1alpha1_ClusterPreference(ref),
 		v1alpha1.ClusterSelector{}.OpenAPIModelName():            schema_manifold_apis_manifold_v1alpha1_ClusterSelector(ref),
 		v1alpha1.ClusterSpec{}.OpenAPIModelName():                schema_manifold_apis_manifold_v1alpha1_ClusterSpec(ref),
 		v1alpha1.ClusterStatus{}.OpenAPIModelName():              schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref),
@@ -28,6 +30,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PlacementPolicyList{}.OpenAPIModelName():        schema_manifold_apis_manifold_v1alpha1_PlacementPolicyList(ref),
 		v1alpha1.PlacementPolicySpec{}.OpenAPIModelName():        schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref),
 		v1alpha1.SecretReference{}.OpenAPIModelName():            schema_manifold_apis_manifold_v1alpha1_SecretReference(ref),
+		v1alpha1.SpreadConstraint{}.OpenAPIModelName():           schema_manifold_apis_manifold_v1alpha1_SpreadConstraint(ref),
+		v1alpha1.WorkloadAffinity{}.OpenAPIModelName():           schema_manifold_apis_manifold_v1alpha1_WorkloadAffinity(ref),
 		v1alpha1.WorkloadSelector{}.OpenAPIModelName():           schema_manifold_apis_manifold_v1alpha1_WorkloadSelector(ref),
 	}
 }
@@ -100,6 +104,61 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterConnection(ref common.Referen
 		},
 		Dependencies: []string{
 			v1alpha1.SecretReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_manifold_v1alpha1_ClusterGroup(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterGroup is a set of clusters that is used before the groups behind it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name names the group in messages. It must be unique in the policy.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"limit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "limit is what the group gets at most of each workload: a number of replicas, such as 3, or a part of the workload's replicas, such as \"60%\", rounded up. Unset leaves the group bounded by its room alone.",
+							Ref:         ref("io.k8s.apimachinery.pkg.util.intstr.IntOrString"),
+						},
+					},
+					"names": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "names are names of clusters, whether or not they have joined. Empty selects all names.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"labelSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "labelSelector selects by the labels of the Cluster objects. Unset selects all.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"),
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector", "io.k8s.apimachinery.pkg.util.intstr.IntOrString"},
 	}
 }
 
@@ -285,6 +344,117 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 							Format:      "",
 						},
 					},
+					"preferences": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "preferences make some clusters come before others. The weights of all that match a cluster are summed, and a cluster with a higher sum comes first wherever there is a choice: for a workload that runs whole, for the clusters that are packed first, and for those that maxClusters leaves. Room for the whole workload counts more, and what runs does not move because of them. They do not count for pinned workloads.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ClusterPreference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"groups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "groups are used in their order: the first is filled up to its limit and its room, what is left goes to the next. A cluster belongs to the first group that selects it; one that no group selects is not used. They may not be combined with a division of type Duplicate, and do not count for pinned workloads.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ClusterGroup{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"return": {
+						SchemaProps: spec.SchemaProps{
+							Description: "return moves replicas back to an earlier group once there is room in it, and with keepTogether or packing back to the cluster that comes first. Unset means true with groups; otherwise what overflowed stays where it runs. Replicas with ordinals never return.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"minClusters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "minClusters is the number of clusters that a divided or duplicated workload is put on at least, as far as there are so many that may take a part of it, and so many replicas. It does not count for pinned workloads.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"maxClusters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxClusters is the number of clusters that a divided or duplicated workload is put on at most: those that run most of it already, then those that are preferred and have room. Replicas beyond the room of these wait. 0 means any number. It does not count for pinned workloads.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"spread": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "spread divides replicas evenly over the values of a label of clusters. Several constraints nest: each one spreads what the one before it gave to a domain; with groups, what a group got. It needs a division of type Divide, and does not count for pinned workloads. Replicas with ordinals are spread when they are divided first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.SpreadConstraint{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"affinity": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "affinity keeps workloads near others: only clusters that run one of the selected workloads take replicas, or such clusters come first. What runs does not move when others do. A workload that is selected by its own term may start anywhere while no other one runs. It does not count for pinned workloads.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.WorkloadAffinity{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"antiAffinity": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "antiAffinity keeps workloads apart from others: clusters that run one of the selected workloads take no replicas, or come last. What runs does not move when others do. It does not count for pinned workloads.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.WorkloadAffinity{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"tolerations": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -313,7 +483,56 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration", "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"},
+			v1alpha1.ClusterGroup{}.OpenAPIModelName(), v1alpha1.ClusterPreference{}.OpenAPIModelName(), v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.SpreadConstraint{}.OpenAPIModelName(), v1alpha1.WorkloadAffinity{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration", "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"},
+	}
+}
+
+func schema_manifold_apis_manifold_v1alpha1_ClusterPreference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterPreference gives a weight to clusters.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"weight": {
+						SchemaProps: spec.SchemaProps{
+							Description: "weight is added for every cluster that the preference selects: a whole number from -100 to 100. Below 0 makes clusters come last.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"names": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "names are names of clusters, whether or not they have joined. Empty selects all names.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"labelSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "labelSelector selects by the labels of the Cluster objects. Unset selects all.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"),
+						},
+					},
+				},
+				Required: []string{"weight"},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"},
 	}
 }
 
@@ -572,10 +791,10 @@ func schema_manifold_apis_manifold_v1alpha1_Division(ref common.ReferenceCallbac
 					},
 					"by": {
 						SchemaProps: spec.SchemaProps{
-							Description: "by is the measure of Divide: Even, Weights or Capacity. Defaults to Capacity. It is not allowed with Duplicate.\n\nPossible enum values:\n - `\"Capacity\"` gives every cluster its part of the free capacity, measured in replicas of the workload that still fit.\n - `\"Even\"` gives every cluster the same, as far as the number allows.\n - `\"Weights\"` gives every cluster its part of the weights.",
+							Description: "by is the measure of Divide: Even, Weights, Capacity or Packing. Defaults to Capacity. It is not allowed with Duplicate.\n\nPossible enum values:\n - `\"Capacity\"` gives every cluster its part of the free capacity, measured in replicas of the workload that still fit.\n - `\"Even\"` gives every cluster the same, as far as the number allows.\n - `\"Packing\"` fills one cluster after the other, so that few are used.\n - `\"Weights\"` gives every cluster its part of the weights.",
 							Type:        []string{"string"},
 							Format:      "",
-							Enum:        []interface{}{"Capacity", "Even", "Weights"},
+							Enum:        []interface{}{"Capacity", "Even", "Packing", "Weights"},
 						},
 					},
 					"weights": {
@@ -591,6 +810,13 @@ func schema_manifold_apis_manifold_v1alpha1_Division(ref common.ReferenceCallbac
 									},
 								},
 							},
+						},
+					},
+					"minReplicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "minReplicas is what a cluster gets at least, unless it gets nothing: parts that would be smaller go to fewer clusters. A workload of fewer replicas runs on one cluster. It is not allowed with Duplicate, spread or groups, and counts for pinned workloads as well.",
+							Type:        []string{"integer"},
+							Format:      "int32",
 						},
 					},
 				},
@@ -756,6 +982,117 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 							Format:      "",
 						},
 					},
+					"preferences": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "preferences make some clusters come before others. The weights of all that match a cluster are summed, and a cluster with a higher sum comes first wherever there is a choice: for a workload that runs whole, for the clusters that are packed first, and for those that maxClusters leaves. Room for the whole workload counts more, and what runs does not move because of them. They do not count for pinned workloads.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ClusterPreference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"groups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "groups are used in their order: the first is filled up to its limit and its room, what is left goes to the next. A cluster belongs to the first group that selects it; one that no group selects is not used. They may not be combined with a division of type Duplicate, and do not count for pinned workloads.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ClusterGroup{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"return": {
+						SchemaProps: spec.SchemaProps{
+							Description: "return moves replicas back to an earlier group once there is room in it, and with keepTogether or packing back to the cluster that comes first. Unset means true with groups; otherwise what overflowed stays where it runs. Replicas with ordinals never return.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"minClusters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "minClusters is the number of clusters that a divided or duplicated workload is put on at least, as far as there are so many that may take a part of it, and so many replicas. It does not count for pinned workloads.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"maxClusters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxClusters is the number of clusters that a divided or duplicated workload is put on at most: those that run most of it already, then those that are preferred and have room. Replicas beyond the room of these wait. 0 means any number. It does not count for pinned workloads.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"spread": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "spread divides replicas evenly over the values of a label of clusters. Several constraints nest: each one spreads what the one before it gave to a domain; with groups, what a group got. It needs a division of type Divide, and does not count for pinned workloads. Replicas with ordinals are spread when they are divided first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.SpreadConstraint{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"affinity": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "affinity keeps workloads near others: only clusters that run one of the selected workloads take replicas, or such clusters come first. What runs does not move when others do. A workload that is selected by its own term may start anywhere while no other one runs. It does not count for pinned workloads.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.WorkloadAffinity{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"antiAffinity": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "antiAffinity keeps workloads apart from others: clusters that run one of the selected workloads take no replicas, or come last. What runs does not move when others do. It does not count for pinned workloads.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.WorkloadAffinity{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"tolerations": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -784,7 +1121,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration"},
+			v1alpha1.ClusterGroup{}.OpenAPIModelName(), v1alpha1.ClusterPreference{}.OpenAPIModelName(), v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.SpreadConstraint{}.OpenAPIModelName(), v1alpha1.WorkloadAffinity{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration"},
 	}
 }
 
@@ -815,6 +1152,77 @@ func schema_manifold_apis_manifold_v1alpha1_SecretReference(ref common.Reference
 				Required: []string{"namespace", "name"},
 			},
 		},
+	}
+}
+
+func schema_manifold_apis_manifold_v1alpha1_SpreadConstraint(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SpreadConstraint spreads replicas over domains: the clusters that have the same value of a label.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"topologyKey": {
+						SchemaProps: spec.SchemaProps{
+							Description: "topologyKey is the label that makes the domains: one of the Cluster objects, or of topology in their status, such as topology.kubernetes.io/region, or manifold.dev/cluster for each cluster by itself. Domains where no cluster may take replicas or runs any are left out of account.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"maxSkew": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxSkew is how many replicas more than the domain with the fewest any domain may have. Defaults to 1.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"whenUnsatisfiable": {
+						SchemaProps: spec.SchemaProps{
+							Description: "whenUnsatisfiable is DoNotPlace or PlaceAnyway. Defaults to DoNotPlace, under which clusters without the label are not used.\n\nPossible enum values:\n - `\"DoNotPlace\"` leaves replicas unplaced rather than exceed the skew.\n - `\"PlaceAnyway\"` exceeds the skew where room is short.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"DoNotPlace", "PlaceAnyway"},
+						},
+					},
+				},
+				Required: []string{"topologyKey"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_manifold_v1alpha1_WorkloadAffinity(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WorkloadAffinity is a rule about the clusters where other workloads run.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"workloads": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workloads selects the others. Unset selects every workload.",
+							Ref:         ref(v1alpha1.WorkloadSelector{}.OpenAPIModelName()),
+						},
+					},
+					"namespaceSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespaceSelector selects their namespaces by label. Unset selects the namespace of the workload that is placed.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"),
+						},
+					},
+					"weight": {
+						SchemaProps: spec.SchemaProps{
+							Description: "weight makes the rule a preference, which counts together with preferences: a whole number from 1 to 100. Unset makes it a requirement.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"},
 	}
 }
 

@@ -44,12 +44,95 @@ type part struct {
 	capacity int64 // share is at most this
 	last     int64 // share of the last decision
 	share    int64 // the result
+	least    int64 // share is at least this, or nothing, unless there are not so many replicas; 0 does not matter
+	required bool  // share is at least least
 
 	remainder int64 // what cutting took off the exact part, in units that all parts share
 }
 
 // apportion is Divide over parts in the order that breaks the last ties, by name as a rule. It sets their shares and returns what fits nowhere.
 func apportion(replicas int64, parts []part) (unplaced int64) {
+	unplaced = apportionAll(replicas, parts)
+	for i := range parts {
+		if parts[i].tooSmall() {
+			return apportionAtLeast(replicas, parts)
+		}
+	}
+	return unplaced
+}
+
+// tooSmall tells whether the share is below what it must be at least.
+func (p *part) tooSmall() bool { return p.share < p.least && (p.share > 0 || p.required) }
+
+// apportionAtLeast gives parts that would be too small the least that they must have, and apportions the rest among the others; if that
+// makes others too small, again. Where there is not enough for all of these, those that had most come first.
+func apportionAtLeast(replicas int64, parts []part) (unplaced int64) {
+	rest := max(0, replicas)
+	fixed := make([]bool, len(parts))
+	order := make([]int, len(parts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return -cmp.Compare(parts[a].last, parts[b].last) })
+	unplaced = dropUnaffordable(rest, parts, order, fixed)
+	for again := true; again; {
+		again = false
+		for _, i := range order {
+			p := &parts[i]
+			if fixed[i] || !p.tooSmall() {
+				continue
+			}
+			fixed[i], again = true, true
+			if p.least > p.capacity || p.least > rest {
+				p.share = 0
+				continue
+			}
+			p.share = p.least
+			rest -= p.least
+		}
+		if again {
+			unplaced = apportionOpen(rest, parts, fixed)
+		}
+	}
+	return unplaced
+}
+
+// dropUnaffordable takes part after part, in the order, as long as there is enough for the least of each, and apportions among these alone.
+func dropUnaffordable(replicas int64, parts []part, order []int, fixed []bool) (unplaced int64) {
+	enough := replicas
+	for _, i := range order {
+		p := &parts[i]
+		if p.least == 0 || p.share == 0 && !p.required {
+			continue
+		}
+		if p.least > min(enough, p.capacity) {
+			fixed[i], p.share = true, 0
+			continue
+		}
+		enough -= p.least
+	}
+	return apportionOpen(replicas, parts, fixed)
+}
+
+// apportionOpen apportions among the parts that are not fixed.
+func apportionOpen(replicas int64, parts []part, fixed []bool) (unplaced int64) {
+	open := make([]part, 0, len(parts))
+	for i := range parts {
+		if !fixed[i] {
+			open = append(open, parts[i])
+		}
+	}
+	unplaced = apportionAll(replicas, open)
+	for i := range parts {
+		if !fixed[i] {
+			parts[i].share, open = open[0].share, open[1:]
+		}
+	}
+	return unplaced
+}
+
+// apportionAll is apportion without regard to what shares are at least.
+func apportionAll(replicas int64, parts []part) (unplaced int64) {
 	open := make([]*part, 0, len(parts))
 	for i := range parts {
 		p := &parts[i]

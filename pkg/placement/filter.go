@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // filter is one rule about who may take replicas. check returns a reason and true if the cluster may not; effect marks what
@@ -22,12 +21,15 @@ type filter struct {
 var filters = []filter{
 	{"Name", leaves, checkName},
 	{"Label", leaves, checkLabels},
+	{"Group", leaves, checkGroup},
+	{"Domain", leaves, checkDomain},
 	{"Weight", leaves, checkWeight},
 	{"Evict", isEvicted, checkEvict},
 	{"Policy", freezes, checkPolicy},
 	{"Ready", freezes, checkReady},
 	{"Cordon", freezes, checkCordon},
 	{"Taint", freezes, checkTaints},
+	{"Affinity", freezes, checkCompany},
 	{"Kind", freezes, checkKind},
 	{"Volume", freezes, checkVolume},
 	{"Nodes", isFull, checkNodes},
@@ -54,26 +56,6 @@ func (c *cycle) filter() {
 		}
 		c.fit(i)
 	}
-}
-
-func checkName(c *cycle, k *candidate) (Reason, bool) {
-	if c.names == nil {
-		return Reason{}, false
-	}
-	if _, named := c.names[k.Name]; named {
-		return Reason{}, false
-	}
-	if c.pinned {
-		return Reason{Code: ReasonNotPinned}, true
-	}
-	return Reason{Code: ReasonNotSelected, Subject: c.request.Policy.String()}, true
-}
-
-func checkLabels(c *cycle, k *candidate) (Reason, bool) {
-	if c.selector == nil || c.selector.Matches(labels.Set(k.Labels)) {
-		return Reason{}, false
-	}
-	return Reason{Code: ReasonNotSelected, Subject: c.request.Policy.String()}, true
 }
 
 // checkWeight is about static weights alone: a cluster without one gets nothing.
@@ -182,7 +164,7 @@ func (c *cycle) fit(i int) {
 // addAbsent adds a verdict for every name that was asked for and that no cluster has.
 func (c *cycle) addAbsent(verdicts []Verdict) []Verdict {
 	joined := len(verdicts)
-	for name := range c.names {
+	for _, name := range c.asked() {
 		_, found := slices.BinarySearchFunc(verdicts[:joined], name, func(v Verdict, name string) int {
 			return strings.Compare(v.Cluster, name)
 		})
@@ -194,12 +176,4 @@ func (c *cycle) addAbsent(verdicts []Verdict) []Verdict {
 		slices.SortFunc(verdicts, func(a, b Verdict) int { return strings.Compare(a.Cluster, b.Cluster) })
 	}
 	return verdicts
-}
-
-// selectorOf reads a selector for which unset means everything.
-func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
-	if selector == nil {
-		return labels.Everything(), nil
-	}
-	return metav1.LabelSelectorAsSelector(selector)
 }

@@ -2,7 +2,6 @@ package placement
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Request asks for a decision about one workload.
@@ -14,6 +13,9 @@ type Request struct {
 	Current Decision
 	// Neighbours tell where the other workloads of the namespace are. Only a policy that keeps namespaces together reads them.
 	Neighbours Neighbours
+	// Others are the other workloads, of the workload's namespace or of all; only a policy with affinity reads them, see
+	// Policy.NeedsOthers.
+	Others []Other
 	// Evict names clusters that the workload is to leave: drained, or unreachable for longer than is tolerated. Replicas leave
 	// such a cluster only as far as they fit elsewhere.
 	Evict map[string]bool
@@ -34,6 +36,7 @@ func Place(s Snapshot, r Request) Result {
 	c.filter()
 	c.keepToVolumes()
 	c.measure()
+	c.narrow()
 	if !r.Workload.Fixed || !c.keepAll() {
 		if r.Workload.Numbered {
 			c.handNumbered()
@@ -52,11 +55,11 @@ type cycle struct {
 	kind       string
 	kinds      []string // in each version that will do, that of kind first
 	strategy   strategy
-	problem    string              // what is wrong with the policy, if anything
-	names      map[string]struct{} // the only clusters that are chosen by name; nil if names do not matter
-	pinned     bool                // the choice is the user's pin, not the policy's
-	selector   labels.Selector     // clusters that the policy chooses by label
-	needs      []request           // what one replica needs
+	problem    string    // what is wrong with the policy, if anything
+	rules                // which clusters are chosen
+	pinned     bool      // the choice is the user's pin, not the policy's
+	least      int64     // what a cluster gets at least, unless it gets nothing; 1 if nobody asks for more
+	needs      []request // what one replica needs
 	measured   []corev1.ResourceName
 	free       []int64 // for each candidate the free amounts of measured; that of needs come first
 	candidates []candidate
@@ -72,12 +75,16 @@ type candidate struct {
 	runs    bool  // has replicas to lose, or is where a workload of none is kept
 	fits    int64 // replicas that have room beside these
 	score   int64
+	group   int   // the group of the policy that it belongs to
+	prefers int64 // how much the policy prefers it
 
 	// What the filters found. All are about further replicas except leaves and evicted, which are about the current ones too.
 	leaves  bool // not chosen any more
 	evicted bool // to be left
 	frozen  bool // may take nothing, whatever its room
 	full    bool // has no room for one more
+
+	required bool // must get something, if that can be
 
 	placed bool
 	share  int64
@@ -139,6 +146,7 @@ func newCycle(s Snapshot, r *Request) *cycle {
 // choose reads the pin and the policy.
 func (c *cycle) choose() {
 	c.strategy, c.problem = strategyOf(c.request)
+	c.least = leastOf(c.request.Policy, c.replicas)
 	if w := &c.request.Workload; w.isPinned() {
 		c.pinned = true
 		if pin := w.Pin; !pin.All {
@@ -146,19 +154,20 @@ func (c *cycle) choose() {
 		}
 		return
 	}
-	if c.request.Policy == nil || c.request.Policy.Spec.Clusters == nil {
-		return
+	rules, problem := readRules(c.request.Policy, c.request, c.replicas)
+	c.rules = rules
+	if problem != "" {
+		c.problem = problem
 	}
-	clusters := c.request.Policy.Spec.Clusters
-	if len(clusters.Names) > 0 {
-		c.names = setOf(clusters.Names)
+}
+
+// leastOf is the smallest share that the policy allows. A workload of fewer replicas goes whole to one cluster. What is spread or
+// goes by groups has no least: each could undo for ever what the other one did.
+func leastOf(p *Policy, replicas int64) int64 {
+	if p == nil || p.Spec.Division == nil || len(p.Spec.Spread)+len(p.Spec.Groups) > 0 {
+		return 1
 	}
-	selector, err := selectorOf(clusters.LabelSelector)
-	if err != nil {
-		c.problem = "clusters.labelSelector: " + err.Error()
-		return
-	}
-	c.selector = selector
+	return max(1, min(int64(p.Spec.Division.MinReplicas), replicas))
 }
 
 // keepAll leaves everything where it is, and tells whether there was anything.
@@ -198,13 +207,17 @@ func (c *cycle) result() Result {
 		Policy:   c.request.Policy.String(),
 		Strategy: c.strategy.name,
 	}
+	r.Displaced = c.displaced()
 	shares := c.shares()
 	if len(shares) > 0 {
 		r.Decision = make(Decision, len(shares))
 	}
 	for i := range c.candidates {
 		k := &c.candidates[i]
-		v := Verdict{Cluster: k.Name, Feasible: k.takes(), Reasons: k.reasons, Score: k.score, Fits: k.fits}
+		v := Verdict{Cluster: k.Name, Feasible: k.takes(), Reasons: k.reasons, Score: k.score, Fits: k.fits, Preference: k.prefers}
+		if len(c.groups) > 0 && k.group >= 0 {
+			v.Group = c.groups[k.group].name
+		}
 		if k.placed {
 			r.Decision[k.Name] = shares[0]
 			v.Share, shares = &shares[0], shares[1:]

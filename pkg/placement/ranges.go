@@ -183,7 +183,7 @@ func (g *gap) spread() {
 	for i := range g.candidates {
 		if k := &g.candidates[i]; isFresh(k) {
 			g.fresh = append(g.fresh, freshPart{candidate: k})
-			parts = append(parts, part{weight: g.weightOf(k), capacity: k.bound()})
+			parts = append(parts, part{weight: g.freshWeight(k), capacity: k.bound()})
 		}
 	}
 	g.rest = apportion(g.rest, parts)
@@ -192,13 +192,13 @@ func (g *gap) spread() {
 	}
 }
 
-// weightOf is the weight of a cluster in a division by the strategy.
-func (c *cycle) weightOf(k *candidate) int64 {
+// freshWeight is the weight of a cluster in a division by the strategy.
+func (c *cycle) freshWeight(k *candidate) int64 {
 	switch c.strategy.name {
 	case ByEven:
 		return 1
 	case ByWeights:
-		return int64(c.request.Policy.Spec.Division.Weights[k.Name])
+		return weightOf(c, k)
 	}
 	return max(1, k.bound())
 }

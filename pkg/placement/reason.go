@@ -18,6 +18,12 @@ const (
 	ReasonNotPinned     ReasonCode = "NotPinned"
 	ReasonNotSelected   ReasonCode = "NotSelected"
 	ReasonNoWeight      ReasonCode = "NoWeight"
+	ReasonNoGroup       ReasonCode = "NoGroup"
+	ReasonNoDomain      ReasonCode = "NoDomain"
+	ReasonCompany       ReasonCode = "AntiAffinity"
+	ReasonNoCompany     ReasonCode = "Affinity"
+	ReasonBeyondMax     ReasonCode = "BeyondMaxClusters"
+	ReasonTooSmall      ReasonCode = "BelowMinReplicas"
 	ReasonEvicted       ReasonCode = "Evicted"
 	ReasonInvalidPolicy ReasonCode = "InvalidPolicy"
 	ReasonNotReady      ReasonCode = "NotReady"
@@ -52,9 +58,9 @@ func (r Reason) String() string {
 
 // of says it of several clusters, whose number stands before it.
 func (r Reason) of(clusters int) string {
-	is, has, does, lacks := "is", "has", "does", "lacks"
+	is, has, does, lacks, runs := "is", "has", "does", "lacks", "runs"
 	if clusters != 1 {
-		is, has, does, lacks = "are", "have", "do", "lack"
+		is, has, does, lacks, runs = "are", "have", "do", "lack", "run"
 	}
 	switch r.Code {
 	case ReasonNotJoined:
@@ -65,6 +71,18 @@ func (r Reason) of(clusters int) string {
 		return is + " not selected by " + r.Subject
 	case ReasonNoWeight:
 		return has + " no weight in " + r.Subject
+	case ReasonNoGroup:
+		return is + " in no group of " + r.Subject
+	case ReasonNoDomain:
+		return has + " no label " + r.Subject
+	case ReasonCompany:
+		return runs + " " + r.Subject + ", which it keeps apart from"
+	case ReasonNoCompany:
+		return does + " not run " + r.Subject + ", which it keeps near to"
+	case ReasonBeyondMax:
+		return is + " beyond the number of clusters that " + r.Subject + " allows"
+	case ReasonTooSmall:
+		return has + " no room for " + r.Subject
 	case ReasonEvicted:
 		return is + " being emptied"
 	case ReasonInvalidPolicy:

@@ -16,6 +16,9 @@ type Verdict struct {
 	// Score is how much is left there once the workload runs there, from 0 to 100, where 100 is as much as the emptiest cluster
 	// has now.
 	Score int64 `json:"score"`
+	// Group is the policy's group that the cluster belongs to, and Preference the sum of the weights that the policy gives it.
+	Group      string `json:"group,omitempty"`
+	Preference int64  `json:"preference,omitempty"`
 	// Fits is the number of replicas that the cluster has room for, beside those it runs.
 	Fits int64 `json:"fits"`
 	// Share is what the cluster gets; nil if the decision does not name it.
@@ -33,6 +36,8 @@ type Result struct {
 	Policy string `json:"policy,omitempty"`
 	// Strategy says in one word how replicas were handed out.
 	Strategy Strategy `json:"strategy"`
+	// Displaced tells that replicas run elsewhere than the policy wants them most, and may return when there is room.
+	Displaced bool `json:"displaced,omitempty"`
 	// Notes say, in whole clauses, what is worth an event although the workload is placed.
 	Notes []string `json:"notes,omitempty"`
 }

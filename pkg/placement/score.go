@@ -12,9 +12,23 @@ type scorer struct {
 // scores would let a lot of free capacity outweigh what must come first.
 var (
 	// wholeOrder finds the cluster for a workload that goes whole to one.
-	wholeOrder = [maxScorers]scorer{scoreRunning, scoreRoomForAll, scoreWelcome, scoreNeighbours, scoreFree, scoreFits}
+	wholeOrder = []scorer{
+		scoreRunning, scoreRoomForAll, scoreGroup, scorePreferred, scoreWelcome, scoreNeighbours, scoreFree, scoreFits,
+	}
 	// togetherOrder finds the cluster for replicas that may overflow to the next one: the neighbours come before room for all.
-	togetherOrder = [maxScorers]scorer{scoreRunning, scoreNeighbours, scoreRoomForAll, scoreWelcome, scoreFree, scoreFits}
+	togetherOrder = []scorer{
+		scoreRunning, scoreGroup, scoreNeighbours, scoreRoomForAll, scorePreferred, scoreWelcome, scoreFree, scoreFits,
+	}
+	// togetherAgainOrder is that for replicas that may return to where they belong.
+	togetherAgainOrder = []scorer{
+		scoreGroup, scoreNeighbours, scoreRunning, scoreRoomForAll, scorePreferred, scoreWelcome, scoreFree, scoreFits,
+	}
+	// packOrder finds the clusters that are filled first when few are to be used.
+	packOrder = []scorer{scoreRunning, scoreGroup, scorePreferred, scoreWelcome, scoreFits, scoreFree}
+	// packAgainOrder is that for replicas that may return to the clusters that are filled first.
+	packAgainOrder = []scorer{scoreGroup, scoreRunning, scorePreferred, scoreWelcome, scoreFits, scoreFree}
+	// pickOrder finds the clusters of a division when not all may be used.
+	pickOrder = []scorer{scoreRunning, scoreGroup, scorePreferred, scoreWelcome, scoreWeight, scoreFits, scoreFree}
 )
 
 var (
@@ -31,14 +45,22 @@ var (
 		return c.request.Neighbours[k.Name]
 	}}
 	scoreRoomForAll = scorer{"RoomForAll", func(c *cycle, k *candidate) int64 {
-		if k.bound() < c.replicas {
+		if c.roomFor(k) < c.replicas {
 			return 0
 		}
 		return 1
 	}}
-	scoreWelcome = scorer{"Taints", func(c *cycle, k *candidate) int64 { return -c.request.Policy.unwelcoming(k.Cluster) }}
-	scoreFree    = scorer{"FreeCapacity", func(_ *cycle, k *candidate) int64 { return k.score }}
-	scoreFits    = scorer{"Fits", func(_ *cycle, k *candidate) int64 { return k.fits }}
+	scoreWelcome   = scorer{"Taints", func(c *cycle, k *candidate) int64 { return -c.request.Policy.unwelcoming(k.Cluster) }}
+	scoreGroup     = scorer{"Group", func(_ *cycle, k *candidate) int64 { return -int64(k.group) }}
+	scorePreferred = scorer{"Preference", func(_ *cycle, k *candidate) int64 { return k.prefers }}
+	scoreWeight    = scorer{"Weight", func(c *cycle, k *candidate) int64 {
+		if c.strategy.name != ByWeights {
+			return 0
+		}
+		return weightOf(c, k)
+	}}
+	scoreFree = scorer{"FreeCapacity", func(_ *cycle, k *candidate) int64 { return k.score }}
+	scoreFits = scorer{"Fits", func(_ *cycle, k *candidate) int64 { return k.fits }}
 )
 
 // maxScore is the score of a cluster than which none is emptier.
@@ -57,7 +79,11 @@ func (c *cycle) measure() {
 		}
 	}
 	for i := range c.candidates {
-		if k := &c.candidates[i]; k.takes() {
+		k := &c.candidates[i]
+		if k.takes() || k.stays() {
+			k.prefers = c.preferenceFor(k.Cluster)
+		}
+		if k.takes() {
 			k.score = c.headroom(c.freeOf(i), most, c.replicas-min(c.replicas, k.current))
 		}
 	}
@@ -90,9 +116,9 @@ type ranked struct {
 }
 
 // maxScorers is how many scorers an order has at most.
-const maxScorers = 6
+const maxScorers = 8
 
-func (c *cycle) rank(order [maxScorers]scorer, k *candidate) ranked {
+func (c *cycle) rank(order []scorer, k *candidate) ranked {
 	r := ranked{candidate: k}
 	for i, s := range order {
 		r.scores[i] = s.score(c, k)
@@ -106,7 +132,7 @@ func (r *ranked) before(other *ranked) int {
 }
 
 // best finds the first candidate by the order among those that may be chosen; nil if there is none.
-func (c *cycle) best(order [maxScorers]scorer, may func(*candidate) bool) *candidate {
+func (c *cycle) best(order []scorer, may func(*candidate) bool) *candidate {
 	var best ranked
 	for i := range c.candidates {
 		if k := &c.candidates[i]; may(k) {
@@ -119,12 +145,21 @@ func (c *cycle) best(order [maxScorers]scorer, may func(*candidate) bool) *candi
 }
 
 // sorted are the candidates that may be chosen, the best one first.
-func (c *cycle) sorted(order [maxScorers]scorer, may func(*candidate) bool) []*candidate {
-	scored := make([]ranked, 0, len(c.candidates))
+func (c *cycle) sorted(order []scorer, may func(*candidate) bool) []*candidate {
+	chosen := make([]*candidate, 0, len(c.candidates))
 	for i := range c.candidates {
 		if k := &c.candidates[i]; may(k) {
-			scored = append(scored, c.rank(order, k))
+			chosen = append(chosen, k)
 		}
+	}
+	return c.order(order, chosen)
+}
+
+// order sorts candidates, which are given by name, the best one first.
+func (c *cycle) order(order []scorer, candidates []*candidate) []*candidate {
+	scored := make([]ranked, 0, len(candidates))
+	for _, k := range candidates {
+		scored = append(scored, c.rank(order, k))
 	}
 	slices.SortStableFunc(scored, func(a, b ranked) int { return a.before(&b) }) // stable keeps the order by name
 	out := make([]*candidate, len(scored))

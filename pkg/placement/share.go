@@ -1,34 +1,56 @@
 package placement
 
-// handByTarget divides by weights that do not depend on what runs where, so that the division follows them when they change. A
+// measure divides replicas among candidates, on top of nothing, and returns what fits nowhere. Of these, weight tells how those
+// that have no room are given out.
+type measure struct {
+	divide func(c *cycle, members []*candidate, replicas int64) (rest int64)
+	weight func(c *cycle, k *candidate) int64
+}
+
+var (
+	evenly = measure{byTarget(one), one}
+	// weighted follows the weights of the policy.
+	weighted = measure{byTarget(weightOf), weightOf}
+	roomy    = measure{(*cycle).byCapacity, func(_ *cycle, k *candidate) int64 { return max(1, k.fits) }}
+	packed   = measure{(*cycle).byPacking, one}
+)
+
+func one(*cycle, *candidate) int64 { return 1 }
+
+func weightOf(c *cycle, k *candidate) int64 {
+	return int64(c.request.Policy.Spec.Division.Weights[k.Name])
+}
+
+// byTarget divides by weights that do not depend on what runs where, so that the division follows them when they change. A
 // cluster that may take nothing keeps its share; if replicas are removed, it gives up those that exceed its part.
-func (c *cycle) handByTarget(weight func(*candidate) int64) {
-	members := c.members()
-	c.shrinkFrozen(members, weight)
-	rest := c.replicas
-	active := make([]*candidate, 0, len(members))
-	for _, k := range members {
-		if k.frozen {
-			rest -= k.share
-		} else {
-			active = append(active, k)
+func byTarget(weight func(*cycle, *candidate) int64) func(*cycle, []*candidate, int64) int64 {
+	return func(c *cycle, members []*candidate, replicas int64) (rest int64) {
+		partOf := func(k *candidate) part {
+			return part{weight: weight(c, k), capacity: k.bound(), last: k.current, least: c.leastFor(k), required: k.required}
 		}
+		shrinkFrozen(members, replicas, partOf)
+		rest = replicas
+		active := make([]*candidate, 0, len(members))
+		for _, k := range members {
+			if k.frozen {
+				rest -= k.share
+			} else {
+				active = append(active, k)
+			}
+		}
+		return assign(max(0, rest), active, partOf)
 	}
-	rest = assign(rest, active, func(k *candidate) part {
-		return part{weight: weight(k), capacity: k.bound(), last: k.current}
-	})
-	c.settle(rest, weight)
 }
 
 // shrinkFrozen gives frozen clusters what they keep: all they have, less what they have too much of replicas that go anyway.
-func (c *cycle) shrinkFrozen(members []*candidate, weight func(*candidate) int64) {
-	removed := max(0, held(members)-c.replicas)
+func shrinkFrozen(members []*candidate, replicas int64, partOf func(*candidate) part) {
+	removed := max(0, held(members)-replicas)
 	parts := make([]part, len(members))
 	for i, k := range members {
-		parts[i] = part{weight: weight(k), capacity: k.bound(), last: k.current}
+		parts[i] = partOf(k)
 	}
 	if removed > 0 {
-		apportion(c.replicas, parts)
+		apportion(replicas, parts)
 	}
 	for i, k := range members {
 		if !k.frozen {
@@ -40,30 +62,134 @@ func (c *cycle) shrinkFrozen(members []*candidate, weight func(*candidate) int64
 	}
 }
 
-// handByCapacity divides by room. Since room changes all the time, shares that run are kept, only what is added is divided, by
+// byCapacity divides by room. Since room changes all the time, shares that run are kept, only what is added is divided, by
 // the room that is left; what is removed is taken so that shares approach the room that each cluster has for the workload. When the
 // user has chosen other clusters, all are divided by room.
-func (c *cycle) handByCapacity() {
+func (c *cycle) byCapacity(members []*candidate, replicas int64) (rest int64) {
 	if c.request.Workload.Repinned {
-		c.handByTarget((*candidate).bound)
-		return
+		return byTarget(func(_ *cycle, k *candidate) int64 { return k.bound() })(c, members, replicas)
 	}
-	members := c.members()
 	have := held(members)
-	if have > c.replicas {
-		assign(c.replicas, members, func(k *candidate) part {
+	if have > replicas {
+		rest = assign(replicas, members, func(k *candidate) part {
 			return part{weight: k.bound(), capacity: k.current, last: k.current}
 		})
-		return
+		return c.raise(members, rest)
 	}
 	for _, k := range members {
 		k.give(k.current)
 	}
-	rest := assign(c.replicas-have, members, func(k *candidate) part {
+	rest = assign(replicas-have, members, func(k *candidate) part {
 		room := k.bound() - k.current
 		return part{weight: room, capacity: room}
 	})
-	c.settle(rest, func(k *candidate) int64 { return max(1, k.fits) })
+	return c.raise(members, rest)
+}
+
+// byPacking fills one cluster after the other. Shares that run are kept, unless replicas may return to the clusters that come first.
+func (c *cycle) byPacking(members []*candidate, replicas int64) (rest int64) {
+	order := packOrder
+	if c.returns {
+		order = packAgainOrder
+	}
+	sorted := c.order(order, members)
+	rest = c.pack(sorted, replicas)
+	return c.raise(sorted, rest)
+}
+
+// pack gives the candidates, in their order, what they keep, and then what they have room for.
+func (c *cycle) pack(order []*candidate, rest int64) int64 {
+	for _, k := range order {
+		if k.stays() && (k.frozen || !c.returns) {
+			kept := min(rest, k.current, c.left(k))
+			k.give(kept)
+			rest -= kept
+		}
+	}
+	for _, k := range order {
+		if k.takes() || k.stays() && !k.frozen {
+			more := min(rest, max(0, k.bound()-k.share), c.left(k))
+			k.give(more)
+			rest -= more
+		}
+	}
+	return rest
+}
+
+// raise brings shares that are too small up to the least that a cluster gets, at the cost of those that have more, and takes away
+// those that cannot be raised, unless they run on a cluster that may take nothing new. It returns what is without a cluster then.
+func (c *cycle) raise(members []*candidate, rest int64) int64 {
+	for _, k := range members {
+		least := c.leastFor(k)
+		if k.frozen || k.share >= least || k.share == 0 && !k.required {
+			continue
+		}
+		if need := least - k.share; k.bound() >= least && c.surplus(members, k)+rest >= need {
+			k.give(need)
+			fromRest := min(rest, need)
+			rest -= fromRest
+			c.take(members, k, need-fromRest)
+			continue
+		}
+		if c.least > 1 {
+			rest += k.share
+			k.share, k.placed = 0, false
+		}
+	}
+	if c.least > 1 && rest > 0 { // what was taken away may fit on those that are large enough
+		for _, k := range members {
+			if k.share >= c.least {
+				more := min(rest, max(0, k.bound()-k.share))
+				k.give(more)
+				rest -= more
+			}
+		}
+	}
+	return rest
+}
+
+// surplus is what the others could give up.
+func (c *cycle) surplus(members []*candidate, without *candidate) (sum int64) {
+	for _, k := range members {
+		if k != without {
+			sum += c.spare(k)
+		}
+	}
+	return sum
+}
+
+// spare is what a cluster has beyond the least that it must have.
+func (c *cycle) spare(k *candidate) int64 {
+	if k.frozen {
+		return 0
+	}
+	return max(0, k.share-max(1, c.least))
+}
+
+// take takes replicas from the others: from the last first, and new ones before those that run.
+func (c *cycle) take(members []*candidate, without *candidate, replicas int64) {
+	for _, running := range []bool{false, true} {
+		for i := len(members) - 1; i >= 0 && replicas > 0; i-- {
+			k := members[i]
+			if k == without {
+				continue
+			}
+			less := min(replicas, c.spare(k))
+			if !running {
+				less = min(less, max(0, k.share-k.current))
+			}
+			k.share -= less
+			replicas -= less
+		}
+	}
+}
+
+// leastFor is what a cluster gets at least if it gets anything.
+func (c *cycle) leastFor(k *candidate) int64 {
+	if c.least > 1 || k.required {
+		return max(1, c.least)
+	}
+	return 0
 }
 
 // members are the candidates that have a part in a division, by name.
@@ -102,18 +228,60 @@ func assign(replicas int64, candidates []*candidate, partOf func(*candidate) par
 // settle finds a place for replicas that nobody has room for: first on clusters that they are to be evicted from, since leaving
 // needs room elsewhere; then, by weight, on clusters that may take replicas, or if there is none on full ones that have some
 // already, to wait there; last on clusters that are not chosen any more, since nothing leaves for nowhere.
-func (c *cycle) settle(rest int64, weight func(*candidate) int64) {
+//
+// What a group may not have or a strict spread has no place for does not wait on a cluster, and stays only where it runs.
+func (c *cycle) settle(rest int64, weight func(*cycle, *candidate) int64) {
 	rest = c.keep(rest, func(k *candidate) bool { return k.evicted })
-	for _, may := range []func(*candidate) bool{(*candidate).takes, (*candidate).stretches} {
-		if rest == 0 {
-			return
+	if !c.spreadsStrictly() {
+		for _, may := range []func(*candidate) bool{(*candidate).takes, (*candidate).stretches} {
+			for group := range max(1, len(c.groups)) {
+				rest = c.wait(rest, group, may, weight)
+			}
 		}
-		waiting := c.sorted(togetherOrder, may)
-		rest = assign(rest, waiting, func(k *candidate) part {
-			return part{weight: weight(k), capacity: unbounded - k.share}
-		})
 	}
-	c.unplaced = c.keep(rest, func(k *candidate) bool { return k.leaves })
+	rest = c.keep(rest, func(k *candidate) bool { return k.leaves })
+	c.unplaced = c.keepBeyond(rest)
+}
+
+// wait gives replicas to clusters of a group that have no room for them, as many as the group may have.
+func (c *cycle) wait(rest int64, group int, may func(*candidate) bool, weight func(*cycle, *candidate) int64) int64 {
+	if rest == 0 {
+		return 0
+	}
+	waiting := c.sorted(togetherOrder, func(k *candidate) bool {
+		return k.group == group && may(k) && (c.least == 1 || k.share > 0)
+	})
+	if len(waiting) == 0 {
+		return rest
+	}
+	some := min(rest, c.left(waiting[0]))
+	return rest - some + assign(some, waiting, func(k *candidate) part {
+		return part{weight: weight(c, k), capacity: unbounded - k.share}
+	})
+}
+
+// keepBeyond leaves replicas where they are that are beyond a limit or a skew, if that was exceeded before.
+func (c *cycle) keepBeyond(rest int64) int64 {
+	for i := range c.candidates {
+		k := &c.candidates[i]
+		if rest == 0 || !k.stays() || k.share >= k.current {
+			continue
+		}
+		kept := min(rest, k.current-k.share, max(0, max(c.limit(k.group), c.heldIn(k.group))-c.inGroup(k.group)))
+		k.give(kept)
+		rest -= kept
+	}
+	return rest
+}
+
+// heldIn is what a group has of the last decision.
+func (c *cycle) heldIn(group int) (sum int64) {
+	for i := range c.candidates {
+		if k := &c.candidates[i]; k.group == group && k.stays() {
+			sum += k.current
+		}
+	}
+	return sum
 }
 
 // keep leaves replicas where they are, on clusters that they should leave.

@@ -38,6 +38,8 @@ func (s Snapshot) Clusters() []Cluster { return s.clusters }
 type Cluster struct {
 	Name   string
 	Labels map[string]string
+	// Topology holds labels that all of the cluster's nodes have in common. Spread constraints know them beside Labels.
+	Topology map[string]string
 	// Unschedulable keeps new replicas away (cordoned).
 	Unschedulable bool
 	// Taints with effect NoSchedule or NoExecute keep new replicas away unless the policy tolerates them; those with
@@ -70,6 +72,7 @@ func Observe(c *v1alpha1.Cluster, load Load) Cluster {
 	out := Cluster{
 		Name:          c.Name,
 		Labels:        c.Labels,
+		Topology:      c.Status.Topology,
 		Unschedulable: c.Spec.Unschedulable,
 		Taints:        c.Spec.Taints,
 		Ready:         metav1.ConditionUnknown,

@@ -20,29 +20,29 @@ const (
 	Duplicate Strategy = "Duplicate"
 	// EachCluster puts the workload on each chosen cluster, where the nodes say how many replicas it has.
 	EachCluster Strategy = "EachCluster"
-	// ByEven, ByWeights and ByCapacity divide them.
+	// ByEven, ByWeights, ByCapacity and ByPacking divide them.
 	ByEven     Strategy = "Even"
 	ByWeights  Strategy = "Weights"
 	ByCapacity Strategy = "Capacity"
+	ByPacking  Strategy = "Packing"
 )
 
 // strategy hands out the replicas of a cycle whose candidates were filtered and measured.
 type strategy struct {
-	name Strategy
-	hand func(*cycle)
+	name    Strategy
+	hand    func(*cycle)
+	measure measure // of a strategy that divides
 }
 
 var (
-	whole      = strategy{Whole, (*cycle).handWhole}
-	together   = strategy{Together, (*cycle).handTogether}
-	duplicate  = strategy{Duplicate, (*cycle).handDuplicate}
-	each       = strategy{EachCluster, (*cycle).handDuplicate}
-	byEven     = strategy{ByEven, func(c *cycle) { c.handByTarget(func(*candidate) int64 { return 1 }) }}
-	byCapacity = strategy{ByCapacity, (*cycle).handByCapacity}
-	byWeights  = strategy{ByWeights, func(c *cycle) {
-		weights := c.request.Policy.Spec.Division.Weights
-		c.handByTarget(func(k *candidate) int64 { return int64(weights[k.Name]) })
-	}}
+	whole      = strategy{name: Whole, hand: (*cycle).handWhole}
+	together   = strategy{name: Together, hand: (*cycle).handTogether}
+	duplicate  = strategy{name: Duplicate, hand: (*cycle).handDuplicate}
+	each       = strategy{name: EachCluster, hand: (*cycle).handDuplicate}
+	byEven     = strategy{ByEven, (*cycle).handDivided, evenly}
+	byCapacity = strategy{ByCapacity, (*cycle).handDivided, roomy}
+	byWeights  = strategy{ByWeights, (*cycle).handDivided, weighted}
+	byPacking  = strategy{ByPacking, (*cycle).handDivided, packed}
 )
 
 // strategyOf reads the strategy from workload, pin and policy, in that order, and says what is wrong with the policy if it asks
@@ -113,6 +113,8 @@ func divisionOf(d *v1alpha1.Division) (s strategy, problem string) {
 		return byEven, ""
 	case v1alpha1.ByWeights:
 		return byWeights, ""
+	case v1alpha1.ByPacking:
+		return byPacking, ""
 	case v1alpha1.ByCapacity, "":
 		return byCapacity, ""
 	default:
@@ -128,7 +130,7 @@ func (c *cycle) handWhole() {
 		return
 	}
 	home.placed = true
-	home.share = c.replicas
+	home.share = max(min(c.replicas, c.limit(home.group)), min(c.replicas, home.current))
 	if !home.stretches() {
 		home.share = min(c.replicas, home.current)
 	}
@@ -143,39 +145,45 @@ func (c *cycle) wholeHome() *candidate {
 	if left != nil {
 		room = min(c.replicas, left.current)
 	}
-	home := c.best(wholeOrder, func(k *candidate) bool { return (k.takes() || k.stays()) && k.bound() >= room })
+	home := c.best(wholeOrder, func(k *candidate) bool { return (k.takes() || k.stays()) && c.roomFor(k) >= room })
 	if home == nil {
 		home = left
 	}
 	if home == nil {
 		home = c.best(wholeOrder, func(k *candidate) bool { return k.runs })
 	}
+	if first := c.firstHome(home); first != nil {
+		return first
+	}
 	return home
 }
 
-// handTogether keeps what runs, fills up cluster after cluster in the order of preference, and shrinks in the opposite order.
+// firstHome is the cluster of an earlier group that everything may return to; nil if there is none.
+func (c *cycle) firstHome(home *candidate) *candidate {
+	if home == nil || !c.returns || !home.stays() || home.frozen || home.group == 0 || c.request.Workload.Numbered {
+		return nil
+	}
+	return c.best(wholeOrder, func(k *candidate) bool {
+		return k.takes() && k.group < home.group && c.roomFor(k) >= c.replicas
+	})
+}
+
+// roomFor is the number of replicas of the workload that a cluster has room for, as far as its group may have so many.
+func (c *cycle) roomFor(k *candidate) int64 { return min(k.bound(), c.limit(k.group)) }
+
+// handTogether keeps what runs, fills up cluster after cluster in the order of preference, and shrinks in the opposite order. If replicas
+// may return, the order counts more than what runs.
 func (c *cycle) handTogether() {
-	order := c.sorted(togetherOrder, func(k *candidate) bool { return k.takes() || k.stays() })
-	rest := c.replicas
-	for _, k := range order {
-		if k.stays() {
-			kept := min(rest, k.current)
-			k.give(kept)
-			rest -= kept
-		}
+	order := togetherOrder
+	if c.returns {
+		order = togetherAgainOrder
 	}
-	for _, k := range order {
-		if k.takes() {
-			more := min(rest, k.bound()-k.share)
-			k.give(more)
-			rest -= more
-		}
-	}
-	waits := c.best(togetherOrder, (*candidate).takes)
+	rest := c.pack(c.sorted(order, func(k *candidate) bool { return k.takes() || k.stays() }), c.replicas)
+	waits := c.best(order, func(k *candidate) bool { return k.takes() && c.left(k) > 0 })
 	if waits == nil {
-		waits = c.best(togetherOrder, (*candidate).stretches)
+		waits = c.best(order, func(k *candidate) bool { return k.stretches() && c.left(k) > 0 })
 	}
-	c.settle(rest, func(k *candidate) int64 { // what fits nowhere waits in one place
+	c.settle(rest, func(_ *cycle, k *candidate) int64 { // what fits nowhere waits in one place
 		if k == waits {
 			return 1
 		}

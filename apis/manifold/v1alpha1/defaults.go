@@ -13,3 +13,13 @@ func SetDefaults_Division(division *Division) {
 		division.By = ByCapacity
 	}
 }
+
+// SetDefaults_SpreadConstraint makes a constraint strict where nothing else is asked for.
+func SetDefaults_SpreadConstraint(constraint *SpreadConstraint) {
+	if constraint.MaxSkew == 0 {
+		constraint.MaxSkew = 1
+	}
+	if constraint.WhenUnsatisfiable == "" {
+		constraint.WhenUnsatisfiable = DoNotPlace
+	}
+}

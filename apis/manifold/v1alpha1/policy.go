@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // +genclient
@@ -88,6 +89,50 @@ type PlacementPolicySpec struct {
 	// with the most free capacity, the others follow. It may not be combined with division.
 	// +optional
 	KeepTogether bool `json:"keepTogether,omitempty"`
+	// preferences make some clusters come before others. The weights of all that match a cluster are summed, and a cluster with a
+	// higher sum comes first wherever there is a choice: for a workload that runs whole, for the clusters that are packed first, and
+	// for those that maxClusters leaves. Room for the whole workload counts more, and what runs does not move because of them. They do
+	// not count for pinned workloads.
+	// +optional
+	// +listType=atomic
+	Preferences []ClusterPreference `json:"preferences,omitempty"`
+	// groups are used in their order: the first is filled up to its limit and its room, what is left goes to the next. A cluster
+	// belongs to the first group that selects it; one that no group selects is not used. They may not be combined with a division of
+	// type Duplicate, and do not count for pinned workloads.
+	// +optional
+	// +listType=atomic
+	Groups []ClusterGroup `json:"groups,omitempty"`
+	// return moves replicas back to an earlier group once there is room in it, and with keepTogether or packing back to the cluster
+	// that comes first. Unset means true with groups; otherwise what overflowed stays where it runs. Replicas with ordinals never
+	// return.
+	// +optional
+	Return *bool `json:"return,omitempty"`
+	// minClusters is the number of clusters that a divided or duplicated workload is put on at least, as far as there are so many that
+	// may take a part of it, and so many replicas. It does not count for pinned workloads.
+	// +optional
+	MinClusters int32 `json:"minClusters,omitempty"`
+	// maxClusters is the number of clusters that a divided or duplicated workload is put on at most: those that run most of it already,
+	// then those that are preferred and have room. Replicas beyond the room of these wait. 0 means any number. It does not count for
+	// pinned workloads.
+	// +optional
+	MaxClusters int32 `json:"maxClusters,omitempty"`
+	// spread divides replicas evenly over the values of a label of clusters. Several constraints nest: each one spreads what the one
+	// before it gave to a domain; with groups, what a group got. It needs a division of type Divide, and does not count for pinned
+	// workloads. Replicas with ordinals are spread when they are divided first.
+	// +optional
+	// +listType=atomic
+	Spread []SpreadConstraint `json:"spread,omitempty"`
+	// affinity keeps workloads near others: only clusters that run one of the selected workloads take replicas, or such clusters come
+	// first. What runs does not move when others do. A workload that is selected by its own term may start anywhere while no other one
+	// runs. It does not count for pinned workloads.
+	// +optional
+	// +listType=atomic
+	Affinity []WorkloadAffinity `json:"affinity,omitempty"`
+	// antiAffinity keeps workloads apart from others: clusters that run one of the selected workloads take no replicas, or come last.
+	// What runs does not move when others do. It does not count for pinned workloads.
+	// +optional
+	// +listType=atomic
+	AntiAffinity []WorkloadAffinity `json:"antiAffinity,omitempty"`
 	// tolerations are the taints of clusters that do not keep the workloads away. A toleration of a NoExecute taint with
 	// tolerationSeconds lets what runs there stay for so long once the taint is there; without, for ever. Those of pod templates
 	// speak of nodes, and count for nothing here. They count for pinned workloads as well.
@@ -124,6 +169,68 @@ type ClusterSelector struct {
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }
 
+// ClusterPreference gives a weight to clusters.
+type ClusterPreference struct {
+	// weight is added for every cluster that the preference selects: a whole number from -100 to 100. Below 0 makes clusters come last.
+	Weight int32 `json:"weight"`
+
+	ClusterSelector `json:",inline"`
+}
+
+// ClusterGroup is a set of clusters that is used before the groups behind it.
+type ClusterGroup struct {
+	// name names the group in messages. It must be unique in the policy.
+	Name string `json:"name"`
+	// limit is what the group gets at most of each workload: a number of replicas, such as 3, or a part of the workload's replicas,
+	// such as "60%", rounded up. Unset leaves the group bounded by its room alone.
+	// +optional
+	Limit *intstr.IntOrString `json:"limit,omitempty"`
+
+	ClusterSelector `json:",inline"`
+}
+
+// UnsatisfiableAction says what happens to replicas that a spread constraint has no place for.
+// +enum
+type UnsatisfiableAction string
+
+const (
+	// DoNotPlace leaves replicas unplaced rather than exceed the skew.
+	DoNotPlace UnsatisfiableAction = "DoNotPlace"
+	// PlaceAnyway exceeds the skew where room is short.
+	PlaceAnyway UnsatisfiableAction = "PlaceAnyway"
+)
+
+// LabelClusterName is a label that every cluster counts as having in a spread constraint, with its own name as the value.
+const LabelClusterName = "manifold.dev/cluster"
+
+// SpreadConstraint spreads replicas over domains: the clusters that have the same value of a label.
+type SpreadConstraint struct {
+	// topologyKey is the label that makes the domains: one of the Cluster objects, or of topology in their status, such as
+	// topology.kubernetes.io/region, or manifold.dev/cluster for each cluster by itself. Domains where no cluster may take replicas or
+	// runs any are left out of account.
+	TopologyKey string `json:"topologyKey"`
+	// maxSkew is how many replicas more than the domain with the fewest any domain may have. Defaults to 1.
+	// +optional
+	MaxSkew int32 `json:"maxSkew,omitempty"`
+	// whenUnsatisfiable is DoNotPlace or PlaceAnyway. Defaults to DoNotPlace, under which clusters without the label are not used.
+	// +optional
+	WhenUnsatisfiable UnsatisfiableAction `json:"whenUnsatisfiable,omitempty"`
+}
+
+// WorkloadAffinity is a rule about the clusters where other workloads run.
+type WorkloadAffinity struct {
+	// workloads selects the others. Unset selects every workload.
+	// +optional
+	Workloads *WorkloadSelector `json:"workloads,omitempty"`
+	// namespaceSelector selects their namespaces by label. Unset selects the namespace of the workload that is placed.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+	// weight makes the rule a preference, which counts together with preferences: a whole number from 1 to 100. Unset makes it a
+	// requirement.
+	// +optional
+	Weight *int32 `json:"weight,omitempty"`
+}
+
 // DivisionType is a way to hand out replicas.
 // +enum
 type DivisionType string
@@ -146,16 +253,22 @@ const (
 	ByWeights DivisionBy = "Weights"
 	// ByCapacity gives every cluster its part of the free capacity, measured in replicas of the workload that still fit.
 	ByCapacity DivisionBy = "Capacity"
+	// ByPacking fills one cluster after the other, so that few are used.
+	ByPacking DivisionBy = "Packing"
 )
 
 // Division says how replicas are shared out.
 type Division struct {
 	// type is Duplicate or Divide.
 	Type DivisionType `json:"type"`
-	// by is the measure of Divide: Even, Weights or Capacity. Defaults to Capacity. It is not allowed with Duplicate.
+	// by is the measure of Divide: Even, Weights, Capacity or Packing. Defaults to Capacity. It is not allowed with Duplicate.
 	// +optional
 	By DivisionBy `json:"by,omitempty"`
 	// weights are whole numbers by cluster name, for Weights. A selected cluster that is not named gets nothing.
 	// +optional
 	Weights map[string]int32 `json:"weights,omitempty"`
+	// minReplicas is what a cluster gets at least, unless it gets nothing: parts that would be smaller go to fewer clusters. A workload
+	// of fewer replicas runs on one cluster. It is not allowed with Duplicate, spread or groups, and counts for pinned workloads as well.
+	// +optional
+	MinReplicas int32 `json:"minReplicas,omitempty"`
 }

@@ -21,6 +21,10 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 }
 
 func SetObjectDefaults_ClusterPlacementPolicy(in *ClusterPlacementPolicy) {
+	for i := range in.Spec.PlacementPolicySpec.Spread {
+		a := &in.Spec.PlacementPolicySpec.Spread[i]
+		SetDefaults_SpreadConstraint(a)
+	}
 	if in.Spec.PlacementPolicySpec.Division != nil {
 		SetDefaults_Division(in.Spec.PlacementPolicySpec.Division)
 	}
@@ -34,6 +38,10 @@ func SetObjectDefaults_ClusterPlacementPolicyList(in *ClusterPlacementPolicyList
 }
 
 func SetObjectDefaults_PlacementPolicy(in *PlacementPolicy) {
+	for i := range in.Spec.Spread {
+		a := &in.Spec.Spread[i]
+		SetDefaults_SpreadConstraint(a)
+	}
 	if in.Spec.Division != nil {
 		SetDefaults_Division(in.Spec.Division)
 	}

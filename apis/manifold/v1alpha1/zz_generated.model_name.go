@@ -16,6 +16,11 @@ func (in ClusterConnection) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterGroup) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterGroup"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterList) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterList"
 }
@@ -33,6 +38,11 @@ func (in ClusterPlacementPolicyList) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterPlacementPolicySpec) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterPlacementPolicySpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterPreference) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterPreference"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -83,6 +93,16 @@ func (in PlacementPolicySpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SecretReference) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.SecretReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SpreadConstraint) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.SpreadConstraint"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in WorkloadAffinity) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.WorkloadAffinity"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -50,6 +50,25 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: secretRef
       type:
         namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.SecretReference
+- name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterGroup
+  map:
+    fields:
+    - name: labelSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: limit
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: names
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterPlacementPolicy
   map:
     fields:
@@ -70,21 +89,60 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterPlacementPolicySpec
   map:
     fields:
+    - name: affinity
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.WorkloadAffinity
+          elementRelationship: atomic
+    - name: antiAffinity
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.WorkloadAffinity
+          elementRelationship: atomic
     - name: clusters
       type:
         namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterSelector
     - name: division
       type:
         namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.Division
+    - name: groups
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterGroup
+          elementRelationship: atomic
     - name: keepTogether
       type:
         scalar: boolean
+    - name: maxClusters
+      type:
+        scalar: numeric
+    - name: minClusters
+      type:
+        scalar: numeric
     - name: namespaceSelector
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: preferences
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterPreference
+          elementRelationship: atomic
     - name: priority
       type:
         scalar: numeric
+    - name: return
+      type:
+        scalar: boolean
+    - name: spread
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.SpreadConstraint
+          elementRelationship: atomic
     - name: tolerations
       type:
         list:
@@ -94,6 +152,22 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: workloads
       type:
         namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.WorkloadSelector
+- name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterPreference
+  map:
+    fields:
+    - name: labelSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: names
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: weight
+      type:
+        scalar: numeric
+      default: 0
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterSelector
   map:
     fields:
@@ -180,6 +254,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: by
       type:
         scalar: string
+    - name: minReplicas
+      type:
+        scalar: numeric
     - name: type
       type:
         scalar: string
@@ -220,18 +297,57 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.PlacementPolicySpec
   map:
     fields:
+    - name: affinity
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.WorkloadAffinity
+          elementRelationship: atomic
+    - name: antiAffinity
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.WorkloadAffinity
+          elementRelationship: atomic
     - name: clusters
       type:
         namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterSelector
     - name: division
       type:
         namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.Division
+    - name: groups
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterGroup
+          elementRelationship: atomic
     - name: keepTogether
       type:
         scalar: boolean
+    - name: maxClusters
+      type:
+        scalar: numeric
+    - name: minClusters
+      type:
+        scalar: numeric
+    - name: preferences
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterPreference
+          elementRelationship: atomic
     - name: priority
       type:
         scalar: numeric
+    - name: return
+      type:
+        scalar: boolean
+    - name: spread
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.SpreadConstraint
+          elementRelationship: atomic
     - name: tolerations
       type:
         list:
@@ -252,6 +368,31 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.SpreadConstraint
+  map:
+    fields:
+    - name: maxSkew
+      type:
+        scalar: numeric
+    - name: topologyKey
+      type:
+        scalar: string
+      default: ""
+    - name: whenUnsatisfiable
+      type:
+        scalar: string
+- name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.WorkloadAffinity
+  map:
+    fields:
+    - name: namespaceSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: weight
+      type:
+        scalar: numeric
+    - name: workloads
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.WorkloadSelector
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.WorkloadSelector
   map:
     fields:
@@ -484,6 +625,8 @@ var schemaYAML = typed.YAMLObject(`types:
       default: ""
     elementRelationship: atomic
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+  scalar: untyped
+- name: io.k8s.apimachinery.pkg.util.intstr.IntOrString
   scalar: untyped
 - name: __untyped_atomic_
   scalar: untyped

@@ -198,9 +198,24 @@ func (c Cluster) verdict() string {
 	case len(c.Why) > 0:
 		parts = append(parts, strings.Join(c.Why, ", "))
 	case c.Verdict.Fits == 1:
-		parts = append(parts, "has room for 1 more replica")
+		parts = append(parts, "has room for 1 more replica"+c.ranking())
 	default:
-		parts = append(parts, fmt.Sprintf("has room for %d more replicas", c.Verdict.Fits))
+		parts = append(parts, fmt.Sprintf("has room for %d more replicas", c.Verdict.Fits)+c.ranking())
 	}
 	return cmp.Or(strings.Join(parts, "; "), nothing)
+}
+
+// ranking says how the policy ranks a cluster, if it ranks any.
+func (c Cluster) ranking() string {
+	var parts []string
+	if c.Verdict.Group != "" {
+		parts = append(parts, "group "+c.Verdict.Group)
+	}
+	if c.Verdict.Preference != 0 {
+		parts = append(parts, fmt.Sprintf("preference %d", c.Verdict.Preference))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(append(parts, fmt.Sprintf("score %d", c.Verdict.Score)), ", ") + ")"
 }

@@ -162,7 +162,7 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 	if !ready {
 		return errors.New("the clusters are not known yet")
 	}
-	c.wait(name, len(result.Decision) == 0 || result.Unplaced > 0)
+	c.wait(name, len(result.Decision) == 0 || result.Unplaced > 0 || result.Displaced)
 	if !result.Decision.Equal(current) {
 		if err := c.write(ctx, name, d, result.Decision); err != nil {
 			return err

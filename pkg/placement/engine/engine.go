@@ -118,7 +118,7 @@ func (e *Engine) Place(w placement.Workload, current placement.Decision) (placem
 		// Nobody knows where the workload should run. What runs stays: a mistake in a policy must not take anything away.
 		return placement.Result{Decision: current, Notes: []string{err.Error()}}, true
 	}
-	request.Policy = policy
+	request.Policy, request.Others = policy, e.others(w, policy)
 	return placement.Place(clusters.PlacementSnapshot(joined, e.requested, e.ledger.load), request), true
 }
 
@@ -216,6 +216,21 @@ func (e *Engine) policy(w placement.Workload) (*placement.Policy, error) {
 	namespaced, _ := e.policies.PlacementPolicies(w.Namespace).List(labels.Everything())
 	wide, _ := e.clusterPolicies.List(labels.Everything())
 	return placement.SelectPolicy(w, values(namespaced), values(wide))
+}
+
+// others returns the workloads that the policy's affinity may be about.
+func (e *Engine) others(w placement.Workload, policy *placement.Policy) []placement.Other {
+	needs, all := policy.NeedsOthers()
+	if !needs {
+		return nil
+	}
+	out := e.ledger.others(w.Namespace, all)
+	for i := range out {
+		if namespace, err := e.namespaces.Get(out[i].Namespace); all && err == nil {
+			out[i].NamespaceLabels = namespace.Labels
+		}
+	}
+	return out
 }
 
 // present returns the clusters that placement may consider, and those among them that workloads must leave because they are being

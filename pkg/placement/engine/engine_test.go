@@ -176,6 +176,20 @@ func TestPlaceTakesIntoAccountWhatTheCachesHold(t *testing.T) {
 			workload: workload("web", 2),
 			want:     on("west", 2),
 		},
+		"affinity knows where the others of the namespace are": {
+			objects: []runtime.Object{joined("east", 9), joined("west", 4), namespace(""), placed("api", on("west", 1)),
+				policy("near", func(s *v1alpha1.ClusterPlacementPolicySpec) { s.Affinity = []v1alpha1.WorkloadAffinity{{}} })},
+			workload: workload("web", 2),
+			want:     on("west", 2),
+		},
+		"affinity knows the labels of the others' namespaces": {
+			objects: []runtime.Object{joined("east", 9), joined("west", 4), namespace(""), placed("api", on("east", 1)),
+				policy("apart", func(s *v1alpha1.ClusterPlacementPolicySpec) {
+					s.AntiAffinity = []v1alpha1.WorkloadAffinity{{NamespaceSelector: metav1.SetAsLabelSelector(map[string]string{"team": "red"})}}
+				})},
+			workload: workload("web", 2),
+			want:     on("west", 2),
+		},
 		"a workload does not follow itself": {
 			objects: []runtime.Object{joined("east", 9), joined("west", 4), namespace(""), together(),
 				placed("web", on("east", 3)), placed("api", on("west", 1))},

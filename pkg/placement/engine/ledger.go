@@ -43,6 +43,8 @@ type ledger struct {
 type entry struct {
 	requests placement.Resources
 	decision placement.Decision
+	group    string // API group of the kind
+	labels   map[string]string
 	// apart tells that others need not be where the workload is: it is everywhere.
 	apart bool
 	// running is how many replicas each cluster reports.
@@ -87,7 +89,7 @@ func (l *ledger) handler(kind projection.Kind) cache.ResourceEventHandler {
 		}
 		l.set(k, entry{
 			requests: placement.RequestsOf(demand.Template), decision: decision, running: running(o, decision, demand.Arrived),
-			apart: demand.Division == placement.Everywhere,
+			apart: demand.Division == placement.Everywhere, group: kind.GVK.Group, labels: o.GetLabels(),
 		})
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -97,7 +99,8 @@ func (l *ledger) handler(kind projection.Kind) cache.ResourceEventHandler {
 			was, is := before.GetAnnotations(), after.GetAnnotations()
 			if before.GetGeneration() != after.GetGeneration() || progressed(kind.Demand(before), kind.Demand(after)) ||
 				was[v1alpha1.AnnotationPlacement] != is[v1alpha1.AnnotationPlacement] ||
-				was[v1alpha1.AnnotationStatus] != is[v1alpha1.AnnotationStatus] || kind.Mirror(before) != kind.Mirror(after) {
+				was[v1alpha1.AnnotationStatus] != is[v1alpha1.AnnotationStatus] || kind.Mirror(before) != kind.Mirror(after) ||
+				!maps.Equal(before.GetLabels(), after.GetLabels()) {
 				set(obj)
 			}
 		},
@@ -153,7 +156,8 @@ func (l *ledger) expect(w placement.Workload, decision placement.Decision) {
 	defer l.mu.Unlock()
 	l.expire()
 	k := keyOf(w)
-	e := entry{requests: w.Requests, decision: decision, apart: w.Division == placement.Everywhere, expected: true}
+	e := entry{requests: w.Requests, decision: decision, apart: w.Division == placement.Everywhere, expected: true,
+		group: w.GVK.Group, labels: w.Labels}
 	if before, known := l.entries[k]; known {
 		e.running = before.running
 		e.shown = &before
@@ -173,6 +177,22 @@ func (l *ledger) neighbours(w placement.Workload) placement.Neighbours {
 	out := maps.Clone(l.byNamespace[w.Namespace])
 	if own, ok := l.entries[keyOf(w)]; ok && !own.apart {
 		weigh(out, own.decision, -1)
+	}
+	return out
+}
+
+// others returns all workloads, or those of a namespace, without the labels of their namespaces.
+func (l *ledger) others(namespace string, all bool) []placement.Other {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expire()
+	var out []placement.Other
+	for k, e := range l.entries {
+		if all || k.namespace == namespace {
+			out = append(out, placement.Other{
+				Kind: k.kind, Group: e.group, Namespace: k.namespace, Name: k.name, Labels: e.labels, Decision: e.decision,
+			})
+		}
 	}
 	return out
 }

@@ -36,8 +36,8 @@ func clusterPlacementPolicyColumns() rest.TableConvertor {
 // policyColumns are the columns that both kinds of policy have.
 func policyColumns[T runtime.Object](spec func(T) *v1alpha1.PlacementPolicySpec) []column[T] {
 	columns := []column[T]{
-		text("Clusters", "Names and labels of the clusters where workloads may run.", func(policy T) string {
-			return clusters(spec(policy).Clusters)
+		text("Clusters", "Names and labels of the clusters where workloads may run, and the groups that are filled one after the other.", func(policy T) string {
+			return clusters(spec(policy))
 		}),
 		text("Division", "How replicas are shared out: Whole puts all of a workload on one cluster, KeepTogether all of a namespace.",
 			func(policy T) string { return division(spec(policy)) }),
@@ -52,11 +52,27 @@ func policyColumns[T runtime.Object](spec func(T) *v1alpha1.PlacementPolicySpec)
 	)...)
 }
 
-func clusters(selector *v1alpha1.ClusterSelector) string {
-	if selector == nil {
-		return all
+func clusters(spec *v1alpha1.PlacementPolicySpec) string {
+	selected := all
+	if spec.Clusters != nil {
+		selected = selection(spec.Clusters.Names, spec.Clusters.LabelSelector)
 	}
-	return selection(selector.Names, selector.LabelSelector)
+	if len(spec.Groups) == 0 {
+		return selected
+	}
+	var groups []string
+	for _, group := range spec.Groups {
+		text := group.Name
+		if group.Limit != nil {
+			text += "(" + group.Limit.String() + ")"
+		}
+		groups = append(groups, text)
+	}
+	text := strings.Join(groups, ">")
+	if selected != all {
+		text = selected + ": " + text
+	}
+	return text
 }
 
 func workloads(selector *v1alpha1.WorkloadSelector) string {

@@ -66,19 +66,28 @@ func everything() *serverstorage.ResourceConfig {
 	return config
 }
 
-// definitions are those of the group and of the Kubernetes types that its kinds are made of. The taint's is short: the real one
-// comes from a package that only the real server imports.
+// definitions are those of the group and of the Kubernetes types that its kinds are made of. Those of the core group are short: the
+// real ones come from a package that only the real server imports.
 func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	all := metaopenapi.GetOpenAPIDefinitions(ref)
 	for name, definition := range openapi.GetOpenAPIDefinitions(ref) {
 		all[name] = definition
 	}
-	properties := map[string]spec.Schema{}
-	for _, name := range []string{"key", "value", "effect", "timeAdded"} {
-		properties[name] = *spec.StringProperty()
+	for name, fields := range map[string][]string{
+		"Taint":      {"key", "value", "effect", "timeAdded"},
+		"Toleration": {"key", "operator", "value", "effect", "tolerationSeconds"},
+		"EnvVar":     {"name", "value", "valueFrom"},
+	} {
+		properties := map[string]spec.Schema{}
+		for _, field := range fields {
+			properties[field] = *spec.StringProperty()
+		}
+		all["io.k8s.api.core.v1."+name] = common.OpenAPIDefinition{Schema: spec.Schema{SchemaProps: spec.SchemaProps{
+			Type: []string{"object"}, Properties: properties,
+		}}}
 	}
-	all["io.k8s.api.core.v1.Taint"] = common.OpenAPIDefinition{Schema: spec.Schema{SchemaProps: spec.SchemaProps{
-		Type: []string{"object"}, Properties: properties,
+	all["io.k8s.apimachinery.pkg.util.intstr.IntOrString"] = common.OpenAPIDefinition{Schema: spec.Schema{SchemaProps: spec.SchemaProps{
+		Type: []string{"string"}, Format: "int-or-string",
 	}}}
 	return all
 }

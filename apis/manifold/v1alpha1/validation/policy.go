@@ -47,24 +47,35 @@ func validateClusterPolicySpec(spec *v1alpha1.ClusterPlacementPolicySpec, path *
 
 func validatePolicySpec(spec *v1alpha1.PlacementPolicySpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if workloads := spec.Workloads; workloads != nil {
-		at := path.Child("workloads")
-		errs = append(errs, validateKinds(workloads.Kinds, at.Child("kinds"))...)
-		errs = append(errs, validateSelector(workloads.LabelSelector, at.Child("labelSelector"))...)
-	}
+	errs = append(errs, validateWorkloads(spec.Workloads, path.Child("workloads"))...)
 	if clusters := spec.Clusters; clusters != nil {
-		at := path.Child("clusters")
-		errs = append(errs, validateClusterNames(clusters.Names, at.Child("names"))...)
-		errs = append(errs, validateSelector(clusters.LabelSelector, at.Child("labelSelector"))...)
+		errs = append(errs, validateClusterSelector(clusters, path.Child("clusters"))...)
 	}
+	errs = append(errs, validateChoice(spec, path)...)
 	errs = append(errs, validateTolerations(spec.Tolerations, path.Child("tolerations"))...)
 	if division := spec.Division; division != nil {
 		errs = append(errs, validateDivision(division, path.Child("division"))...)
+		if division.MinReplicas > 0 && len(spec.Spread)+len(spec.Groups) > 0 {
+			errs = append(errs, field.Forbidden(path.Child("division", "minReplicas"), "may not be combined with spread or groups"))
+		}
 		if spec.KeepTogether {
 			errs = append(errs, field.Forbidden(path.Child("keepTogether"), "may not be combined with division"))
 		}
 	}
 	return errs
+}
+
+func validateWorkloads(workloads *v1alpha1.WorkloadSelector, path *field.Path) field.ErrorList {
+	if workloads == nil {
+		return nil
+	}
+	errs := validateKinds(workloads.Kinds, path.Child("kinds"))
+	return append(errs, validateSelector(workloads.LabelSelector, path.Child("labelSelector"))...)
+}
+
+func validateClusterSelector(clusters *v1alpha1.ClusterSelector, path *field.Path) field.ErrorList {
+	errs := validateClusterNames(clusters.Names, path.Child("names"))
+	return append(errs, validateSelector(clusters.LabelSelector, path.Child("labelSelector"))...)
 }
 
 func validateSelector(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
@@ -132,11 +143,17 @@ func validateDuplicate(division *v1alpha1.Division, path *field.Path) field.Erro
 	if len(division.Weights) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("weights"), "may not be specified when type is Duplicate"))
 	}
+	if division.MinReplicas != 0 {
+		errs = append(errs, field.Forbidden(path.Child("minReplicas"), "may not be specified when type is Duplicate"))
+	}
 	return errs
 }
 
 func validateDivide(division *v1alpha1.Division, path *field.Path) field.ErrorList {
-	measures := []v1alpha1.DivisionBy{v1alpha1.ByCapacity, v1alpha1.ByEven, v1alpha1.ByWeights}
+	measures := []v1alpha1.DivisionBy{v1alpha1.ByCapacity, v1alpha1.ByEven, v1alpha1.ByPacking, v1alpha1.ByWeights}
+	if division.MinReplicas < 0 {
+		return field.ErrorList{field.Invalid(path.Child("minReplicas"), division.MinReplicas, "must not be negative")}
+	}
 	switch {
 	case division.By == v1alpha1.ByWeights:
 		return validateWeights(division.Weights, path.Child("weights"))

@@ -131,7 +131,7 @@ func TestValidateDivision(t *testing.T) {
 		},
 		"a measure that is not known": {
 			division: v1alpha1.Division{Type: v1alpha1.Divide, By: "Cost"},
-			want:     []string{`spec.division.by: Unsupported value: "Cost": supported values: "Capacity", "Even", "Weights"`},
+			want:     []string{`spec.division.by: Unsupported value: "Cost": supported values: "Capacity", "Even", "Packing", "Weights"`},
 		},
 		"duplicate with a measure and weights": {
 			division: v1alpha1.Division{Type: v1alpha1.Duplicate, By: v1alpha1.ByEven, Weights: weights},

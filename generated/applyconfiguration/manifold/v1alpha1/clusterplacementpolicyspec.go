@@ -63,6 +63,95 @@ func (b *ClusterPlacementPolicySpecApplyConfiguration) WithKeepTogether(value bo
 	return b
 }
 
+// WithPreferences adds the given value to the Preferences field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Preferences field.
+func (b *ClusterPlacementPolicySpecApplyConfiguration) WithPreferences(values ...*ClusterPreferenceApplyConfiguration) *ClusterPlacementPolicySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithPreferences")
+		}
+		b.PlacementPolicySpecApplyConfiguration.Preferences = append(b.PlacementPolicySpecApplyConfiguration.Preferences, *values[i])
+	}
+	return b
+}
+
+// WithGroups adds the given value to the Groups field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Groups field.
+func (b *ClusterPlacementPolicySpecApplyConfiguration) WithGroups(values ...*ClusterGroupApplyConfiguration) *ClusterPlacementPolicySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithGroups")
+		}
+		b.PlacementPolicySpecApplyConfiguration.Groups = append(b.PlacementPolicySpecApplyConfiguration.Groups, *values[i])
+	}
+	return b
+}
+
+// WithReturn sets the Return field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Return field is set to the value of the last call.
+func (b *ClusterPlacementPolicySpecApplyConfiguration) WithReturn(value bool) *ClusterPlacementPolicySpecApplyConfiguration {
+	b.PlacementPolicySpecApplyConfiguration.Return = &value
+	return b
+}
+
+// WithMinClusters sets the MinClusters field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MinClusters field is set to the value of the last call.
+func (b *ClusterPlacementPolicySpecApplyConfiguration) WithMinClusters(value int32) *ClusterPlacementPolicySpecApplyConfiguration {
+	b.PlacementPolicySpecApplyConfiguration.MinClusters = &value
+	return b
+}
+
+// WithMaxClusters sets the MaxClusters field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaxClusters field is set to the value of the last call.
+func (b *ClusterPlacementPolicySpecApplyConfiguration) WithMaxClusters(value int32) *ClusterPlacementPolicySpecApplyConfiguration {
+	b.PlacementPolicySpecApplyConfiguration.MaxClusters = &value
+	return b
+}
+
+// WithSpread adds the given value to the Spread field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Spread field.
+func (b *ClusterPlacementPolicySpecApplyConfiguration) WithSpread(values ...*SpreadConstraintApplyConfiguration) *ClusterPlacementPolicySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithSpread")
+		}
+		b.PlacementPolicySpecApplyConfiguration.Spread = append(b.PlacementPolicySpecApplyConfiguration.Spread, *values[i])
+	}
+	return b
+}
+
+// WithAffinity adds the given value to the Affinity field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Affinity field.
+func (b *ClusterPlacementPolicySpecApplyConfiguration) WithAffinity(values ...*WorkloadAffinityApplyConfiguration) *ClusterPlacementPolicySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithAffinity")
+		}
+		b.PlacementPolicySpecApplyConfiguration.Affinity = append(b.PlacementPolicySpecApplyConfiguration.Affinity, *values[i])
+	}
+	return b
+}
+
+// WithAntiAffinity adds the given value to the AntiAffinity field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the AntiAffinity field.
+func (b *ClusterPlacementPolicySpecApplyConfiguration) WithAntiAffinity(values ...*WorkloadAffinityApplyConfiguration) *ClusterPlacementPolicySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithAntiAffinity")
+		}
+		b.PlacementPolicySpecApplyConfiguration.AntiAffinity = append(b.PlacementPolicySpecApplyConfiguration.AntiAffinity, *values[i])
+	}
+	return b
+}
+
 // WithTolerations adds the given value to the Tolerations field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Tolerations field.

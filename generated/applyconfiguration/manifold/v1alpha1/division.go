@@ -13,10 +13,13 @@ import (
 type DivisionApplyConfiguration struct {
 	// type is Duplicate or Divide.
 	Type *manifoldv1alpha1.DivisionType `json:"type,omitempty"`
-	// by is the measure of Divide: Even, Weights or Capacity. Defaults to Capacity. It is not allowed with Duplicate.
+	// by is the measure of Divide: Even, Weights, Capacity or Packing. Defaults to Capacity. It is not allowed with Duplicate.
 	By *manifoldv1alpha1.DivisionBy `json:"by,omitempty"`
 	// weights are whole numbers by cluster name, for Weights. A selected cluster that is not named gets nothing.
 	Weights map[string]int32 `json:"weights,omitempty"`
+	// minReplicas is what a cluster gets at least, unless it gets nothing: parts that would be smaller go to fewer clusters. A workload
+	// of fewer replicas runs on one cluster. It is not allowed with Duplicate, spread or groups, and counts for pinned workloads as well.
+	MinReplicas *int32 `json:"minReplicas,omitempty"`
 }
 
 // DivisionApplyConfiguration constructs a declarative configuration of the Division type for use with
@@ -52,5 +55,13 @@ func (b *DivisionApplyConfiguration) WithWeights(entries map[string]int32) *Divi
 	for k, v := range entries {
 		b.Weights[k] = v
 	}
+	return b
+}
+
+// WithMinReplicas sets the MinReplicas field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MinReplicas field is set to the value of the last call.
+func (b *DivisionApplyConfiguration) WithMinReplicas(value int32) *DivisionApplyConfiguration {
+	b.MinReplicas = &value
 	return b
 }

@@ -21,6 +21,37 @@ type PlacementPolicySpecApplyConfiguration struct {
 	// keepTogether puts the workloads of a namespace on the same cluster as long as they fit there: the first picks the cluster
 	// with the most free capacity, the others follow. It may not be combined with division.
 	KeepTogether *bool `json:"keepTogether,omitempty"`
+	// preferences make some clusters come before others. The weights of all that match a cluster are summed, and a cluster with a
+	// higher sum comes first wherever there is a choice: for a workload that runs whole, for the clusters that are packed first, and
+	// for those that maxClusters leaves. Room for the whole workload counts more, and what runs does not move because of them. They do
+	// not count for pinned workloads.
+	Preferences []ClusterPreferenceApplyConfiguration `json:"preferences,omitempty"`
+	// groups are used in their order: the first is filled up to its limit and its room, what is left goes to the next. A cluster
+	// belongs to the first group that selects it; one that no group selects is not used. They may not be combined with a division of
+	// type Duplicate, and do not count for pinned workloads.
+	Groups []ClusterGroupApplyConfiguration `json:"groups,omitempty"`
+	// return moves replicas back to an earlier group once there is room in it, and with keepTogether or packing back to the cluster
+	// that comes first. Unset means true with groups; otherwise what overflowed stays where it runs. Replicas with ordinals never
+	// return.
+	Return *bool `json:"return,omitempty"`
+	// minClusters is the number of clusters that a divided or duplicated workload is put on at least, as far as there are so many that
+	// may take a part of it, and so many replicas. It does not count for pinned workloads.
+	MinClusters *int32 `json:"minClusters,omitempty"`
+	// maxClusters is the number of clusters that a divided or duplicated workload is put on at most: those that run most of it already,
+	// then those that are preferred and have room. Replicas beyond the room of these wait. 0 means any number. It does not count for
+	// pinned workloads.
+	MaxClusters *int32 `json:"maxClusters,omitempty"`
+	// spread divides replicas evenly over the values of a label of clusters. Several constraints nest: each one spreads what the one
+	// before it gave to a domain; with groups, what a group got. It needs a division of type Divide, and does not count for pinned
+	// workloads. Replicas with ordinals are spread when they are divided first.
+	Spread []SpreadConstraintApplyConfiguration `json:"spread,omitempty"`
+	// affinity keeps workloads near others: only clusters that run one of the selected workloads take replicas, or such clusters come
+	// first. What runs does not move when others do. A workload that is selected by its own term may start anywhere while no other one
+	// runs. It does not count for pinned workloads.
+	Affinity []WorkloadAffinityApplyConfiguration `json:"affinity,omitempty"`
+	// antiAffinity keeps workloads apart from others: clusters that run one of the selected workloads take no replicas, or come last.
+	// What runs does not move when others do. It does not count for pinned workloads.
+	AntiAffinity []WorkloadAffinityApplyConfiguration `json:"antiAffinity,omitempty"`
 	// tolerations are the taints of clusters that do not keep the workloads away. A toleration of a NoExecute taint with
 	// tolerationSeconds lets what runs there stay for so long once the taint is there; without, for ever. Those of pod templates
 	// speak of nodes, and count for nothing here. They count for pinned workloads as well.
@@ -65,6 +96,95 @@ func (b *PlacementPolicySpecApplyConfiguration) WithClusters(value *ClusterSelec
 // If called multiple times, the KeepTogether field is set to the value of the last call.
 func (b *PlacementPolicySpecApplyConfiguration) WithKeepTogether(value bool) *PlacementPolicySpecApplyConfiguration {
 	b.KeepTogether = &value
+	return b
+}
+
+// WithPreferences adds the given value to the Preferences field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Preferences field.
+func (b *PlacementPolicySpecApplyConfiguration) WithPreferences(values ...*ClusterPreferenceApplyConfiguration) *PlacementPolicySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithPreferences")
+		}
+		b.Preferences = append(b.Preferences, *values[i])
+	}
+	return b
+}
+
+// WithGroups adds the given value to the Groups field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Groups field.
+func (b *PlacementPolicySpecApplyConfiguration) WithGroups(values ...*ClusterGroupApplyConfiguration) *PlacementPolicySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithGroups")
+		}
+		b.Groups = append(b.Groups, *values[i])
+	}
+	return b
+}
+
+// WithReturn sets the Return field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Return field is set to the value of the last call.
+func (b *PlacementPolicySpecApplyConfiguration) WithReturn(value bool) *PlacementPolicySpecApplyConfiguration {
+	b.Return = &value
+	return b
+}
+
+// WithMinClusters sets the MinClusters field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MinClusters field is set to the value of the last call.
+func (b *PlacementPolicySpecApplyConfiguration) WithMinClusters(value int32) *PlacementPolicySpecApplyConfiguration {
+	b.MinClusters = &value
+	return b
+}
+
+// WithMaxClusters sets the MaxClusters field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaxClusters field is set to the value of the last call.
+func (b *PlacementPolicySpecApplyConfiguration) WithMaxClusters(value int32) *PlacementPolicySpecApplyConfiguration {
+	b.MaxClusters = &value
+	return b
+}
+
+// WithSpread adds the given value to the Spread field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Spread field.
+func (b *PlacementPolicySpecApplyConfiguration) WithSpread(values ...*SpreadConstraintApplyConfiguration) *PlacementPolicySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithSpread")
+		}
+		b.Spread = append(b.Spread, *values[i])
+	}
+	return b
+}
+
+// WithAffinity adds the given value to the Affinity field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Affinity field.
+func (b *PlacementPolicySpecApplyConfiguration) WithAffinity(values ...*WorkloadAffinityApplyConfiguration) *PlacementPolicySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithAffinity")
+		}
+		b.Affinity = append(b.Affinity, *values[i])
+	}
+	return b
+}
+
+// WithAntiAffinity adds the given value to the AntiAffinity field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the AntiAffinity field.
+func (b *PlacementPolicySpecApplyConfiguration) WithAntiAffinity(values ...*WorkloadAffinityApplyConfiguration) *PlacementPolicySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithAntiAffinity")
+		}
+		b.AntiAffinity = append(b.AntiAffinity, *values[i])
+	}
 	return b
 }
 

@@ -1,0 +1,132 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// Other is another workload, as far as affinity is about it.
+type Other struct {
+	Kind, Group     string
+	Namespace, Name string
+	// Labels are the workload's own, NamespaceLabels its namespace's.
+	Labels          map[string]string
+	NamespaceLabels map[string]string
+	// Decision says where it runs.
+	Decision Decision
+}
+
+// company is one term of affinity or antiAffinity, with where those run that it is about.
+type company struct {
+	apart    bool  // antiAffinity
+	weight   int64 // 0 for a requirement
+	clusters map[string]bool
+	text     string // how the term names whom it is about
+	anywhere bool   // a requirement that the workload itself fulfils wherever it starts
+}
+
+// NeedsOthers tells whether decisions under the policy depend on where other workloads run, and if so, whether those of all
+// namespaces count.
+func (p *Policy) NeedsOthers() (needs, allNamespaces bool) {
+	if p == nil {
+		return false, false
+	}
+	for _, term := range append(slices.Clone(p.Spec.Affinity), p.Spec.AntiAffinity...) {
+		needs = true
+		allNamespaces = allNamespaces || term.NamespaceSelector != nil
+	}
+	return needs, allNamespaces
+}
+
+func companyOf(spec *v1alpha1.PlacementPolicySpec, r *Request) (out []company, problem string) {
+	for _, list := range []struct {
+		field string
+		apart bool
+		terms []v1alpha1.WorkloadAffinity
+	}{{"affinity", false, spec.Affinity}, {"antiAffinity", true, spec.AntiAffinity}} {
+		for i := range list.terms {
+			c, err := readCompany(&list.terms[i], r)
+			if err != nil {
+				return nil, fmt.Sprintf("%s[%d].%s", list.field, i, err)
+			}
+			c.apart = list.apart
+			out = append(out, c)
+		}
+	}
+	return out, ""
+}
+
+func readCompany(term *v1alpha1.WorkloadAffinity, r *Request) (company, error) {
+	w := &r.Workload
+	c := company{clusters: map[string]bool{}, text: "other workloads"}
+	if term.Weight != nil {
+		c.weight = int64(*term.Weight)
+	}
+	namespaces, err := selectorOf(term.NamespaceSelector)
+	if err != nil {
+		return c, wrap("namespaceSelector", err)
+	}
+	selector := labels.Everything()
+	var kinds []string
+	if term.Workloads != nil {
+		kinds = term.Workloads.Kinds
+		if selector, err = selectorOf(term.Workloads.LabelSelector); err != nil {
+			return c, wrap("workloads.labelSelector", err)
+		}
+	}
+	if text := selector.String(); text != "" {
+		c.text = "workloads labelled " + text
+	}
+	concerns := func(o *Other) bool {
+		if term.NamespaceSelector == nil && o.Namespace != w.Namespace ||
+			term.NamespaceSelector != nil && !namespaces.Matches(labels.Set(o.NamespaceLabels)) {
+			return false
+		}
+		return (len(kinds) == 0 || slices.Contains(kinds, o.Kind) || slices.Contains(kinds, o.Kind+"."+o.Group)) &&
+			selector.Matches(labels.Set(o.Labels))
+	}
+	for i := range r.Others {
+		o := &r.Others[i]
+		if o.Namespace == w.Namespace && o.Name == w.Name && o.Kind == w.GVK.Kind || !concerns(o) {
+			continue
+		}
+		for cluster := range o.Decision {
+			c.clusters[cluster] = true
+		}
+	}
+	self := Other{Kind: w.GVK.Kind, Group: w.GVK.Group, Namespace: w.Namespace, Labels: w.Labels, NamespaceLabels: w.NamespaceLabels}
+	c.anywhere = len(c.clusters) == 0 && concerns(&self)
+	return c, nil
+}
+
+// weightOn is what the term adds to the preference for a cluster; 0 for a requirement.
+func (c *company) weightOn(cluster string) int64 {
+	switch {
+	case !c.clusters[cluster]:
+		return 0
+	case c.apart:
+		return -c.weight
+	default:
+		return c.weight
+	}
+}
+
+// checkCompany keeps new replicas from where required company lacks or forbidden company is. What runs stays: workloads that follow
+// each other would never come to rest.
+func checkCompany(c *cycle, k *candidate) (Reason, bool) {
+	for i := range c.company {
+		term := &c.company[i]
+		switch here := term.clusters[k.Name]; {
+		case term.weight != 0:
+		case term.apart && here:
+			return Reason{Code: ReasonCompany, Subject: term.text}, true
+		case !term.apart && !here && !term.anywhere:
+			return Reason{Code: ReasonNoCompany, Subject: term.text}, true
+		}
+	}
+	return Reason{}, false
+}
