@@ -112,6 +112,24 @@ func TestClaimsOfAStatefulSetAreShown(t *testing.T) {
 		s.East.Kubectl("patch", "storageclass", s.Namespace, "-p", `{"allowVolumeExpansion":false}`)
 		refuse(t, s.Logical.Try("patch", "pvc", "data-db-1", "-p", `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`), "the storageclass that provisions the pvc must support resize")
 	})
+	t.Run("a claim goes with an owner that only the logical cluster knows", func(t *testing.T) {
+		s := s.Subtest(t)
+		s.Logical.Kubectl("scale", "statefulset/db", "--replicas=3")
+		awaitRunning(s, "db", 3)
+		framework.Await(s.Logical, "data-db-2", "is bound", bound)
+		s.Logical.Kubectl("create", "configmap", "owner")
+		owner := framework.Await(s.Logical, "owner", "is there", func(*corev1.ConfigMap) bool { return true })
+		s.Logical.Kubectl("patch", "pvc", "data-db-2", "--type=merge", "-p", fmt.Sprintf(
+			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":%q}]}}`, owner.UID))
+		s.Logical.Kubectl("scale", "statefulset/db", "--replicas=2")
+		awaitRunning(s, "db", 2)
+		framework.Await(s.Logical, "data-db-2", "is kept with its owner", func(c *corev1.PersistentVolumeClaim) bool {
+			return c.DeletionTimestamp == nil && len(c.OwnerReferences) == 1
+		})
+		s.Logical.Kubectl("delete", "configmap", "owner")
+		framework.AwaitGone[*corev1.PersistentVolumeClaim](s.Logical, "data-db-2")
+		framework.AwaitGone[*corev1.PersistentVolumeClaim](s.East, "data-db-2")
+	})
 	t.Run("a claim that a pod uses is deleted after it", func(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Kubectl("delete", "pvc", "data-db-1", "--wait=false")

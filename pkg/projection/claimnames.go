@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // ClaimOrdinal returns which numbered replica of a workload uses the volume claim of that name, although nothing refers to it: one that
@@ -46,6 +49,13 @@ func SetsOfClaim(claim string) []string {
 		}
 	}
 	return out
+}
+
+// OwnsClaims tells whether the owner of a volume claim is one that its cluster knows: the pod or the StatefulSet that it was made for.
+// Others are objects of the logical cluster.
+func OwnsClaims(ref metav1.OwnerReference) bool {
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	return gvk == corev1.SchemeGroupVersion.WithKind("Pod") || gvk == appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 }
 
 // cutOrdinal splits a name at its last dash if a number follows, written as controllers write it.

@@ -319,8 +319,8 @@ func (s *Syncer) claimMirror(claim *corev1.PersistentVolumeClaim, owners []metav
 	return out
 }
 
-// keepAbove gives want what is not the cluster's to say: whether any pod uses the claim, which is about the pods above, and no finalizer
-// that a claim which is being deleted cannot get any more.
+// keepAbove gives want what is not the cluster's to say: whether any pod uses the claim, which is about the pods above, owners that only
+// the logical cluster knows, and no finalizer that a claim which is being deleted cannot get any more.
 func keepAbove(want, have *corev1.PersistentVolumeClaim) {
 	isUse := func(c corev1.PersistentVolumeClaimCondition) bool {
 		return c.Type == corev1.PersistentVolumeClaimUnused
@@ -329,6 +329,7 @@ func keepAbove(want, have *corev1.PersistentVolumeClaim) {
 	if i := slices.IndexFunc(have.Status.Conditions, isUse); i >= 0 {
 		want.Status.Conditions = append(want.Status.Conditions, have.Status.Conditions[i])
 	}
+	want.OwnerReferences = append(slices.DeleteFunc(slices.Clone(have.OwnerReferences), projection.OwnsClaims), want.OwnerReferences...)
 	if have.DeletionTimestamp != nil {
 		want.Finalizers = slices.DeleteFunc(want.Finalizers, func(f string) bool { return !slices.Contains(have.Finalizers, f) })
 	}

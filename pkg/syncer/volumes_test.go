@@ -87,6 +87,21 @@ func TestSyncClaim(t *testing.T) {
 				return everything(e, shown)
 			},
 		},
+		"owners that only the logical cluster knows stay": {
+			prepare: func(e *estate) (above, below objects) {
+				shown := e.shown("east")
+				shown.OwnerReferences = []metav1.OwnerReference{{APIVersion: "db.example.com/v1", Kind: "Database", Name: "db", UID: "y"}}
+				return everything(e, shown)
+			},
+		},
+		"an owner that the cluster knows no more goes": {
+			prepare: func(e *estate) (above, below objects) {
+				shown := e.shown("east")
+				shown.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "uid-of-db"}}
+				return everything(e, shown)
+			},
+			want: []string{"update"},
+		},
 		"somebody else's claim is not shown": {
 			prepare: func(e *estate) (above, below objects) {
 				e.claim.Labels = nil

@@ -3,10 +3,12 @@ package storage
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,16 +84,32 @@ func (r *claimREST) Update(ctx context.Context, name string, info rest.UpdatedOb
 	if !ok || based.claim == nil {
 		return nil, false, fmt.Errorf("the stock endpoint of persistentvolumeclaims returned a %T", obj)
 	}
-	if sameClaim(want, based.claim) {
-		return want, false, nil
+	if !sameClaim(want, based.claim) {
+		if err := r.changeBelow(ctx, based.claim, want, options); err != nil {
+			return nil, false, err
+		}
+		if !dryrun.IsDryRun(options.DryRun) {
+			want = r.awaitShown(ctx, based.claim, want)
+		}
 	}
-	if err := r.changeBelow(ctx, based.claim, want, options); err != nil {
-		return nil, false, err
+	if owners := obj.(*api.PersistentVolumeClaim).OwnerReferences; !equality.Semantic.DeepEqual(owners, based.claim.OwnerReferences) {
+		return r.storeOwners(ctx, based.claim, owners, options)
 	}
-	if dryrun.IsDryRun(options.DryRun) {
-		return want, false, nil
-	}
-	return r.awaitShown(ctx, based.claim, want), false, nil
+	return want, false, nil
+}
+
+// storeOwners gives a mirror its owners, which are known above alone but for those that its cluster tells.
+func (r *claimREST) storeOwners(ctx context.Context, of *api.PersistentVolumeClaim, owners []metav1.OwnerReference, options *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
+	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+		claim, ok := old.DeepCopyObject().(*api.PersistentVolumeClaim)
+		if !ok || claim.UID != of.UID {
+			return nil, apierrors.NewConflict(api.Resource("persistentvolumeclaims"), of.Name, errors.New("it is another claim by now"))
+		}
+		claim.OwnerReferences = owners
+		return claim, nil
+	})
+	return r.REST.Update(ctx, of.Name, info, nil, rest.ValidateAllObjectUpdateFunc, false, options) // admitted before
 }
 
 // claimBasedOn remembers the claim that an update was applied to.
@@ -168,7 +186,8 @@ func (r *claimREST) awaitShown(ctx context.Context, old, want *api.PersistentVol
 }
 
 // Delete implements rest.GracefulDeleter. A user's request goes to the cluster, whose protection of claims in use is the one that counts.
-// What controllers in this process conclude of owners, the cluster's own controllers conclude as well, and better: they know the owners.
+// What controllers in this process conclude of a StatefulSet or pod, the cluster's own controllers conclude as well, and better: they know
+// what the claim belongs to. Other owners they do not know.
 func (r *claimREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	claim, err := r.get(ctx, name)
 	if err != nil {
@@ -193,11 +212,11 @@ func (r *claimREST) Delete(ctx context.Context, name string, validate rest.Valid
 			return nil, false, err
 		}
 	}
-	if dryrun.IsDryRun(options.DryRun) || fromWithin(ctx) {
+	if dryrun.IsDryRun(options.DryRun) || fromWithin(ctx) && !ownedAbove(claim) {
 		return claim, false, nil
 	}
-	if err := r.deleteBelow(ctx, claim, options); err != nil {
-		return nil, false, err
+	if err := r.deleteBelow(ctx, claim, options); err != nil || fromWithin(ctx) {
+		return claim, false, err
 	}
 	told, gone := claim, false
 	awaitEvent(ctx, r.REST, only(claim), deletionPatience, func(event watch.Event, obj metav1.Object) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -17,6 +18,7 @@ import (
 	api "k8s.io/kubernetes/pkg/apis/core"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // claimStrategy takes mirrored volume claims as their cluster's syncer reports them, like mirrored pods: everything in one write, with the
@@ -79,9 +81,10 @@ func (s claimStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Obje
 		return append(validateClaimMirror(claim, cluster), validateClaimMirror(before, cluster)...)
 	}
 	errs := s.stockStrategy.ValidateUpdate(ctx, obj, old)
-	if mirroredClaim(before) && !fromWithin(ctx) && !equality.Semantic.DeepEqual(claim.OwnerReferences, before.OwnerReferences) {
+	if mirroredClaim(before) && !fromWithin(ctx) && !equality.Semantic.DeepEqual(ownersBelowOf(claim), ownersBelowOf(before)) {
 		errs = append(errs, field.Forbidden(field.NewPath("metadata", "ownerReferences"),
-			fmt.Sprintf("the claim mirrors one in cluster %q, whose owners are those of the cluster", clusterOfClaim(before))))
+			fmt.Sprintf("the claim mirrors one in cluster %q, which says what pod or StatefulSet it belongs to: see "+
+				"spec.persistentVolumeClaimRetentionPolicy of the StatefulSet", clusterOfClaim(before))))
 	}
 	return errs
 }
@@ -118,6 +121,16 @@ func mirroredClaim(claim *api.PersistentVolumeClaim) bool { return clusterOfClai
 
 func clusterOfClaim(claim *api.PersistentVolumeClaim) string {
 	return claim.Annotations[v1alpha1.AnnotationCluster]
+}
+
+// ownersBelowOf are those owners of a mirrored claim that its cluster knows.
+func ownersBelowOf(claim *api.PersistentVolumeClaim) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(claim.OwnerReferences), func(ref metav1.OwnerReference) bool { return !projection.OwnsClaims(ref) })
+}
+
+// ownedAbove tells whether a mirrored claim belongs to anything that only the logical cluster knows.
+func ownedAbove(claim *api.PersistentVolumeClaim) bool {
+	return len(ownersBelowOf(claim)) < len(claim.OwnerReferences)
 }
 
 // sameClaim tells whether two versions of a claim agree in what can be changed above.

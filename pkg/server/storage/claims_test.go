@@ -74,6 +74,9 @@ func TestWhoMayReportAndChangeMirroredClaims(t *testing.T) {
 	owned := func(c *api.PersistentVolumeClaim) {
 		c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "db-0", UID: "x"}}
 	}
+	operated := func(c *api.PersistentVolumeClaim) {
+		c.OwnerReferences = append(c.OwnerReferences, metav1.OwnerReference{APIVersion: "db.example.com/v1", Kind: "Database", Name: "db", UID: "y"})
+	}
 	going := func(c *api.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
 	free := func(c *api.PersistentVolumeClaim) { c.Finalizers = nil }
 	mode := func(c *api.PersistentVolumeClaim) {
@@ -94,7 +97,8 @@ func TestWhoMayReportAndChangeMirroredClaims(t *testing.T) {
 		"a user may ask for more room":                         {"jane", claimIn("east"), claimIn("east", sized("2Gi")), ""},
 		"a user may not ask for less":                          {"jane", claimIn("east"), claimIn("east", sized("1Mi")), "spec.resources.requests.storage"},
 		"a user may not change the rest":                       {"jane", claimIn("east"), claimIn("east", mode), "spec"},
-		"a user may not choose an owner":                       {"jane", claimIn("east"), claimIn("east", owned), "metadata.ownerReferences"},
+		"a user may not choose a pod as owner":                 {"jane", claimIn("east"), claimIn("east", owned), "metadata.ownerReferences"},
+		"an operator may choose an object of its own":          {"jane", claimIn("east", owned), claimIn("east", owned, operated), ""},
 		"the garbage collector may take owners away":           {user.APIServerUser, claimIn("east", owned), claimIn("east"), ""},
 		"a user may choose the owner of a claim of the user's": {"jane", claimIn(""), claimIn("", owned), ""},
 	} {
