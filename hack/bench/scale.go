@@ -47,10 +47,13 @@ type line struct {
 // of several that have as much together. One after the other: the machine is small.
 func runScale(ctx context.Context, o options, root, dir, bin string) error {
 	report := scaleReport{Time: time.Now().UTC().Truncate(time.Second), Sizes: o.sizes}
-	direct, err := scaleDirect(ctx, o, dir, bin)
-	report.add(direct, false)
-	if err == nil {
-		var through []measured
+	var direct, through []measured
+	var err error
+	if !o.throughOnly {
+		direct, err = scaleDirect(ctx, o, dir, bin)
+		report.add(direct, false)
+	}
+	if err == nil && !o.directOnly {
 		through, err = scaleThrough(ctx, o, root, dir, bin)
 		report.add(through, true)
 	}
