@@ -29,6 +29,13 @@ const bakery = "testdata/charts/bakery"
 // newRelease prepares what the chart "bakery" needs of its clusters: volumes for its store.
 func newRelease(t *testing.T) release {
 	s := scenario(t)
+	volumes(s)
+	return release{s, t.TempDir()}
+}
+
+// volumes makes two PersistentVolumes in each cluster, of a class that has the scenario's name.
+func volumes(s *framework.Scenario) {
+	s.Helper()
 	for _, side := range []*framework.Side{s.East, s.West} {
 		for i := range 2 {
 			side.Apply(fmt.Sprintf(`
@@ -44,9 +51,10 @@ spec:
   hostPath: {path: /tmp}
 `, s.Namespace, i))
 		}
-		t.Cleanup(func() { s.Environment.CleanupIn(t, side.API, "delete", "pv", "-l", "e2e="+s.Namespace, "--wait=false") })
+		s.Cleanup(func() {
+			s.Environment.CleanupIn(s.T, side.API, "delete", "pv", "-l", "e2e="+s.Namespace, "--wait=false")
+		})
 	}
-	return release{s, t.TempDir()}
 }
 
 func (r release) helm(args ...string) string {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/manifold-dev/manifold/hack/stock/process"
@@ -37,6 +38,30 @@ func (s *Side) TryHelm(home string, args ...string) Result {
 func (s *Side) Helm(home string, args ...string) string {
 	s.t.Helper()
 	return s.succeed(s.TryHelm(home, args...))
+}
+
+// InstallCRDs makes the CustomResourceDefinitions that an operator's own module has in files of that pattern, waits until they are served, and
+// removes them when the test has ended.
+func (s *Scenario) InstallCRDs(operator, pattern string) {
+	s.Helper()
+	root, err := tools.Root()
+	if err != nil {
+		s.Fatal(err)
+	}
+	dir, err := tools.SourceOf(s.Context(), root, operator)
+	if err != nil {
+		s.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(files) == 0 {
+		s.Fatalf("find the CustomResourceDefinitions of %s: %v, %d files", operator, err, len(files))
+	}
+	args := []string{"-f", strings.Join(files, ",")}
+	s.Logical.Kubectl(append([]string{"create"}, args...)...)
+	s.Cleanup(func() {
+		s.Environment.Cleanup(s.T, append([]string{"delete", "--wait=false"}, args...)...)
+	})
+	s.Logical.Kubectl(append([]string{"wait", "--for=condition=Established", "--timeout=60s"}, args...)...)
 }
 
 // operatorGrace is how long an operator may take to end when it is asked to.

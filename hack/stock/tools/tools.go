@@ -8,6 +8,7 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,9 @@ const (
 	Ginkgo                = "ginkgo"
 	E2ETest               = "e2e.test"
 	Helm                  = "helm"
+	ArgoRollouts          = "argo-rollouts"
+	PrometheusOperator    = "prometheus-operator"
+	PrometheusAdmission   = "prometheus-operator-admission-webhook"
 )
 
 // program is a program to build.
@@ -54,6 +58,8 @@ const (
 	metricsServerFolder = "hack/tools/metrics-server"
 	conformanceFolder   = "hack/tools/conformance"
 	helmFolder          = "hack/tools/helm"
+	argoRolloutsFolder  = "hack/tools/argo-rollouts"
+	prometheusFolder    = "hack/tools/prometheus-operator"
 )
 
 func programs() []program {
@@ -82,9 +88,41 @@ func conformancePrograms() []program {
 }
 
 func clientPrograms() []program {
+	const (
+		rollouts   = "github.com/argoproj/argo-rollouts"
+		prometheus = "github.com/prometheus-operator/prometheus-operator"
+	)
 	return []program{
 		{name: Helm, module: "helm.sh/helm/v4", pkg: "helm.sh/helm/v4/cmd/helm", folder: helmFolder},
+		{name: ArgoRollouts, module: rollouts, pkg: rollouts + "/cmd/rollouts-controller", folder: argoRolloutsFolder},
+		{name: PrometheusOperator, module: prometheus, pkg: prometheus + "/cmd/operator", folder: prometheusFolder},
+		{name: PrometheusAdmission, module: prometheus, pkg: prometheus + "/cmd/admission-webhook", folder: prometheusFolder},
 	}
+}
+
+// SourceOf returns the folder with the sources of the module that a program of BuildClients is built from, where operators keep their
+// CustomResourceDefinitions.
+func SourceOf(ctx context.Context, root, name string) (string, error) {
+	for _, p := range clientPrograms() {
+		if p.name != name {
+			continue
+		}
+		folder := filepath.Join(root, p.folder)
+		pins, err := readPins(ctx, folder)
+		if err != nil {
+			return "", fmt.Errorf("read the pinned versions in %s: %w", p.folder, err)
+		}
+		raw, err := goCommand(ctx, folder, "mod", "download", "-json", p.module+"@"+pins.version(p.module))
+		if err != nil {
+			return "", fmt.Errorf("get the sources of %s: %w", name, err)
+		}
+		var module struct{ Dir string }
+		if err := json.Unmarshal(raw, &module); err != nil {
+			return "", fmt.Errorf("parse the output of go mod download: %w", err)
+		}
+		return module.Dir, nil
+	}
+	return "", fmt.Errorf("get the sources of %s: no such program is known", name)
 }
 
 // Root returns the root of the repository that the working directory is in. The error says where it looked.
