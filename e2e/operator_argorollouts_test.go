@@ -83,8 +83,8 @@ func awaitLeader(s *framework.Scenario, lease string) {
 	})
 }
 
-// podsOf claims that there are that many pods with the image, all ready.
-func podsOf(image string, count int) func([]*corev1.Pod) bool {
+// withImage claims that there are that many pods with the image, all ready.
+func withImage(image string, count int) func([]*corev1.Pod) bool {
 	return func(pods []*corev1.Pod) bool {
 		return readyPods(count)(slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.Spec.Containers[0].Image != image }))
 	}
@@ -110,18 +110,18 @@ func TestArgoRollouts(t *testing.T) {
 		l.Kubectl("wait", "rollout/web", "--for=jsonpath={.status.phase}="+want, "--timeout=60s")
 	}
 	phase("Healthy")
-	framework.AwaitList(l, "app=web", "all run", podsOf("web:1", 4))
+	framework.AwaitList(l, "app=web", "all run", withImage("web:1", 4))
 	for _, side := range []*framework.Side{s.East, s.West} {
-		framework.AwaitList(side, "app=web", "each cluster has its part", podsOf("web:1", 2))
+		framework.AwaitList(side, "app=web", "each cluster has its part", withImage("web:1", 2))
 	}
 
 	l.Kubectl("patch", "rollout", "web", "--type=json", "-p", `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"web:2"}]`)
 	phase("Paused")
-	framework.AwaitList(l, "role=canary", "a quarter is new", podsOf("web:2", 1))
-	stable := framework.AwaitList(l, "role=stable", "the rest is old", podsOf("web:1", 3))
+	framework.AwaitList(l, "role=canary", "a quarter is new", withImage("web:2", 1))
+	stable := framework.AwaitList(l, "role=stable", "the rest is old", withImage("web:1", 3))
 	l.Kubectl("delete", "pod", stable[0].Name)
 	framework.AwaitList(l, "role=stable", "the deleted pod is replaced", func(pods []*corev1.Pod) bool {
-		return podsOf("web:1", 3)(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.UID == stable[0].UID })
+		return withImage("web:1", 3)(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.UID == stable[0].UID })
 	})
 
 	// It goes on after the operator has crashed.
@@ -129,7 +129,7 @@ func TestArgoRollouts(t *testing.T) {
 	l.Kubectl("patch", "rollout", "web", "--subresource=status", "--type=merge", "-p", `{"status":{"pauseConditions":null}}`)
 	operator.Restart()
 	phase("Healthy")
-	framework.AwaitList(l, "app=web", "all are new", podsOf("web:2", 4))
+	framework.AwaitList(l, "app=web", "all are new", withImage("web:2", 4))
 	framework.AwaitList(l, "", "the analysis was a Job that was waited for", func(jobs []*batchv1.Job) bool {
 		return len(jobs) == 1 && jobs[0].Status.Succeeded == 1
 	})

@@ -126,7 +126,7 @@ func monitored(s *framework.Scenario, replicas int, version string) {
 		}
 		return nil
 	})
-	framework.AwaitList(s.Logical, "prometheus=main", "run the version", podsOf("quay.io/prometheus/prometheus:"+version, replicas))
+	framework.AwaitList(s.Logical, "prometheus=main", "run the version", withImage("quay.io/prometheus/prometheus:"+version, replicas))
 }
 
 // prometheusWebhooks runs the operator's webhooks, has the API server call them by URL, and checks that it does.
