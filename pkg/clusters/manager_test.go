@@ -115,7 +115,7 @@ func TestASilentClusterIsUnknownAfterTheGracePeriodAndComesBack(t *testing.T) {
 	}
 	h.eventually("the Node is tainted", 0, func() bool {
 		taints := h.node("east").Spec.Taints
-		return len(taints) == 1 && taints[0].Key == v1alpha1.TaintUnreachable
+		return len(taints) == 2 && taints[0].Key == v1alpha1.TaintUnreachable && taints[1].Key == v1alpha1.TaintUnreachable
 	})
 	if runner.connection("east") != connection {
 		t.Error("the syncer was stopped by a silence")

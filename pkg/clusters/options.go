@@ -37,6 +37,9 @@ type Options struct {
 	// Runner is run for every connection. Optional.
 	Runner Runner
 
+	// Fence says why a cluster that has been silent and answers again is not to count as ready yet, or "". Optional.
+	Fence func(cluster string) string
+
 	// ProbeInterval is the time between two probes of a cluster, and the longest that one may take. Default 10 s, or a quarter of
 	// the grace period if that is less: one lost probe must not count as silence.
 	ProbeInterval time.Duration

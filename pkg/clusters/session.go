@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -18,6 +19,12 @@ import (
 // firstRetry is how soon a cluster that does not answer is tried again. The delay doubles up to the probe interval, so that one
 // that restarts is back soon.
 const firstRetry = time.Second
+
+// fenceLook is how often a cluster that is fenced is looked at again. It takes as long as a pod takes to end.
+const fenceLook = 500 * time.Millisecond
+
+// reasonFenced is the reason of the Ready condition of a cluster that has returned and not yet given up what runs elsewhere now.
+const reasonFenced = "Fenced"
 
 // usageDelay gathers the changes of pods that come in a burst. Placement does not wait for it: it reads Usage itself.
 const usageDelay = 200 * time.Millisecond
@@ -173,6 +180,9 @@ func (s *session) observe(last v1alpha1.ClusterStatus) (seen observation, again 
 	defer s.mu.Unlock()
 	now := s.manager.Clock.Now()
 	seen.ready, again = health.Ready(readyOf(last), s.history, s.manager.GracePeriod, now)
+	if fenced := s.fenced(readyOf(last), seen.ready); fenced != nil {
+		seen.ready, again = fenced, fenceLook
+	}
 	seen.uid, seen.version, seen.kinds = s.uid, s.version, s.kinds
 	if s.live == nil {
 		// One that has just answered is about to be connected, and tells what it has then.
@@ -194,6 +204,21 @@ func (s *session) observe(last v1alpha1.ClusterStatus) (seen observation, again 
 	complete := seen.nodes != nil && seen.kinds != nil && (s.manager.Runner == nil || seen.requested != nil)
 	seen.settled = complete || now.Sub(s.live.since) >= s.manager.SettleTime
 	return seen, again
+}
+
+// fenced returns the Ready condition of a cluster that answers again and must first give up what was moved elsewhere in its silence, or
+// nil. One whose syncer fails is not held: there its own condition tells. The caller holds the lock.
+func (s *session) fenced(last, next *metav1.Condition) *metav1.Condition {
+	if s.manager.Fence == nil || s.runnerErr != nil || last == nil || next == nil ||
+		last.Status != metav1.ConditionUnknown || next.Status != metav1.ConditionTrue {
+		return nil
+	}
+	why := s.manager.Fence(s.cluster.Name)
+	if why == "" {
+		return nil
+	}
+	return &metav1.Condition{Type: v1alpha1.ClusterReady, Status: metav1.ConditionUnknown, Reason: reasonFenced,
+		Message: "the cluster answers again, but " + why}
 }
 
 // nodeSums returns what is known of the cluster's own nodes, nil if nothing is.

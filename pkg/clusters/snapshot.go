@@ -17,7 +17,8 @@ func PlacementSnapshot(
 ) placement.Snapshot {
 	seen := make([]placement.Cluster, 0, len(clusters))
 	for _, cluster := range clusters {
-		now := *cluster // shallow: only the field that is replaced differs
+		now := *cluster // shallow: only the fields that are replaced differ
+		now.Spec.Taints = Taints(cluster)
 		if live, ok := requested(cluster.Name); ok {
 			now.Status.Requested = live
 		}

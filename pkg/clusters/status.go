@@ -94,8 +94,9 @@ func isReady(status v1alpha1.ClusterStatus) bool {
 	return meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ClusterReady)
 }
 
-// Taints returns the taints that count for a cluster: those of its spec, and the one that its Ready condition stands for. The
-// latter is not written to the spec, which is the user's, but follows from the status wherever taints are read.
+// Taints returns the taints that count for a cluster: those of its spec, and those that its Ready condition stands for. The
+// latter are not written to the spec, which is the user's, but follow from the status wherever taints are read. A cluster that is
+// silent drives its workloads out, when they have tolerated that for long enough; one that answers that it is not ready keeps them.
 func Taints(cluster *v1alpha1.Cluster) []corev1.Taint {
 	taints := make([]corev1.Taint, 0, len(cluster.Spec.Taints)+1)
 	taints = append(taints, cluster.Spec.Taints...)
@@ -103,10 +104,11 @@ func Taints(cluster *v1alpha1.Cluster) []corev1.Taint {
 	if ready == nil || ready.Status == metav1.ConditionTrue {
 		return taints
 	}
-	key := v1alpha1.TaintNotReady
-	if ready.Status == metav1.ConditionUnknown {
-		key = v1alpha1.TaintUnreachable
-	}
 	since := ready.LastTransitionTime
-	return append(taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &since})
+	if ready.Status != metav1.ConditionUnknown {
+		return append(taints, corev1.Taint{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &since})
+	}
+	return append(taints,
+		corev1.Taint{Key: v1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &since},
+		corev1.Taint{Key: v1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &since})
 }

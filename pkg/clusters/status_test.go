@@ -161,19 +161,20 @@ func TestTaints(t *testing.T) {
 		conditions []metav1.Condition
 		want       []string
 	}{
-		"a ready cluster has its own":            {fullStatus().Conditions, []string{"dedicated"}},
-		"a cluster not heard yet has its own":    {nil, []string{"dedicated"}},
-		"a silent cluster is unreachable":        {[]metav1.Condition{readyCondition("Unknown", "Unreachable", noon)}, []string{"dedicated", v1alpha1.TaintUnreachable}},
-		"a cluster that says so is not ready":    {[]metav1.Condition{readyCondition("False", "NotReady", noon)}, []string{"dedicated", v1alpha1.TaintNotReady}},
-		"a cluster that refuses is not ready":    {[]metav1.Condition{readyCondition("False", "Unauthorized", noon)}, []string{"dedicated", v1alpha1.TaintNotReady}},
-		"conditions of other types do not count": {[]metav1.Condition{{Type: ConditionSyncer, Status: "False"}}, []string{"dedicated"}},
+		"a ready cluster has its own":         {fullStatus().Conditions, []string{"dedicated:NoSchedule"}},
+		"a cluster not heard yet has its own": {nil, []string{"dedicated:NoSchedule"}},
+		"a silent cluster is unreachable": {[]metav1.Condition{readyCondition("Unknown", "Unreachable", noon)}, []string{
+			"dedicated:NoSchedule", v1alpha1.TaintUnreachable + ":NoSchedule", v1alpha1.TaintUnreachable + ":NoExecute"}},
+		"a cluster that says so is not ready":    {[]metav1.Condition{readyCondition("False", "NotReady", noon)}, []string{"dedicated:NoSchedule", v1alpha1.TaintNotReady + ":NoSchedule"}},
+		"a cluster that refuses is not ready":    {[]metav1.Condition{readyCondition("False", "Unauthorized", noon)}, []string{"dedicated:NoSchedule", v1alpha1.TaintNotReady + ":NoSchedule"}},
+		"conditions of other types do not count": {[]metav1.Condition{{Type: ConditionSyncer, Status: "False"}}, []string{"dedicated:NoSchedule"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := &v1alpha1.Cluster{Spec: v1alpha1.ClusterSpec{Taints: []corev1.Taint{own}}}
 			cluster.Status.Conditions = test.conditions
 			var got []string
 			for _, taint := range Taints(cluster) {
-				got = append(got, taint.Key)
+				got = append(got, taint.Key+":"+string(taint.Effect))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)

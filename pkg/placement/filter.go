@@ -67,6 +67,9 @@ func checkWeight(c *cycle, k *candidate) (Reason, bool) {
 }
 
 func checkEvict(c *cycle, k *candidate) (Reason, bool) {
+	if c.request.Lost[k.Name] {
+		return Reason{Code: ReasonLost}, true
+	}
 	return Reason{Code: ReasonEvicted}, c.request.Evict[k.Name]
 }
 

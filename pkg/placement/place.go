@@ -19,6 +19,9 @@ type Request struct {
 	// Evict names clusters that the workload is to leave: drained, or unreachable for longer than is tolerated. Replicas leave
 	// such a cluster only as far as they fit elsewhere.
 	Evict map[string]bool
+	// Lost names those of them that nobody can ask what still runs there, Forced those that an admin wants empty at any price. What is
+	// Fixed leaves them too, if it is whole and Restarts.
+	Lost, Forced map[string]bool
 }
 
 // Place decides where the workload runs.
@@ -37,7 +40,7 @@ func Place(s Snapshot, r Request) Result {
 	c.keepToVolumes()
 	c.measure()
 	c.narrow()
-	if !r.Workload.Fixed || !c.keepAll() {
+	if !r.Workload.Fixed || r.restarts() || !c.keepAll() {
 		if r.Workload.Numbered {
 			c.handNumbered()
 		} else {
@@ -46,6 +49,14 @@ func Place(s Snapshot, r Request) Result {
 		c.anchor()
 	}
 	return c.result()
+}
+
+// restarts tells whether the workload has lost its only cluster, or is forced off it, and may start over.
+func (r *Request) restarts() bool {
+	for name := range r.Current {
+		return len(r.Current) == 1 && r.Workload.Restarts && (r.Lost[name] || r.Forced[name])
+	}
+	return false
 }
 
 // cycle is the state of one decision.

@@ -25,6 +25,7 @@ const (
 	ReasonBeyondMax     ReasonCode = "BeyondMaxClusters"
 	ReasonTooSmall      ReasonCode = "BelowMinReplicas"
 	ReasonEvicted       ReasonCode = "Evicted"
+	ReasonLost          ReasonCode = "Lost"
 	ReasonInvalidPolicy ReasonCode = "InvalidPolicy"
 	ReasonNotReady      ReasonCode = "NotReady"
 	ReasonUnreachable   ReasonCode = "Unreachable"
@@ -85,6 +86,8 @@ func (r Reason) of(clusters int) string {
 		return has + " no room for " + r.Subject
 	case ReasonEvicted:
 		return is + " being emptied"
+	case ReasonLost:
+		return has + " been silent for longer than is tolerated"
 	case ReasonInvalidPolicy:
 		return is + " ruled out by " + r.Subject
 	case ReasonNotReady:

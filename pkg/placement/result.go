@@ -89,6 +89,39 @@ func (r Result) refusal(what string) string {
 	return fmt.Sprintf("%d/%d clusters can %s: %s", feasible, joined, what, reasons)
 }
 
+// Departure says which clusters have lost replicas since an earlier decision for a reason of their own, and which, as the end of a
+// Message; "" if none has.
+func (r Result) Departure(before Decision) string {
+	var left []string
+	for _, v := range r.Verdicts {
+		if len(v.Reasons) > 0 && before[v.Cluster].Replicas > r.Decision[v.Cluster].Replicas {
+			left = append(left, fmt.Sprintf("cluster %q, which %s", v.Cluster, v.Reasons[0]))
+		}
+	}
+	if len(left) == 0 {
+		return ""
+	}
+	return "; moved off " + enumerate(left)
+}
+
+// Obstacle says why no cluster but the one named can take the workload, in the words of a refusal; "" if one can.
+func (r Result) Obstacle(cluster string) string {
+	var others []Verdict
+	for _, v := range r.Verdicts {
+		if v.Cluster == cluster {
+			continue
+		}
+		if v.Feasible {
+			return ""
+		}
+		others = append(others, v)
+	}
+	if len(others) == 0 {
+		return "there is no other cluster"
+	}
+	return tally(others)
+}
+
 // count counts the clusters that have joined, and the feasible ones among them.
 func (r Result) count() (joined, feasible int) {
 	for _, v := range r.Verdicts {

@@ -10,9 +10,6 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// DefaultEndurance is how long a workload stays on a cluster that is silent or not ready when its policy says nothing about that.
-const DefaultEndurance = 5 * time.Minute
-
 // Tolerates tells whether the policy tolerates a taint of a cluster, and for how long of a NoExecute one: the shortest time that
 // a matching toleration names, as in a cluster, and for ever (nil) if none names any. No policy tolerates nothing.
 func (p *Policy) Tolerates(taint *corev1.Taint) (tolerates bool, seconds *int64) {
@@ -35,9 +32,9 @@ func (p *Policy) Tolerates(taint *corev1.Taint) (tolerates bool, seconds *int64)
 }
 
 // Endures tells for how long what runs on a cluster stays there after the taint was put on it. Nothing leaves because of a taint
-// that is not NoExecute. The taints of clusters that are silent or not ready are endured for DefaultEndurance unless the policy
+// that is not NoExecute. The taints of clusters that are silent or not ready are endured for the time of silence unless the policy
 // tolerates them; all others end the stay at once.
-func (p *Policy) Endures(taint *corev1.Taint) (stay time.Duration, forever bool) {
+func (p *Policy) Endures(taint *corev1.Taint, silence time.Duration) (stay time.Duration, forever bool) {
 	if taint.Effect != corev1.TaintEffectNoExecute {
 		return 0, true
 	}
@@ -48,7 +45,7 @@ func (p *Policy) Endures(taint *corev1.Taint) (stay time.Duration, forever bool)
 	case tolerates:
 		return time.Duration(*seconds) * time.Second, false
 	case repeatsReady(taint):
-		return DefaultEndurance, false
+		return silence, false
 	default:
 		return 0, false
 	}

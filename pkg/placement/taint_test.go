@@ -72,6 +72,7 @@ func TestPlaceTolerates(t *testing.T) {
 }
 
 func TestPolicyEndures(t *testing.T) {
+	const silence = 5 * time.Minute
 	spot := corev1.Taint{Key: "spot", Effect: corev1.TaintEffectNoExecute}
 	silent := corev1.Taint{Key: v1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoExecute}
 	for name, test := range map[string]struct {
@@ -85,13 +86,13 @@ func TestPolicyEndures(t *testing.T) {
 		"a toleration without a time is for ever":                     {request: deployment(1).tolerating(tolerateFor("spot", -1)), taint: spot, wantForever: true},
 		"the shortest time counts":                                    {request: deployment(1).tolerating(tolerateFor("spot", 60), tolerateFor("spot", 30), tolerateFor("spot", -1)), taint: spot, want: 30 * time.Second},
 		"a toleration of another taint does not count":                {request: deployment(1).tolerating(tolerateFor("other", -1)), taint: spot},
-		"a silent cluster is endured for a while by default":          {request: deployment(1), taint: silent, want: DefaultEndurance},
+		"a silent cluster is endured for a while by default":          {request: deployment(1), taint: silent, want: silence},
 		"a policy says how long a silent cluster is endured":          {request: deployment(1).tolerating(tolerateFor(silent.Key, 7)), taint: silent, want: 7 * time.Second},
 		"a policy may give up a silent cluster at once":               {request: deployment(1).tolerating(tolerateFor(silent.Key, 0)), taint: silent},
 		"a policy that tolerates everything endures a silent cluster": {request: deployment(1).tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists}), taint: silent, wantForever: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, forever := test.request.Policy.Endures(&test.taint)
+			got, forever := test.request.Policy.Endures(&test.taint, silence)
 			if got != test.want || forever != test.wantForever {
 				t.Errorf("endures %s (for ever: %t), want %s (%t)", got, forever, test.want, test.wantForever)
 			}

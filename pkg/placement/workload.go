@@ -39,6 +39,8 @@ type Workload struct {
 	Whole string
 	// Fixed tells that a decision, once made, is never made anew.
 	Fixed bool
+	// Restarts tells that what is Fixed may yet start over elsewhere: when it loses its cluster, or is forced off it. See Request.
+	Restarts bool
 	// VolumeClaims names the claims, of the workload's namespace, that its pods use.
 	VolumeClaims []string
 	// VolumesIn are the clusters that have the volumes of these claims; nil while none is bound to any.

@@ -25,6 +25,7 @@ var job = row[batchv1.Job, *batchv1.Job]{
 			Division: division,
 			Whole:    whole,
 			Fixed:    jobStarted(in),
+			Restarts: true,
 			Finished: jobFinished(in),
 		}
 	},

@@ -33,6 +33,8 @@ type Demand struct {
 	Whole string
 	// Fixed tells that the workload stays where it was placed first: a pod that runs cannot be carried elsewhere.
 	Fixed bool
+	// Restarts tells that what is Fixed may start over elsewhere when nobody can ask its cluster any more, or its cluster is drained by force.
+	Restarts bool
 	// Finished tells that the workload has run to its end and asks for nothing any more.
 	Finished bool
 }
@@ -59,6 +61,7 @@ func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 		Takes:     demand.Takes,
 		Whole:     demand.Whole,
 		Fixed:     demand.Fixed || demand.Finished,
+		Restarts:  demand.Restarts && !demand.Finished,
 	}
 	if demand.Template != nil {
 		w.Requests = placement.RequestsOf(demand.Template)

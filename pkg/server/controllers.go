@@ -31,6 +31,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	summarycontroller "github.com/manifold-dev/manifold/pkg/summary/controller"
 	"github.com/manifold-dev/manifold/pkg/syncer"
+	"github.com/manifold-dev/manifold/pkg/syncer/drain"
 	"github.com/manifold-dev/manifold/pkg/syncer/removal"
 )
 
@@ -78,7 +79,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	}
 	recorder := m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"})
 
-	if m.engine, err = engine.New(engine.Options{Kube: m.informers, Manifold: m.own, Requested: m.registry.Requested}); err != nil {
+	if m.engine, err = engine.New(engine.Options{Kube: m.informers, Manifold: m.own, Requested: m.registry.Requested, Toleration: c.silence.Toleration}); err != nil {
 		return nil, err
 	}
 	if m.upstream, err = syncer.NewUpstream(m.informers); err != nil {
@@ -101,6 +102,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	}
 	placement, err := controller.New(controller.Options{
 		Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: kube, Recorder: recorder,
+		FailoverRate: c.silence.FailoverRate,
 	})
 	if err != nil {
 		return nil, err
@@ -116,10 +118,10 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		Clusters: m.own.Manifold().V1alpha1().Clusters(), Nodes: m.informers.Core().V1().Nodes(),
 		Registry: m.registry,
 		Runner: runners{&syncer.Runner{Options: syncer.Options{
-			Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed, Mirror: summaries.Mirror, Leaving: m.leaving,
-			Uses: m.custom.Uses,
+			Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed, Mirror: summaries.Mirror,
+			Leaving: m.leaving, Lost: m.engine.Lost, Uses: m.custom.Uses,
 		}}, m.custom.Runner()},
-		GracePeriod: c.heartbeatGracePeriod,
+		GracePeriod: c.silence.GracePeriod, Fence: m.upstream.Fence,
 	})
 	if err != nil {
 		return nil, err
@@ -127,6 +129,10 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	removals, err := removal.New(removal.Options{
 		Upstream: m.upstream, Custom: m.custom, Kube: m.informers, Manifold: m.own, Client: kube, Clusters: manifold,
 	})
+	if err != nil {
+		return nil, err
+	}
+	drains, err := drain.New(drain.Options{Upstream: m.upstream, Engine: m.engine, Manifold: m.own, Clusters: manifold})
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +146,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		{"custom resources", m.custom.Run},
 		{"clusters", manager.Run},
 		{"removal of clusters", removals.Run},
+		{"drains of clusters", drains.Run},
 		{"usage of quotas", usage.Run},
 		{"stock controllers", func(ctx context.Context) error {
 			return runStockControllers(ctx, ids.loopback, m.informers, metadata, c.pki)

@@ -27,8 +27,8 @@ import (
 type Options struct {
 	// DataDir holds the embedded etcd, keys, certificates and the administrator's kubeconfig.
 	DataDir string
-	// HeartbeatGracePeriod is how long a cluster may be silent before it counts as unreachable.
-	HeartbeatGracePeriod time.Duration
+	// Silence says what follows when a cluster does not answer.
+	Silence Silence
 
 	*kubeoptions.ServerRunOptions
 }
@@ -36,9 +36,9 @@ type Options struct {
 // NewOptions returns the default options.
 func NewOptions() *Options {
 	o := &Options{
-		DataDir:              ".manifold",
-		HeartbeatGracePeriod: 40 * time.Second,
-		ServerRunOptions:     kubeoptions.NewServerRunOptions(),
+		DataDir:          ".manifold",
+		Silence:          Silence{GracePeriod: 40 * time.Second, Toleration: 5 * time.Minute, FailoverRate: 1000},
+		ServerRunOptions: kubeoptions.NewServerRunOptions(),
 	}
 	o.SecureServing.BindAddress = net.IPv4(127, 0, 0, 1)
 	o.SecureServing.BindPort = 6443
@@ -71,8 +71,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	fs := named.FlagSet("manifold")
 	fs.StringVar(&o.DataDir, "data-dir", o.DataDir,
 		"Folder for the embedded etcd, keys, certificates and admin.kubeconfig. A second start on the same folder continues.")
-	fs.DurationVar(&o.HeartbeatGracePeriod, "cluster-grace-period", o.HeartbeatGracePeriod,
-		"How long a cluster may be silent before it counts as unreachable.")
+	o.Silence.addFlags(fs)
 	stock := o.ServerRunOptions.Flags()
 	for _, name := range stock.Order {
 		named.FlagSet(name).AddFlagSet(stock.FlagSets[name])
@@ -87,11 +86,11 @@ type CompletedOptions struct {
 }
 
 type completedOptions struct {
-	kube                 kubeoptions.CompletedOptions
-	dir                  *dataDir
-	pki                  pki
-	embeddedEtcd         *etcd
-	heartbeatGracePeriod time.Duration
+	kube         kubeoptions.CompletedOptions
+	dir          *dataDir
+	pki          pki
+	embeddedEtcd *etcd
+	silence      Silence
 }
 
 // Complete locks the data directory, makes missing keys and certificates, starts the embedded etcd unless --etcd-servers names
@@ -101,14 +100,14 @@ func (o *Options) Complete(ctx context.Context) (_ CompletedOptions, err error) 
 	if err := installKinds(); err != nil {
 		return CompletedOptions{}, err
 	}
-	if o.HeartbeatGracePeriod <= 0 {
-		return CompletedOptions{}, fmt.Errorf("--cluster-grace-period: %s is not positive", o.HeartbeatGracePeriod)
+	if err := o.Silence.validate(); err != nil {
+		return CompletedOptions{}, err
 	}
 	dir, err := openDataDir(o.DataDir)
 	if err != nil {
 		return CompletedOptions{}, err
 	}
-	c := &completedOptions{dir: dir, pki: pki{dir: dir.join("pki")}, heartbeatGracePeriod: o.HeartbeatGracePeriod}
+	c := &completedOptions{dir: dir, pki: pki{dir: dir.join("pki")}, silence: o.Silence}
 	completed := CompletedOptions{c}
 	defer func() {
 		if err != nil {

@@ -115,7 +115,7 @@ func TestAnonymousRequestsSeeHealthAlone(t *testing.T) {
 
 func TestGracePeriodMustBePositive(t *testing.T) {
 	o := NewOptions()
-	o.DataDir, o.HeartbeatGracePeriod = filepath.Join(t.TempDir(), "data"), 0
+	o.DataDir, o.Silence.GracePeriod = filepath.Join(t.TempDir(), "data"), 0
 	if _, err := o.Complete(t.Context()); err == nil || !strings.Contains(err.Error(), "--cluster-grace-period") {
 		t.Errorf("error %v, want the flag in it", err)
 	}

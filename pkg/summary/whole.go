@@ -18,19 +18,28 @@ type whole struct {
 	generation, observed int64
 	// desired is the number of replicas that the user asks for.
 	desired int32
-	// clusters are those that report, in order.
+	// clusters are those that report, in order. One that is silent and no longer to run anything of the workload is none of them: what
+	// was last heard of it says nothing about what runs, and has been replaced elsewhere.
 	clusters []string
 }
 
 func wholeOf(from Input, generation, observed int64, desired int32) whole {
 	w := whole{
-		decision: from.Decision, reports: from.Reports, clusters: clustersOf(from.Reports),
+		decision: from.Decision, reports: from.Reports, clusters: reporting(from),
 		generation: generation, observed: observed, desired: desired,
 	}
 	if len(from.Decision) == 0 {
 		w.unplaced = from.Unplaced
 	}
 	return w
+}
+
+// reporting are the clusters whose reports count.
+func reporting(from Input) []string {
+	return slices.DeleteFunc(clustersOf(from.Reports), func(cluster string) bool {
+		_, decided := from.Decision[cluster]
+		return from.Reports[cluster].Stale && !decided
+	})
 }
 
 // shares returns the clusters of the decision in order.

@@ -60,6 +60,7 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 		s.done(key, kind, state{})
 		return nil
 	}
+	s.forgetLost(kind, above, live)
 	desired, waits, err := s.desired(kind, above, live)
 	if err != nil {
 		s.fail(key, above, reasonNotApplied, err.Error())

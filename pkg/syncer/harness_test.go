@@ -22,6 +22,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -78,6 +79,7 @@ func attach(t *testing.T, u *Upstream, cluster string, objects ...projection.Obj
 		Changed:  func(key Key, urgent bool) { s.changes = append(s.changes, change{key, urgent}) },
 		Mirror:   func(name cache.ObjectName) { s.mirrors = append(s.mirrors, name) },
 		Leaving:  func(string) (bool, string) { return false, "" },
+		Lost:     func(placement.Workload, string) bool { return false },
 	}, &clusters.Connection{Name: cluster, Client: fake.NewClientset(), Usage: capacity.NewUsage(nil)})
 	if err != nil {
 		t.Fatal(err)

@@ -46,9 +46,15 @@ func beginning(pod *corev1.Pod) bool {
 	return true
 }
 
-// enqueuePodsOf has the pods of a Deployment, whose ReplicaSet above may be new, looked at again.
-func (s *Syncer) enqueuePodsOf(namespace, deployment string) {
-	for _, rs := range s.below.replicaSetsOf(namespace, deployment) {
+// enqueuePodsOf has the pods of a workload looked at again.
+func (s *Syncer) enqueuePodsOf(kind projection.Kind, namespace, name string) {
+	if kind.Resource != deploymentResource {
+		for _, pod := range s.below.podsOf(kind.GVK.Kind, namespace, name) {
+			s.enqueuePod(pod)
+		}
+		return
+	}
+	for _, rs := range s.below.replicaSetsOf(namespace, name) {
 		for _, pod := range s.below.podsOf("ReplicaSet", namespace, rs.Name) {
 			s.enqueuePod(pod)
 		}
@@ -96,6 +102,13 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 	}
 	if projection.Orphaned(pod) && pod.DeletionTimestamp == nil {
 		return s.takeOver(ctx, pod, mirror)
+	}
+	if own := s.ownerOf(pod); own != nil && s.lost(own.above, DecisionOf(own.above), s.cluster) {
+		// It may run, but nobody hears of it, and its workload runs elsewhere, perhaps under the same names.
+		if mirror == nil {
+			return nil
+		}
+		return s.deleteMirror(ctx, mirror, 0)
 	}
 	owner := s.mirrorOwner(pod)
 	if owner != nil && mirror != nil {

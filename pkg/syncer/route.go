@@ -156,13 +156,14 @@ func (u *Upstream) routeLinked(kind projection.Kind, key Key, versions ...projec
 
 // replicaSetHandler wakes pods that wait for the ReplicaSet which will own their mirrors.
 func (u *Upstream) replicaSetHandler() cache.ResourceEventHandler {
+	deployments, _ := projection.ForResource(deploymentResource)
 	wake := func(rs *appsv1.ReplicaSet) {
 		owner := metav1.GetControllerOf(rs)
 		if owner == nil || owner.Kind != "Deployment" {
 			return
 		}
 		for _, s := range u.Syncers() {
-			s.enqueuePodsOf(rs.Namespace, owner.Name)
+			s.enqueuePodsOf(deployments, rs.Namespace, owner.Name)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{

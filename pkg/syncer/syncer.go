@@ -21,6 +21,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -54,6 +55,8 @@ type Options struct {
 	Leaving func(cluster string) (leaving bool, manner string)
 	// Uses tells whether anything that is of no projected kind is in a namespace of a cluster, or is to be. It may be nil.
 	Uses func(cluster, namespace string) bool
+	// Lost tells whether a workload has given up a silent cluster, so that it may run elsewhere what it ran there.
+	Lost func(w placement.Workload, cluster string) bool
 }
 
 // Runner starts a Syncer for every connection. It implements clusters.Runner.

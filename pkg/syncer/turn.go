@@ -95,14 +95,14 @@ func (s *Syncer) toEmpty(w workload, live projection.Object) bool {
 // othersMayRun returns the numbers of a workload that other clusters run, or may begin to, by cluster. The caller holds the lock of the
 // claims.
 func (s *Syncer) othersMayRun(w workload) map[string][]placement.Range {
-	key := w.key()
+	key, decision := w.key(), DecisionOf(w)
 	out, known := map[string][]placement.Range{}, map[string]bool{s.cluster: true}
 	for _, other := range s.Upstream.Syncers() {
 		if other.cluster == s.cluster || !other.HasSynced() {
 			continue
 		}
 		known[other.cluster] = true
-		if other.givenUp() {
+		if other.givenUp() || s.lost(w, decision, other.cluster) {
 			continue
 		}
 		out[other.cluster] = other.mayRun(w)
@@ -126,6 +126,9 @@ func (s *Syncer) lastKnown(w workload, known map[string]bool) map[string]placeme
 	out := map[string]placement.Range{}
 	for cluster, status := range breakdown {
 		if leaving, manner := s.Leaving(cluster); known[cluster] || leaving && manner == v1alpha1.RemoveForce {
+			continue
+		}
+		if s.lost(w, decision, cluster) {
 			continue
 		}
 		out[cluster] = placement.Range{Start: status.Start, End: status.Start + status.Replicas}

@@ -61,6 +61,17 @@ type SecretReference struct {
 // answers that it is not ready or refuses the credential, Unknown when it has been silent for longer than the grace period.
 const ClusterReady = "Ready"
 
+// ClusterDrained is the condition type that tells how far a drain is: False while workloads are left, with reason Stuck when none of them
+// can move and Draining otherwise, True when none is. A cluster that is not being drained does not have it.
+const ClusterDrained = "Drained"
+
+// Reasons of the condition Drained.
+const (
+	ReasonDraining = "Draining"
+	ReasonStuck    = "Stuck"
+	ReasonDrained  = "Drained"
+)
+
 // Taints that Manifold itself puts on clusters.
 const (
 	// TaintUnreachable is on a cluster whose Ready condition is Unknown.
@@ -68,6 +79,12 @@ const (
 	// TaintNotReady is on a cluster whose Ready condition is False.
 	TaintNotReady = "manifold.dev/not-ready"
 )
+
+// TaintDrain is the key of the taint that "manifold cluster drain" puts on a cluster, with the effect NoExecute: everything moves off.
+const TaintDrain = "manifold.dev/drain"
+
+// DrainForce is the value of TaintDrain that moves off also what has to start over elsewhere, such as Jobs.
+const DrainForce = "force"
 
 // ClusterStatus is what a cluster reports about itself, kept current by watch.
 type ClusterStatus struct {

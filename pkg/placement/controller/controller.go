@@ -3,12 +3,14 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -23,6 +25,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+
+	"golang.org/x/time/rate"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
@@ -35,6 +40,13 @@ import (
 
 // workers is how many workloads are decided about at a time. A decision takes microseconds; they wait for its write.
 const workers = 8
+
+const (
+	// defaultFailoverRate places all of a large cluster anew within seconds, and does not do so in one.
+	defaultFailoverRate = 1000
+	// failoverRetry is when a workload that came too soon after others is looked at again.
+	failoverRetry = 500 * time.Millisecond
+)
 
 // Reasons of events.
 const (
@@ -55,6 +67,10 @@ type Options struct {
 	// Client writes decisions, as Manifold itself.
 	Client   kubernetes.Interface
 	Recorder record.EventRecorder
+	// FailoverRate is how many workloads a second are placed anew because their cluster is silent. Zero is 1000.
+	FailoverRate float64
+	// Clock is for tests; the zero value is the real one.
+	Clock clock.PassiveClock
 }
 
 // Controller keeps the decisions of all workloads current.
@@ -63,6 +79,8 @@ type Controller struct {
 	stores map[schema.GroupVersionResource]cache.Indexer
 	queue  workqueue.TypedRateLimitingInterface[item]
 	synced []cache.InformerSynced
+	// failovers paces what is placed anew because a cluster is silent.
+	failovers *rate.Limiter
 
 	mu sync.Mutex
 	// told is the last message about each workload, so that each is told once. Workloads that wait for a cluster are in waiting.
@@ -84,9 +102,14 @@ func itemOf(kind projection.Kind, obj projection.Object) item {
 
 // New registers with the informers, which the caller starts afterwards.
 func New(o Options) (*Controller, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	perSecond := cmp.Or(o.FailoverRate, defaultFailoverRate)
 	c := &Controller{
-		Options: o,
-		stores:  map[schema.GroupVersionResource]cache.Indexer{},
+		Options:   o,
+		failovers: rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond/2))),
+		stores:    map[schema.GroupVersionResource]cache.Indexer{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.DefaultTypedControllerRateLimiter[item](),
 			workqueue.TypedRateLimitingQueueConfig[item]{Name: "placement"}),
@@ -158,9 +181,17 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 		current = nil
 	}
 	w.Repinned = w.Pin == nil && c.isRepinned(name)
-	result, ready := c.Engine.Place(w, current)
+	decided, ready := c.Engine.Decide(w, current)
 	if !ready {
 		return errors.New("the clusters are not known yet")
+	}
+	result := decided.Result
+	if next := decided.Leaving.Next; !next.IsZero() {
+		c.queue.AddAfter(name, next.Sub(c.Clock.Now()))
+	}
+	if !result.Decision.Equal(current) && len(decided.Leaving.Lost) > 0 && !c.failovers.AllowN(c.Clock.Now(), 1) {
+		c.queue.AddAfter(name, failoverRetry)
+		return nil
 	}
 	c.wait(name, len(result.Decision) == 0 || result.Unplaced > 0 || result.Displaced)
 	if !result.Decision.Equal(current) {
@@ -210,7 +241,7 @@ func (c *Controller) explain(d projection.Object, before placement.Decision, res
 	case result.Unplaced > 0 || len(result.Notes) > 0:
 		c.tell(d, corev1.EventTypeNormal, ReasonPlacedPartly, result.Message())
 	case !result.Decision.Equal(before):
-		c.tell(d, corev1.EventTypeNormal, ReasonPlaced, result.Message())
+		c.tell(d, corev1.EventTypeNormal, ReasonPlaced, result.Message()+result.Departure(before))
 	}
 }
 

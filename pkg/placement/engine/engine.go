@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -27,6 +29,8 @@ type Options struct {
 	Manifold externalversions.SharedInformerFactory
 	// Requested returns what the pods of a cluster request at this moment, if it is known; see clusters.Registry.
 	Requested func(cluster string) (corev1.ResourceList, bool)
+	// Toleration is for how long workloads stay on a silent cluster whose policy says nothing of that. Zero is five minutes.
+	Toleration time.Duration
 	// Clock is for tests; the zero value is the real one.
 	Clock clock.PassiveClock
 }
@@ -42,7 +46,12 @@ type Engine struct {
 	synced          []cache.InformerSynced
 	ledger          *ledger
 	loose           loose
+	toleration      time.Duration
+	clock           clock.PassiveClock
 }
+
+// defaultToleration is that of pods on a node that is not reached, in Kubernetes.
+const defaultToleration = 5 * time.Minute
 
 // New registers with the informers, which the caller starts afterwards.
 func New(o Options) (*Engine, error) {
@@ -58,6 +67,8 @@ func New(o Options) (*Engine, error) {
 		claims:          o.Kube.Core().V1().PersistentVolumeClaims().Lister(),
 		requested:       o.Requested,
 		ledger:          newLedger(o.Clock),
+		toleration:      cmp.Or(o.Toleration, defaultToleration),
+		clock:           o.Clock,
 	}
 	e.synced = []cache.InformerSynced{
 		manifold.Clusters().Informer().HasSynced,
@@ -94,11 +105,24 @@ func (e *Engine) HasSynced() bool {
 	return true
 }
 
+// Decided is a decision and what it has to do with clusters that are to be left.
+type Decided struct {
+	placement.Result
+	// Leaving tells which clusters the workload leaves on account of their taints, and when the next one will be due.
+	Leaving placement.Leaving
+}
+
 // Place decides about a workload. What the workload's namespace says is filled in here. It returns false when the clusters are not
 // known yet.
 func (e *Engine) Place(w placement.Workload, current placement.Decision) (placement.Result, bool) {
+	decided, known := e.Decide(w, current)
+	return decided.Result, known
+}
+
+// Decide is Place, and tells what there is to do later.
+func (e *Engine) Decide(w placement.Workload, current placement.Decision) (Decided, bool) {
 	if !e.HasSynced() {
-		return placement.Result{}, false
+		return Decided{}, false
 	}
 	e.complete(&w)
 	w.VolumesIn, w.Kept = e.volumesOf(w), e.keptOf(w)
@@ -107,19 +131,34 @@ func (e *Engine) Place(w placement.Workload, current placement.Decision) (placem
 	if len(current) == 0 {
 		current = placement.Found(w, e.loose.metBy(w))
 	}
-	request := placement.Request{
-		Workload:   w,
-		Current:    current,
-		Neighbours: e.ledger.neighbours(w),
-		Evict:      evict,
-	}
+	request := placement.Request{Workload: w, Current: current, Neighbours: e.ledger.neighbours(w)}
 	policy, err := e.policy(w)
 	if err != nil {
 		// Nobody knows where the workload should run. What runs stays: a mistake in a policy must not take anything away.
-		return placement.Result{Decision: current, Notes: []string{err.Error()}}, true
+		return Decided{Result: placement.Result{Decision: current, Notes: []string{err.Error()}}}, true
 	}
 	request.Policy, request.Others = policy, e.others(w, policy)
-	return placement.Place(clusters.PlacementSnapshot(joined, e.requested, e.ledger.load), request), true
+	snapshot := clusters.PlacementSnapshot(joined, e.requested, e.ledger.load)
+	leaving := snapshot.Leave(&request, e.toleration, e.clock.Now())
+	request.Lost, request.Forced = leaving.Lost, leaving.Forced
+	request.Evict = union(evict, leaving.Now)
+	return Decided{placement.Place(snapshot, request), leaving}, true
+}
+
+// Lost tells whether a workload has given up a silent cluster, so that it may run elsewhere what it ran there.
+func (e *Engine) Lost(w placement.Workload, cluster string) bool {
+	if !e.HasSynced() {
+		return false
+	}
+	e.complete(&w)
+	policy, err := e.policy(w)
+	if err != nil {
+		return false
+	}
+	all, _ := e.clusters.List(labels.Everything())
+	joined, _ := present(all)
+	request := placement.Request{Workload: w, Policy: policy, Current: placement.Decision{cluster: {}}}
+	return clusters.PlacementSnapshot(joined, e.requested, nil).Leave(&request, e.toleration, e.clock.Now()).Lost[cluster]
 }
 
 // Selects tells whether any policy selects a workload.
@@ -249,6 +288,16 @@ func present(all []*v1alpha1.Cluster) (joined []*v1alpha1.Cluster, evict map[str
 		joined = append(joined, c)
 	}
 	return joined, evict
+}
+
+// union returns the names in either set.
+func union(a, b map[string]bool) map[string]bool {
+	if len(b) == 0 {
+		return a
+	}
+	out := maps.Clone(b)
+	maps.Copy(out, a)
+	return out
 }
 
 func values[T any](in []*T) []T {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,6 +29,7 @@ func (clusterStrategy) PrepareForCreate(_ context.Context, object runtime.Object
 	cluster := object.(*v1alpha1.Cluster)
 	cluster.Status = v1alpha1.ClusterStatus{}
 	cluster.Generation = 1
+	stampTaints(cluster.Spec.Taints, nil)
 	// However a cluster comes to be registered, it goes only after what is ours there has gone.
 	if !slices.Contains(cluster.Finalizers, v1alpha1.FinalizerCluster) {
 		cluster.Finalizers = append(cluster.Finalizers, v1alpha1.FinalizerCluster)
@@ -37,8 +39,27 @@ func (clusterStrategy) PrepareForCreate(_ context.Context, object runtime.Object
 func (clusterStrategy) PrepareForUpdate(_ context.Context, object, old runtime.Object) {
 	cluster, before := object.(*v1alpha1.Cluster), old.(*v1alpha1.Cluster)
 	cluster.Status = before.Status
+	stampTaints(cluster.Spec.Taints, before.Spec.Taints)
 	if !apiequality.Semantic.DeepEqual(cluster.Spec, before.Spec) {
 		cluster.Generation = before.Generation + 1
+	}
+}
+
+// stampTaints notes since when there are taints that drive workloads out, where the writer does not say: how long they are tolerated
+// counts from then on.
+func stampTaints(taints, before []corev1.Taint) {
+	for i := range taints {
+		taint := &taints[i]
+		if taint.Effect != corev1.TaintEffectNoExecute || taint.TimeAdded != nil {
+			continue
+		}
+		was := slices.IndexFunc(before, func(b corev1.Taint) bool { return b.MatchTaint(taint) })
+		if was >= 0 && before[was].TimeAdded != nil {
+			taint.TimeAdded = before[was].TimeAdded
+			continue
+		}
+		now := metav1.Now()
+		taint.TimeAdded = &now
 	}
 }
 

@@ -1,0 +1,107 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// impatient lets workloads stay on a silent cluster for so short a time that a test can wait for it.
+const impatient = `apiVersion: manifold.dev/v1alpha1
+kind: PlacementPolicy
+metadata:
+  name: impatient
+spec:
+  workloads:
+    labelSelector:
+      matchLabels: {loss: tolerated}
+  tolerations:
+  - key: manifold.dev/unreachable
+    operator: Exists
+    effect: NoExecute
+    tolerationSeconds: 2
+`
+
+func losable(d *appsv1.Deployment) { d.Labels = map[string]string{"loss": "tolerated"} }
+
+// TestWhatASilentClusterRanIsPlacedElsewhere loses a cluster for longer than is tolerated, and has it back.
+func TestWhatASilentClusterRanIsPlacedElsewhere(t *testing.T) {
+	s := fragile(t)
+	s.Logical.Apply(impatient)
+	s.Logical.Apply(
+		edited(pinned(deployment("both", 4), "east,west"), losable), edited(pinned(deployment("far", 3), "west,east"), losable),
+		pinned(deployment("patient", 2), "west"),
+		database("db", 3, setOn("west"), func(set *appsv1.StatefulSet) { set.Labels = map[string]string{"loss": "tolerated"} }))
+	for name, replicas := range map[string]int32{"both": 4, "far": 3, "patient": 2} {
+		awaitAvailable(s, name, replicas)
+	}
+	awaitRunning(s, "db", 3)
+	// From now on it may run in both.
+	s.Logical.Kubectl("annotate", "statefulset", "db", pinKey+"=east,west", "--overwrite")
+	patient := podUIDs(s, s.West, "patient")
+
+	west := s.Environment.Clusters["west"]
+	t.Cleanup(func() { _ = west.ResumeAll() })
+	if err := west.PauseAll(); err != nil {
+		t.Fatal(err)
+	}
+	framework.Await(s.Logical, "west", "is silent", readiness(metav1.ConditionUnknown))
+	for name, replicas := range map[string]int32{"both": 4, "far": 3} {
+		framework.Await(s.Logical, name, "is placed elsewhere", placedOn(s, "east"))
+		d := awaitAvailable(s, name, replicas)
+		if d.Status.Replicas != replicas {
+			t.Errorf("%s has %d replicas, want %d: those that nobody hears of do not count", name, d.Status.Replicas, replicas)
+		}
+	}
+	// Whoever asks for a replica by its name gets the one that runs.
+	awaitPods(s.Logical, "app=db", ordinals("db", 0, 3))
+	framework.AwaitList(s.Logical, "app=db", "those that run are shown", func(pods []*corev1.Pod) bool {
+		return readyPods(3)(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Spec.NodeName != "east" })
+	})
+	framework.AwaitList(s.Logical, "app=far", "no others are shown", func(pods []*corev1.Pod) bool { return len(pods) == 3 && readyPods(3)(pods) })
+	framework.AwaitList(s.Logical, "", "an event says why", func(events []*corev1.Event) bool {
+		return slices.ContainsFunc(events, func(e *corev1.Event) bool {
+			return e.InvolvedObject.Name == "both" && strings.Contains(e.Message, `moved off cluster "west", which has been silent for longer than is tolerated`)
+		})
+	})
+	if got := decision(s, read(s, "patient")); !got.Equal(placement.Decision{"west": {Replicas: 2}}) {
+		t.Errorf("what is to wait for longer is placed on %s", got)
+	}
+
+	if err := west.ResumeAll(); err != nil {
+		t.Fatal(err)
+	}
+	framework.Await(s.Logical, "west", "is ready", readiness(metav1.ConditionTrue))
+	// It has given up what others run before it counts as ready.
+	givenUp(s, "db")
+	for name := range map[string]int32{"both": 4, "far": 3} {
+		framework.AwaitGone[*appsv1.Deployment](s.West, name)
+	}
+	framework.AwaitGone[*appsv1.StatefulSet](s.West, "db")
+	awaitRunning(s, "db", 3)
+	awaitAvailable(s, "patient", 2)
+	if got := podUIDs(s, s.West, "patient"); !slices.Equal(got, patient) {
+		t.Errorf("the pods of what was to wait were %v and are %v", patient, got)
+	}
+}
+
+// givenUp checks, now that a cluster that was lost counts as ready again, that it runs none of what another one runs.
+func givenUp(s *framework.Scenario, name string) {
+	s.Helper()
+	list, err := s.West.Kube.CoreV1().Pods(s.Namespace).List(s.Context(), metav1.ListOptions{LabelSelector: "app=" + name})
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, pod := range list.Items {
+		if pod.DeletionTimestamp == nil {
+			s.Errorf("west counts as ready and still runs %s, which east runs", pod.Name)
+		}
+	}
+}

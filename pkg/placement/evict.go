@@ -1,0 +1,90 @@
+package placement
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// massSilence is the part of all clusters beyond which their silence is taken for our own trouble: nothing is moved for it then. Half of
+// them, as nearly as the node lifecycle controller of Kubernetes draws the line for the nodes of a zone.
+const massSilence = 0.55
+
+// Leaving tells which clusters a workload is to leave on account of their taints, and when.
+type Leaving struct {
+	// Now are the clusters to leave.
+	Now map[string]bool
+	// Lost are those of them that are silent, so that nobody knows what still runs there, Forced those that are drained by force.
+	Lost, Forced map[string]bool
+	// Next is when another cluster will have to be left if nothing changes; zero if there is none.
+	Next time.Time
+}
+
+// Leave reads the taints with effect NoExecute of the clusters that have a share of the workload, as the taint eviction controller of
+// Kubernetes does those of nodes. A taint that the policy does not tolerate drives out at once, one that it tolerates for some seconds,
+// when these have passed since the taint was added. A cluster that is silent has a taint as well, which is tolerated for the time of
+// silence unless the policy says otherwise; it counts for nothing while most clusters are silent, and for workloads that run on every
+// cluster, which nobody can replace elsewhere.
+func (s Snapshot) Leave(r *Request, silence time.Duration, now time.Time) Leaving {
+	var out Leaving
+	mass := s.mostSilent()
+	for i := range s.clusters {
+		c := &s.clusters[i]
+		if _, holds := r.Current[c.Name]; !holds {
+			continue
+		}
+		for j := range c.Taints {
+			taint := &c.Taints[j]
+			silent := taint.Key == v1alpha1.TaintUnreachable
+			if taint.Effect != corev1.TaintEffectNoExecute || silent && (mass || r.Workload.Division == Everywhere) {
+				continue
+			}
+			stay, forever := r.Policy.Endures(taint, silence)
+			if forever {
+				continue
+			}
+			switch at := addedAt(taint).Add(stay); {
+			case !at.After(now):
+				out.leave(c.Name, taint)
+			case out.Next.IsZero() || at.Before(out.Next):
+				out.Next = at
+			}
+		}
+	}
+	return out
+}
+
+func (l *Leaving) leave(cluster string, taint *corev1.Taint) {
+	if l.Now == nil {
+		l.Now, l.Lost, l.Forced = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	}
+	l.Now[cluster] = true
+	switch {
+	case taint.Key == v1alpha1.TaintUnreachable:
+		l.Lost[cluster] = true
+	case taint.Key == v1alpha1.TaintDrain && taint.Value == v1alpha1.DrainForce:
+		l.Forced[cluster] = true
+	}
+}
+
+// mostSilent tells whether so many clusters fell silent that the fault is likely ours. One cluster alone is no crowd.
+func (s Snapshot) mostSilent() bool {
+	silent := 0
+	for i := range s.clusters {
+		if c := &s.clusters[i]; c.Ready != metav1.ConditionTrue && c.Ready != metav1.ConditionFalse {
+			silent++
+		}
+	}
+	return silent > 1 && float64(silent) > massSilence*float64(len(s.clusters))
+}
+
+// addedAt is when a taint was added. One that does not say has been there always.
+func addedAt(taint *corev1.Taint) time.Time {
+	if taint.TimeAdded == nil {
+		return time.Time{}
+	}
+	return taint.TimeAdded.Time
+}

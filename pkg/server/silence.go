@@ -1,0 +1,39 @@
+package server
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// Silence says what follows when a cluster does not answer.
+type Silence struct {
+	// GracePeriod is how long a cluster may be silent before it counts as unreachable.
+	GracePeriod time.Duration
+	// Toleration is how long workloads stay on a cluster that is unreachable before they are placed elsewhere.
+	Toleration time.Duration
+	// FailoverRate is how many workloads a second are placed elsewhere.
+	FailoverRate float64
+}
+
+func (s *Silence) addFlags(fs *pflag.FlagSet) {
+	fs.DurationVar(&s.GracePeriod, "cluster-grace-period", s.GracePeriod,
+		"How long a cluster may be silent before it counts as unreachable.")
+	fs.DurationVar(&s.Toleration, "cluster-toleration", s.Toleration,
+		"How long workloads stay on a cluster that is unreachable before they are placed elsewhere, unless their policy says otherwise.")
+	fs.Float64Var(&s.FailoverRate, "failover-rate", s.FailoverRate,
+		"How many workloads a second are placed elsewhere because their cluster is unreachable.")
+}
+
+func (s *Silence) validate() error {
+	switch {
+	case s.GracePeriod <= 0:
+		return fmt.Errorf("--cluster-grace-period: %s is not positive", s.GracePeriod)
+	case s.Toleration <= 0:
+		return fmt.Errorf("--cluster-toleration: %s is not positive", s.Toleration)
+	case s.FailoverRate <= 0:
+		return fmt.Errorf("--failover-rate: %g is not positive", s.FailoverRate)
+	}
+	return nil
+}

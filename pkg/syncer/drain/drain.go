@@ -1,0 +1,193 @@
+// Package drain tells how far clusters are that everything is to move off. The moves themselves follow from the taint, like those from any
+// other taint with the effect NoExecute.
+package drain
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/generated/clientset/versioned"
+	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/work"
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/syncer"
+)
+
+const (
+	// named is how many workloads a message names before it only counts them.
+	named = 5
+	// look is how often a drain is looked at: what is ours below is seen through many caches.
+	look = time.Second
+)
+
+// Options say what a Controller works with.
+type Options struct {
+	Upstream *syncer.Upstream
+	Engine   *engine.Engine
+	Manifold externalversions.SharedInformerFactory
+	// Clusters writes as Manifold itself.
+	Clusters versioned.Interface
+}
+
+// Controller keeps the condition Drained of clusters that are being drained.
+type Controller struct {
+	Options
+	clusters listers.ClusterLister
+	queue    workqueue.TypedRateLimitingInterface[string]
+	synced   []cache.InformerSynced
+}
+
+// New registers with the informers, which the caller starts afterwards.
+func New(o Options) (*Controller, error) {
+	informer := o.Manifold.Manifold().V1alpha1().Clusters()
+	c := &Controller{
+		Options:  o,
+		clusters: informer.Lister(),
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 10*time.Second),
+			workqueue.TypedRateLimitingQueueConfig[string]{Name: "drain"}),
+	}
+	wake := func(obj any) {
+		cluster := obj.(*v1alpha1.Cluster)
+		if draining(cluster) || meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ClusterDrained) != nil {
+			c.queue.Add(cluster.Name)
+		}
+	}
+	registration, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: wake, UpdateFunc: func(_, obj any) { wake(obj) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch clusters: %w", err)
+	}
+	c.synced = []cache.InformerSynced{registration.HasSynced, o.Upstream.HasSynced, o.Engine.HasSynced}
+	return c, nil
+}
+
+// Run tells of drains until ctx ends.
+func (c *Controller) Run(ctx context.Context) error {
+	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
+		return ctx.Err()
+	}
+	work.Run(ctx, c.queue, 1, c.sync)
+	return nil
+}
+
+// draining tells whether everything is to move off a cluster, and it is to stay all the same.
+func draining(cluster *v1alpha1.Cluster) bool {
+	if cluster.DeletionTimestamp != nil {
+		return false // the condition Removed tells of that
+	}
+	for _, taint := range cluster.Spec.Taints {
+		if taint.Key == v1alpha1.TaintDrain {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Controller) sync(ctx context.Context, name string) error {
+	cluster, err := c.clusters.Get(name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	next := cluster.DeepCopy()
+	if draining(cluster) {
+		progress := c.progress(name)
+		progress.ObservedGeneration = cluster.Generation
+		meta.SetStatusCondition(&next.Status.Conditions, progress)
+		c.queue.AddAfter(name, look)
+	} else {
+		meta.RemoveStatusCondition(&next.Status.Conditions, v1alpha1.ClusterDrained)
+	}
+	if equality.Semantic.DeepEqual(cluster.Status, next.Status) {
+		return nil
+	}
+	_, err = c.Clusters.ManifoldV1alpha1().Clusters().UpdateStatus(ctx, next, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
+	return err
+}
+
+// progress tells what a cluster still has, and what of that cannot leave.
+func (c *Controller) progress(cluster string) metav1.Condition {
+	var moving, stuck []string
+	for _, o := range c.Upstream.Occupants(cluster) {
+		if why := c.obstacle(o, cluster); why != "" {
+			stuck = append(stuck, fmt.Sprintf("%s: %s", o, why))
+		} else {
+			moving = append(moving, o.String())
+		}
+	}
+	return condition(moving, stuck)
+}
+
+// condition writes what still moves and what cannot.
+func condition(moving, stuck []string) metav1.Condition {
+	out := metav1.Condition{Type: v1alpha1.ClusterDrained, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDraining}
+	var clauses []string
+	if len(moving) > 0 {
+		clauses = append(clauses, fmt.Sprintf("%d on the move: %s", len(moving), enumerate(moving, ", ")))
+	}
+	if len(stuck) > 0 {
+		clauses = append(clauses, fmt.Sprintf("%d cannot move: %s", len(stuck), enumerate(stuck, "; ")))
+	}
+	switch {
+	case len(clauses) == 0:
+		out.Status, out.Reason, out.Message = metav1.ConditionTrue, v1alpha1.ReasonDrained, "no workload is left"
+		return out
+	case len(moving) == 0:
+		out.Reason = v1alpha1.ReasonStuck
+	}
+	out.Message = strings.Join(clauses, "; ")
+	return out
+}
+
+// obstacle says why a workload does not leave a cluster, or "".
+func (c *Controller) obstacle(o syncer.Occupant, cluster string) string {
+	if _, decided := o.Decision[cluster]; !decided {
+		return ""
+	}
+	w, err := o.Kind.WorkloadOf(o.Object)
+	if err != nil {
+		return err.Error()
+	}
+	result, known := c.Engine.Place(w, o.Decision)
+	if _, stays := result.Decision[cluster]; !known || !stays {
+		return ""
+	}
+	return whyStays(w, result, cluster)
+}
+
+// whyStays says why the decision about a workload keeps it on a cluster that it should leave.
+func whyStays(w placement.Workload, result placement.Result, cluster string) string {
+	switch {
+	case w.Fixed && w.Restarts:
+		return "it is not moved once it has started; it leaves when it ends, and with --force it starts over elsewhere"
+	case w.Fixed:
+		return "it cannot be moved, only deleted"
+	}
+	if why := result.Obstacle(cluster); why != "" {
+		return why
+	}
+	return "there is not enough room elsewhere"
+}
+
+func enumerate(names []string, separator string) string {
+	if len(names) <= named {
+		return strings.Join(names, separator)
+	}
+	return fmt.Sprintf("%s%sand %d more", strings.Join(names[:named], separator), separator, len(names)-named)
+}

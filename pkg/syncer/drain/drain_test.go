@@ -1,0 +1,64 @@
+package drain
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+func TestConditionSaysWhatMovesAndWhatCannot(t *testing.T) {
+	for name, test := range map[string]struct {
+		moving, stuck   []string
+		status          metav1.ConditionStatus
+		reason, message string
+	}{
+		"nothing is left": {status: metav1.ConditionTrue, reason: v1alpha1.ReasonDrained, message: "no workload is left"},
+		"all moves": {
+			moving: []string{"Deployment shop/api", "Deployment shop/web"}, status: metav1.ConditionFalse, reason: v1alpha1.ReasonDraining,
+			message: "2 on the move: Deployment shop/api, Deployment shop/web",
+		},
+		"some cannot move": {
+			moving: []string{"Deployment shop/api"}, stuck: []string{"Pod shop/x: it cannot be moved, only deleted"},
+			status: metav1.ConditionFalse, reason: v1alpha1.ReasonDraining,
+			message: "1 on the move: Deployment shop/api; 1 cannot move: Pod shop/x: it cannot be moved, only deleted",
+		},
+		"none can move, and not all are named": {
+			stuck: []string{"a: 1", "b: 2", "c: 3", "d: 4", "e: 5", "f: 6", "g: 7"}, status: metav1.ConditionFalse, reason: v1alpha1.ReasonStuck,
+			message: "7 cannot move: a: 1; b: 2; c: 3; d: 4; e: 5; and 2 more",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := condition(test.moving, test.stuck)
+			if got.Type != v1alpha1.ClusterDrained || got.Status != test.status || got.Reason != test.reason || got.Message != test.message {
+				t.Errorf("got %+v, want %s %s %q", got, test.status, test.reason, test.message)
+			}
+		})
+	}
+}
+
+func TestWhyStays(t *testing.T) {
+	refused := placement.Result{Verdicts: []placement.Verdict{{Cluster: "east"}, {Cluster: "west", Reasons: []placement.Reason{{Code: placement.ReasonCordoned}}}}}
+	roomy := placement.Result{Verdicts: []placement.Verdict{{Cluster: "east"}, {Cluster: "west", Feasible: true}}}
+	for name, test := range map[string]struct {
+		workload placement.Workload
+		result   placement.Result
+		want     string
+	}{
+		"a Job may start over": {
+			workload: placement.Workload{Fixed: true, Restarts: true}, result: roomy,
+			want: "it is not moved once it has started; it leaves when it ends, and with --force it starts over elsewhere",
+		},
+		"a pod may not":                       {workload: placement.Workload{Fixed: true}, result: roomy, want: "it cannot be moved, only deleted"},
+		"the other clusters say why not":      {result: refused, want: "1 is cordoned"},
+		"one has room, but not for all of it": {result: roomy, want: "there is not enough room elsewhere"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := whyStays(test.workload, test.result, "east"); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}

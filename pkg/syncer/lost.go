@@ -1,0 +1,68 @@
+package syncer
+
+import (
+	"fmt"
+
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// lost tells whether a workload has given up a silent cluster, after its time of toleration: whatever may still run there is removed
+// before that cluster counts as ready again. One that was chosen away by hand is waited for.
+func (s *Syncer) lost(w workload, decision placement.Decision, cluster string) bool {
+	if _, decided := decision[cluster]; decided {
+		return false
+	}
+	placed, err := w.kind.WorkloadOf(w.Object)
+	return err == nil && s.Lost(placed, cluster)
+}
+
+// forgetLost has the mirrors of a workload's pods taken away if the workload has given up this silent cluster.
+func (s *Syncer) forgetLost(kind projection.Kind, above, live projection.Object) {
+	if !kind.Workload || above == nil || live == nil {
+		return
+	}
+	if w := (workload{kind, above}); s.lost(w, DecisionOf(w), s.cluster) {
+		s.enqueuePodsOf(kind, above.GetNamespace(), above.GetName())
+	}
+}
+
+// Fence says why a cluster that has been silent is not to count as ready yet, or "": its syncer has not seen what runs there, or it still
+// runs numbered replicas that were given to other clusters meanwhile.
+func (u *Upstream) Fence(cluster string) string {
+	s, running := u.Syncer(cluster)
+	if !running || !s.HasSynced() {
+		return "it has not been seen yet what runs there"
+	}
+	for _, kind := range projection.Workloads() {
+		for _, obj := range s.below.stores[kind.Resource].List() {
+			live := obj.(projection.Object)
+			if !kind.Demand(live).Numbered {
+				break
+			}
+			above := u.get(keyOf(kind, live))
+			if above != nil && s.runsOthers(workload{kind, above}) {
+				return fmt.Sprintf("replicas of %s %s/%s that were given to other clusters still run there",
+					kind.GVK.Kind, above.GetNamespace(), above.GetName())
+			}
+		}
+	}
+	return ""
+}
+
+// runsOthers tells whether this cluster may run numbers of a workload that were given to others.
+func (s *Syncer) runsOthers(w workload) bool {
+	first := w.kind.Demand(w.Object).First
+	for cluster, share := range DecisionOf(w) {
+		if cluster == s.cluster {
+			continue
+		}
+		given := placement.Range{Start: first + share.Start, End: first + share.Start + share.Replicas}
+		for _, numbers := range s.mayRun(w) {
+			if !numbers.Intersect(given).Empty() {
+				return true
+			}
+		}
+	}
+	return false
+}
