@@ -15,6 +15,7 @@ import (
 
 	"github.com/manifold-dev/manifold/pkg/cli/cluster"
 	"github.com/manifold-dev/manifold/pkg/cli/explain"
+	"github.com/manifold-dev/manifold/pkg/cli/move"
 	"github.com/manifold-dev/manifold/pkg/cli/start"
 )
 
@@ -45,7 +46,7 @@ func NewCommand(streams genericiooptions.IOStreams, args []string) *cobra.Comman
 
 	groups := templates.CommandGroups{
 		{Message: "Server Commands:", Commands: []*cobra.Command{start.NewCommand(streams)}},
-		{Message: "Cluster Commands:", Commands: []*cobra.Command{cluster.NewCommand(f, streams), explain.NewCommand(f, streams)}},
+		{Message: "Cluster Commands:", Commands: []*cobra.Command{cluster.NewCommand(f, streams), explain.NewCommand(f, streams), move.NewCommand(f, streams)}},
 		{Message: "Kubernetes Commands:", Commands: []*cobra.Command{newKubectlCommand(streams, args)}},
 	}
 	groups.Add(root)

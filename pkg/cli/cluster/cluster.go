@@ -1,4 +1,4 @@
-// Package cluster holds the commands that register, list, cordon and remove physical clusters.
+// Package cluster holds the commands that register, list, cordon, drain and remove physical clusters.
 package cluster
 
 import (
@@ -31,9 +31,9 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 
 		DisableFlagsInUseLine: true,
 
-		Short: "Join, list, cordon and remove physical clusters",
+		Short: "Join, list, cordon, drain and remove physical clusters",
 		Long: templates.LongDesc(`
-			Join, list, cordon and remove the physical clusters that workloads run on.
+			Join, list, cordon, drain and remove the physical clusters that workloads run on.
 
 			--kubeconfig and --context lead to the logical cluster, as they do for kubectl.`),
 		Example: templates.Examples(`
@@ -47,6 +47,9 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 			manifold cluster cordon east
 			manifold cluster uncordon east
 
+			# Move everything off a cluster
+			manifold cluster drain east
+
 			# Remove what runs there, and its registration
 			manifold cluster remove east`),
 		Args: cobra.NoArgs,
@@ -57,6 +60,7 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 		newListCommand(f, streams),
 		newCordonCommand(f, streams, cordon),
 		newCordonCommand(f, streams, uncordon),
+		newDrainCommand(f, streams),
 		newRemoveCommand(f, streams),
 	)
 	return cmd

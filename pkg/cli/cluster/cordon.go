@@ -71,7 +71,7 @@ func newCordonCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, dir
 	} else {
 		cmd.Short = "Let new replicas come to clusters again"
 		cmd.Long = templates.LongDesc(`
-			Let new replicas come to clusters again. What runs elsewhere stays where it is.`)
+			Let new replicas come to clusters again, and end their drain if they are being drained. What runs elsewhere stays where it is.`)
 		cmd.Example = templates.Examples(`
 			# After maintenance
 			manifold cluster uncordon east`)
@@ -120,10 +120,16 @@ func (o *CordonOptions) set(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if cluster.Spec.Unschedulable == o.Unschedulable {
+	spec := map[string]any{"unschedulable": o.Unschedulable}
+	precondition := map[string]any{}
+	rest := undrained(cluster.Spec.Taints)
+	drained := len(rest) < len(cluster.Spec.Taints) && !o.Unschedulable
+	if drained {
+		spec["taints"], precondition["resourceVersion"] = rest, cluster.ResourceVersion
+	} else if cluster.Spec.Unschedulable == o.Unschedulable {
 		return "already " + result, nil
 	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"unschedulable": o.Unschedulable}})
+	patch, err := json.Marshal(map[string]any{"metadata": precondition, "spec": spec})
 	if err != nil {
 		return "", err
 	}

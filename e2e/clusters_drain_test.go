@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// drained waits until the drain of a cluster says so, with that in its message.
+func drained(s *framework.Scenario, cluster, reason, message string) {
+	s.Helper()
+	framework.Await(s.Logical, cluster, "tells of its drain: "+reason, func(c *v1alpha1.Cluster) bool {
+		condition := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterDrained)
+		return condition != nil && condition.Reason == reason && strings.Contains(condition.Message, message)
+	})
+}
+
+func undrain(s *framework.Scenario, cluster string) {
+	s.Helper()
+	s.Cleanup(func() { s.Environment.CleanupCLI(s.T, "cluster", "uncordon", cluster) })
+}
+
+func TestADrainMovesEverythingOffWithoutAnOutage(t *testing.T) {
+	s := fragile(t)
+	undrain(s, "west")
+	s.Logical.Apply(pinned(deployment("web", 4), "west"), deployment("free", 2), pinned(deployment("both", 4), "east,west"))
+	for name, replicas := range map[string]int32{"web": 4, "free": 2, "both": 4} {
+		awaitAvailable(s, name, replicas)
+	}
+	fewest, stop := watchReady(s, "both", 4)
+
+	// What may run nowhere else stays, and is told.
+	r := s.Logical.TryCLI("cluster", "drain", "west", "--timeout", "5s")
+	refuse(t, r, `cluster "west" is not empty after 5s`, "Deployment "+s.Namespace+"/web: 1 is not pinned", "manifold cluster uncordon west")
+	drained(s, "west", v1alpha1.ReasonStuck, "1 cannot move: Deployment "+s.Namespace+"/web")
+	awaitShares(s, "both", placement.Decision{"east": {Replicas: 4}})
+	awaitAvailable(s, "web", 4)
+	stop()
+	if *fewest < 4 {
+		t.Errorf("once there were only %d ready pods in all clusters, want 4 at every moment", *fewest)
+	}
+	say(t, s.Logical.Kubectl("get", "nodes", "west"), "SchedulingDisabled")
+
+	// Once it may, it goes, and the drain ends.
+	fewest, stop = watchReady(s, "web", 4)
+	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=east,west", "--overwrite")
+	say(t, s.Logical.CLI("cluster", "drain", "west"), "cluster/west drained")
+	stop()
+	if *fewest < 4 {
+		t.Errorf("once there were only %d ready pods in all clusters, want 4 at every moment", *fewest)
+	}
+	for _, name := range []string{"web", "both"} {
+		awaitShares(s, name, placement.Decision{"east": {Replicas: 4}})
+		awaitAvailable(s, name, 4)
+		if left := podUIDs(s, s.West, name); len(left) > 0 {
+			t.Errorf("west is drained and still has %d pods of %s", len(left), name)
+		}
+	}
+	framework.AwaitList(s.Logical, "", "an event says what moved and why", func(events []*corev1.Event) bool {
+		for _, e := range events {
+			if e.Reason == "Placed" && strings.Contains(e.Message, `moved off cluster "west", which is being emptied`) {
+				return true
+			}
+		}
+		return false
+	})
+
+	// Afterwards the cluster is as it was, and nothing comes back by itself.
+	say(t, s.Logical.CLI("cluster", "uncordon", "west"), "cluster/west uncordoned")
+	framework.Await(s.Logical, "west", "is not being drained any more", func(c *v1alpha1.Cluster) bool {
+		return !c.Spec.Unschedulable && len(c.Spec.Taints) == 0 && meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterDrained) == nil
+	})
+	s.Logical.Kubectl("scale", "deployment/web", "--replicas=8")
+	framework.Await(s.Logical, "web", "uses the cluster again", placedOn(s, "east", "west"))
+	awaitAvailable(s, "web", 8)
+}
+
+func TestADrainLetsJobsEndUnlessItIsForced(t *testing.T) {
+	s := fragile(t)
+	undrain(s, "west")
+	s.Logical.Apply(batch("sums", 1, 1, jobOn("west"), outcome("stay")))
+	framework.Await(s.Logical, "sums", "has started", func(j *batchv1.Job) bool { return j.Status.Active == 1 && j.Status.StartTime != nil })
+	s.Logical.Kubectl("annotate", "job", "sums", pinKey+"-")
+
+	say(t, s.Logical.CLI("cluster", "drain", "west", "--wait=false"), "cluster/west is being drained")
+	drained(s, "west", v1alpha1.ReasonStuck, "Job "+s.Namespace+"/sums: it is not moved once it has started")
+	refuse(t, s.Logical.TryCLI("move", "job/sums", "--to", "east"), "a Job stays in the cluster where it was started")
+
+	say(t, s.Logical.CLI("cluster", "drain", "west", "--force"), "cluster/west drained")
+	framework.AwaitList(s.East, "job-name=sums", "the job starts over elsewhere", func(pods []*corev1.Pod) bool {
+		return len(pods) == 1 && pods[0].Status.Phase == corev1.PodRunning
+	})
+	framework.Await(s.Logical, "sums", "is shown to run once", func(j *batchv1.Job) bool { return j.Status.Active == 1 && j.Status.Failed == 0 })
+}
+
+func TestMoveTellsItsStepsAndEndsWhenAllIsThere(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Apply(pinned(deployment("web", 3), "east"))
+	awaitAvailable(s, "web", 3)
+	fewest, stop := watchReady(s, "web", 3)
+	r := s.Logical.TryCLI("move", "deployment/web", "--to", "west")
+	stop()
+	if r.Code != 0 || *fewest < 3 {
+		t.Errorf("%d ready pods at the fewest, want 3; %s", *fewest, r)
+	}
+	say(t, r.Stdout, "deployment/web moved")
+	say(t, r.Stderr, "3 of 3 available in west")
+	awaitShares(s, "web", placement.Decision{"west": {Replicas: 3}})
+	if left := podUIDs(s, s.East, "web"); len(left) > 0 {
+		t.Errorf("it is said to have moved, and east still has %d pods", len(left))
+	}
+	refuse(t, s.Logical.TryCLI("move", "deployment/web", "--to", "east,"), "--to:")
+	refuse(t, s.Logical.TryCLI("move", "configmap/kube-root-ca.crt", "--to", "east"), "it is no workload")
+}

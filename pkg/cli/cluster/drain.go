@@ -1,0 +1,201 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/templates"
+
+	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// DrainOptions are what "cluster drain" needs.
+type DrainOptions struct {
+	genericiooptions.IOStreams
+
+	// Name is the cluster's.
+	Name string
+	// Force moves off also what has to start over elsewhere.
+	Force bool
+	// Wait says whether to wait until the cluster is empty, and Timeout for how long.
+	Wait    bool
+	Timeout time.Duration
+
+	logicalConfig *rest.Config
+}
+
+// NewDrainOptions returns options with their defaults.
+func NewDrainOptions(streams genericiooptions.IOStreams) *DrainOptions {
+	return &DrainOptions{IOStreams: streams, Wait: true, Timeout: 5 * time.Minute}
+}
+
+func newDrainCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := NewDrainOptions(streams)
+	cmd := &cobra.Command{
+		Use:                   "drain NAME [--force] [--timeout DURATION | --wait=false]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Move everything off a cluster",
+		Long: templates.LongDesc(`
+			Move everything off a cluster, and keep new replicas away. Replicas are made elsewhere first; those in the cluster go when
+			their replacements are available. What cannot move stays, and is named with the reason.
+
+			The drain goes on when this command is interrupted. "manifold cluster uncordon" ends it: what has moved stays where it is.
+
+			A Job that has started is not moved. It leaves when it ends, or with --force starts over elsewhere.`),
+		Example: templates.Examples(`
+			# Before maintenance
+			manifold cluster drain east
+
+			# After maintenance
+			manifold cluster uncordon east`),
+		ValidArgsFunction: completeClusters(f, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.Complete(f, cmd, args); err != nil {
+				return err
+			}
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			ctx, stop := interruptible(cmd.Context())
+			defer stop()
+			return o.Run(ctx)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&o.Force, "force", o.Force, "Move also what has to start over elsewhere, such as Jobs that have started.")
+	flags.BoolVar(&o.Wait, "wait", o.Wait, "Wait until the cluster is empty.")
+	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "How long to wait until the cluster is empty.")
+	return cmd
+}
+
+// Complete takes the arguments and finds the logical cluster.
+func (o *DrainOptions) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return cmdutil.UsageErrorf(cmd, "exactly one NAME is required, got %d", len(args))
+	}
+	o.Name = args[0]
+	var err error
+	o.logicalConfig, err = f.ToRESTConfig()
+	return err
+}
+
+// Validate refuses a time to wait that is none.
+func (o *DrainOptions) Validate() error {
+	if o.Wait && o.Timeout <= 0 {
+		return fmt.Errorf("--timeout must be more than zero, not %s; use --wait=false not to wait", o.Timeout)
+	}
+	return nil
+}
+
+// Run has the cluster drained, and waits until it is.
+func (o *DrainOptions) Run(ctx context.Context) error {
+	logical, err := openLogical(ctx, o.logicalConfig)
+	if err != nil {
+		return err
+	}
+	cluster, err := logical.clusters.Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	begun, err := o.begin(ctx, logical, cluster)
+	if err != nil {
+		return fmt.Errorf("drain cluster %q: %w", o.Name, err)
+	}
+	if !o.Wait {
+		fmt.Fprintf(o.Out, "cluster/%s is being drained\n", o.Name)
+		return nil
+	}
+	return o.awaitEmpty(ctx, logical, begun)
+}
+
+// begin cordons and taints the cluster in one step, unless that has been done.
+func (o *DrainOptions) begin(ctx context.Context, logical *logical, cluster *manifoldv1alpha1.Cluster) (*manifoldv1alpha1.Cluster, error) {
+	taint := corev1.Taint{Key: manifoldv1alpha1.TaintDrain, Effect: corev1.TaintEffectNoExecute}
+	if o.Force {
+		taint.Value = manifoldv1alpha1.DrainForce
+	}
+	at := slices.IndexFunc(cluster.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
+	if at >= 0 && cluster.Spec.Taints[at].Value == taint.Value && cluster.Spec.Unschedulable {
+		return cluster, nil
+	}
+	return logical.setTaints(ctx, cluster, true, append(undrained(cluster.Spec.Taints), taint))
+}
+
+// undrained returns the taints without that of a drain.
+func undrained(taints []corev1.Taint) []corev1.Taint {
+	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool { return t.Key == manifoldv1alpha1.TaintDrain })
+}
+
+// setTaints cordons or uncordons a cluster together with its taints. Nobody may have changed it since it was read.
+func (l *logical) setTaints(
+	ctx context.Context, cluster *manifoldv1alpha1.Cluster, unschedulable bool, taints []corev1.Taint,
+) (*manifoldv1alpha1.Cluster, error) {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": cluster.ResourceVersion},
+		"spec":     map[string]any{"unschedulable": unschedulable, "taints": taints},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l.clusters.Patch(ctx, cluster.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+}
+
+// awaitEmpty waits until the cluster is empty and tells on the way what its condition says.
+func (o *DrainOptions) awaitEmpty(ctx context.Context, logical *logical, begun *manifoldv1alpha1.Cluster) error {
+	progress := progress{out: o.ErrOut}
+	progress.doing("Waiting up to %s until everything has moved off", o.Timeout)
+	var last string
+	var ended error
+	err := logical.follow(ctx, o.Name, o.Timeout, func(cluster *manifoldv1alpha1.Cluster) bool {
+		if cluster == nil || cluster.UID != begun.UID {
+			ended = fmt.Errorf("cluster %q: %s", o.Name, removedMeanwhile)
+			return true
+		}
+		if len(undrained(cluster.Spec.Taints)) == len(cluster.Spec.Taints) {
+			ended = fmt.Errorf("cluster %q is not drained any more: somebody has ended that", o.Name)
+			return true
+		}
+		drained := meta.FindStatusCondition(cluster.Status.Conditions, manifoldv1alpha1.ClusterDrained)
+		// What is said of a drain before this one is no answer.
+		if drained == nil || drained.ObservedGeneration < begun.Generation {
+			return false
+		}
+		if drained.Status == metav1.ConditionTrue {
+			return true
+		}
+		if drained.Message != last {
+			last = drained.Message
+			progress.doing("%s", last)
+		}
+		return false
+	})
+	switch {
+	case ended != nil:
+		return ended
+	case err == nil:
+		fmt.Fprintf(o.Out, "cluster/%s drained\n", o.Name)
+		return nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("cluster %q is not empty after %s, and the drain goes on without waiting: %s%s", o.Name, o.Timeout, last, o.advice())
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("interrupted; the drain of cluster %q goes on%s", o.Name, o.advice())
+	default:
+		return err
+	}
+}
+
+func (o *DrainOptions) advice() string {
+	return fmt.Sprintf("\nTo end it and let replicas come again: manifold cluster uncordon %s", o.Name)
+}

@@ -1,0 +1,237 @@
+// Package move holds the command that moves a workload to other clusters and shows how far it is.
+package move
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/completion"
+	"k8s.io/kubectl/pkg/util/templates"
+
+	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// Options are what "move" needs.
+type Options struct {
+	genericiooptions.IOStreams
+
+	// To is the pin, in the words of the annotation manifold.dev/clusters.
+	To string
+	// Wait says whether to wait until the workload has moved, and Timeout for how long.
+	Wait    bool
+	Timeout time.Duration
+
+	client dynamic.Interface
+	find   func() (*resource.Info, error)
+}
+
+// NewCommand returns "move".
+func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &Options{IOStreams: streams, Wait: true, Timeout: 5 * time.Minute}
+	cmd := &cobra.Command{
+		Use:                   "move (KIND/NAME | KIND NAME) --to CLUSTERS [-n NAMESPACE] [--timeout DURATION | --wait=false]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Move a workload to other clusters",
+		Long: templates.LongDesc(`
+			Move a workload to other clusters, without an outage: replicas are made there first, and those that it has go when their
+			replacements are available.
+
+			This pins the workload, as the annotation manifold.dev/clusters does: to one cluster, to several that share its replicas, or
+			with * to all. The move goes on when the command is interrupted; moving it back ends it.`),
+		Example: templates.Examples(`
+			# To one cluster
+			manifold move deployment/web --to west
+
+			# Divide it over two
+			manifold move deployment/web --to east,west`),
+		ValidArgsFunction: completeWorkload(f),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.Complete(f, cmd, args); err != nil {
+				return err
+			}
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return o.Run(ctx)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.To, "to", o.To, "The clusters: a name, several separated by commas, or * for all.")
+	flags.BoolVar(&o.Wait, "wait", o.Wait, "Wait until the workload has moved.")
+	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "How long to wait until the workload has moved.")
+	cmdutil.CheckErr(cmd.MarkFlagRequired("to"))
+	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("to", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return completion.CompGetResource(f, "clusters."+manifoldv1alpha1.GroupName, typed), cobra.ShellCompDirectiveNoFileComp
+	}))
+	return cmd
+}
+
+// Complete takes the arguments and finds the logical cluster.
+func (o *Options) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || len(args) > 2 {
+		return cmdutil.UsageErrorf(cmd, "one workload is required, as KIND/NAME or KIND NAME")
+	}
+	namespace, _, err := f.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return err
+	}
+	if o.client, err = f.DynamicClient(); err != nil {
+		return err
+	}
+	o.find = func() (*resource.Info, error) {
+		infos, err := f.NewBuilder().
+			Unstructured().NamespaceParam(namespace).DefaultNamespace().
+			ResourceTypeOrNameArgs(false, args...).Latest().Flatten().
+			Do().Infos()
+		if err != nil {
+			return nil, err
+		}
+		if len(infos) != 1 {
+			return nil, fmt.Errorf("one workload is moved at a time, but these are %d", len(infos))
+		}
+		return infos[0], nil
+	}
+	return nil
+}
+
+// Validate refuses a pin that says nothing and a time to wait that is none.
+func (o *Options) Validate() error {
+	if _, err := manifoldv1alpha1.ParsePin(o.To); err != nil {
+		return fmt.Errorf("--to: %w", err)
+	}
+	if o.Wait && o.Timeout <= 0 {
+		return fmt.Errorf("--timeout must be more than zero, not %s; use --wait=false not to wait", o.Timeout)
+	}
+	return nil
+}
+
+// Run pins the workload and waits until it has moved.
+func (o *Options) Run(ctx context.Context) error {
+	info, err := o.find()
+	if err != nil {
+		return err
+	}
+	name := strings.ToLower(info.Mapping.GroupVersionKind.Kind) + "/" + info.Name
+	if err := movable(info.Object.(*unstructured.Unstructured)); err != nil {
+		return fmt.Errorf("move %s: %w", name, err)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": info.Object.(metav1.Object).GetUID(), "annotations": map[string]string{manifoldv1alpha1.AnnotationClusters: o.To},
+	}})
+	if err != nil {
+		return err
+	}
+	client := o.client.Resource(info.Mapping.Resource).Namespace(info.Namespace)
+	pinned, err := client.Patch(ctx, info.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return err
+	}
+	if !o.Wait {
+		fmt.Fprintf(o.Out, "%s is being moved\n", name)
+		return nil
+	}
+	last, err := o.follow(ctx, client, pinned)
+	switch {
+	case err == nil:
+		fmt.Fprintf(o.Out, "%s moved\n", name)
+		return nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s has not moved after %s, and that goes on without waiting: %s\nFor the reasons: manifold explain %s -n %s",
+			name, o.Timeout, last, name, info.Namespace)
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("interrupted; the move of %s goes on", name)
+	}
+	return err
+}
+
+// movable refuses what is not placed, and what stays where it was started.
+func movable(object *unstructured.Unstructured) error {
+	kind, ok := projection.ForGVK(object.GroupVersionKind())
+	if !ok || !kind.Workload {
+		return errors.New("it is no workload; what workloads need follows them")
+	}
+	typed := kind.New()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
+		return err
+	}
+	if owner := metav1.GetControllerOf(object); kind.Mirror(typed) && owner != nil {
+		return fmt.Errorf("it belongs to %s %s; move that", owner.Kind, owner.Name)
+	}
+	if demand := kind.Demand(typed); (demand.Fixed || demand.Finished) && object.GetAnnotations()[manifoldv1alpha1.AnnotationPlacement] != "" {
+		return fmt.Errorf("a %s stays in the cluster where it was started", kind.GVK.Kind)
+	}
+	return nil
+}
+
+// follow watches the workload until it has moved, prints each step, and returns the last one.
+func (o *Options) follow(ctx context.Context, client dynamic.ResourceInterface, pinned *unstructured.Unstructured) (last string, err error) {
+	ctx, cancel := watchtools.ContextWithOptionalTimeout(ctx, o.Timeout)
+	defer cancel()
+	one := fields.OneTermEqualSelector(metav1.ObjectNameField, pinned.GetName()).String()
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = one
+			return client.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = one
+			return client.Watch(ctx, options)
+		},
+	}
+	_, err = watchtools.UntilWithSync(ctx, source, &unstructured.Unstructured{}, nil, func(e watch.Event) (bool, error) {
+		object, ok := e.Object.(*unstructured.Unstructured)
+		if !ok || e.Type == watch.Deleted || object.GetUID() != pinned.GetUID() {
+			return false, errors.New("it was deleted meanwhile")
+		}
+		if object.GetGeneration() < pinned.GetGeneration() {
+			return false, nil
+		}
+		step, err := stepOf(object.GetAnnotations(), o.To, object.GetKind() == "DaemonSet")
+		if err != nil {
+			return false, err
+		}
+		if step.text != last {
+			last = step.text
+			fmt.Fprintln(o.ErrOut, last)
+		}
+		return step.done, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return last, ctx.Err()
+	}
+	return last, err
+}
+
+// completeWorkload offers workloads by kind and name.
+func completeWorkload(f cmdutil.Factory) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		var kinds []string
+		for _, w := range projection.Workloads() {
+			kinds = append(kinds, strings.ToLower(w.GVK.Kind))
+		}
+		return completion.SpecifiedResourceTypeAndNameNoRepeatCompletionFunc(f, kinds)(cmd, args, typed)
+	}
+}
