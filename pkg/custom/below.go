@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
 // watch returns the watch of a kind in the version that the cluster is sent, once it has shown everything. Until then, or where there is
@@ -78,8 +79,10 @@ func (l *loop) watchErrorHandler(w *watch, resource schema.GroupResource, k kind
 			refusal = l.rightless(k)
 		case apierrors.IsNotFound(err):
 			refusal = fmt.Sprintf("it does not serve %s", resource)
-		default:
+		case syncer.Passes(err), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 			return
+		default:
+			refusal = err.Error()
 		}
 		w.mu.Lock()
 		known := w.refusal == refusal

@@ -46,18 +46,13 @@ func (l *loop) sync(ctx context.Context, key Key) error {
 	if above != nil && above.DeletionTimestamp == nil {
 		_, wanted = decisionOf(above)[l.cluster]
 	}
-	if !wanted && !l.isWatched(key.Resource) && (above == nil || !slices.Contains(concernedClusters(above), l.cluster)) {
+	if !wanted && !l.isWatched(key.Resource) && !l.concerned(above) {
+		l.setState(key, state{})
 		return nil // there is nothing of the kind here
 	}
 	w, reason := l.watch(key, k)
 	if w == nil {
-		if wanted && reason != "" {
-			l.fail(k, key, above, reasonNotApplied, reason)
-		} else if !wanted {
-			l.setState(key, state{})
-			l.changed(key)
-			l.unwatchUnused(key)
-		}
+		l.unseen(k, key, above, wanted, reason)
 		return nil
 	}
 	live := w.get(key)
@@ -68,6 +63,24 @@ func (l *loop) sync(ctx context.Context, key Key) error {
 		return l.remove(ctx, k, key, w, above, live)
 	}
 	return l.failed(k, key, above, l.project(ctx, k, key, w, above, live))
+}
+
+// concerned tells whether an object says that the cluster has, or is to have, a copy.
+func (l *loop) concerned(above *metav1.PartialObjectMetadata) bool {
+	return above != nil && slices.Contains(concernedClusters(above), l.cluster)
+}
+
+// unseen notes that the cluster does not show what it has of a kind, for a reason or not yet.
+func (l *loop) unseen(k kind, key Key, above *metav1.PartialObjectMetadata, wanted bool, reason string) {
+	switch {
+	case reason == "":
+		return // the watch tells when it has shown everything
+	case wanted || above != nil && breakdownOf(above)[l.cluster].Generation > 0 && !l.unserved(key):
+		l.fail(k, key, above, reasonNotApplied, reason)
+	default:
+		l.setState(key, state{absent: l.concerned(above)})
+		l.unwatchUnused(key)
+	}
 }
 
 // project has the cluster hold the projection.
@@ -144,8 +157,7 @@ func sameProjection(before, after *metav1.PartialObjectMetadata) bool {
 // remove deletes what the cluster should not have. While an object moves, its copy stays until the others are there.
 func (l *loop) remove(ctx context.Context, k kind, key Key, w *watch, above *metav1.PartialObjectMetadata, live *unstructured.Unstructured) error {
 	if live == nil {
-		l.setState(key, state{})
-		l.changed(key)
+		l.setState(key, state{absent: l.concerned(above)})
 		l.unwatchUnused(key)
 		return nil
 	}

@@ -54,9 +54,17 @@ type state struct {
 	accepted int64
 	// problem says why the cluster does not have the projection, in words for the user.
 	problem string
+	// absent tells that the cluster was seen to have nothing of an object that says it may.
+	absent bool
 }
 
-// Run keeps a cluster in step until ctx ends. It implements clusters.Runner.
+// news tells whether a state is worth another report.
+func (s state) news(last state) bool {
+	return last.problem != s.problem || last.absent != s.absent || (last.above == nil) != (s.above == nil) ||
+		s.above != nil && last.above.Generation != s.above.Generation
+}
+
+// runLoop keeps a cluster in step until ctx ends.
 func (c *Controller) runLoop(ctx context.Context, connection *clusters.Connection) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("cluster", connection.Name))
 	ctx, cancel := context.WithCancel(ctx)
@@ -171,7 +179,7 @@ func (l *loop) setState(key Key, next state) {
 		l.states[key] = next
 	}
 	l.mu.Unlock()
-	if last.problem != next.problem || (last.above == nil) != (next.above == nil) || next.above != nil && last.above.Generation != next.above.Generation {
+	if next.news(last) {
 		l.changed(key)
 	}
 }

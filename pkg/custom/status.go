@@ -21,8 +21,8 @@ const ReasonStatusRefused = "StatusRefused"
 // gathered is what is known of the clusters that have, or are to have, a copy of an object.
 type gathered struct {
 	reports map[string]summary.CustomReport
-	// version is the one in which all copies are, "" if they are in several or nowhere.
-	version string
+	// versions are those in which the copies are that are to be there.
+	versions []string
 	// held tells whether any of them may still have a copy: a silent cluster that had one does, as far as anybody knows.
 	held bool
 	// pending tells that a cluster which should answer has not been asked yet, as after a start. Its loop wakes us.
@@ -56,47 +56,57 @@ func (c *Controller) report(ctx context.Context, k kind, key Key, o *metav1.Part
 func (c *Controller) gather(key Key, o *metav1.PartialObjectMetadata, decision placement.Decision) gathered {
 	out := gathered{reports: map[string]summary.CustomReport{}}
 	last := breakdownOf(o)
-	versions := map[string]bool{}
 	for _, name := range concernedClusters(o) {
 		cluster, err := c.clusters.Get(name)
-		if err != nil || cluster.DeletionTimestamp != nil && cluster.Annotations[v1alpha1.AnnotationRemove] == v1alpha1.RemoveForce {
-			continue // gone, or given up
+		if err != nil {
+			continue // gone
 		}
-		_, decided := decision[name]
 		var seen sighting
 		if l := c.loop(name); l != nil {
 			seen = l.report(key)
 		}
-		report := seen.CustomReport
-		report.Stale = readiness(cluster) != metav1.ConditionTrue && readiness(cluster) != metav1.ConditionFalse
-		switch {
-		case seen.known && seen.blind:
-			// What cannot be seen is there if it ever was.
-			report.Generation = last[name].Generation
-			out.held = out.held || report.Generation > 0
-		case seen.known && decided && report.Live != nil && !seen.compared && o.DeletionTimestamp == nil:
-			out.held, out.pending = true, true
-		case seen.known:
-			out.held = out.held || report.Live != nil
-			if report.Live == nil && !decided && report.Problem == "" {
-				continue
-			}
-		default:
-			out.held = true
-			out.pending = out.pending || readiness(cluster) == metav1.ConditionTrue
-			report = lastKnown(last[name])
-		}
-		if version := versionOf(report.Live); decided && version != "" {
-			versions[version] = true
-		}
-		out.reports[name] = report
-	}
-	if len(versions) == 1 {
-		for version := range versions {
-			out.version = version
-		}
+		_, decided := decision[name]
+		out.add(cluster, seen, last[name], decided && o.DeletionTimestamp == nil)
 	}
 	return out
+}
+
+// add adds what is known of one cluster. A cluster that is decided is to have a copy.
+func (g *gathered) add(cluster *v1alpha1.Cluster, seen sighting, last summary.CustomCluster, decided bool) {
+	if cluster.DeletionTimestamp != nil && cluster.Annotations[v1alpha1.AnnotationRemove] == v1alpha1.RemoveForce {
+		return // given up
+	}
+	ready := readiness(cluster)
+	report := seen.CustomReport
+	switch {
+	case !seen.known:
+		// A copy that was ever there is there as far as anybody knows.
+		g.held = true
+		g.pending = g.pending || ready == metav1.ConditionTrue
+		report = lastKnown(last)
+	case seen.blind:
+		// What cannot be seen is there if it ever was.
+		report.Generation = last.Generation
+		g.held = g.held || last.Generation > 0
+	case report.Live == nil && !decided && report.Problem == "":
+		return // there is nothing
+	default:
+		g.held = g.held || report.Live != nil
+		g.pending = g.pending || decided && report.Live != nil && !seen.compared
+	}
+	report.Stale = !seen.known || ready != metav1.ConditionTrue && ready != metav1.ConditionFalse
+	g.reports[cluster.Name] = report
+	if version := versionOf(report.Live); decided && version != "" {
+		g.versions = append(g.versions, version)
+	}
+}
+
+// version is the one in which all copies are, "" if they are in several or nowhere.
+func (g *gathered) version() string {
+	if len(g.versions) == 0 || slices.ContainsFunc(g.versions, func(v string) bool { return v != g.versions[0] }) {
+		return ""
+	}
+	return g.versions[0]
 }
 
 // lastKnown is the report of a cluster that nobody can ask, as the breakdown kept it.
@@ -121,7 +131,7 @@ func (c *Controller) writeStatus(ctx context.Context, k kind, o *metav1.PartialO
 	if len(decision) == 0 || unknown(now.reports, decision) {
 		return nil
 	}
-	version := now.version
+	version := now.version()
 	if version == "" || !slices.Contains(k.versions, version) {
 		version = k.versions[0]
 	}
@@ -134,7 +144,7 @@ func (c *Controller) writeStatus(ctx context.Context, k kind, o *metav1.PartialO
 		return err
 	}
 	var status map[string]any
-	if now.version != "" {
+	if now.version() != "" {
 		status = summary.CustomStatus(above, summary.CustomInput{
 			Clusters: decision.Clusters(), Reports: now.reports, CountsStatus: !k.statuses[version], Now: metav1.NewTime(c.Clock.Now()),
 		})

@@ -54,7 +54,7 @@ func (c *Controller) define(ctx context.Context, group *errgroup.Group, k kind) 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last := c.kinds[k.resource]
-	if last != nil && last.same(k) {
+	if ctx.Err() != nil || last != nil && last.same(k) {
 		return nil
 	}
 	w := &watchedKind{kind: k, source: k.watched(), concerned: map[cache.ObjectName][]string{}}
@@ -66,8 +66,6 @@ func (c *Controller) define(ctx context.Context, group *errgroup.Group, k kind) 
 	}
 	c.drop(last)
 	w.informer = c.Metadata.ForResource(w.source).Informer()
-	// An error would only say that the informer runs already.
-	_ = w.informer.SetWatchErrorHandlerWithContext(logWatchError)
 	var err error
 	if w.handler, err = w.informer.AddEventHandler(c.objectHandler(k.resource)); err != nil {
 		delete(c.kinds, k.resource)
@@ -319,9 +317,4 @@ func (c *Controller) enqueue(namespace string) {
 			}
 		})
 	}
-}
-
-// logWatchError keeps the ordinary end of a watch out of the log, as that of a kind that is gone.
-func logWatchError(ctx context.Context, _ *cache.Reflector, err error) {
-	klog.FromContext(ctx).V(2).Info("Watch of a custom kind interrupted", "err", err)
 }
