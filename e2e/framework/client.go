@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -56,13 +57,22 @@ func (s *Scenario) InstallCRDs(operator, pattern string) {
 	if err != nil || len(files) == 0 {
 		s.Fatalf("find the CustomResourceDefinitions of %s: %v, %d files", operator, err, len(files))
 	}
-	args := []string{"-f", strings.Join(files, ",")}
-	s.Logical.Kubectl(append([]string{"create"}, args...)...)
-	s.Cleanup(func() {
-		s.Environment.Cleanup(s.T, append([]string{"delete", "--wait=false"}, args...)...)
-	})
-	s.Logical.Kubectl(append([]string{"wait", "--for=condition=Established", "--timeout=60s"}, args...)...)
+	var manifests []string
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			s.Fatal(err)
+		}
+		manifests = append(manifests, templateLine.ReplaceAllString(string(data), ""))
+	}
+	all := strings.Join(manifests, "\n---\n")
+	s.Logical.KubectlInput(all, "create", "-f", "-")
+	s.Cleanup(func() { s.Environment.cleanupInput(s.T, all, "delete", "--wait=false", "-f", "-") })
+	s.Logical.KubectlInput(all, "wait", "--for=condition=Established", "--timeout=60s", "-f", "-")
 }
+
+// templateLine is a label that only a chart gives a value.
+var templateLine = regexp.MustCompile(`(?m)^ +(#|app\S*:).*\{\{.*\n`)
 
 // operatorGrace is how long an operator may take to end when it is asked to.
 const operatorGrace = 10 * time.Second

@@ -188,6 +188,12 @@ func (e *Environment) CleanupIn(t *testing.T, a *API, args ...string) {
 	clean(t, a, (*Side).Try, args)
 }
 
+// cleanupInput is Cleanup with standard input.
+func (e *Environment) cleanupInput(t *testing.T, stdin string, args ...string) {
+	t.Helper()
+	clean(t, e.Logical, func(s *Side, args ...string) Result { return s.TryInput(stdin, args...) }, args)
+}
+
 // CleanupCLI is Cleanup with the manifold command.
 func (e *Environment) CleanupCLI(t *testing.T, args ...string) {
 	t.Helper()

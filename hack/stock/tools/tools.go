@@ -35,6 +35,8 @@ const (
 	ArgoRollouts          = "argo-rollouts"
 	PrometheusOperator    = "prometheus-operator"
 	PrometheusAdmission   = "prometheus-operator-admission-webhook"
+	CertManager           = "cert-manager"
+	CertManagerWebhook    = "cert-manager-webhook"
 )
 
 // program is a program to build.
@@ -60,6 +62,7 @@ const (
 	helmFolder          = "hack/tools/helm"
 	argoRolloutsFolder  = "hack/tools/argo-rollouts"
 	prometheusFolder    = "hack/tools/prometheus-operator"
+	certManagerFolder   = "hack/tools/cert-manager"
 )
 
 func programs() []program {
@@ -91,12 +94,16 @@ func clientPrograms() []program {
 	const (
 		rollouts   = "github.com/argoproj/argo-rollouts"
 		prometheus = "github.com/prometheus-operator/prometheus-operator"
+		// Releases after v1.11 have their programs in modules that cannot be had from a proxy.
+		certManager = "github.com/cert-manager/cert-manager"
 	)
 	return []program{
 		{name: Helm, module: "helm.sh/helm/v4", pkg: "helm.sh/helm/v4/cmd/helm", folder: helmFolder},
 		{name: ArgoRollouts, module: rollouts, pkg: rollouts + "/cmd/rollouts-controller", folder: argoRolloutsFolder},
 		{name: PrometheusOperator, module: prometheus, pkg: prometheus + "/cmd/operator", folder: prometheusFolder},
 		{name: PrometheusAdmission, module: prometheus, pkg: prometheus + "/cmd/admission-webhook", folder: prometheusFolder},
+		{name: CertManager, module: certManager, pkg: certManager + "/cmd/controller", folder: certManagerFolder},
+		{name: CertManagerWebhook, module: certManager, pkg: certManager + "/cmd/webhook", folder: certManagerFolder},
 	}
 }
 
