@@ -217,18 +217,8 @@ func TestClaimsAreKeptOrNotAsTheStatefulSetSays(t *testing.T) {
 
 func TestAStatefulSetUsesClaimsThatWereMadeForIt(t *testing.T) {
 	s := scenario(t)
-	disks(s, s.West, 2)
-	s.Logical.Apply(fmt.Sprintf(`
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata:
-  name: data-db-0
-  labels: {restored: from-backup}
-spec:
-  accessModes: [ReadWriteOnce]
-  storageClassName: %s
-  resources: {requests: {storage: 1Gi}}
-`, s.Namespace), database("db", 2, setOn("west"), withDisks(s)))
+	disks(s, s.West, 3)
+	s.Logical.Apply(ownClaim(s, "data-db-0", "restored: from-backup"), database("db", 2, setOn("west"), withDisks(s)))
 	awaitRunning(s, "db", 2)
 	restored := framework.Await(s.Logical, "data-db-0", "is bound", bound)
 	below := framework.Await(s.West, "data-db-0", "is bound", bound)
@@ -239,6 +229,29 @@ spec:
 	if made.Annotations[v1alpha1.AnnotationCluster] != "west" {
 		t.Errorf("data-db-1 has annotations %v, want those of a mirror", made.Annotations)
 	}
+
+	// One that comes while the controller makes its own takes the place of that.
+	s.Logical.Apply(database("late", 0, setOn("west"), withDisks(s)))
+	framework.Await(s.West, "late", "is there", func(*appsv1.StatefulSet) bool { return true })
+	s.Logical.Apply(ownClaim(s, "data-late-0", "restored: late"))
+	s.West.Apply(ownClaim(s, "data-late-0", "app: late"))
+	s.Logical.Kubectl("scale", "statefulset/late", "--replicas=1")
+	framework.Await(s.West, "data-late-0", "is the user's", func(c *corev1.PersistentVolumeClaim) bool { return c.Labels["restored"] == "late" })
+	framework.Await(s.Logical, "data-late-0", "tells of it", bound)
+}
+
+func ownClaim(s *framework.Scenario, name, labels string) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: %s
+  labels: {%s}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: %s
+  resources: {requests: {storage: 1Gi}}
+`, name, labels, s.Namespace)
 }
 
 func TestClaimsOfEphemeralVolumesAreShown(t *testing.T) {

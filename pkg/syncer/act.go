@@ -40,6 +40,9 @@ func (s *Syncer) act(ctx context.Context, kind projection.Kind, action projectio
 	case projection.Replace, projection.Delete:
 		return s.delete(ctx, kind, live, deletion{})
 	case projection.Conflict:
+		if s.yields(live) {
+			return s.apply(ctx, kind, desired, live)
+		}
 		return &conflictError{action.Reason}
 	case projection.Nothing, projection.Wait:
 		return nil

@@ -302,6 +302,17 @@ func (s *Syncer) madeForSet(claim *corev1.PersistentVolumeClaim) bool {
 	return false
 }
 
+// yields tells whether an object that is not marked as ours becomes so: a claim that a controller made for a StatefulSet of ours, while the
+// user's own claim of that name was on its way. On a single cluster they would be one.
+func (s *Syncer) yields(live projection.Object) bool {
+	claim, ok := live.(*corev1.PersistentVolumeClaim)
+	if !ok {
+		return false
+	}
+	_, owned := projection.OriginOf(claim)
+	return !owned && claim.DeletionTimestamp == nil && s.madeForSet(claim)
+}
+
 // claimMirror returns what the logical cluster shows of a claim. Our finalizer holds it there until the claim is gone.
 func (s *Syncer) claimMirror(claim *corev1.PersistentVolumeClaim, owners []metav1.OwnerReference) *corev1.PersistentVolumeClaim {
 	out := claim.DeepCopy()

@@ -324,3 +324,23 @@ func TestDropClaimLeavesTheClaimAlone(t *testing.T) {
 		t.Errorf("the cluster was asked for %v", got)
 	}
 }
+
+func TestAControllersClaimYieldsToTheUsersOwn(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(claim *corev1.PersistentVolumeClaim)
+		want   bool
+	}{
+		"one that was made for our StatefulSet": {func(*corev1.PersistentVolumeClaim) {}, true},
+		"not somebody else's":                   {func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }, false},
+		"not that of another logical cluster":   {func(c *corev1.PersistentVolumeClaim) { c.Labels[v1alpha1.LabelLogicalCluster] = "another" }, false},
+		"not one that goes":                     {func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEstate(`{"east":{"replicas":2}}`)
+			test.change(e.claim)
+			if got := attach(t, newUpstream(t, e.above), "east", e.projected).yields(e.claim); got != test.want {
+				t.Errorf("yields: %t, want %t", got, test.want)
+			}
+		})
+	}
+}
