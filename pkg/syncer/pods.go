@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -146,6 +147,10 @@ func (s *Syncer) writeMirror(ctx context.Context, want, have *corev1.Pod) error 
 	deleting := want.DeletionTimestamp
 	grace := ptr.Deref(want.DeletionGracePeriodSeconds, 0)
 	want.DeletionTimestamp, want.DeletionGracePeriodSeconds = nil, nil
+	if deleting != nil && want.Generation > 1 && (have == nil || have.DeletionTimestamp == nil) {
+		want.Generation-- // the deletion that follows counts
+		metav1.SetMetaDataAnnotation(&want.ObjectMeta, v1alpha1.AnnotationGeneration, strconv.FormatInt(want.Generation, 10))
+	}
 	if have == nil {
 		if s.namespaceGoes(want.Namespace) {
 			return nil
@@ -308,7 +313,8 @@ func (s *Syncer) mirror(pod *corev1.Pod, owner mirrorOwner) *corev1.Pod {
 	for key, value := range owner.labels {
 		metav1.SetMetaDataLabel(&out.ObjectMeta, key, value)
 	}
-	// The API server moves these two to where they belong.
+	// The API server moves these three to where they belong.
+	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationGeneration, strconv.FormatInt(pod.Generation, 10))
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationUID, string(pod.UID))
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationCreated, pod.CreationTimestamp.UTC().Format(time.RFC3339))
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationCluster, s.cluster)
@@ -324,7 +330,8 @@ func sameMirror(want, have *corev1.Pod) bool {
 	annotations := maps.Clone(want.Annotations)
 	delete(annotations, v1alpha1.AnnotationUID)
 	delete(annotations, v1alpha1.AnnotationCreated)
-	return maps.Equal(want.Labels, have.Labels) &&
+	delete(annotations, v1alpha1.AnnotationGeneration)
+	return want.Generation == have.Generation && maps.Equal(want.Labels, have.Labels) &&
 		maps.Equal(annotations, have.Annotations) &&
 		equality.Semantic.DeepEqual(want.OwnerReferences, have.OwnerReferences) &&
 		equality.Semantic.DeepEqual(want.Spec, have.Spec) &&

@@ -82,7 +82,7 @@ func TestMirrorIsThePodAsTheLogicalClusterKnowsIt(t *testing.T) {
 		t.Errorf("the mirror carries what only means something below: %+v", got.ObjectMeta)
 	}
 	want := map[string]string{
-		v1alpha1.AnnotationUID: "uid-of-web-1", v1alpha1.AnnotationCreated: "2026-11-20T12:00:00Z",
+		v1alpha1.AnnotationUID: "uid-of-web-1", v1alpha1.AnnotationCreated: "2026-11-20T12:00:00Z", v1alpha1.AnnotationGeneration: "1",
 		v1alpha1.AnnotationCluster: "east", v1alpha1.AnnotationNode: "node-1",
 	}
 	if fmt.Sprint(got.Annotations) != fmt.Sprint(want) {
@@ -107,6 +107,7 @@ func TestMirrorIsWrittenOnlyWhenItChanges(t *testing.T) {
 		"a finalizer, which is not ours": {func(p *corev1.Pod) { p.Finalizers = nil }, true},
 		"a label":                        {func(p *corev1.Pod) { p.Labels["a"] = "b" }, false},
 		"an annotation":                  {func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }, false},
+		"the generation":                 {func(p *corev1.Pod) { p.Generation = 2 }, false},
 		"the node":                       {func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }, false},
 		"the spec":                       {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "new" }, false},
 		"the status":                     {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, false},
@@ -226,6 +227,15 @@ func TestSyncPod(t *testing.T) {
 			prepare: func(f *family) (above, below objects) {
 				shown := f.shown("east")
 				f.pod.DeletionTimestamp, f.pod.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Now()}, ptr.To[int64](30)
+				return objects{f.above, f.mirrored, namespace("shop"), shown}, objects{f.projected, f.replicaSet, f.pod}
+			},
+			want: []string{"delete"},
+		},
+		"the deletion above counts a generation as that below has": {
+			prepare: func(f *family) (above, below objects) {
+				shown := f.shown("east")
+				f.pod.DeletionTimestamp, f.pod.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Now()}, ptr.To[int64](30)
+				f.pod.Generation = 2
 				return objects{f.above, f.mirrored, namespace("shop"), shown}, objects{f.projected, f.replicaSet, f.pod}
 			},
 			want: []string{"delete"},

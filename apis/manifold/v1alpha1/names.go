@@ -60,6 +60,10 @@ const (
 // belong and stores neither.
 const AnnotationCreated = "manifold.dev/created"
 
+// AnnotationGeneration is how a syncer reports the generation of a mirrored pod; the API server moves it to where it belongs, as it does
+// AnnotationCreated.
+const AnnotationGeneration = "manifold.dev/generation"
+
 // FieldManager is the name under which Manifold applies to physical clusters.
 const FieldManager = "manifold"
 

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -42,8 +43,7 @@ func (s podStrategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	if created, err := time.Parse(time.RFC3339, pod.Annotations[v1alpha1.AnnotationCreated]); err == nil {
 		pod.CreationTimestamp = metav1.NewTime(created)
 	}
-	setAnnotation(pod, v1alpha1.AnnotationUID, "")
-	setAnnotation(pod, v1alpha1.AnnotationCreated, "")
+	takeReported(pod)
 }
 
 func (s podStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
@@ -51,8 +51,18 @@ func (s podStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Obje
 		s.stockStrategy.PrepareForUpdate(ctx, obj, old)
 		return
 	}
-	setAnnotation(obj.(*api.Pod), v1alpha1.AnnotationUID, "")
-	setAnnotation(obj.(*api.Pod), v1alpha1.AnnotationCreated, "")
+	takeReported(obj.(*api.Pod))
+}
+
+// takeReported moves what a syncer reports in annotations to where it belongs. The generation of a mirror is that of the pod below; that of
+// another pod is counted above.
+func takeReported(pod *api.Pod) {
+	if generation, err := strconv.ParseInt(pod.Annotations[v1alpha1.AnnotationGeneration], 10, 64); err == nil {
+		pod.Generation = generation
+	}
+	for _, key := range []string{v1alpha1.AnnotationUID, v1alpha1.AnnotationCreated, v1alpha1.AnnotationGeneration} {
+		setAnnotation(pod, key, "")
+	}
 }
 
 // Validate trusts what another API server has accepted, as long as a syncer speaks for its own cluster.

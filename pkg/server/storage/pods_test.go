@@ -69,6 +69,29 @@ func TestSyncerReportsPodsWithTheUIDAgeAndStatusThatTheyHaveBelow(t *testing.T) 
 	}
 }
 
+// The store counts no generation of what it takes as it is: it is the cluster's to count.
+func TestAMirrorHasTheGenerationOfItsPod(t *testing.T) {
+	for name, test := range map[string]struct {
+		who, reported string
+		want          int64
+	}{
+		"as its syncer reports it":  {eastSyncer, "4", 4},
+		"else it stays":             {eastSyncer, "", 2},
+		"nobody else may report it": {"jane", "4", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, _ := as(t, test.who)
+			old, pod := mirror("east"), mirror("east")
+			old.Generation, pod.Generation = 2, 2
+			setAnnotation(pod, v1alpha1.AnnotationGeneration, test.reported)
+			podStrategy{podstrategy.Strategy}.PrepareForUpdate(ctx, pod, old)
+			if _, left := pod.Annotations[v1alpha1.AnnotationGeneration]; pod.Generation != test.want || left && test.who == eastSyncer {
+				t.Errorf("generation %d, annotations %v; want %d", pod.Generation, pod.Annotations, test.want)
+			}
+		})
+	}
+}
+
 func TestSyncerUpdatesSpecAndStatusAtOnce(t *testing.T) {
 	for who, want := range map[string]api.PodPhase{eastSyncer: api.PodFailed, "jane": api.PodRunning} {
 		t.Run(who, func(t *testing.T) {
