@@ -228,7 +228,7 @@ func (c *Controller) workloadHandler(kind summary.Kind) cache.ResourceEventHandl
 		},
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(summary.Object), obj.(summary.Object)
-			if !mirror(kind, after) && (before.GetGeneration() != after.GetGeneration() ||
+			if !mirror(kind, after) && (mirror(kind, before) || before.GetGeneration() != after.GetGeneration() ||
 				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
 				before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement]) {
 				c.queue.Add(task{Key: keyOf(after)})
