@@ -8,7 +8,7 @@ import (
 )
 
 // daemonSet projects the spec as it is: how many pods that makes, the nodes of each cluster say, as do its tolerations and its node
-// selector.
+// selector. A cluster that is to wait with its pods has the template, and replaces none of them by itself.
 var daemonSet = row[appsv1.DaemonSet, *appsv1.DaemonSet]{
 	resource:   appsv1.SchemeGroupVersion.WithResource("daemonsets"),
 	kind:       "DaemonSet",
@@ -16,8 +16,11 @@ var daemonSet = row[appsv1.DaemonSet, *appsv1.DaemonSet]{
 	demand: func(in *appsv1.DaemonSet) Demand {
 		return Demand{Template: &in.Spec.Template, Division: placement.Everywhere}
 	},
-	fill: func(in, out *appsv1.DaemonSet, _ Part) {
+	fill: func(in, out *appsv1.DaemonSet, part Part) {
 		in.Spec.DeepCopyInto(&out.Spec)
+		if part.Waits && out.Spec.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+			out.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}
+		}
 		// Every API server counts the changes of the template itself, and lets nobody else.
 		delete(out.Annotations, appsv1.DeprecatedTemplateGeneration)
 		out.Annotations[v1alpha1.AnnotationTemplate] = TemplateHash(&in.Spec.Template)

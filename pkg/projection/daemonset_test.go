@@ -34,3 +34,23 @@ func TestDaemonSetsKeepWhatSpeaksOfNodes(t *testing.T) {
 		t.Errorf("demand %+v, want it everywhere, with no number of replicas", demand)
 	}
 }
+
+// A cluster that waits has the new template for pods that are made anyway, and replaces none.
+func TestADaemonSetThatWaitsReplacesNoPods(t *testing.T) {
+	in := &appsv1.DaemonSet{ObjectMeta: named("shop", "agent")}
+	in.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{
+		Type: appsv1.RollingUpdateDaemonSetStrategyType, RollingUpdate: &appsv1.RollingUpdateDaemonSet{},
+	}
+	kind, _ := KindOf(in)
+	for waits, want := range map[bool]appsv1.DaemonSetUpdateStrategyType{
+		true: appsv1.OnDeleteDaemonSetStrategyType, false: appsv1.RollingUpdateDaemonSetStrategyType,
+	} {
+		out, err := kind.Project(in, Part{Waits: waits}, Target{LogicalCluster: "logical", Cluster: "east"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := out.(*appsv1.DaemonSet).Spec.UpdateStrategy; got.Type != want || (got.RollingUpdate == nil) != waits {
+			t.Errorf("waits %t: strategy %+v, want %s", waits, got, want)
+		}
+	}
+}

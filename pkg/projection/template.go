@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash/fnv"
 	"reflect"
@@ -17,12 +18,18 @@ import (
 //
 // The controller hashes every field as it lies in memory, in which a quantity remembers whether it was ever printed, and how it was
 // once written. The hash here is that of the template as it comes out of storage, so that it does not depend on who looked at it.
-func TemplateHash(template *corev1.PodTemplateSpec) string {
+func TemplateHash(template *corev1.PodTemplateSpec) string { return CollidedHash(template, 0) }
+
+// CollidedHash is TemplateHash for an object that has met so many hash collisions.
+func CollidedHash(template *corev1.PodTemplateSpec, collisions int32) string {
 	stored := template.DeepCopy()
 	settleQuantities(reflect.ValueOf(stored))
 	hash := fnv.New32a()
 	// Hash.Write never returns an error.
 	_, _ = fmt.Fprintf(hash, "%v", dump.ForHash(*stored))
+	if collisions > 0 {
+		_, _ = hash.Write(binary.LittleEndian.AppendUint64(nil, uint64(collisions)))
+	}
 	return rand.SafeEncodeString(fmt.Sprint(hash.Sum32()))
 }
 

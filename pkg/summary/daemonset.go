@@ -4,6 +4,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // daemonSetProgressing is the type of the one condition that Manifold gives a DaemonSet, which has none of its own in Kubernetes. It is
@@ -49,12 +50,15 @@ var daemonSetKind = row[appsv1.DaemonSet, *appsv1.DaemonSet]{
 		return s.ObservedGeneration >= live.Generation && s.CurrentNumberScheduled == want && s.UpdatedNumberScheduled == want &&
 			s.NumberAvailable == want && s.NumberMisscheduled == 0
 	},
+	turn: daemonsBehind,
 	history: func(in *appsv1.DaemonSet) History {
 		return History{
 			Template: &in.Spec.Template, Selector: in.Spec.Selector, Limit: in.Spec.RevisionHistoryLimit,
-			HashLabel: appsv1.DefaultDaemonSetUniqueLabelKey,
+			Collisions: ptr.Deref(in.Status.CollisionCount, 0),
+			HashLabel:  appsv1.DefaultDaemonSetUniqueLabelKey,
 		}
 	},
+	collide: func(out *appsv1.DaemonSet, collisions int32) { out.Status.CollisionCount = &collisions },
 }
 
 var daemonSetConditions = reader[appsv1.DaemonSetCondition]{

@@ -28,6 +28,8 @@ type History struct {
 	Selector *metav1.LabelSelector
 	// Limit is how many revisions are kept beside those in use; nil and below zero keep all.
 	Limit *int32
+	// Collisions is how often a name was taken by a revision of another template.
+	Collisions int32
 	// HashLabel is the label that has the hash of a revision's template.
 	HashLabel string
 }
@@ -36,12 +38,22 @@ type History struct {
 type HistoryPlan struct {
 	// Write is the revision of the template in use, to be created if it has no resource version; nil if it is there as it should be.
 	Write *appsv1.ControllerRevision
+	// Collisions is more than that of the history if the name of the revision to write was taken by that of another template. It is to
+	// be noted in the status first, and the rest planned anew.
+	Collisions int32
 	// Prune are the old revisions beyond the limit, the oldest first.
 	Prune []*appsv1.ControllerRevision
 }
 
 // KeepsHistory tells whether objects of the kind have ControllerRevisions.
 func (k Kind) KeepsHistory() bool { return k.history != nil }
+
+// Collided returns a copy of an object that notes how often the name of a revision was taken.
+func (k Kind) Collided(in Object, collisions int32) Object {
+	out := in.DeepCopyObject().(Object)
+	k.collide(out, collisions)
+	return out
+}
 
 // HistoryOf returns what the history of an object keeps.
 func (k Kind) HistoryOf(in Object) History { return k.history(in) }
@@ -50,27 +62,32 @@ func (k Kind) HistoryOf(in Object) History { return k.history(in) }
 //
 // The revision of the template in use has the highest number, as the stock controllers number: one more than all others have, if the
 // template is new or used again. So what "rollout undo" and "rollout history" read are the templates that the user wrote, whatever
-// overrides made of them below. Used holds the hashes of templates that any pod still carries out; their revisions are not pruned.
+// overrides made of them below. It is the data that says which template a revision keeps; a user may write another one under its name, and
+// then the name is not to be had. Used holds the hashes of templates that any pod still carries out; their revisions are not pruned.
 func (k Kind) PlanHistory(owner Object, gvk schema.GroupVersionKind, existing []*appsv1.ControllerRevision, used map[string]bool) (HistoryPlan, error) {
 	h := k.history(owner)
 	data, err := revisionData(h.Template)
 	if err != nil {
 		return HistoryPlan{}, fmt.Errorf("encode the template of %s %s/%s: %w", gvk.Kind, owner.GetNamespace(), owner.GetName(), err)
 	}
-	hash := projection.TemplateHash(h.Template)
 	sorted := slices.SortedFunc(slices.Values(existing), compareRevisions)
 	var current *appsv1.ControllerRevision
 	var highest int64
 	for _, revision := range sorted {
-		if revision.Labels[h.HashLabel] == hash || bytes.Equal(revision.Data.Raw, data) {
+		if bytes.Equal(revision.Data.Raw, data) {
 			current = revision
 		}
 		highest = max(highest, revision.Revision)
 	}
-	var plan HistoryPlan
+	plan := HistoryPlan{Collisions: h.Collisions}
 	switch {
 	case current == nil:
-		plan.Write = newRevision(owner, gvk, h, hash, data)
+		write := newRevision(owner, gvk, h, projection.CollidedHash(h.Template, h.Collisions), data)
+		if slices.ContainsFunc(sorted, func(r *appsv1.ControllerRevision) bool { return r.Name == write.Name }) {
+			plan.Collisions++
+			return plan, nil
+		}
+		plan.Write = write
 		plan.Write.Revision = highest + 1
 	case current != sorted[len(sorted)-1]:
 		plan.Write = current.DeepCopy()

@@ -149,3 +149,21 @@ func TestWhatUsersMakeOfAHistoryCounts(t *testing.T) {
 		})
 	}
 }
+
+// A user may write the revision that the next template is to have, with another template in it.
+func TestANameThatIsTakenIsACollision(t *testing.T) {
+	history := planned(t, nil, nil, "web:1")
+	taken := history[0].DeepCopy()
+	taken.Name, taken.Revision = revision("web:2"), 2
+	taken.Labels["controller.kubernetes.io/hash"] = hashOf("web:2")
+	owner := set(1)
+	plan, err := statefulSetKind.build().PlanHistory(owner, statefulSetGVK, []*appsv1.ControllerRevision{taken}, nil)
+	if err != nil || plan.Write != nil || plan.Collisions != 1 {
+		t.Fatalf("planned %+v, %v; want a collision alone", plan, err)
+	}
+	owner.Status.CollisionCount = &plan.Collisions
+	plan, err = statefulSetKind.build().PlanHistory(owner, statefulSetGVK, []*appsv1.ControllerRevision{taken}, nil)
+	if err != nil || plan.Write == nil || plan.Write.Name == taken.Name || plan.Write.Revision != 3 || plan.Collisions != 1 {
+		t.Errorf("planned %+v, %v; want the third revision under a name of its own", plan, err)
+	}
+}

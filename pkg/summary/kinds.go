@@ -21,7 +21,9 @@ type Kind struct {
 	observed  func(live Object) bool
 	settled   func(live Object) bool
 	history   func(in Object) History
+	collide   func(out Object, collisions int32)
 	rollout   func(in Object, share placement.Share, live Object) Rollout
+	turn      func(in Object, lives map[string]Object, cluster string) (behind []string)
 }
 
 // row makes a Kind of functions that are typed by the kind's Go type, so that only this function converts.
@@ -42,8 +44,13 @@ type row[T any, P interface {
 	settled func(live P) bool
 	// history tells what the kind's ControllerRevisions keep; nil for a kind that has none.
 	history func(in P) History
+	// collide sets how often the name of a revision was taken by another.
+	collide func(out P, collisions int32)
 	// rollout tells how far a cluster's share is; nil for a kind whose shares do not wait for each other.
 	rollout func(in P, share placement.Share, live P) Rollout
+	// turn returns the clusters that a cluster is to update its pods after; nil for a kind whose clusters do not wait for each other. Lives
+	// are what the clusters of the decision have of in, nil for one that is not known.
+	turn func(in P, lives map[string]P, cluster string) (behind []string)
 }
 
 func (r row[T, P]) build() Kind {
@@ -70,6 +77,16 @@ func (r row[T, P]) build() Kind {
 	}
 	if r.history != nil {
 		kind.history = func(in Object) History { return r.history(in.(P)) }
+		kind.collide = func(out Object, collisions int32) { r.collide(out.(P), collisions) }
+	}
+	if r.turn != nil {
+		kind.turn = func(in Object, lives map[string]Object, cluster string) []string {
+			typed := make(map[string]P, len(lives))
+			for name, live := range lives {
+				typed[name], _ = live.(P)
+			}
+			return r.turn(in.(P), typed, cluster)
+		}
 	}
 	if r.rollout != nil {
 		kind.rollout = func(in Object, share placement.Share, live Object) Rollout { return r.rollout(in.(P), share, live.(P)) }
@@ -129,6 +146,15 @@ func (k Kind) Paced() bool { return k.rollout != nil }
 // RolloutOf tells how far a cluster is that has live for its share of in.
 func (k Kind) RolloutOf(in Object, share placement.Share, live Object) Rollout {
 	return k.rollout(in, share, live)
+}
+
+// TakesTurns tells whether clusters update their pods one after another, as far as the whole may not have more of them out of service.
+func (k Kind) TakesTurns() bool { return k.turn != nil }
+
+// Behind returns the clusters that one is to update its pods after, none if it may begin or has. Lives are what the clusters of the decision
+// have of in, nil for one of which that is not known.
+func (k Kind) Behind(in Object, lives map[string]Object, cluster string) []string {
+	return k.turn(in, lives, cluster)
 }
 
 // Settled tells whether what a cluster says of the object is what it will say until somebody changes something. That is what people and

@@ -62,9 +62,11 @@ var statefulSetKind = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 	history: func(in *appsv1.StatefulSet) History {
 		return History{
 			Template: &in.Spec.Template, Selector: in.Spec.Selector, Limit: in.Spec.RevisionHistoryLimit,
-			HashLabel: "controller.kubernetes.io/hash",
+			Collisions: ptr.Deref(in.Status.CollisionCount, 0),
+			HashLabel:  "controller.kubernetes.io/hash",
 		}
 	},
+	collide: func(out *appsv1.StatefulSet, collisions int32) { out.Status.CollisionCount = &collisions },
 	rollout: rolloutOf,
 }
 

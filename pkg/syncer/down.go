@@ -162,6 +162,8 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 		case s.toEmpty(w, live):
 			part.Share, wanted, waits.held = placement.Share{}, true, true
 		}
+	} else if reason := s.turnOf(w, live, part.Decision); wanted && reason != "" {
+		part.Waits, waits.paced, waits.reason = true, true, reason
 	}
 	if kind.Resource == namespaceResource && live != nil {
 		// A namespace stays as long as the user's does: others may keep things in it by now. Only with the cluster it goes, last.

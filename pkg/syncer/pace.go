@@ -2,7 +2,10 @@ package syncer
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -22,6 +25,39 @@ func (s *Syncer) pace(w workload, live projection.Object, share placement.Share,
 		}
 	}
 	return ""
+}
+
+// turnOf returns why this cluster is not to update its pods yet, or "": so many of them as may be out of service at a time are those of the
+// whole workload, and others have them.
+func (s *Syncer) turnOf(w workload, live projection.Object, decision placement.Decision) (reason string) {
+	kind, ok := summary.ForResource(w.kind.Resource)
+	if !ok || !kind.TakesTurns() || live == nil || len(decision) < 2 {
+		return ""
+	}
+	lives := map[string]summary.Object{}
+	for cluster := range decision {
+		other, running := s.Upstream.Syncer(cluster)
+		if !running || !other.HasSynced() {
+			lives[cluster] = nil
+			continue
+		}
+		if has := other.below.get(w.key()); has != nil && has.GetAnnotations()[v1alpha1.AnnotationUID] == string(w.GetUID()) {
+			lives[cluster] = has
+		}
+	}
+	behind := kind.Behind(w.Object, lives, s.cluster)
+	if len(behind) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("waits with its pods until those in %s are updated: no more of all may be out of service", quoted(behind))
+}
+
+func quoted(names []string) string {
+	out := make([]string, 0, len(names))
+	for _, name := range names {
+		out = append(out, strconv.Quote(name))
+	}
+	return strings.Join(out, ", ")
 }
 
 // rolledOut tells whether a cluster is known to have updated its share. One that is silent is not.

@@ -1,6 +1,7 @@
 package syncer
 
 import (
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -105,6 +106,49 @@ func TestAClusterUpdatesItsOrdinalsAfterTheHigherOnes(t *testing.T) {
 			}
 			if got != wantPartition || waits.paced != (test.want != "") || waits.held {
 				t.Errorf("partition %d, waits %+v, want partition %d", got, waits, wantPartition)
+			}
+		})
+	}
+}
+
+// What may be out of service at a time is counted over all clusters.
+func TestAClusterReplacesItsDaemonsAfterThoseThatMayNotServe(t *testing.T) {
+	above := &appsv1.DaemonSet{ObjectMeta: objectMeta("agent")}
+	above.Annotations = map[string]string{v1alpha1.AnnotationPlacement: `{"east":{"replicas":0},"west":{"replicas":0}}`}
+	above.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
+	has := func(template string) *appsv1.DaemonSet {
+		live := above.DeepCopy()
+		live.Annotations = map[string]string{
+			v1alpha1.AnnotationNamespace: "shop", v1alpha1.AnnotationName: "agent", v1alpha1.AnnotationUID: string(above.UID),
+			v1alpha1.AnnotationTemplate: template,
+		}
+		live.Labels = map[string]string{v1alpha1.LabelLogicalCluster: logicalCluster}
+		live.Status = appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 1, UpdatedNumberScheduled: 1, NumberAvailable: 1}
+		return live
+	}
+	hash := projection.TemplateHash(&above.Spec.Template)
+	kind, _ := projection.KindOf(above)
+	for name, test := range map[string]struct {
+		east string // the template of its pods
+		want bool
+	}{
+		"the other cluster has them replaced": {east: "old", want: true},
+		"it is done":                          {east: hash},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUpstream(t, above)
+			attach(t, u, "east", has(test.east))
+			s := attach(t, u, "west", has("old"))
+			desired, waits, err := s.desired(kind, above, s.below.get(keyOf(kind, above)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := desired.(*appsv1.DaemonSet).Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+			if told != test.want || waits.paced != test.want || (waits.reason != "") != test.want {
+				t.Errorf("told to wait: %t, because %q; want %t", told, waits.reason, test.want)
+			}
+			if test.want && !strings.Contains(waits.reason, `until those in "east" are updated`) {
+				t.Errorf("it waits because %q, want it to name the other cluster", waits.reason)
 			}
 		})
 	}

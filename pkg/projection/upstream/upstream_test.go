@@ -48,6 +48,11 @@ func TestTemplateHashIsTheDeploymentControllers(t *testing.T) {
 			t.Errorf("seed %d: TemplateHash = %q, want %q", seed, got, want)
 		}
 		seen[want] = true
+		for _, collisions := range []int32{1, 300} {
+			if got, want := projection.CollidedHash(template, collisions), controller.ComputeHash(template, &collisions); got != want {
+				t.Errorf("seed %d: after %d collisions the hash is %q, want %q", seed, collisions, got, want)
+			}
+		}
 	}
 	if len(seen) < 90 {
 		t.Errorf("only %d of 100 templates differ", len(seen))

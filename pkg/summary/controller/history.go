@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,6 +21,9 @@ import (
 
 // byRevisionOwner indexes ControllerRevisions by the UID of what controls them, those that nothing does by their namespace.
 const byRevisionOwner = "manifold.dev/revision-owner"
+
+// errCollision has a history looked at again, under another name for its revision.
+var errCollision = errors.New("it gets another name")
 
 // watchHistories makes the cache of ControllerRevisions. As with the stock controllers, what somebody does to one is not answered before
 // there is something else to do for its owner.
@@ -75,6 +79,12 @@ func (c *Controller) syncHistory(ctx context.Context, kind summary.Kind, key syn
 	plan, err := kind.PlanHistory(in, projected.GVK, existing, nil)
 	if err != nil {
 		return err
+	}
+	if plan.Collisions != kind.HistoryOf(in).Collisions {
+		if err := c.write(ctx, key, in, kind.Collided(in, plan.Collisions)); err != nil {
+			return err
+		}
+		return fmt.Errorf("the name of the revision of %s is taken by one of another template: %w", key, errCollision)
 	}
 	if len(plan.Prune) > 0 {
 		// Only now it matters which of them are in use, which takes a look at all pods.

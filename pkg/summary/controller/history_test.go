@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -10,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
@@ -37,10 +37,15 @@ func revision(name string, number int64, owner types.UID) *appsv1.ControllerRevi
 	return out
 }
 
+// inUse is the revision of the template in use.
 func inUse(number int64) *appsv1.ControllerRevision {
-	template := database().Spec.Template
-	out := revision(summary.RevisionName("db", projection.TemplateHash(&template)), number, "uid-of-db")
-	out.Labels["controller.kubernetes.io/hash"] = projection.TemplateHash(&template)
+	kind, _ := summary.ForResource(databaseKey.Resource)
+	plan, err := kind.PlanHistory(database(), appsv1.SchemeGroupVersion.WithKind("StatefulSet"), nil, nil)
+	if err != nil {
+		panic(err)
+	}
+	out := plan.Write
+	out.UID, out.ResourceVersion, out.Revision = "uid-of-revision", "5", number
 	return out
 }
 
@@ -84,5 +89,21 @@ func TestANameThatIsTakenIsAnError(t *testing.T) {
 	}
 	if got := h.writes(); !slices.Contains(got, "update statefulsets/status") {
 		t.Errorf("writes %v, want the status all the same", got)
+	}
+}
+
+func TestAnotherNameIsNotedInTheStatusFirst(t *testing.T) {
+	kind, _ := summary.ForResource(databaseKey.Resource)
+	other := inUse(1)
+	other.Data.Raw = []byte(`{"of":"another template"}`)
+	h := start(t, other, database())
+	if err := h.syncHistory(t.Context(), kind, databaseKey, database()); !errors.Is(err, errCollision) {
+		t.Errorf("error %v, want that it is looked at again", err)
+	}
+	if got := h.writes(); !slices.Equal(got, []string{"update statefulsets/status"}) {
+		t.Errorf("writes %v, want the status", got)
+	}
+	if got := kind.HistoryOf(kind.Collided(database(), 1)).Collisions; got != 1 {
+		t.Errorf("noted %d collisions, want 1", got)
 	}
 }
