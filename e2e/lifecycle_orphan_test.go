@@ -140,6 +140,34 @@ func TestPodsOutliveTheirOwner(t *testing.T) {
 	}
 }
 
+// The common way to change what cannot be changed: the new StatefulSet takes over pods and claims, where they are.
+func TestAStatefulSetIsMadeAnewAroundItsPods(t *testing.T) {
+	s := scenario(t)
+	disks(s, s.West, 3)
+	s.Logical.Apply(database("db", 3, setOn("west"), withDisks(s)))
+	awaitRunning(s, "db", 3)
+	pods := uidsOf(awaitPods(s.Logical, "app=db", ordinals("db", 0, 3)))
+	claims := uidsOf(framework.AwaitList(s.Logical, "", "the claims are shown", func(claims []*corev1.PersistentVolumeClaim) bool { return len(claims) == 3 }))
+	s.Logical.Kubectl("delete", "statefulset", "db", "--cascade=orphan", "--timeout=60s")
+	gone[*appsv1.StatefulSet](s.Logical, s.West)("db")
+	s.Logical.Apply(database("db", 3, withDisks(s), func(set *appsv1.StatefulSet) { set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }))
+	set := awaitRunning(s, "db", 3)
+	if got := sharesOf(s, set); len(got) != 1 || got["west"].Replicas != 3 {
+		t.Errorf("placed as %s, want it where its pods are", got)
+	}
+	framework.AwaitList(s.Logical, "app=db", "the same pods are its own", func(pods []*corev1.Pod) bool {
+		return ownedBy(set, 3)(pods)
+	})
+	if got := podsBelow(s, "app=db"); !maps.Equal(got, pods) {
+		t.Errorf("the clusters run %v, want %v", got, pods)
+	}
+	framework.AwaitList(s.Logical, "", "with the same claims", func(c []*corev1.PersistentVolumeClaim) bool { return maps.Equal(uidsOf(c), claims) })
+	// From here on it is one like any other.
+	s.Logical.Kubectl("set", "image", "statefulset/db", "db=db:2")
+	s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
+	awaitRunning(s, "db", 3)
+}
+
 func TestReplicaSetsOutliveTheirDeployment(t *testing.T) {
 	s := scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 4), "east,west"), serviceFor("web"))

@@ -91,19 +91,20 @@ func locate(out *appsv1.ReplicaSet, shares []ReplicaSetShare) {
 	}
 }
 
-// OrphanedReplicaSet returns the workload upstream that a ReplicaSet becomes whose Deployment leaves it behind in one cluster, and which has
-// no mirror of its name.
-func OrphanedReplicaSet(share ReplicaSetShare) *appsv1.ReplicaSet {
-	below := share.ReplicaSet.DeepCopy()
+// OrphanedReplicaSet returns the workload upstream that ReplicaSets become, of one name in some clusters, which their Deployment leaves
+// behind and which have no mirror of that name.
+func OrphanedReplicaSet(shares []ReplicaSetShare) *appsv1.ReplicaSet {
+	below := shares[0].ReplicaSet.DeepCopy()
 	out := &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: below.Name, Namespace: below.Namespace, Labels: below.Labels, Finalizers: []string{v1alpha1.FinalizerProjection},
 		},
 		Spec: below.Spec,
 	}
+	out.Spec.Replicas = ptr.To(specReplicas(shares))
 	projection.Unmark(&out.ObjectMeta)
 	copyAnnotations(&out.ObjectMeta, below.Annotations)
-	locate(out, []ReplicaSetShare{share})
+	locate(out, shares)
 	return out
 }
 

@@ -224,13 +224,19 @@ func TestAMirrorTellsWhereItIs(t *testing.T) {
 func TestAReplicaSetLeftBehindUnderAnotherNameIsAWorkloadThere(t *testing.T) {
 	share := below("west", "web:1", 2)
 	share.ReplicaSet.Labels = map[string]string{"app": "web", v1alpha1.LabelLogicalCluster: "l", v1alpha1.LabelOrphan: "true"}
-	got := OrphanedReplicaSet(share)
+	got := OrphanedReplicaSet([]ReplicaSetShare{share})
 	want := metav1.ObjectMeta{
 		Namespace: "shop", Name: "web-hash-in-west", Labels: map[string]string{"app": "web"}, Finalizers: []string{v1alpha1.FinalizerProjection},
 		Annotations: map[string]string{"kubernetes.io/change-cause": "image web:1", v1alpha1.AnnotationPlacement: `{"west":{"replicas":2}}`},
 	}
 	if !reflect.DeepEqual(got.ObjectMeta, want) || !reflect.DeepEqual(got.Spec, share.ReplicaSet.Spec) {
 		t.Errorf("it is %+v\nwant %+v", got.ObjectMeta, want)
+	}
+	another := below("east", "web:1", 3)
+	another.ReplicaSet.Name = share.ReplicaSet.Name
+	both := OrphanedReplicaSet([]ReplicaSetShare{share, another})
+	if at := both.Annotations[v1alpha1.AnnotationPlacement]; *both.Spec.Replicas != 5 || at != `{"east":{"replicas":3},"west":{"replicas":2}}` {
+		t.Errorf("two of a name are %d replicas in %s", *both.Spec.Replicas, at)
 	}
 	if len(share.ReplicaSet.Labels) != 3 {
 		t.Error("the ReplicaSet of the cache was changed")

@@ -160,7 +160,7 @@ func (s *Syncer) orphan(ctx context.Context, kind projection.Kind, live projecti
 		annotations[key] = nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": live.GetUID(), "labels": map[string]any{v1alpha1.LabelLogicalCluster: nil}, "annotations": annotations,
+		"uid": live.GetUID(), "labels": map[string]any{v1alpha1.LabelLogicalCluster: nil, v1alpha1.LabelOrphan: nil}, "annotations": annotations,
 	}})
 	if err != nil {
 		return fmt.Errorf("encode a patch: %w", err)

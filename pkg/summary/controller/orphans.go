@@ -8,47 +8,42 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
-// orphanReplicaSets makes workloads of the ReplicaSets that a Deployment leaves behind in clusters which name them otherwise than the
-// logical cluster does, as those of another Kubernetes version may: they cannot be renamed. The others have a mirror that becomes one.
+// orphanReplicaSets makes workloads of the ReplicaSets that a Deployment leaves behind and that have no mirror of their name which would
+// become one: clusters may name them otherwise than the logical cluster does, as those of another Kubernetes version may, and they cannot
+// be renamed; or the Deployment went before there was a mirror.
 func (c *Controller) orphanReplicaSets(ctx context.Context, in summary.Object) error {
 	d, ok := in.(*appsv1.Deployment)
 	if !ok {
 		return nil
 	}
+	byName := map[string][]summary.ReplicaSetShare{}
 	for name, shares := range c.replicaSetShares(d) {
 		for _, share := range shares {
 			rs := share.ReplicaSet
-			if rs.Name == name || rs.DeletionTimestamp != nil || ptr.Deref(rs.Spec.Replicas, 1) == 0 {
+			if rs.DeletionTimestamp != nil || ptr.Deref(rs.Spec.Replicas, 1) == 0 {
 				continue
 			}
-			if err := c.createOrphan(ctx, summary.OrphanedReplicaSet(share)); err != nil {
-				return err
+			byName[rs.Name] = append(byName[rs.Name], share)
+			if rs.Name == name {
+				continue
 			}
 			if err := c.scaleToOwn(ctx, d.Namespace, name); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
-}
-
-func (c *Controller) createOrphan(ctx context.Context, rs *appsv1.ReplicaSet) error {
-	if c.taken(rs.Namespace, rs.Name) {
-		return nil
+	for name, shares := range byName {
+		if c.taken(d.Namespace, name) {
+			continue
+		}
+		if err := c.writeReplicaSet(ctx, summary.OrphanedReplicaSet(shares), nil); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
 	}
-	written, err := c.Client.AppsV1().ReplicaSets(rs.Namespace).Create(ctx, rs, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	c.mirrors.Mutation(written)
 	return nil
 }
 
