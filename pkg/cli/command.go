@@ -17,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/cli/explain"
 	"github.com/manifold-dev/manifold/pkg/cli/move"
 	"github.com/manifold-dev/manifold/pkg/cli/start"
+	"github.com/manifold-dev/manifold/pkg/cli/tree"
 )
 
 // pluginName is the name under which kubectl finds the binary as its plugin.
@@ -46,7 +47,9 @@ func NewCommand(streams genericiooptions.IOStreams, args []string) *cobra.Comman
 
 	groups := templates.CommandGroups{
 		{Message: "Server Commands:", Commands: []*cobra.Command{start.NewCommand(streams)}},
-		{Message: "Cluster Commands:", Commands: []*cobra.Command{cluster.NewCommand(f, streams), explain.NewCommand(f, streams), move.NewCommand(f, streams)}},
+		{Message: "Cluster Commands:", Commands: []*cobra.Command{
+			cluster.NewCommand(f, streams), explain.NewCommand(f, streams), move.NewCommand(f, streams), tree.NewCommand(f, streams),
+		}},
 		{Message: "Kubernetes Commands:", Commands: []*cobra.Command{newKubectlCommand(streams, args)}},
 	}
 	groups.Add(root)

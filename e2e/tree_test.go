@@ -1,0 +1,57 @@
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/manifold-dev/manifold/e2e/framework"
+)
+
+func TestTreeShowsAWorkloadWithAllThatBelongsToIt(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Apply(webService, `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: settings
+`, edited(pinned(deployment("web", 4), "east,west"), func(d *appsv1.Deployment) {
+		optional := true
+		for _, name := range []string{"settings", "forgotten"} {
+			d.Spec.Template.Spec.Containers[0].EnvFrom = append(d.Spec.Template.Spec.Containers[0].EnvFrom, corev1.EnvFromSource{
+				ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Optional: &optional},
+			})
+		}
+	}))
+	s.Logical.Kubectl("autoscale", "deployment", "web", "--min=4", "--max=5")
+	awaitAvailable(s, "web", 4)
+	s.Logical.Poll("the tree shows all that is ready", func() error {
+		return contains(squeezed(s.Logical.CLI("tree", "deployment/web")),
+			"Deployment "+s.Namespace+"/web east,west 4/4", "in east 2/2", "in west 2/2", "ReplicaSet web-", "revision 1",
+			"2 Pods east 2/2 2 Running", "2 Pods west 2/2 2 Running", "ConfigMap settings east,west", "ConfigMap forgotten not there, and optional",
+			"Service web east,west ClusterIP", "EndpointSlice web-", "HorizontalPodAutoscaler web")
+	})
+	pods := framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(4))
+	all := squeezed(s.Logical.CLI("tree", "deployment", "web", "--all"))
+	for _, pod := range pods {
+		say(t, all, "Pod "+pod.Name+" "+pod.Spec.NodeName+" 1/1 Running")
+	}
+	say(t, squeezed(s.Logical.CLI("tree", "configmap/settings")), "ConfigMap "+s.Namespace+"/settings east,west", "needed by Deployment web east,west 4/4")
+	say(t, squeezed(s.Logical.CLI("tree", "svc/web")), "leads to Deployment web east,west 4/4")
+
+	var tree struct {
+		Kind, Name, Health string
+		Clusters           []string
+	}
+	if err := json.Unmarshal([]byte(s.Logical.CLI("tree", "deployment/web", "-o", "json")), &tree); err != nil || tree.Kind != "Deployment" ||
+		tree.Name != "web" || tree.Health != "Healthy" || len(tree.Clusters) != 2 {
+		t.Errorf("as JSON the root is %+v, %v", tree, err)
+	}
+	refuse(t, s.Logical.TryCLI("tree", "deployment/nobody"), "NotFound")
+}
+
+// squeezed makes one space of several.
+func squeezed(text string) string { return strings.Join(strings.Fields(text), " ") }

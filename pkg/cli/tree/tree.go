@@ -1,0 +1,151 @@
+// Package tree holds the command that shows an object with all that belongs to it: what it owns, what it needs and what leads to it, in
+// which clusters each is, and how it fares.
+//
+// It reads the logical cluster alone. What goes along with what is told by the functions that syncers ask.
+package tree
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/completion"
+	"k8s.io/kubectl/pkg/util/templates"
+	"k8s.io/kubectl/pkg/util/term"
+)
+
+// widest is how many columns a text may take where nobody knows the width of the screen.
+const widest = 120
+
+// Options are what "tree" needs.
+type Options struct {
+	genericiooptions.IOStreams
+
+	// Output is the format: json, yaml, or empty for a text.
+	Output string
+	// All shows each pod and each old revision instead of their number.
+	All bool
+
+	find     func() (*unstructured.Unstructured, error)
+	gatherer gatherer
+}
+
+// NewCommand returns "tree".
+func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &Options{IOStreams: streams}
+	cmd := &cobra.Command{
+		Use:                   "tree (KIND/NAME | KIND NAME) [-n NAMESPACE] [--all] [-o json|yaml]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Show an object, what belongs to it, and where it is",
+		Long: templates.LongDesc(`
+			Show an object with what it owns, what it needs and what leads to it, in which clusters each of these is, how many are
+			ready, and what is wrong.
+
+			Pods are counted by cluster, and old revisions as a whole, unless --all lists each. A "!" marks what needs somebody's
+			attention. What the object needs and nobody has made is listed as missing.
+
+			The root may be any object: of a ConfigMap or a Service the tree shows what needs it or what it leads to.`),
+		Example: templates.Examples(`
+			# A Deployment with its pods, configuration, Services, Ingresses and autoscaler
+			manifold tree deployment/web -n shop
+
+			# Each pod
+			manifold tree statefulset/db --all
+
+			# Who needs a Secret
+			manifold tree secret/token
+
+			# For a script
+			manifold tree deployment/web -o json`),
+		ValidArgsFunction: completion.ResourceTypeAndNameCompletionFunc(f),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.Complete(f, cmd, args); err != nil {
+				return err
+			}
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			return o.Run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVarP(&o.Output, "output", "o", o.Output, "Output format. One of: (json, yaml).")
+	cmd.Flags().BoolVar(&o.All, "all", o.All, "List every pod and every old revision instead of counting them.")
+	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"},
+		cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+// Complete takes the arguments and finds the logical cluster.
+func (o *Options) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || len(args) > 2 {
+		return cmdutil.UsageErrorf(cmd, "one object is required, as KIND/NAME or KIND NAME")
+	}
+	namespace, _, err := f.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return err
+	}
+	config, err := f.ToRESTConfig()
+	if err != nil {
+		return err
+	}
+	if o.gatherer.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return err
+	}
+	if o.gatherer.metadata, err = metadata.NewForConfig(config); err != nil {
+		return err
+	}
+	o.find = func() (*unstructured.Unstructured, error) { return find(f, namespace, args) }
+	return nil
+}
+
+func find(f cmdutil.Factory, namespace string, args []string) (*unstructured.Unstructured, error) {
+	infos, err := f.NewBuilder().
+		Unstructured().NamespaceParam(namespace).DefaultNamespace().
+		ResourceTypeOrNameArgs(false, args...).Latest().Flatten().
+		Do().Infos()
+	if err != nil {
+		return nil, err
+	}
+	if len(infos) != 1 {
+		return nil, fmt.Errorf("a tree has one root, but these are %d objects", len(infos))
+	}
+	object, ok := infos[0].Object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("%s is a list; name one object of it", infos[0].ObjectName())
+	}
+	return object, nil
+}
+
+// Validate refuses formats that there are not.
+func (o *Options) Validate() error {
+	if o.Output != "" && o.Output != "json" && o.Output != "yaml" {
+		return fmt.Errorf("--output must be json or yaml, not %q", o.Output)
+	}
+	return nil
+}
+
+// Run shows the tree.
+func (o *Options) Run(ctx context.Context) error {
+	root, err := o.find()
+	if err != nil {
+		return err
+	}
+	objects, err := o.gatherer.gather(ctx, root)
+	if err != nil {
+		return fmt.Errorf("tree of %s %s: %w", root.GetKind(), root.GetName(), err)
+	}
+	tree, err := grow(objects, o.All)
+	if err != nil {
+		return fmt.Errorf("tree of %s %s: %w", root.GetKind(), root.GetName(), err)
+	}
+	width := widest
+	if size := (term.TTY{Out: o.Out}).GetSize(); size != nil && size.Width > 0 {
+		width = int(size.Width)
+	}
+	return tree.print(o.Out, o.Output, width)
+}
