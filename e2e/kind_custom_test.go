@@ -336,3 +336,57 @@ func TestADependentGoesWhereItIsPinnedItself(t *testing.T) {
 	framework.AwaitGone[*corev1.ConfigMap](s.West, "settings")
 	refuse(t, s.Logical.Try("annotate", "configmap", "settings", pinKey+"=,"), "metadata.annotations[manifold.dev/clusters]")
 }
+
+// TestACustomResourceWithoutAStatusSubresource is about a kind whose generation counts what its status says.
+func TestACustomResourceWithoutAStatusSubresource(t *testing.T) {
+	s := scenario(t)
+	k := customKind{"springs", "Spring"}
+	for _, side := range []*framework.Side{s.Logical, s.East} {
+		k.define(s, side, "    subresources:\n      status: {}\n", "")
+	}
+	k.allow(s, "east")
+	k.make(s.Logical, k.manifest("one", "east", "{size: 1}"))
+	k.await(s.East.Within(2*time.Minute), "one", "is there", exists)
+	s.East.Kubectl("patch", "spring", "one", "--type=merge", "-p", `{"status":{"phase":"Up","observedGeneration":1}}`)
+	shown := func(o *unstructured.Unstructured) bool {
+		return nested(o, "status") == "map[observedGeneration:1 phase:Up]" &&
+			o.GetAnnotations()[v1alpha1.AnnotationStatus] == fmt.Sprintf(`{"east":{"generation":%d,"state":"Up"}}`, o.GetGeneration())
+	}
+	o := k.await(s.Logical, "one", "shows the status, and settles", shown)
+	s.Logical.Apply(k.manifest("two", "east", "{size: 1}"))
+	k.await(s.East, "two", "is there later", exists)
+	if later := k.await(s.Logical, "one", "is there", shown); later.GetResourceVersion() != o.GetResourceVersion() {
+		t.Errorf("it was written on and on: version %s, then %s", o.GetResourceVersion(), later.GetResourceVersion())
+	}
+	s.Logical.Kubectl("patch", "spring", "one", "--type=merge", "-p", `{"spec":{"size":2}}`)
+	below := k.await(s.East, "one", "has the new size, and its own status", func(o *unstructured.Unstructured) bool { return nested(o, "spec", "size") == "2" })
+	if nested(below, "status", "phase") != "Up" {
+		t.Errorf("the status below is %v", below.Object["status"])
+	}
+}
+
+// TestAStatusThatTheLogicalClusterDoesNotTakeIsTold is about a definition that wants more of a status than several clusters agree on.
+func TestAStatusThatTheLogicalClusterDoesNotTakeIsTold(t *testing.T) {
+	s := scenario(t)
+	k := customKind{"levers", "Lever"}
+	k.define(s, s.Logical, "          status:\n            type: object\n",
+		"          status:\n            type: object\n            required: [address]\n            properties: {address: {type: string}}\n")
+	for _, side := range []*framework.Side{s.East, s.West} {
+		k.define(s, side)
+	}
+	k.allow(s, "east")
+	k.allow(s, "west")
+	k.make(s.Logical, k.manifest("one", "east,west", "{size: 1}"))
+	for _, side := range []*framework.Side{s.East, s.West} {
+		k.await(side.Within(2*time.Minute), "one", "is there", exists)
+		k.say(s, side, "one", `{"phase":"Up","address":"`+side.Name+`"}`)
+	}
+	awaitEventAbout(s, "one", "StatusRefused", "status.address", v1alpha1.AnnotationStatus)
+	k.await(s.Logical, "one", "tells each status all the same", func(o *unstructured.Unstructured) bool {
+		return strings.Contains(o.GetAnnotations()[v1alpha1.AnnotationStatus], `"address":"west"`)
+	})
+	s.Logical.Kubectl("annotate", "lever", "one", pinKey+"=west", "--overwrite")
+	k.await(s.Logical, "one", "shows the status of the one cluster", func(o *unstructured.Unstructured) bool {
+		return nested(o, "status") == "map[address:west phase:Up]"
+	})
+}

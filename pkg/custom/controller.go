@@ -67,8 +67,8 @@ type Controller struct {
 	mu    sync.Mutex
 	kinds map[schema.GroupResource]*watchedKind
 	loops map[string]*loop
-	// told is the last message about each object, so that each is told once.
-	told map[types.UID]string
+	// told is the last message about each object, by what it is about, so that each is told once.
+	told map[types.UID]map[string]string
 }
 
 // watchedKind is a kind whose objects above are watched.
@@ -97,7 +97,7 @@ func New(o Options) (*Controller, error) {
 			workqueue.TypedRateLimitingQueueConfig[Key]{Name: "custom"}),
 		kinds: map[schema.GroupResource]*watchedKind{},
 		loops: map[string]*loop{},
-		told:  map[types.UID]string{},
+		told:  map[types.UID]map[string]string{},
 	}
 	for _, w := range []struct {
 		informer cache.SharedIndexInformer

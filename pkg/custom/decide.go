@@ -3,6 +3,7 @@ package custom
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement/controller"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
 // ReasonWithdrawn is the reason of the event that an object stays above from now on.
@@ -29,13 +31,20 @@ func (c *Controller) sync(ctx context.Context, key Key) error {
 	}
 	if o.DeletionTimestamp == nil {
 		if written, err := c.decide(ctx, k, o); written || err != nil {
-			return err // the watch shows what was written
+			return c.failed(k, o, err) // the watch shows what was written
 		}
-	} else {
-		c.forget(o)
 	}
 	c.note(key.Resource, o)
-	return c.report(ctx, k, key, o)
+	return c.failed(k, o, c.report(ctx, k, key, o))
+}
+
+// failed tells of an error that does not pass by itself, such as of a webhook that does not let us write, and returns it so that the step
+// is tried again.
+func (c *Controller) failed(k kind, o *metav1.PartialObjectMetadata, err error) error {
+	if err != nil && !syncer.Passes(err) && !errors.Is(err, errNotYet) {
+		c.tell(k, o, corev1.EventTypeWarning, reasonNotApplied, "the logical cluster does not take what Manifold writes on it: "+err.Error())
+	}
+	return err
 }
 
 // decide stores another decision than the object carries, and tells whether there was one.
@@ -57,7 +66,7 @@ func (c *Controller) decide(ctx context.Context, k kind, o *metav1.PartialObject
 	}
 	result, ready := c.Engine.Place(w, current)
 	if !ready {
-		return false, errors.New("the clusters are not known yet")
+		return false, fmt.Errorf("the clusters are not known: %w", errNotYet)
 	}
 	held := slices.Contains(o.Finalizers, v1alpha1.FinalizerProjection) || len(result.Decision) == 0
 	if result.Decision.Equal(current) && held {
@@ -141,9 +150,17 @@ func (c *Controller) explain(k kind, o *metav1.PartialObjectMetadata, before pla
 }
 
 func (c *Controller) tell(k kind, o *metav1.PartialObjectMetadata, eventType, reason, message string) {
+	about := reason
+	switch reason {
+	case controller.ReasonUnplaced, controller.ReasonPlaced, controller.ReasonPlacedPartly, ReasonWithdrawn:
+		about = "decision" // one says that the others are over
+	}
 	c.mu.Lock()
-	known := c.told[o.UID] == message
-	c.told[o.UID] = message
+	if c.told[o.UID] == nil {
+		c.told[o.UID] = map[string]string{}
+	}
+	known := c.told[o.UID][about] == message
+	c.told[o.UID][about] = message
 	c.mu.Unlock()
 	if !known {
 		c.Recorder.Event(referenceTo(k, o), eventType, reason, message)
