@@ -49,7 +49,7 @@ cp "${scratch}/openapi.go" generated/openapi/zz_generated.openapi.go
 
 go run ./hack/generate/models-schema > "${scratch}/schema.json"
 generate applyconfiguration-gen --openapi-schema "${scratch}/schema.json" \
-	--external-applyconfigurations k8s.io/api/core/v1.Taint:k8s.io/client-go/applyconfigurations/core/v1,k8s.io/api/core/v1.Toleration:k8s.io/client-go/applyconfigurations/core/v1 \
+	--external-applyconfigurations k8s.io/api/core/v1.Taint:k8s.io/client-go/applyconfigurations/core/v1,k8s.io/api/core/v1.Toleration:k8s.io/client-go/applyconfigurations/core/v1,k8s.io/api/core/v1.EnvVar:k8s.io/client-go/applyconfigurations/core/v1 \
 	--output-dir generated/applyconfiguration --output-pkg "${module}/generated/applyconfiguration" "${api_package}"
 
 generate client-gen --input-base "${module}/apis" --input "${api}" --clientset-name versioned \

@@ -16,6 +16,8 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=manifold.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("ArgsOverride"):
+		return &manifoldv1alpha1.ArgsOverrideApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Cluster"):
 		return &manifoldv1alpha1.ClusterApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterConnection"):
@@ -36,8 +38,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &manifoldv1alpha1.ClusterStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Division"):
 		return &manifoldv1alpha1.DivisionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("EnvOverride"):
+		return &manifoldv1alpha1.EnvOverrideApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ImageOverride"):
+		return &manifoldv1alpha1.ImageOverrideApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeCount"):
 		return &manifoldv1alpha1.NodeCountApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Override"):
+		return &manifoldv1alpha1.OverrideApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PlacementPolicy"):
 		return &manifoldv1alpha1.PlacementPolicyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PlacementPolicySpec"):

@@ -13,6 +13,7 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
+		v1alpha1.ArgsOverride{}.OpenAPIModelName():               schema_manifold_apis_manifold_v1alpha1_ArgsOverride(ref),
 		v1alpha1.Cluster{}.OpenAPIModelName():                    schema_manifold_apis_manifold_v1alpha1_Cluster(ref),
 		v1alpha1.ClusterConnection{}.OpenAPIModelName():          schema_manifold_apis_manifold_v1alpha1_ClusterConnection(ref),
 		v1alpha1.ClusterGroup{}.OpenAPIModelName():               schema_manifold_apis_manifold_v1alpha1_ClusterGroup(ref),
@@ -25,7 +26,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ClusterSpec{}.OpenAPIModelName():                schema_manifold_apis_manifold_v1alpha1_ClusterSpec(ref),
 		v1alpha1.ClusterStatus{}.OpenAPIModelName():              schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref),
 		v1alpha1.Division{}.OpenAPIModelName():                   schema_manifold_apis_manifold_v1alpha1_Division(ref),
+		v1alpha1.EnvOverride{}.OpenAPIModelName():                schema_manifold_apis_manifold_v1alpha1_EnvOverride(ref),
+		v1alpha1.ImageOverride{}.OpenAPIModelName():              schema_manifold_apis_manifold_v1alpha1_ImageOverride(ref),
 		v1alpha1.NodeCount{}.OpenAPIModelName():                  schema_manifold_apis_manifold_v1alpha1_NodeCount(ref),
+		v1alpha1.Override{}.OpenAPIModelName():                   schema_manifold_apis_manifold_v1alpha1_Override(ref),
 		v1alpha1.PlacementPolicy{}.OpenAPIModelName():            schema_manifold_apis_manifold_v1alpha1_PlacementPolicy(ref),
 		v1alpha1.PlacementPolicyList{}.OpenAPIModelName():        schema_manifold_apis_manifold_v1alpha1_PlacementPolicyList(ref),
 		v1alpha1.PlacementPolicySpec{}.OpenAPIModelName():        schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref),
@@ -33,6 +37,58 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.SpreadConstraint{}.OpenAPIModelName():           schema_manifold_apis_manifold_v1alpha1_SpreadConstraint(ref),
 		v1alpha1.WorkloadAffinity{}.OpenAPIModelName():           schema_manifold_apis_manifold_v1alpha1_WorkloadAffinity(ref),
 		v1alpha1.WorkloadSelector{}.OpenAPIModelName():           schema_manifold_apis_manifold_v1alpha1_WorkloadSelector(ref),
+	}
+}
+
+func schema_manifold_apis_manifold_v1alpha1_ArgsOverride(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ArgsOverride replaces arguments.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"containers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "containers are the names of the containers that it is about. Empty means all.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"args": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "args are the arguments to run with.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"args"},
+			},
+		},
 	}
 }
 
@@ -479,11 +535,29 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 							Ref:         ref(v1alpha1.Division{}.OpenAPIModelName()),
 						},
 					},
+					"overrides": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "overrides change what clusters hold of the workloads; the workloads themselves stay as they are. All that select a cluster are applied, in their order. They apply to pinned workloads as well. Only built-in kinds are changed. The pod template of a Job that has started stays as it was, and of a Pod that exists a cluster refuses most changes.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Override{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterGroup{}.OpenAPIModelName(), v1alpha1.ClusterPreference{}.OpenAPIModelName(), v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.SpreadConstraint{}.OpenAPIModelName(), v1alpha1.WorkloadAffinity{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration", "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"},
+			v1alpha1.ClusterGroup{}.OpenAPIModelName(), v1alpha1.ClusterPreference{}.OpenAPIModelName(), v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.Override{}.OpenAPIModelName(), v1alpha1.SpreadConstraint{}.OpenAPIModelName(), v1alpha1.WorkloadAffinity{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration", "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"},
 	}
 }
 
@@ -826,6 +900,112 @@ func schema_manifold_apis_manifold_v1alpha1_Division(ref common.ReferenceCallbac
 	}
 }
 
+func schema_manifold_apis_manifold_v1alpha1_EnvOverride(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "EnvOverride sets environment variables. A variable that the container has under the name is replaced.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"containers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "containers are the names of the containers that it is about. Empty means all.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"variables": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "variables are those to set. ConfigMaps and Secrets that no field of the workload names must be in the cluster already.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("io.k8s.api.core.v1.EnvVar"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"variables"},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.api.core.v1.EnvVar"},
+	}
+}
+
+func schema_manifold_apis_manifold_v1alpha1_ImageOverride(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ImageOverride changes parts of images; what is not set stays.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"containers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "containers are the names of the containers that it is about. Empty means all.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"registry": {
+						SchemaProps: spec.SchemaProps{
+							Description: "registry replaces the host that images come from, such as registry.example.com:5000. An image without one gets it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"repository": {
+						SchemaProps: spec.SchemaProps{
+							Description: "repository replaces the path between registry and tag, such as shop/web.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"tag": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tag replaces the tag, and the digest if there is one.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_manifold_apis_manifold_v1alpha1_NodeCount(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -853,6 +1033,125 @@ func schema_manifold_apis_manifold_v1alpha1_NodeCount(ref common.ReferenceCallba
 				Required: []string{"total", "ready"},
 			},
 		},
+	}
+}
+
+func schema_manifold_apis_manifold_v1alpha1_Override(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Override changes what clusters hold of a workload: images first, then env, args, labels, annotations, strategicMergePatch and jsonPatch.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"clusters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clusters selects where the override applies. Unset selects every cluster.",
+							Ref:         ref(v1alpha1.ClusterSelector{}.OpenAPIModelName()),
+						},
+					},
+					"images": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "images changes where images of containers and init containers come from.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ImageOverride{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"env": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "env sets environment variables of containers and init containers.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.EnvOverride{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"args": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "args replaces the arguments of containers and init containers.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ArgsOverride{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"labels": {
+						SchemaProps: spec.SchemaProps{
+							Description: "labels are set on the object and on its pod template.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"annotations": {
+						SchemaProps: spec.SchemaProps{
+							Description: "annotations are set on the object and on its pod template.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"strategicMergePatch": {
+						SchemaProps: spec.SchemaProps{
+							Description: "strategicMergePatch is a strategic merge patch of the object, as YAML or JSON. It may not change the name, the number of replicas or what Manifold itself writes.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"jsonPatch": {
+						SchemaProps: spec.SchemaProps{
+							Description: "jsonPatch is a JSON patch (RFC 6902) of the object: a list of operations, as YAML or JSON. What strategicMergePatch may not change, it may not either.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ArgsOverride{}.OpenAPIModelName(), v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.EnvOverride{}.OpenAPIModelName(), v1alpha1.ImageOverride{}.OpenAPIModelName()},
 	}
 }
 
@@ -1117,11 +1416,29 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 							Ref:         ref(v1alpha1.Division{}.OpenAPIModelName()),
 						},
 					},
+					"overrides": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "overrides change what clusters hold of the workloads; the workloads themselves stay as they are. All that select a cluster are applied, in their order. They apply to pinned workloads as well. Only built-in kinds are changed. The pod template of a Job that has started stays as it was, and of a Pod that exists a cluster refuses most changes.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Override{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterGroup{}.OpenAPIModelName(), v1alpha1.ClusterPreference{}.OpenAPIModelName(), v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.SpreadConstraint{}.OpenAPIModelName(), v1alpha1.WorkloadAffinity{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration"},
+			v1alpha1.ClusterGroup{}.OpenAPIModelName(), v1alpha1.ClusterPreference{}.OpenAPIModelName(), v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.Override{}.OpenAPIModelName(), v1alpha1.SpreadConstraint{}.OpenAPIModelName(), v1alpha1.WorkloadAffinity{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration"},
 	}
 }
 

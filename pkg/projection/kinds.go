@@ -93,6 +93,8 @@ type Part struct {
 	Waits bool
 	// Cluster is the name of the cluster. Project sets it.
 	Cluster string
+	// Overrides are what a policy changes of a workload in the cluster.
+	Overrides Overrides
 	// Workloads are those that an object of a Divided kind goes along with, wherever they run.
 	Workloads []Placed
 	// LimitRanges are those of the namespace of an object of a Divided kind. They complete what pods ask for.
@@ -302,6 +304,13 @@ func (k Kind) Project(in Object, part Part, to Target) (Object, error) {
 	own(in, out, to)
 	part.Cluster = to.Cluster
 	k.fill(in, out, part)
+	if k.Workload {
+		overridden, err := part.Overrides.apply(k, out)
+		if err != nil {
+			return nil, fmt.Errorf("project %s %s to cluster %q: %w", k.GVK.Kind, qualified(in.GetNamespace(), in.GetName()), to.Cluster, err)
+		}
+		out = overridden
+	}
 	if err := seal(out); err != nil {
 		return nil, fmt.Errorf("project %s %s to cluster %q: %w", k.GVK.Kind, qualified(in.GetNamespace(), in.GetName()), to.Cluster, err)
 	}

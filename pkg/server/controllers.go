@@ -88,6 +88,9 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	if m.upstream, err = syncer.NewUpstream(m.informers); err != nil {
 		return nil, err
 	}
+	if err := m.upstream.WatchPolicies(m.informers, m.own); err != nil {
+		return nil, err
+	}
 	metadata, err := newMetadataInformers(ids.loopback)
 	if err != nil {
 		return nil, err
@@ -122,7 +125,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		Registry: m.registry,
 		Runner: runners{&syncer.Runner{Options: syncer.Options{
 			Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed, Mirror: summaries.Mirror,
-			Leaving: m.leaving, Lost: m.engine.Lost, Uses: m.custom.Uses,
+			Leaving: m.leaving, Lost: m.engine.Lost, Uses: m.custom.Uses, Overrides: m.engine.Overrides,
 		}}, m.custom.Runner()},
 		GracePeriod: c.silence.GracePeriod, Fence: m.upstream.Fence,
 	})

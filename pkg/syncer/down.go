@@ -180,6 +180,11 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 	if ok, _ := kind.Projectable(above); !ok && !kind.Workload {
 		return nil, wait{}, nil
 	}
+	if kind.Workload && s.Overrides != nil {
+		if part.Overrides, err = s.Overrides(kind, above, s.cluster); err != nil {
+			return nil, wait{}, err
+		}
+	}
 	desired, err = kind.Project(above, part, s.target)
 	return desired, waits, err
 }

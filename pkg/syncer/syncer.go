@@ -53,6 +53,8 @@ type Options struct {
 	Mirror func(deployment cache.ObjectName)
 	// Leaving tells whether a cluster is being removed, and in which manner: a value of AnnotationRemove.
 	Leaving func(cluster string) (leaving bool, manner string)
+	// Overrides returns what the policy of a workload changes of it in a cluster. It may be nil.
+	Overrides func(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error)
 	// Uses tells whether anything that is of no projected kind is in a namespace of a cluster, or is to be. It may be nil.
 	Uses func(cluster, namespace string) bool
 	// Lost tells whether a workload has given up a silent cluster, so that it may run elsewhere what it ran there.

@@ -143,6 +143,85 @@ type PlacementPolicySpec struct {
 	// the workload is pinned to several.
 	// +optional
 	Division *Division `json:"division,omitempty"`
+	// overrides change what clusters hold of the workloads; the workloads themselves stay as they are. All that select a cluster are
+	// applied, in their order. They apply to pinned workloads as well. Only built-in kinds are changed. The pod template of a Job
+	// that has started stays as it was, and of a Pod that exists a cluster refuses most changes.
+	// +optional
+	// +listType=atomic
+	Overrides []Override `json:"overrides,omitempty"`
+}
+
+// Override changes what clusters hold of a workload: images first, then env, args, labels, annotations, strategicMergePatch and
+// jsonPatch.
+type Override struct {
+	// clusters selects where the override applies. Unset selects every cluster.
+	// +optional
+	Clusters *ClusterSelector `json:"clusters,omitempty"`
+	// images changes where images of containers and init containers come from.
+	// +optional
+	// +listType=atomic
+	Images []ImageOverride `json:"images,omitempty"`
+	// env sets environment variables of containers and init containers.
+	// +optional
+	// +listType=atomic
+	Env []EnvOverride `json:"env,omitempty"`
+	// args replaces the arguments of containers and init containers.
+	// +optional
+	// +listType=atomic
+	Args []ArgsOverride `json:"args,omitempty"`
+	// labels are set on the object and on its pod template.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// annotations are set on the object and on its pod template.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// strategicMergePatch is a strategic merge patch of the object, as YAML or JSON. It may not change the name, the number of replicas
+	// or what Manifold itself writes.
+	// +optional
+	StrategicMergePatch string `json:"strategicMergePatch,omitempty"`
+	// jsonPatch is a JSON patch (RFC 6902) of the object: a list of operations, as YAML or JSON. What strategicMergePatch may not
+	// change, it may not either.
+	// +optional
+	JSONPatch string `json:"jsonPatch,omitempty"`
+}
+
+// ImageOverride changes parts of images; what is not set stays.
+type ImageOverride struct {
+	// containers are the names of the containers that it is about. Empty means all.
+	// +optional
+	// +listType=atomic
+	Containers []string `json:"containers,omitempty"`
+	// registry replaces the host that images come from, such as registry.example.com:5000. An image without one gets it.
+	// +optional
+	Registry string `json:"registry,omitempty"`
+	// repository replaces the path between registry and tag, such as shop/web.
+	// +optional
+	Repository string `json:"repository,omitempty"`
+	// tag replaces the tag, and the digest if there is one.
+	// +optional
+	Tag string `json:"tag,omitempty"`
+}
+
+// EnvOverride sets environment variables. A variable that the container has under the name is replaced.
+type EnvOverride struct {
+	// containers are the names of the containers that it is about. Empty means all.
+	// +optional
+	// +listType=atomic
+	Containers []string `json:"containers,omitempty"`
+	// variables are those to set. ConfigMaps and Secrets that no field of the workload names must be in the cluster already.
+	// +listType=atomic
+	Variables []corev1.EnvVar `json:"variables"`
+}
+
+// ArgsOverride replaces arguments.
+type ArgsOverride struct {
+	// containers are the names of the containers that it is about. Empty means all.
+	// +optional
+	// +listType=atomic
+	Containers []string `json:"containers,omitempty"`
+	// args are the arguments to run with.
+	// +listType=atomic
+	Args []string `json:"args"`
 }
 
 // WorkloadSelector selects workloads. Every field that is set must match.

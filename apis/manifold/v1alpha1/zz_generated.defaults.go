@@ -28,6 +28,23 @@ func SetObjectDefaults_ClusterPlacementPolicy(in *ClusterPlacementPolicy) {
 	if in.Spec.PlacementPolicySpec.Division != nil {
 		SetDefaults_Division(in.Spec.PlacementPolicySpec.Division)
 	}
+	for i := range in.Spec.PlacementPolicySpec.Overrides {
+		a := &in.Spec.PlacementPolicySpec.Overrides[i]
+		for j := range a.Env {
+			b := &a.Env[j]
+			for k := range b.Variables {
+				c := &b.Variables[k]
+				if c.ValueFrom != nil {
+					if c.ValueFrom.FileKeyRef != nil {
+						if c.ValueFrom.FileKeyRef.Optional == nil {
+							var ptrVar1 bool = false
+							c.ValueFrom.FileKeyRef.Optional = &ptrVar1
+						}
+					}
+				}
+			}
+		}
+	}
 }
 
 func SetObjectDefaults_ClusterPlacementPolicyList(in *ClusterPlacementPolicyList) {
@@ -44,6 +61,23 @@ func SetObjectDefaults_PlacementPolicy(in *PlacementPolicy) {
 	}
 	if in.Spec.Division != nil {
 		SetDefaults_Division(in.Spec.Division)
+	}
+	for i := range in.Spec.Overrides {
+		a := &in.Spec.Overrides[i]
+		for j := range a.Env {
+			b := &a.Env[j]
+			for k := range b.Variables {
+				c := &b.Variables[k]
+				if c.ValueFrom != nil {
+					if c.ValueFrom.FileKeyRef != nil {
+						if c.ValueFrom.FileKeyRef.Optional == nil {
+							var ptrVar1 bool = false
+							c.ValueFrom.FileKeyRef.Optional = &ptrVar1
+						}
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -23,6 +23,21 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ArgsOverride
+  map:
+    fields:
+    - name: args
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: containers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.Cluster
   map:
     fields:
@@ -125,6 +140,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: namespaceSelector
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: overrides
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.Override
+          elementRelationship: atomic
     - name: preferences
       type:
         list:
@@ -266,6 +287,39 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             scalar: numeric
+- name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.EnvOverride
+  map:
+    fields:
+    - name: containers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: variables
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.EnvVar
+          elementRelationship: atomic
+- name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ImageOverride
+  map:
+    fields:
+    - name: containers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: registry
+      type:
+        scalar: string
+    - name: repository
+      type:
+        scalar: string
+    - name: tag
+      type:
+        scalar: string
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.NodeCount
   map:
     fields:
@@ -277,6 +331,46 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 0
+- name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.Override
+  map:
+    fields:
+    - name: annotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: args
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ArgsOverride
+          elementRelationship: atomic
+    - name: clusters
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterSelector
+    - name: env
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.EnvOverride
+          elementRelationship: atomic
+    - name: images
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ImageOverride
+          elementRelationship: atomic
+    - name: jsonPatch
+      type:
+        scalar: string
+    - name: labels
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: strategicMergePatch
+      type:
+        scalar: string
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.PlacementPolicy
   map:
     fields:
@@ -330,6 +424,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: minClusters
       type:
         scalar: numeric
+    - name: overrides
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.Override
+          elementRelationship: atomic
     - name: preferences
       type:
         list:
@@ -405,6 +505,112 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: labelSelector
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+- name: io.k8s.api.core.v1.ConfigMapKeySelector
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: optional
+      type:
+        scalar: boolean
+    elementRelationship: atomic
+- name: io.k8s.api.core.v1.EnvVar
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: value
+      type:
+        scalar: string
+    - name: valueFrom
+      type:
+        namedType: io.k8s.api.core.v1.EnvVarSource
+- name: io.k8s.api.core.v1.EnvVarSource
+  map:
+    fields:
+    - name: configMapKeyRef
+      type:
+        namedType: io.k8s.api.core.v1.ConfigMapKeySelector
+    - name: fieldRef
+      type:
+        namedType: io.k8s.api.core.v1.ObjectFieldSelector
+    - name: fileKeyRef
+      type:
+        namedType: io.k8s.api.core.v1.FileKeySelector
+    - name: resourceFieldRef
+      type:
+        namedType: io.k8s.api.core.v1.ResourceFieldSelector
+    - name: secretKeyRef
+      type:
+        namedType: io.k8s.api.core.v1.SecretKeySelector
+- name: io.k8s.api.core.v1.FileKeySelector
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+      default: ""
+    - name: optional
+      type:
+        scalar: boolean
+      default: false
+    - name: path
+      type:
+        scalar: string
+      default: ""
+    - name: volumeName
+      type:
+        scalar: string
+      default: ""
+    elementRelationship: atomic
+- name: io.k8s.api.core.v1.ObjectFieldSelector
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: fieldPath
+      type:
+        scalar: string
+      default: ""
+    elementRelationship: atomic
+- name: io.k8s.api.core.v1.ResourceFieldSelector
+  map:
+    fields:
+    - name: containerName
+      type:
+        scalar: string
+    - name: divisor
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: resource
+      type:
+        scalar: string
+      default: ""
+    elementRelationship: atomic
+- name: io.k8s.api.core.v1.SecretKeySelector
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: optional
+      type:
+        scalar: boolean
+    elementRelationship: atomic
 - name: io.k8s.api.core.v1.Taint
   map:
     fields:

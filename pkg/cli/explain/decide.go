@@ -27,7 +27,24 @@ var errSlow = fmt.Errorf("clusters, policies and workloads could not be read wit
 var errStays = errors.New("it stays in the logical cluster")
 
 // decide asks the engine that admission asks. Whatever the user may not read ends the wait with the server's refusal.
-func (g gatherer) decide(ctx context.Context, w placement.Workload, current placement.Decision) (placement.Result, error) {
+func (g gatherer) decide(ctx context.Context, w placement.Workload, current placement.Decision) (result placement.Result, err error) {
+	err = g.ask(ctx, func(e *engine.Engine) error {
+		if w.Custom && w.Pin == nil && len(current) == 0 {
+			if selected, err := e.Selects(w); err == nil && !selected {
+				return errStays
+			}
+		}
+		known := false
+		if result, known = e.Place(w, current); !known {
+			return errors.New("the clusters are not known")
+		}
+		return nil
+	})
+	return result, err
+}
+
+// ask runs a question to an engine that knows all that decisions depend on.
+func (g gatherer) ask(ctx context.Context, question func(*engine.Engine) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, knowTimeout, errSlow)
 	defer cancel()
 	ctx, refuse := context.WithCancelCause(ctx)
@@ -37,7 +54,7 @@ func (g gatherer) decide(ctx context.Context, w placement.Workload, current plac
 	manifold := externalversions.NewSharedInformerFactory(g.manifold, 0)
 	engine, err := engine.New(engine.Options{Kube: kube, Manifold: manifold, Requested: reported})
 	if err != nil {
-		return placement.Result{}, err
+		return err
 	}
 	watched := []cache.SharedIndexInformer{
 		kube.Core().V1().Namespaces().Informer(),
@@ -49,13 +66,13 @@ func (g gatherer) decide(ctx context.Context, w placement.Workload, current plac
 	for _, kind := range projection.Workloads() {
 		generic, err := kube.ForResource(kind.Resource)
 		if err != nil {
-			return placement.Result{}, err
+			return err
 		}
 		watched = append(watched, generic.Informer())
 	}
 	for _, informer := range watched {
 		if err := informer.SetWatchErrorHandler(refuseWith(refuse)); err != nil {
-			return placement.Result{}, err
+			return err
 		}
 	}
 	kube.Start(ctx.Done())
@@ -65,18 +82,9 @@ func (g gatherer) decide(ctx context.Context, w placement.Workload, current plac
 	defer refuse(nil) // Before the shutdowns, which wait for what this ends.
 
 	if !cache.WaitForCacheSync(ctx.Done(), engine.HasSynced) {
-		return placement.Result{}, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
-	if w.Custom && w.Pin == nil && len(current) == 0 {
-		if selected, err := engine.Selects(w); err == nil && !selected {
-			return placement.Result{}, errStays
-		}
-	}
-	result, known := engine.Place(w, current)
-	if !known {
-		return placement.Result{}, errors.New("the clusters are not known")
-	}
-	return result, nil
+	return question(engine)
 }
 
 // refuseWith ends everything when the server refuses to let the user read something; other trouble is tried again.

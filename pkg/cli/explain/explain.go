@@ -27,6 +27,8 @@ type Options struct {
 
 	// Output is the format: json, yaml, or empty for a text.
 	Output string
+	// Cluster asks for what one cluster holds of the object.
+	Cluster string
 
 	find     func() (*unstructured.Unstructured, error)
 	gatherer gatherer
@@ -36,7 +38,7 @@ type Options struct {
 func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &Options{IOStreams: streams}
 	cmd := &cobra.Command{
-		Use:                   "explain (KIND/NAME | KIND NAME) [-n NAMESPACE] [-o json|yaml]",
+		Use:                   "explain (KIND/NAME | KIND NAME) [-n NAMESPACE] [--cluster CLUSTER] [-o json|yaml]",
 		DisableFlagsInUseLine: true,
 		Short:                 "Say where an object runs and why",
 		Long: templates.LongDesc(`
@@ -49,7 +51,11 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 			manifold explain deployment/web
 
 			# The same in another namespace, for a script
-			manifold explain deployment/web -n shop -o json`),
+			manifold explain deployment/web -n shop -o json
+
+			# What the policy changes of it in one cluster, and the object that the cluster holds then
+			manifold explain deployment/web --cluster east
+			manifold explain deployment/web --cluster east -o yaml`),
 		ValidArgsFunction: completeObject(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Complete(f, cmd, args); err != nil {
@@ -62,6 +68,7 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 		},
 	}
 	cmd.Flags().StringVarP(&o.Output, "output", "o", o.Output, "Output format. One of: (json, yaml).")
+	cmd.Flags().StringVar(&o.Cluster, "cluster", o.Cluster, "Show what this cluster holds of the object, and what a policy overrides there.")
 	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"},
 		cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
@@ -139,6 +146,13 @@ func (o *Options) Run(ctx context.Context) error {
 	object, err := o.find()
 	if err != nil {
 		return err
+	}
+	if o.Cluster != "" {
+		held, err := o.gatherer.hold(ctx, object, o.Cluster)
+		if err != nil {
+			return fmt.Errorf("explain %s %s in cluster %q: %w", object.GetKind(), object.GetName(), o.Cluster, err)
+		}
+		return held.print(o.Out, o.Output)
 	}
 	observed, err := o.gatherer.gather(ctx, object)
 	if err != nil {

@@ -53,6 +53,7 @@ func validatePolicySpec(spec *v1alpha1.PlacementPolicySpec, path *field.Path) fi
 	}
 	errs = append(errs, validateChoice(spec, path)...)
 	errs = append(errs, validateTolerations(spec.Tolerations, path.Child("tolerations"))...)
+	errs = append(errs, validateOverrides(spec.Overrides, path.Child("overrides"))...)
 	if division := spec.Division; division != nil {
 		errs = append(errs, validateDivision(division, path.Child("division"))...)
 		if division.MinReplicas > 0 && len(spec.Spread)+len(spec.Groups) > 0 {

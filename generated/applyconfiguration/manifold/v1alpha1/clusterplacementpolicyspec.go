@@ -172,3 +172,16 @@ func (b *ClusterPlacementPolicySpecApplyConfiguration) WithDivision(value *Divis
 	b.PlacementPolicySpecApplyConfiguration.Division = value
 	return b
 }
+
+// WithOverrides adds the given value to the Overrides field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Overrides field.
+func (b *ClusterPlacementPolicySpecApplyConfiguration) WithOverrides(values ...*OverrideApplyConfiguration) *ClusterPlacementPolicySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithOverrides")
+		}
+		b.PlacementPolicySpecApplyConfiguration.Overrides = append(b.PlacementPolicySpecApplyConfiguration.Overrides, *values[i])
+	}
+	return b
+}

@@ -59,6 +59,10 @@ type PlacementPolicySpecApplyConfiguration struct {
 	// division says how replicas are shared out over the selected clusters. Unset puts the whole workload on one of them, unless
 	// the workload is pinned to several.
 	Division *DivisionApplyConfiguration `json:"division,omitempty"`
+	// overrides change what clusters hold of the workloads; the workloads themselves stay as they are. All that select a cluster are
+	// applied, in their order. They apply to pinned workloads as well. Only built-in kinds are changed. The pod template of a Job
+	// that has started stays as it was, and of a Pod that exists a cluster refuses most changes.
+	Overrides []OverrideApplyConfiguration `json:"overrides,omitempty"`
 }
 
 // PlacementPolicySpecApplyConfiguration constructs a declarative configuration of the PlacementPolicySpec type for use with
@@ -206,5 +210,18 @@ func (b *PlacementPolicySpecApplyConfiguration) WithTolerations(values ...*v1.To
 // If called multiple times, the Division field is set to the value of the last call.
 func (b *PlacementPolicySpecApplyConfiguration) WithDivision(value *DivisionApplyConfiguration) *PlacementPolicySpecApplyConfiguration {
 	b.Division = value
+	return b
+}
+
+// WithOverrides adds the given value to the Overrides field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Overrides field.
+func (b *PlacementPolicySpecApplyConfiguration) WithOverrides(values ...*OverrideApplyConfiguration) *PlacementPolicySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithOverrides")
+		}
+		b.Overrides = append(b.Overrides, *values[i])
+	}
 	return b
 }

@@ -1,0 +1,170 @@
+package validation
+
+import (
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// Parts of images, as registries define them.
+var (
+	registryFormat   = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?(:[0-9]+)?$`)
+	repositoryFormat = regexp.MustCompile(`^[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`)
+	tagFormat        = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}$`)
+)
+
+// domain is the prefix of labels and annotations that are Manifold's own.
+const domain = v1alpha1.GroupName + "/"
+
+// validateOverrides refuses what could not be applied to any workload.
+func validateOverrides(overrides []v1alpha1.Override, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range overrides {
+		errs = append(errs, validateOverride(&overrides[i], path.Index(i))...)
+	}
+	return errs
+}
+
+func validateOverride(o *v1alpha1.Override, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if o.Clusters != nil {
+		errs = append(errs, validateClusterSelector(o.Clusters, path.Child("clusters"))...)
+	}
+	for i := range o.Images {
+		errs = append(errs, validateImage(&o.Images[i], path.Child("images").Index(i))...)
+	}
+	for i := range o.Env {
+		errs = append(errs, validateEnv(&o.Env[i], path.Child("env").Index(i))...)
+	}
+	for i := range o.Args {
+		errs = append(errs, validateContainers(o.Args[i].Containers, path.Child("args").Index(i).Child("containers"))...)
+	}
+	errs = append(errs, metav1validation.ValidateLabels(o.Labels, path.Child("labels"))...)
+	errs = append(errs, apivalidation.ValidateAnnotations(o.Annotations, path.Child("annotations"))...)
+	errs = append(errs, validateForeign(o.Labels, path.Child("labels"))...)
+	errs = append(errs, validateForeign(o.Annotations, path.Child("annotations"))...)
+	if _, err := ParseMergePatch(o.StrategicMergePatch); err != nil {
+		errs = append(errs, field.Invalid(path.Child("strategicMergePatch"), o.StrategicMergePatch, err.Error()))
+	}
+	if _, err := ParseJSONPatch(o.JSONPatch); err != nil {
+		errs = append(errs, field.Invalid(path.Child("jsonPatch"), o.JSONPatch, err.Error()))
+	}
+	return errs
+}
+
+// validateForeign refuses keys of Manifold's own, by which it knows what is whose.
+func validateForeign(pairs map[string]string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range sortedKeys(pairs) {
+		if strings.HasPrefix(key, domain) {
+			errs = append(errs, field.Forbidden(path.Key(key), "is Manifold's own"))
+		}
+	}
+	return errs
+}
+
+func validateImage(image *v1alpha1.ImageOverride, path *field.Path) field.ErrorList {
+	errs := validateContainers(image.Containers, path.Child("containers"))
+	for _, part := range []struct {
+		name, value string
+		format      *regexp.Regexp
+	}{
+		{"registry", image.Registry, registryFormat}, {"repository", image.Repository, repositoryFormat}, {"tag", image.Tag, tagFormat},
+	} {
+		if part.value != "" && !part.format.MatchString(part.value) {
+			errs = append(errs, field.Invalid(path.Child(part.name), part.value, "cannot be part of an image"))
+		}
+	}
+	if image.Registry+image.Repository+image.Tag == "" {
+		errs = append(errs, field.Required(path, "registry, repository or tag must be specified"))
+	}
+	return errs
+}
+
+func validateEnv(env *v1alpha1.EnvOverride, path *field.Path) field.ErrorList {
+	errs := validateContainers(env.Containers, path.Child("containers"))
+	if len(env.Variables) == 0 {
+		errs = append(errs, field.Required(path.Child("variables"), ""))
+	}
+	for i := range env.Variables {
+		errs = append(errs, validateVariable(&env.Variables[i], path.Child("variables").Index(i))...)
+	}
+	return errs
+}
+
+func validateVariable(variable *corev1.EnvVar, path *field.Path) field.ErrorList {
+	errs := validateName(variable.Name, path.Child("name"), validation.IsRelaxedEnvVarName)
+	if variable.Value != "" && variable.ValueFrom != nil {
+		errs = append(errs, field.Forbidden(path.Child("valueFrom"), "may not be combined with value"))
+	}
+	return errs
+}
+
+func validateContainers(names []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, name := range names {
+		errs = append(errs, validateName(name, path.Index(i), validation.IsDNS1123Label)...)
+	}
+	return errs
+}
+
+// ParseMergePatch reads a strategic merge patch, YAML or JSON, as JSON; nil if there is none.
+func ParseMergePatch(text string) ([]byte, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var patch map[string]any
+	if err := yaml.UnmarshalStrict([]byte(text), &patch); err != nil {
+		return nil, err
+	}
+	if len(patch) == 0 {
+		return nil, errors.New("it changes nothing")
+	}
+	return json.Marshal(patch)
+}
+
+// ParseJSONPatch reads a JSON patch, written as YAML or JSON; nil if there is none.
+func ParseJSONPatch(text string) (jsonpatch.Patch, error) {
+	if text == "" {
+		return nil, nil
+	}
+	data, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	patch, err := jsonpatch.DecodePatch(data)
+	if err != nil {
+		return nil, err
+	}
+	for _, operation := range patch {
+		if _, err := operation.Path(); err != nil {
+			return nil, err
+		}
+		switch operation.Kind() {
+		case "add", "replace", "test":
+			if _, has := operation["value"]; !has {
+				return nil, errors.New("an operation " + operation.Kind() + " has no value")
+			}
+		case "remove":
+		case "move", "copy":
+			if _, err := operation.From(); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, errors.New("there is no operation " + operation.Kind())
+		}
+	}
+	return patch, nil
+}

@@ -1,0 +1,115 @@
+package explain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// held is what one cluster holds of a workload.
+type held struct {
+	above     projection.Object
+	kind      string
+	cluster   string
+	share     placement.Share
+	overrides projection.Overrides
+	// projected is the object in the cluster, once it holds what was decided.
+	projected projection.Object
+	// problem says why there is none.
+	problem string
+}
+
+// hold finds out what a cluster holds of an object by its decision, by the functions that the syncer calls.
+func (g gatherer) hold(ctx context.Context, object *unstructured.Unstructured, cluster string) (*held, error) {
+	kind, ok := projection.ForGVK(object.GroupVersionKind())
+	if !ok || !kind.Workload {
+		return nil, errors.New("only workloads of built-in kinds have overrides")
+	}
+	typed := kind.New()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
+		return nil, err
+	}
+	if kind.Mirror(typed) {
+		return nil, errors.New(unplaced(object))
+	}
+	decision, err := placement.ParseDecision(object.GetAnnotations()[manifoldv1alpha1.AnnotationPlacement])
+	if err != nil {
+		return nil, err
+	}
+	share, placed := decision[cluster]
+	if !placed {
+		return nil, fmt.Errorf("it is not placed there, but on: %s", decision)
+	}
+	system, err := g.client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	h := &held{above: typed, kind: kind.GVK.Kind, cluster: cluster, share: share}
+	err = g.ask(ctx, func(e *engine.Engine) error {
+		var err error
+		h.overrides, err = e.Overrides(kind, typed, cluster)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	part := projection.Part{Share: share, Decision: decision, Overrides: h.overrides}
+	target := projection.Target{LogicalCluster: string(system.UID), Cluster: cluster}
+	if h.projected, err = kind.Project(typed, part, target); err != nil {
+		h.problem = err.Error()
+	}
+	return h, nil
+}
+
+// print writes the object in the cluster as json or yaml, or its overrides as a text for people.
+func (h *held) print(out io.Writer, format string) error {
+	if format == "" {
+		return h.text(out)
+	}
+	if h.projected == nil {
+		return errors.New(h.problem)
+	}
+	if format == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(h.projected)
+	}
+	text, err := yaml.Marshal(h.projected)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
+	return err
+}
+
+func (h *held) text(out io.Writer) error {
+	fmt.Fprintf(out, "%s %s/%s in cluster %s: %d replicas\n\n", h.kind, h.above.GetNamespace(), h.above.GetName(), h.cluster, h.share.Replicas)
+	if h.problem != "" {
+		fmt.Fprintf(out, "It cannot be applied: %s.\n\n", h.problem)
+	}
+	if len(h.overrides.Items) == 0 {
+		_, err := fmt.Fprintln(out, "No policy overrides anything there.")
+		return err
+	}
+	fmt.Fprintf(out, "%s overrides:\n\n", h.overrides.Policy)
+	for _, item := range h.overrides.Items {
+		text, err := yaml.Marshal(item.Override)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "# overrides[%d]\n%s", item.Index, text)
+	}
+	return nil
+}
