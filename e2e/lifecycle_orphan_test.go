@@ -189,6 +189,14 @@ func TestReplicaSetsOutliveTheirDeployment(t *testing.T) {
 	if *current.Spec.Replicas == 0 {
 		current = left[1]
 	}
+	framework.AwaitList(s.Logical, "", "no event warns of anything", func(events []*corev1.Event) bool {
+		for _, e := range events {
+			if e.Type == corev1.EventTypeWarning {
+				t.Errorf("%s of %s %s: %s", e.Reason, e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Message)
+			}
+		}
+		return true
+	})
 	// It is a ReplicaSet like any other from now on.
 	s.Logical.Kubectl("scale", "replicaset", current.Name, "--replicas=5")
 	framework.Await(s.Logical, current.Name, "serves as scaled", serving(5))

@@ -25,7 +25,8 @@ func ControlsPods(owner metav1.OwnerReference) bool {
 
 // Orphaned tells whether an object below was marked because it outlives its owner, and has not been projected to since.
 func Orphaned(live metav1.Object) bool {
-	return live.GetLabels()[v1alpha1.LabelOrphan] != ""
+	labels := live.GetLabels()
+	return labels[v1alpha1.LabelOrphan] != "" && labels[v1alpha1.LabelLogicalCluster] != ""
 }
 
 // Unmark takes off copied metadata what Manifold writes on objects in clusters alone.

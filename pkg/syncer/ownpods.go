@@ -2,10 +2,15 @@ package syncer
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
@@ -43,7 +48,39 @@ func (s *Syncer) syncOwnPod(ctx context.Context, above, live *corev1.Pod) error 
 		// Somebody deletes it in the cluster: it ends above as well.
 		return s.deleteMirror(ctx, have, max(ptr.Deref(live.DeletionGracePeriodSeconds, 0), 1))
 	}
-	return nil
+	return s.spare(ctx, have, live)
+}
+
+// spare gives a pod that a controller below has taken over its namespace for a second owner, as long as it has any above that is known there
+// alone: so the garbage collector of the cluster lets it live when the controller goes, and the one above decides. What is mirrored gets that
+// with the change itself; see storage.ownersBelow.
+func (s *Syncer) spare(ctx context.Context, above, live *corev1.Pod) error {
+	if live.DeletionTimestamp != nil || metav1.GetControllerOf(live) == nil {
+		return nil
+	}
+	spared := slices.ContainsFunc(live.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == "Namespace" && r.Name == live.Namespace })
+	wanted := slices.ContainsFunc(above.OwnerReferences, func(r metav1.OwnerReference) bool { return !projection.ControlsPods(r) })
+	if spared == wanted {
+		return nil
+	}
+	namespace, err := s.client.CoreV1().Namespaces().Get(ctx, live.Namespace, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	owner := map[string]any{"uid": namespace.UID, "$patch": "delete"}
+	if wanted {
+		owner = map[string]any{"uid": namespace.UID, "apiVersion": "v1", "kind": "Namespace", "name": namespace.Name}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": live.UID, "ownerReferences": []any{owner}}})
+	if err != nil {
+		return fmt.Errorf("encode a patch: %w", err)
+	}
+	_, err = s.client.CoreV1().Pods(live.Namespace).Patch(ctx, live.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
 }
 
 // reportPod writes what the cluster says of a pod, if it is something new, and returns the pod as it is above then.

@@ -177,7 +177,8 @@ func (u *Upstream) replicaSetHandler() cache.ResourceEventHandler {
 	}
 }
 
-// podHandler has a syncer look at mirrors of its cluster that vanish above. Additions and updates are our own writes.
+// podHandler has a syncer look at mirrors of its cluster that vanish above, or whose owners change, of which the controller is what the
+// cluster says. Additions and other updates are our own writes.
 func (u *Upstream) podHandler() cache.ResourceEventHandler {
 	each := func(obj any, then func(*Syncer, *corev1.Pod)) {
 		pod, ok := untombed(obj).(*corev1.Pod)
@@ -200,7 +201,12 @@ func (u *Upstream) podHandler() cache.ResourceEventHandler {
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { each(obj, shown) },
-		UpdateFunc: func(_, obj any) { each(obj, shown) },
+		UpdateFunc: func(old, obj any) {
+			each(obj, shown)
+			if before, after := old.(*corev1.Pod), obj.(*corev1.Pod); !equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) {
+				each(obj, func(s *Syncer, pod *corev1.Pod) { s.podQueue.Add(cache.MetaObjectToName(pod)) })
+			}
+		},
 		DeleteFunc: func(obj any) {
 			each(obj, func(s *Syncer, pod *corev1.Pod) {
 				s.mirrors.OnDelete(pod)
