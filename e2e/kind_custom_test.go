@@ -230,7 +230,8 @@ func TestCustomResourcesGoWhereTheyArePinned(t *testing.T) {
 		k.say(s, s.East, "one", `{"phase":"Up","address":"10.0.0.1","conditions":[{"type":"Ready","status":"True"}]}`)
 		k.say(s, s.West, "one", `{"phase":"Up","address":"10.1.0.1","conditions":[{"type":"Ready","status":"False","reason":"NoDisk"}]}`)
 		o := k.await(s.Logical, "one", "shows what both say", func(o *unstructured.Unstructured) bool {
-			return nested(o, "status", "phase") == "Up" && strings.Contains(nested(o, "status", "conditions"), "ClustersDiffer")
+			return nested(o, "status", "phase") == "Up" && strings.Contains(nested(o, "status", "conditions"), "ClustersDiffer") &&
+				strings.Contains(o.GetAnnotations()[v1alpha1.AnnotationStatus], "NoDisk") // which is written right after
 		})
 		if nested(o, "status", "address") != "" {
 			t.Errorf("the address of one cluster is shown as that of both: %v", o.Object["status"])

@@ -43,7 +43,7 @@ type Options struct {
 	Upstream *syncer.Upstream
 	Kube     informers.SharedInformerFactory
 	Manifold externalversions.SharedInformerFactory
-	// Metadata has the informers of the garbage collector.
+	// Metadata has the informers of the garbage collector. One is ours as long as the Run of its controller lasts, as it is the collector's.
 	Metadata metadatainformer.SharedInformerFactory
 	// Client reads and writes custom resources of the logical cluster, as Manifold itself.
 	Client   dynamic.Interface
@@ -77,6 +77,8 @@ type watchedKind struct {
 	source   schema.GroupVersionResource
 	informer cache.SharedIndexInformer
 	handler  cache.ResourceEventHandlerRegistration
+	// stop is closed when the informer is not needed any more.
+	stop chan struct{}
 	// concerned has, for every object that clusters have a copy of or are to have one, their names.
 	concerned map[cache.ObjectName][]string
 }

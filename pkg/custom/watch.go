@@ -59,15 +59,17 @@ func (c *Controller) define(ctx context.Context, group *errgroup.Group, k kind) 
 	}
 	w := &watchedKind{kind: k, source: k.watched(), concerned: map[cache.ObjectName][]string{}}
 	if last != nil && last.source == w.source {
-		w.informer, w.handler, w.concerned = last.informer, last.handler, last.concerned
+		w.informer, w.handler, w.stop, w.concerned = last.informer, last.handler, last.stop, last.concerned
 		c.kinds[k.resource] = w
 		c.lookAgain(k.resource)
 		return nil
 	}
 	c.drop(last)
-	w.informer = c.Metadata.ForResource(w.source).Informer()
+	w.informer, w.stop = c.Metadata.ForResource(w.source).Informer(), make(chan struct{})
+	group.Go(func() error { w.informer.GetController().Run(w.stop); return nil })
 	var err error
 	if w.handler, err = w.informer.AddEventHandler(c.objectHandler(k.resource)); err != nil {
+		close(w.stop)
 		delete(c.kinds, k.resource)
 		return err
 	}
@@ -97,16 +99,19 @@ func (c *Controller) undefine(resource schema.GroupResource) {
 	}
 }
 
-// drop ends the watch of a kind's objects. The informer is the garbage collector's too, and stays. The caller holds the lock.
+// drop ends the watch of a kind's objects, as far as it is ours: the garbage collector may need the informer still. The caller holds the
+// lock.
 func (c *Controller) drop(w *watchedKind) {
 	if w != nil {
 		_ = w.informer.RemoveEventHandler(w.handler) // an error would say that it is gone
+		close(w.stop)
 	}
 }
 
 func (c *Controller) dropKinds() {
-	for _, w := range c.kinds {
+	for resource, w := range c.kinds {
 		c.drop(w)
+		delete(c.kinds, resource)
 	}
 }
 

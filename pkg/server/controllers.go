@@ -7,18 +7,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/klog/v2"
 	apiregistration "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset/typed/apiregistration/v1"
 
 	corev1 "k8s.io/api/core/v1"
@@ -220,40 +215,6 @@ func (m *controllers) leaving(cluster string) (bool, string) {
 		return false, ""
 	}
 	return true, c.Annotations[v1alpha1.AnnotationRemove]
-}
-
-// newMetadataInformers makes the informers that the garbage collector and the controller of custom resources share.
-func newMetadataInformers(config *rest.Config) (metadatainformer.SharedInformerFactory, error) {
-	config = rest.AddUserAgent(rest.CopyConfig(config), controllerManager)
-	config.QPS = -1
-	client, err := metadata.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	return quietInformers{metadatainformer.NewSharedInformerFactoryWithOptions(client, 0, metadatainformer.WithTransform(dropManagedFields))}, nil
-}
-
-// quietInformers keep the end of a watch out of the log, as that of a kind that is gone. The garbage collector leaves its watch running.
-type quietInformers struct {
-	metadatainformer.SharedInformerFactory
-}
-
-// ForResource implements metadatainformer.SharedInformerFactory.
-func (f quietInformers) ForResource(resource schema.GroupVersionResource) informers.GenericInformer {
-	out := f.SharedInformerFactory.ForResource(resource)
-	// The error of one that runs says that it has its handler.
-	_ = out.Informer().SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
-		klog.FromContext(ctx).V(2).Info("Watch interrupted", "resource", resource, "err", err)
-	})
-	return out
-}
-
-// dropManagedFields leaves out what nobody reads here and what may be most of an object's metadata.
-func dropManagedFields(obj any) (any, error) {
-	if o, ok := obj.(metav1.Object); ok {
-		o.SetManagedFields(nil)
-	}
-	return obj, nil
 }
 
 // runners run together for each cluster, and end together.
