@@ -34,6 +34,9 @@ const (
 	// which would take a quarter of the logical cluster's time just when users wait for the pods; people read events later.
 	eventRate  = 25
 	eventBurst = 200
+	// behindPods is how many times as long an event waits while more pods wait to be shown than are being shown: with thousands of new pods,
+	// most of what a busy machine writes would be events otherwise.
+	behindPods = 10
 )
 
 // mirrorEvents shows events below on the objects above that they are about. Events are not kept: a watch feeds a queue.
@@ -84,7 +87,7 @@ func (s *Syncer) mirrorEvent(ctx context.Context, uid types.UID, pending *eventS
 		return
 	}
 	pending.drop(uid, event)
-	if mirror == nil || s.namespaceGoes(mirror.Namespace) || pace.Wait(ctx) != nil {
+	if mirror == nil || s.namespaceGoes(mirror.Namespace) || pace.WaitN(ctx, eventCost(s.podQueue.Len())) != nil {
 		return
 	}
 	events := s.above.CoreV1().Events(mirror.Namespace)
@@ -95,6 +98,14 @@ func (s *Syncer) mirrorEvent(ctx context.Context, uid types.UID, pending *eventS
 	if err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).V(2).Info("Event not mirrored", "event", klog.KObj(event), "err", err)
 	}
+}
+
+// eventCost is what an event takes of the pace while so many pods wait to be shown.
+func eventCost(pods int) int {
+	if pods > podWorkers {
+		return behindPods
+	}
+	return 1
 }
 
 // eventMirror returns an event as it reads above: about the object there. Known is false while that object has not appeared yet, above or

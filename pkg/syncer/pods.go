@@ -93,7 +93,7 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 		if pod == nil || s.mirrorOwner(pod) == nil {
 			return nil // that of another cluster; ours has none
 		}
-		return errNotYet // two clusters chose the same name: the second waits until the first is gone
+		return s.makeAnew(ctx, pod, mirror) // two clusters chose the same name
 	}
 	if mirror != nil && (pod == nil || pod.UID != mirror.UID) {
 		return s.deleteMirror(ctx, mirror, 0)

@@ -200,7 +200,7 @@ func (u *Upstream) podHandler() cache.ResourceEventHandler {
 		s.enqueueEphemeral(pod)
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { each(obj, shown) },
+		AddFunc: func(obj any) { each(obj, shown) },
 		UpdateFunc: func(old, obj any) {
 			each(obj, shown)
 			if before, after := old.(*corev1.Pod), obj.(*corev1.Pod); !equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) {

@@ -21,6 +21,7 @@ type waits struct {
 type waiting struct {
 	since, better time.Time
 	fewest        int
+	settled       bool
 }
 
 // holds tells whether a status that counts so many pods which are not shown is to wait now. Progress is told all the same when it is due:
@@ -37,8 +38,9 @@ func (w *waits) holds(key syncer.Key, unshown int, settled bool, now time.Time) 
 	if !held {
 		have = waiting{since: now}
 	}
-	if !held || unshown < have.fewest {
-		have.fewest, have.better = unshown, now
+	// As long as pods become ready, there may be more and more.
+	if !held || unshown < have.fewest || settled != have.settled {
+		have.fewest, have.better, have.settled = unshown, now, settled
 	}
 	if now.Sub(have.better) >= stuck || !settled && now.Sub(have.since) >= settle {
 		delete(w.byKey, key)

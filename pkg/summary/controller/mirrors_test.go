@@ -38,8 +38,9 @@ func TestHowLongAStatusWaitsForMirrors(t *testing.T) {
 		},
 		"what settles while it waits goes on waiting": {
 			{"it is under way", 9, false, 0, true},
-			{"it has settled", 8, true, settle, true},
-			{"all are shown", 0, true, 2 * settle, false},
+			{"it has settled, with more", 800, true, settle - 1, true},
+			{"fewer", 500, true, 5 * time.Second, true},
+			{"all are shown", 0, true, 6 * time.Second, false},
 			{"another change", 2, false, time.Hour, true},
 		},
 	} {
