@@ -74,7 +74,8 @@ const (
 func runStockControllers(ctx context.Context, config *rest.Config, shared informers.SharedInformerFactory,
 	metadata metadatainformer.SharedInformerFactory, p pki,
 ) error {
-	config = rest.AddUserAgent(rest.CopyConfig(config), controllerManager)
+	config = rest.CopyConfig(config)
+	asStockProgram(config)
 	config.QPS = -1
 	config.WarningHandlerWithContext = quietWarnings{}
 	held := holdInformers(ctx, shared)
