@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +47,8 @@ type below struct {
 	token  string
 	readyz int
 	nodes  []corev1.Node
+	// review answers what the credential may do; nil for a server that cannot tell.
+	review *authorizationv1.SubjectRulesReviewStatus
 }
 
 func startBelow(t *testing.T, uid types.UID) *below {
@@ -88,7 +91,7 @@ func (b *below) kubeconfig() []byte {
 
 func (b *below) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
-	uid, want, readyz, nodes := b.uid, b.token, b.readyz, b.nodes
+	uid, want, readyz, nodes, review := b.uid, b.token, b.readyz, b.nodes, b.review
 	b.mu.Unlock()
 	switch {
 	case r.Header.Get("Authorization") != "Bearer "+want:
@@ -107,6 +110,9 @@ func (b *below) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/api/v1":
 		answer(w, http.StatusOK, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"},
 			GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod", Namespaced: true}}})
+	case r.URL.Path == "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews" && review != nil:
+		answer(w, http.StatusCreated, &authorizationv1.SelfSubjectRulesReview{
+			TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectRulesReview"}, Status: *review})
 	case r.URL.Path != "/api/v1/nodes":
 		http.NotFound(w, r)
 	case r.URL.Query().Get("sendInitialEvents") != "":
@@ -301,6 +307,7 @@ type syncer struct {
 	running map[string]*Connection
 	starts  int
 	fail    error // ends the next run
+	waits   bool  // the next run waits for what it may not read
 }
 
 func newSyncer() *syncer { return &syncer{running: map[string]*Connection{}} }
@@ -309,13 +316,18 @@ func (s *syncer) Run(ctx context.Context, c *Connection) error {
 	s.mu.Lock()
 	s.starts++
 	fail := s.fail
-	s.fail = nil
-	if fail == nil {
+	waits := s.waits
+	s.fail, s.waits = nil, false
+	if fail == nil && !waits {
 		s.running[c.Name] = c
 	}
 	s.mu.Unlock()
 	if fail != nil {
 		return fail
+	}
+	if waits {
+		<-ctx.Done()
+		return ctx.Err()
 	}
 	c.Usage.PodChanged(types.NamespacedName{Namespace: "shop", Name: "web"}, resources("cpu", "1"), true)
 	c.Usage.Synced()

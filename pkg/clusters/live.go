@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,6 +41,9 @@ type live struct {
 	dirty      atomic.Bool          // nodes have changed since nodesChanged was asked last
 	cancel     context.CancelFunc
 	group      *errgroup.Group
+
+	mu    sync.Mutex
+	abort context.CancelCauseFunc // ends the Runner's present run; nil before the first
 }
 
 func startLive(ctx context.Context, s *session, c *Connection) *live {
@@ -51,6 +55,7 @@ func startLive(ctx context.Context, s *session, c *Connection) *live {
 	l.group.Go(func() error { l.discover(ctx); return nil })
 	if s.manager.Runner != nil {
 		l.group.Go(func() error { l.runRunner(ctx); return nil })
+		l.group.Go(func() error { l.watchRights(ctx); return nil })
 	}
 	return l
 }
@@ -160,9 +165,14 @@ func (l *live) runRunner(ctx context.Context) {
 	usage.Begin()
 	for ctx.Err() == nil {
 		began := clock.Now()
-		err := l.session.manager.Runner.Run(ctx, l.connection)
+		err := l.runOnce(ctx)
 		if ctx.Err() != nil {
 			return
+		}
+		if errors.Is(err, errGranted) {
+			delay = firstRestart
+			usage.Begin()
+			continue
 		}
 		if err == nil {
 			err = errors.New("it ended by itself")
@@ -194,6 +204,13 @@ func (s *session) syncerCondition(usage *capacity.Usage) *metav1.Condition {
 	case usage.Current():
 		condition.Status, condition.Reason = metav1.ConditionTrue, reasonSyncerRunning
 		condition.Message = "the syncer works with the cluster"
+		if len(s.missing) > 0 {
+			condition.Reason = reasonRightsMissing
+			condition.Message += ", but " + s.lacksRights()
+		}
+	case len(s.missing) > 0:
+		condition.Reason = reasonRightsMissing
+		condition.Message = "the syncer waits for rights: " + s.lacksRights()
 	case s.runnerErr != nil:
 		condition.Reason = reasonSyncerFailed
 		condition.Message = fmt.Sprintf("the syncer stopped and will be started again: %s", s.runnerErr)

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -216,6 +218,51 @@ func TestASyncerThatFailsIsStartedAgainAndTheClusterSaysWhy(t *testing.T) {
 		c := condition()
 		return c != nil && c.Status == metav1.ConditionTrue
 	})
+	if runner.starts != 2 {
+		t.Errorf("%d starts, want 2", runner.starts)
+	}
+}
+
+func everything() *authorizationv1.SubjectRulesReviewStatus {
+	all := []string{"*"}
+	return &authorizationv1.SubjectRulesReviewStatus{
+		ResourceRules:    []authorizationv1.ResourceRule{{Verbs: all, APIGroups: all, Resources: all}},
+		NonResourceRules: []authorizationv1.NonResourceRule{{Verbs: all, NonResourceURLs: all}},
+	}
+}
+
+func TestASyncerWithoutItsRightsSaysSoAndBeginsWhenItHasThem(t *testing.T) {
+	runner := newSyncer()
+	runner.waits = true
+	h := startManager(t, runner)
+	east := startBelow(t, "uid-1")
+	east.review = everything()
+	east.review.ResourceRules[0].APIGroups = []string{"", "batch", "networking.k8s.io", "policy", "apiextensions.k8s.io", "metrics.k8s.io", "node.k8s.io"}
+	h.join("east", east.kubeconfig())
+	told := func(status metav1.ConditionStatus, words ...string) func() bool {
+		return func() bool {
+			c := meta.FindStatusCondition(h.cluster("east").Status.Conditions, ConditionSyncer)
+			return c != nil && c.Status == status && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(c.Reason+": "+c.Message, w) })
+		}
+	}
+	h.eventually("it says what is missing", time.Second, told(metav1.ConditionFalse,
+		"RightsMissing: ", "get,list,watch,create,update,patch,delete deployments.apps", "get,list,watch priorityclasses.scheduling.k8s.io",
+		"manifold cluster join east --cluster-kubeconfig FILE"))
+	if runner.connection("east") != nil {
+		t.Error("it counts as running")
+	}
+
+	east.set(func(b *below) { b.review = everything() })
+	h.eventually("it runs", time.Second, told(metav1.ConditionTrue, "SyncerRunning: "))
+
+	// What it has begun goes on without a right that is taken later.
+	east.set(func(b *below) {
+		b.review = everything()
+		b.review.NonResourceRules = nil
+	})
+	h.eventually("it says what is missing and goes on", time.Minute, told(metav1.ConditionTrue, "RightsMissing: ", "the syncer works", "get /version"))
+	runner.mu.Lock()
+	defer runner.mu.Unlock()
 	if runner.starts != 2 {
 		t.Errorf("%d starts, want 2", runner.starts)
 	}

@@ -50,6 +50,7 @@ type session struct {
 	kinds     []string
 	nodes     *capacity.Nodes
 	runnerErr error
+	missing   []string // rights that syncing takes and the credential lacks
 }
 
 // run probes the cluster until ctx ends, and keeps the live part running as long as the right cluster answers.
@@ -166,7 +167,7 @@ func (s *session) disconnect(why string) {
 	s.mu.Lock()
 	l := s.live
 	s.live = nil
-	s.nodes, s.runnerErr = nil, nil
+	s.nodes, s.runnerErr, s.missing = nil, nil, nil
 	s.mu.Unlock()
 	s.manager.Registry.withdraw(s.cluster.Name, why)
 	if l != nil {

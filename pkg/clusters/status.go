@@ -13,13 +13,14 @@ import (
 )
 
 // ConditionSyncer is the condition type that tells whether the cluster's syncer runs.
-const ConditionSyncer = "SyncerRunning"
+const ConditionSyncer = v1alpha1.ClusterSyncerRunning
 
 // Reasons of the SyncerRunning condition.
 const (
 	reasonSyncerRunning = "SyncerRunning"
 	reasonSyncerFailed  = "SyncerFailed"
 	reasonNotConnected  = "NotConnected"
+	reasonRightsMissing = "RightsMissing"
 )
 
 // observation is what is known about a cluster at one moment. What is nil or empty is not known, which says nothing against what

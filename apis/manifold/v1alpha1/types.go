@@ -61,6 +61,10 @@ type SecretReference struct {
 // answers that it is not ready or refuses the credential, Unknown when it has been silent for longer than the grace period.
 const ClusterReady = "Ready"
 
+// ClusterSyncerRunning is the condition type that tells whether what is placed on the cluster is brought there: False with reason
+// RightsMissing while its credential may not do what that takes.
+const ClusterSyncerRunning = "SyncerRunning"
+
 // ClusterDrained is the condition type that tells how far a drain is: False while workloads are left, with reason Stuck when none of them
 // can move and Draining otherwise, True when none is. A cluster that is not being drained does not have it.
 const ClusterDrained = "Drained"

@@ -9,76 +9,14 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters/rights"
 )
 
-// Right is one row of a table of rights: verbs on resources of one API group, or on paths that are not resources.
-type Right struct {
-	// Why says what the right is for.
-	Why string
-	// Group is the API group of Resources.
-	Group string
-	// Resources are plural names, a subresource after a slash.
-	Resources []string
-	// Paths are URL paths that are not resources. A row has either Resources or Paths.
-	Paths []string
-	// Verbs are what is allowed.
-	Verbs []string
-	// Namespace bounds the row to one namespace. Empty means all of them.
-	Namespace string
-}
+// Right is one row of a table of rights.
+type Right = rights.Right
 
-// SyncerRights returns everything that Manifold's credential may do in a cluster. The ClusterRole that joining makes, the check
-// before joining and the reference of names are all read from this table. Writing in kube-* namespaces, which a ClusterRole
-// cannot leave out, is denied by the admission policy beside it.
-func SyncerRights() []Right {
-	read := []string{"get", "list", "watch"}
-	own := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
-	proxied := []string{"get", "create", "update", "patch", "delete"}
-	return []Right{
-		{Why: "namespaces of the same name as upstream", Resources: []string{"namespaces"}, Verbs: own},
-		{Why: "workloads", Group: "apps", Resources: []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, Verbs: own},
-		{Why: "workloads", Group: "batch", Resources: []string{"jobs"}, Verbs: own},
-		{Why: "workloads", Resources: []string{"replicationcontrollers"}, Verbs: own},
-		{Why: "what workloads need beside them", Resources: []string{"configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts", "services"}, Verbs: own},
-		{Why: "mirrored ControllerRevisions", Group: "apps", Resources: []string{"controllerrevisions"}, Verbs: read},
-		{
-			Why: "what leads to workloads and what guards them", Group: "networking.k8s.io",
-			Resources: []string{"ingresses", "networkpolicies"}, Verbs: own,
-		},
-		{Why: "pods", Resources: []string{"pods"}, Verbs: own},
-		{
-			Why: "endpoints that are written by hand", Resources: []string{"endpoints"}, Verbs: own,
-		},
-		{Why: "slices of endpoints that are written by hand", Group: "discovery.k8s.io", Resources: []string{"endpointslices"}, Verbs: own},
-		{Why: "what Ingresses name", Group: "networking.k8s.io", Resources: []string{"ingressclasses"}, Verbs: read},
-		{Why: "what pods name", Group: "scheduling.k8s.io", Resources: []string{"priorityclasses"}, Verbs: read},
-		{Why: "what pods name", Group: "node.k8s.io", Resources: []string{"runtimeclasses"}, Verbs: read},
-		{Why: "what bounds workloads", Resources: []string{"limitranges", "resourcequotas"}, Verbs: own},
-		{Why: "what keeps workloads available", Group: "policy", Resources: []string{"poddisruptionbudgets"}, Verbs: own},
-		{Why: "evicting a mirrored pod", Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
-		{Why: "kubectl logs", Resources: []string{"pods/log"}, Verbs: []string{"get"}},
-		{
-			Why: "kubectl exec, attach, cp and port-forward", Resources: []string{"pods/attach", "pods/exec", "pods/portforward"},
-			Verbs: []string{"get", "create"},
-		},
-		{Why: "kubectl debug", Resources: []string{"pods/ephemeralcontainers"}, Verbs: []string{"get", "update", "patch"}},
-		{
-			Why: "resizing a mirrored pod, and what controllers above say of its status", Resources: []string{"pods/resize", "pods/status"},
-			Verbs: []string{"patch"},
-		},
-		{Why: "the API server's proxy to pods and services", Resources: []string{"pods/proxy", "services/proxy"}, Verbs: proxied},
-		{
-			Why: "when served kinds change", Group: "apiextensions.k8s.io", Resources: []string{"customresourcedefinitions"}, Verbs: read,
-		},
-		{Why: "events shown upstream", Resources: []string{"events"}, Verbs: read},
-		{Why: "capacity, zones and regions", Resources: []string{"nodes"}, Verbs: read},
-		{Why: "kubectl top and autoscaling", Group: "metrics.k8s.io", Resources: []string{"nodes", "pods"}, Verbs: []string{"get", "list"}},
-		{
-			Why:   "health, version and served kinds",
-			Paths: []string{"/api", "/api/*", "/apis", "/apis/*", "/livez", "/readyz", "/version"}, Verbs: []string{"get"},
-		},
-	}
-}
+// SyncerRights returns everything that Manifold's credential may do in a cluster, custom resources aside.
+func SyncerRights() []Right { return rights.Syncer() }
 
 // joinRights returns what the credential that joins a cluster needs beside the rights that it hands on, in order to make, and
 // to take back, what joining makes there.

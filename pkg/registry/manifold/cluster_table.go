@@ -18,7 +18,8 @@ import (
 
 func clusterColumns() rest.TableConvertor {
 	columns := []column[*v1alpha1.Cluster]{
-		text("Ready", "Whether the cluster answers and can take work: True, False, or Unknown when it is silent.", readiness),
+		text("Ready", "Whether the cluster answers and can take work: True, False, or Unknown when it is silent. What keeps its syncer "+
+			"from working follows.", readiness),
 		text("Schedulable", "False when the cluster is cordoned, so that nothing new is placed there.", schedulable),
 		text("Version", "Version that the cluster's API server reports.", version),
 		text("Nodes", "Nodes that are ready and schedulable, of all.", nodes),
@@ -46,10 +47,23 @@ func ready(cluster *v1alpha1.Cluster) *metav1.Condition {
 }
 
 func readiness(cluster *v1alpha1.Cluster) string {
-	if condition := ready(cluster); condition != nil {
-		return string(condition.Status)
+	condition := ready(cluster)
+	if condition == nil {
+		return string(metav1.ConditionUnknown)
 	}
-	return string(metav1.ConditionUnknown)
+	if trouble := syncing(cluster); condition.Status == metav1.ConditionTrue && trouble != "" {
+		return string(condition.Status) + "," + trouble
+	}
+	return string(condition.Status)
+}
+
+// syncing returns the reason why the cluster's syncer does not do all that it should, "" if it does or nothing is known.
+func syncing(cluster *v1alpha1.Cluster) string {
+	condition := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ClusterSyncerRunning)
+	if condition == nil || condition.Reason == condition.Type {
+		return ""
+	}
+	return condition.Reason
 }
 
 func reason(cluster *v1alpha1.Cluster) string {
