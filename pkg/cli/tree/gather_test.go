@@ -67,12 +67,8 @@ func asRead(t *testing.T, obj any) *unstructured.Unstructured {
 
 func drawn(t *testing.T, from objects) string {
 	t.Helper()
-	tree, err := grow(from, false)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out strings.Builder
-	if err := tree.print(&out, "", widest); err != nil {
+	if err := grow(from, false).print(&out, "", widest); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -27,7 +27,7 @@ type grower struct {
 }
 
 // grow makes the tree of the root. It reads its arguments alone.
-func grow(from objects, all bool) (*Node, error) {
+func grow(from objects, all bool) *Node {
 	g := &grower{
 		index: newIndex(from), objects: from, all: all,
 		shown: map[types.UID]bool{}, missing: map[key]bool{},
@@ -35,7 +35,7 @@ func grow(from objects, all bool) (*Node, error) {
 	root := g.whole(from.root, "")
 	root.Namespace = from.root.GetNamespace()
 	g.upwards(root, from.root)
-	return root, nil
+	return root
 }
 
 // node shows an object without what belongs to it.

@@ -139,13 +139,9 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("tree of %s %s: %w", root.GetKind(), root.GetName(), err)
 	}
-	tree, err := grow(objects, o.All)
-	if err != nil {
-		return fmt.Errorf("tree of %s %s: %w", root.GetKind(), root.GetName(), err)
-	}
 	width := widest
 	if size := (term.TTY{Out: o.Out}).GetSize(); size != nil && size.Width > 0 {
 		width = int(size.Width)
 	}
-	return tree.print(o.Out, o.Output, width)
+	return grow(objects, o.All).print(o.Out, o.Output, width)
 }

@@ -322,10 +322,7 @@ func TestTree(t *testing.T) {
 		"a bare pod":                             {from: bare()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tree, err := grow(test.from, test.all)
-			if err != nil {
-				t.Fatal(err)
-			}
+			tree := grow(test.from, test.all)
 			var wide, narrow, data strings.Builder
 			for out, width := range map[*strings.Builder]int{&wide: 120, &narrow: 80} {
 				if err := tree.print(out, "", width); err != nil {
