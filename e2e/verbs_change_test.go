@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,6 +14,10 @@ import (
 // changingVerbs change objects that are there.
 var changingVerbs = []verb{
 	{"set image, env, resources and serviceaccount", setFields},
+	{"set selector, and label and annotate pods", setMetadata},
+	{"patch --subresource=scale and replace --force", patchScale},
+	{"apply -k, diff -k and delete -k", kustomize},
+	{"rollout restart of DaemonSets and StatefulSets", restartOthers},
 	{"apply --prune", applyPrune},
 	{"apply --prune --applyset", applySet},
 	{"diff --prune", diffPrune},
@@ -110,5 +116,91 @@ func diffPrune(s *framework.Scenario) {
 	result := s.Logical.TryInput(web, args...)
 	if result.Code != 1 || !strings.Contains(result.Stdout, "-  color: blue") {
 		s.Errorf("the ConfigMap that would be pruned does not show: %s", result)
+	}
+}
+
+func setMetadata(s *framework.Scenario) {
+	s.Logical.Apply(webService)
+	for cluster, pod := range onBoth(s, 2) {
+		s.Logical.Kubectl("label", "pod", pod.Name, "color=blue")
+		s.Logical.Kubectl("label", "pod", pod.Name, "color=green", "--overwrite")
+		s.Logical.Kubectl("annotate", "pod", pod.Name, "note=first")
+		s.Logical.Kubectl("annotate", "pod", pod.Name, "note=second", "--overwrite")
+		framework.Await(s.Side(cluster), pod.Name, "has both", func(p *corev1.Pod) bool {
+			return p.Labels["color"] == "green" && p.Annotations["note"] == "second"
+		})
+		refuse(s.T, s.Logical.Try("label", "pod", pod.Name, "color=red"), "already has a value")
+		s.Logical.Kubectl("label", "pod", pod.Name, "color-")
+		framework.Await(s.Side(cluster), pod.Name, "has lost the label", func(p *corev1.Pod) bool { _, has := p.Labels["color"]; return !has })
+	}
+	s.Logical.Kubectl("set", "selector", "service", "web", "app=nobody")
+	for _, side := range []*framework.Side{s.East, s.West} {
+		framework.AwaitGone[*corev1.Service](side, "web")
+	}
+	s.Logical.Kubectl("set", "selector", "service", "web", "app=web")
+	for _, side := range []*framework.Side{s.East, s.West} {
+		framework.Await(side, "web", "is back", framework.Exists[*corev1.Service])
+	}
+}
+
+func patchScale(s *framework.Scenario) {
+	onBoth(s, 2)
+	s.Logical.Kubectl("patch", "deployment", "web", "--subresource=scale", "--type=merge", "-p", `{"spec":{"replicas":4}}`)
+	awaitAvailable(s, "web", 4)
+	s.Logical.Kubectl("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=4", "--timeout=60s")
+	before := read(s, "web")
+	s.Logical.KubectlInput(pinned(deployment("web", 2), "west"), "replace", "--force", "--timeout=60s", "-f", "-")
+	awaitAvailable(s, "web", 2)
+	if after := read(s, "web"); after.UID == before.UID {
+		s.Error("it is the same object")
+	}
+	framework.AwaitGone[*appsv1.Deployment](s.East, "web")
+	framework.AwaitList(s.West, "app=web", "as many as were asked for", readyPods(2))
+}
+
+func kustomize(s *framework.Scenario) {
+	dir := s.TempDir()
+	for name, content := range map[string]string{
+		"web.yaml": pinned(deployment("web", 1), "east,west"),
+		"kustomization.yaml": `
+resources: [web.yaml]
+namePrefix: shop-
+images: [{name: web, newTag: "2"}]
+replicas: [{name: web, count: 2}]
+configMapGenerator:
+- name: settings
+  literals: [color=blue]
+patches:
+- target: {kind: Deployment}
+  patch: '[{"op":"add","path":"/spec/template/spec/containers/0/envFrom","value":[{"configMapRef":{"name":"settings"}}]}]'
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			s.Fatal(err)
+		}
+	}
+	s.Logical.Kubectl("apply", "-k", dir)
+	awaitAvailable(s, "shop-web", 2)
+	if result := s.Logical.Try("diff", "-k", dir); result.Code != 0 {
+		s.Errorf("what was applied differs: %s", result)
+	}
+	settings := read(s, "shop-web").Spec.Template.Spec.Containers[0].EnvFrom[0].ConfigMapRef.Name
+	for _, side := range []*framework.Side{s.East, s.West} {
+		framework.Await(side, settings, "is there", framework.Exists[*corev1.ConfigMap])
+	}
+	s.Logical.Kubectl("delete", "-k", dir, "--timeout=60s")
+	for _, side := range []*framework.Side{s.East, s.West} {
+		framework.AwaitGone[*appsv1.Deployment](side, "shop-web")
+		framework.AwaitGone[*corev1.ConfigMap](side, settings)
+	}
+}
+
+func restartOthers(s *framework.Scenario) {
+	s.Logical.Apply(daemonSet("agent", "east,west"), database("db", 2, setOn("west")))
+	for _, workload := range []string{"daemonset/agent", "statefulset/db"} {
+		s.Logical.Kubectl("rollout", "status", workload, "--timeout=60s")
+		s.Logical.Kubectl("rollout", "restart", workload)
+		s.Logical.Kubectl("rollout", "status", workload, "--timeout=60s")
+		say(s.T, s.Logical.Kubectl("rollout", "history", workload), "REVISION", "2")
 	}
 }

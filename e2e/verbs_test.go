@@ -20,7 +20,7 @@ type verb struct {
 // TestVerbs does with the stock kubectl what people do with one cluster. What other tests do anyway, such as apply, get, scale, delete and
 // the rollout of Deployments, has no row here.
 func TestVerbs(t *testing.T) {
-	for _, v := range slices.Concat(makingVerbs, changingVerbs, readingVerbs, podVerbs, proxyVerbs, evictionVerbs, kindVerbs) {
+	for _, v := range slices.Concat(makingVerbs, changingVerbs, readingVerbs, describingVerbs, podVerbs, proxyVerbs, evictionVerbs, kindVerbs) {
 		t.Run(v.name, func(t *testing.T) { v.test(scenario(t)) })
 	}
 }
