@@ -16,6 +16,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/cli/cluster"
 	"github.com/manifold-dev/manifold/pkg/cli/explain"
 	"github.com/manifold-dev/manifold/pkg/cli/move"
+	"github.com/manifold-dev/manifold/pkg/cli/simulate"
 	"github.com/manifold-dev/manifold/pkg/cli/start"
 	"github.com/manifold-dev/manifold/pkg/cli/tree"
 )
@@ -48,7 +49,8 @@ func NewCommand(streams genericiooptions.IOStreams, args []string) *cobra.Comman
 	groups := templates.CommandGroups{
 		{Message: "Server Commands:", Commands: []*cobra.Command{start.NewCommand(streams)}},
 		{Message: "Cluster Commands:", Commands: []*cobra.Command{
-			cluster.NewCommand(f, streams), explain.NewCommand(f, streams), move.NewCommand(f, streams), tree.NewCommand(f, streams),
+			cluster.NewCommand(f, streams), explain.NewCommand(f, streams), move.NewCommand(f, streams), simulate.NewCommand(f, streams),
+			tree.NewCommand(f, streams),
 		}},
 		{Message: "Kubernetes Commands:", Commands: []*cobra.Command{newKubectlCommand(streams, args)}},
 	}
