@@ -11,12 +11,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -128,9 +132,44 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 		kind, _ := projection.ForResource(podResource)
 		return s.markOrphan(ctx, kind, pod)
 	case s.ownerOf(pod) == nil:
+		if gone, err := s.controllerGone(ctx, pod); gone || err != nil {
+			return err // the garbage collector of the cluster is about to decide about it
+		}
 		return s.deleteMirror(ctx, mirror, 0) // no longer a pod of ours
 	}
 	return nil
+}
+
+// controllerGone tells whether what controls an object below, or what controls that, is not there any more. The cluster is asked: what is
+// not in our caches may only be none of ours.
+func (s *Syncer) controllerGone(ctx context.Context, of metav1.Object) (bool, error) {
+	ref := metav1.GetControllerOf(of)
+	if ref == nil {
+		return false, nil
+	}
+	kind, ok := projection.ForGVK(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	if !ok {
+		return false, nil
+	}
+	client, err := typed.For(s.client, kind.Resource, of.GetNamespace())
+	if err != nil {
+		return false, err
+	}
+	list, err := client.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, ref.Name).String()})
+	if err != nil {
+		return false, err
+	}
+	var controller metav1.Object
+	_ = meta.EachListItem(list, func(item runtime.Object) error {
+		if found, err := meta.Accessor(item); err == nil && found.GetUID() == ref.UID {
+			controller = found
+		}
+		return nil
+	})
+	if controller == nil {
+		return true, nil
+	}
+	return s.controllerGone(ctx, controller)
 }
 
 // mirrorNamed returns a mirror as the watch or our own last write shows it, or nil.

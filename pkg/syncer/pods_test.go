@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
@@ -137,6 +138,7 @@ func TestSyncPod(t *testing.T) {
 		want       []string // verbs of the writes to the mirror
 		wantErr    error
 		wantMarked bool
+		stranger   *appsv1.ReplicaSet // what else the cluster has
 	}{
 		"a new pod is shown": {
 			prepare: func(f *family) (above, below objects) {
@@ -202,7 +204,19 @@ func TestSyncPod(t *testing.T) {
 				f.pod.OwnerReferences[0].UID = "somebody-else"
 				return objects{f.above, f.mirrored, namespace("shop"), shown}, objects{f.projected, f.replicaSet, f.pod}
 			},
-			want: []string{"delete"},
+			want:     []string{"delete"},
+			stranger: &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-below", UID: "somebody-else"}},
+		},
+		"what the garbage collector of the cluster is to decide about stays": {
+			prepare: func(f *family) (above, below objects) {
+				return objects{namespace("shop"), f.shown("east")}, objects{f.pod}
+			},
+		},
+		"also if it is the owner of its owner that is gone": {
+			prepare: func(f *family) (above, below objects) {
+				return objects{namespace("shop"), f.shown("east")}, objects{f.replicaSet, f.pod}
+			},
+			stranger: newFamily().replicaSet,
 		},
 		"what its owner has let go of is marked in its cluster, and taken over when the watch shows that": {
 			prepare: func(f *family) (above, below objects) {
@@ -252,6 +266,11 @@ func TestSyncPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			above, below := test.prepare(newFamily())
 			s := attach(t, newUpstream(t, above...), "east", below...)
+			if test.stranger != nil {
+				if err := s.client.(*fake.Clientset).Tracker().Add(test.stranger); err != nil {
+					t.Fatal(err)
+				}
+			}
 			for _, obj := range above {
 				if pod, ok := obj.(*corev1.Pod); ok {
 					if err := s.above.Tracker().Add(pod); err != nil {
