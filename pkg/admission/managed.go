@@ -52,7 +52,7 @@ func isCustom(resource schema.GroupResource) bool {
 }
 
 func keepAnnotations(ctx context.Context, obj, old metav1.Object) {
-	annotations := obj.GetAnnotations()
+	annotations, changed := obj.GetAnnotations(), false
 	for _, key := range managedAnnotations {
 		is, present := annotations[key]
 		was, had := old.GetAnnotations()[key]
@@ -71,9 +71,9 @@ func keepAnnotations(ctx context.Context, obj, old metav1.Object) {
 		if had {
 			next[key] = was
 		}
-		annotations = next
+		annotations, changed = next, true
 	}
-	if len(annotations) != 0 || len(obj.GetAnnotations()) != 0 {
+	if changed {
 		obj.SetAnnotations(annotations)
 	}
 }

@@ -101,7 +101,9 @@ func (c *Controller) write(ctx context.Context, k kind, o *metav1.PartialObjectM
 	}
 	for _, d := range []placement.Decision{decisionOf(o), decision} {
 		for cluster := range d {
-			breakdown[cluster] = breakdown[cluster]
+			if _, known := breakdown[cluster]; !known {
+				breakdown[cluster] = summary.CustomCluster{}
+			}
 		}
 	}
 	metadata := map[string]any{
