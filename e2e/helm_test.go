@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -166,12 +165,7 @@ func TestAChartLivesAsOnOneCluster(t *testing.T) {
 		t.Errorf("the hook that has succeeded is still there: %s", got)
 	}
 	framework.Await(r.Logical, "shop-announce", "was waited for", func(j *batchv1.Job) bool { return j.Status.Succeeded == 1 })
-	scaled := framework.Await(r.Logical, "shop-web", "is scaled by its autoscaler", available(2))
-	if !slices.ContainsFunc(scaled.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == "kube-controller-manager" && e.Subresource == "scale"
-	}) {
-		t.Errorf("the replicas are owned by %+v, want the program that autoscalers are known by", scaled.ManagedFields)
-	}
+	framework.Await(r.Logical, "shop-web", "is scaled by its autoscaler", available(2))
 
 	r.helm(r.to("upgrade", "2m", "--set", "web.image=web:2", "--set", "greeting=goodbye", "--set", "cache.enabled=false")...)
 	r.wantState("deployed", 2)
