@@ -164,7 +164,7 @@ func TestAStatefulSetReturnsToItsClaims(t *testing.T) {
 	s := scenario(t)
 	sides := map[string]*framework.Side{"east": s.East, "west": s.West}
 	for cluster, side := range sides {
-		disks(s, side, 2)
+		disks(s, side, 4) // enough for all that moves
 		s.Logical.Apply(database(cluster, 1, setOn(cluster), withDisks(s)))
 	}
 	uids := map[string]string{}

@@ -354,11 +354,16 @@ func TestAStatefulSetMovesWithoutRunningTwice(t *testing.T) {
 		if cluster == "east" {
 			from = s.West
 		}
+		fewest, stop := watchReady(s, "db", 3)
 		s.Logical.Kubectl("annotate", "statefulset", "db", pinKey+"="+cluster, "--overwrite")
 		awaitPods(to, "app=db", ordinals("db", 0, 3))
 		awaitPods(from, "app=db", nil)
 		framework.AwaitGone[*appsv1.StatefulSet](from, "db")
 		awaitRunning(s, "db", 3)
+		stop()
+		if *fewest < 2 {
+			t.Errorf("once there were only %d ready pods in both clusters, want 2: one ordinal moves at a time", *fewest)
+		}
 	}
 	// A pod that does not go is waited for, and the user is told.
 	s.East.Kubectl("patch", "pod", "db-0", "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/slow"]}}`)
@@ -371,7 +376,7 @@ func TestAStatefulSetMovesWithoutRunningTwice(t *testing.T) {
 	framework.AwaitList(s.East, "app=db", "all others are gone", func(pods []*corev1.Pod) bool {
 		return len(pods) == 1 && pods[0].Name == "db-0" && pods[0].DeletionTimestamp != nil
 	})
-	awaitPods(s.West, "app=db", nil)
+	awaitPods(s.West, "app=db", ordinals("db", 1, 3))
 	s.East.Kubectl("patch", "pod", "db-0", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 	awaitPods(s.West, "app=db", ordinals("db", 0, 3))
 	s.Logical.Kubectl("annotate", "statefulset", "db", pinKey+"=east", "--overwrite")

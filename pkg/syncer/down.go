@@ -160,7 +160,8 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 		case wanted:
 			part, waits = s.numbered(w, live, part)
 		case s.toEmpty(w, live):
-			part.Share, wanted, waits.held = placement.Share{}, true, true
+			part.Share, waits = s.turn(w, live, placement.Share{})
+			wanted, waits.held = true, true
 		}
 	} else if reason := s.turnOf(w, live, part.Decision); wanted && reason != "" {
 		part.Waits, waits.paced, waits.reason = true, true, reason

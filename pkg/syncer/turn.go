@@ -35,17 +35,20 @@ func (s *Syncer) turn(w workload, live projection.Object, share placement.Share)
 	key, first := w.key(), w.kind.Demand(w.Object).First
 	want := placement.Range{Start: first + share.Start, End: first + share.Start + share.Replicas}
 	var have placement.Range
-	if live != nil && live.GetAnnotations()[v1alpha1.AnnotationUID] == string(w.GetUID()) {
+	if ours(live, w) {
 		have = numbersOf(w.kind, live)
 	}
 	c := &s.Upstream.claims
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	others := s.othersMayRun(w)
-	granted, held := placement.Turn(want, have, slices.Concat(slices.Collect(maps.Values(others))...))
-	if held {
-		waits = wait{held: true, reason: waitsFor(want, others)}
+	told := s.told(w)
+	granted, held := placement.Turn(s.release(w, want, have, told), have, slices.Concat(slices.Collect(maps.Values(others))...),
+		s.handed(want, told))
+	if held && !want.Empty() {
+		waits.reason = waitsFor(want, others)
 	}
+	waits.held = granted != want && !(granted.Empty() && want.Empty())
 	if granted != have {
 		c.set(key, s.cluster, claim{numbers: granted.Hull(c.byKey[key][s.cluster].numbers)})
 	}
@@ -78,7 +81,7 @@ func numbersOf(kind projection.Kind, live projection.Object) placement.Range {
 // it is scaled down, the highest first, and only then the object goes: deleting it with them would take them all at once, and the claims
 // that it keeps until it is deleted.
 func (s *Syncer) toEmpty(w workload, live projection.Object) bool {
-	if live == nil || live.GetDeletionTimestamp() != nil || live.GetAnnotations()[v1alpha1.AnnotationUID] != string(w.GetUID()) {
+	if !ours(live, w) {
 		return false
 	}
 	for _, pod := range s.below.podsOf(w.kind.GVK.Kind, w.GetNamespace(), w.GetName()) {

@@ -57,16 +57,20 @@ func TestAnOrdinalStartsOnceItIsGoneElsewhere(t *testing.T) {
 			above: toWest, east: []projection.Object{projectedSet(toWest, 0, 3)}, held: true,
 		},
 		"one is still elsewhere": {
-			above: toWest, east: []projection.Object{projectedSet(toWest, 2, 1)}, held: true,
+			above: toWest, east: []projection.Object{projectedSet(toWest, 2, 1)}, want: placement.Share{Replicas: 2}, held: true,
+		},
+		"the last was handed over": {
+			above: toWest, east: []projection.Object{projectedSet(toWest, 0, 2)}, want: placement.Share{Start: 2, Replicas: 1}, held: true,
 		},
 		"one is to start elsewhere, though it has no pod yet": {
-			above: toWest, east: []projection.Object{projectedSet(toWest, 2, 5)}, held: true,
+			above: toWest, east: []projection.Object{projectedSet(toWest, 2, 5)}, want: placement.Share{Replicas: 2}, held: true,
 		},
 		"others are elsewhere": {
 			above: toWest, east: []projection.Object{projectedSet(toWest, 3, 4)}, want: placement.Share{Replicas: 3},
 		},
 		"a pod is left of what was deleted": {
-			above: toWest, east: []projection.Object{last}, mirrored: []projection.Object{shownAbove(last, "east")}, held: true,
+			above: toWest, east: []projection.Object{last}, mirrored: []projection.Object{shownAbove(last, "east")},
+			want: placement.Share{Replicas: 2}, held: true,
 		},
 		"a pod is left of what is being deleted": {
 			above: toWest, east: []projection.Object{going, podBelow(going, "db-0", "")}, held: true,
@@ -89,7 +93,8 @@ func TestAnOrdinalStartsOnceItIsGoneElsewhere(t *testing.T) {
 			want: placement.Share{Start: 3, Replicas: 4},
 		},
 		"a cluster that nobody can ask may run what it last did": {
-			above: remembered(`{"west":{"replicas":3}}`, `{"east":{"replicas":1,"start":2}}`), apart: true, held: true,
+			above: remembered(`{"west":{"replicas":3}}`, `{"east":{"replicas":1,"start":2}}`), apart: true,
+			want: placement.Share{Replicas: 2}, held: true,
 		},
 		"or what it was to run": {
 			above: remembered(`{"east":{"replicas":3},"west":{"replicas":1,"start":2}}`, `{"east":{}}`), apart: true,
@@ -102,7 +107,7 @@ func TestAnOrdinalStartsOnceItIsGoneElsewhere(t *testing.T) {
 			above: offset, east: []projection.Object{projectedSet(offset, 0, 5)}, want: placement.Share{Replicas: 3},
 		},
 		"and are compared as they are": {
-			above: offset, east: []projection.Object{projectedSet(offset, 11, 1)}, held: true,
+			above: offset, east: []projection.Object{projectedSet(offset, 11, 1)}, want: placement.Share{Start: 2, Replicas: 1}, held: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,7 +187,7 @@ func TestAClusterIsEmptiedBeforeItsPartIsDeleted(t *testing.T) {
 	above := statefulSet("db", `{"west":{"replicas":3}}`, 3)
 	scaled := func(replicas, counted int32, edits ...func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
 		set := projectedSet(above, 0, replicas)
-		set.Status.Replicas = counted
+		set.Status.Replicas, set.Status.AvailableReplicas = counted, counted
 		for _, edit := range edits {
 			edit(set)
 		}
@@ -192,8 +197,10 @@ func TestAClusterIsEmptiedBeforeItsPartIsDeleted(t *testing.T) {
 		live *appsv1.StatefulSet
 		pods []projection.Object
 		want bool
+		asks int32
 	}{
-		"it still asks for some":          {live: scaled(3, 3), want: true},
+		"it still asks for some":          {live: scaled(3, 3), want: true, asks: 2}, // one after another
+		"it asks for the last":            {live: scaled(1, 1), want: true, asks: 1}, // those before it do not serve elsewhere yet
 		"a pod is left":                   {live: scaled(0, 0), pods: []projection.Object{podBelow(scaled(0, 0), "db-0", "")}, want: true},
 		"its controller counts some":      {live: scaled(0, 1), want: true},
 		"its controller has not seen it":  {live: scaled(0, 0, func(set *appsv1.StatefulSet) { set.Generation++ }), want: true},
@@ -212,8 +219,8 @@ func TestAClusterIsEmptiedBeforeItsPartIsDeleted(t *testing.T) {
 			if err != nil || (desired != nil) != test.want || waits.held != test.want {
 				t.Fatalf("projects %v, held %t, %v; want it %t", desired, waits.held, err, test.want)
 			}
-			if test.want && *desired.(*appsv1.StatefulSet).Spec.Replicas != 0 {
-				t.Errorf("asks for %d replicas, want none", *desired.(*appsv1.StatefulSet).Spec.Replicas)
+			if test.want && *desired.(*appsv1.StatefulSet).Spec.Replicas != test.asks {
+				t.Errorf("asks for %d replicas, want %d", *desired.(*appsv1.StatefulSet).Spec.Replicas, test.asks)
 			}
 		})
 	}

@@ -1,0 +1,78 @@
+package syncer
+
+import (
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
+)
+
+// told is what a cluster was told to run of a workload, and how much of that is available.
+type told struct {
+	numbers   placement.Range
+	available int32
+	// serves tells that some of what it runs is available, also while its controller has not seen the last change.
+	serves bool
+}
+
+// release returns which numbers of a workload this cluster keeps for now on its way to want: it hands them over one after another, unless
+// none of them serves.
+func (s *Syncer) release(w workload, want, have placement.Range, by map[string]told) placement.Range {
+	if have.Empty() || want.Hull(have) == want || !by[s.cluster].serves {
+		return want
+	}
+	first := w.kind.Demand(w.Object).First
+	var heirs []placement.Heir
+	for cluster, share := range DecisionOf(w) {
+		if cluster == s.cluster {
+			continue
+		}
+		var others []placement.Range
+		for other, what := range by {
+			if other != cluster {
+				others = append(others, what.numbers)
+			}
+		}
+		decided, has := placement.Range{Start: first + share.Start, End: first + share.Start + share.Replicas}, by[cluster]
+		heirs = append(heirs, placement.Heir{
+			Decided: decided, Has: has.numbers, Served: placement.Serves(decided, has.numbers, has.available, others),
+		})
+	}
+	return placement.Release(want, have, heirs)
+}
+
+// handed tells whether another cluster has numbers that this one is to get.
+func (s *Syncer) handed(want placement.Range, by map[string]told) bool {
+	for cluster, what := range by {
+		if cluster != s.cluster && !what.numbers.Intersect(want).Empty() {
+			return true
+		}
+	}
+	return false
+}
+
+// told returns what each connected cluster was told to run of a workload. The caller holds the lock of the claims.
+func (s *Syncer) told(w workload) map[string]told {
+	kind, summarised := summary.ForResource(w.kind.Resource)
+	claims, out := s.Upstream.claims.byKey[w.key()], map[string]told{}
+	for _, other := range s.Upstream.Syncers() {
+		var what told
+		if live := other.below.get(w.key()); ours(live, w) {
+			what.numbers = numbersOf(w.kind, live)
+			if summarised {
+				what.serves = kind.Counts(live).Available > 0
+			}
+			if summarised && kind.Observed(live) {
+				what.available = kind.Counts(live).Available
+			}
+		}
+		what.numbers = what.numbers.Hull(claims[other.cluster].numbers)
+		out[other.cluster] = what
+	}
+	return out
+}
+
+// ours tells whether an object below is the projection of a workload, and is to stay.
+func ours(live projection.Object, w workload) bool {
+	return live != nil && live.GetDeletionTimestamp() == nil && live.GetAnnotations()[v1alpha1.AnnotationUID] == string(w.GetUID())
+}
