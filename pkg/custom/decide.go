@@ -64,10 +64,14 @@ func (c *Controller) decide(ctx context.Context, k kind, o *metav1.PartialObject
 	case w.Pin == nil && !selected:
 		return c.withdraw(ctx, k, o, current)
 	}
-	result, ready := c.Engine.Place(w, current)
+	decided, ready := c.Engine.Decide(w, current)
 	if !ready {
 		return false, fmt.Errorf("the clusters are not known: %w", errNotYet)
 	}
+	if next := decided.Leaving.Next; !next.IsZero() { // a cluster is tolerated until then
+		c.queue.AddAfter(Key{k.resource, o.Namespace, o.Name}, next.Sub(c.Clock.Now()))
+	}
+	result := decided.Result
 	held := slices.Contains(o.Finalizers, v1alpha1.FinalizerProjection) || len(result.Decision) == 0
 	if result.Decision.Equal(current) && held {
 		c.explain(k, o, current, result)
