@@ -247,7 +247,7 @@ func TestDemandOfAJob(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			test.want.Template = &test.in.Spec.Template
+			test.want.Template, test.want.Restarts = &test.in.Spec.Template, true
 			if got := kindOf(t, test.in).Demand(test.in); !reflect.DeepEqual(got, test.want) {
 				t.Errorf("Demand = %+v, want %+v", got, test.want)
 			}
