@@ -85,14 +85,23 @@ func runAttached(s *framework.Scenario) {
 
 func exposeOthers(s *framework.Scenario) {
 	pods := onBoth(s, 2)
+	// By the labels of the pod, of which its ReplicaSet has given it one.
+	s.Logical.Kubectl("expose", "pod", pods["west"].Name, "--name=one", "--port=80", "--target-port=8080")
 	s.Logical.Kubectl("expose", "deployment", "web", "--name=first", "--port=80", "--target-port=8080")
 	s.Logical.Kubectl("expose", "service", "first", "--name=second", "--port=8080", "--type=NodePort")
 	s.Logical.Kubectl("expose", "replicaset", pods["west"].OwnerReferences[0].Name, "--name=third", "--port=8080", "--cluster-ip=None")
-	for _, name := range []string{"first", "second", "third"} {
+	for _, name := range []string{"one", "first", "second", "third"} {
 		for _, side := range []*framework.Side{s.East, s.West} {
 			framework.Await(side, name, "is there", framework.Exists[*corev1.Service])
 		}
 	}
+	s.Logical.Poll("the Service of one pod answers", func() error {
+		return failure(s.Logical.Try("get", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/services/one/proxy/", s.Namespace)))
+	})
+	s.Logical.Apply(database("db", 2, setOn("west")))
+	s.Logical.Kubectl("create", "service", "clusterip", "db-1", "--tcp=5432")
+	s.Logical.Kubectl("set", "selector", "service", "db-1", "statefulset.kubernetes.io/pod-name=db-1")
+	framework.Await(s.West, "db-1", "the Service of one replica is there", framework.Exists[*corev1.Service])
 	say(s.T, s.Logical.Kubectl("describe", "service", "second"), "NodePort", "app=web", "Endpoints:")
 }
 

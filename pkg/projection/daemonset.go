@@ -16,6 +16,9 @@ var daemonSet = row[appsv1.DaemonSet, *appsv1.DaemonSet]{
 	demand: func(in *appsv1.DaemonSet) Demand {
 		return Demand{Template: &in.Spec.Template, Division: placement.Everywhere}
 	},
+	labels: func(_ *appsv1.DaemonSet, key, _ string) bool {
+		return key == appsv1.ControllerRevisionHashLabelKey || key == labelTemplateGeneration
+	},
 	fill: func(in, out *appsv1.DaemonSet, part Part) {
 		in.Spec.DeepCopyInto(&out.Spec)
 		if part.Waits && out.Spec.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {

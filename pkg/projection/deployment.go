@@ -19,6 +19,7 @@ var deployment = row[appsv1.Deployment, *appsv1.Deployment]{
 			Takes: placement.Takes{Selector: in.Spec.Selector, ReplicaSets: true},
 		}
 	},
+	labels: func(_ *appsv1.Deployment, key, _ string) bool { return key == appsv1.DefaultDeploymentUniqueLabelKey },
 	fill: func(in, out *appsv1.Deployment, part Part) {
 		in.Spec.DeepCopyInto(&out.Spec)
 		out.Spec.Replicas = ptr.To(part.Share.Replicas)

@@ -69,8 +69,12 @@ type Kind struct {
 	keep func(desired, live Object)
 	// references gathers what the object needs by name.
 	references func(in Object, r *references)
-	// selects tells whether the object goes where pods with these labels run. It is nil for a kind that selects no pods.
-	selects func(in Object, podLabels map[string]string) bool
+	// selector selects the pods that the object goes along with; the function is nil for a kind that selects none, and returns nil for an
+	// object that does not.
+	selector func(in Object) *metav1.LabelSelector
+	// labels tells whether controllers below give pods of a workload a label of that value, beside those of its template. It is nil for a
+	// kind whose controllers give them none.
+	labels func(in Object, key, value string) bool
 	// follows gathers the objects that the object goes along with, wherever they go.
 	follows func(in Object, r *references)
 	// claims returns the names of the templates by which volume claims are made for the replicas. It is nil for a kind without.
@@ -130,7 +134,8 @@ type row[T any, P interface {
 	frozen     func(live P) bool
 	keep       func(desired, live P)
 	references func(in P, r *references)
-	selects    func(in P, podLabels map[string]string) bool
+	selector   func(in P) *metav1.LabelSelector
+	labels     func(in P, key, value string) bool
 	follows    func(in P, r *references)
 	claims     func(in P) []string
 	general    func(in P) bool
@@ -182,8 +187,11 @@ func (r row[T, P]) build() Kind {
 	if r.references != nil {
 		kind.references = func(in Object, refs *references) { r.references(in.(P), refs) }
 	}
-	if r.selects != nil {
-		kind.selects = func(in Object, podLabels map[string]string) bool { return r.selects(in.(P), podLabels) }
+	if r.selector != nil {
+		kind.selector = func(in Object) *metav1.LabelSelector { return r.selector(in.(P)) }
+	}
+	if r.labels != nil {
+		kind.labels = func(in Object, key, value string) bool { return r.labels(in.(P), key, value) }
 	}
 	if r.follows != nil {
 		kind.follows = func(in Object, refs *references) { r.follows(in.(P), refs) }

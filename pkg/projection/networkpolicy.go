@@ -3,7 +3,6 @@ package projection
 import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // networkPolicy goes where the pods run that it is about. Its peers are what the network of that cluster knows: pods of other clusters
@@ -13,15 +12,6 @@ var networkPolicy = row[networkingv1.NetworkPolicy, *networkingv1.NetworkPolicy]
 	kind:       "NetworkPolicy",
 	namespaced: true,
 	fill:       func(in, out *networkingv1.NetworkPolicy, _ Part) { in.Spec.DeepCopyInto(&out.Spec) },
-	selects: func(in *networkingv1.NetworkPolicy, podLabels map[string]string) bool {
-		return selectorMatches(&in.Spec.PodSelector, podLabels)
-	},
-	inForce: func(*networkingv1.NetworkPolicy) bool { return true },
-}
-
-// selectorMatches tells whether a selector selects pods with these labels: all of them if it is empty, none if there is none. One that
-// does not parse, which no API server accepts, selects nothing.
-func selectorMatches(selector *metav1.LabelSelector, podLabels map[string]string) bool {
-	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	return err == nil && parsed.Matches(labels.Set(podLabels))
+	selector:   func(in *networkingv1.NetworkPolicy) *metav1.LabelSelector { return &in.Spec.PodSelector },
+	inForce:    func(*networkingv1.NetworkPolicy) bool { return true },
 }

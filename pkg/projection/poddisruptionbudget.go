@@ -2,6 +2,7 @@ package projection
 
 import (
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 )
@@ -20,9 +21,7 @@ var podDisruptionBudget = row[policyv1.PodDisruptionBudget, *policyv1.PodDisrupt
 			divideBudget(&out.Spec, all, part)
 		}
 	},
-	selects: func(in *policyv1.PodDisruptionBudget, podLabels map[string]string) bool {
-		return selectorMatches(in.Spec.Selector, podLabels)
-	},
+	selector: func(in *policyv1.PodDisruptionBudget) *metav1.LabelSelector { return in.Spec.Selector },
 }
 
 // divideBudget leaves of a budget the part of one cluster. The parts are numbers of pods, also of a percentage, which is one of the

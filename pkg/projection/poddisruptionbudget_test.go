@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -160,26 +159,5 @@ func TestClustersTogetherAllowNoMoreThanTheWhole(t *testing.T) {
 		if want := disruptions(t, whole, replicas); got > want {
 			t.Fatalf("%v over %v allows %d, want at most %d", value, pods, got, want)
 		}
-	}
-}
-
-func TestPodsThatADisruptionBudgetSelects(t *testing.T) {
-	kind := kindOf(t, &policyv1.PodDisruptionBudget{})
-	tests := map[string]struct {
-		selector *metav1.LabelSelector
-		want     bool
-	}{
-		"those of its labels":            {&metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, true},
-		"none of other labels":           {&metav1.LabelSelector{MatchLabels: map[string]string{"app": "api"}}, false},
-		"all, by an empty selector":      {&metav1.LabelSelector{}, true},
-		"none without a selector at all": {nil, false},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			in := &policyv1.PodDisruptionBudget{Spec: policyv1.PodDisruptionBudgetSpec{Selector: test.selector}}
-			if got := kind.Selects(in, map[string]string{"app": "web"}); got != test.want {
-				t.Errorf("Selects = %t, want %t", got, test.want)
-			}
-		})
 	}
 }

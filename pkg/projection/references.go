@@ -47,14 +47,6 @@ func (k Kind) Follows(in Object) []Reference {
 	return refs.sorted()
 }
 
-// SelectsPods tells whether objects of the kind can follow workloads by the labels of their pods.
-func (k Kind) SelectsPods() bool { return k.selects != nil }
-
-// Selects tells whether the object belongs into the clusters that run pods with these labels.
-func (k Kind) Selects(in Object, podLabels map[string]string) bool {
-	return k.selects != nil && k.selects(in, podLabels)
-}
-
 // MayBeGeneral tells whether any object of the kind can be General.
 func (k Kind) MayBeGeneral() bool { return k.general != nil }
 

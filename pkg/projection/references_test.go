@@ -98,28 +98,3 @@ func TestReferences(t *testing.T) {
 		}
 	})
 }
-
-func TestSelects(t *testing.T) {
-	web := corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}
-	tests := map[string]struct {
-		in     corev1.ServiceSpec
-		labels map[string]string
-		want   bool
-	}{
-		"labels that match":       {web, map[string]string{"app": "web", "v": "1"}, true},
-		"a label that differs":    {web, map[string]string{"app": "db"}, false},
-		"a label that is missing": {web, nil, false},
-		"no selector":             {corev1.ServiceSpec{}, map[string]string{"app": "web"}, false},
-		"a selector that an external name makes void": {
-			corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, Selector: map[string]string{"app": "web"}},
-			map[string]string{"app": "web"}, false,
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := selectsPods(&corev1.Service{Spec: test.in}, test.labels); got != test.want {
-				t.Errorf("Selects = %t, want %t", got, test.want)
-			}
-		})
-	}
-}

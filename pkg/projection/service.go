@@ -2,7 +2,7 @@ package projection
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -34,7 +34,7 @@ var service = row[corev1.Service, *corev1.Service]{
 			}
 		}
 	},
-	selects: selectsPods,
+	selector: podSelector,
 	// What a Service without a selector stands for, an outside name or endpoints that somebody writes, any pod may ask for.
 	general: func(in *corev1.Service) bool {
 		return len(in.Spec.Selector) == 0 || in.Spec.Type == corev1.ServiceTypeExternalName
@@ -56,11 +56,10 @@ var service = row[corev1.Service, *corev1.Service]{
 
 func headless(in *corev1.Service) bool { return in.Spec.ClusterIP == corev1.ClusterIPNone }
 
-// selectsPods tells whether the Service selects pods with these labels. A Service without a selector selects none: its endpoints are
-// someone else's to write.
-func selectsPods(in *corev1.Service, podLabels map[string]string) bool {
+// podSelector is nil for a Service without a selector, which selects no pods: its endpoints are someone else's to write.
+func podSelector(in *corev1.Service) *metav1.LabelSelector {
 	if len(in.Spec.Selector) == 0 || in.Spec.Type == corev1.ServiceTypeExternalName {
-		return false
+		return nil
 	}
-	return labels.SelectorFromSet(in.Spec.Selector).Matches(labels.Set(podLabels))
+	return &metav1.LabelSelector{MatchLabels: in.Spec.Selector}
 }

@@ -26,9 +26,6 @@ type workload struct {
 
 func (w workload) key() Key { return keyOf(w.kind, w.Object) }
 
-// podLabels are those that selectors meet.
-func (w workload) podLabels() map[string]string { return w.kind.Demand(w.Object).Template.Labels }
-
 // DecisionOf reads the decision that an object carries. One that does not parse counts as none: the placement controller writes a new one.
 func DecisionOf(obj projection.Object) placement.Decision {
 	text := obj.GetAnnotations()[v1alpha1.AnnotationPlacement]
@@ -127,7 +124,7 @@ func (u *Upstream) bounds(w workload) []Key {
 			continue
 		}
 		for _, obj := range u.objectsIn(kind.Resource, w.GetNamespace()) {
-			if kind.General(obj) || kind.Selects(obj, w.podLabels()) {
+			if kind.General(obj) || kind.Selects(obj, w.kind, w.Object) {
 				out = append(out, keyOf(kind, obj))
 			}
 		}
@@ -183,7 +180,7 @@ func (n *needs) visit(key Key) {
 	}
 	if kind.SelectsPods() {
 		for _, w := range n.upstream.workloadsIn(key.Namespace) {
-			if kind.Selects(obj, w.podLabels()) {
+			if kind.Selects(obj, w.kind, w.Object) {
 				n.add([]workload{w})
 			}
 		}
@@ -258,13 +255,12 @@ func (u *Upstream) dependents(w workload) []Key {
 	for _, key := range u.claimsFor(w) {
 		d.visit(key)
 	}
-	labels := w.podLabels()
 	for _, kind := range projection.Kinds() {
 		if !kind.SelectsPods() && !kind.MayBeGeneral() {
 			continue
 		}
 		for _, obj := range u.objectsIn(kind.Resource, w.GetNamespace()) {
-			if kind.Selects(obj, labels) || kind.General(obj) {
+			if kind.Selects(obj, w.kind, w.Object) || kind.General(obj) {
 				d.visit(keyOf(kind, obj))
 			}
 		}

@@ -246,7 +246,7 @@ func (g *grower) reachedBy(obj projection.Object) []*Node {
 			continue
 		}
 		kind, ok := kindOf(o)
-		if ok && !kind.Workload && workload(obj) && (kind.Selects(o, podLabels(obj)) || kind.General(o)) {
+		if ok && !kind.Workload && workload(obj) && (selects(o, obj) || kind.General(o)) {
 			out = append(out, g.beside(o))
 		}
 		if scaler, ok := o.(*autoscalingv2.HorizontalPodAutoscaler); ok && scales(scaler, obj) {

@@ -150,7 +150,7 @@ func (x *index) above(obj projection.Object) []link {
 		switch {
 		case general:
 			out = append(out, link{Concerns, w})
-		case kind.Selects(obj, podLabels(w)):
+		case selects(obj, w):
 			out = append(out, link{LeadsTo, w})
 		}
 	}
@@ -162,13 +162,11 @@ func (x *index) above(obj projection.Object) []link {
 	return out
 }
 
-// podLabels are those that selectors meet.
-func podLabels(w projection.Object) map[string]string {
-	kind, ok := kindOf(w)
-	if !ok || !kind.Workload {
-		return nil
-	}
-	return kind.Demand(w).Template.Labels
+// selects tells whether an object selects pods of a workload.
+func selects(obj, workload projection.Object) bool {
+	kind, known := kindOf(obj)
+	of, ok := kindOf(workload)
+	return known && ok && kind.Selects(obj, of, workload)
 }
 
 // decisionOf reads the decision that an object carries. One that does not parse counts as none.
