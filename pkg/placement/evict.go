@@ -26,8 +26,8 @@ type Leaving struct {
 // Leave reads the taints with effect NoExecute of the clusters that have a share of the workload, as the taint eviction controller of
 // Kubernetes does those of nodes. A taint that the policy does not tolerate drives out at once, one that it tolerates for some seconds,
 // when these have passed since the taint was added. A cluster that is silent has a taint as well, which is tolerated for the time of
-// silence unless the policy says otherwise; it counts for nothing while most clusters are silent, and for workloads that run on every
-// cluster, which nobody can replace elsewhere.
+// silence unless the policy says otherwise; it counts for nothing while most clusters are silent, for workloads that run on every
+// cluster, which nobody can replace elsewhere, and for custom objects, of which nobody knows what a second one would do.
 func (s Snapshot) Leave(r *Request, silence time.Duration, now time.Time) Leaving {
 	var out Leaving
 	mass := s.mostSilent()
@@ -39,7 +39,7 @@ func (s Snapshot) Leave(r *Request, silence time.Duration, now time.Time) Leavin
 		for j := range c.Taints {
 			taint := &c.Taints[j]
 			silent := taint.Key == v1alpha1.TaintUnreachable
-			if taint.Effect != corev1.TaintEffectNoExecute || silent && (mass || r.Workload.Division == Everywhere) {
+			if taint.Effect != corev1.TaintEffectNoExecute || silent && (mass || r.Workload.Division == Everywhere || r.Workload.Custom) {
 				continue
 			}
 			stay, forever := r.Policy.Endures(taint, silence)

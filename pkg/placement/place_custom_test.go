@@ -2,6 +2,9 @@ package placement
 
 import (
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
@@ -121,5 +124,18 @@ func TestAPolicySelectsACustomKindOnlyByItsFullName(t *testing.T) {
 				t.Errorf("policy %v, error %v, want %t", got, err, test.want)
 			}
 		})
+	}
+}
+
+func TestACustomObjectDoesNotLeaveASilentCluster(t *testing.T) {
+	east := cluster("east", 9).unreachable().taint(v1alpha1.TaintUnreachable, "", corev1.TaintEffectNoExecute)
+	drained := cluster("east", 9).taint("example.com/broken", "", corev1.TaintEffectNoExecute)
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	request := gizmo().selecting("east", "west").on(shares("east", 1)).Request
+	if got := snapshot(east, cluster("west", 9)).Leave(&request, time.Minute, now); len(got.Now) > 0 || !got.Next.IsZero() {
+		t.Errorf("it leaves a silent cluster: %+v", got)
+	}
+	if got := snapshot(drained, cluster("west", 9)).Leave(&request, time.Minute, now); !got.Now["east"] {
+		t.Errorf("it does not leave a tainted one: %+v", got)
 	}
 }
