@@ -54,6 +54,16 @@ spec:
 	awaitDivided(s, "web", eastWest(1, 4))
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=3")
 	awaitDivided(s, "web", eastWest(0, 3))
+
+	s.Logical.Apply(asking(deployment("huge", 1), "500"))
+	s.Logical.Poll("the policy tells how many follow it and what has no place", func() error {
+		got := s.Logical.Kubectl("get", "placementpolicy", "own-first", "-o",
+			"jsonpath={.status.workloads} {.status.unplaced} {.status.lastError} {.status.observedGeneration}")
+		if !strings.HasPrefix(got, "2 1 deployments "+s.Namespace+"/huge: 0/2 clusters can run it: ") || !strings.HasSuffix(got, " 2") {
+			return fmt.Errorf("its status is %q", got)
+		}
+		return nil
+	})
 }
 
 func TestASpreadIsEvenWhateverRoomThereIs(t *testing.T) {

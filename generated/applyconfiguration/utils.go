@@ -50,6 +50,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &manifoldv1alpha1.PlacementPolicyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PlacementPolicySpec"):
 		return &manifoldv1alpha1.PlacementPolicySpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PlacementPolicyStatus"):
+		return &manifoldv1alpha1.PlacementPolicyStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretReference"):
 		return &manifoldv1alpha1.SecretReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SpreadConstraint"):

@@ -33,6 +33,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PlacementPolicy{}.OpenAPIModelName():            schema_manifold_apis_manifold_v1alpha1_PlacementPolicy(ref),
 		v1alpha1.PlacementPolicyList{}.OpenAPIModelName():        schema_manifold_apis_manifold_v1alpha1_PlacementPolicyList(ref),
 		v1alpha1.PlacementPolicySpec{}.OpenAPIModelName():        schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref),
+		v1alpha1.PlacementPolicyStatus{}.OpenAPIModelName():      schema_manifold_apis_manifold_v1alpha1_PlacementPolicyStatus(ref),
 		v1alpha1.SecretReference{}.OpenAPIModelName():            schema_manifold_apis_manifold_v1alpha1_SecretReference(ref),
 		v1alpha1.SpreadConstraint{}.OpenAPIModelName():           schema_manifold_apis_manifold_v1alpha1_SpreadConstraint(ref),
 		v1alpha1.WorkloadAffinity{}.OpenAPIModelName():           schema_manifold_apis_manifold_v1alpha1_WorkloadAffinity(ref),
@@ -303,11 +304,18 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicy(ref common.Re
 							Ref:         ref(v1alpha1.ClusterPlacementPolicySpec{}.OpenAPIModelName()),
 						},
 					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status tells what the policy does.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.PlacementPolicyStatus{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterPlacementPolicySpec{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+			v1alpha1.ClusterPlacementPolicySpec{}.OpenAPIModelName(), v1alpha1.PlacementPolicyStatus{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
 	}
 }
 
@@ -1190,11 +1198,18 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicy(ref common.Reference
 							Ref:         ref(v1alpha1.PlacementPolicySpec{}.OpenAPIModelName()),
 						},
 					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status tells what the policy does.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.PlacementPolicyStatus{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.PlacementPolicySpec{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+			v1alpha1.PlacementPolicySpec{}.OpenAPIModelName(), v1alpha1.PlacementPolicyStatus{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
 	}
 }
 
@@ -1439,6 +1454,50 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 		},
 		Dependencies: []string{
 			v1alpha1.ClusterGroup{}.OpenAPIModelName(), v1alpha1.ClusterPreference{}.OpenAPIModelName(), v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.Override{}.OpenAPIModelName(), v1alpha1.SpreadConstraint{}.OpenAPIModelName(), v1alpha1.WorkloadAffinity{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration"},
+	}
+}
+
+func schema_manifold_apis_manifold_v1alpha1_PlacementPolicyStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlacementPolicyStatus tells what a policy does. It is written some moments after the workloads have been decided about.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the policy that the rest is about.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"workloads": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workloads is the number of workloads that follow the policy.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"unplaced": {
+						SchemaProps: spec.SchemaProps{
+							Description: "unplaced is the number of these of which replicas have no cluster.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"lastError": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastError says of the first of these, by kind and name, why that is so. It is empty while all are placed.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"workloads", "unplaced"},
+			},
+		},
 	}
 }
 

@@ -102,7 +102,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		return nil, err
 	}
 	placement, err := controller.New(controller.Options{
-		Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: kube, Recorder: recorder,
+		Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: kube, Recorder: recorder, Policies: manifold,
 		FailoverRate: c.silence.FailoverRate,
 	})
 	if err != nil {

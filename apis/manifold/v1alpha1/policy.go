@@ -19,6 +19,23 @@ type PlacementPolicy struct {
 	// spec is the policy.
 	// +optional
 	Spec PlacementPolicySpec `json:"spec,omitempty"`
+	// status tells what the policy does.
+	// +optional
+	Status PlacementPolicyStatus `json:"status,omitempty"`
+}
+
+// PlacementPolicyStatus tells what a policy does. It is written some moments after the workloads have been decided about.
+type PlacementPolicyStatus struct {
+	// observedGeneration is the generation of the policy that the rest is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// workloads is the number of workloads that follow the policy.
+	Workloads int32 `json:"workloads"`
+	// unplaced is the number of these of which replicas have no cluster.
+	Unplaced int32 `json:"unplaced"`
+	// lastError says of the first of these, by kind and name, why that is so. It is empty while all are placed.
+	// +optional
+	LastError string `json:"lastError,omitempty"`
 }
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -49,6 +66,9 @@ type ClusterPlacementPolicy struct {
 	// spec is the policy.
 	// +optional
 	Spec ClusterPlacementPolicySpec `json:"spec,omitempty"`
+	// status tells what the policy does.
+	// +optional
+	Status PlacementPolicyStatus `json:"status,omitempty"`
 }
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object

@@ -101,6 +101,10 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterPlacementPolicySpec
       default: {}
+    - name: status
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.PlacementPolicyStatus
+      default: {}
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterPlacementPolicySpec
   map:
     fields:
@@ -388,6 +392,10 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.PlacementPolicySpec
       default: {}
+    - name: status
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.PlacementPolicyStatus
+      default: {}
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.PlacementPolicySpec
   map:
     fields:
@@ -457,6 +465,23 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: workloads
       type:
         namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.WorkloadSelector
+- name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.PlacementPolicyStatus
+  map:
+    fields:
+    - name: lastError
+      type:
+        scalar: string
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: unplaced
+      type:
+        scalar: numeric
+      default: 0
+    - name: workloads
+      type:
+        scalar: numeric
+      default: 0
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.SecretReference
   map:
     fields:

@@ -29,7 +29,10 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/internal/work"
@@ -67,6 +70,8 @@ type Options struct {
 	// Client writes decisions, as Manifold itself.
 	Client   kubernetes.Interface
 	Recorder record.EventRecorder
+	// Policies writes the statuses of policies. Without it they have none.
+	Policies versioned.Interface
 	// FailoverRate is how many workloads a second are placed anew because their cluster is silent. Zero is 1000.
 	FailoverRate float64
 	// Clock is for tests; the zero value is the real one.
@@ -79,6 +84,8 @@ type Controller struct {
 	stores map[schema.GroupVersionResource]cache.Indexer
 	queue  workqueue.TypedRateLimitingInterface[item]
 	synced []cache.InformerSynced
+	// followers is nil if nobody writes the statuses of policies.
+	followers *followers
 	// failovers paces what is placed anew because a cluster is silent.
 	failovers *rate.Limiter
 
@@ -118,6 +125,10 @@ func New(o Options) (*Controller, error) {
 		repinned: map[item]bool{},
 	}
 	manifold := o.Manifold.Manifold().V1alpha1()
+	if o.Policies != nil {
+		c.followers = newFollowers(o.Policies, manifold.ClusterPlacementPolicies().Lister(), manifold.PlacementPolicies().Lister())
+		c.followers.busy = func() bool { return c.queue.Len() > 0 }
+	}
 	type watch struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
@@ -130,6 +141,10 @@ func New(o Options) (*Controller, error) {
 		}
 		c.stores[kind.Resource] = generic.Informer().GetIndexer()
 		watches = append(watches, watch{generic.Informer(), c.workloadHandler(kind)})
+	}
+	if c.followers != nil {
+		watches = append(watches, watch{manifold.PlacementPolicies().Informer(), c.followers.handler()},
+			watch{manifold.ClusterPlacementPolicies().Informer(), c.followers.handler()})
 	}
 	for _, w := range append(watches, []watch{
 		{o.Kube.Core().V1().Namespaces().Informer(), c.namespaceHandler()},
@@ -151,8 +166,12 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), append(c.synced, c.Engine.HasSynced)...) {
 		return ctx.Err()
 	}
-	work.Run(ctx, c.queue, workers, c.sync)
-	return nil
+	var group errgroup.Group
+	group.Go(func() error { work.Run(ctx, c.queue, workers, c.sync); return nil })
+	if c.followers != nil {
+		group.Go(func() error { work.Run(ctx, c.followers.queue, 1, c.followers.write); return nil })
+	}
+	return group.Wait()
 }
 
 // sync decides about one workload and stores the decision if it is another one.
@@ -163,6 +182,7 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 	}
 	if !exists {
 		c.wait(name, false)
+		c.followers.leave(name)
 		return nil
 	}
 	d := obj.(projection.Object)
@@ -193,6 +213,7 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 		c.queue.AddAfter(name, failoverRetry)
 		return nil
 	}
+	c.followers.follow(name, result)
 	c.wait(name, len(result.Decision) == 0 || result.Unplaced > 0 || result.Displaced)
 	if !result.Decision.Equal(current) {
 		if err := c.write(ctx, name, d, result.Decision); err != nil {
@@ -282,6 +303,7 @@ func (c *Controller) repin(name item, repinned bool) {
 }
 
 func (c *Controller) forget(name item, d projection.Object) {
+	c.followers.leave(name)
 	c.wait(name, false)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -56,9 +56,11 @@ func TestDiscovery(t *testing.T) {
 	}
 	want := []string{
 		"clusterplacementpolicies clusterplacementpolicy ClusterPlacementPolicy cpp manifold global",
+		"clusterplacementpolicies/status  ClusterPlacementPolicy   global",
 		"clusters cluster Cluster mcl manifold global",
 		"clusters/status  Cluster   global",
 		"placementpolicies placementpolicy PlacementPolicy pp manifold namespaced",
+		"placementpolicies/status  PlacementPolicy   namespaced",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("discovered\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))

@@ -19,22 +19,26 @@ const all = "<all>"
 
 func placementPolicyColumns() rest.TableConvertor {
 	spec := func(policy *v1alpha1.PlacementPolicy) *v1alpha1.PlacementPolicySpec { return &policy.Spec }
-	return newTable(policyColumns(spec)...)
+	status := func(policy *v1alpha1.PlacementPolicy) *v1alpha1.PlacementPolicyStatus { return &policy.Status }
+	return newTable(policyColumns(spec, status)...)
 }
 
 func clusterPlacementPolicyColumns() rest.TableConvertor {
 	spec := func(policy *v1alpha1.ClusterPlacementPolicy) *v1alpha1.PlacementPolicySpec {
 		return &policy.Spec.PlacementPolicySpec
 	}
+	status := func(policy *v1alpha1.ClusterPlacementPolicy) *v1alpha1.PlacementPolicyStatus { return &policy.Status }
 	namespaces := text("Namespaces", "Labels of the namespaces whose workloads the policy is about.",
 		func(policy *v1alpha1.ClusterPlacementPolicy) string {
 			return selection(nil, policy.Spec.NamespaceSelector)
 		})
-	return newTable(append(policyColumns(spec), whenWide(namespaces)...)...)
+	return newTable(append(policyColumns(spec, status), whenWide(namespaces)...)...)
 }
 
 // policyColumns are the columns that both kinds of policy have.
-func policyColumns[T runtime.Object](spec func(T) *v1alpha1.PlacementPolicySpec) []column[T] {
+func policyColumns[T runtime.Object](
+	spec func(T) *v1alpha1.PlacementPolicySpec, status func(T) *v1alpha1.PlacementPolicyStatus,
+) []column[T] {
 	columns := []column[T]{
 		text("Clusters", "Names and labels of the clusters where workloads may run, and the groups that are filled one after the other.", func(policy T) string {
 			return clusters(spec(policy))
@@ -43,6 +47,10 @@ func policyColumns[T runtime.Object](spec func(T) *v1alpha1.PlacementPolicySpec)
 			func(policy T) string { return division(spec(policy)) }),
 		number("Priority", "The highest priority wins among the policies of the same scope that select a workload.",
 			func(policy T) int64 { return int64(spec(policy).Priority) }),
+		number("Placing", "Number of workloads that follow the policy.",
+			func(policy T) int64 { return int64(status(policy).Workloads) }),
+		number("Unplaced", "Number of these of which replicas have no cluster.",
+			func(policy T) int64 { return int64(status(policy).Unplaced) }),
 		age[T](),
 	}
 	return append(columns, whenWide(

@@ -24,7 +24,7 @@ func TestProviderServesWhatIsEnabled(t *testing.T) {
 	}{
 		"the version serves all of its resources": {
 			enabled: everything(),
-			want:    []string{"clusterplacementpolicies", "clusters", "clusters/status", "placementpolicies"},
+			want:    []string{"clusterplacementpolicies", "clusterplacementpolicies/status", "clusters", "clusters/status", "placementpolicies", "placementpolicies/status"},
 		},
 		"resources can be disabled one by one":         {enabled: noPolicies, want: []string{"clusters", "clusters/status"}},
 		"a version that is not enabled serves nothing": {enabled: serverstorage.NewResourceConfig()},

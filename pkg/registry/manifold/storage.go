@@ -64,13 +64,15 @@ func kinds(typer runtime.ObjectTyper) []kind {
 			plural: "placementpolicies", singular: "placementpolicy", shortName: "pp",
 			object:   func() runtime.Object { return &v1alpha1.PlacementPolicy{} },
 			list:     func() runtime.Object { return &v1alpha1.PlacementPolicyList{} },
-			strategy: placementPolicyStrategy{newStrategy(typer)}, columns: placementPolicyColumns(),
+			strategy: placementPolicyStrategy{newStrategy(typer)},
+			status:   placementPolicyStatusStrategy{placementPolicyStrategy{newStrategy(typer)}}, columns: placementPolicyColumns(),
 		},
 		{
 			plural: "clusterplacementpolicies", singular: "clusterplacementpolicy", shortName: "cpp",
 			object:   func() runtime.Object { return &v1alpha1.ClusterPlacementPolicy{} },
 			list:     func() runtime.Object { return &v1alpha1.ClusterPlacementPolicyList{} },
-			strategy: clusterPlacementPolicyStrategy{newStrategy(typer)}, columns: clusterPlacementPolicyColumns(),
+			strategy: clusterPlacementPolicyStrategy{newStrategy(typer)},
+			status:   clusterPlacementPolicyStatusStrategy{clusterPlacementPolicyStrategy{newStrategy(typer)}}, columns: clusterPlacementPolicyColumns(),
 		},
 	}
 }

@@ -22,6 +22,8 @@ type ClusterPlacementPolicyApplyConfiguration struct {
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// spec is the policy.
 	Spec *ClusterPlacementPolicySpecApplyConfiguration `json:"spec,omitempty"`
+	// status tells what the policy does.
+	Status *PlacementPolicyStatusApplyConfiguration `json:"status,omitempty"`
 }
 
 // ClusterPlacementPolicy constructs a declarative configuration of the ClusterPlacementPolicy type for use with
@@ -66,6 +68,12 @@ func ExtractClusterPlacementPolicyFrom(clusterPlacementPolicy *manifoldv1alpha1.
 // applied if another fieldManager has updated or force applied any of the previously applied fields.
 func ExtractClusterPlacementPolicy(clusterPlacementPolicy *manifoldv1alpha1.ClusterPlacementPolicy, fieldManager string) (*ClusterPlacementPolicyApplyConfiguration, error) {
 	return ExtractClusterPlacementPolicyFrom(clusterPlacementPolicy, fieldManager, "")
+}
+
+// ExtractClusterPlacementPolicyStatus extracts the applied configuration owned by fieldManager from
+// clusterPlacementPolicy for the status subresource.
+func ExtractClusterPlacementPolicyStatus(clusterPlacementPolicy *manifoldv1alpha1.ClusterPlacementPolicy, fieldManager string) (*ClusterPlacementPolicyApplyConfiguration, error) {
+	return ExtractClusterPlacementPolicyFrom(clusterPlacementPolicy, fieldManager, "status")
 }
 
 func (b ClusterPlacementPolicyApplyConfiguration) IsApplyConfiguration() {}
@@ -233,6 +241,14 @@ func (b *ClusterPlacementPolicyApplyConfiguration) ensureObjectMetaApplyConfigur
 // If called multiple times, the Spec field is set to the value of the last call.
 func (b *ClusterPlacementPolicyApplyConfiguration) WithSpec(value *ClusterPlacementPolicySpecApplyConfiguration) *ClusterPlacementPolicyApplyConfiguration {
 	b.Spec = value
+	return b
+}
+
+// WithStatus sets the Status field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Status field is set to the value of the last call.
+func (b *ClusterPlacementPolicyApplyConfiguration) WithStatus(value *PlacementPolicyStatusApplyConfiguration) *ClusterPlacementPolicyApplyConfiguration {
+	b.Status = value
 	return b
 }
 

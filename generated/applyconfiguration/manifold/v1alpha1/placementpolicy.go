@@ -21,6 +21,8 @@ type PlacementPolicyApplyConfiguration struct {
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// spec is the policy.
 	Spec *PlacementPolicySpecApplyConfiguration `json:"spec,omitempty"`
+	// status tells what the policy does.
+	Status *PlacementPolicyStatusApplyConfiguration `json:"status,omitempty"`
 }
 
 // PlacementPolicy constructs a declarative configuration of the PlacementPolicy type for use with
@@ -67,6 +69,12 @@ func ExtractPlacementPolicyFrom(placementPolicy *manifoldv1alpha1.PlacementPolic
 // applied if another fieldManager has updated or force applied any of the previously applied fields.
 func ExtractPlacementPolicy(placementPolicy *manifoldv1alpha1.PlacementPolicy, fieldManager string) (*PlacementPolicyApplyConfiguration, error) {
 	return ExtractPlacementPolicyFrom(placementPolicy, fieldManager, "")
+}
+
+// ExtractPlacementPolicyStatus extracts the applied configuration owned by fieldManager from
+// placementPolicy for the status subresource.
+func ExtractPlacementPolicyStatus(placementPolicy *manifoldv1alpha1.PlacementPolicy, fieldManager string) (*PlacementPolicyApplyConfiguration, error) {
+	return ExtractPlacementPolicyFrom(placementPolicy, fieldManager, "status")
 }
 
 func (b PlacementPolicyApplyConfiguration) IsApplyConfiguration() {}
@@ -234,6 +242,14 @@ func (b *PlacementPolicyApplyConfiguration) ensureObjectMetaApplyConfigurationEx
 // If called multiple times, the Spec field is set to the value of the last call.
 func (b *PlacementPolicyApplyConfiguration) WithSpec(value *PlacementPolicySpecApplyConfiguration) *PlacementPolicyApplyConfiguration {
 	b.Spec = value
+	return b
+}
+
+// WithStatus sets the Status field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Status field is set to the value of the last call.
+func (b *PlacementPolicyApplyConfiguration) WithStatus(value *PlacementPolicyStatusApplyConfiguration) *PlacementPolicyApplyConfiguration {
+	b.Status = value
 	return b
 }
 

@@ -24,6 +24,8 @@ type ClusterPlacementPoliciesGetter interface {
 type ClusterPlacementPolicyInterface interface {
 	Create(ctx context.Context, clusterPlacementPolicy *manifoldv1alpha1.ClusterPlacementPolicy, opts v1.CreateOptions) (*manifoldv1alpha1.ClusterPlacementPolicy, error)
 	Update(ctx context.Context, clusterPlacementPolicy *manifoldv1alpha1.ClusterPlacementPolicy, opts v1.UpdateOptions) (*manifoldv1alpha1.ClusterPlacementPolicy, error)
+	// Add a +genclient:noStatus comment above the type to avoid generating UpdateStatus().
+	UpdateStatus(ctx context.Context, clusterPlacementPolicy *manifoldv1alpha1.ClusterPlacementPolicy, opts v1.UpdateOptions) (*manifoldv1alpha1.ClusterPlacementPolicy, error)
 	Delete(ctx context.Context, name string, opts v1.DeleteOptions) error
 	DeleteCollection(ctx context.Context, opts v1.DeleteOptions, listOpts v1.ListOptions) error
 	Get(ctx context.Context, name string, opts v1.GetOptions) (*manifoldv1alpha1.ClusterPlacementPolicy, error)
@@ -31,6 +33,8 @@ type ClusterPlacementPolicyInterface interface {
 	Watch(ctx context.Context, opts v1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts v1.PatchOptions, subresources ...string) (result *manifoldv1alpha1.ClusterPlacementPolicy, err error)
 	Apply(ctx context.Context, clusterPlacementPolicy *applyconfigurationmanifoldv1alpha1.ClusterPlacementPolicyApplyConfiguration, opts v1.ApplyOptions) (result *manifoldv1alpha1.ClusterPlacementPolicy, err error)
+	// Add a +genclient:noStatus comment above the type to avoid generating ApplyStatus().
+	ApplyStatus(ctx context.Context, clusterPlacementPolicy *applyconfigurationmanifoldv1alpha1.ClusterPlacementPolicyApplyConfiguration, opts v1.ApplyOptions) (result *manifoldv1alpha1.ClusterPlacementPolicy, err error)
 	ClusterPlacementPolicyExpansion
 }
 
