@@ -55,7 +55,7 @@ func TestStorageCodecWritesTheServedVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"kind":"PlacementPolicy","apiVersion":"manifold.dev/v1alpha1",` +
-		`"metadata":{"name":"split","namespace":"shop"},"spec":{"division":{"type":"Divide"}}}` + "\n"
+		`"metadata":{"name":"split","namespace":"shop"},"spec":{"division":{"type":"Divide"}},"status":{"workloads":0,"unplaced":0}}` + "\n"
 	if string(data) != want {
 		t.Errorf("stored %s, want %s", data, want)
 	}
