@@ -133,7 +133,9 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	if err != nil {
 		return nil, err
 	}
-	drains, err := drain.New(drain.Options{Upstream: m.upstream, Engine: m.engine, Manifold: m.own, Clusters: manifold})
+	drains, err := drain.New(drain.Options{
+		Upstream: m.upstream, Engine: m.engine, Custom: m.custom.Placed, Manifold: m.own, Clusters: manifold,
+	})
 	if err != nil {
 		return nil, err
 	}

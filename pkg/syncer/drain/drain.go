@@ -36,6 +36,8 @@ const (
 type Options struct {
 	Upstream *syncer.Upstream
 	Engine   *engine.Engine
+	// Custom returns the names of the objects of unknown kinds that are placed on a cluster.
+	Custom   func(cluster string) []string
 	Manifold externalversions.SharedInformerFactory
 	// Clusters writes as Manifold itself.
 	Clusters versioned.Interface
@@ -130,6 +132,9 @@ func (c *Controller) progress(cluster string) metav1.Condition {
 		} else {
 			moving = append(moving, o.String())
 		}
+	}
+	for _, name := range c.Custom(cluster) {
+		stuck = append(stuck, name+": it leaves when another cluster that is chosen for it can take it")
 	}
 	return condition(moving, stuck)
 }
