@@ -202,7 +202,7 @@ func TestReplicaSetsOutliveTheirDeployment(t *testing.T) {
 	framework.Await(s.Logical, current.Name, "serves as scaled", serving(5))
 	s.Logical.Kubectl("scale", "replicaset", current.Name, "--replicas=4")
 	framework.Await(s.Logical, current.Name, "serves as before", serving(4))
-	pods = uidsOf(framework.AwaitList(s.Logical, "app=web", "its pods run", readyPods(4)))
+	framework.AwaitList(s.Logical, "app=web", "its pods run", readyPods(4))
 
 	// A Deployment of the same template takes over what it finds.
 	s.Logical.Apply(pinned(deployment("web", 4), "east,west"))

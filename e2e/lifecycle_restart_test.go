@@ -29,8 +29,10 @@ func TestARestartWhenIdleChangesNothing(t *testing.T) {
 	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
 	awaitAvailable(s, "web", 2)
 	s.Logical.Apply(pinned(deployment("both", 5), "east,west"), pinned(deployment("whole", 2), "west"))
-	awaitAvailable(s, "both", 5)
-	awaitAvailable(s, "whole", 2)
+	for name, replicas := range map[string]int32{"web": 2, "both": 5, "whole": 2} {
+		awaitAvailable(s, name, replicas)
+		framework.Await(s.Logical, name, "has nothing more to tell", rolledOut)
+	}
 	manifold := s.Environment.Manifold
 	for i, end := range []func() error{manifold.Terminate, manifold.Kill} {
 		before := versions(s)
@@ -55,6 +57,13 @@ func TestARestartWhenIdleChangesNothing(t *testing.T) {
 			t.Errorf("these are gone: %v", before)
 		}
 	}
+}
+
+// rolledOut tells whether the last that a rollout changes has been told.
+func rolledOut(d *appsv1.Deployment) bool {
+	return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentProgressing && c.Reason == "NewReplicaSetAvailable"
+	})
 }
 
 // versions reads the resource version of everything in the scenario's namespace, above and below, but for what the clusters' own

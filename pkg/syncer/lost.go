@@ -50,16 +50,18 @@ func (u *Upstream) Fence(cluster string) string {
 	return ""
 }
 
-// runsOthers tells whether this cluster may run numbers of a workload that were given to others.
+// runsOthers tells whether this cluster may run numbers of a workload that others were told to run, as when it was lost to them. In a move,
+// others are told only when it has none of them.
 func (s *Syncer) runsOthers(w workload) bool {
-	first := w.kind.Demand(w.Object).First
-	for cluster, share := range DecisionOf(w) {
+	c := &s.Upstream.claims
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for cluster, what := range s.told(w) {
 		if cluster == s.cluster {
 			continue
 		}
-		given := placement.Range{Start: first + share.Start, End: first + share.Start + share.Replicas}
 		for _, numbers := range s.mayRun(w) {
-			if !numbers.Intersect(given).Empty() {
+			if !numbers.Intersect(what.numbers).Empty() {
 				return true
 			}
 		}

@@ -238,7 +238,7 @@ func (w *world) request(i int, decisions []placement.Decision) (placement.Reques
 		if text, ok := namespace.Annotations[v1alpha1.AnnotationClusters]; ok {
 			pin, err := v1alpha1.ParsePin(text)
 			if err != nil {
-				return placement.Request{}, fmt.Errorf("Namespace %s: annotation %s: %w", work.Namespace, v1alpha1.AnnotationClusters, err)
+				return placement.Request{}, fmt.Errorf("namespace %s: annotation %s: %w", work.Namespace, v1alpha1.AnnotationClusters, err)
 			}
 			work.Pin = &pin
 		}
