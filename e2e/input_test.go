@@ -107,7 +107,7 @@ func TestABadPolicyIsRefusedWithItsPath(t *testing.T) {
 			spec: "clusters: {names: [East]}", want: `spec.clusters.names[0]: Invalid value: "East"`,
 		},
 		"an unknown field": {
-			spec: "spread: {topologyKey: zone}", want: `unknown field "spec.spread"`, applied: ".spec.spread: field not declared in schema",
+			spec: "scatter: {topologyKey: zone}", want: `unknown field "spec.scatter"`, applied: ".spec.scatter: field not declared in schema",
 		},
 		"an unknown field further down": {
 			spec: "division: {type: Divide, by: Even, wieghts: {east: 1}}", want: `unknown field "spec.division.wieghts"`,

@@ -219,19 +219,24 @@ func TestAJobMadeAnewRunsAgain(t *testing.T) {
 
 func TestEveryWayOfDeletingAJobEnds(t *testing.T) {
 	s := scenario(t)
-	for _, how := range [][]string{
-		{"delete", "job", "sums", "--cascade=foreground"},
-		{"delete", "job", "sums", "--cascade=background"},
-		// The stock default of the API itself, which many programs ask for without knowing.
-		{"delete", "--raw", "/apis/batch/v1/namespaces/" + s.Namespace + "/jobs/sums"},
+	for _, test := range []struct {
+		how  []string
+		left int
+	}{
+		{how: []string{"delete", "job", "sums", "--cascade=foreground"}},
+		{how: []string{"delete", "job", "sums", "--cascade=background"}},
+		// The stock default of the API itself, which many programs ask for without knowing, leaves the pods.
+		{how: []string{"delete", "--raw", "/apis/batch/v1/namespaces/" + s.Namespace + "/jobs/sums"}, left: 2},
 	} {
 		s.Logical.Apply(batch("sums", 2, 2, jobOn("east"), outcome("stay")))
 		framework.Await(s.Logical, "sums", "runs", runs(2))
 		framework.AwaitList(s.Logical, "app=sums", "the pods run", readyPods(2))
-		s.Logical.Kubectl(how...)
+		s.Logical.Kubectl(test.how...)
 		for _, side := range []*framework.Side{s.Logical, s.East} {
 			framework.AwaitGone[*batchv1.Job](side, "sums")
-			framework.AwaitList(side, "app=sums", "the pods went along", count(0))
+			framework.AwaitList(side, "app=sums", fmt.Sprintf("%d pods are left", test.left), func(pods []*corev1.Pod) bool {
+				return len(pods) == test.left && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return len(p.OwnerReferences) > 0 })
+			})
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -37,8 +38,7 @@ func TestPortsOfNodesAreEachClustersOwnUnlessTheyAreChosen(t *testing.T) {
 	s := scenario(t)
 	// What east has allocated is free neither above nor below only by chance, so it is taken there on purpose.
 	settle(s, s.East)
-	s.East.Kubectl("create", "service", "nodeport", "taken", "--tcp=80")
-	taken := framework.Await(s.East, "taken", "has a port", func(svc *corev1.Service) bool { return nodePort(svc) != 0 })
+	taken := takenInEastAlone(s)
 	s.Logical.Apply(pinned(deployment("web", 2), "east,west"), nodePortService(0))
 	above := framework.Await(s.Logical, "web", "has a port", func(svc *corev1.Service) bool { return nodePort(svc) != 0 })
 	for _, side := range []*framework.Side{s.East, s.West} {
@@ -60,6 +60,23 @@ func TestPortsOfNodesAreEachClustersOwnUnlessTheyAreChosen(t *testing.T) {
 	s.East.Kubectl("delete", "service", "taken")
 	framework.Await(s.East, "web", "has the port once it is free", func(svc *corev1.Service) bool { return nodePort(svc) == nodePort(taken) })
 	awaitAvailable(s, "web", 2)
+}
+
+// takenInEastAlone makes a Service in east whose port is free in west.
+func takenInEastAlone(s *framework.Scenario) *corev1.Service {
+	s.Helper()
+	var taken *corev1.Service
+	s.East.Poll("a port of east is free in west", func() error {
+		s.East.Kubectl("create", "service", "nodeport", "taken", "--tcp=80")
+		taken = framework.Await(s.East, "taken", "has a port", func(svc *corev1.Service) bool { return nodePort(svc) != 0 })
+		probe := s.West.TryInput(nodePortService(nodePort(taken)), "create", "--dry-run=server", "-n", "default", "-f", "-")
+		if probe.Code == 0 {
+			return nil
+		}
+		s.East.Kubectl("delete", "service", "taken")
+		return errors.New(probe.String())
+	})
+	return taken
 }
 
 const servicesOfAllSorts = `apiVersion: v1

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,7 +69,13 @@ func (s *Scenario) InstallCRDs(operator, pattern string) {
 	all := strings.Join(manifests, "\n---\n")
 	s.Logical.KubectlInput(all, "create", "-f", "-")
 	s.Cleanup(func() { s.Environment.cleanupInput(s.T, all, "delete", "--wait=false", "-f", "-") })
-	s.Logical.KubectlInput(all, "wait", "--for=condition=Established", "--timeout=60s", "-f", "-")
+	// "kubectl wait" gives up on a definition that has no conditions yet.
+	s.Logical.Poll("the definitions are established", func() error {
+		if r := s.Logical.TryInput(all, "wait", "--for=condition=Established", "--timeout=20s", "-f", "-"); r.Code != 0 {
+			return errors.New(r.String())
+		}
+		return nil
+	})
 }
 
 // templateLine is a label that only a chart gives a value.
