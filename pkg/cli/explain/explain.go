@@ -6,19 +6,16 @@ package explain
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
-	"k8s.io/kubectl/pkg/util/completion"
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
-	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/cli/target"
 )
 
 // Options are what "explain" needs.
@@ -30,7 +27,7 @@ type Options struct {
 	// Cluster asks for what one cluster holds of the object.
 	Cluster string
 
-	find     func() (*unstructured.Unstructured, error)
+	find     target.Finder
 	gatherer gatherer
 }
 
@@ -56,7 +53,7 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 			# What the policy changes of it in one cluster, and the object that the cluster holds then
 			manifold explain deployment/web --cluster east
 			manifold explain deployment/web --cluster east -o yaml`),
-		ValidArgsFunction: completeObject(f),
+		ValidArgsFunction: target.CompleteWorkload(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Complete(f, cmd, args); err != nil {
 				return err
@@ -76,10 +73,8 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 
 // Complete takes the arguments and finds the logical cluster.
 func (o *Options) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string) error {
-	if len(args) == 0 || len(args) > 2 {
-		return cmdutil.UsageErrorf(cmd, "one object is required, as KIND/NAME or KIND NAME")
-	}
-	namespace, _, err := f.ToRawKubeConfigLoader().Namespace()
+	var err error
+	o.find, err = target.Of(f, cmd, args, "one object is required, as KIND/NAME or KIND NAME", "one object is explained at a time, but these are %d")
 	if err != nil {
 		return err
 	}
@@ -94,7 +89,6 @@ func (o *Options) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string)
 		return err
 	}
 	o.gatherer.versions = func(kind schema.GroupKind) []string { return versionsOf(f, kind) }
-	o.find = func() (*unstructured.Unstructured, error) { return find(f, namespace, args) }
 	return nil
 }
 
@@ -115,24 +109,6 @@ func versionsOf(f cmdutil.Factory, kind schema.GroupKind) []string {
 	return out
 }
 
-func find(f cmdutil.Factory, namespace string, args []string) (*unstructured.Unstructured, error) {
-	infos, err := f.NewBuilder().
-		Unstructured().NamespaceParam(namespace).DefaultNamespace().
-		ResourceTypeOrNameArgs(false, args...).Latest().Flatten().
-		Do().Infos()
-	if err != nil {
-		return nil, err
-	}
-	if len(infos) != 1 {
-		return nil, fmt.Errorf("one object is explained at a time, but these are %d", len(infos))
-	}
-	object, ok := infos[0].Object.(*unstructured.Unstructured)
-	if !ok {
-		return nil, fmt.Errorf("%s is a list; name one object of it", infos[0].ObjectName())
-	}
-	return object, nil
-}
-
 // Validate refuses formats that there are not.
 func (o *Options) Validate() error {
 	if o.Output != "" && o.Output != "json" && o.Output != "yaml" {
@@ -143,7 +119,7 @@ func (o *Options) Validate() error {
 
 // Run explains the object.
 func (o *Options) Run(ctx context.Context) error {
-	object, err := o.find()
+	object, _, err := o.find()
 	if err != nil {
 		return err
 	}
@@ -163,15 +139,4 @@ func (o *Options) Run(ctx context.Context) error {
 		return fmt.Errorf("explain %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	return report.print(o.Out, o.Output)
-}
-
-// completeObject offers kinds that are placed and their names.
-func completeObject(f cmdutil.Factory) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		var kinds []string
-		for _, w := range projection.Workloads() {
-			kinds = append(kinds, strings.ToLower(w.GVK.Kind))
-		}
-		return completion.SpecifiedResourceTypeAndNameNoRepeatCompletionFunc(f, kinds)(cmd, args, typed)
-	}
 }

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
@@ -29,6 +28,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/cli/target"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -43,7 +43,7 @@ type Options struct {
 	Timeout time.Duration
 
 	client dynamic.Interface
-	find   func() (*resource.Info, error)
+	find   target.Finder
 }
 
 // NewCommand returns "move".
@@ -65,7 +65,7 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 
 			# Divide it over two
 			manifold move deployment/web --to east,west`),
-		ValidArgsFunction: completeWorkload(f),
+		ValidArgsFunction: target.CompleteWorkload(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Complete(f, cmd, args); err != nil {
 				return err
@@ -91,30 +91,13 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 
 // Complete takes the arguments and finds the logical cluster.
 func (o *Options) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string) error {
-	if len(args) == 0 || len(args) > 2 {
-		return cmdutil.UsageErrorf(cmd, "one workload is required, as KIND/NAME or KIND NAME")
-	}
-	namespace, _, err := f.ToRawKubeConfigLoader().Namespace()
+	var err error
+	o.find, err = target.Of(f, cmd, args, "one workload is required, as KIND/NAME or KIND NAME", "one workload is moved at a time, but these are %d")
 	if err != nil {
 		return err
 	}
-	if o.client, err = f.DynamicClient(); err != nil {
-		return err
-	}
-	o.find = func() (*resource.Info, error) {
-		infos, err := f.NewBuilder().
-			Unstructured().NamespaceParam(namespace).DefaultNamespace().
-			ResourceTypeOrNameArgs(false, args...).Latest().Flatten().
-			Do().Infos()
-		if err != nil {
-			return nil, err
-		}
-		if len(infos) != 1 {
-			return nil, fmt.Errorf("one workload is moved at a time, but these are %d", len(infos))
-		}
-		return infos[0], nil
-	}
-	return nil
+	o.client, err = f.DynamicClient()
+	return err
 }
 
 // Validate refuses a pin that says nothing and a time to wait that is none.
@@ -130,22 +113,22 @@ func (o *Options) Validate() error {
 
 // Run pins the workload and waits until it has moved.
 func (o *Options) Run(ctx context.Context) error {
-	info, err := o.find()
+	object, mapping, err := o.find()
 	if err != nil {
 		return err
 	}
-	name := strings.ToLower(info.Mapping.GroupVersionKind.Kind) + "/" + info.Name
-	if err := movable(info.Object.(*unstructured.Unstructured)); err != nil {
+	name := strings.ToLower(object.GetKind()) + "/" + object.GetName()
+	if err := movable(object); err != nil {
 		return fmt.Errorf("move %s: %w", name, err)
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": info.Object.(metav1.Object).GetUID(), "annotations": map[string]string{manifoldv1alpha1.AnnotationClusters: o.To},
+		"uid": object.GetUID(), "annotations": map[string]string{manifoldv1alpha1.AnnotationClusters: o.To},
 	}})
 	if err != nil {
 		return err
 	}
-	client := o.client.Resource(info.Mapping.Resource).Namespace(info.Namespace)
-	pinned, err := client.Patch(ctx, info.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	client := o.client.Resource(mapping.Resource).Namespace(object.GetNamespace())
+	pinned, err := client.Patch(ctx, object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return err
 	}
@@ -160,7 +143,7 @@ func (o *Options) Run(ctx context.Context) error {
 		return nil
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s has not moved after %s, and that goes on without waiting: %s\nFor the reasons: manifold explain %s -n %s",
-			name, o.Timeout, last, name, info.Namespace)
+			name, o.Timeout, last, name, object.GetNamespace())
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("interrupted; the move of %s goes on", name)
 	}
@@ -223,15 +206,4 @@ func (o *Options) follow(ctx context.Context, client dynamic.ResourceInterface, 
 		return last, ctx.Err()
 	}
 	return last, err
-}
-
-// completeWorkload offers workloads by kind and name.
-func completeWorkload(f cmdutil.Factory) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		var kinds []string
-		for _, w := range projection.Workloads() {
-			kinds = append(kinds, strings.ToLower(w.GVK.Kind))
-		}
-		return completion.SpecifiedResourceTypeAndNameNoRepeatCompletionFunc(f, kinds)(cmd, args, typed)
-	}
 }

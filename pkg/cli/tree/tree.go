@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -17,6 +16,8 @@ import (
 	"k8s.io/kubectl/pkg/util/completion"
 	"k8s.io/kubectl/pkg/util/templates"
 	"k8s.io/kubectl/pkg/util/term"
+
+	"github.com/manifold-dev/manifold/pkg/cli/target"
 )
 
 // widest is how many columns a text may take where nobody knows the width of the screen.
@@ -31,7 +32,7 @@ type Options struct {
 	// All shows each pod and each old revision instead of their number.
 	All bool
 
-	find     func() (*unstructured.Unstructured, error)
+	find     target.Finder
 	gatherer gatherer
 }
 
@@ -82,10 +83,8 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 
 // Complete takes the arguments and finds the logical cluster.
 func (o *Options) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string) error {
-	if len(args) == 0 || len(args) > 2 {
-		return cmdutil.UsageErrorf(cmd, "one object is required, as KIND/NAME or KIND NAME")
-	}
-	namespace, _, err := f.ToRawKubeConfigLoader().Namespace()
+	var err error
+	o.find, err = target.Of(f, cmd, args, "one object is required, as KIND/NAME or KIND NAME", "a tree has one root, but these are %d objects")
 	if err != nil {
 		return err
 	}
@@ -99,26 +98,7 @@ func (o *Options) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string)
 	if o.gatherer.metadata, err = metadata.NewForConfig(config); err != nil {
 		return err
 	}
-	o.find = func() (*unstructured.Unstructured, error) { return find(f, namespace, args) }
 	return nil
-}
-
-func find(f cmdutil.Factory, namespace string, args []string) (*unstructured.Unstructured, error) {
-	infos, err := f.NewBuilder().
-		Unstructured().NamespaceParam(namespace).DefaultNamespace().
-		ResourceTypeOrNameArgs(false, args...).Latest().Flatten().
-		Do().Infos()
-	if err != nil {
-		return nil, err
-	}
-	if len(infos) != 1 {
-		return nil, fmt.Errorf("a tree has one root, but these are %d objects", len(infos))
-	}
-	object, ok := infos[0].Object.(*unstructured.Unstructured)
-	if !ok {
-		return nil, fmt.Errorf("%s is a list; name one object of it", infos[0].ObjectName())
-	}
-	return object, nil
 }
 
 // Validate refuses formats that there are not.
@@ -131,7 +111,7 @@ func (o *Options) Validate() error {
 
 // Run shows the tree.
 func (o *Options) Run(ctx context.Context) error {
-	root, err := o.find()
+	root, _, err := o.find()
 	if err != nil {
 		return err
 	}
