@@ -127,6 +127,23 @@ func TestFailureIsShownWhereUsersLook(t *testing.T) {
 	}
 }
 
+// A bare pod's status is mirrored, so nobody makes a summary of it who could be told of a failure.
+func TestFailureOfAPodIsAnEventAlone(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: objectMeta("once")}
+	u := newUpstream(t, pod)
+	s := attach(t, u, "east")
+	key := Key{Resource: podResource, Namespace: "shop", Name: "once"}
+	if err := s.failed(key, pod, &conflictError{"taken"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := <-s.events.Events, `Warning NameTaken cluster "east": taken`; got != want {
+		t.Errorf("event %q, want %q", got, want)
+	}
+	if len(s.changes) > 0 {
+		t.Errorf("told of %v, of which there is no summary", s.changes)
+	}
+}
+
 func TestUpdatesBelowThatCanHaveTouchedWhatIsProjected(t *testing.T) {
 	for name, test := range map[string]struct {
 		of     projection.Object

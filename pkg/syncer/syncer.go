@@ -292,7 +292,10 @@ func settled(key Key, live projection.Object) bool {
 
 // changed tells that there is something new to report of an object, also to the syncers that hold back a share of it until there is.
 func (s *Syncer) changed(key Key, urgent bool) {
-	s.Changed(key, urgent)
+	// A pod's status is mirrored as it is.
+	if _, ok := summary.ForResource(key.Resource); ok {
+		s.Changed(key, urgent)
+	}
 	s.Upstream.wake(key, nil)
 }
 
