@@ -3,7 +3,9 @@ package work
 
 import (
 	"context"
+	"fmt"
 
+	"k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
@@ -11,7 +13,8 @@ import (
 )
 
 // Run has workers take keys from the queue and step through them, until ctx ends; then it shuts the queue down and waits for them. An error
-// of a step means: again, later. It is only logged, since a step tells users itself what concerns them.
+// of a step means: again, later. It is only logged, since a step tells users itself what concerns them. So does a panic, that the object of
+// one user should not end the API server of all.
 func Run[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], workers int, step func(context.Context, K) error) {
 	var group errgroup.Group
 	for range workers {
@@ -33,7 +36,7 @@ func next[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingIn
 		return false
 	}
 	defer queue.Done(key)
-	err := step(ctx, key)
+	err := safely(ctx, key, step)
 	switch {
 	case err == nil:
 		queue.Forget(key)
@@ -42,4 +45,17 @@ func next[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingIn
 		queue.AddRateLimited(key)
 	}
 	return true
+}
+
+// safely steps through one key, and makes an error of a panic, which the handlers of the process see first: they log it with its stack.
+func safely[K comparable](ctx context.Context, key K, step func(context.Context, K) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			for _, handle := range runtime.PanicHandlers {
+				handle(ctx, r)
+			}
+			err = fmt.Errorf("panic at %v: %v", key, r)
+		}
+	}()
+	return step(ctx, key)
 }

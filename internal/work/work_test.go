@@ -17,6 +17,7 @@ func TestRunTriesAgainWhatFailsAndEndsWithTheContext(t *testing.T) {
 	tries := map[string]int{}
 	queue.Add("good")
 	queue.Add("bad at first")
+	queue.Add("panics at first")
 	Run(ctx, queue, 2, func(_ context.Context, key string) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -24,13 +25,16 @@ func TestRunTriesAgainWhatFailsAndEndsWithTheContext(t *testing.T) {
 		if key == "bad at first" && tries[key] < 3 {
 			return errors.New("not yet")
 		}
-		if tries["good"] == 1 && tries["bad at first"] == 3 {
+		if key == "panics at first" && tries[key] == 1 {
+			panic("an object that nobody has thought of")
+		}
+		if tries["good"] == 1 && tries["bad at first"] == 3 && tries["panics at first"] == 2 {
 			cancel()
 		}
 		return nil
 	})
-	if tries["good"] != 1 || tries["bad at first"] != 3 {
-		t.Errorf("tries %v, want good once and the other three times", tries)
+	if tries["good"] != 1 || tries["bad at first"] != 3 || tries["panics at first"] != 2 {
+		t.Errorf("tries %v, want good once, what is bad three times and what panics twice", tries)
 	}
 	if !queue.ShuttingDown() {
 		t.Error("the queue takes keys that nobody works on")
