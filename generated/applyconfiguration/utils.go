@@ -42,6 +42,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &manifoldv1alpha1.EnvOverrideApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ImageOverride"):
 		return &manifoldv1alpha1.ImageOverrideApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Move"):
+		return &manifoldv1alpha1.MoveApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeCount"):
 		return &manifoldv1alpha1.NodeCountApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Override"):

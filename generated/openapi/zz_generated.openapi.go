@@ -28,6 +28,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.Division{}.OpenAPIModelName():                   schema_manifold_apis_manifold_v1alpha1_Division(ref),
 		v1alpha1.EnvOverride{}.OpenAPIModelName():                schema_manifold_apis_manifold_v1alpha1_EnvOverride(ref),
 		v1alpha1.ImageOverride{}.OpenAPIModelName():              schema_manifold_apis_manifold_v1alpha1_ImageOverride(ref),
+		v1alpha1.Move{}.OpenAPIModelName():                       schema_manifold_apis_manifold_v1alpha1_Move(ref),
 		v1alpha1.NodeCount{}.OpenAPIModelName():                  schema_manifold_apis_manifold_v1alpha1_NodeCount(ref),
 		v1alpha1.Override{}.OpenAPIModelName():                   schema_manifold_apis_manifold_v1alpha1_Override(ref),
 		v1alpha1.PlacementPolicy{}.OpenAPIModelName():            schema_manifold_apis_manifold_v1alpha1_PlacementPolicy(ref),
@@ -543,6 +544,12 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 							Ref:         ref(v1alpha1.Division{}.OpenAPIModelName()),
 						},
 					},
+					"move": {
+						SchemaProps: spec.SchemaProps{
+							Description: "move bounds the steps in which replicas go from cluster to cluster when pin, policy or clusters change. Unset leaves that to the workload's own strategy. It applies to pinned workloads as well.",
+							Ref:         ref(v1alpha1.Move{}.OpenAPIModelName()),
+						},
+					},
 					"overrides": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -565,7 +572,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterGroup{}.OpenAPIModelName(), v1alpha1.ClusterPreference{}.OpenAPIModelName(), v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.Override{}.OpenAPIModelName(), v1alpha1.SpreadConstraint{}.OpenAPIModelName(), v1alpha1.WorkloadAffinity{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration", "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"},
+			v1alpha1.ClusterGroup{}.OpenAPIModelName(), v1alpha1.ClusterPreference{}.OpenAPIModelName(), v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.Move{}.OpenAPIModelName(), v1alpha1.Override{}.OpenAPIModelName(), v1alpha1.SpreadConstraint{}.OpenAPIModelName(), v1alpha1.WorkloadAffinity{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration", "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"},
 	}
 }
 
@@ -1014,6 +1021,33 @@ func schema_manifold_apis_manifold_v1alpha1_ImageOverride(ref common.ReferenceCa
 	}
 }
 
+func schema_manifold_apis_manifold_v1alpha1_Move(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Move bounds the steps in which replicas go from cluster to cluster. It is about Deployments, ReplicaSets and ReplicationControllers: replicas with ordinals move one at a time whatever it says, and Jobs and Pods that have started do not move.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"maxSurge": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxSurge is how many replicas more than wanted clusters run together on the way: a number, such as 3, or a part of the replicas, such as \"25%\", rounded up. Unset means that of the workload's own strategy; one that has none makes all replicas anew at once.",
+							Ref:         ref("io.k8s.apimachinery.pkg.util.intstr.IntOrString"),
+						},
+					},
+					"maxUnavailable": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxUnavailable is how many of the wanted replicas may be missing on the way: a number, or a part of the replicas, rounded down. Unset means none as long as maxSurge allows more than none, and otherwise that of the workload's own strategy. It may not be 0 if maxSurge is 0.",
+							Ref:         ref("io.k8s.apimachinery.pkg.util.intstr.IntOrString"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.util.intstr.IntOrString"},
+	}
+}
+
 func schema_manifold_apis_manifold_v1alpha1_NodeCount(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1431,6 +1465,12 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 							Ref:         ref(v1alpha1.Division{}.OpenAPIModelName()),
 						},
 					},
+					"move": {
+						SchemaProps: spec.SchemaProps{
+							Description: "move bounds the steps in which replicas go from cluster to cluster when pin, policy or clusters change. Unset leaves that to the workload's own strategy. It applies to pinned workloads as well.",
+							Ref:         ref(v1alpha1.Move{}.OpenAPIModelName()),
+						},
+					},
 					"overrides": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -1453,7 +1493,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterGroup{}.OpenAPIModelName(), v1alpha1.ClusterPreference{}.OpenAPIModelName(), v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.Override{}.OpenAPIModelName(), v1alpha1.SpreadConstraint{}.OpenAPIModelName(), v1alpha1.WorkloadAffinity{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration"},
+			v1alpha1.ClusterGroup{}.OpenAPIModelName(), v1alpha1.ClusterPreference{}.OpenAPIModelName(), v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.Move{}.OpenAPIModelName(), v1alpha1.Override{}.OpenAPIModelName(), v1alpha1.SpreadConstraint{}.OpenAPIModelName(), v1alpha1.WorkloadAffinity{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration"},
 	}
 }
 

@@ -163,12 +163,30 @@ type PlacementPolicySpec struct {
 	// the workload is pinned to several.
 	// +optional
 	Division *Division `json:"division,omitempty"`
+	// move bounds the steps in which replicas go from cluster to cluster when pin, policy or clusters change. Unset leaves that to the
+	// workload's own strategy. It applies to pinned workloads as well.
+	// +optional
+	Move *Move `json:"move,omitempty"`
 	// overrides change what clusters hold of the workloads; the workloads themselves stay as they are. All that select a cluster are
 	// applied, in their order. They apply to pinned workloads as well. Only built-in kinds are changed. The pod template of a Job
 	// that has started stays as it was, and of a Pod that exists a cluster refuses most changes.
 	// +optional
 	// +listType=atomic
 	Overrides []Override `json:"overrides,omitempty"`
+}
+
+// Move bounds the steps in which replicas go from cluster to cluster. It is about Deployments, ReplicaSets and ReplicationControllers:
+// replicas with ordinals move one at a time whatever it says, and Jobs and Pods that have started do not move.
+type Move struct {
+	// maxSurge is how many replicas more than wanted clusters run together on the way: a number, such as 3, or a part of the replicas,
+	// such as "25%", rounded up. Unset means that of the workload's own strategy; one that has none makes all replicas anew at once.
+	// +optional
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
+	// maxUnavailable is how many of the wanted replicas may be missing on the way: a number, or a part of the replicas, rounded down.
+	// Unset means none as long as maxSurge allows more than none, and otherwise that of the workload's own strategy. It may not be 0 if
+	// maxSurge is 0.
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
 // Override changes what clusters hold of a workload: images first, then env, args, labels, annotations, strategicMergePatch and

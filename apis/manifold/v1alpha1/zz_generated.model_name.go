@@ -81,6 +81,11 @@ func (in ImageOverride) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Move) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.Move"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NodeCount) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.NodeCount"
 }

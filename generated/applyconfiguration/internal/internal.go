@@ -141,6 +141,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: minClusters
       type:
         scalar: numeric
+    - name: move
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.Move
     - name: namespaceSelector
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
@@ -324,6 +327,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: tag
       type:
         scalar: string
+- name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.Move
+  map:
+    fields:
+    - name: maxSurge
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+    - name: maxUnavailable
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.NodeCount
   map:
     fields:
@@ -432,6 +444,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: minClusters
       type:
         scalar: numeric
+    - name: move
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.Move
     - name: overrides
       type:
         list:

@@ -173,6 +173,14 @@ func (b *ClusterPlacementPolicySpecApplyConfiguration) WithDivision(value *Divis
 	return b
 }
 
+// WithMove sets the Move field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Move field is set to the value of the last call.
+func (b *ClusterPlacementPolicySpecApplyConfiguration) WithMove(value *MoveApplyConfiguration) *ClusterPlacementPolicySpecApplyConfiguration {
+	b.PlacementPolicySpecApplyConfiguration.Move = value
+	return b
+}
+
 // WithOverrides adds the given value to the Overrides field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Overrides field.

@@ -59,6 +59,9 @@ type PlacementPolicySpecApplyConfiguration struct {
 	// division says how replicas are shared out over the selected clusters. Unset puts the whole workload on one of them, unless
 	// the workload is pinned to several.
 	Division *DivisionApplyConfiguration `json:"division,omitempty"`
+	// move bounds the steps in which replicas go from cluster to cluster when pin, policy or clusters change. Unset leaves that to the
+	// workload's own strategy. It applies to pinned workloads as well.
+	Move *MoveApplyConfiguration `json:"move,omitempty"`
 	// overrides change what clusters hold of the workloads; the workloads themselves stay as they are. All that select a cluster are
 	// applied, in their order. They apply to pinned workloads as well. Only built-in kinds are changed. The pod template of a Job
 	// that has started stays as it was, and of a Pod that exists a cluster refuses most changes.
@@ -210,6 +213,14 @@ func (b *PlacementPolicySpecApplyConfiguration) WithTolerations(values ...*v1.To
 // If called multiple times, the Division field is set to the value of the last call.
 func (b *PlacementPolicySpecApplyConfiguration) WithDivision(value *DivisionApplyConfiguration) *PlacementPolicySpecApplyConfiguration {
 	b.Division = value
+	return b
+}
+
+// WithMove sets the Move field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Move field is set to the value of the last call.
+func (b *PlacementPolicySpecApplyConfiguration) WithMove(value *MoveApplyConfiguration) *PlacementPolicySpecApplyConfiguration {
+	b.Move = value
 	return b
 }
 
