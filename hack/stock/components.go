@@ -157,48 +157,46 @@ egressSelections:
 `, l.ports.network, l.pki.cert("ca"), l.pki.cert("apiserver-kubelet-client"), l.pki.key("apiserver-kubelet-client"))
 }
 
-func (l *layout) controllerManagerArgs() []string {
-	kubeconfig := l.kubeconfig("controller-manager")
-	return []string{
+// servingArgs are those of a client of the API server that serves by itself: who it is, and whom it asks who its own callers are.
+func (l *layout) servingArgs(name string, port int, args ...string) []string {
+	kubeconfig := l.kubeconfig(name)
+	return append([]string{
 		"--kubeconfig=" + kubeconfig,
 		"--authentication-kubeconfig=" + kubeconfig,
 		"--authorization-kubeconfig=" + kubeconfig,
 		"--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", l.ports.controllerManager),
-		"--tls-cert-file=" + l.pki.cert("controller-manager"),
-		"--tls-private-key-file=" + l.pki.key("controller-manager"),
-		"--client-ca-file=" + l.pki.cert("ca"),
-		"--requestheader-client-ca-file=" + l.pki.cert("front-proxy-ca"),
-		"--root-ca-file=" + l.pki.cert("ca"),
-		"--cluster-signing-cert-file=" + l.pki.cert("ca"),
-		"--cluster-signing-key-file=" + l.pki.key("ca"),
-		"--service-account-private-key-file=" + l.pki.key("sa"),
+		fmt.Sprintf("--secure-port=%d", port),
+		"--tls-cert-file=" + l.pki.cert(name),
+		"--tls-private-key-file=" + l.pki.key(name),
+	}, args...)
+}
+
+func (l *layout) controllerManagerArgs() []string {
+	return l.servingArgs("controller-manager", l.ports.controllerManager,
+		"--client-ca-file="+l.pki.cert("ca"),
+		"--requestheader-client-ca-file="+l.pki.cert("front-proxy-ca"),
+		"--root-ca-file="+l.pki.cert("ca"),
+		"--cluster-signing-cert-file="+l.pki.cert("ca"),
+		"--cluster-signing-key-file="+l.pki.key("ca"),
+		"--service-account-private-key-file="+l.pki.key("sa"),
 		"--use-service-account-credentials=true",
 		"--controllers=*,bootstrapsigner,tokencleaner",
-		"--cluster-name=" + l.name,
+		"--cluster-name="+l.name,
 		"--allocate-node-cidrs=true",
-		"--cluster-cidr=" + l.podPrefix + ".0.0/16",
-		"--service-cluster-ip-range=" + serviceCIDR,
+		"--cluster-cidr="+l.podPrefix+".0.0/16",
+		"--service-cluster-ip-range="+serviceCIDR,
 		"--leader-elect=false",
 		"--kube-api-qps=1000",
 		"--kube-api-burst=1000",
-	}
+	)
 }
 
 func (l *layout) schedulerArgs() []string {
-	kubeconfig := l.kubeconfig("scheduler")
-	return []string{
-		"--kubeconfig=" + kubeconfig,
-		"--authentication-kubeconfig=" + kubeconfig,
-		"--authorization-kubeconfig=" + kubeconfig,
-		"--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", l.ports.scheduler),
-		"--tls-cert-file=" + l.pki.cert("scheduler"),
-		"--tls-private-key-file=" + l.pki.key("scheduler"),
+	return l.servingArgs("scheduler", l.ports.scheduler,
 		"--leader-elect=false",
 		"--kube-api-qps=1000",
 		"--kube-api-burst=1000",
-	}
+	)
 }
 
 func (l *layout) kwokArgs() []string {

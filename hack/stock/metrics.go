@@ -26,24 +26,16 @@ const (
 // metricsServerArgs are those of metrics-server's own manifest, but for the addresses, the keys and the resolution. It shows itself to
 // the kubelet endpoints with the certificate of the API server.
 func (l *layout) metricsServerArgs() []string {
-	kubeconfig := l.kubeconfig("metrics-server")
-	return []string{
-		"--kubeconfig=" + kubeconfig,
-		"--authentication-kubeconfig=" + kubeconfig,
-		"--authorization-kubeconfig=" + kubeconfig,
-		"--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", l.ports.metricsServer),
-		"--tls-cert-file=" + l.pki.cert("metrics-server"),
-		"--tls-private-key-file=" + l.pki.key("metrics-server"),
-		"--client-ca-file=" + l.pki.cert("ca"),
+	return l.servingArgs("metrics-server", l.ports.metricsServer,
+		"--client-ca-file="+l.pki.cert("ca"),
 		"--kubelet-preferred-address-types=InternalIP",
 		"--kubelet-use-node-status-port",
-		"--kubelet-certificate-authority=" + l.pki.cert("ca"),
-		"--kubelet-client-certificate=" + l.pki.cert("apiserver-kubelet-client"),
-		"--kubelet-client-key=" + l.pki.key("apiserver-kubelet-client"),
-		"--metric-resolution=" + metricsResolution,
-		"--kubelet-request-timeout=" + scrapeTimeout,
-	}
+		"--kubelet-certificate-authority="+l.pki.cert("ca"),
+		"--kubelet-client-certificate="+l.pki.cert("apiserver-kubelet-client"),
+		"--kubelet-client-key="+l.pki.key("apiserver-kubelet-client"),
+		"--metric-resolution="+metricsResolution,
+		"--kubelet-request-timeout="+scrapeTimeout,
+	)
 }
 
 // startMetrics starts metrics-server and tells the API server where it is.
