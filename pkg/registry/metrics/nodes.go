@@ -7,13 +7,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/metrics/pkg/apis/metrics"
 	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	client "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 
@@ -22,16 +18,10 @@ import (
 
 // nodeREST serves what clusters use, each as one node: that which mirrors it.
 type nodeREST struct {
+	common
+
 	sources Sources
 }
-
-var (
-	_ rest.Storage              = &nodeREST{}
-	_ rest.Scoper               = &nodeREST{}
-	_ rest.Getter               = &nodeREST{}
-	_ rest.Lister               = &nodeREST{}
-	_ rest.SingularNameProvider = &nodeREST{}
-)
 
 // New returns an empty object.
 func (*nodeREST) New() runtime.Object { return &v1beta1.NodeMetrics{} }
@@ -39,35 +29,21 @@ func (*nodeREST) New() runtime.Object { return &v1beta1.NodeMetrics{} }
 // NewList returns an empty list.
 func (*nodeREST) NewList() runtime.Object { return &v1beta1.NodeMetricsList{} }
 
-// Destroy has nothing to release.
-func (*nodeREST) Destroy() {}
-
 // NamespaceScoped says that nodes have no namespace.
 func (*nodeREST) NamespaceScoped() bool { return false }
 
-// GetSingularName is empty, as it is for metrics-server: "node" is taken by the nodes themselves.
-func (*nodeREST) GetSingularName() string { return "" }
-
 // Get returns what a cluster uses.
 func (r *nodeREST) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
-	list, err := r.list(ctx, &metainternalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name)})
+	list, err := r.list(ctx, named(name))
 	if err != nil {
 		return nil, err
 	}
-	if len(list.Items) == 0 {
-		return nil, apierrors.NewNotFound(metrics.Resource("nodes"), name)
-	}
-	return &list.Items[0], nil
+	return only(list.Items, "nodes", name)
 }
 
 // List returns what the selected clusters use.
 func (r *nodeREST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
 	return r.list(ctx, options)
-}
-
-// ConvertToTable shows nodes as rows.
-func (*nodeREST) ConvertToTable(_ context.Context, object, options runtime.Object) (*metav1.Table, error) {
-	return toTable(object, options)
 }
 
 func (r *nodeREST) list(ctx context.Context, options *metainternalversion.ListOptions) (*v1beta1.NodeMetricsList, error) {

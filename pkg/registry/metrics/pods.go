@@ -6,15 +6,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/metrics/pkg/apis/metrics"
 	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	client "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 
@@ -25,16 +21,10 @@ import (
 // podREST serves what the pods of the logical cluster use, mirrored ones and those that were placed. Other pods of the clusters are not
 // its business.
 type podREST struct {
+	common
+
 	sources Sources
 }
-
-var (
-	_ rest.Storage              = &podREST{}
-	_ rest.Scoper               = &podREST{}
-	_ rest.Getter               = &podREST{}
-	_ rest.Lister               = &podREST{}
-	_ rest.SingularNameProvider = &podREST{}
-)
 
 // New returns an empty object.
 func (*podREST) New() runtime.Object { return &v1beta1.PodMetrics{} }
@@ -42,35 +32,21 @@ func (*podREST) New() runtime.Object { return &v1beta1.PodMetrics{} }
 // NewList returns an empty list.
 func (*podREST) NewList() runtime.Object { return &v1beta1.PodMetricsList{} }
 
-// Destroy has nothing to release.
-func (*podREST) Destroy() {}
-
 // NamespaceScoped says that pods have a namespace.
 func (*podREST) NamespaceScoped() bool { return true }
 
-// GetSingularName is empty, as it is for metrics-server: "pod" is taken by the pods themselves.
-func (*podREST) GetSingularName() string { return "" }
-
 // Get returns what a pod uses.
 func (r *podREST) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
-	list, err := r.list(ctx, &metainternalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name)})
+	list, err := r.list(ctx, named(name))
 	if err != nil {
 		return nil, err
 	}
-	if len(list.Items) == 0 {
-		return nil, apierrors.NewNotFound(metrics.Resource("pods"), request.NamespaceValue(ctx)+"/"+name)
-	}
-	return &list.Items[0], nil
+	return only(list.Items, "pods", request.NamespaceValue(ctx)+"/"+name)
 }
 
 // List returns what the selected pods use.
 func (r *podREST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
 	return r.list(ctx, options)
-}
-
-// ConvertToTable shows pods as rows.
-func (*podREST) ConvertToTable(_ context.Context, object, options runtime.Object) (*metav1.Table, error) {
-	return toTable(object, options)
 }
 
 func (r *podREST) list(ctx context.Context, options *metainternalversion.ListOptions) (*v1beta1.PodMetricsList, error) {
