@@ -159,8 +159,8 @@ func TestBadCommandLines(t *testing.T) {
 		"a cordon without a name":     {args: "cluster cordon", want: "at least one NAME is required"},
 		"nothing to explain":          {args: "explain", want: "one object is required"},
 		"a tree without a root":       {args: "tree", want: "one object is required"},
-		"a tree in a wrong format":    {args: "tree deployment/web -o wide", want: "--output must be json or yaml"},
-		"a format that there is not":  {args: "version --client -o wide", want: "--output must be 'json' or 'yaml'"},
+		"a tree in a wrong format":    {args: "tree deployment/web -o wide", want: `"-o, --output" flag: it must be json or yaml`},
+		"a format that there is not":  {args: "version --client -o wide", want: `"-o, --output" flag: it must be json or yaml`},
 		"arguments that nobody reads": {args: "version east", want: `unknown command "east"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 	apimachineryversion "k8s.io/apimachinery/pkg/version"
@@ -12,7 +12,8 @@ import (
 	"k8s.io/component-base/version"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/templates"
-	"sigs.k8s.io/yaml"
+
+	"github.com/manifold-dev/manifold/pkg/cli/output"
 )
 
 // versionOptions are what "version" needs.
@@ -20,7 +21,7 @@ type versionOptions struct {
 	genericiooptions.IOStreams
 
 	clientOnly bool
-	output     string
+	output     output.Format
 	// server is nil if no server is asked.
 	server discovery.ServerVersionInterface
 }
@@ -56,16 +57,11 @@ func newVersionCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *c
 		},
 	}
 	cmd.Flags().BoolVar(&o.clientOnly, "client", o.clientOnly, "Print this program's version alone; no server is asked.")
-	cmd.Flags().StringVarP(&o.output, "output", "o", o.output, "One of 'json' or 'yaml'.")
-	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"},
-		cobra.ShellCompDirectiveNoFileComp)))
+	o.output.AddFlag(cmd)
 	return cmd
 }
 
 func (o *versionOptions) complete(f cmdutil.Factory) error {
-	if o.output != "" && o.output != "json" && o.output != "yaml" {
-		return fmt.Errorf("--output must be 'json' or 'yaml', not %q", o.output)
-	}
 	if o.clientOnly {
 		return nil
 	}
@@ -95,23 +91,11 @@ func (o *versionOptions) run() error {
 }
 
 func (o *versionOptions) print(found versions) error {
-	var text []byte
-	var err error
-	switch o.output {
-	case "json":
-		text, err = json.MarshalIndent(found, "", "  ")
-		text = append(text, '\n')
-	case "yaml":
-		text, err = yaml.Marshal(found)
-	default:
-		text = fmt.Appendf(nil, "Client Version: %s\n", found.Client.GitVersion)
-		if found.Server != nil {
-			text = fmt.Appendf(text, "Server Version: %s\n", found.Server.GitVersion)
+	return o.output.Print(o.Out, found, func(out io.Writer) error {
+		_, err := fmt.Fprintf(out, "Client Version: %s\n", found.Client.GitVersion)
+		if err == nil && found.Server != nil {
+			_, err = fmt.Fprintf(out, "Server Version: %s\n", found.Server.GitVersion)
 		}
-	}
-	if err != nil {
 		return err
-	}
-	_, err = o.Out.Write(text)
-	return err
+	})
 }

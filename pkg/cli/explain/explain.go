@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
+	"github.com/manifold-dev/manifold/pkg/cli/output"
 	"github.com/manifold-dev/manifold/pkg/cli/target"
 )
 
@@ -22,8 +23,8 @@ import (
 type Options struct {
 	genericiooptions.IOStreams
 
-	// Output is the format: json, yaml, or empty for a text.
-	Output string
+	// Output is the format.
+	Output output.Format
 	// Cluster asks for what one cluster holds of the object.
 	Cluster string
 
@@ -58,16 +59,11 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 			if err := o.Complete(f, cmd, args); err != nil {
 				return err
 			}
-			if err := o.Validate(); err != nil {
-				return err
-			}
 			return o.Run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVarP(&o.Output, "output", "o", o.Output, "Output format. One of: (json, yaml).")
+	o.Output.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.Cluster, "cluster", o.Cluster, "Show what this cluster holds of the object, and what a policy overrides there.")
-	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"},
-		cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -107,14 +103,6 @@ func versionsOf(f cmdutil.Factory, kind schema.GroupKind) []string {
 		out = append(out, m.GroupVersionKind.Version)
 	}
 	return out
-}
-
-// Validate refuses formats that there are not.
-func (o *Options) Validate() error {
-	if o.Output != "" && o.Output != "json" && o.Output != "yaml" {
-		return fmt.Errorf("--output must be json or yaml, not %q", o.Output)
-	}
-	return nil
 }
 
 // Run explains the object.

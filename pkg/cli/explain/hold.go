@@ -2,7 +2,6 @@ package explain
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/cli/output"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -74,24 +74,11 @@ func (g gatherer) hold(ctx context.Context, object *unstructured.Unstructured, c
 }
 
 // print writes the object in the cluster as json or yaml, or its overrides as a text for people.
-func (h *held) print(out io.Writer, format string) error {
-	if format == "" {
-		return h.text(out)
-	}
-	if h.projected == nil {
+func (h *held) print(out io.Writer, format output.Format) error {
+	if format != "" && h.projected == nil {
 		return errors.New(h.problem)
 	}
-	if format == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(h.projected)
-	}
-	text, err := yaml.Marshal(h.projected)
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(text)
-	return err
+	return format.Print(out, h.projected, h.text)
 }
 
 func (h *held) text(out io.Writer) error {

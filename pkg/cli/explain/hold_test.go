@@ -10,6 +10,7 @@ import (
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
+	"github.com/manifold-dev/manifold/pkg/cli/output"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -29,9 +30,10 @@ func TestHoldShowsWhatAClusterHolds(t *testing.T) {
 	}
 	object := toUnstructured(t, web(3, map[string]string{manifoldv1alpha1.AnnotationPlacement: decision.String()}))
 	for name, test := range map[string]struct {
-		cluster, format string
-		want            string
-		wantErr         string
+		cluster string
+		format  output.Format
+		want    string
+		wantErr string
 	}{
 		"the overrides of a cluster": {cluster: "east", want: "Deployment shop/web in cluster east: 2 replicas\n\n" +
 			"PlacementPolicy shop/images overrides:\n\n# overrides[0]\nclusters:\n  names:\n  - east\nlabels:\n  region: eu\n"},

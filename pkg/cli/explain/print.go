@@ -2,7 +2,6 @@ package explain
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -11,26 +10,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
-	"sigs.k8s.io/yaml"
+
+	"github.com/manifold-dev/manifold/pkg/cli/output"
 )
 
 // print writes the report as json, as yaml, or as a text for people.
-func (r *Report) print(out io.Writer, format string) error {
-	switch format {
-	case "json":
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
-	case "yaml":
-		text, err := yaml.Marshal(r)
-		if err != nil {
-			return err
-		}
-		_, err = out.Write(text)
-		return err
-	default:
-		return r.text(out, time.Now())
-	}
+func (r *Report) print(out io.Writer, format output.Format) error {
+	return format.Print(out, r, func(out io.Writer) error { return r.text(out, time.Now()) })
 }
 
 func (r *Report) text(out io.Writer, now time.Time) error {

@@ -2,14 +2,13 @@ package simulate
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
 	"k8s.io/cli-runtime/pkg/printers"
-	"sigs.k8s.io/yaml"
 
+	"github.com/manifold-dev/manifold/pkg/cli/output"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -39,25 +38,11 @@ func entryOf(w *workload, result placement.Result) Entry {
 }
 
 // print writes the report as json, as yaml, or as a text for people.
-func (r *Report) print(out io.Writer, format string) error {
+func (r *Report) print(out io.Writer, format output.Format) error {
 	for i := range r.Workloads {
 		r.Workloads[i].Message = r.Workloads[i].Result.Message()
 	}
-	switch format {
-	case "json":
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
-	case "yaml":
-		text, err := yaml.Marshal(r)
-		if err != nil {
-			return err
-		}
-		_, err = out.Write(text)
-		return err
-	default:
-		return r.text(out)
-	}
+	return format.Print(out, r, r.text)
 }
 
 func (r *Report) text(out io.Writer) error {

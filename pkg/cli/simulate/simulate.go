@@ -16,6 +16,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
+	"github.com/manifold-dev/manifold/pkg/cli/output"
 )
 
 // Options are what "simulate" needs.
@@ -28,8 +29,8 @@ type Options struct {
 	Snapshot string
 	// Without are clusters that are lost once everything is placed.
 	Without []string
-	// Output is the format: json, yaml, or empty for a text.
-	Output string
+	// Output is the format.
+	Output output.Format
 
 	factory   cmdutil.Factory
 	namespace string
@@ -74,18 +75,13 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 	flags.BoolVarP(&o.Files.Recursive, "recursive", "R", false, "Read directories with all that is in them.")
 	flags.StringVar(&o.Snapshot, "clusters", "", "File with the clusters, in place of those of the logical cluster.")
 	flags.StringSliceVar(&o.Without, "without", nil, "Clusters that are lost.")
-	flags.StringVarP(&o.Output, "output", "o", "", "Output format. One of: (json, yaml).")
-	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"},
-		cobra.ShellCompDirectiveNoFileComp)))
+	o.Output.AddFlag(cmd)
 	return cmd
 }
 
 func (o *Options) complete(cmd *cobra.Command) (err error) {
 	if len(o.Files.Filenames) == 0 {
 		return cmdutil.UsageErrorf(cmd, "manifests are required, as -f FILENAME")
-	}
-	if o.Output != "" && o.Output != "json" && o.Output != "yaml" {
-		return fmt.Errorf("--output must be json or yaml, not %q", o.Output)
 	}
 	o.namespace, _, err = o.factory.ToRawKubeConfigLoader().Namespace()
 	return err

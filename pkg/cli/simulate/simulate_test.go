@@ -67,7 +67,7 @@ func TestSimulateRefuses(t *testing.T) {
 		want string
 	}{
 		"no manifests":                      {want: "manifests are required"},
-		"a format that there is not":        {args: []string{"-f", "testdata/app.yaml", "-o", "table"}, want: `--output must be json or yaml, not "table"`},
+		"a format that there is not":        {args: []string{"-f", "testdata/app.yaml", "-o", "table"}, want: `invalid argument "table" for "-o, --output" flag: it must be json or yaml`},
 		"manifests without workloads":       {args: []string{"-f", "testdata/policy.yaml", "--clusters", "testdata/clusters.yaml"}, want: "the manifests hold no workloads"},
 		"a policy that would be refused":    {args: []string{"-f", "testdata/wrong.yaml", "--clusters", "testdata/clusters.yaml"}, want: `PlacementPolicy wrong: spec.division.type: Unsupported value: "Halve"`},
 		"a policy with a field in vain":     {args: []string{"-f", "testdata/unknown.yaml", "--clusters", "testdata/clusters.yaml"}, want: `unknown field "spec.replicas"`},

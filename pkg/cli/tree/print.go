@@ -2,32 +2,17 @@ package tree
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
 
-	"sigs.k8s.io/yaml"
+	"github.com/manifold-dev/manifold/pkg/cli/output"
 )
 
 // print writes the tree as json, as yaml, or as a text for people that fits into some columns.
-func (n *Node) print(out io.Writer, format string, width int) error {
-	switch format {
-	case "json":
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(n)
-	case "yaml":
-		text, err := yaml.Marshal(n)
-		if err != nil {
-			return err
-		}
-		_, err = out.Write(text)
-		return err
-	default:
-		return n.text(out, width)
-	}
+func (n *Node) print(out io.Writer, format output.Format, width int) error {
+	return format.Print(out, n, func(out io.Writer) error { return n.text(out, width) })
 }
 
 // row is one object in a text.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 	"k8s.io/kubectl/pkg/util/term"
 
+	"github.com/manifold-dev/manifold/pkg/cli/output"
 	"github.com/manifold-dev/manifold/pkg/cli/target"
 )
 
@@ -27,8 +28,8 @@ const widest = 120
 type Options struct {
 	genericiooptions.IOStreams
 
-	// Output is the format: json, yaml, or empty for a text.
-	Output string
+	// Output is the format.
+	Output output.Format
 	// All shows each pod and each old revision instead of their number.
 	All bool
 
@@ -68,16 +69,11 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 			if err := o.Complete(f, cmd, args); err != nil {
 				return err
 			}
-			if err := o.Validate(); err != nil {
-				return err
-			}
 			return o.Run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVarP(&o.Output, "output", "o", o.Output, "Output format. One of: (json, yaml).")
+	o.Output.AddFlag(cmd)
 	cmd.Flags().BoolVar(&o.All, "all", o.All, "List every pod and every old revision instead of counting them.")
-	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"},
-		cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -97,14 +93,6 @@ func (o *Options) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string)
 	}
 	if o.gatherer.metadata, err = metadata.NewForConfig(config); err != nil {
 		return err
-	}
-	return nil
-}
-
-// Validate refuses formats that there are not.
-func (o *Options) Validate() error {
-	if o.Output != "" && o.Output != "json" && o.Output != "yaml" {
-		return fmt.Errorf("--output must be json or yaml, not %q", o.Output)
 	}
 	return nil
 }
