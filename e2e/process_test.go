@@ -133,7 +133,7 @@ func TestItIsReadyAndSafe(t *testing.T) {
 		}
 	})
 	t.Run("it listens on its secure port and nowhere else", func(t *testing.T) {
-		addresses := listeners(t, e.Manifold.PID())
+		addresses := listeners(t, e.Manifold.Process().PID())
 		if want := []string{strings.TrimPrefix(e.Manifold.URL(), "https://")}; !slices.Equal(addresses, want) {
 			t.Errorf("it listens on %q, want %q alone", addresses, want)
 		}
@@ -141,7 +141,7 @@ func TestItIsReadyAndSafe(t *testing.T) {
 	t.Run("requests are audited", func(t *testing.T) { testAudit(t, e) })
 	t.Run("a second process on the same data is refused", func(t *testing.T) { testOneProcess(t, e) })
 	t.Run("its data is for its owner alone", func(t *testing.T) {
-		for path, want := range map[string]os.FileMode{e.Manifold.DataDir: 0o700 | os.ModeDir, e.Manifold.Kubeconfig(): 0o600} {
+		for path, want := range map[string]os.FileMode{e.Manifold.DataDir(): 0o700 | os.ModeDir, e.Manifold.Kubeconfig(): 0o600} {
 			info, err := os.Stat(path)
 			if err != nil {
 				t.Fatal(err)
@@ -154,7 +154,7 @@ func TestItIsReadyAndSafe(t *testing.T) {
 }
 
 func testOneProcess(t *testing.T, e *framework.Environment) {
-	out, err := exec.CommandContext(t.Context(), e.Manifold.Binary, "start", "--data-dir", e.Manifold.DataDir, "--secure-port", "0").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), e.Manifold.Binary(), "start", "--data-dir", e.Manifold.DataDir(), "--secure-port", "0").CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		t.Fatalf("a second process on the same data directory: %v\n%s", err, out)

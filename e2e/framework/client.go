@@ -142,4 +142,4 @@ func (o *Operator) Restart() {
 }
 
 // LogTail returns the last lines that the operator printed.
-func (o *Operator) LogTail(lines int) string { return tail(o.LogFile, lines) }
+func (o *Operator) LogTail(lines int) string { return process.LogTail(o.LogFile, lines) }

@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/manifold-dev/manifold/hack/stock"
+	"github.com/manifold-dev/manifold/hack/stock/logical"
 	"github.com/manifold-dev/manifold/hack/stock/tools"
 )
 
@@ -35,7 +37,7 @@ type Environment struct {
 	// Dir holds everything that the processes write, their logs included.
 	Dir string
 	// Manifold is the process of the logical cluster.
-	Manifold *Manifold
+	Manifold *logical.Server
 	// Clusters are the stock clusters by name.
 	Clusters map[string]*stock.Cluster
 
@@ -68,8 +70,9 @@ func Start(ctx context.Context, options Options) (_ *Environment, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Manifold = newManifold(bin.manifold, filepath.Join(dir, "manifold"), append(args, options.ManifoldArgs...))
-	if err := e.Manifold.Start(ctx); err != nil {
+	if e.Manifold, err = startManifold(ctx, logical.Options{
+		Binary: bin.manifold, Dir: filepath.Join(dir, "manifold"), Args: append(args, options.ManifoldArgs...),
+	}); err != nil {
 		return nil, err
 	}
 	if e.Logical, err = newAPI("logical", bin, e.Manifold.Kubeconfig()); err != nil {
@@ -108,6 +111,15 @@ func (e *Environment) startClusters(ctx context.Context, bin programs, options O
 	return nil
 }
 
+// startDeadline is generous: tests may share the machine with builds.
+const startDeadline = 2 * time.Minute
+
+func startManifold(ctx context.Context, options logical.Options) (*logical.Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, startDeadline)
+	defer cancel()
+	return logical.Start(ctx, options)
+}
+
 // AuditLog is the file that requests are recorded in.
 func (e *Environment) AuditLog() string { return filepath.Join(e.Dir, "audit.log") }
 
@@ -128,7 +140,7 @@ func (e *Environment) Join(ctx context.Context, name string, args ...string) err
 		"cluster", "join", name, "--cluster-kubeconfig", e.Clusters[name].Kubeconfig(), "--kubeconfig", e.Manifold.Kubeconfig(),
 		"--label", "cluster=" + name,
 	}, args...)
-	result := run(exec.CommandContext(ctx, e.Manifold.Binary, args...))
+	result := run(exec.CommandContext(ctx, e.Manifold.Binary(), args...))
 	if result.Code != 0 {
 		return fmt.Errorf("join cluster %q: %s", name, result)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"k8s.io/client-go/kubernetes"
 
@@ -20,9 +19,6 @@ type hub struct {
 	*logical.Server
 	client *kubernetes.Clientset
 }
-
-// drainTime is how long the logical cluster may take to end when asked.
-const drainTime = 20 * time.Second
 
 // startHub starts a logical cluster on empty data, joins the clusters, starts it once more, and measures it on the way.
 func startHub(ctx context.Context, binary, dir string, clusters []*stock.Cluster, figures *hubFigures) (h *hub, err error) {
@@ -51,10 +47,10 @@ func (h *hub) prepare(ctx context.Context, clusters []*stock.Cluster, figures *h
 		}
 	}
 	fmt.Fprintln(os.Stderr, "bench: start the logical cluster again")
-	if err := h.Terminate(drainTime); err != nil {
+	if err := h.Terminate(); err != nil {
 		return err
 	}
-	if err := h.Restart(ctx); err != nil {
+	if err := h.Start(ctx); err != nil {
 		return err
 	}
 	figures.StartAgain = h.Took().Seconds()

@@ -117,10 +117,10 @@ func (s *site) restart(ctx context.Context) error {
 		return nil
 	}
 	return s.measure(ctx, "start the logical cluster again", func() error {
-		if err := s.machine.hub.Terminate(drainTime); err != nil {
+		if err := s.machine.hub.Terminate(); err != nil {
 			return err
 		}
-		return s.machine.hub.Restart(ctx)
+		return s.machine.hub.Start(ctx)
 	})
 }
 

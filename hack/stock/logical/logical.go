@@ -57,14 +57,14 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{options: options, port: port, launcher: process.NewLauncher()}
-	if err := s.Restart(ctx); err != nil {
+	if err := s.Start(ctx); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
 }
 
-// Restart starts the server again, on the same port and data, after killing it if it still runs. It returns when it is ready.
-func (s *Server) Restart(ctx context.Context) error {
+// Start starts the server again, on the same port and data, after killing it if it still runs. It returns when it is ready.
+func (s *Server) Start(ctx context.Context) error {
 	if err := s.Kill(); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	}
 	s.process = p
 	if err := s.untilReady(ctx); err != nil {
-		return fmt.Errorf("start the logical cluster, whose log is %s: %w", s.LogFile(), err)
+		return fmt.Errorf("start the logical cluster: %w; the end of %s:\n%s", err, s.LogFile(), s.LogTail(20))
 	}
 	s.took = time.Since(begin)
 	return nil
@@ -90,26 +90,43 @@ func (s *Server) Kill() error {
 	return s.process.Kill()
 }
 
-// Terminate asks the server to end, as Ctrl-C would, and kills it when it has not after the grace period.
-func (s *Server) Terminate(grace time.Duration) error {
+// stopGrace is how long the server may take to drain.
+const stopGrace = 30 * time.Second
+
+// Terminate asks the server to end, as Ctrl-C would, and waits until it has. It returns an error when it had to be killed after a grace
+// period, or says that something went wrong.
+func (s *Server) Terminate() error {
+	if err := s.process.Terminate(stopGrace); err != nil {
+		return err
+	}
+	if code := s.process.Err().Error(); code != "exit status 0" {
+		return fmt.Errorf("the logical cluster ended with %q; the end of %s:\n%s", code, s.LogFile(), s.LogTail(20))
+	}
+	return nil
+}
+
+// Stop ends the server for good, if it still runs. Its folder stays.
+func (s *Server) Stop() error {
+	defer s.launcher.Close()
 	if s.process == nil {
 		return nil
 	}
-	return s.process.Terminate(grace)
-}
-
-// stopGrace is how long the server may take to drain.
-const stopGrace = 20 * time.Second
-
-// Stop ends the server for good. Its folder stays.
-func (s *Server) Stop() error {
-	defer s.launcher.Close()
-	return s.Terminate(stopGrace)
+	return s.process.Terminate(stopGrace)
 }
 
 // Process returns the running process, or the last that ran.
 func (s *Server) Process() *process.Process {
 	return s.process
+}
+
+// Binary returns the path of manifold, which also has the commands for users.
+func (s *Server) Binary() string {
+	return s.options.Binary
+}
+
+// URL returns the address of the API server.
+func (s *Server) URL() string {
+	return "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
 }
 
 // Took returns how long the last start took until the server was ready.
@@ -122,9 +139,14 @@ func (s *Server) DataDir() string {
 	return filepath.Join(s.options.Dir, "data")
 }
 
-// LogFile returns the path of the server's log.
+// LogFile returns the path of the log, which has what all processes in this folder have printed.
 func (s *Server) LogFile() string {
 	return filepath.Join(s.options.Dir, "manifold.log")
+}
+
+// LogTail returns the last lines of the log, or why it cannot be read.
+func (s *Server) LogTail(lines int) string {
+	return process.LogTail(s.LogFile(), lines)
 }
 
 // Kubeconfig returns the path of the administrator's kubeconfig, which the server wrote.
@@ -165,11 +187,10 @@ func (s *Server) untilReady(ctx context.Context) error {
 		Timeout:   5 * time.Second,
 	}
 	defer client.CloseIdleConnections()
-	url := "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) + "/readyz"
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := ask(ctx, client, url)
+		err := ask(ctx, client, s.URL()+"/readyz")
 		if err == nil {
 			return nil
 		}
