@@ -7,7 +7,8 @@ import (
 )
 
 // persistentVolumeClaim goes where a pod uses it, and stays there: each cluster binds it to a volume of its own, which holds the user's
-// data. It is never replaced. Claims that controllers make below, of templates, are shown by mirrors.
+// data. Nothing replaces it but another claim of its name, made after the user had deleted it: the data is not for whoever comes next.
+// Claims that controllers make below, of templates, are shown by mirrors.
 var persistentVolumeClaim = row[corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaim]{
 	resource:   corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
 	kind:       "PersistentVolumeClaim",

@@ -38,7 +38,8 @@ type Action struct {
 // cluster holds nothing of that kind and name.
 //
 // An object that was deleted upstream and made anew, which its UID tells, has its workload replaced below as well, since its pods are
-// not those of the new one. Other kinds are applied over, so that what reads them sees no gap, unless an immutable field differs.
+// not those of the new one, and so is a volume claim, whose data went with the old one. Other kinds are applied over, so that what reads
+// them sees no gap, unless an immutable field differs.
 //
 // Drift is a field of the projection that live does not have or has another value for; see Covers. A live object that carries the
 // hash of desired and covers it needs nothing.
@@ -60,7 +61,7 @@ func (k Kind) Plan(desired, live Object) Action {
 	switch field := k.replace(desired, live); {
 	case live.GetDeletionTimestamp() != nil:
 		return Action{Wait, "it is being deleted"}
-	case k.Workload && want.UID != have.UID:
+	case (k.Workload || k.Stays) && want.UID != have.UID:
 		return Action{Replace, "it was deleted upstream and made anew"}
 	case field != "":
 		return Action{Replace, fmt.Sprintf("its field %s differs and cannot be changed", field)}

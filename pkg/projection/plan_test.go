@@ -115,6 +115,7 @@ func TestPlanForDependents(t *testing.T) {
 	external := edited(service, func(s *corev1.Service) {
 		s.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "db.example.com"}
 	})
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: named("shop", "data")}
 	anew := func(in Object) Object { return edited(in, func(o Object) { o.SetUID("uid-2") }) }
 	tests := map[string]struct {
 		before, now Object
@@ -133,6 +134,7 @@ func TestPlanForDependents(t *testing.T) {
 		"a mutable Secret that differs is applied":           {secret, secret2(secret), Apply},
 		"a Service that becomes headless is replaced":        {service, anew(headless), Replace},
 		"a Service that becomes an external name is applied": {service, external, Apply},
+		"a claim that was made anew has no old data":         {claim, anew(claim), Replace},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
