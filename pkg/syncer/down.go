@@ -20,8 +20,12 @@ import (
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// conflictRetry is how often a name that somebody else has below is tried again. What is not ours is not watched.
-const conflictRetry = 15 * time.Second
+const (
+	// conflictRetry is how often a name that somebody else has below is tried again. What is not ours is not watched.
+	conflictRetry = 15 * time.Second
+	// brokenTries is how often a step in a row must have failed by an error inside the cluster until users are told: for some three seconds.
+	brokenTries = 6
+)
 
 // Reasons of the events that a syncer writes on objects of the logical cluster.
 const (
@@ -289,10 +293,16 @@ func (s *Syncer) failed(key Key, above projection.Object, err error) error {
 		s.queue.AddAfter(key, conflictRetry)
 		return nil
 	}
-	if !passes(err) {
+	if !passes(err) || s.broken(key, err) {
 		s.fail(key, above, reasonNotApplied, err.Error())
 	}
 	return err
+}
+
+// broken tells whether an error inside the cluster has been there for long. So answers one whose storage fails for a moment, but also one
+// with a webhook that cannot be called, which takes a person.
+func (s *Syncer) broken(key Key, err error) bool {
+	return apierrors.IsInternalError(err) && s.queue.NumRequeues(key) >= brokenTries
 }
 
 // Passes tells errors of requests to clusters that pass by themselves from those that a person must see.

@@ -127,6 +127,30 @@ func TestFailureIsShownWhereUsersLook(t *testing.T) {
 	}
 }
 
+// A webhook below that cannot be called is answered like a storage that fails for a moment.
+func TestErrorInsideAClusterIsToldWhenItLasts(t *testing.T) {
+	web := deployment("web", toEast)
+	u := newUpstream(t, web)
+	s := attach(t, u, "east")
+	key, broken := keyOf(deployments, web), apierrors.NewInternalError(errors.New("failed calling webhook"))
+	for try := range brokenTries + 1 {
+		if err := s.failed(key, web, broken); err == nil {
+			t.Fatal("the step is not tried again")
+		}
+		want := ""
+		if try == brokenTries {
+			want = broken.Error()
+		}
+		if report, _ := s.Report(key, web); report.Problem != want {
+			t.Errorf("problem %q after try %d, want %q", report.Problem, try+1, want)
+		}
+		s.queue.AddRateLimited(key)
+	}
+	if got, want := <-s.events.Events, `Warning ProjectionFailed cluster "east": `+broken.Error(); got != want {
+		t.Errorf("event %q, want %q", got, want)
+	}
+}
+
 // A bare pod's status is mirrored, so nobody makes a summary of it who could be told of a failure.
 func TestFailureOfAPodIsAnEventAlone(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: objectMeta("once")}
