@@ -51,8 +51,16 @@ func (s *Syncer) act(ctx context.Context, kind projection.Kind, action projectio
 }
 
 // create makes the object. It is not an apply, which would silently take over what somebody else made under that name.
-func (s *Syncer) create(ctx context.Context, kind projection.Kind, desired projection.Object) error {
-	err := s.rest(kind).Post().
+func (s *Syncer) create(ctx context.Context, kind projection.Kind, desired projection.Object) (err error) {
+	if kind.Resource == namespaceResource {
+		s.below.expect(desired.GetName(), true)
+		defer func() {
+			if err != nil {
+				s.below.expect(desired.GetName(), false)
+			}
+		}()
+	}
+	err = s.rest(kind).Post().
 		NamespaceIfScoped(desired.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).
 		VersionedParams(&metav1.CreateOptions{FieldManager: v1alpha1.FieldManager}, scheme.ParameterCodec).
 		Body(desired).Do(ctx).Error()

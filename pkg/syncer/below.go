@@ -3,12 +3,14 @@ package syncer
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -36,6 +38,11 @@ type below struct {
 	pods        cache.SharedIndexInformer
 	claims      cache.SharedIndexInformer
 	classes     classes
+
+	// made are the namespaces that we have made and that the watch of namespaces has not shown yet. The watch of pods may be ahead of it, and
+	// what it shows in them is ours.
+	mu   sync.Mutex
+	made sets.Set[string]
 }
 
 func newBelow(client kubernetes.Interface, logicalCluster string) (*below, error) {
@@ -47,6 +54,7 @@ func newBelow(client kubernetes.Interface, logicalCluster string) (*below, error
 			})),
 		all:    informers.NewSharedInformerFactory(client, 0),
 		stores: map[schema.GroupVersionResource]cache.Indexer{},
+		made:   sets.New[string](),
 	}
 	for _, kind := range projection.Kinds() {
 		generic, err := b.owned.ForResource(kind.Resource)
@@ -196,8 +204,23 @@ func (b *below) ours(namespace string) bool {
 	if projection.NamespaceShared(namespace) {
 		return true
 	}
-	_, ok, _ := b.namespaces.GetIndexer().GetByKey(namespace)
-	return ok
+	if _, ok, _ := b.namespaces.GetIndexer().GetByKey(namespace); ok {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.made.Has(namespace)
+}
+
+// expect notes that a namespace is about to be made, or that it was not, or that the watch shows by now what has become of it.
+func (b *below) expect(namespace string, made bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if made {
+		b.made.Insert(namespace)
+	} else {
+		b.made.Delete(namespace)
+	}
 }
 
 // holdsIn tells whether a namespace holds anything of ours.

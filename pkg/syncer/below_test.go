@@ -1,6 +1,8 @@
 package syncer
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"testing"
 
@@ -8,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -111,6 +115,58 @@ func TestTrimmedPodRequestsWhatThePodDoes(t *testing.T) {
 				t.Errorf("trimmed it requests %v (counted %t), want %v (%t)", after, still, before, counted)
 			}
 		})
+	}
+}
+
+// The watches of a cluster are independent: that of pods may show what is in a namespace before that of namespaces shows it, and what is
+// trimmed then, nothing shows again.
+func TestNamespaceIsOursFromTheMomentItIsMade(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer int
+		want   bool
+	}{
+		"made":    {http.StatusCreated, true},
+		"refused": {http.StatusForbidden, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := attach(t, newUpstream(t, namespace("shop")), "east")
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(test.answer)
+				_, _ = w.Write([]byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"shop"}}`))
+			}))
+			t.Cleanup(server.Close)
+			var err error
+			if s.client, err = kubernetes.NewForConfig(&rest.Config{Host: server.URL}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.EnsureNamespace(t.Context(), "shop"); (err == nil) != test.want {
+				t.Fatal(err)
+			}
+			if got := s.below.ours("shop"); got != test.want {
+				t.Errorf("it is ours: %t, want %t", got, test.want)
+			}
+			kind, _ := projection.ForResource(namespaceResource)
+			s.ownedHandler(kind).OnDelete(namespace("shop"))
+			if s.below.ours("shop") {
+				t.Error("it is ours although it is gone")
+			}
+		})
+	}
+}
+
+func TestMirrorIsLookedAtWhenItsPodGoesAfterItsNamespace(t *testing.T) {
+	mirror := &corev1.Pod{ObjectMeta: objectMeta("a")}
+	s := attach(t, newUpstream(t, mirror), "east")
+	foreign := &corev1.Pod{ObjectMeta: objectMeta("b")}
+	for _, pod := range []*corev1.Pod{mirror, foreign} {
+		s.podHandler().OnDelete(pod)
+	}
+	if got, want := s.podQueue.Len(), 1; got != want {
+		t.Fatalf("%d pods wait to be looked at, want %d", got, want)
+	}
+	if name, _ := s.podQueue.Get(); name.Name != "a" {
+		t.Errorf("pod %s is looked at", name)
 	}
 }
 

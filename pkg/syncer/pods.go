@@ -77,6 +77,12 @@ func (u *Upstream) MirrorsOf(cluster string) []*corev1.Pod {
 	return out
 }
 
+// shows tells whether there is a pod of that name above.
+func (u *Upstream) shows(name cache.ObjectName) bool {
+	_, ok, err := u.podStore.GetByKey(name.String())
+	return err == nil && ok
+}
+
 // clusterOf returns the cluster whose pod a mirror shows, "" for a pod that is none.
 func clusterOf(pod *corev1.Pod) string { return pod.Annotations[v1alpha1.AnnotationCluster] }
 

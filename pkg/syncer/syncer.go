@@ -241,6 +241,9 @@ func (s *Syncer) watch() error {
 func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
 	look := func(obj any) {
 		if live, ok := untombed(obj).(projection.Object); ok {
+			if kind.Resource == namespaceResource {
+				s.below.expect(live.GetName(), false)
+			}
 			s.enqueue(keyOf(kind, live))
 			s.reportChanged(kind, live)
 			s.enqueueClaimsOf(kind, live)
@@ -349,7 +352,8 @@ func (s *Syncer) podHandler() cache.ResourceEventHandler {
 				return
 			}
 			s.usage.PodGone(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
-			if s.below.ours(pod.Namespace) {
+			// A namespace that somebody deletes may be gone from its watch before its pods are from theirs, and their mirrors must go.
+			if s.below.ours(pod.Namespace) || s.Upstream.shows(cache.MetaObjectToName(pod)) {
 				s.podQueue.Add(cache.MetaObjectToName(pod))
 				s.podLeft(pod)
 			}
