@@ -550,6 +550,20 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 							Ref:         ref(v1alpha1.Move{}.OpenAPIModelName()),
 						},
 					},
+					"unschedulableTolerationSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "unschedulableTolerationSeconds is for how long pods may stay unschedulable in a cluster before the replicas that they stand for are placed on clusters that can take them. Unset means the time that the server tolerates, two minutes unless it was started with another one. Where nothing adds nodes, less is enough; where an autoscaler does, it should have the time to. It counts for pinned workloads as well; those that are pinned to one cluster stay there.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"preemptionPolicy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "preemptionPolicy says whether workloads that have room nowhere may go where pods of lower priority take it, which the scheduler of that cluster then stops: PreemptLowerPriority or Never. The priority is that of the workload's PriorityClass. Pods that are stopped are made anew, and placed elsewhere once they have been unschedulable for as long as is tolerated. Unset means Never. It counts for pinned workloads as well.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"overrides": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -1469,6 +1483,20 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 						SchemaProps: spec.SchemaProps{
 							Description: "move bounds the steps in which replicas go from cluster to cluster when pin, policy or clusters change. Unset leaves that to the workload's own strategy. It applies to pinned workloads as well.",
 							Ref:         ref(v1alpha1.Move{}.OpenAPIModelName()),
+						},
+					},
+					"unschedulableTolerationSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "unschedulableTolerationSeconds is for how long pods may stay unschedulable in a cluster before the replicas that they stand for are placed on clusters that can take them. Unset means the time that the server tolerates, two minutes unless it was started with another one. Where nothing adds nodes, less is enough; where an autoscaler does, it should have the time to. It counts for pinned workloads as well; those that are pinned to one cluster stay there.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"preemptionPolicy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "preemptionPolicy says whether workloads that have room nowhere may go where pods of lower priority take it, which the scheduler of that cluster then stops: PreemptLowerPriority or Never. The priority is that of the workload's PriorityClass. Pods that are stopped are made anew, and placed elsewhere once they have been unschedulable for as long as is tolerated. Unset means Never. It counts for pinned workloads as well.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"overrides": {

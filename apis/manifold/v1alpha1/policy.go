@@ -167,6 +167,18 @@ type PlacementPolicySpec struct {
 	// workload's own strategy. It applies to pinned workloads as well.
 	// +optional
 	Move *Move `json:"move,omitempty"`
+	// unschedulableTolerationSeconds is for how long pods may stay unschedulable in a cluster before the replicas that they stand for are
+	// placed on clusters that can take them. Unset means the time that the server tolerates, two minutes unless it was started with
+	// another one. Where nothing adds nodes, less is enough; where an autoscaler does, it should have the time to. It counts for pinned
+	// workloads as well; those that are pinned to one cluster stay there.
+	// +optional
+	UnschedulableTolerationSeconds *int64 `json:"unschedulableTolerationSeconds,omitempty"`
+	// preemptionPolicy says whether workloads that have room nowhere may go where pods of lower priority take it, which the scheduler of
+	// that cluster then stops: PreemptLowerPriority or Never. The priority is that of the workload's PriorityClass. Pods that are stopped
+	// are made anew, and placed elsewhere once they have been unschedulable for as long as is tolerated. Unset means Never. It counts for
+	// pinned workloads as well.
+	// +optional
+	PreemptionPolicy corev1.PreemptionPolicy `json:"preemptionPolicy,omitempty"`
 	// overrides change what clusters hold of the workloads; the workloads themselves stay as they are. All that select a cluster are
 	// applied, in their order. They apply to pinned workloads as well. Only built-in kinds are changed. The pod template of a Job
 	// that has started stays as it was, and of a Pod that exists a cluster refuses most changes.

@@ -655,6 +655,11 @@ func (in *PlacementPolicySpec) DeepCopyInto(out *PlacementPolicySpec) {
 		*out = new(Move)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.UnschedulableTolerationSeconds != nil {
+		in, out := &in.UnschedulableTolerationSeconds, &out.UnschedulableTolerationSeconds
+		*out = new(int64)
+		**out = **in
+	}
 	if in.Overrides != nil {
 		in, out := &in.Overrides, &out.Overrides
 		*out = make([]Override, len(*in))

@@ -153,6 +153,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.Override
           elementRelationship: atomic
+    - name: preemptionPolicy
+      type:
+        scalar: string
     - name: preferences
       type:
         list:
@@ -177,6 +180,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: io.k8s.api.core.v1.Toleration
           elementRelationship: atomic
+    - name: unschedulableTolerationSeconds
+      type:
+        scalar: numeric
     - name: workloads
       type:
         namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.WorkloadSelector
@@ -453,6 +459,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.Override
           elementRelationship: atomic
+    - name: preemptionPolicy
+      type:
+        scalar: string
     - name: preferences
       type:
         list:
@@ -477,6 +486,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: io.k8s.api.core.v1.Toleration
           elementRelationship: atomic
+    - name: unschedulableTolerationSeconds
+      type:
+        scalar: numeric
     - name: workloads
       type:
         namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.WorkloadSelector

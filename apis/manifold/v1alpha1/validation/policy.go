@@ -54,6 +54,7 @@ func validatePolicySpec(spec *v1alpha1.PlacementPolicySpec, path *field.Path) fi
 	errs = append(errs, validateChoice(spec, path)...)
 	errs = append(errs, validateTolerations(spec.Tolerations, path.Child("tolerations"))...)
 	errs = append(errs, validateMove(spec.Move, path.Child("move"))...)
+	errs = append(errs, validatePressure(spec, path)...)
 	errs = append(errs, validateOverrides(spec.Overrides, path.Child("overrides"))...)
 	if division := spec.Division; division != nil {
 		errs = append(errs, validateDivision(division, path.Child("division"))...)

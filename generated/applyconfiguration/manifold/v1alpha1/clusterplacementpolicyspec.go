@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	apicorev1 "k8s.io/api/core/v1"
 	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
@@ -178,6 +179,22 @@ func (b *ClusterPlacementPolicySpecApplyConfiguration) WithDivision(value *Divis
 // If called multiple times, the Move field is set to the value of the last call.
 func (b *ClusterPlacementPolicySpecApplyConfiguration) WithMove(value *MoveApplyConfiguration) *ClusterPlacementPolicySpecApplyConfiguration {
 	b.PlacementPolicySpecApplyConfiguration.Move = value
+	return b
+}
+
+// WithUnschedulableTolerationSeconds sets the UnschedulableTolerationSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the UnschedulableTolerationSeconds field is set to the value of the last call.
+func (b *ClusterPlacementPolicySpecApplyConfiguration) WithUnschedulableTolerationSeconds(value int64) *ClusterPlacementPolicySpecApplyConfiguration {
+	b.PlacementPolicySpecApplyConfiguration.UnschedulableTolerationSeconds = &value
+	return b
+}
+
+// WithPreemptionPolicy sets the PreemptionPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PreemptionPolicy field is set to the value of the last call.
+func (b *ClusterPlacementPolicySpecApplyConfiguration) WithPreemptionPolicy(value apicorev1.PreemptionPolicy) *ClusterPlacementPolicySpecApplyConfiguration {
+	b.PlacementPolicySpecApplyConfiguration.PreemptionPolicy = &value
 	return b
 }
 

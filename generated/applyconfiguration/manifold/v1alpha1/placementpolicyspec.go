@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	v1 "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
@@ -62,6 +63,16 @@ type PlacementPolicySpecApplyConfiguration struct {
 	// move bounds the steps in which replicas go from cluster to cluster when pin, policy or clusters change. Unset leaves that to the
 	// workload's own strategy. It applies to pinned workloads as well.
 	Move *MoveApplyConfiguration `json:"move,omitempty"`
+	// unschedulableTolerationSeconds is for how long pods may stay unschedulable in a cluster before the replicas that they stand for are
+	// placed on clusters that can take them. Unset means the time that the server tolerates, two minutes unless it was started with
+	// another one. Where nothing adds nodes, less is enough; where an autoscaler does, it should have the time to. It counts for pinned
+	// workloads as well; those that are pinned to one cluster stay there.
+	UnschedulableTolerationSeconds *int64 `json:"unschedulableTolerationSeconds,omitempty"`
+	// preemptionPolicy says whether workloads that have room nowhere may go where pods of lower priority take it, which the scheduler of
+	// that cluster then stops: PreemptLowerPriority or Never. The priority is that of the workload's PriorityClass. Pods that are stopped
+	// are made anew, and placed elsewhere once they have been unschedulable for as long as is tolerated. Unset means Never. It counts for
+	// pinned workloads as well.
+	PreemptionPolicy *corev1.PreemptionPolicy `json:"preemptionPolicy,omitempty"`
 	// overrides change what clusters hold of the workloads; the workloads themselves stay as they are. All that select a cluster are
 	// applied, in their order. They apply to pinned workloads as well. Only built-in kinds are changed. The pod template of a Job
 	// that has started stays as it was, and of a Pod that exists a cluster refuses most changes.
@@ -221,6 +232,22 @@ func (b *PlacementPolicySpecApplyConfiguration) WithDivision(value *DivisionAppl
 // If called multiple times, the Move field is set to the value of the last call.
 func (b *PlacementPolicySpecApplyConfiguration) WithMove(value *MoveApplyConfiguration) *PlacementPolicySpecApplyConfiguration {
 	b.Move = value
+	return b
+}
+
+// WithUnschedulableTolerationSeconds sets the UnschedulableTolerationSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the UnschedulableTolerationSeconds field is set to the value of the last call.
+func (b *PlacementPolicySpecApplyConfiguration) WithUnschedulableTolerationSeconds(value int64) *PlacementPolicySpecApplyConfiguration {
+	b.UnschedulableTolerationSeconds = &value
+	return b
+}
+
+// WithPreemptionPolicy sets the PreemptionPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PreemptionPolicy field is set to the value of the last call.
+func (b *PlacementPolicySpecApplyConfiguration) WithPreemptionPolicy(value corev1.PreemptionPolicy) *PlacementPolicySpecApplyConfiguration {
+	b.PreemptionPolicy = &value
 	return b
 }
 
