@@ -48,6 +48,7 @@ type part struct {
 	required bool  // share is at least least
 
 	remainder int64 // what cutting took off the exact part, in units that all parts share
+	place     int   // among the parts
 }
 
 // apportion is Divide over parts in the order that breaks the last ties, by name as a rule. It sets their shares and returns what fits nowhere.
@@ -73,7 +74,7 @@ func apportionAtLeast(replicas int64, parts []part) (unplaced int64) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return -cmp.Compare(parts[a].last, parts[b].last) })
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(-cmp.Compare(parts[a].last, parts[b].last), cmp.Compare(a, b)) })
 	unplaced = dropUnaffordable(rest, parts, order, fixed)
 	for again := true; again; {
 		again = false
@@ -136,7 +137,7 @@ func apportionAll(replicas int64, parts []part) (unplaced int64) {
 	open := make([]*part, 0, len(parts))
 	for i := range parts {
 		p := &parts[i]
-		p.share, p.remainder = 0, 0
+		p.share, p.remainder, p.place = 0, 0, i
 		p.weight = min(max(p.weight, 0), math.MaxInt32) // keeps the products below within 62 bits
 		p.capacity = min(max(p.capacity, 0), unbounded)
 		if p.weight > 0 {
@@ -187,11 +188,12 @@ func roundUp(extra int64, open []*part) {
 		return
 	}
 	uneven := slices.DeleteFunc(slices.Clone(open), func(p *part) bool { return p.remainder == 0 })
-	slices.SortStableFunc(uneven, func(a, b *part) int { // stable keeps the order by name
+	slices.SortFunc(uneven, func(a, b *part) int {
 		return cmp.Or(
 			-cmp.Compare(a.held(), b.held()),
 			-cmp.Compare(a.remainder, b.remainder),
 			-cmp.Compare(a.weight, b.weight),
+			cmp.Compare(a.place, b.place),
 		)
 	})
 	for _, p := range uneven[:extra] {

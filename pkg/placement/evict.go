@@ -31,8 +31,7 @@ type Leaving struct {
 func (s Snapshot) Leave(r *Request, silence time.Duration, now time.Time) Leaving {
 	var out Leaving
 	mass := s.mostSilent()
-	for i := range s.clusters {
-		c := &s.clusters[i]
+	for _, c := range s.clusters {
 		if _, holds := r.Current[c.Name]; !holds {
 			continue
 		}
@@ -73,8 +72,8 @@ func (l *Leaving) leave(cluster string, taint *corev1.Taint) {
 // mostSilent tells whether so many clusters fell silent that the fault is likely ours. One cluster alone is no crowd.
 func (s Snapshot) mostSilent() bool {
 	silent := 0
-	for i := range s.clusters {
-		if c := &s.clusters[i]; c.Ready != metav1.ConditionTrue && c.Ready != metav1.ConditionFalse {
+	for _, c := range s.clusters {
+		if c.Ready != metav1.ConditionTrue && c.Ready != metav1.ConditionFalse {
 			silent++
 		}
 	}

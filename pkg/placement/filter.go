@@ -167,13 +167,8 @@ func (c *cycle) fit(i int) {
 // addAbsent adds a verdict for every name that was asked for and that no cluster has.
 func (c *cycle) addAbsent(verdicts []Verdict) []Verdict {
 	joined := len(verdicts)
-	for _, name := range c.asked() {
-		_, found := slices.BinarySearchFunc(verdicts[:joined], name, func(v Verdict, name string) int {
-			return strings.Compare(v.Cluster, name)
-		})
-		if !found {
-			verdicts = append(verdicts, Verdict{Cluster: name, Reasons: []Reason{{Code: ReasonNotJoined}}})
-		}
+	for _, name := range c.absent(c.find) {
+		verdicts = append(verdicts, Verdict{Cluster: name, Reasons: []Reason{{Code: ReasonNotJoined}}})
 	}
 	if len(verdicts) > joined {
 		slices.SortFunc(verdicts, func(a, b Verdict) int { return strings.Compare(a.Cluster, b.Cluster) })

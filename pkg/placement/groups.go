@@ -18,7 +18,8 @@ func (c *cycle) handDivided() {
 // have so much.
 func (c *cycle) fillGroups(members []*candidate) (rest int64) {
 	if len(c.groups) == 0 {
-		return c.fillDomains(members, c.replicas, c.spread)
+		all := c.domainOf("", members, c.spread)
+		return c.fill(&all, c.replicas)
 	}
 	sets := make([][]*candidate, len(c.groups))
 	for _, k := range members {
@@ -31,10 +32,11 @@ func (c *cycle) fillGroups(members []*candidate) (rest int64) {
 	}
 	rest = c.replicas
 	for i, set := range sets {
+		all := c.domainOf("", set, c.spread)
 		later -= keeps[i]
 		want := rest - min(later, rest-min(rest, keeps[i]))
-		want = min(want, c.limit(i), c.roomOf(set, c.spread))
-		rest -= want - c.fillDomains(set, want, c.spread)
+		want = min(want, c.limit(i), all.room)
+		rest -= want - c.fill(&all, want)
 	}
 	return rest
 }
@@ -57,6 +59,47 @@ func (c *cycle) left(k *candidate) int64 {
 	return max(0, c.limit(k.group)-c.inGroup(k.group))
 }
 
+// budget is what each group may still get; nil if there are no groups, and nothing bounds any cluster.
+type budget []int64
+
+// budgets are what the groups may still get by a limit, which is asked about each group and what it has of the last decision.
+func (c *cycle) budgets(limit func(group int, held int64) int64) budget {
+	if len(c.groups) == 0 {
+		return nil
+	}
+	held, given := make([]int64, len(c.groups)), make([]int64, len(c.groups))
+	for i := range c.candidates {
+		k := &c.candidates[i]
+		if k.leaves {
+			continue
+		}
+		given[k.group] += k.share
+		if k.stays() {
+			held[k.group] += k.current
+		}
+	}
+	out := make(budget, len(c.groups))
+	for group := range out {
+		out[group] = max(0, limit(group, held[group])-given[group])
+	}
+	return out
+}
+
+func (b budget) left(k *candidate) int64 {
+	if b == nil {
+		return unbounded
+	}
+	return b[k.group]
+}
+
+// give gives a candidate replicas and takes them off the budget.
+func (b budget) give(k *candidate, replicas int64) {
+	k.give(replicas)
+	if b != nil {
+		b[k.group] -= replicas
+	}
+}
+
 // domain is a set of clusters in one place.
 type domain struct {
 	name    string
@@ -66,85 +109,102 @@ type domain struct {
 	floor   int64 // what is frozen there
 	held    int64
 	total   int64 // what it gets
+
+	spread  *v1alpha1.SpreadConstraint // over the parts; nil if there are none
+	parts   []domain                   // in the order of their names
+	highest int64                      // what each part may have at most, so that the fullest keeps within the skew
 }
 
-// domainsOf splits clusters by the value of a label, in the order of the values.
-func domainsOf(members []*candidate, key string) []domain {
-	index := map[string]int{}
-	var out []domain
+// domainOf measures a set of clusters, and splits it by the first constraint into parts, each of these by the next one, and so on.
+func (c *cycle) domainOf(name string, members []*candidate, spread []v1alpha1.SpreadConstraint) domain {
+	d := domain{name: name, members: members}
 	for _, k := range members {
-		name, _ := k.domain(key)
-		i, known := index[name]
-		if !known {
-			i = len(out)
-			index[name] = i
-			out = append(out, domain{name: name})
+		d.room = min(unbounded, d.room+k.bound())
+		d.held += k.current
+		if k.frozen && k.stays() {
+			d.floor += k.current
 		}
-		out[i].members = append(out[i].members, k)
 	}
-	slices.SortFunc(out, func(a, b domain) int { return strings.Compare(a.name, b.name) })
-	return out
-}
-
-// roomOf is how many replicas can be placed on clusters within the skew of the spread.
-func (c *cycle) roomOf(members []*candidate, spread []v1alpha1.SpreadConstraint) (room int64) {
 	if len(spread) == 0 {
-		for _, k := range members {
-			room = min(unbounded, room+k.bound())
-		}
-		return room
+		return d
 	}
-	domains := domainsOf(members, spread[0].TopologyKey)
-	highest := c.measureRoom(domains, spread)
-	for i := range domains {
-		room = min(unbounded, room+min(domains[i].room, highest))
+	d.spread, d.highest = &spread[0], unbounded
+	least := int64(unbounded)
+	sites := split(members, d.spread.TopologyKey)
+	d.parts = make([]domain, 0, len(sites))
+	for _, set := range sites {
+		part := c.domainOf(set.name, set.members, spread[1:])
+		least = min(least, part.room)
+		d.parts = append(d.parts, part)
 	}
-	return room
+	if strict(d.spread) {
+		d.highest = min(unbounded, least+skewOf(d.spread))
+	}
+	d.room = 0
+	for i := range d.parts {
+		d.room = min(unbounded, d.room+min(d.parts[i].room, d.highest))
+	}
+	return d
 }
 
-// measureRoom finds the room of each domain, and what any of them may have at most so that the fullest keeps within the skew.
-func (c *cycle) measureRoom(domains []domain, spread []v1alpha1.SpreadConstraint) (highest int64) {
-	least := int64(unbounded)
-	for i := range domains {
-		domains[i].room = c.roomOf(domains[i].members, spread[1:])
-		least = min(least, domains[i].room)
+// site is the clusters that have one value of a label.
+type site struct {
+	name    string
+	members []*candidate
+}
+
+// split splits clusters by the value of a label, in the order of the values.
+func split(members []*candidate, key string) []site {
+	index := map[string]int{}
+	var sites []site
+	var sizes []int
+	at := make([]int, len(members)) // which site each is at
+	for i, k := range members {
+		name, _ := k.domain(key)
+		n, known := index[name]
+		if !known {
+			n = len(sites)
+			index[name] = n
+			sites, sizes = append(sites, site{name: name}), append(sizes, 0)
+		}
+		at[i] = n
+		sizes[n]++
 	}
-	if !strict(&spread[0]) {
-		return unbounded
+	room := make([]*candidate, len(members)) // that of all sites, one behind the other
+	for n, size := range sizes {
+		sites[n].members, room = room[:0:size], room[size:]
 	}
-	return min(unbounded, least+skewOf(&spread[0]))
+	for i, k := range members {
+		sites[at[i]].members = append(sites[at[i]].members, k)
+	}
+	slices.SortFunc(sites, func(a, b site) int { return strings.Compare(a.name, b.name) })
+	return sites
 }
 
 func skewOf(s *v1alpha1.SpreadConstraint) int64 { return max(1, int64(s.MaxSkew)) }
 
-// fillDomains spreads replicas over the domains of the first constraint, in each of these over those of the next, and in the last by
-// the measure of the strategy. It starts from what the measure alone would give, and moves as few from there as the skew allows.
-func (c *cycle) fillDomains(members []*candidate, replicas int64, spread []v1alpha1.SpreadConstraint) (rest int64) {
-	if len(members) == 0 {
+// fill spreads replicas over the parts of a domain, in each of these over its own, and in the last by the measure of the strategy. It
+// starts from what the measure alone would give, and moves as few from there as the skew allows.
+func (c *cycle) fill(d *domain, replicas int64) (rest int64) {
+	if len(d.members) == 0 {
 		return replicas
 	}
-	if len(spread) == 0 {
-		return c.strategy.measure.divide(c, members, replicas)
+	rest = c.strategy.measure.divide(c, d.members, replicas)
+	if d.spread == nil {
+		return rest
 	}
-	domains := domainsOf(members, spread[0].TopologyKey)
-	highest := c.measureRoom(domains, spread)
-	c.strategy.measure.divide(c, members, replicas)
-	for i := range domains {
-		d := &domains[i]
-		for _, k := range d.members {
-			d.natural += k.share
-			d.held += k.current
-			if k.frozen && k.stays() {
-				d.floor += k.current
-			}
+	for i := range d.parts {
+		part := &d.parts[i]
+		for _, k := range part.members {
+			part.natural += k.share
 			k.share, k.placed = 0, false
 		}
 	}
-	window(domains, replicas, skewOf(&spread[0]), highest)
+	window(d.parts, replicas, skewOf(d.spread), d.highest)
 	rest = replicas
-	for i := range domains {
-		d := &domains[i]
-		rest -= d.total - c.fillDomains(d.members, d.total, spread[1:])
+	for i := range d.parts {
+		part := &d.parts[i]
+		rest -= part.total - c.fill(part, part.total)
 	}
 	return rest
 }
@@ -191,8 +251,9 @@ func window(domains []domain, replicas, skew, highest int64) {
 		func(d *domain) bool { return d.total == low },
 		func(d *domain) bool { return d.total == low+skew },
 	} {
-		slices.SortStableFunc(order, func(a, b *domain) int { // stable keeps the order by name
-			return cmp.Or(-cmp.Compare(min(a.held, a.total+1), min(b.held, b.total+1)), -cmp.Compare(a.natural, b.natural))
+		slices.SortFunc(order, func(a, b *domain) int {
+			return cmp.Or(-cmp.Compare(min(a.held, a.total+1), min(b.held, b.total+1)), -cmp.Compare(a.natural, b.natural),
+				strings.Compare(a.name, b.name))
 		})
 		for _, d := range order {
 			if rest > 0 && lifted(d) && d.total < min(d.room, highest) {
@@ -203,18 +264,33 @@ func window(domains []domain, replicas, skew, highest int64) {
 	}
 }
 
-// shrink takes replicas that there are not from the largest domains.
+// shrink takes replicas that there are not from the largest domains, one after another; of equals, from the first.
 func shrink(domains []domain, excess int64) {
-	for ; excess > 0; excess-- {
-		most := &domains[0]
+	above := func(level int64) (sum int64) {
 		for i := range domains {
-			if d := &domains[i]; d.total-d.floor > most.total-most.floor {
-				most = d
-			}
+			sum += max(0, domains[i].total-domains[i].floor-level)
 		}
-		if most.total == most.floor {
-			return
+		return sum
+	}
+	excess = min(excess, above(0))
+	low, high := int64(-1), excess // cutting all to low takes too much, unless low is below 0; to high it does not
+	for i := range domains {
+		high = max(high, domains[i].total)
+	}
+	for high-low > 1 {
+		if middle := (low + high) / 2; above(middle) > excess {
+			low = middle
+		} else {
+			high = middle
 		}
-		most.total--
+	}
+	excess -= above(high)
+	for i := range domains {
+		d := &domains[i]
+		d.total = min(d.total, d.floor+high)
+		if excess > 0 && high > 0 && d.total == d.floor+high {
+			d.total--
+			excess--
+		}
 	}
 }

@@ -73,13 +73,8 @@ func (c *cycle) returned(last []piece) []piece {
 
 // taker returns the cluster of that name if it may take replicas now.
 func (c *cycle) taker(name string) *candidate {
-	if name == "" {
-		return nil
-	}
-	for i := range c.candidates {
-		if k := &c.candidates[i]; k.Name == name && k.takes() {
-			return k
-		}
+	if k := c.find(name); k != nil && k.takes() {
+		return k
 	}
 	return nil
 }

@@ -79,15 +79,19 @@ func (c *cycle) spreadOut(order []*candidate) []*candidate {
 	if len(c.spread) == 0 {
 		return order
 	}
-	rank, seen := make(map[*candidate]int, len(order)), map[string]int{}
+	var rounds [][]*candidate // what runs, then the first one of each domain, then the second ones
+	seen := map[string]int{}
 	for _, k := range order {
 		name, _ := k.domain(c.spread[0].TopologyKey)
-		rank[k] = seen[name]
 		seen[name]++
+		round := seen[name]
 		if k.runs {
-			rank[k] = -1
+			round = 0
 		}
+		for len(rounds) <= round {
+			rounds = append(rounds, nil)
+		}
+		rounds[round] = append(rounds[round], k)
 	}
-	slices.SortStableFunc(order, func(a, b *candidate) int { return rank[a] - rank[b] })
-	return order
+	return slices.Concat(rounds...)
 }

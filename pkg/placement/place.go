@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"sort"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -142,12 +144,11 @@ func newCycle(s Snapshot, r *Request) *cycle {
 		candidates: make([]candidate, len(s.clusters)),
 	}
 	c.choose()
-	for i := range s.clusters {
-		name := s.clusters[i].Name
-		share, holds := r.Current[name]
+	for i, cluster := range s.clusters {
+		share, holds := r.Current[cluster.Name]
 		current := max(0, int64(share.Replicas))
 		c.candidates[i] = candidate{
-			Cluster: &s.clusters[i], holds: holds, current: current, runs: holds && (current > 0 || c.replicas == 0),
+			Cluster: cluster, holds: holds, current: current, runs: holds && (current > 0 || c.replicas == 0),
 			start: max(0, int64(share.Start)),
 		}
 	}
@@ -179,6 +180,15 @@ func leastOf(p *Policy, replicas int64) int64 {
 		return 1
 	}
 	return max(1, min(int64(p.Spec.Division.MinReplicas), replicas))
+}
+
+// find returns the candidate of that name; nil if there is none.
+func (c *cycle) find(name string) *candidate {
+	i := sort.Search(len(c.candidates), func(i int) bool { return c.candidates[i].Name >= name })
+	if i == len(c.candidates) || c.candidates[i].Name != name {
+		return nil
+	}
+	return &c.candidates[i]
 }
 
 // keepAll leaves everything where it is, and tells whether there was anything.

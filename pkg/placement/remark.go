@@ -2,7 +2,6 @@ package placement
 
 import (
 	"fmt"
-	"slices"
 )
 
 // remarks are the notes on a result: what a person would be surprised to find out by looking.
@@ -27,9 +26,12 @@ func (c *cycle) remarkAbsent(r Result) string {
 	if _, feasible := r.count(); r.Unplaced > 0 && feasible == 0 {
 		return ""
 	}
-	absent := slices.DeleteFunc(slices.Clone(r.Verdicts), func(v Verdict) bool {
-		return len(v.Reasons) == 0 || v.Reasons[0].Code != ReasonNotJoined
-	})
+	var absent []Verdict
+	for i := range r.Verdicts {
+		if v := &r.Verdicts[i]; len(v.Reasons) > 0 && v.Reasons[0].Code == ReasonNotJoined {
+			absent = append(absent, *v)
+		}
+	}
 	return tally(absent)
 }
 

@@ -3,7 +3,6 @@ package placement
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -28,7 +27,7 @@ type rules struct {
 
 // choice selects clusters. Both that are set must match.
 type choice struct {
-	names    []string
+	names    map[string]struct{} // nil if names do not matter
 	selector labels.Selector
 }
 
@@ -98,11 +97,17 @@ func limitOf(limit *intstr.IntOrString, replicas int64) (int64, error) {
 
 func choiceOf(s *v1alpha1.ClusterSelector) (choice, error) {
 	selector, err := selectorOf(s.LabelSelector)
-	return choice{s.Names, selector}, err
+	if len(s.Names) == 0 {
+		return choice{nil, selector}, err
+	}
+	return choice{setOf(s.Names), selector}, err
 }
 
 func (s *choice) selects(c *Cluster) bool {
-	return (len(s.names) == 0 || slices.Contains(s.names, c.Name)) && s.selector.Matches(labels.Set(c.Labels))
+	if _, named := s.names[c.Name]; !named && s.names != nil {
+		return false
+	}
+	return s.selector.Matches(labels.Set(c.Labels))
 }
 
 // groupOf is the number of the first group that selects the cluster; false if there are groups and none does.
@@ -201,19 +206,20 @@ func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(selector)
 }
 
-// asked are all names of clusters that the pin or the policy wants, whether or not they have joined.
-func (r *rules) asked() []string {
-	var names []string
+// absent are the names of clusters that the pin or the policy wants and that have not joined, sorted.
+func (r *rules) absent(find func(name string) *candidate) (names []string) {
 	for name := range r.names {
-		names = append(names, name)
+		if find(name) == nil {
+			names = append(names, name)
+		}
 	}
 	for i := range r.groups {
-		for _, name := range r.groups[i].names {
-			if _, named := r.names[name]; (r.names == nil || named) && !slices.Contains(names, name) {
+		for name := range r.groups[i].names {
+			if _, named := r.names[name]; (r.names == nil || named) && find(name) == nil {
 				names = append(names, name)
 			}
 		}
 	}
-	slices.SortFunc(names, strings.Compare)
-	return names
+	slices.Sort(names)
+	return slices.Compact(names)
 }

@@ -1,6 +1,9 @@
 package placement
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // scorer ranks a cluster by one measure; more is better.
 type scorer struct {
@@ -113,6 +116,7 @@ func (c *cycle) keepsTogether() bool {
 type ranked struct {
 	*candidate
 	scores [maxScorers]int64
+	place  int // among the candidates, by name
 }
 
 // maxScorers is how many scorers an order has at most.
@@ -128,7 +132,12 @@ func (c *cycle) rank(order []scorer, k *candidate) ranked {
 
 // before is below 0 if r comes before other.
 func (r *ranked) before(other *ranked) int {
-	return slices.Compare(other.scores[:], r.scores[:])
+	for i := range r.scores {
+		if r.scores[i] != other.scores[i] {
+			return cmp.Compare(other.scores[i], r.scores[i])
+		}
+	}
+	return 0
 }
 
 // best finds the first candidate by the order among those that may be chosen; nil if there is none.
@@ -157,14 +166,16 @@ func (c *cycle) sorted(order []scorer, may func(*candidate) bool) []*candidate {
 
 // order sorts candidates, which are given by name, the best one first.
 func (c *cycle) order(order []scorer, candidates []*candidate) []*candidate {
-	scored := make([]ranked, 0, len(candidates))
-	for _, k := range candidates {
-		scored = append(scored, c.rank(order, k))
+	scored, sorted := make([]ranked, len(candidates)), make([]*ranked, len(candidates)) // a rank is large to move
+	for i, k := range candidates {
+		scored[i] = c.rank(order, k)
+		scored[i].place = i
+		sorted[i] = &scored[i]
 	}
-	slices.SortStableFunc(scored, func(a, b ranked) int { return a.before(&b) }) // stable keeps the order by name
-	out := make([]*candidate, len(scored))
-	for i := range scored {
-		out[i] = scored[i].candidate
+	slices.SortFunc(sorted, func(a, b *ranked) int { return cmp.Or(a.before(b), a.place-b.place) })
+	out := make([]*candidate, len(sorted))
+	for i := range sorted {
+		out[i] = sorted[i].candidate
 	}
 	return out
 }

@@ -1,5 +1,7 @@
 package placement
 
+import "slices"
+
 // measure divides replicas among candidates, on top of nothing, and returns what fits nowhere. Of these, weight tells how those
 // that have no room are given out.
 type measure struct {
@@ -27,6 +29,9 @@ func byTarget(weight func(*cycle, *candidate) int64) func(*cycle, []*candidate, 
 	return func(c *cycle, members []*candidate, replicas int64) (rest int64) {
 		partOf := func(k *candidate) part {
 			return part{weight: weight(c, k), capacity: k.bound(), last: k.current, least: c.leastFor(k), required: k.required}
+		}
+		if !slices.ContainsFunc(members, func(k *candidate) bool { return k.frozen }) {
+			return assign(replicas, members, partOf)
 		}
 		shrinkFrozen(members, replicas, partOf)
 		rest = replicas
@@ -93,23 +98,23 @@ func (c *cycle) byPacking(members []*candidate, replicas int64) (rest int64) {
 		order = packAgainOrder
 	}
 	sorted := c.order(order, members)
-	rest = c.pack(sorted, replicas)
+	rest = c.pack(sorted, replicas, nil) // nobody fills a group beyond its limit
 	return c.raise(sorted, rest)
 }
 
-// pack gives the candidates, in their order, what they keep, and then what they have room for.
-func (c *cycle) pack(order []*candidate, rest int64) int64 {
+// pack gives the candidates, in their order, what they keep, and then what they have room for, within the budget.
+func (c *cycle) pack(order []*candidate, rest int64, b budget) int64 {
 	for _, k := range order {
 		if k.stays() && (k.frozen || !c.returns) {
-			kept := min(rest, k.current, c.left(k))
-			k.give(kept)
+			kept := min(rest, k.current, b.left(k))
+			b.give(k, kept)
 			rest -= kept
 		}
 	}
 	for _, k := range order {
 		if k.takes() || k.stays() && !k.frozen {
-			more := min(rest, max(0, k.bound()-k.share), c.left(k))
-			k.give(more)
+			more := min(rest, max(0, k.bound()-k.share), b.left(k))
+			b.give(k, more)
 			rest -= more
 		}
 	}
@@ -119,16 +124,17 @@ func (c *cycle) pack(order []*candidate, rest int64) int64 {
 // raise brings shares that are too small up to the least that a cluster gets, at the cost of those that have more, and takes away
 // those that cannot be raised, unless they run on a cluster that may take nothing new. It returns what is without a cluster then.
 func (c *cycle) raise(members []*candidate, rest int64) int64 {
+	from := c.donorsOf(members)
 	for _, k := range members {
 		least := c.leastFor(k)
 		if k.frozen || k.share >= least || k.share == 0 && !k.required {
 			continue
 		}
-		if need := least - k.share; k.bound() >= least && c.surplus(members, k)+rest >= need {
+		if need := least - k.share; k.bound() >= least && from.surplus+rest >= need {
 			k.give(need)
 			fromRest := min(rest, need)
 			rest -= fromRest
-			c.take(members, k, need-fromRest)
+			from.take(need - fromRest)
 			continue
 		}
 		if c.least > 1 {
@@ -148,14 +154,21 @@ func (c *cycle) raise(members []*candidate, rest int64) int64 {
 	return rest
 }
 
-// surplus is what the others could give up.
-func (c *cycle) surplus(members []*candidate, without *candidate) (sum int64) {
+// donors are the clusters of a division, as far as they have more than the least that they must have.
+type donors struct {
+	*cycle
+	members []*candidate
+	surplus int64 // what they could give up together
+	// Members from fresh on have no new replicas left to give up, those from running on none at all.
+	fresh, running int
+}
+
+func (c *cycle) donorsOf(members []*candidate) *donors {
+	d := &donors{cycle: c, members: members, fresh: len(members), running: len(members)}
 	for _, k := range members {
-		if k != without {
-			sum += c.spare(k)
-		}
+		d.surplus += c.spare(k)
 	}
-	return sum
+	return d
 }
 
 // spare is what a cluster has beyond the least that it must have.
@@ -166,20 +179,23 @@ func (c *cycle) spare(k *candidate) int64 {
 	return max(0, k.share-max(1, c.least))
 }
 
-// take takes replicas from the others: from the last first, and new ones before those that run.
-func (c *cycle) take(members []*candidate, without *candidate, replicas int64) {
-	for _, running := range []bool{false, true} {
-		for i := len(members) - 1; i >= 0 && replicas > 0; i-- {
-			k := members[i]
-			if k == without {
-				continue
-			}
-			less := min(replicas, c.spare(k))
-			if !running {
-				less = min(less, max(0, k.share-k.current))
-			}
-			k.share -= less
-			replicas -= less
+// take takes replicas, at most the surplus: from the last cluster first, and new ones before those that run.
+func (d *donors) take(replicas int64) {
+	d.surplus -= replicas
+	for ; d.fresh > 0; d.fresh-- {
+		k := d.members[d.fresh-1]
+		less := min(replicas, d.spare(k), max(0, k.share-k.current))
+		k.share -= less
+		if replicas -= less; replicas == 0 {
+			return
+		}
+	}
+	for ; d.running > 0; d.running-- {
+		k := d.members[d.running-1]
+		less := min(replicas, d.spare(k))
+		k.share -= less
+		if replicas -= less; replicas == 0 {
+			return
 		}
 	}
 }
@@ -262,26 +278,20 @@ func (c *cycle) wait(rest int64, group int, may func(*candidate) bool, weight fu
 
 // keepBeyond leaves replicas where they are that are beyond a limit or a skew, if that was exceeded before.
 func (c *cycle) keepBeyond(rest int64) int64 {
+	if rest == 0 {
+		return 0
+	}
+	b := c.budgets(func(group int, held int64) int64 { return max(c.limit(group), held) })
 	for i := range c.candidates {
 		k := &c.candidates[i]
-		if rest == 0 || !k.stays() || k.share >= k.current {
+		if !k.stays() || k.share >= k.current {
 			continue
 		}
-		kept := min(rest, k.current-k.share, max(0, max(c.limit(k.group), c.heldIn(k.group))-c.inGroup(k.group)))
-		k.give(kept)
+		kept := min(rest, k.current-k.share, b.left(k))
+		b.give(k, kept)
 		rest -= kept
 	}
 	return rest
-}
-
-// heldIn is what a group has of the last decision.
-func (c *cycle) heldIn(group int) (sum int64) {
-	for i := range c.candidates {
-		if k := &c.candidates[i]; k.group == group && k.stays() {
-			sum += k.current
-		}
-	}
-	return sum
 }
 
 // keep leaves replicas where they are, on clusters that they should leave.

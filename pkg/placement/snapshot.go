@@ -14,25 +14,56 @@ import (
 
 // Snapshot is an immutable view of the joined clusters. NewSnapshot makes one; it may be shared between goroutines.
 type Snapshot struct {
-	clusters []Cluster // by name
+	clusters []*Cluster // by name
 }
 
 // NewSnapshot takes the clusters in any order. Their maps and slices belong to the snapshot from then on. Of several clusters of
 // one name the first counts.
 func NewSnapshot(clusters []Cluster) Snapshot {
-	sorted := slices.Clone(clusters)
-	slices.SortStableFunc(sorted, func(a, b Cluster) int { return strings.Compare(a.Name, b.Name) })
-	sorted = slices.CompactFunc(sorted, func(a, b Cluster) bool { return a.Name == b.Name })
-	for i := range sorted {
-		if !slices.IsSorted(sorted[i].Kinds) {
-			sorted[i].Kinds = slices.Sorted(slices.Values(sorted[i].Kinds))
+	own := slices.Clone(clusters)
+	sorted := make([]*Cluster, len(own))
+	for i := range own {
+		own[i].sortKinds()
+		sorted[i] = &own[i]
+	}
+	slices.SortStableFunc(sorted, func(a, b *Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return Snapshot{clusters: slices.CompactFunc(sorted, func(a, b *Cluster) bool { return a.Name == b.Name })}
+}
+
+// With returns a snapshot in which these clusters have taken the place of those of their names, without those that are gone. The cost
+// of a few is small, however many others there are.
+func (s Snapshot) With(changed []Cluster, gone map[string]bool) Snapshot {
+	if len(changed) == 0 && len(gone) == 0 {
+		return s
+	}
+	out := slices.DeleteFunc(slices.Clone(s.clusters), func(c *Cluster) bool { return gone[c.Name] })
+	known := len(out)
+	own := slices.Clone(changed)
+	for i := range own {
+		c := &own[i]
+		c.sortKinds()
+		if at, found := slices.BinarySearchFunc(out[:known], c.Name, byName); found {
+			out[at] = c
+		} else {
+			out = append(out, c)
 		}
 	}
-	return Snapshot{clusters: sorted}
+	if len(out) > known {
+		slices.SortFunc(out, func(a, b *Cluster) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return Snapshot{clusters: out}
+}
+
+func byName(c *Cluster, name string) int { return strings.Compare(c.Name, name) }
+
+func (c *Cluster) sortKinds() {
+	if !slices.IsSorted(c.Kinds) {
+		c.Kinds = slices.Sorted(slices.Values(c.Kinds))
+	}
 }
 
 // Clusters are the clusters by name. Callers must not change them.
-func (s Snapshot) Clusters() []Cluster { return s.clusters }
+func (s Snapshot) Clusters() []*Cluster { return s.clusters }
 
 // Cluster is what a decision needs to know about one cluster.
 type Cluster struct {

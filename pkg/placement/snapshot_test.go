@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -185,5 +186,22 @@ func TestNeighboursCountReplicasAndWorkloads(t *testing.T) {
 	}
 	if got := (Neighbours{}).home(); got != "" {
 		t.Errorf("nobody's home is %q", got)
+	}
+}
+
+func TestSnapshotWithChanges(t *testing.T) {
+	before := snapshot(cluster("east", 1), cluster("north", 2), cluster("west", 3))
+	after := before.With([]Cluster{cluster("west", 9).Cluster, cluster("middle", 5).Cluster}, map[string]bool{"north": true})
+	read := func(s Snapshot) (out []string) {
+		for _, c := range s.Clusters() {
+			out = append(out, fmt.Sprintf("%s=%d", c.Name, c.Free[corev1.ResourceCPU]/1000))
+		}
+		return out
+	}
+	if got, want := read(after), []string{"east=1", "middle=5", "west=9"}; !slices.Equal(got, want) {
+		t.Errorf("after %v, want %v", got, want)
+	}
+	if got, want := read(before), []string{"east=1", "north=2", "west=3"}; !slices.Equal(got, want) {
+		t.Errorf("before %v, want %v: a snapshot never changes", got, want)
 	}
 }

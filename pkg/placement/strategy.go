@@ -54,7 +54,7 @@ func strategyOf(r *Request) (s strategy, problem string) {
 		return customStrategy(w, r.Policy), ""
 	case w.Division == Everywhere:
 		return each, ""
-	case !w.mayDivide(r.Policy), w.isPinned() && !w.Pin.All && len(setOf(w.Pin.Names)) == 1:
+	case !w.mayDivide(r.Policy), w.pinnedToOne():
 		return whole, ""
 	case w.Numbered && r.Policy.duplicates():
 		return whole, "" // two copies would have the same numbers
@@ -71,8 +71,8 @@ func strategyOf(r *Request) (s strategy, problem string) {
 
 // customStrategy hands out copies of what nobody knows how to divide: one, unless several clusters are asked for.
 func customStrategy(w *Workload, policy *Policy) strategy {
-	switch single := w.isPinned() && !w.Pin.All && len(setOf(w.Pin.Names)) == 1; {
-	case single:
+	switch {
+	case w.pinnedToOne():
 		return whole
 	case w.isPinned(), policy.duplicates():
 		return each
@@ -178,10 +178,14 @@ func (c *cycle) handTogether() {
 	if c.returns {
 		order = togetherAgainOrder
 	}
-	rest := c.pack(c.sorted(order, func(k *candidate) bool { return k.takes() || k.stays() }), c.replicas)
-	waits := c.best(order, func(k *candidate) bool { return k.takes() && c.left(k) > 0 })
-	if waits == nil {
-		waits = c.best(order, func(k *candidate) bool { return k.stretches() && c.left(k) > 0 })
+	b := c.budgets(func(group int, _ int64) int64 { return c.limit(group) })
+	rest := c.pack(c.sorted(order, func(k *candidate) bool { return k.takes() || k.stays() }), c.replicas, b)
+	var waits *candidate
+	if rest > 0 {
+		waits = c.best(order, func(k *candidate) bool { return k.takes() && b.left(k) > 0 })
+	}
+	if rest > 0 && waits == nil {
+		waits = c.best(order, func(k *candidate) bool { return k.stretches() && b.left(k) > 0 })
 	}
 	c.settle(rest, func(_ *cycle, k *candidate) int64 { // what fits nowhere waits in one place
 		if k == waits {

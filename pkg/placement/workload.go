@@ -132,6 +132,11 @@ func (w *Workload) kindNames() []string {
 	return out
 }
 
+// pinnedToOne tells whether the user chose a single cluster.
+func (w *Workload) pinnedToOne() bool {
+	return w.isPinned() && !w.Pin.All && !slices.ContainsFunc(w.Pin.Names, func(name string) bool { return name != w.Pin.Names[0] })
+}
+
 // isPinned tells whether the user chose any cluster.
 func (w *Workload) isPinned() bool {
 	return w.Pin != nil && (w.Pin.All || len(w.Pin.Names) > 0)
