@@ -223,25 +223,28 @@ func TestServedKinds(t *testing.T) {
 	}
 }
 
-func TestPlacementSnapshotPrefersTheRequestsOfThisMoment(t *testing.T) {
-	east, west := &v1alpha1.Cluster{Status: fullStatus()}, &v1alpha1.Cluster{Status: fullStatus()}
-	east.Name, west.Name = "east", "west"
-	live := func(name string) (corev1.ResourceList, bool) { return resources("cpu", "3"), name == "east" }
-	snapshot := PlacementSnapshot([]*v1alpha1.Cluster{west, east}, live, nil)
-	free := map[string]int64{}
-	for _, c := range snapshot.Clusters() {
-		free[c.Name] = c.Free[corev1.ResourceCPU]
-	}
-	if diff := cmp.Diff(map[string]int64{"east": 1000, "west": 3000}, free); diff != "" {
-		t.Error(diff)
-	}
-	if !equality.Semantic.DeepEqual(east.Status, fullStatus()) {
-		t.Error("the cluster was changed")
-	}
-	assumed := func(string) placement.Load {
-		return placement.Load{Assumed: placement.Resources{corev1.ResourceCPU: 500}}
-	}
-	if got := PlacementSnapshot([]*v1alpha1.Cluster{west}, live, assumed).Clusters()[0].Free[corev1.ResourceCPU]; got != 2500 {
-		t.Errorf("free with load: %d, want 2500", got)
+func TestPlacementPrefersTheRequestsOfThisMoment(t *testing.T) {
+	east := &v1alpha1.Cluster{Status: fullStatus()}
+	east.Name = "east"
+	half := placement.Load{Assumed: placement.Resources{corev1.ResourceCPU: 500}}
+	for name, test := range map[string]struct {
+		requested corev1.ResourceList
+		load      placement.Load
+		want      int64
+	}{
+		"the status is what counts while nothing newer is known":    {want: 3000},
+		"the requests of this moment count where they are known":    {requested: resources("cpu", "3"), want: 1000},
+		"what was decided and has not arrived counts beside them":   {requested: resources("cpu", "3"), load: half, want: 500},
+		"what was decided and has not arrived counts by the status": {load: half, want: 2500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, room := ForPlacement(east, test.requested)
+			if got := room.Free(test.load)[corev1.ResourceCPU]; got != test.want {
+				t.Errorf("free %d, want %d", got, test.want)
+			}
+			if !equality.Semantic.DeepEqual(east.Status, fullStatus()) {
+				t.Error("the cluster was changed")
+			}
+		})
 	}
 }

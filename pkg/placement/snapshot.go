@@ -30,17 +30,16 @@ func NewSnapshot(clusters []Cluster) Snapshot {
 	return Snapshot{clusters: slices.CompactFunc(sorted, func(a, b *Cluster) bool { return a.Name == b.Name })}
 }
 
-// With returns a snapshot in which these clusters have taken the place of those of their names, without those that are gone. The cost
-// of a few is small, however many others there are.
+// With returns a snapshot in which these clusters, which belong to it from then on, have taken the place of those of their names, without
+// those that are gone. The cost of a few is small, however many others there are.
 func (s Snapshot) With(changed []Cluster, gone map[string]bool) Snapshot {
 	if len(changed) == 0 && len(gone) == 0 {
 		return s
 	}
 	out := slices.DeleteFunc(slices.Clone(s.clusters), func(c *Cluster) bool { return gone[c.Name] })
 	known := len(out)
-	own := slices.Clone(changed)
-	for i := range own {
-		c := &own[i]
+	for i := range changed {
+		c := &changed[i]
 		c.sortKinds()
 		if at, found := slices.BinarySearchFunc(out[:known], c.Name, byName); found {
 			out[at] = c
@@ -107,7 +106,7 @@ func Observe(c *v1alpha1.Cluster, load Load) Cluster {
 		Unschedulable: c.Spec.Unschedulable,
 		Taints:        c.Spec.Taints,
 		Ready:         metav1.ConditionUnknown,
-		Free:          freeOf(c, load),
+		Free:          RoomOf(c).Free(load),
 		Kinds:         c.Status.Kinds,
 	}
 	if ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterReady); ready != nil {
@@ -116,18 +115,25 @@ func Observe(c *v1alpha1.Cluster, load Load) Cluster {
 	return out
 }
 
-func freeOf(c *v1alpha1.Cluster, load Load) Resources {
-	if len(c.Status.Allocatable) == 0 {
+// Room is what a cluster itself says about what it has, so that only the load has to be taken off when that changes.
+type Room struct{ allocatable, requested, limits Resources }
+
+// RoomOf reads the room of a cluster.
+func RoomOf(c *v1alpha1.Cluster) Room {
+	return Room{ResourcesOf(c.Status.Allocatable), ResourcesOf(c.Status.Requested), ResourcesOf(c.Spec.Limits)}
+}
+
+// Free is what a load leaves; see Cluster.
+func (r Room) Free(load Load) Resources {
+	if len(r.allocatable) == 0 {
 		return nil
 	}
-	requested := ResourcesOf(c.Status.Requested)
-	requested.Add(load.Assumed, 1)
-	free := ResourcesOf(c.Status.Allocatable)
-	for name := range free {
-		free[name] -= requested[name]
+	free := make(Resources, len(r.allocatable))
+	for name, amount := range r.allocatable {
+		free[name] = amount - r.requested[name] - load.Assumed[name]
 	}
-	for name, limit := range ResourcesOf(c.Spec.Limits) {
-		used := requested[name]
+	for name, limit := range r.limits {
+		used := r.requested[name] + load.Assumed[name]
 		if load.Placed != nil {
 			used = load.Placed[name]
 		}

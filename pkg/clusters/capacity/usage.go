@@ -25,6 +25,7 @@ type Usage struct {
 	current  bool   // the watch begun last has delivered its first list
 	complete bool   // some watch has
 	onChange func(synced bool)
+	shown    corev1.ResourceList // the sums as Snapshot returned them; nil once they have changed
 }
 
 type podUsage struct {
@@ -79,10 +80,10 @@ func (u *Usage) PodChanged(key types.NamespacedName, requests corev1.ResourceLis
 	last, known := u.pods[key]
 	same := known && last.equal(next.amounts)
 	if known && !same {
-		u.sums.add(last.amounts, -1)
+		u.count(last.amounts, -1)
 	}
 	if !same {
-		u.sums.add(next.amounts, 1)
+		u.count(next.amounts, 1)
 	}
 	u.pods[key] = next
 	u.mu.Unlock()
@@ -104,11 +105,15 @@ func (u *Usage) PodGone(key types.NamespacedName) {
 	}
 }
 
-// Snapshot returns the sums, and whether they are complete: false until the first watch is synced.
+// Snapshot returns the sums, and whether they are complete: false until the first watch is synced. It returns the same map until a sum
+// changes, which callers must not change.
 func (u *Usage) Snapshot() (sums corev1.ResourceList, complete bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.sums.list(), u.complete
+	if u.shown == nil {
+		u.shown = u.sums.list()
+	}
+	return u.shown, u.complete
 }
 
 // Current tells whether the watch begun last is synced.
@@ -120,8 +125,14 @@ func (u *Usage) Current() bool {
 
 // drop takes a known pod out of the sums. The caller holds the lock.
 func (u *Usage) drop(key types.NamespacedName, pod podUsage) {
-	u.sums.add(pod.amounts, -1)
+	u.count(pod.amounts, -1)
 	delete(u.pods, key)
+}
+
+// count adds to the sums, or takes off. The caller holds the lock.
+func (u *Usage) count(a amounts, sign int64) {
+	u.sums.add(a, sign)
+	u.shown = nil
 }
 
 func (u *Usage) changed(synced bool) {

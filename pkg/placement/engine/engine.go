@@ -17,7 +17,6 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -27,7 +26,8 @@ import (
 type Options struct {
 	Kube     informers.SharedInformerFactory
 	Manifold externalversions.SharedInformerFactory
-	// Requested returns what the pods of a cluster request at this moment, if it is known; see clusters.Registry.
+	// Requested returns what the pods of a cluster request at this moment, if it is known; see clusters.Registry. A map that it has returned
+	// never changes; while nothing changes, it should be the same one.
 	Requested func(cluster string) (corev1.ResourceList, bool)
 	// Toleration is for how long workloads stay on a silent cluster whose policy says nothing of that. Zero is five minutes.
 	Toleration time.Duration
@@ -42,9 +42,9 @@ type Engine struct {
 	clusterPolicies listers.ClusterPlacementPolicyLister
 	namespaces      corelisters.NamespaceLister
 	claims          corelisters.PersistentVolumeClaimLister
-	requested       func(cluster string) (corev1.ResourceList, bool)
 	synced          []cache.InformerSynced
 	ledger          *ledger
+	view            *view
 	loose           loose
 	toleration      time.Duration
 	clock           clock.PassiveClock
@@ -65,11 +65,11 @@ func New(o Options) (*Engine, error) {
 		clusterPolicies: manifold.ClusterPlacementPolicies().Lister(),
 		namespaces:      namespaces.Lister(),
 		claims:          o.Kube.Core().V1().PersistentVolumeClaims().Lister(),
-		requested:       o.Requested,
 		ledger:          newLedger(o.Clock),
 		toleration:      cmp.Or(o.Toleration, defaultToleration),
 		clock:           o.Clock,
 	}
+	e.view = newView(o.Requested, e.ledger)
 	e.synced = []cache.InformerSynced{
 		manifold.Clusters().Informer().HasSynced,
 		manifold.PlacementPolicies().Informer().HasSynced,
@@ -138,7 +138,7 @@ func (e *Engine) Decide(w placement.Workload, current placement.Decision) (Decid
 		return Decided{Result: placement.Result{Decision: current, Notes: []string{err.Error()}}}, true
 	}
 	request.Policy, request.Others = policy, e.others(w, policy)
-	snapshot := clusters.PlacementSnapshot(joined, e.requested, e.ledger.load)
+	snapshot := e.view.of(joined)
 	leaving := snapshot.Leave(&request, e.toleration, e.clock.Now())
 	request.Lost, request.Forced = leaving.Lost, leaving.Forced
 	request.Evict = union(evict, leaving.Now)
@@ -158,7 +158,7 @@ func (e *Engine) Lost(w placement.Workload, cluster string) bool {
 	all, _ := e.clusters.List(labels.Everything())
 	joined, _ := present(all)
 	request := placement.Request{Workload: w, Policy: policy, Current: placement.Decision{cluster: {}}}
-	return clusters.PlacementSnapshot(joined, e.requested, nil).Leave(&request, e.toleration, e.clock.Now()).Lost[cluster]
+	return e.view.of(joined).Leave(&request, e.toleration, e.clock.Now()).Lost[cluster]
 }
 
 // Selects tells whether any policy selects a workload.

@@ -33,6 +33,8 @@ type ledger struct {
 	byNamespace map[string]placement.Neighbours
 	placed      map[string]placement.Resources
 	coming      map[string]placement.Resources
+	// changed are the clusters whose sums have changed since somebody asked for that.
+	changed map[string]bool
 	// expected are the entries that no watch has confirmed, the oldest first.
 	expected []expected
 	// version counts entries, so that none has that of another, also of one that was forgotten.
@@ -69,6 +71,7 @@ func newLedger(c clock.PassiveClock) *ledger {
 		byNamespace: map[string]placement.Neighbours{},
 		placed:      map[string]placement.Resources{},
 		coming:      map[string]placement.Resources{},
+		changed:     map[string]bool{},
 	}
 }
 
@@ -176,7 +179,7 @@ func (l *ledger) neighbours(w placement.Workload) placement.Neighbours {
 	l.expire()
 	out := maps.Clone(l.byNamespace[w.Namespace])
 	if own, ok := l.entries[keyOf(w)]; ok && !own.apart {
-		weigh(out, own.decision, -1)
+		out.Remove(own.decision)
 	}
 	return out
 }
@@ -197,11 +200,29 @@ func (l *ledger) others(namespace string, all bool) []placement.Other {
 	return out
 }
 
-// load returns what decisions put on a cluster.
-func (l *ledger) load(cluster string) placement.Load {
+// changes returns the clusters whose load has changed since the last call.
+func (l *ledger) changes() map[string]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := placement.Load{Assumed: maps.Clone(l.coming[cluster]), Placed: maps.Clone(l.placed[cluster])}
+	l.expire()
+	if len(l.changed) == 0 {
+		return nil
+	}
+	changed := l.changed
+	l.changed = map[string]bool{}
+	return changed
+}
+
+// free returns what the load of a cluster leaves of its room.
+func (l *ledger) free(cluster string, room placement.Room) placement.Resources {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return room.Free(l.load(cluster))
+}
+
+// load returns what decisions put on a cluster. It goes on changing: the caller holds the lock and does not keep it.
+func (l *ledger) load(cluster string) placement.Load {
+	out := placement.Load{Assumed: l.coming[cluster], Placed: l.placed[cluster]}
 	if out.Placed == nil {
 		out.Placed = placement.Resources{} // nothing, which is not the same as not known
 	}
@@ -243,27 +264,20 @@ func (l *ledger) count(k key, e entry, sign int64) {
 		neighbours = placement.Neighbours{}
 		l.byNamespace[k.namespace] = neighbours
 	}
-	if !e.apart {
-		weigh(neighbours, e.decision, sign)
+	switch {
+	case e.apart:
+	case sign > 0:
+		neighbours.Add(e.decision)
+	default:
+		neighbours.Remove(e.decision)
 	}
 	if len(neighbours) == 0 {
 		delete(l.byNamespace, k.namespace)
 	}
 	for cluster, share := range e.decision {
+		l.changed[cluster] = true
 		add(l.placed, cluster, e.requests, sign*int64(share.Replicas))
 		add(l.coming, cluster, e.requests, sign*int64(max(0, share.Replicas-e.running[cluster])))
-	}
-}
-
-// weigh adds a decision to neighbours, or takes it off, as placement.Neighbours.Add counts it.
-func weigh(neighbours placement.Neighbours, d placement.Decision, sign int64) {
-	one := placement.Neighbours{}
-	one.Add(d)
-	for cluster, weight := range one {
-		neighbours[cluster] += sign * weight
-		if neighbours[cluster] == 0 {
-			delete(neighbours, cluster)
-		}
 	}
 }
 
