@@ -33,5 +33,5 @@ func (*nodes) Validate(_ context.Context, a admission.Attributes, _ admission.Ob
 	}
 	return admission.NewForbidden(a, fmt.Errorf(
 		"node %q mirrors cluster %q and is read-only: use \"manifold cluster cordon %s\" or \"uncordon\" to keep workloads away, "+
-			"\"manifold cluster remove %s\" to move them off, or edit the Cluster %q for labels and taints", name, name, name, name, name))
+			"\"manifold cluster drain %s\" to move them off, or edit the Cluster %q for labels and taints", name, name, name, name, name))
 }

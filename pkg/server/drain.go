@@ -83,7 +83,7 @@ func insteadOf(command, node string) string {
 	why := "nodes of a logical cluster mirror its clusters and are read-only: "
 	if command == "drain" {
 		return why + fmt.Sprintf("nothing was evicted; use \"manifold cluster cordon %s\" to keep workloads away, "+
-			"or \"manifold cluster remove %s\" to move them off", node, node)
+			"or \"manifold cluster drain %s\" to move them off", node, node)
 	}
 	return why + fmt.Sprintf("use \"manifold cluster %s %s\"", command, node)
 }

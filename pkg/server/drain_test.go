@@ -20,11 +20,11 @@ func TestCommandsForNodesAreRefused(t *testing.T) {
 		info    request.RequestInfo
 		want    string // part of the message; "" if it passes
 	}{
-		"drain reads its node":                     {"kubectl drain", node, `"manifold cluster remove east" to move them off`},
+		"drain reads its node":                     {"kubectl drain", node, `"manifold cluster drain east" to move them off`},
 		"drain lists the pods of its node":         {"kubectl drain", pods, `nothing was evicted`},
 		"drain evicts a pod":                       {"kubectl drain", eviction, `pods "web-1" is forbidden`},
-		"the embedded kubectl drains":              {"manifold kubectl drain", node, `"manifold cluster remove east"`},
-		"another program drains":                   {"oc adm drain", node, `"manifold cluster remove east"`},
+		"the embedded kubectl drains":              {"manifold kubectl drain", node, `"manifold cluster drain east"`},
+		"another program drains":                   {"oc adm drain", node, `"manifold cluster drain east"`},
 		"cordon reads its node":                    {"kubectl cordon", node, `use "manifold cluster cordon east"`},
 		"uncordon reads its node":                  {"kubectl uncordon", node, `use "manifold cluster uncordon east"`},
 		"draining clusters is what is recommended": {"manifold cluster drain", node, ""},
