@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"k8s.io/client-go/kubernetes"
 
@@ -66,12 +67,23 @@ func (h *hub) prepare(ctx context.Context, clusters []*stock.Cluster, figures *h
 	if err := m.settle(ctx); err != nil {
 		return err
 	}
-	usage, err := process.UsageOf(h.Process().PID())
-	if err != nil {
-		return err
+	figures.IdleMemory, err = h.memoryAtRest(ctx)
+	return err
+}
+
+// restTime is how long a process must have had nothing to do for its memory to be that at rest: it looks every few seconds what it can
+// give back.
+const restTime = 15 * time.Second
+
+// memoryAtRest waits and returns the resident memory in MiB.
+func (h *hub) memoryAtRest(ctx context.Context) (float64, error) {
+	select {
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-time.After(restTime):
 	}
-	figures.IdleMemory = float64(usage.RSS) / (1 << 20)
-	return nil
+	usage, err := process.UsageOf(h.Process().PID())
+	return float64(usage.RSS) / (1 << 20), err
 }
 
 func (h *hub) requests(ctx context.Context) (requests, error) {
