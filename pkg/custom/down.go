@@ -43,7 +43,7 @@ func (l *loop) sync(ctx context.Context, key Key) error {
 		return nil
 	}
 	wanted := false
-	if above != nil && above.DeletionTimestamp == nil {
+	if above != nil && projection.Lives(above) && (above.DeletionTimestamp == nil || !leaving) {
 		_, wanted = decisionOf(above)[l.cluster]
 	}
 	if !wanted && !l.isWatched(key.Resource) && !l.concerned(above) {

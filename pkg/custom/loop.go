@@ -255,12 +255,12 @@ func (l *loop) versionOf(k kind) (version string, served bool) {
 // errNotYet asks for another try: something that must be there first is on its way.
 var errNotYet = errors.New("not yet")
 
-// Placed returns the names of the objects whose decision names a cluster, sorted: kind, namespace and name.
+// Placed returns the names of the objects whose decision names a cluster and that are not being deleted, sorted: kind, namespace and name.
 func (c *Controller) Placed(cluster string) []string {
 	var out []string
 	for _, on := range c.concerns(cluster) {
 		k, o, _ := c.get(Key{on.kind, on.name.Namespace, on.name.Name})
-		if o == nil {
+		if o == nil || o.DeletionTimestamp != nil {
 			continue
 		}
 		if _, placed := decisionOf(o)[cluster]; placed {

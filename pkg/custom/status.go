@@ -12,6 +12,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -34,12 +35,12 @@ func (c *Controller) report(ctx context.Context, k kind, key Key, o *metav1.Part
 	decision := decisionOf(o)
 	now := c.gather(key, o, decision)
 	switch {
-	case (o.DeletionTimestamp != nil || len(decision) == 0) && !now.held:
+	case (!projection.Lives(o) || len(decision) == 0) && !now.held:
 		return c.release(ctx, k, o)
 	case now.pending:
 		return nil
 	}
-	if o.DeletionTimestamp == nil {
+	if projection.Lives(o) {
 		if err := c.writeStatus(ctx, k, o, decision, now); err != nil {
 			return err
 		}
@@ -66,7 +67,7 @@ func (c *Controller) gather(key Key, o *metav1.PartialObjectMetadata, decision p
 			seen = l.report(key)
 		}
 		_, decided := decision[name]
-		out.add(cluster, seen, last[name], decided && o.DeletionTimestamp == nil)
+		out.add(cluster, seen, last[name], decided && projection.Lives(o))
 	}
 	return out
 }

@@ -42,6 +42,8 @@ type Kind struct {
 	Stays bool
 	// Yields tells that a controller below which takes an object over has the say about it from then on.
 	Yields bool
+	// Ends tells that what an object stands for ends as soon as the object is deleted, whoever holds it by a finalizer.
+	Ends bool
 	// ReadsManagers tells that the projection depends on who set which field, so that caches have to keep that.
 	ReadsManagers bool
 	// New returns an empty object of the kind.
@@ -140,6 +142,7 @@ type row[T any, P interface {
 	claims     func(in P) []string
 	general    func(in P) bool
 	divided    bool
+	ends       bool
 	managers   bool
 	requires   func(in P) []Requirement
 	inForce    func(live P) bool
@@ -154,6 +157,7 @@ func (r row[T, P]) build() Kind {
 		Divided:    r.divided,
 		Stays:      r.stays,
 		Yields:     r.yields,
+		Ends:       r.ends,
 		New:        func() Object { return P(new(T)) },
 		is:         func(in Object) bool { _, ok := in.(P); return ok },
 		fill:       func(in, out Object, part Part) { r.fill(in.(P), out.(P), part) },

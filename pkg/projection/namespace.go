@@ -14,6 +14,7 @@ import (
 var namespace = row[corev1.Namespace, *corev1.Namespace]{
 	resource: corev1.SchemeGroupVersion.WithResource("namespaces"),
 	kind:     "Namespace",
+	ends:     true,
 	fill:     func(*corev1.Namespace, *corev1.Namespace, Part) {},
 	refuse: func(in *corev1.Namespace) string {
 		if reason, refused := NamespaceRefusal(in.Name); refused {

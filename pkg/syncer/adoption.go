@@ -18,7 +18,7 @@ import (
 // handedOver tells whether a projection is a controller's business below, so that it is neither put back nor removed while the object
 // above exists. The error is that of one that a stranger's controller has taken.
 func (s *Syncer) handedOver(ctx context.Context, kind projection.Kind, above, live projection.Object) (bool, error) {
-	if !kind.Yields || above == nil || above.GetDeletionTimestamp() != nil {
+	if !kind.Yields || above == nil || !kind.Lives(above) {
 		return false, nil
 	}
 	if live == nil {

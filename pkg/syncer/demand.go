@@ -39,14 +39,14 @@ func DecisionOf(obj projection.Object) placement.Decision {
 	return decision
 }
 
-// Placed returns the names of the workloads whose decision names a cluster and that have not run to their end, sorted: kind, namespace and name, except for Deployments,
+// Placed returns the names of the workloads whose decision names a cluster and that have neither run to their end nor are being deleted, sorted: kind, namespace and name, except for Deployments,
 // which are so frequent that they go without their kind.
 func (u *Upstream) Placed(cluster string) []string {
 	var out []string
 	for _, kind := range projection.Workloads() {
 		for _, obj := range u.stores[kind.Resource].List() {
 			o := obj.(projection.Object)
-			if _, placed := DecisionOf(o)[cluster]; !placed || kind.Mirror(o) || kind.Demand(o).Finished {
+			if _, placed := DecisionOf(o)[cluster]; !placed || kind.Mirror(o) || kind.Demand(o).Finished || o.GetDeletionTimestamp() != nil {
 				continue
 			}
 			name := o.GetNamespace() + "/" + o.GetName()

@@ -64,6 +64,13 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 		s.done(key, kind, state{})
 		return nil
 	}
+	if above != nil && kind.Lingers(above) {
+		if !s.lingers(kind, above, live) {
+			return s.remove(ctx, kind, key, above, live)
+		}
+		s.done(key, kind, state{uid: above.GetUID(), generation: above.GetGeneration(), hash: hashOf(live)})
+		return nil
+	}
 	s.forgetLost(kind, above, live)
 	desired, waits, err := s.desired(kind, above, live)
 	if err != nil {
@@ -146,7 +153,7 @@ func (s *Syncer) givenUp() bool {
 
 // desired returns the projection for this cluster, or nil if it should hold none, and what it has to wait for.
 func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (desired projection.Object, waits wait, err error) {
-	if above == nil || above.GetDeletionTimestamp() != nil {
+	if above == nil || !kind.Lives(above) {
 		return nil, wait{}, nil
 	}
 	part, wanted := s.Upstream.part(kind, above, s.cluster)
@@ -194,6 +201,14 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 	return desired, waits, err
 }
 
+// lingers tells whether the cluster keeps, as it is, a workload that is being deleted and that somebody holds by a finalizer. On a single
+// cluster its pods go on running; its controller begins nothing, and keeps the status current. A cluster that is being removed does not
+// wait for that somebody.
+func (s *Syncer) lingers(kind projection.Kind, above, live projection.Object) bool {
+	leaving, _ := s.Leaving(s.cluster)
+	return !leaving && kind.Lingers(above) && ours(live, workload{kind, above})
+}
+
 // over tells whether a workload has run to its end in a cluster that goes. Elsewhere what is there of it stays for people to look at.
 func (s *Syncer) over(kind projection.Kind, above projection.Object) bool {
 	leaving, _ := s.Leaving(s.cluster)
@@ -223,7 +238,7 @@ func (s *Syncer) remove(ctx context.Context, kind projection.Kind, key Key, abov
 	switch {
 	case kind.Resource == namespaceResource && action.Step == projection.Delete:
 		err = s.removeNamespace(ctx, kind, live)
-	case action.Step == projection.Delete && above != nil && above.GetDeletionTimestamp() == nil && kind.Demand(live).Claims:
+	case action.Step == projection.Delete && above != nil && kind.Lives(above) && kind.Demand(live).Claims:
 		// The workload goes on elsewhere, so what it says about claims for its deletion does not apply.
 		err = s.delete(ctx, kind, live, deletion{owned: metav1.DeletePropagationOrphan})
 	case action.Step == projection.Delete && above != nil && kind.Workload && projection.Orphans(above):

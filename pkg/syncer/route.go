@@ -43,7 +43,7 @@ func changed(kind projection.Kind, before, after projection.Object) bool {
 	}
 	return before.GetUID() != after.GetUID() ||
 		before.GetGeneration() != after.GetGeneration() ||
-		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
+		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) || kind.Lives(before) != kind.Lives(after) ||
 		before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement] ||
 		!maps.Equal(before.GetLabels(), after.GetLabels()) ||
 		!ptr.Equal(before.GetDeletionGracePeriodSeconds(), after.GetDeletionGracePeriodSeconds()) ||

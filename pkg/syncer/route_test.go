@@ -43,6 +43,8 @@ func TestUpdatesThatCouldChangeAProjection(t *testing.T) {
 		"another generation does":                             {of: deployment("web", toEast), change: touched(func(o projection.Object) { o.SetGeneration(2) }), want: true},
 		"other labels do":                                     {of: deployment("web", toEast), change: touched(func(o projection.Object) { o.SetLabels(map[string]string{"a": "b"}) }), want: true},
 		"a deletion does":                                     {of: deployment("web", toEast), change: touched(func(o projection.Object) { o.SetDeletionTimestamp(&metav1.Time{}) }), want: true},
+		"a finalizer that somebody takes off it does not":     {of: heldBy(deployment("web", toEast), "a", "b"), change: touched(func(o projection.Object) { o.SetFinalizers([]string{"a"}) })},
+		"the last such finalizer does":                        {of: heldBy(deployment("web", toEast), "a"), change: touched(func(o projection.Object) { o.SetFinalizers(nil) }), want: true},
 		"another object of that name does":                    {of: deployment("web", toEast), change: touched(func(o projection.Object) { o.SetUID("another") }), want: true},
 		"any change of what has no generation does":           {of: uncounted, change: touched(func(projection.Object) {}), want: true},
 		"a resync of what has no generation does not":         {of: secret("key"), change: func(projection.Object) {}},

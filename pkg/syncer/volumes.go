@@ -281,7 +281,7 @@ func (s *Syncer) ownerAbove(namespace string, ref metav1.OwnerReference) (types.
 		return "", false
 	}
 	own := s.owner(kind.Resource, live, nil)
-	if own == nil || own.above.GetDeletionTimestamp() != nil {
+	if own == nil || !kind.Lives(own.above.Object) {
 		return "", false
 	}
 	return own.above.GetUID(), true

@@ -229,7 +229,7 @@ func (c *Controller) workloadHandler(kind summary.Kind) cache.ResourceEventHandl
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(summary.Object), obj.(summary.Object)
 			if !mirror(kind, after) && (mirror(kind, before) || before.GetGeneration() != after.GetGeneration() ||
-				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
+				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) || lives(kind, before) != lives(kind, after) ||
 				before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement]) {
 				c.queue.Add(task{Key: keyOf(after)})
 			}
@@ -241,6 +241,12 @@ func (c *Controller) workloadHandler(kind summary.Kind) cache.ResourceEventHandl
 func mirror(kind summary.Kind, o summary.Object) bool {
 	projected, ok := projection.ForResource(kind.Resource)
 	return ok && projected.Mirror(o)
+}
+
+// lives tells whether an object is still to be in its clusters.
+func lives(kind summary.Kind, o summary.Object) bool {
+	projected, ok := projection.ForResource(kind.Resource)
+	return ok && projected.Lives(o)
 }
 
 // replicaSetHandler undoes what others do to a mirror, as the Deployment controller would.

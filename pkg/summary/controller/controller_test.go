@@ -69,8 +69,15 @@ func keyOf(d *appsv1.Deployment) syncer.Key {
 	return syncer.Key{Resource: deploymentResource, Namespace: d.Namespace, Name: d.Name}
 }
 
+// deleted makes a Deployment one that is being deleted, and that nobody holds but us.
 func deleted(d *appsv1.Deployment) *appsv1.Deployment {
-	d.DeletionTimestamp = &metav1.Time{Time: now}
+	d.DeletionTimestamp, d.Finalizers = &metav1.Time{Time: now}, []string{v1alpha1.FinalizerProjection}
+	return d
+}
+
+// held has somebody hold a Deployment that is being deleted.
+func held(d *appsv1.Deployment) *appsv1.Deployment {
+	d.Finalizers = append(d.Finalizers, "example.com/other")
 	return d
 }
 
@@ -229,6 +236,12 @@ func TestSyncOfADeployment(t *testing.T) {
 			clusters:   []runtime.Object{removed(cluster("east", metav1.ConditionUnknown), v1alpha1.RemoveForce)},
 			deployment: deleted(deployment(onEast, known)), want: []string{"patch deployments"},
 		},
+		"what somebody else holds is not let go before, and its status is told": {
+			deployment: held(deleted(deployment(onEast, known))), want: []string{"update deployments/status"},
+		},
+		"what a cluster has of what somebody else holds is told": {
+			clusters: []runtime.Object{silent}, deployment: held(deleted(deployment(onEast, known))), want: []string{"update deployments/status"},
+		},
 		"what a silent cluster may hold is not let go": {
 			clusters: []runtime.Object{silent}, deployment: deleted(deployment(onEast, known)),
 		},
@@ -297,7 +310,7 @@ func TestUnplacedDeploymentSaysWhy(t *testing.T) {
 }
 
 func TestReleaseTakesOurFinalizerAlone(t *testing.T) {
-	going := deleted(deployment("", ""))
+	going := held(deleted(deployment("", "")))
 	h := start(t, going)
 	if err := h.release(t.Context(), keyOf(going), going); err != nil {
 		t.Fatal(err)

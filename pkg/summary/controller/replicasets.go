@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -61,7 +62,7 @@ func (c *Controller) taken(namespace, name string) bool {
 
 // addReplicaSets makes the mirrors that are missing and leaves the others for when there is more to write: pods wait for their owners.
 func (c *Controller) addReplicaSets(ctx context.Context, d *appsv1.Deployment) error {
-	if d.DeletionTimestamp != nil {
+	if kind, _ := projection.ForResource(deploymentResource); !kind.Lives(d) {
 		return nil // what it has left behind is not its own any more
 	}
 	existing := c.mirrorsOf(d)

@@ -21,17 +21,19 @@ import (
 
 // syncWorkload brings the status of a workload up to date, with the mirrors between it and its pods, and lets it go once it is deleted.
 func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key syncer.Key, in summary.Object) error {
-	now := c.gather(kind, key, in)
+	now, live := c.gather(kind, key, in), lives(kind, in)
 	switch {
-	case in.GetDeletionTimestamp() != nil && !now.held:
+	case !live && !now.held:
 		return c.release(ctx, key, in)
 	case projection.Orphans(in):
 		return c.orphanReplicaSets(ctx, in)
-	case in.GetDeletionTimestamp() != nil, now.pending:
+	case !live, now.pending:
 		return nil // nobody waits for the status of what is going
 	}
-	if adopted, err := c.adopt(ctx, key, in); adopted || err != nil {
-		return err
+	if in.GetDeletionTimestamp() == nil {
+		if adopted, err := c.adopt(ctx, key, in); adopted || err != nil {
+			return err
+		}
 	}
 	var revision string
 	if d, ok := in.(*appsv1.Deployment); ok {

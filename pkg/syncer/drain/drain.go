@@ -22,6 +22,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
@@ -164,6 +165,9 @@ func condition(moving, stuck []string) metav1.Condition {
 func (c *Controller) obstacle(o syncer.Occupant, cluster string) string {
 	if _, decided := o.Decision[cluster]; !decided {
 		return ""
+	}
+	if holders := projection.HeldBy(o.Object); o.Kind.Lingers(o.Object) {
+		return "it is being deleted and goes when its finalizers are taken off: " + strings.Join(holders, ", ")
 	}
 	w, err := o.Kind.WorkloadOf(o.Object)
 	if err != nil {

@@ -1,0 +1,110 @@
+package syncer
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// heldBy makes an object one that is being deleted and that has these finalizers.
+func heldBy[T projection.Object](o T, finalizers ...string) T {
+	o.SetDeletionTimestamp(&metav1.Time{})
+	o.SetFinalizers(finalizers)
+	return o
+}
+
+const theirs = "example.com/x"
+
+func TestAWorkloadThatSomebodyHoldsStaysAsItIs(t *testing.T) {
+	earlier := projected(deployment("web", toEast), 2, 2)
+	earlier.Annotations[v1alpha1.AnnotationUID] = "earlier"
+	for name, test := range map[string]struct {
+		finalizers []string
+		below      []projection.Object
+		leaving    bool
+		want       bool
+	}{
+		"it stays where it is": {
+			finalizers: []string{theirs}, below: []projection.Object{projected(deployment("web", toEast), 2, 2)}, want: true,
+		},
+		"it goes when we alone hold it": {
+			finalizers: []string{v1alpha1.FinalizerProjection}, below: []projection.Object{projected(deployment("web", toEast), 2, 2)},
+		},
+		"it goes when its pods are to go first": {
+			finalizers: []string{theirs, "foregroundDeletion"}, below: []projection.Object{projected(deployment("web", toEast), 2, 2)},
+		},
+		"it is not made where it is not":               {finalizers: []string{theirs}},
+		"what is left of an earlier one does not stay": {finalizers: []string{theirs}, below: []projection.Object{earlier}},
+		"a cluster that is removed does not wait": {
+			finalizers: []string{theirs}, below: []projection.Object{projected(deployment("web", toEast), 2, 2)}, leaving: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			above := heldBy(deployment("web", toEast), test.finalizers...)
+			s := attach(t, newUpstream(t, above, namespace("shop")), "east", test.below...)
+			s.Leaving = func(string) (bool, string) { return test.leaving, "" }
+			if got := s.lingers(deployments, above, s.below.get(keyOf(deployments, above))); got != test.want {
+				t.Errorf("lingers: %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAWorkloadThatSomebodyHoldsIsReported(t *testing.T) {
+	above := heldBy(deployment("web", toEast), theirs)
+	above.Generation = 7 // the deletion counts
+	s := attach(t, newUpstream(t, above, namespace("shop")), "east", projected(deployment("web", toEast), 2, 2))
+	if err := s.sync(t.Context(), keyOf(deployments, above)); err != nil {
+		t.Fatal(err)
+	}
+	if report, known := s.Report(keyOf(deployments, above), above); !known || report.Live == nil || report.Generation != 7 {
+		t.Errorf("reports %+v, want what is there, for the generation of the deletion", report)
+	}
+	if got := s.client.(*fake.Clientset).Actions(); len(got) > 0 {
+		t.Errorf("the cluster was sent %v, want nothing", got)
+	}
+}
+
+func TestAWorkloadThatSomebodyHoldsIsNotBegun(t *testing.T) {
+	above := heldBy(deployment("web", toEast), theirs)
+	s := attach(t, newUpstream(t, above, namespace("shop")), "east")
+	if err := s.sync(t.Context(), keyOf(deployments, above)); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.client.(*fake.Clientset).Actions(); len(got) > 0 {
+		t.Errorf("the cluster was sent %v, want nothing", got)
+	}
+}
+
+func TestADependentThatSomebodyHoldsIsThereAsLong(t *testing.T) {
+	kind, _ := projection.ForResource(secretResource)
+	for name, test := range map[string]struct {
+		finalizers []string
+		want       bool
+	}{
+		"it goes when nobody holds it":   {nil, false},
+		"it is there as long as they do": {[]string{theirs}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key := heldBy(secret("key"), test.finalizers...)
+			s := attach(t, newUpstream(t, key, deployment("web", toEast, usingSecret("key")), namespace("shop")), "east")
+			desired, _, err := s.desired(kind, key, nil)
+			if err != nil || (desired != nil) != test.want {
+				t.Errorf("wants %v, %v; want one: %t", desired, err, test.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsBeingDeletedKeepsNoClusterFromBeingRemoved(t *testing.T) {
+	u := newUpstream(t, deployment("web", toEast), heldBy(deployment("old", toEast), theirs), &corev1.Pod{ObjectMeta: objectMeta("p")})
+	if got, want := u.Placed("east"), []string{"shop/web"}; !slices.Equal(got, want) {
+		t.Errorf("placed are %v, want %v", got, want)
+	}
+}
