@@ -84,6 +84,7 @@ func (r *claimREST) Update(ctx context.Context, name string, info rest.UpdatedOb
 	if !ok || based.claim == nil {
 		return nil, false, fmt.Errorf("the stock endpoint of persistentvolumeclaims returned a %T", obj)
 	}
+	asked := want
 	if !sameClaim(want, based.claim) {
 		if err := r.changeBelow(ctx, based.claim, want, options); err != nil {
 			return nil, false, err
@@ -92,7 +93,10 @@ func (r *claimREST) Update(ctx context.Context, name string, info rest.UpdatedOb
 			want = r.awaitShown(ctx, based.claim, want)
 		}
 	}
-	if owners := obj.(*api.PersistentVolumeClaim).OwnerReferences; !equality.Semantic.DeepEqual(owners, based.claim.OwnerReferences) {
+	if want, err = storeManagers(ctx, r.REST, based.claim, asked, want, options); err != nil {
+		return nil, false, err
+	}
+	if owners := asked.OwnerReferences; !equality.Semantic.DeepEqual(owners, based.claim.OwnerReferences) {
 		return r.storeOwners(ctx, based.claim, owners, options)
 	}
 	return want, false, nil

@@ -54,6 +54,7 @@ func (s claimStrategy) PrepareForCreate(ctx context.Context, obj runtime.Object)
 func (s claimStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	claim := obj.(*api.PersistentVolumeClaim)
 	if _, ok := bySyncer(ctx); ok {
+		keepManagers(claim, old.(*api.PersistentVolumeClaim))
 		setAnnotation(claim, v1alpha1.AnnotationUID, "")
 		setAnnotation(claim, v1alpha1.AnnotationCreated, "")
 		return

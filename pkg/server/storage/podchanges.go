@@ -86,7 +86,7 @@ func (r *podChangeREST) Update(ctx context.Context, name string, info rest.Updat
 	if !ok || based.pod == nil {
 		return nil, false, fmt.Errorf("the stock endpoint of pods/%s returned a %T", r.subresource, obj)
 	}
-	owners, pod := ownerChangeOf(based.pod, want), based.pod
+	owners, pod, asked := ownerChangeOf(based.pod, want), based.pod, want
 	same := sameMetadata(want, pod) && equality.Semantic.DeepEqual(want.Spec, pod.Spec) && equality.Semantic.DeepEqual(want.Status, pod.Status)
 	var made *api.Pod
 	if !same || owners.concernsCluster(fromWithin(ctx)) {
@@ -107,7 +107,6 @@ func (r *podChangeREST) Update(ctx context.Context, name string, info rest.Updat
 	}
 	switch {
 	case same:
-		return want, false, nil
 	case !mirrored(pod): // a pod of the user's own is stored above as well
 		return r.patchStorage.Update(ctx, name, info, create, update, false, options)
 	case !dryrun.IsDryRun(options.DryRun) && r.subresource == "":
@@ -115,7 +114,10 @@ func (r *podChangeREST) Update(ctx context.Context, name string, info rest.Updat
 	case !dryrun.IsDryRun(options.DryRun):
 		want = r.awaitMirror(ctx, want, made)
 	}
-	return want, false, nil
+	if r.subresource == "" && mirrored(pod) {
+		want, err = storeManagers(ctx, r.patchStorage, pod, asked, want, options)
+	}
+	return want, false, err
 }
 
 // basedOn remembers the object that an update was applied to.

@@ -51,7 +51,11 @@ func (s podStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Obje
 		s.stockStrategy.PrepareForUpdate(ctx, obj, old)
 		return
 	}
-	takeReported(obj.(*api.Pod))
+	pod, before := obj.(*api.Pod), old.(*api.Pod)
+	if mirrored(before) {
+		keepManagers(pod, before)
+	}
+	takeReported(pod)
 }
 
 // takeReported moves what a syncer reports in annotations to where it belongs. The generation of a mirror is that of the pod below; that of
