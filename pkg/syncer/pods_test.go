@@ -418,3 +418,43 @@ func TestEventsBelowAreAboutTheObjectsAbove(t *testing.T) {
 		})
 	}
 }
+
+// The watches of a cluster are independent: a pod may be known, and have its last change behind it, before what it belongs to is.
+func TestPodsAreLookedAtWhenTheirOwnersBecomeKnown(t *testing.T) {
+	f := newFamily()
+	released := f.replicaSet.DeepCopy()
+	released.OwnerReferences = nil
+	of := func(owner metav1.Object) *metav1.ObjectMeta {
+		pod := f.pod.DeepCopy()
+		pod.OwnerReferences = controlledBy(owner, "StatefulSet")
+		return &pod.ObjectMeta
+	}
+	set := &appsv1.StatefulSet{ObjectMeta: objectMeta("db")}
+	setPod := &corev1.Pod{ObjectMeta: *of(set), Status: f.pod.Status}
+	for name, test := range map[string]struct {
+		known []projection.Object
+		told  func(s *Syncer)
+		want  int
+	}{
+		"a Deployment": {[]projection.Object{f.replicaSet, f.pod}, func(s *Syncer) { s.ownedHandler(deployments).OnAdd(f.projected, false) }, 1},
+		"a StatefulSet": {[]projection.Object{setPod}, func(s *Syncer) {
+			kind, _ := projection.ForResource(statefulSetResource)
+			s.ownedHandler(kind).OnAdd(set, false)
+		}, 1},
+		"a ReplicaSet": {[]projection.Object{f.projected, f.pod}, func(s *Syncer) { s.replicaSetHandler().OnAdd(f.replicaSet, false) }, 1},
+		"a ReplicaSet that a Deployment takes over": {[]projection.Object{f.projected, f.pod}, func(s *Syncer) {
+			s.replicaSetHandler().OnUpdate(released, f.replicaSet)
+		}, 1},
+		"a ReplicaSet that belongs to the same as before": {[]projection.Object{f.projected, f.pod}, func(s *Syncer) {
+			s.replicaSetHandler().OnUpdate(f.replicaSet, f.replicaSet)
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := attach(t, newUpstream(t, f.above, f.mirrored), "east", append(test.known, namespace("shop"))...)
+			test.told(s.Syncer)
+			if got := s.podQueue.Len(); got != test.want {
+				t.Errorf("%d pods are looked at, want %d", got, test.want)
+			}
+		})
+	}
+}

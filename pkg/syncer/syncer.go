@@ -250,7 +250,12 @@ func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: look,
+		AddFunc: func(obj any) {
+			look(obj)
+			if live := obj.(projection.Object); kind.Workload {
+				s.enqueuePodsOf(kind, live.GetNamespace(), live.GetName()) // their watch may be ahead of this one
+			}
+		},
 		DeleteFunc: func(obj any) {
 			look(obj)
 			if gone, ok := untombed(obj).(projection.Object); ok && kind.Workload {
@@ -309,7 +314,7 @@ func summarised(kind projection.Kind) bool {
 }
 
 func (s *Syncer) replicaSetHandler() cache.ResourceEventHandler {
-	look := func(obj any, added bool) {
+	look := func(obj any, taken bool) {
 		rs, ok := untombed(obj).(*appsv1.ReplicaSet)
 		if !ok {
 			return
@@ -318,14 +323,21 @@ func (s *Syncer) replicaSetHandler() cache.ResourceEventHandler {
 		if owner == nil || owner.Kind != "Deployment" || !s.below.ours(rs.Namespace) {
 			return
 		}
-		if added {
+		if taken {
 			s.Mirror(cache.ObjectName{Namespace: rs.Namespace, Name: owner.Name})
+			// Its mirror may be there already, and the watch of pods ahead of this one: then nothing else would have them looked at.
+			for _, pod := range s.below.podsOf("ReplicaSet", rs.Namespace, rs.Name) {
+				s.enqueuePod(pod)
+			}
 		}
 		s.Changed(Key{Resource: deploymentResource, Namespace: rs.Namespace, Name: owner.Name}, false)
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { look(obj, true) },
-		UpdateFunc: func(_, obj any) { look(obj, false) },
+		AddFunc: func(obj any) { look(obj, true) },
+		UpdateFunc: func(old, obj any) {
+			before, after := metav1.GetControllerOfNoCopy(old.(*appsv1.ReplicaSet)), metav1.GetControllerOfNoCopy(obj.(*appsv1.ReplicaSet))
+			look(obj, after != nil && (before == nil || before.UID != after.UID))
+		},
 		DeleteFunc: func(obj any) { look(obj, false) },
 	}
 }
