@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Share is what one cluster gets of a workload.
@@ -23,14 +24,28 @@ type Share struct {
 // is not placed. A share of no replicas is a decision as well: the object exists there, scaled to nothing.
 type Decision map[string]Share
 
-// ParseDecision reads what String wrote. The empty string is the empty decision. Fields that it does not know are ignored, since
-// a newer version may have written them.
+// fullUntil tells that an annotation remembers failures.
+const fullUntil = `"fullUntil"`
+
+// ParseDecision reads what String or Result.Annotation wrote. The empty string is the empty decision. Fields that it does not know are
+// ignored, since a newer version may have written them, and so are clusters of which no more than a failure is remembered.
 func ParseDecision(annotation string) (Decision, error) {
 	if annotation == "" {
 		return nil, nil
 	}
 	var d Decision
-	if err := json.Unmarshal([]byte(annotation), &d); err != nil {
+	if strings.Contains(annotation, fullUntil) {
+		entries, err := parseEntries(annotation)
+		if err != nil {
+			return nil, err
+		}
+		d = Decision{}
+		for name, e := range entries {
+			if e.Share != nil {
+				d[name] = *e.Share
+			}
+		}
+	} else if err := json.Unmarshal([]byte(annotation), &d); err != nil {
 		return nil, fmt.Errorf("parse placement %.100q: %w", annotation, err)
 	}
 	for _, name := range d.Clusters() {

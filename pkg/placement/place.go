@@ -2,6 +2,7 @@ package placement
 
 import (
 	"sort"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -24,12 +25,17 @@ type Request struct {
 	// Lost names those of them that nobody can ask what still runs there, Forced those that an admin wants empty at any price. What is
 	// Fixed leaves them too, if it is whole and Restarts.
 	Lost, Forced map[string]bool
+	// Stuck tells what clusters cannot schedule of their shares; see Unschedulable. Tolerated is for how long that is endured.
+	Stuck     map[string]Stuck
+	Tolerated time.Duration
+	// Now is the time. It matters to the workload's failures alone.
+	Now time.Time
 }
 
 // Place decides where the workload runs.
 //
 // What runs stays where it is, unless the pin or the policy no longer selects the cluster, the request evicts it, or an even or
-// weighted division asks for another share. A cluster that is selected but may take nothing new (cordoned, not ready, tainted)
+// weighted division asks for another share. What a cluster cannot schedule goes elsewhere, if another one can take it. A cluster that is selected but may take nothing new (cordoned, not ready, tainted)
 // keeps its share and never gets more. Replicas that fit nowhere are given to the clusters that could take at least one, where
 // their pods wait: a workload is split between running and waiting rather than refused. Only what no cluster may take is
 // unplaced, and if that is everything, the decision is empty; but replicas never leave a cluster for nowhere.
@@ -39,6 +45,7 @@ type Request struct {
 func Place(s Snapshot, r Request) Result {
 	c := newCycle(s, &r)
 	c.filter()
+	c.avoid()
 	c.keepToVolumes()
 	c.measure()
 	c.narrow()
@@ -53,10 +60,10 @@ func Place(s Snapshot, r Request) Result {
 	return c.result()
 }
 
-// restarts tells whether the workload has lost its only cluster, or is forced off it, and may start over.
+// restarts tells whether the workload has lost its only cluster, or is forced off it, and may start over. What nothing ran of may as well.
 func (r *Request) restarts() bool {
 	for name := range r.Current {
-		return len(r.Current) == 1 && r.Workload.Restarts && (r.Lost[name] || r.Forced[name])
+		return len(r.Current) == 1 && r.Workload.Restarts && (r.Lost[name] || r.Forced[name] || r.Workload.Unstarted && r.idle())
 	}
 	return false
 }
@@ -87,6 +94,8 @@ type candidate struct {
 	current int64 // its replicas of the last decision
 	runs    bool  // has replicas to lose, or is where a workload of none is kept
 	fits    int64 // replicas that have room beside these
+	stuck   int64 // replicas of the last decision that it cannot schedule; current is without these, unless all is evicted
+	kept    int64 // those of them that have no other place
 	score   int64
 	group   int   // the group of the policy that it belongs to
 	prefers int64 // how much the policy prefers it
@@ -114,6 +123,9 @@ func (c *candidate) stays() bool { return c.runs && !c.leaves && !c.evicted }
 
 // stretches tells whether the cluster may get replicas that it has no room for, to wait there.
 func (c *candidate) stretches() bool { return c.takes() || c.stays() && !c.frozen }
+
+// queues tells whether replicas that have room nowhere may wait with those that the cluster cannot schedule.
+func (c *candidate) queues() bool { return c.stuck > 0 && !c.leaves && !c.evicted && !c.frozen }
 
 // bound is the number of replicas that the cluster has room for in all.
 func (c *candidate) bound() int64 {
@@ -229,6 +241,7 @@ func (c *cycle) result() Result {
 		Strategy: c.strategy.name,
 	}
 	r.Displaced = c.displaced()
+	r.Moved, r.Stuck = c.countStuck()
 	shares := c.shares()
 	if len(shares) > 0 {
 		r.Decision = make(Decision, len(shares))
@@ -246,6 +259,7 @@ func (c *cycle) result() Result {
 		r.Verdicts = append(r.Verdicts, v)
 	}
 	r.Verdicts = c.addAbsent(r.Verdicts)
+	r.Failures = c.remembered(r.Decision)
 	r.Notes = c.remarks(r)
 	return r
 }

@@ -35,6 +35,9 @@ const (
 	ReasonNoNodes       ReasonCode = "NoNodes"
 	ReasonLacks         ReasonCode = "LacksResource"
 	ReasonNoVolume      ReasonCode = "VolumeElsewhere"
+
+	ReasonUnschedulable     ReasonCode = "Unschedulable"
+	ReasonLeftUnschedulable ReasonCode = "LeftUnschedulable"
 )
 
 // Reason says why a cluster does not take replicas.
@@ -42,7 +45,7 @@ type Reason struct {
 	Code ReasonCode `json:"code"`
 	// Subject is what the reason is about: a policy, taint, kind or resource. What is left out is clear from the code.
 	Subject string `json:"subject,omitempty"`
-	// Detail is what the cluster itself says, for a cluster that is not ready.
+	// Detail is what the cluster itself says, for a cluster that is not ready or cannot schedule pods.
 	Detail string `json:"detail,omitempty"`
 	// Need and Free are amounts of the resource that the cluster lacks, in the units of Resources.
 	Need int64 `json:"need,omitempty"`
@@ -104,6 +107,10 @@ func (r Reason) of(clusters int) string {
 		return does + " not have the volumes that it uses"
 	case ReasonNoNodes:
 		return has + " no ready node"
+	case ReasonUnschedulable:
+		return has + " no node for some of its pods"
+	case ReasonLeftUnschedulable:
+		return "had no node for some of its pods lately"
 	case ReasonLacks:
 		return lacks + " " + r.Subject + " " + r.amounts()
 	default:

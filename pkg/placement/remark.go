@@ -13,6 +13,7 @@ func (c *cycle) remarks(r Result) []string {
 	for _, note := range []string{
 		c.remarkAbsent(r), c.remarkWhole(), c.remarkNumbered(), c.remarkIndivisible(), c.remarkTogether(), c.remarkDuplicate(r),
 		c.remarkOverflow(), c.remarkFew(), c.remarkBounds(), c.remarkWaiting(), c.remarkStaying(),
+		c.remarkUnschedulable(),
 	} {
 		if note != "" {
 			notes = append(notes, note)
@@ -135,7 +136,7 @@ func (c *cycle) remarkWaiting() string {
 	waiting := Decision{}
 	for i := range c.candidates {
 		k := &c.candidates[i]
-		if more := k.share - k.bound(); k.placed && k.stretches() && more > 0 {
+		if more := k.share - k.kept - k.bound(); k.placed && k.stretches() && more > 0 {
 			waiting[k.Name] = Share{Replicas: int32(more)}
 		}
 	}
@@ -149,7 +150,7 @@ func (c *cycle) remarkWaiting() string {
 func (c *cycle) remarkStaying() string {
 	staying := Decision{}
 	for i := range c.candidates {
-		if k := &c.candidates[i]; k.placed && (k.leaves || k.evicted) && k.share > 0 {
+		if k := &c.candidates[i]; k.placed && (k.leaves || k.evicted) && k.stuck == 0 && k.share > 0 {
 			staying[k.Name] = Share{Replicas: int32(k.share)}
 		}
 	}

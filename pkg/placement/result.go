@@ -38,6 +38,11 @@ type Result struct {
 	Strategy Strategy `json:"strategy"`
 	// Displaced tells that replicas run elsewhere than the policy wants them most, and may return when there is room.
 	Displaced bool `json:"displaced,omitempty"`
+	// Moved and Stuck are the replicas that their cluster could not schedule: those that go elsewhere, and those that have no other place.
+	Moved int32 `json:"moved,omitempty"`
+	Stuck int32 `json:"stuck,omitempty"`
+	// Failures is what is to be remembered; see Annotation.
+	Failures Failures `json:"-"`
 	// Notes say, in whole clauses, what is worth an event although the workload is placed.
 	Notes []string `json:"notes,omitempty"`
 }

@@ -242,20 +242,22 @@ func assign(replicas int64, candidates []*candidate, partOf func(*candidate) par
 }
 
 // settle finds a place for replicas that nobody has room for: first on clusters that they are to be evicted from, since leaving
-// needs room elsewhere; then, by weight, on clusters that may take replicas, or if there is none on full ones that have some
-// already, to wait there; last on clusters that are not chosen any more, since nothing leaves for nowhere.
+// needs room elsewhere, or that they cannot be scheduled on; then, by weight, on clusters that may take replicas, or if there is none
+// on full ones that have some already, to wait there; last on clusters that are not chosen any more, since nothing leaves for nowhere.
 //
 // What a group may not have or a strict spread has no place for does not wait on a cluster, and stays only where it runs.
 func (c *cycle) settle(rest int64, weight func(*cycle, *candidate) int64) {
 	rest = c.keep(rest, func(k *candidate) bool { return k.evicted })
+	rest = c.keepStuck(rest, func(k *candidate) bool { return !k.leaves })
 	if !c.spreadsStrictly() {
-		for _, may := range []func(*candidate) bool{(*candidate).takes, (*candidate).stretches} {
+		for _, may := range []func(*candidate) bool{(*candidate).takes, (*candidate).stretches, (*candidate).queues} {
 			for group := range max(1, len(c.groups)) {
 				rest = c.wait(rest, group, may, weight)
 			}
 		}
 	}
 	rest = c.keep(rest, func(k *candidate) bool { return k.leaves })
+	rest = c.keepStuck(rest, func(k *candidate) bool { return k.leaves })
 	c.unplaced = c.keepBeyond(rest)
 }
 

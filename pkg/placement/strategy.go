@@ -131,7 +131,7 @@ func (c *cycle) handWhole() {
 	}
 	home.placed = true
 	home.share = max(min(c.replicas, c.limit(home.group)), min(c.replicas, home.current))
-	if !home.stretches() {
+	if !home.stretches() && (home.stuck == 0 || home.frozen) {
 		home.share = min(c.replicas, home.current)
 	}
 	c.unplaced = c.replicas - home.share
@@ -185,7 +185,7 @@ func (c *cycle) handTogether() {
 		waits = c.best(order, func(k *candidate) bool { return k.takes() && b.left(k) > 0 })
 	}
 	if rest > 0 && waits == nil {
-		waits = c.best(order, func(k *candidate) bool { return k.stretches() && b.left(k) > 0 })
+		waits = c.best(order, func(k *candidate) bool { return (k.stretches() || k.queues()) && b.left(k) > 0 })
 	}
 	c.settle(rest, func(_ *cycle, k *candidate) int64 { // what fits nowhere waits in one place
 		if k == waits {

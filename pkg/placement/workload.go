@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -41,6 +42,12 @@ type Workload struct {
 	Fixed bool
 	// Restarts tells that what is Fixed may yet start over elsewhere: when it loses its cluster, or is forced off it. See Request.
 	Restarts bool
+	// Unstarted tells that nothing of what Restarts has run yet, as far as its status tells.
+	Unstarted bool
+	// Template is what the pods are made of; nil if that is not known. It is the object's own and must not be changed.
+	Template *corev1.PodTemplateSpec
+	// Failures are what is remembered of clusters that could not schedule replicas.
+	Failures Failures
 	// VolumeClaims names the claims, of the workload's namespace, that its pods use.
 	VolumeClaims []string
 	// VolumesIn are the clusters that have the volumes of these claims; nil while none is bound to any.

@@ -27,6 +27,8 @@ var job = row[batchv1.Job, *batchv1.Job]{
 			Fixed:    jobStarted(in),
 			Restarts: true,
 			Finished: jobFinished(in),
+
+			Unstarted: in.Status.Succeeded == 0 && in.Status.Failed == 0 && ptr.Deref(in.Status.Ready, 0) == 0,
 		}
 	},
 	fill: func(in, out *batchv1.Job, part Part) {

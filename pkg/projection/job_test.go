@@ -207,26 +207,26 @@ func TestDemandOfAJob(t *testing.T) {
 		want Demand
 	}{
 		"pods at a time": {
-			in: batch(), want: Demand{Replicas: 4, Division: placement.DivisibleByName},
+			in: batch(), want: Demand{Replicas: 4, Division: placement.DivisibleByName, Unstarted: true},
 		},
 		"no more pods than completions": {
-			in: batch(completions(2)), want: Demand{Replicas: 2, Division: placement.DivisibleByName},
+			in: batch(completions(2)), want: Demand{Replicas: 2, Division: placement.DivisibleByName, Unstarted: true},
 		},
 		"a queue of work": {
-			in: batch(workQueue), want: Demand{Replicas: 4, Division: placement.DivisibleByName},
+			in: batch(workQueue), want: Demand{Replicas: 4, Division: placement.DivisibleByName, Unstarted: true},
 		},
 		"indexes start at 0 in every cluster": {
-			in: batch(indexed), want: Demand{Replicas: 4, Whole: "an Indexed Job counts its indexes from 0 wherever it runs"},
+			in: batch(indexed), want: Demand{Replicas: 4, Whole: "an Indexed Job counts its indexes from 0 wherever it runs", Unstarted: true},
 		},
 		"a group of pods": {
 			in:   batch(func(in *batchv1.Job) { in.Spec.Scheduling = &batchv1.JobSchedulingConfiguration{} }),
-			want: Demand{Replicas: 4, Whole: "its pods are scheduled as a group"},
+			want: Demand{Replicas: 4, Whole: "its pods are scheduled as a group", Unstarted: true},
 		},
 		"started": {
-			in: batch(started), want: Demand{Replicas: 4, Division: placement.DivisibleByName, Fixed: true},
+			in: batch(started), want: Demand{Replicas: 4, Division: placement.DivisibleByName, Fixed: true, Unstarted: true},
 		},
 		"suspended before it ran": {
-			in: batch(suspended, is(batchv1.JobSuspended)), want: Demand{Replicas: 4, Division: placement.DivisibleByName},
+			in: batch(suspended, is(batchv1.JobSuspended)), want: Demand{Replicas: 4, Division: placement.DivisibleByName, Unstarted: true},
 		},
 		"suspended after some pods": {
 			in:   batch(suspended, func(in *batchv1.Job) { in.Status.Succeeded = 1 }),
@@ -234,15 +234,15 @@ func TestDemandOfAJob(t *testing.T) {
 		},
 		"failing": {
 			in:   batch(started, is(batchv1.JobFailureTarget)),
-			want: Demand{Replicas: 4, Division: placement.DivisibleByName, Fixed: true},
+			want: Demand{Replicas: 4, Division: placement.DivisibleByName, Fixed: true, Unstarted: true},
 		},
 		"complete": {
 			in:   batch(started, is(batchv1.JobComplete)),
-			want: Demand{Replicas: 4, Division: placement.DivisibleByName, Fixed: true, Finished: true},
+			want: Demand{Replicas: 4, Division: placement.DivisibleByName, Fixed: true, Finished: true, Unstarted: true},
 		},
 		"failed": {
 			in:   batch(started, is(batchv1.JobFailed)),
-			want: Demand{Replicas: 4, Division: placement.DivisibleByName, Fixed: true, Finished: true},
+			want: Demand{Replicas: 4, Division: placement.DivisibleByName, Fixed: true, Finished: true, Unstarted: true},
 		},
 	}
 	for name, test := range tests {

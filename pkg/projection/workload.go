@@ -35,6 +35,8 @@ type Demand struct {
 	Fixed bool
 	// Restarts tells that what is Fixed may start over elsewhere when nobody can ask its cluster any more, or its cluster is drained by force.
 	Restarts bool
+	// Unstarted tells of what Restarts that none of its pods has run yet, as far as its status tells.
+	Unstarted bool
 	// Finished tells that the workload has run to its end and asks for nothing any more.
 	Finished bool
 }
@@ -62,7 +64,11 @@ func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 		Whole:     demand.Whole,
 		Fixed:     demand.Fixed || demand.Finished,
 		Restarts:  demand.Restarts && !demand.Finished,
+		Unstarted: demand.Unstarted,
+		Template:  demand.Template,
 	}
+	// What is damaged is forgotten, and at worst found out again.
+	w.Failures, _ = placement.ParseFailures(in.GetAnnotations()[v1alpha1.AnnotationPlacement])
 	if demand.Template != nil {
 		w.Requests = placement.RequestsOf(demand.Template)
 		for _, volume := range demand.Template.Spec.Volumes {

@@ -77,7 +77,10 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	}
 	recorder := m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"})
 
-	if m.engine, err = engine.New(engine.Options{Kube: m.informers, Manifold: m.own, Requested: m.registry.Requested, Toleration: c.silence.Toleration}); err != nil {
+	if m.engine, err = engine.New(engine.Options{
+		Kube: m.informers, Manifold: m.own, Requested: m.registry.Requested,
+		Toleration: c.silence.Toleration, Unschedulable: c.silence.Unschedulable,
+	}); err != nil {
 		return nil, err
 	}
 	if m.upstream, err = syncer.NewUpstream(m.informers); err != nil {

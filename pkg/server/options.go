@@ -37,7 +37,7 @@ type Options struct {
 func NewOptions() *Options {
 	o := &Options{
 		DataDir:          ".manifold",
-		Silence:          Silence{GracePeriod: 40 * time.Second, Toleration: 5 * time.Minute, FailoverRate: 1000},
+		Silence:          Silence{GracePeriod: 40 * time.Second, Toleration: 5 * time.Minute, Unschedulable: 2 * time.Minute, FailoverRate: 1000},
 		ServerRunOptions: kubeoptions.NewServerRunOptions(),
 	}
 	o.SecureServing.BindAddress = net.IPv4(127, 0, 0, 1)

@@ -72,7 +72,7 @@ type Options struct {
 	Recorder record.EventRecorder
 	// Policies writes the statuses of policies. Without it they have none.
 	Policies versioned.Interface
-	// FailoverRate is how many workloads a second are placed anew because their cluster is silent. Zero is 1000.
+	// FailoverRate is how many workloads a second are placed anew because their cluster is silent or cannot schedule them. Zero is 1000.
 	FailoverRate float64
 	// Clock is for tests; the zero value is the real one.
 	Clock clock.PassiveClock
@@ -86,7 +86,7 @@ type Controller struct {
 	synced []cache.InformerSynced
 	// followers is nil if nobody writes the statuses of policies.
 	followers *followers
-	// failovers paces what is placed anew because a cluster is silent.
+	// failovers paces what is placed anew because a cluster is silent or cannot schedule it.
 	failovers *rate.Limiter
 
 	mu sync.Mutex
@@ -148,6 +148,7 @@ func New(o Options) (*Controller, error) {
 	}
 	for _, w := range append(watches, []watch{
 		{o.Kube.Core().V1().Namespaces().Informer(), c.namespaceHandler()},
+		{o.Kube.Core().V1().Pods().Informer(), c.mirrorHandler()},
 		{manifold.Clusters().Informer(), c.clusterHandler()},
 		{manifold.PlacementPolicies().Informer(), c.policyHandler()},
 		{manifold.ClusterPlacementPolicies().Informer(), c.policyHandler()},
@@ -206,17 +207,17 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 		return errors.New("the clusters are not known yet")
 	}
 	result := decided.Result
-	if next := decided.Leaving.Next; !next.IsZero() {
+	if next := decided.Next; !next.IsZero() {
 		c.queue.AddAfter(name, next.Sub(c.Clock.Now()))
 	}
-	if !result.Decision.Equal(current) && len(decided.Leaving.Lost) > 0 && !c.failovers.AllowN(c.Clock.Now(), 1) {
+	if forced := len(decided.Leaving.Lost) > 0 || result.Moved > 0; forced && !result.Decision.Equal(current) && !c.failovers.AllowN(c.Clock.Now(), 1) {
 		c.queue.AddAfter(name, failoverRetry)
 		return nil
 	}
 	c.followers.follow(name, result)
-	c.wait(name, len(result.Decision) == 0 || result.Unplaced > 0 || result.Displaced)
-	if !result.Decision.Equal(current) {
-		if err := c.write(ctx, name, d, result.Decision); err != nil {
+	c.wait(name, len(result.Decision) == 0 || result.Unplaced > 0 || result.Displaced || result.Stuck > 0)
+	if !result.Decision.Equal(current) || !result.Failures.Equal(w.Failures) {
+		if err := c.write(ctx, name, d, result); err != nil {
 			return err
 		}
 		c.Engine.Placed(w, result.Decision)
@@ -230,10 +231,10 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 }
 
 // write stores a decision on the object it was made for: if that has changed meanwhile, it is decided anew.
-func (c *Controller) write(ctx context.Context, name item, d projection.Object, decision placement.Decision) error {
+func (c *Controller) write(ctx context.Context, name item, d projection.Object, result placement.Result) error {
 	var value any
-	if len(decision) > 0 {
-		value = decision.String()
+	if len(result.Decision) > 0 {
+		value = result.Annotation()
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":             d.GetUID(),

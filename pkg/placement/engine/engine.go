@@ -31,6 +31,8 @@ type Options struct {
 	Requested func(cluster string) (corev1.ResourceList, bool)
 	// Toleration is for how long workloads stay on a silent cluster whose policy says nothing of that. Zero is five minutes.
 	Toleration time.Duration
+	// Unschedulable is for how long pods may be unschedulable whose policy says nothing of that. Zero is two minutes.
+	Unschedulable time.Duration
 	// Clock is for tests; the zero value is the real one.
 	Clock clock.PassiveClock
 }
@@ -46,12 +48,17 @@ type Engine struct {
 	ledger          *ledger
 	view            *view
 	loose           loose
+	mirrors         mirrors
 	toleration      time.Duration
+	unschedulable   time.Duration
 	clock           clock.PassiveClock
 }
 
 // defaultToleration is that of pods on a node that is not reached, in Kubernetes.
 const defaultToleration = 5 * time.Minute
+
+// defaultUnschedulable leaves a scheduler, and whoever adds nodes at its request, some time.
+const defaultUnschedulable = 2 * time.Minute
 
 // New registers with the informers, which the caller starts afterwards.
 func New(o Options) (*Engine, error) {
@@ -67,6 +74,7 @@ func New(o Options) (*Engine, error) {
 		claims:          o.Kube.Core().V1().PersistentVolumeClaims().Lister(),
 		ledger:          newLedger(o.Clock),
 		toleration:      cmp.Or(o.Toleration, defaultToleration),
+		unschedulable:   cmp.Or(o.Unschedulable, defaultUnschedulable),
 		clock:           o.Clock,
 	}
 	e.view = newView(o.Requested, e.ledger)
@@ -79,6 +87,9 @@ func New(o Options) (*Engine, error) {
 	}
 	var err error
 	if e.loose, err = newLoose(o.Kube); err != nil {
+		return nil, err
+	}
+	if e.mirrors, err = newMirrors(o.Kube); err != nil {
 		return nil, err
 	}
 	for _, kind := range projection.Workloads() {
@@ -110,6 +121,8 @@ type Decided struct {
 	placement.Result
 	// Leaving tells which clusters the workload leaves on account of their taints, and when the next one will be due.
 	Leaving placement.Leaving
+	// Next is when to decide again if nothing changes until then; zero if there is no such time.
+	Next time.Time
 }
 
 // Place decides about a workload. What the workload's namespace says is filled in here. It returns false when the clusters are not
@@ -135,14 +148,19 @@ func (e *Engine) Decide(w placement.Workload, current placement.Decision) (Decid
 	policy, err := e.policy(w)
 	if err != nil {
 		// Nobody knows where the workload should run. What runs stays: a mistake in a policy must not take anything away.
-		return Decided{Result: placement.Result{Decision: current, Notes: []string{err.Error()}}}, true
+		return Decided{Result: placement.Result{Decision: current, Failures: w.Failures, Notes: []string{err.Error()}}}, true
 	}
 	request.Policy, request.Others = policy, e.others(w, policy)
+	request.Now, request.Tolerated = e.clock.Now(), policy.ToleratesUnschedulable(e.unschedulable)
+	var due time.Time
+	request.Stuck, due = placement.Unschedulable(&w, current, e.mirrors.of(w, current), request.Tolerated, request.Now)
 	snapshot := e.view.of(joined)
-	leaving := snapshot.Leave(&request, e.toleration, e.clock.Now())
+	leaving := snapshot.Leave(&request, e.toleration, request.Now)
 	request.Lost, request.Forced = leaving.Lost, leaving.Forced
 	request.Evict = union(evict, leaving.Now)
-	return Decided{placement.Place(snapshot, request), leaving}, true
+	result := placement.Place(snapshot, request)
+	next := placement.Earliest(leaving.Next, due, result.Failures.Next(request.Tolerated, request.Now))
+	return Decided{result, leaving, next}, true
 }
 
 // Lost tells whether a workload has given up a silent cluster, so that it may run elsewhere what it ran there.

@@ -131,6 +131,9 @@ func (s placedStrategy) place(ctx context.Context, obj, old runtime.Object) {
 			if sameDemand(before, w) {
 				return
 			}
+			if !maps.Equal(before.Requests, w.Requests) {
+				w.Failures = nil // what could not be scheduled asked for something else
+			}
 			w.Repinned = w.Pin != nil && !reflect.DeepEqual(before.Pin, w.Pin)
 		}
 	}
@@ -145,7 +148,7 @@ func (s placedStrategy) place(ctx context.Context, obj, old runtime.Object) {
 		setAnnotation(accessor, v1alpha1.AnnotationPlacement, "")
 		return
 	}
-	setAnnotation(accessor, v1alpha1.AnnotationPlacement, result.Decision.String())
+	setAnnotation(accessor, v1alpha1.AnnotationPlacement, result.Annotation())
 	s.placer.Placed(w, result.Decision)
 }
 

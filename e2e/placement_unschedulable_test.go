@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// brief tolerates unschedulable pods for so short a time that a test can wait for it, and fills east before west.
+const brief = `apiVersion: manifold.dev/v1alpha1
+kind: PlacementPolicy
+metadata:
+  name: brief
+spec:
+  unschedulableTolerationSeconds: 1
+  groups:
+  - name: first
+    names: [east]
+  - name: second
+    names: [west]
+  division:
+    type: Divide
+    by: Packing
+`
+
+// inRegion has pods run on nodes of a region alone: those of the cluster of that name.
+func inRegion(region string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelTopologyRegion: region}
+	}
+}
+
+// awaitNote waits for an event about a Deployment that says something.
+func awaitNote(s *framework.Scenario, name, says string) {
+	s.Helper()
+	framework.AwaitList(s.Logical, "", "an event says "+says, func(events []*corev1.Event) bool {
+		return slices.ContainsFunc(events, func(e *corev1.Event) bool {
+			return e.InvolvedObject.Name == name && strings.Contains(e.Message, says)
+		})
+	})
+}
+
+// TestWhatAClusterCannotScheduleGoesElsewhere has clusters whose nodes have room by their sum, and no node that a pod fits on.
+func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
+	s := exclusive(t) // one of its workloads takes most of what east has
+	s.Logical.Apply(brief)
+
+	t.Run("no node of the cluster is selected", func(t *testing.T) {
+		s := s.Subtest(t)
+		s.Logical.Apply(edited(deployment("selects", 2), inRegion("west")))
+		framework.Await(s.Logical, "selects", "goes where its nodes are", placedOn(s, "west"))
+		d := awaitAvailable(s, "selects", 2)
+		awaitShares(s, "selects", placement.Decision{"west": {Replicas: 2}})
+		failures, err := placement.ParseFailures(d.Annotations[v1alpha1.AnnotationPlacement])
+		if err != nil || failures["east"].Times != 1 {
+			t.Errorf("remembered are %v, %v, want one failure of east", failures, err)
+		}
+		say(t, s.Logical.CLI("explain", "deployment/selects"), "east", "had no node for some of its pods lately")
+
+		// Replicas that are added do not go back to where they could not run.
+		s.Logical.Kubectl("scale", "deployment/selects", "--replicas=3")
+		if got, want := decision(s, read(s, "selects")), (placement.Decision{"west": {Replicas: 3}}); !got.Equal(want) {
+			t.Errorf("with one more placed on %s, want %s", got, want)
+		}
+		awaitAvailable(s, "selects", 3)
+	})
+	t.Run("no node of the cluster has enough for one more", func(t *testing.T) {
+		s := s.Subtest(t)
+		// Three nodes of 32 processors have 96, and room for three of these.
+		s.Logical.Apply(asking(deployment("large", 4), "21"))
+		want := placement.Decision{"east": {Replicas: 3}, "west": {Replicas: 1}}
+		framework.Await(s.Logical, "large", "is divided as its nodes allow", func(d *appsv1.Deployment) bool { return decision(s, d).Equal(want) })
+		awaitAvailable(s, "large", 4)
+		awaitShares(s, "large", want)
+		s.Logical.Kubectl("delete", "deployment", "large")
+	})
+	t.Run("no node of any cluster is selected", func(t *testing.T) {
+		s := s.Subtest(t)
+		s.Logical.Apply(edited(deployment("nowhere", 1), inRegion("mars")))
+		awaitNote(s, "nowhere", "1 replica is unschedulable on west (0/3 nodes are available")
+		awaitNote(s, "nowhere", "and no other cluster can take them")
+		framework.Await(s.Logical, "nowhere", "stays where it came last", placedOn(s, "west"))
+		// A rolling update to a template that fits brings it to run.
+		s.Logical.Apply(edited(deployment("nowhere", 1), inRegion("west")))
+		awaitAvailable(s, "nowhere", 1)
+	})
+	t.Run("a pin is obeyed", func(t *testing.T) {
+		s := s.Subtest(t)
+		s.Logical.Apply(pinned(edited(deployment("stays", 1), inRegion("west")), "east"))
+		awaitNote(s, "stays", "1 replica is unschedulable on east")
+		awaitNote(s, "stays", "where it is pinned")
+		if got, want := decision(s, read(s, "stays")), (placement.Decision{"east": {Replicas: 1}}); !got.Equal(want) {
+			t.Errorf("placed on %s, want %s", got, want)
+		}
+	})
+}
