@@ -17,7 +17,7 @@ import (
 // TestAnAggregatedAPIIsServed puts an API server of its own behind the logical cluster.
 func TestAnAggregatedAPIIsServed(t *testing.T) {
 	s := scenario(t)
-	port := serveAggregated(t, s)
+	port := serveAggregated(t, s, "aggregated.example.com")
 	s.Logical.Apply(fmt.Sprintf(`
 apiVersion: v1
 kind: Service
@@ -58,8 +58,8 @@ spec:
 	refuse(t, s.Logical.As(serviceAccount(s, "viewer", "view")).Try("get", "--raw", "/apis/aggregated.example.com/v1/gauges"), "forbidden")
 }
 
-// serveAggregated serves an API of one kind to the logical cluster's API server alone, and returns its port.
-func serveAggregated(t *testing.T, s *framework.Scenario) (port string) {
+// serveAggregated serves an API group of one kind to the logical cluster's API server alone, and returns its port.
+func serveAggregated(t *testing.T, s *framework.Scenario, group string) (port string) {
 	t.Helper()
 	config, err := s.Environment.Logical.Kube.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "extension-apiserver-authentication", metav1.GetOptions{})
 	if err != nil {
@@ -72,10 +72,10 @@ func serveAggregated(t *testing.T, s *framework.Scenario) (port string) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch r.URL.Path {
-		case "/apis/aggregated.example.com/v1":
-			fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"aggregated.example.com/v1",`+
-				`"resources":[{"name":"gauges","singularName":"gauge","namespaced":false,"kind":"Gauge","verbs":["get","list"]}]}`)
-		case "/apis/aggregated.example.com/v1/gauges":
+		case "/apis/" + group + "/v1":
+			fmt.Fprintf(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"%s/v1",`+
+				`"resources":[{"name":"gauges","singularName":"gauge","namespaced":false,"kind":"Gauge","verbs":["get","list"]}]}`, group)
+		case "/apis/" + group + "/v1/gauges":
 			fmt.Fprintf(w, `{"message":"asked by %s"}`, r.Header.Get("X-Remote-User"))
 		default:
 			http.NotFound(w, r)

@@ -171,7 +171,8 @@ func serveWebhook(t *testing.T, objection func(*admissionv1.AdmissionRequest) st
 	return server.URL, authority
 }
 
-func selfSigned(t *testing.T) (tls.Certificate, []byte) {
+// selfSigned returns a certificate for loopback and for names, and its authority, which is itself.
+func selfSigned(t *testing.T, names ...string) (tls.Certificate, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -179,7 +180,7 @@ func selfSigned(t *testing.T) (tls.Certificate, []byte) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: names, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)

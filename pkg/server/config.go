@@ -14,7 +14,6 @@ import (
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
 	openapicommon "k8s.io/kube-openapi/pkg/common"
-	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	kubeoptions "k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/controlplane"
@@ -37,7 +36,8 @@ type config struct {
 	identities *identities
 }
 
-func newConfig(opts kubeoptions.CompletedOptions) (*config, error) {
+// newConfig configures the chain. What it asks of net, it asks once the server serves.
+func newConfig(opts kubeoptions.CompletedOptions, net *network) (*config, error) {
 	resources := controlplane.DefaultAPIResourceConfigSource()
 	resources.EnableVersions(v1alpha1.SchemeGroupVersion, metricsv1beta1.SchemeGroupVersion)
 	informerName, err := cache.NewInformerName("manifold")
@@ -62,7 +62,7 @@ func newConfig(opts kubeoptions.CompletedOptions) (*config, error) {
 		return nil, err
 	}
 
-	kube, serviceResolver, initializers, err := app.CreateKubeAPIServerConfig(opts, generic, informers, storageFactory)
+	kube, serviceResolver, initializers, err := configureBuiltIn(opts, generic, informers, storageFactory, net)
 	if err != nil {
 		return nil, fmt.Errorf("configure the built-in APIs: %w", err)
 	}

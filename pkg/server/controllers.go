@@ -59,7 +59,8 @@ type part struct {
 }
 
 // newControllers makes the controllers over the server's informers. The order is that of dependence: each asks only earlier ones.
-func newControllers(ids *identities, kubeInformers informers.SharedInformerFactory, c CompletedOptions) (*controllers, error) {
+func newControllers(ids *identities, kubeInformers informers.SharedInformerFactory, registry *clusters.Registry, c CompletedOptions,
+) (*controllers, error) {
 	kube, err := kubernetes.NewForConfig(ids.controller())
 	if err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		identities: ids, kube: kube, manifold: manifold,
 		informers: kubeInformers,
 		own:       externalversions.NewSharedInformerFactory(manifold, 0),
-		registry:  clusters.NewRegistry(),
+		registry:  registry,
 		events:    record.NewBroadcaster(),
 	}
 	recorder := m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"})

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/server/storage"
 )
 
@@ -75,7 +76,9 @@ type server struct {
 }
 
 func newServer(c CompletedOptions) (*server, error) {
-	config, err := newConfig(c.kube)
+	registry := clusters.NewRegistry()
+	net := &network{registry: registry}
+	config, err := newConfig(c.kube, net)
 	if err != nil {
 		return nil, err
 	}
@@ -84,11 +87,12 @@ func newServer(c CompletedOptions) (*server, error) {
 		return nil, fmt.Errorf("address that is served: %w", err)
 	}
 	s := &server{port: port, started: make(chan struct{})}
-	if s.controllers, err = newControllers(config.identities, config.informers, c); err != nil {
+	if s.controllers, err = newControllers(config.identities, config.informers, registry, c); err != nil {
 		return nil, fmt.Errorf("make the controllers: %w", err)
 	}
+	net.listed = s.controllers.own.Manifold().V1alpha1().Clusters().Lister()
 	s.controllers.servesMetrics = config.kube.ControlPlane.Generic.MergedResourceConfig.AnyResourceForGroupEnabled(metricsv1beta1.GroupName)
-	chain, definitions, err := newChain(config, storage.Options{Connections: connections{s.controllers.registry}, Placer: s.controllers.engine},
+	chain, definitions, err := newChain(config, storage.Options{Connections: connections{registry}, Placer: s.controllers.engine},
 		s.controllers.metrics())
 	if err != nil {
 		return nil, err

@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// AnnotationListener is the annotation of a pod that has a listener of this machine stand behind its ports: HOST:PORT.
+const AnnotationListener = "kwok.x-k8s.io/listener"
+
 // forwarder is the web server that every container has on every port.
 type forwarder struct {
 	server      *http.Server
@@ -86,6 +89,9 @@ func (f forwardTo) PortForward(ctx context.Context, _, _ string, port int32, str
 
 // dial returns a connection to a port of a container.
 func (f *forwarder) dial(ctx context.Context, target *container, port int32) (net.Conn, error) {
+	if listener, ok := target.pod.Annotations[AnnotationListener]; ok {
+		return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", listener)
+	}
 	near, far := net.Pipe()
 	select {
 	case f.connections <- &forwardedConn{Conn: far, target: target, port: port}:

@@ -4,7 +4,8 @@
 // The pods of a stock cluster are only said to run. This package gives their containers just enough body that everything a user
 // does to a container works and can be told apart by pod: a folder of its own with the environment of its spec, in which exec runs
 // real programs of this machine; a log; a web server on every port that says which pod answers and logs the request; and a standard
-// input that goes to the log. What it uses is what annotations of its pod say, see AnnotationCPU.
+// input that goes to the log. What it uses is what annotations of its pod say, see AnnotationCPU; another one, AnnotationListener, has a
+// real server stand in for the web server.
 package kubelet
 
 import (

@@ -48,7 +48,7 @@ func Syncer() []Right {
 		{Why: "evicting a mirrored pod", Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
 		{Why: "kubectl logs", Resources: []string{"pods/log"}, Verbs: []string{"get"}},
 		{
-			Why: "kubectl exec, attach, cp and port-forward", Resources: []string{"pods/attach", "pods/exec", "pods/portforward"},
+			Why: "kubectl exec, attach, cp and port-forward, webhooks and APIServices that name a Service", Resources: []string{"pods/attach", "pods/exec", "pods/portforward"},
 			Verbs: []string{"get", "create"},
 		},
 		{Why: "kubectl debug", Resources: []string{"pods/ephemeralcontainers"}, Verbs: []string{"get", "update", "patch"}},

@@ -1,0 +1,50 @@
+package server
+
+import (
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apiserver/pkg/util/proxy"
+	"k8s.io/apiserver/pkg/util/webhook"
+	clientgoinformers "k8s.io/client-go/informers"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	manifoldlisters "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/server/reach"
+)
+
+// network is the way from the API server to what runs in clusters.
+type network struct {
+	registry *clusters.Registry
+	// listed are the Clusters. It is set before the server serves.
+	listed manifoldlisters.ClusterLister
+}
+
+// Cluster implements reach.Clusters.
+func (n *network) Cluster(name string) (reach.Cluster, error) {
+	found, err := n.registry.Get(name)
+	if err != nil {
+		return reach.Cluster{}, err
+	}
+	return reach.Cluster{Host: found.Host, Transport: found.UpgradeTransport}, nil
+}
+
+// Ready implements reach.Clusters.
+func (n *network) Ready(name string) bool {
+	cluster, err := n.listed.Get(name)
+	return err == nil && meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ClusterReady)
+}
+
+// resolver finds the pods behind Services that webhooks, conversions and aggregated APIs name, and leaves what is not in a cluster to stock.
+func (n *network) resolver(informers clientgoinformers.SharedInformerFactory, slices proxy.EndpointSliceGetter, stock webhook.ServiceResolver,
+) webhook.ServiceResolver {
+	core := informers.Core().V1()
+	return &reach.Resolver{Services: core.Services().Lister(), Slices: slices, Pods: core.Pods().Lister(), Clusters: n, Stock: stock}
+}
+
+// dialBy has a transport reach what resolver answers. Whoever uses the transport's dialer asks for it later.
+func (n *network) dialBy(transport *http.Transport, informers clientgoinformers.SharedInformerFactory) {
+	dialer := &reach.Dialer{Pods: informers.Core().V1().Pods().Lister(), Clusters: n, Stock: transport.DialContext}
+	transport.DialContext = dialer.Dial
+}
