@@ -2,11 +2,14 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/pkg/placement"
@@ -42,6 +45,8 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 			if *fewest < 4 {
 				t.Errorf("once there were only %d ready pods in all clusters, want 4 at every moment", *fewest)
 			}
+			awaitEvent(s, test.name, "Moving", "available in west")
+			awaitEvent(s, test.name, "Moved", "it runs on west")
 		})
 	}
 	t.Run("a move to where it never becomes ready breaks nothing", func(t *testing.T) {
@@ -51,6 +56,7 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 		fewest, stop := watchReady(s, "stuck", 3)
 		// In one request it is moved, and its new pods cannot start.
 		s.Logical.Apply(pinned(edited(deployment("stuck", 3), func(d *appsv1.Deployment) {
+			d.Spec.ProgressDeadlineSeconds = ptr.To[int32](2)
 			d.Spec.Template.Spec.Containers[0].Image = "registry.invalid/web:1"
 		}), "west"))
 		framework.AwaitList(s.West, "app=stuck", "the new pods are there and wait", func(pods []*corev1.Pod) bool {
@@ -59,6 +65,13 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 		// What happens at the same time elsewhere shows that there was time to break it.
 		s.Logical.Apply(pinned(deployment("beside", 2), "east,west"))
 		awaitAvailable(s, "beside", 2)
+		framework.Await(s.Logical, "stuck", "says which cluster it waits for", func(d *appsv1.Deployment) bool {
+			return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+				return c.Reason == "ProgressDeadlineExceeded" && strings.Contains(c.Message, `cluster "west"`)
+			})
+		})
+		awaitEvent(s, "stuck", "MoveStalled", "0 of 3 available in west")
+		say(t, s.Logical.CLI("explain", "deployment/stuck"), "Move:", "0 of 3 available in west")
 		stop()
 		// Its own strategy lets a rollout take away one of three.
 		if *fewest < 2 {
@@ -66,6 +79,16 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 		}
 		s.Logical.Apply(pinned(deployment("stuck", 3), "west"))
 		awaitShares(s, "stuck", placement.Decision{"west": {Replicas: 3}})
+	})
+}
+
+// awaitEvent waits for an event about an object.
+func awaitEvent(s *framework.Scenario, name, reason, message string) {
+	s.Helper()
+	framework.AwaitList(s.Logical, "", fmt.Sprintf("%s about %s says %q", reason, name, message), func(events []*corev1.Event) bool {
+		return slices.ContainsFunc(events, func(e *corev1.Event) bool {
+			return e.InvolvedObject.Name == name && e.Reason == reason && strings.Contains(e.Message, message)
+		})
 	})
 }
 

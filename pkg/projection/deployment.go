@@ -16,7 +16,8 @@ var deployment = row[appsv1.Deployment, *appsv1.Deployment]{
 	demand: func(in *appsv1.Deployment) Demand {
 		return Demand{
 			Replicas: ptr.Deref(in.Spec.Replicas, 1), Template: &in.Spec.Template, Division: placement.Divisible,
-			Takes: placement.Takes{Selector: in.Spec.Selector, ReplicaSets: true},
+			Takes:   placement.Takes{Selector: in.Spec.Selector, ReplicaSets: true},
+			Rollout: deploymentRollout(&in.Spec.Strategy),
 		}
 	},
 	labels: func(_ *appsv1.Deployment, key, _ string) bool { return key == appsv1.DefaultDeploymentUniqueLabelKey },
@@ -25,4 +26,12 @@ var deployment = row[appsv1.Deployment, *appsv1.Deployment]{
 		out.Spec.Replicas = ptr.To(part.Share.Replicas)
 		out.Annotations[v1alpha1.AnnotationTemplate] = TemplateHash(&in.Spec.Template)
 	},
+}
+
+// deploymentRollout has no bounds for a Deployment that replaces all its pods at once: between clusters that would be an outage.
+func deploymentRollout(strategy *appsv1.DeploymentStrategy) placement.Rollout {
+	if strategy.RollingUpdate == nil {
+		return placement.Rollout{}
+	}
+	return placement.Rollout{MaxSurge: strategy.RollingUpdate.MaxSurge, MaxUnavailable: strategy.RollingUpdate.MaxUnavailable}
 }

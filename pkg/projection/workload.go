@@ -25,6 +25,8 @@ type Demand struct {
 	First int32
 	// Takes says what the workload takes over when it is made.
 	Takes placement.Takes
+	// Rollout is what the workload's own strategy says of replacing its pods.
+	Rollout placement.Rollout
 	// Only is the one cluster that the workload may run in, whatever its pin says; "" for any.
 	Only string
 	// Arrived is how many of the replicas are known to run, for a kind whose status is not broken down by cluster.

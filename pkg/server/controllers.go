@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -113,7 +114,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		return nil, err
 	}
 	summaries, err := summarycontroller.New(summarycontroller.Options{
-		Upstream: m.upstream, Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: kube,
+		Upstream: m.upstream, Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: kube, Recorder: recorder,
 	})
 	if err != nil {
 		return nil, err
@@ -125,6 +126,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		Runner: runners{&syncer.Runner{Options: syncer.Options{
 			Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed, Mirror: summaries.Mirror,
 			Leaving: m.leaving, Lost: m.engine.Lost, Uses: m.custom.Uses, Overrides: m.engine.Overrides,
+			Moves: m.engine.Moves, Silent: m.silent,
 		}}, m.custom.Runner()},
 		GracePeriod: c.silence.GracePeriod, Fence: m.upstream.Fence,
 	})
@@ -221,6 +223,12 @@ func (m *controllers) leaving(cluster string) (bool, string) {
 		return false, ""
 	}
 	return true, c.Annotations[v1alpha1.AnnotationRemove]
+}
+
+// silent tells syncers whether a cluster can be told nothing at the moment.
+func (m *controllers) silent(cluster string) bool {
+	c, err := m.own.Manifold().V1alpha1().Clusters().Lister().Get(cluster)
+	return err != nil || !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ClusterReady)
 }
 
 // runners run together for each cluster, and end together.

@@ -68,6 +68,10 @@ func (w deployment) progressing() appsv1.DeploymentCondition {
 	} else {
 		c.Reason, c.Message = reasonUpdated, fmt.Sprintf("Deployment %q is progressing.", w.in.Name)
 	}
+	if w.move != "" {
+		c.Reason = reasonUpdated
+		c.Message = fmt.Sprintf("Deployment %q moves: %s.", w.in.Name, w.move)
+	}
 	c.Message += w.silence()
 	return c
 }
@@ -87,7 +91,7 @@ func (w deployment) blocked() (reason, message string) {
 		}
 		// What a cluster says of an older generation does not stop this one.
 		status := statusOf(report)
-		if status == nil || !report.current(w.generation) {
+		if status == nil || max(report.Begun, report.Generation) < w.generation {
 			continue
 		}
 		c := find(status.Conditions, appsv1.DeploymentProgressing)

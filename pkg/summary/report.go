@@ -24,6 +24,8 @@ type Input struct {
 	Reports map[string]Report
 	// Unplaced is the reason why the decision is empty, as placement words it. It is ignored otherwise.
 	Unplaced string
+	// Move says how far the workload is on its way from cluster to cluster; "" if it is not.
+	Move string
 	// Now is the time of conditions that change.
 	Now metav1.Time
 }
@@ -33,6 +35,8 @@ type Report struct {
 	// Generation is the generation of the object upstream that the status answers for: the cluster carries out the projection of
 	// that generation, with the share that is decided now, and its controllers have seen it. Zero means none yet.
 	Generation int64
+	// Begun is the generation of which the cluster carries out the projection, with whatever share it may have by now.
+	Begun int64
 	// Live is the object in the cluster, of the same Go type, nil if there is none yet. Of a silent cluster it may have no more than the
 	// counters that the breakdown kept.
 	Live Object

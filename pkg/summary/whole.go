@@ -14,6 +14,8 @@ type whole struct {
 	decision placement.Decision
 	reports  map[string]Report
 	unplaced string
+	// move says how far it is on its way from cluster to cluster, if it is.
+	move string
 	// generation is that of the object, observed is the one that its status answered for so far.
 	generation, observed int64
 	// desired is the number of replicas that the user asks for.
@@ -26,7 +28,7 @@ type whole struct {
 func wholeOf(from Input, generation, observed int64, desired int32) whole {
 	w := whole{
 		decision: from.Decision, reports: from.Reports, clusters: reporting(from),
-		generation: generation, observed: observed, desired: desired,
+		move: from.Move, generation: generation, observed: observed, desired: desired,
 	}
 	if len(from.Decision) == 0 {
 		w.unplaced = from.Unplaced

@@ -112,9 +112,6 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 		return nil // the watch tells when the old one is gone
 	}
 	next := state{uid: above.GetUID(), generation: above.GetGeneration(), hash: hashOf(desired), wait: waits, note: note(missing)}
-	if waits.held {
-		next.hash = "" // not what was decided yet
-	}
 	if waits.reason != "" && waits.reason != s.stateOf(key).reason {
 		s.Recorder.Eventf(above, corev1.EventTypeNormal, reasonWaiting, "cluster %q %s", s.cluster, waits.reason)
 	}
@@ -161,9 +158,9 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 		leaving, _ := s.Leaving(s.cluster)
 		wanted = !leaving
 	}
-	if kind.Workload && live != nil {
-		if hold, more := s.Upstream.hold(kind, above, live, s.cluster); more {
-			part.Share, wanted, waits.held = hold, true, true
+	if kind.Workload && !kind.Mirror(above) {
+		if step, held := s.step(workload{kind, above}, live); held {
+			part.Share, wanted, waits.held = step, true, true
 		}
 	}
 	if w := (workload{kind, above}); kind.Demand(above).Numbered {

@@ -7,35 +7,75 @@ import (
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
-// hold returns the share that a cluster keeps beyond what was decided, because what is to replace it does not serve yet. More is false
-// in the ordinary case: the share is what was decided, or more.
-func (u *Upstream) hold(kind projection.Kind, above, live projection.Object, cluster string) (share placement.Share, more bool) {
-	demand := kind.Demand(live)
+// step returns the share that this cluster is to have now of a workload, on the way to what was decided: more than that as long as what is
+// to replace it does not serve, or less as long as there are already so many replicas beyond those wanted as may be. Held is false in the
+// ordinary case: it is what was decided. Whatever changes in other clusters wakes us.
+func (s *Syncer) step(w workload, live projection.Object) (share placement.Share, held bool) {
+	demand := w.kind.Demand(w.Object)
 	// Only what keeps no identity may run more than once for the time of a move.
-	if demand.Division != placement.Divisible || live.GetAnnotations()[v1alpha1.AnnotationUID] != string(above.GetUID()) {
+	if demand.Division != placement.Divisible || live != nil && !ours(live, w) {
 		return placement.Share{}, false
 	}
-	decision := DecisionOf(above)
-	if len(decision) == 0 || demand.Replicas <= decision[cluster].Replicas {
+	decision := DecisionOf(w)
+	decided, told := decision[s.cluster].Replicas, int32(0)
+	if live != nil {
+		told = w.kind.Demand(live).Replicas
+	}
+	if len(decision) == 0 || told == decided {
 		return placement.Share{}, false
 	}
-	share, held := placement.Hold(decision, u.observed(kind, keyOf(kind, live)))[cluster]
-	return share, held && share.Replicas > decision[cluster].Replicas
+	observed := s.Upstream.observed(w, s.Silent)
+	if told < decided && !exceeded(decision, observed) {
+		return placement.Share{}, false // nothing moves: it is made, or scaled
+	}
+	var move *v1alpha1.Move
+	if s.Moves != nil {
+		move = s.Moves(w.kind, w.Object)
+	}
+	share, has := placement.Step(decision, observed, placement.BoundsOf(move, demand.Rollout, decision.Total()))[s.cluster]
+	return share, has && share.Replicas != decided
 }
 
-// observed returns what every connected cluster runs of a workload.
-func (u *Upstream) observed(kind projection.Kind, key Key) map[string]placement.Observed {
+// exceeded tells whether any cluster runs more than was decided.
+func exceeded(decision placement.Decision, observed map[string]placement.Observed) bool {
+	for cluster, o := range observed {
+		if !o.Silent && o.Replicas > decision[cluster].Replicas {
+			return true
+		}
+	}
+	return false
+}
+
+// observed returns what every cluster runs of a workload: by its watches or, if these have not shown yet all that is there, by what was last
+// written about it.
+func (u *Upstream) observed(w workload, silent func(cluster string) bool) map[string]placement.Observed {
 	out := map[string]placement.Observed{}
-	summarised, ok := summary.ForResource(kind.Resource)
+	summarised, ok := summary.ForResource(w.kind.Resource)
 	if !ok {
 		return out
 	}
+	if silent == nil {
+		silent = func(string) bool { return false }
+	}
+	known := map[string]bool{}
 	for _, s := range u.Syncers() {
-		live := s.below.get(key)
-		if live == nil || live.GetDeletionTimestamp() != nil {
+		live := s.below.get(w.key())
+		known[s.cluster] = s.HasSynced() || live != nil
+		if s.givenUp() || !ours(live, w) {
 			continue
 		}
-		out[s.cluster] = placement.Observed{Replicas: kind.Demand(live).Replicas, Available: summarised.Counts(live).Available}
+		out[s.cluster] = placement.Observed{
+			Replicas: w.kind.Demand(live).Replicas, Available: summarised.Counts(live).Available, Silent: silent(s.cluster),
+		}
+	}
+	breakdown, err := summary.ParseBreakdown(w.GetAnnotations()[v1alpha1.AnnotationStatus])
+	if err != nil {
+		return out
+	}
+	for cluster, status := range breakdown {
+		if !known[cluster] && !silent(cluster) {
+			out[cluster] = placement.Observed{Replicas: status.Replicas}
+		}
 	}
 	return out
 }

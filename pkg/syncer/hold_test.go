@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -64,14 +65,13 @@ func TestShareIsHeldUntilItsReplacementServes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstream(t, test.above)
 			kind, _ := projection.KindOf(test.above)
+			var east *testSyncer
 			for cluster, live := range map[string]*appsv1.Deployment{"east": test.east, "west": test.west} {
-				if live == nil {
-					attach(t, u, cluster)
-				} else {
-					attach(t, u, cluster, live)
+				if s := attachWith(t, u, cluster, live); cluster == "east" {
+					east = s
 				}
 			}
-			share, more := u.hold(kind, test.above, test.east, "east")
+			share, more := east.step(workload{kind, test.above}, test.east)
 			if more != test.more || more && share.Replicas != test.want {
 				t.Errorf("held %t with %d replicas, want %t with %d", more, share.Replicas, test.more, test.want)
 			}
@@ -111,7 +111,7 @@ func TestWhichKindsAreHeld(t *testing.T) {
 			if err := s.below.stores[kind.Resource].Add(test.object); err != nil {
 				t.Fatal(err)
 			}
-			share, more := u.hold(kind, test.object, test.object, "east")
+			share, more := s.step(workload{kind, test.object}, test.object)
 			if more != test.want || more && share.Replicas != 3 {
 				t.Errorf("held %t with %d replicas, want %t", more, share.Replicas, test.want)
 			}
@@ -136,4 +136,64 @@ func TestReportWakesTheSyncersThatHoldBack(t *testing.T) {
 	if want := (change{keyOf(kind, above), true}); len(west.changes) != 1 || west.changes[0] != want {
 		t.Errorf("told %v, want %v", west.changes, want)
 	}
+}
+
+// A share grows only as far as replicas may be extra, and says so by being held.
+func TestShareGrowsWithinTheSurge(t *testing.T) {
+	surging := func(placement string) *appsv1.Deployment {
+		d := deployment("web", placement)
+		d.Spec.Replicas = ptr.To[int32](4)
+		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromString("25%")), MaxUnavailable: ptr.To(intstr.FromString("25%"))}
+		return d
+	}
+	above := surging(`{"west":{"replicas":4}}`)
+	reported := surging(`{"west":{"replicas":4}}`)
+	reported.Annotations[v1alpha1.AnnotationStatus] = `{"east":{"replicas":4,"available":4}}`
+	two := &v1alpha1.Move{MaxSurge: ptr.To(intstr.FromInt32(2))}
+	for name, test := range map[string]struct {
+		above      *appsv1.Deployment
+		east, west *appsv1.Deployment // nil for none
+		move       *v1alpha1.Move
+		silent     bool // east
+		starting   bool // east, whose watches have shown nothing yet
+		want       int32
+		held       bool
+	}{
+		"the workload's own surge":                                   {above: above, east: projected(above, 4, 4), want: 1, held: true},
+		"the policy's":                                               {above: above, east: projected(above, 4, 4), move: two, want: 2, held: true},
+		"more when the old ones have left":                           {above: above, east: projected(above, 3, 3), west: projected(above, 1, 1), want: 2, held: true},
+		"all when there is nothing to leave":                         {above: above},
+		"all where nobody waits for the old":                         {above: above, east: projected(above, 4, 4), silent: true},
+		"what was last reported counts until it is seen":             {above: reported, starting: true, want: 1, held: true},
+		"what a silent cluster has reported does not":                {above: reported, starting: true, silent: true},
+		"an earlier report of what is seen not to be there does not": {above: reported},
+		"a scale up": {above: surging(`{"east":{"replicas":8},"west":{"replicas":8}}`), east: projected(above, 4, 4)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUpstream(t, test.above)
+			kind, _ := projection.KindOf(test.above)
+			east := attachWith(t, u, "east", test.east)
+			west := attachWith(t, u, "west", test.west)
+			east.synced = !test.starting
+			west.Moves = func(projection.Kind, projection.Object) *v1alpha1.Move { return test.move }
+			west.Silent = func(cluster string) bool { return cluster == "east" && test.silent }
+			var live projection.Object
+			if test.west != nil {
+				live = test.west
+			}
+			share, held := west.step(workload{kind, test.above}, live)
+			if held != test.held || held && share.Replicas != test.want {
+				t.Errorf("held %t with %d replicas, want %t with %d", held, share.Replicas, test.held, test.want)
+			}
+		})
+	}
+}
+
+// attachWith is attach with a Deployment that may be missing.
+func attachWith(t *testing.T, u *Upstream, cluster string, live *appsv1.Deployment) *testSyncer {
+	t.Helper()
+	if live == nil {
+		return attach(t, u, cluster)
+	}
+	return attach(t, u, cluster, live)
 }

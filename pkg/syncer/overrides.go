@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
@@ -14,8 +15,8 @@ import (
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// WatchPolicies has workloads projected again whose overrides may have changed: by the policy itself, or because another one selects them
-// or the cluster now. It registers with the informers, which the caller starts afterwards.
+// WatchPolicies has workloads projected again whose overrides or way to move may have changed: by the policy itself, or because another one
+// selects them or the cluster now. It registers with the informers, which the caller starts afterwards.
 func (u *Upstream) WatchPolicies(kube informers.SharedInformerFactory, manifold externalversions.SharedInformerFactory) error {
 	own := manifold.Manifold().V1alpha1()
 	for _, watch := range []struct {
@@ -24,7 +25,7 @@ func (u *Upstream) WatchPolicies(kube informers.SharedInformerFactory, manifold 
 	}{
 		{own.PlacementPolicies().Informer(), u.policyHandler()},
 		{own.ClusterPlacementPolicies().Informer(), u.policyHandler()},
-		{own.Clusters().Informer(), cache.ResourceEventHandlerFuncs{UpdateFunc: u.clusterRelabelled}},
+		{own.Clusters().Informer(), cache.ResourceEventHandlerFuncs{UpdateFunc: u.clusterChanged}},
 		{kube.Core().V1().Namespaces().Informer(), cache.ResourceEventHandlerFuncs{UpdateFunc: u.namespaceRelabelled}},
 	} {
 		if err := u.handle(watch.informer, watch.handler); err != nil {
@@ -52,7 +53,7 @@ func (u *Upstream) policyHandler() cache.ResourceEventHandler {
 	}
 }
 
-// selectionChanged tells whether a policy may override otherwise, or select other workloads, than before.
+// selectionChanged tells whether a policy may override or move otherwise, or select other workloads, than before.
 func selectionChanged(before, after metav1.Object) bool {
 	specOf := func(obj metav1.Object) (*v1alpha1.PlacementPolicySpec, *metav1.LabelSelector) {
 		if p, ok := obj.(*v1alpha1.ClusterPlacementPolicy); ok {
@@ -63,11 +64,19 @@ func selectionChanged(before, after metav1.Object) bool {
 	was, wasIn := specOf(before)
 	is, isIn := specOf(after)
 	return was.Priority != is.Priority || !equality.Semantic.DeepEqual(was.Workloads, is.Workloads) ||
-		!equality.Semantic.DeepEqual(wasIn, isIn) || !equality.Semantic.DeepEqual(was.Overrides, is.Overrides)
+		!equality.Semantic.DeepEqual(wasIn, isIn) || !equality.Semantic.DeepEqual(was.Overrides, is.Overrides) ||
+		!equality.Semantic.DeepEqual(was.Move, is.Move)
 }
 
-func (u *Upstream) clusterRelabelled(old, obj any) {
+// clusterChanged heeds labels, by which policies select, and whether a cluster is to be waited for.
+func (u *Upstream) clusterChanged(old, obj any) {
 	before, after := old.(*v1alpha1.Cluster), obj.(*v1alpha1.Cluster)
+	ready := func(c *v1alpha1.Cluster) bool {
+		return meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ClusterReady)
+	}
+	if ready(before) != ready(after) {
+		u.wakeAll(nil)
+	}
 	if s, ok := u.Syncer(after.Name); ok && !maps.Equal(before.Labels, after.Labels) {
 		u.reprojectTo([]*Syncer{s}, metav1.NamespaceAll)
 	}

@@ -27,7 +27,9 @@ func (s *Syncer) Report(key Key, above projection.Object) (report summary.Report
 		report.Revisions = s.below.templatesOf(live, projected)
 	}
 	if st.hash != "" && st.uid == above.GetUID() && st.hash == hashOf(live) && kind.Observed(live) {
-		report.Generation = st.generation
+		if report.Begun = st.generation; !st.held {
+			report.Generation = st.generation
+		}
 	}
 	return report, true
 }

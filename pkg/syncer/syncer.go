@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
@@ -55,6 +56,10 @@ type Options struct {
 	Leaving func(cluster string) (leaving bool, manner string)
 	// Overrides returns what the policy of a workload changes of it in a cluster. It may be nil.
 	Overrides func(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error)
+	// Moves returns what the policy of a workload says about moving it, nil if nothing. It may be nil.
+	Moves func(kind projection.Kind, above projection.Object) *v1alpha1.Move
+	// Silent tells whether a cluster cannot be told anything at the moment. It may be nil.
+	Silent func(cluster string) bool
 	// Uses tells whether anything that is of no projected kind is in a namespace of a cluster, or is to be. It may be nil.
 	Uses func(cluster, namespace string) bool
 	// Lost tells whether a workload has given up a silent cluster, so that it may run elsewhere what it ran there.
@@ -103,8 +108,8 @@ type Syncer struct {
 
 // state is what the last step with an object came to.
 type state struct {
-	// uid and generation are those of the object above that was projected, hash is that of the projection that the cluster holds. A
-	// hash of "" tells that it does not.
+	// uid and generation are those of the object above that was projected, hash is that of the projection that the cluster holds, also if
+	// it is held to another share than was decided. A hash of "" tells that it holds none.
 	uid        types.UID
 	generation int64
 	hash       string
@@ -117,8 +122,8 @@ type state struct {
 
 // wait tells that a cluster does not have what was decided, or not as it will be, until there is a change elsewhere.
 type wait struct {
-	// held tells that it has another part than was decided: it keeps more until the rest is available elsewhere, or less until numbered
-	// replicas are gone from there.
+	// held tells that it has another part than was decided: it keeps more until the rest is available elsewhere, or less until replicas
+	// are gone from there.
 	held bool
 	// paced tells that it has its part and is not to update it yet.
 	paced bool

@@ -93,6 +93,9 @@ func (r *Report) placing(out io.Writer) {
 		fmt.Fprintf(out, "\nReplicas:\t%d asked for\n", *r.Replicas)
 	}
 	fmt.Fprintf(out, "Placed:\t%s\n", cmp.Or(r.placed(), "nowhere"))
+	if r.Move != "" {
+		fmt.Fprintf(out, "Move:\t%s\n", sentence(r.Move))
+	}
 	if r.Pin != "" {
 		fmt.Fprintf(out, "Pin:\t%s, set on the %s\n", r.Pin, r.PinnedBy)
 	}

@@ -26,6 +26,8 @@ type Report struct {
 	Whole bool `json:"whole,omitempty"`
 	// Decision is the one that is in force; none if the object is not placed.
 	Decision placement.Decision `json:"decision,omitempty"`
+	// Move says how far it is on its way from cluster to cluster; "" if it is not.
+	Move string `json:"move,omitempty"`
 	// Pin is the user's choice of clusters, and PinnedBy the kind of object that carries it.
 	Pin      string `json:"pin,omitempty"`
 	PinnedBy string `json:"pinnedBy,omitempty"`
@@ -84,6 +86,9 @@ func explain(o *observed) (*Report, error) {
 	}
 	r.Replicas, r.Everywhere, r.Decision, r.firstOrdinal = o.replicas, o.everywhere, o.decision, o.firstOrdinal
 	r.Whole = o.custom
+	if !o.custom && !o.everywhere {
+		r.Move = placement.Progress(o.decision, observedBy(o.decision, breakdown))
+	}
 	r.Pin, r.PinnedBy = pinOf(o)
 	var verdicts []placement.Verdict
 	if o.result == nil {
@@ -100,6 +105,24 @@ func explain(o *observed) (*Report, error) {
 		return r, r.addStates(o.object.GetAnnotations()[manifoldv1alpha1.AnnotationStatus])
 	}
 	return r, nil
+}
+
+// observedBy is what clusters run by the breakdown. That does not tell replicas that are to leave from those that a rollout has beside
+// the others, so of a cluster that is to keep some it is the first only while another one has fewer than it should.
+func observedBy(decision placement.Decision, breakdown summary.Breakdown) map[string]placement.Observed {
+	fewer := false
+	for cluster, share := range decision {
+		fewer = fewer || breakdown[cluster].Replicas < share.Replicas
+	}
+	out := map[string]placement.Observed{}
+	for cluster, status := range breakdown {
+		o := placement.Observed{Replicas: status.Replicas, Available: status.Available, Silent: status.Stale}
+		if share, decided := decision[cluster]; decided && !fewer {
+			o.Replicas = min(o.Replicas, share.Replicas)
+		}
+		out[cluster] = o
+	}
+	return out
 }
 
 // addStates adds how an object of a custom kind fares in each cluster.

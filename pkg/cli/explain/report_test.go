@@ -127,6 +127,15 @@ func TestExplain(t *testing.T) {
 				event("foreign", "deployment-controller", "ScalingReplicaSet", now),
 			},
 		},
+		"half-way to another cluster": {
+			object: web(4, map[string]string{
+				manifoldv1alpha1.AnnotationClusters:  "west",
+				manifoldv1alpha1.AnnotationPlacement: `{"west":{"replicas":4}}`,
+				manifoldv1alpha1.AnnotationStatus: `{"east":{"replicas":3,"ready":3,"available":3,"updated":3},` +
+					`"west":{"replicas":2,"ready":1,"available":1,"updated":2}}`,
+			}),
+			namespace: shop(nil), policies: together(), clusters: []manifoldv1alpha1.Cluster{cluster("east", "8"), cluster("west", "8")},
+		},
 		"divided by ordinals": {
 			object: &appsv1.StatefulSet{
 				TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},

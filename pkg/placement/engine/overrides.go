@@ -9,7 +9,7 @@ import (
 
 // Overrides returns what the policy of a workload changes of it in a cluster. The error is that of a policy that cannot be read.
 func (e *Engine) Overrides(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error) {
-	if !e.anyOverrides(above.GetNamespace()) {
+	if !e.anyPolicy(above.GetNamespace(), overrides) {
 		return projection.Overrides{}, nil
 	}
 	w, err := kind.WorkloadOf(above)
@@ -28,18 +28,18 @@ func (e *Engine) Overrides(kind projection.Kind, above projection.Object, cluste
 	return projection.OverridesFor(policy, cluster, has)
 }
 
-// anyOverrides tells whether any policy for workloads of the namespace has overrides, so that most projections need not select one.
-func (e *Engine) anyOverrides(namespace string) bool {
+// anyPolicy tells whether any policy for workloads of the namespace is such a one, so that for most workloads none need be selected.
+func (e *Engine) anyPolicy(namespace string, such func(*v1alpha1.PlacementPolicySpec) bool) bool {
 	// Listing from a cache cannot fail.
 	namespaced, _ := e.policies.PlacementPolicies(namespace).List(labels.Everything())
 	wide, _ := e.clusterPolicies.List(labels.Everything())
 	for _, p := range namespaced {
-		if overrides(&p.Spec) {
+		if such(&p.Spec) {
 			return true
 		}
 	}
 	for _, p := range wide {
-		if overrides(&p.Spec.PlacementPolicySpec) {
+		if such(&p.Spec.PlacementPolicySpec) {
 			return true
 		}
 	}
@@ -47,3 +47,22 @@ func (e *Engine) anyOverrides(namespace string) bool {
 }
 
 func overrides(spec *v1alpha1.PlacementPolicySpec) bool { return len(spec.Overrides) > 0 }
+
+func moves(spec *v1alpha1.PlacementPolicySpec) bool { return spec.Move != nil }
+
+// Moves returns what the policy of a workload says about moving it; nil if it says nothing, or cannot be read.
+func (e *Engine) Moves(kind projection.Kind, above projection.Object) *v1alpha1.Move {
+	if !e.anyPolicy(above.GetNamespace(), moves) {
+		return nil
+	}
+	w, err := kind.WorkloadOf(above)
+	if err != nil {
+		return nil
+	}
+	e.complete(&w)
+	policy, err := e.policy(w)
+	if err != nil || policy == nil {
+		return nil
+	}
+	return policy.Spec.Move
+}

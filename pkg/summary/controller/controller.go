@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -55,6 +56,8 @@ type Options struct {
 	Manifold externalversions.SharedInformerFactory
 	// Client writes statuses and mirrored ReplicaSets, as Manifold itself.
 	Client kubernetes.Interface
+	// Recorder writes the events about moves. Without it there are none.
+	Recorder record.EventRecorder
 	// Clock is for tests; the zero value is the real one.
 	Clock clock.PassiveClock
 }
@@ -73,6 +76,8 @@ type Controller struct {
 	queue     workqueue.TypedRateLimitingInterface[task]
 	synced    []cache.InformerSynced
 
+	// moves are the workloads on their way from cluster to cluster.
+	moves moves
 	// held are the statuses that wait for mirrors of pods.
 	held waits
 

@@ -22,6 +22,9 @@ import (
 // syncWorkload brings the status of a workload up to date, with the mirrors between it and its pods, and lets it go once it is deleted.
 func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key syncer.Key, in summary.Object) error {
 	now, live := c.gather(kind, key, in), lives(kind, in)
+	if !live {
+		c.moves.note(in.GetUID(), "", c.Clock.Now())
+	}
 	switch {
 	case !live && !now.held:
 		return c.release(ctx, key, in)
@@ -46,12 +49,14 @@ func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key sy
 	if kind.KeepsHistory() {
 		history = c.syncHistory(ctx, kind, key, in) // the status does not wait for it
 	}
+	moving := c.moving(key, in, now.reports)
 	if c.waitsForMirrors(key, now.reports) {
 		return history
 	}
 	decision := syncer.DecisionOf(in)
 	next := kind.Summarise(in, summary.Input{
 		Decision: decision, Reports: now.reports, Unplaced: c.unplaced(key, in, decision), Now: metav1.NewTime(c.Clock.Now()),
+		Move: moving,
 	})
 	setAnnotation(next, v1alpha1.AnnotationStatus, kind.BreakdownOf(now.reports).String())
 	setAnnotation(next, annotationRevision, revision)

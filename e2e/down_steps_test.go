@@ -1,0 +1,191 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/e2e/framework"
+)
+
+// TestMovesGoInSteps moves Deployments in every way there is between three clusters, one of them with each of the ways that it allows, and
+// looks at every moment at how many pods are ready and how many replicas clusters are told to run.
+func TestMovesGoInSteps(t *testing.T) {
+	s := fragile(t)
+	join(s, "north")
+	sides := []*framework.Side{s.Side("north"), s.East, s.West}
+	s.Logical.Apply(stepPolicy("one-by-one", "{maxSurge: 1}", "east"), stepPolicy("in-place", "{maxSurge: 0, maxUnavailable: 2}", "east"))
+	apps := map[string]*steps{}
+	for name, want := range map[string]steps{"one-by-one": {fewest: 4, most: 5}, "in-place": {fewest: 2, most: 4}} {
+		s.Logical.Apply(edited(deployment(name, 4), func(d *appsv1.Deployment) { d.Labels["policy"] = name }))
+		awaitAvailable(s, name, 4)
+		apps[name] = watchSteps(s, sides, name, 4, want)
+	}
+	all := func(what, cluster string) {
+		t.Helper()
+		for name := range apps {
+			framework.Await(s.Logical, name, "is decided to be in "+cluster+" after "+what, placedOn(s, cluster))
+			awaitAvailable(s, name, 4)
+			for _, side := range sides {
+				if side.Name != cluster {
+					framework.AwaitGone[*appsv1.Deployment](side, name)
+				}
+			}
+		}
+	}
+	each := func(args ...string) {
+		t.Helper()
+		for name := range apps {
+			s.Logical.Kubectl(append([]string{args[0], "deployment", name}, args[1:]...)...)
+		}
+	}
+	begun := func(side *framework.Side) {
+		t.Helper()
+		for name := range apps {
+			framework.AwaitList(side, "app="+name, "the first new pods are ready", func(pods []*corev1.Pod) bool { return len(pods) > 0 && ready(pods[0]) })
+		}
+	}
+	all("being made", "east")
+
+	each("annotate", pinKey+"=north")
+	begun(s.Side("north"))
+	each("annotate", pinKey+"=east", "--overwrite")
+	all("a move that was turned round", "east")
+
+	each("annotate", pinKey+"=north", "--overwrite")
+	begun(s.Side("north"))
+	if err := s.Environment.Manifold.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Environment.Manifold.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all("a crash in the middle of a move", "north")
+
+	s.Logical.Apply(stepPolicy("one-by-one", "{maxSurge: 1}", "west"), stepPolicy("in-place", "{maxSurge: 0, maxUnavailable: 2}", "west"))
+	each("annotate", pinKey+"-")
+	all("the policy has its way", "west")
+
+	s.Logical.Apply(labelPolicy("one-by-one", "{maxSurge: 1}"), labelPolicy("in-place", "{maxSurge: 0, maxUnavailable: 2}"))
+	s.Logical.Kubectl("label", "cluster", "north", "moves=here")
+	all("another label of a cluster", "north")
+	s.Logical.Kubectl("label", "cluster", "west", "moves=here")
+	s.Cleanup(func() { s.Environment.Cleanup(s.T, "label", "cluster", "west", "moves-") })
+	say(t, s.Logical.CLI("cluster", "drain", "north"), "cluster/north drained")
+	all("a drain", "west")
+
+	for name, app := range apps {
+		got := app.stop()
+		if got.fewest < app.fewest {
+			t.Errorf("once only %d pods of %s were ready in all clusters, want %d at every moment", got.fewest, name, app.fewest)
+		}
+		if got.most > app.most {
+			t.Errorf("once clusters were told to run %d replicas of %s, want %d at most", got.most, name, app.most)
+		}
+	}
+}
+
+// stepPolicy bounds the moves of the Deployment of its name and keeps it in a cluster.
+func stepPolicy(name, move, cluster string) string {
+	return movePolicy(name, move, "{names: ["+cluster+"]}")
+}
+
+// labelPolicy is stepPolicy with the clusters that a label selects.
+func labelPolicy(name, move string) string {
+	return movePolicy(name, move, "{labelSelector: {matchLabels: {moves: here}}}")
+}
+
+func movePolicy(name, move, clusters string) string {
+	return fmt.Sprintf(`
+apiVersion: manifold.dev/v1alpha1
+kind: PlacementPolicy
+metadata:
+  name: %[1]s
+spec:
+  workloads: {labelSelector: {matchLabels: {policy: %[1]s}}}
+  clusters: %[3]s
+  move: %[2]s
+`, name, move, clusters)
+}
+
+// steps are bounds: the fewest ready pods, and the most replicas that clusters are told to run.
+type steps struct {
+	fewest, most int
+	stop         func() steps
+}
+
+// watchSteps looks at a Deployment in the clusters from now on, until it is stopped, which returns what was seen. One watch may be ahead of
+// the others, so what looks wrong is asked for again, and counts only if it is so twice.
+func watchSteps(s *framework.Scenario, sides []*framework.Side, name string, replicas int, want steps) *steps {
+	s.Helper()
+	seen := steps{fewest: replicas, most: replicas}
+	readyNow := func() (n int) {
+		for _, side := range sides {
+			list, err := side.Kube.CoreV1().Pods(s.Namespace).List(s.Context(), metav1.ListOptions{LabelSelector: "app=" + name})
+			if err != nil {
+				return replicas // the test has ended, or the watch tells later
+			}
+			for i := range list.Items {
+				n += one(ready(&list.Items[i]))
+			}
+		}
+		return n
+	}
+	toldNow := func() (n int) {
+		for _, side := range sides {
+			if d, err := side.Kube.AppsV1().Deployments(s.Namespace).Get(s.Context(), name, metav1.GetOptions{}); err == nil {
+				n += told(d)
+			}
+		}
+		return n
+	}
+	stopPods := framework.Watch(sides, func(now map[string][]*corev1.Pod) {
+		n := 0
+		for _, pods := range now {
+			for _, pod := range pods {
+				n += one(pod.Labels["app"] == name && ready(pod))
+			}
+		}
+		if n < seen.fewest && n < want.fewest {
+			seen.fewest = min(seen.fewest, max(readyNow(), readyNow()))
+		}
+	})
+	stopShares := framework.Watch(sides, func(now map[string][]*appsv1.Deployment) {
+		n := 0
+		for _, shares := range now {
+			for _, d := range shares {
+				if d.Name == name {
+					n += told(d)
+				}
+			}
+		}
+		if n > seen.most && n > want.most {
+			seen.most = max(seen.most, min(toldNow(), toldNow()))
+		}
+	})
+	want.stop = func() steps {
+		stopPods()
+		stopShares()
+		return seen
+	}
+	return &want
+}
+
+// told is how many replicas a cluster is to run.
+func told(d *appsv1.Deployment) int {
+	if d.DeletionTimestamp != nil {
+		return 0
+	}
+	return int(ptr.Deref(d.Spec.Replicas, 1))
+}
+
+func one(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,260 @@
+package placement
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+func TestStepKeepsTheBounds(t *testing.T) {
+	running := func(replicas, available int32) Observed { return Observed{Replicas: replicas, Available: available} }
+	for name, test := range map[string]struct {
+		decision Decision
+		observed map[string]Observed
+		bounds   Bounds
+		want     Decision
+	}{
+		"as many new ones are made as may be extra": {
+			decision: shares("west", 4), observed: map[string]Observed{"east": running(4, 4)}, bounds: Bounds{Surge: 1},
+			want: shares("east", 4, "west", 1),
+		},
+		"the next one when one has left": {
+			decision: shares("west", 4), observed: map[string]Observed{"east": running(3, 3), "west": running(1, 1)}, bounds: Bounds{Surge: 1},
+			want: shares("east", 3, "west", 2),
+		},
+		"one leaves for each that serves": {
+			decision: shares("west", 4), observed: map[string]Observed{"east": running(4, 4), "west": running(2, 1)}, bounds: Bounds{Surge: 2},
+			want: shares("east", 3, "west", 2),
+		},
+		"without a surge, those that may be missing leave first": {
+			decision: shares("west", 4), observed: map[string]Observed{"east": running(4, 4)}, bounds: Bounds{Unavailable: 2},
+			want: shares("east", 2, "west", 0),
+		},
+		"and the new ones come in their place": {
+			decision: shares("west", 4), observed: map[string]Observed{"east": running(2, 2)}, bounds: Bounds{Unavailable: 2},
+			want: shares("east", 2, "west", 2),
+		},
+		"with both, some are missing and some are extra": {
+			decision: shares("west", 4), observed: map[string]Observed{"east": running(4, 4)}, bounds: Bounds{Surge: 1, Unavailable: 1},
+			want: shares("east", 3, "west", 1),
+		},
+		"clusters are filled one after another": {
+			decision: shares("north", 2, "west", 2), observed: map[string]Observed{"east": running(4, 4)}, bounds: Bounds{Surge: 3},
+			want: shares("east", 4, "north", 2, "west", 1),
+		},
+		"a new workload is not held up": {
+			decision: shares("east", 2, "west", 2), bounds: Bounds{Surge: 1}, want: shares("east", 2, "west", 2),
+		},
+		"nor one that is scaled up": {
+			decision: shares("east", 9, "west", 9), observed: map[string]Observed{"east": running(2, 2)}, bounds: Bounds{Surge: 1},
+			want: shares("east", 9, "west", 9),
+		},
+		"a copy for one more cluster is wanted, not extra": {
+			decision: Decision{"east": {Replicas: 4}, "west": {Replicas: 4, Copy: true}}, observed: map[string]Observed{"east": running(4, 4)}, bounds: Bounds{Surge: 1},
+			want: Decision{"east": {Replicas: 4}, "west": {Replicas: 4, Copy: true}},
+		},
+		"a silent cluster is not waited for": {
+			decision: shares("west", 4), observed: map[string]Observed{"east": {Replicas: 4, Available: 4, Silent: true}}, bounds: Bounds{Surge: 1},
+			want: shares("east", 4, "west", 4),
+		},
+		"turned round, what does not serve goes at once": {
+			decision: shares("east", 4), observed: map[string]Observed{"east": running(2, 2), "west": running(3, 2)}, bounds: Bounds{Surge: 1},
+			want: shares("east", 2, "west", 2),
+		},
+		"and then the old ones come back one by one": {
+			decision: shares("east", 4), observed: map[string]Observed{"east": running(2, 2), "west": running(2, 2)}, bounds: Bounds{Surge: 1},
+			want: shares("east", 3, "west", 2),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, Step(test.decision, test.observed, test.bounds)); diff != "" {
+				t.Errorf("shares (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBoundsOf(t *testing.T) {
+	value := func(text string) *intstr.IntOrString { return ptr.To(intstr.Parse(text)) }
+	for name, test := range map[string]struct {
+		move   *v1alpha1.Move
+		own    Rollout
+		wanted int64
+		want   Bounds
+	}{
+		"a workload without a strategy makes all anew at once": {wanted: 9, want: Bounds{Surge: Unbounded}},
+		"its own surge is rounded up, and nothing is missing":  {own: Rollout{value("25%"), value("25%")}, wanted: 5, want: Bounds{Surge: 2}},
+		"without a surge of its own, what may be missing is rounded down": {
+			own: Rollout{value("0"), value("25%")}, wanted: 9, want: Bounds{Unavailable: 2},
+		},
+		"one goes where both come out as none": {own: Rollout{value("0"), value("25%")}, wanted: 3, want: Bounds{Unavailable: 1}},
+		"the policy wins over the workload":    {move: &v1alpha1.Move{MaxSurge: value("10%")}, own: Rollout{value("25%"), value("25%")}, wanted: 1000, want: Bounds{Surge: 100}},
+		"the policy has some missing beside a surge": {
+			move: &v1alpha1.Move{MaxSurge: value("1"), MaxUnavailable: value("50%")}, wanted: 5, want: Bounds{Surge: 1, Unavailable: 2},
+		},
+		"the policy forbids a surge, and the workload says what may be missing": {
+			move: &v1alpha1.Move{MaxSurge: value("0")}, own: Rollout{value("25%"), value("3")}, wanted: 9, want: Bounds{Unavailable: 3},
+		},
+		"what cannot be read counts as unset": {move: &v1alpha1.Move{MaxSurge: value("many")}, own: Rollout{MaxSurge: value("2")}, wanted: 9, want: Bounds{Surge: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := BoundsOf(test.move, test.own, test.wanted); got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// world is a set of clusters on the way to a decision.
+type world struct {
+	random *rand.Rand
+	now    map[string]Observed
+}
+
+var compass = []string{"east", "north", "south", "west"}
+
+func newWorld(random *rand.Rand, replicas int) *world {
+	w := &world{random: random, now: map[string]Observed{}}
+	for range replicas {
+		c := compass[random.IntN(len(compass))]
+		o := w.now[c]
+		w.now[c] = Observed{Replicas: o.Replicas + 1, Available: o.Available + 1}
+	}
+	return w
+}
+
+func (w *world) anyDecision(replicas int) Decision {
+	d := Decision{}
+	for range replicas {
+		c := compass[w.random.IntN(len(compass))]
+		d[c] = Share{Replicas: d[c].Replicas + 1}
+	}
+	return d
+}
+
+// step has one cluster, by chance, take its step, and by chance a replica become available.
+func (w *world) step(decision Decision, bounds Bounds) {
+	c := compass[w.random.IntN(len(compass))]
+	w.tell(c, Step(decision, w.now, bounds)[c].Replicas)
+	c = compass[w.random.IntN(len(compass))]
+	if o := w.now[c]; o.Available < o.Replicas {
+		o.Available++
+		w.now[c] = o
+	}
+}
+
+func (w *world) tell(cluster string, replicas int32) {
+	if replicas == 0 {
+		delete(w.now, cluster)
+		return
+	}
+	w.now[cluster] = Observed{Replicas: replicas, Available: min(w.now[cluster].Available, replicas)}
+}
+
+func (w *world) told() (n int32) {
+	for _, o := range w.now {
+		n += o.Replicas
+	}
+	return n
+}
+
+func (w *world) serving() (n int32) {
+	for _, o := range w.now {
+		n += o.serving()
+	}
+	return n
+}
+
+func (w *world) arrived(decision Decision) bool {
+	for _, c := range compass {
+		if w.now[c] != (Observed{Replicas: decision[c].Replicas, Available: decision[c].Replicas}) {
+			return false
+		}
+	}
+	return true
+}
+
+// A move, simulated: whatever becomes available in whatever order, and however often the decision changes on the way, the number of
+// serving replicas never falls below what is wanted less what may be missing, clusters are never told to run more than what is wanted and
+// may be extra, and the move ends at the decision once everything serves.
+func TestMovesKeepTheirBoundsAndArrive(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 4000 {
+		replicas := random.IntN(12)
+		bounds := Bounds{Surge: []int32{0, 1, 2, 5, Unbounded}[random.IntN(5)], Unavailable: random.Int32N(4)}
+		if bounds.Surge == 0 {
+			bounds.Unavailable = max(1, bounds.Unavailable)
+		}
+		w := newWorld(random, replicas)
+		decision, turns := w.anyDecision(replicas), random.IntN(4)
+		for steps := 0; !w.arrived(decision); steps++ {
+			if turns > 0 && random.IntN(8) == 0 {
+				turns--
+				decision = w.anyDecision(replicas)
+			}
+			before := fmt.Sprint(w.now)
+			w.step(decision, bounds)
+			if least := int32(replicas) - bounds.Unavailable; w.serving() < least {
+				t.Fatalf("%d of %d replicas serve, with %+v, on the way from %s to %v", w.serving(), replicas, bounds, before, decision)
+			}
+			if most := int64(replicas) + int64(bounds.Surge); int64(w.told()) > most {
+				t.Fatalf("clusters are told to run %d of %d replicas, with %+v, on the way from %s to %v", w.told(), replicas, bounds, before, decision)
+			}
+			if steps > 5000 {
+				t.Fatalf("with %+v it does not arrive at %v, and is at %v", bounds, decision, w.now)
+			}
+		}
+	}
+}
+
+// The new replicas of one cluster never become available.
+func TestAMoveToWhereNothingServesKeepsTheRest(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 1000 {
+		replicas := 1 + random.IntN(9)
+		bounds := Bounds{Surge: random.Int32N(3), Unavailable: random.Int32N(2)}
+		if bounds.Surge == 0 {
+			bounds.Unavailable = 1
+		}
+		w := &world{random: random, now: map[string]Observed{"east": {Replicas: int32(replicas), Available: int32(replicas)}}}
+		decision := Decision{"west": {Replicas: int32(replicas)}}
+		for range 200 {
+			w.step(decision, bounds)
+			if west, has := w.now["west"]; has {
+				west.Available = 0
+				w.now["west"] = west
+			}
+		}
+		if want := max(0, int32(replicas)-bounds.Unavailable); w.now["east"].Replicas != want {
+			t.Fatalf("east has %d of %d replicas, with %+v, want %d: %v", w.now["east"].Replicas, replicas, bounds, want, w.now)
+		}
+	}
+}
+
+// A cluster that sees late what was told to the one before it in order does not exceed the bound.
+func TestGrowthIsBoundedAlsoWhereItIsSeenLate(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for range 2000 {
+		replicas, surge := random.IntN(12), random.Int32N(4)
+		w := newWorld(random, replicas)
+		decision := w.anyDecision(replicas)
+		bounds := Bounds{Surge: surge, Unavailable: 1}
+		stale := maps.Clone(w.now)
+		for _, c := range slices.Sorted(slices.Values(compass)) { // each goes by what all had at first
+			if next := Step(decision, stale, bounds)[c].Replicas; next > stale[c].Replicas {
+				w.tell(c, next)
+			}
+		}
+		if most := int32(replicas) + surge; w.told() > most {
+			t.Fatalf("clusters are told to run %d replicas, want %d at most: %v", w.told(), most, w.now)
+		}
+	}
+}

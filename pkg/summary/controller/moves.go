@@ -1,0 +1,127 @@
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer"
+)
+
+// Reasons of the events about moves.
+const (
+	ReasonMoving  = "Moving"
+	ReasonMoved   = "Moved"
+	ReasonStalled = "MoveStalled"
+)
+
+// patience is how long a move may not come further before an event says so, unless the workload has a deadline of its own: that of
+// Deployments which say nothing.
+const patience = 10 * time.Minute
+
+// moves are the workloads that are on their way from cluster to cluster.
+type moves struct {
+	mu  sync.Mutex
+	all map[types.UID]move
+}
+
+// move is how far a workload was when it last came further.
+type move struct {
+	progress string
+	since    time.Time
+	told     bool // that it does not come further
+}
+
+// note takes down how far a workload is, and returns what that was before.
+func (m *moves) note(uid types.UID, progress string, now time.Time) (before, after move) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before = m.all[uid]
+	if progress == "" {
+		delete(m.all, uid)
+		return before, move{}
+	}
+	if m.all == nil {
+		m.all = map[types.UID]move{}
+	}
+	after = before
+	if progress != before.progress {
+		after = move{progress: progress, since: now}
+	}
+	m.all[uid] = after
+	return before, after
+}
+
+// tell notes that it was told that a move does not come further.
+func (m *moves) tell(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if at, ok := m.all[uid]; ok {
+		at.told = true
+		m.all[uid] = at
+	}
+}
+
+// moving returns how far a workload is on its way from cluster to cluster, "" if it is not, and tells of its begin, its end, and of a target
+// that does not come to serve.
+func (c *Controller) moving(key syncer.Key, in summary.Object, reports map[string]summary.Report) string {
+	kind, ok := projection.ForResource(key.Resource)
+	if demand := kind.Demand(in); !ok || demand.Division != placement.Divisible && !demand.Numbered {
+		return ""
+	}
+	progress := placement.Progress(syncer.DecisionOf(in), observed(kind, key, reports))
+	now := c.Clock.Now()
+	before, after := c.moves.note(in.GetUID(), progress, now)
+	deadline := deadlineOf(in)
+	switch {
+	case c.Recorder == nil:
+	case progress == "" && before.progress != "":
+		c.Recorder.Event(in, corev1.EventTypeNormal, ReasonMoved, "moved: it runs on "+strings.Join(syncer.DecisionOf(in).Clusters(), ", "))
+	case progress == "":
+	case before.progress == "":
+		c.Recorder.Event(in, corev1.EventTypeNormal, ReasonMoving, "moves: "+progress)
+	case !after.told && now.Sub(after.since) >= deadline:
+		c.moves.tell(in.GetUID())
+		c.Recorder.Event(in, corev1.EventTypeWarning, ReasonStalled, fmt.Sprintf(
+			"has not come further for %s: %s; what runs stays until its replacement is available", duration.HumanDuration(deadline), progress))
+	}
+	if progress != "" && !after.told {
+		c.queue.AddAfter(task{Key: key}, max(time.Second, after.since.Add(deadline).Sub(now)))
+	}
+	return progress
+}
+
+// observed is what the clusters were told to run, and what of that serves.
+func observed(kind projection.Kind, key syncer.Key, reports map[string]summary.Report) map[string]placement.Observed {
+	out := make(map[string]placement.Observed, len(reports))
+	summarised, _ := summary.ForResource(key.Resource)
+	for cluster, report := range reports {
+		live, ok := report.Live.(projection.Object)
+		if !ok {
+			continue
+		}
+		counts := summarised.Counts(live)
+		out[cluster] = placement.Observed{Replicas: kind.Demand(live).Replicas, Available: counts.Available, Silent: report.Stale}
+		if report.Stale { // of which there may be no more than counters
+			out[cluster] = placement.Observed{Replicas: counts.Replicas, Available: counts.Available, Silent: true}
+		}
+	}
+	return out
+}
+
+// deadlineOf is how long a workload may not come further.
+func deadlineOf(in summary.Object) time.Duration {
+	if d, ok := in.(*appsv1.Deployment); ok && d.Spec.ProgressDeadlineSeconds != nil {
+		return time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second
+	}
+	return patience
+}
