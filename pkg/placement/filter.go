@@ -54,6 +54,7 @@ func (c *cycle) filter() {
 				break
 			}
 		}
+		c.tie(k)
 		c.fit(i)
 	}
 }

@@ -1,5 +1,11 @@
 package placement
 
+import (
+	"fmt"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
 // keepToVolumes has a numbered workload that is placed for the first time, or again after it was deleted, go whole to the cluster that has
 // the volume claims of its replicas: data does not follow. Of several, that is the one with most of them. A user who chooses other clusters
 // is obeyed, and so is one who moves what runs.
@@ -77,4 +83,40 @@ func (c *cycle) taker(name string) *candidate {
 		return k
 	}
 	return nil
+}
+
+// tie keeps replicas in a cluster that they should leave if they have volumes there: data does not follow. The cluster gets no more of them.
+func (c *cycle) tie(k *candidate) {
+	if !k.runs || !k.leaves && !k.evicted || !c.request.Workload.Tied[k.Name] {
+		return
+	}
+	k.leaves, k.evicted, k.tied = false, false, true
+	freezes(k)
+}
+
+// TiedAdvice says what to do about a workload that stays where its volumes are.
+const TiedAdvice = "to have it begin with new ones elsewhere, set its annotation " + v1alpha1.AnnotationVolumes + "=" + v1alpha1.VolumesRecreate
+
+// remarkTied says why replicas stay in clusters that they should leave.
+func (c *cycle) remarkTied(r Result) string {
+	if len(r.Tied) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("it stays on %s, as its volumes cannot follow; %s", enumerate(r.Tied), TiedAdvice)
+}
+
+// tied are the clusters, by name, that replicas do not leave because their volumes cannot follow.
+func (c *cycle) tied() (names []string) {
+	w := &c.request.Workload
+	if w.Fixed && !c.request.restarts() {
+		return nil
+	}
+	for i := range c.candidates {
+		k := &c.candidates[i]
+		waits := (k.leaves || k.evicted) && k.stuck == 0
+		if k.placed && (k.tied || waits && w.VolumesIn[k.Name]) {
+			names = append(names, k.Name)
+		}
+	}
+	return names
 }

@@ -82,3 +82,64 @@ func TestPlaceNumberedWhereItsClaimsAre(t *testing.T) {
 		},
 	})
 }
+
+// tied says in which clusters replicas run that have volumes there.
+func (b *requestBuilder) tied(clusters ...string) *requestBuilder {
+	b.Workload.Tied = map[string]bool{}
+	for _, cluster := range clusters {
+		b.Workload.Tied[cluster] = true
+	}
+	return b
+}
+
+func (b *requestBuilder) usingVolumesIn(cluster string) *requestBuilder {
+	b.Workload.VolumesIn = map[string]bool{cluster: true}
+	return b
+}
+
+func TestPlaceWhatHasVolumesThatCannotFollow(t *testing.T) {
+	const advice = "; to have it begin with new ones elsewhere, set its annotation manifold.dev/volumes=recreate"
+	testPlace(t, map[string]placeCase{
+		"it stays where it is, whatever is chosen": {
+			clusters: []*clusterBuilder{cluster("east", 9), cluster("west", 9)},
+			request:  database(3).tied("east").pinned("west").repinned().on(ranges("east", 0, 3)),
+			want:     ranges("east", 0, 3),
+			message:  "placed on east; it stays on east, as its volumes cannot follow" + advice,
+		},
+		"also when its cluster is to be emptied": {
+			clusters: []*clusterBuilder{cluster("east", 9), cluster("west", 9)},
+			request:  database(3).tied("east").on(ranges("east", 0, 3)).leaving("east"),
+			want:     ranges("east", 0, 3),
+			message:  "placed on east; it stays on east, as its volumes cannot follow" + advice,
+		},
+		"more of it does not come there": {
+			clusters: []*clusterBuilder{cluster("east", 9), cluster("west", 9)},
+			request:  database(5).tied("east").pinned("west").on(ranges("east", 0, 3)),
+			want:     ranges("east", 0, 3),
+			unplaced: 2,
+		},
+		"less of it may be": {
+			clusters: []*clusterBuilder{cluster("east", 9), cluster("west", 9)},
+			request:  database(1).tied("east").pinned("west").on(ranges("east", 0, 3)),
+			want:     ranges("east", 0, 1),
+		},
+		"divided, the range that has some stays": {
+			clusters: []*clusterBuilder{cluster("east", 9), cluster("north", 9), cluster("west", 9)},
+			request:  database(4).dividedBy(v1alpha1.ByEven).byName().tied("east").pinned("north").on(ranges("east", 0, 2, "west", 2, 2)),
+			want:     ranges("east", 0, 2, "north", 2, 2),
+			message:  "placed on east (2) and north (2); it stays on east, as its volumes cannot follow" + advice,
+		},
+		"where it may stay nothing is said": {
+			clusters: []*clusterBuilder{cluster("east", 9), cluster("west", 9)},
+			request:  database(3).tied("east").pinned("east", "west").on(ranges("east", 0, 3)),
+			want:     ranges("east", 0, 3),
+			message:  "placed on east",
+		},
+		"what is named by a claim keeps a Deployment as well": {
+			clusters: []*clusterBuilder{cluster("east", 9), cluster("west", 9)},
+			request:  deployment(3).usingVolumesIn("east").pinned("west").on(shares("east", 3)),
+			want:     shares("east", 3),
+			message:  "placed on east; it stays on east, as its volumes cannot follow" + advice,
+		},
+	})
+}

@@ -103,6 +103,7 @@ type candidate struct {
 	// What the filters found. All are about further replicas except leaves and evicted, which are about the current ones too.
 	leaves  bool // not chosen any more
 	evicted bool // to be left
+	tied    bool // should be left, and is not, because of its volumes
 	frozen  bool // may take nothing, whatever its room
 	full    bool // has no room for one more
 
@@ -260,6 +261,7 @@ func (c *cycle) result() Result {
 	}
 	r.Verdicts = c.addAbsent(r.Verdicts)
 	r.Failures = c.remembered(r.Decision)
+	r.Tied = c.tied()
 	r.Notes = c.remarks(r)
 	return r
 }

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 )
 
 // remarks are the notes on a result: what a person would be surprised to find out by looking.
@@ -12,7 +13,7 @@ func (c *cycle) remarks(r Result) []string {
 	var notes []string
 	for _, note := range []string{
 		c.remarkAbsent(r), c.remarkWhole(), c.remarkNumbered(), c.remarkIndivisible(), c.remarkTogether(), c.remarkDuplicate(r),
-		c.remarkOverflow(), c.remarkFew(), c.remarkBounds(), c.remarkWaiting(), c.remarkStaying(),
+		c.remarkOverflow(), c.remarkFew(), c.remarkBounds(), c.remarkWaiting(), c.remarkTied(r), c.remarkStaying(r),
 		c.remarkUnschedulable(),
 	} {
 		if note != "" {
@@ -146,11 +147,12 @@ func (c *cycle) remarkWaiting() string {
 	return "waiting for room: " + waiting.counts()
 }
 
-// remarkStaying says which replicas should leave their cluster and cannot.
-func (c *cycle) remarkStaying() string {
+// remarkStaying says which replicas should leave their cluster and cannot, for other reasons than their volumes.
+func (c *cycle) remarkStaying(r Result) string {
 	staying := Decision{}
 	for i := range c.candidates {
-		if k := &c.candidates[i]; k.placed && (k.leaves || k.evicted) && k.stuck == 0 && k.share > 0 {
+		k := &c.candidates[i]
+		if k.placed && (k.leaves || k.evicted) && k.stuck == 0 && k.share > 0 && !slices.Contains(r.Tied, k.Name) {
 			staying[k.Name] = Share{Replicas: int32(k.share)}
 		}
 	}

@@ -43,6 +43,8 @@ type Result struct {
 	Stuck int32 `json:"stuck,omitempty"`
 	// Failures is what is to be remembered; see Annotation.
 	Failures Failures `json:"-"`
+	// Tied are the clusters, by name, that replicas should leave and do not because their volumes cannot follow.
+	Tied []string `json:"tied,omitempty"`
 	// Notes say, in whole clauses, what is worth an event although the workload is placed.
 	Notes []string `json:"notes,omitempty"`
 }

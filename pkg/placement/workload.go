@@ -57,6 +57,10 @@ type Workload struct {
 	First          int32
 	// Kept tells by number which cluster has the claims of a replica, which outlive it.
 	Kept map[int32]string
+	// Recreates tells that the user wants new volumes where the workload goes, rather than have it stay where they are.
+	Recreates bool
+	// Tied are the clusters where replicas run that have volumes there which cannot follow: the workload does not leave them.
+	Tied map[string]bool
 	// Pin is the user's choice of clusters; nil leaves it to the policy. A pin of its own, if any, or else its namespace's.
 	Pin *v1alpha1.Pin
 	// Repinned tells that the user has just chosen other clusters: then replicas are divided anew, where otherwise those that run

@@ -68,6 +68,7 @@ func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 		Restarts:  demand.Restarts && !demand.Finished,
 		Unstarted: demand.Unstarted,
 		Template:  demand.Template,
+		Recreates: in.GetAnnotations()[v1alpha1.AnnotationVolumes] == v1alpha1.VolumesRecreate,
 	}
 	// What is damaged is forgotten, and at worst found out again.
 	w.Failures, _ = placement.ParseFailures(in.GetAnnotations()[v1alpha1.AnnotationPlacement])

@@ -5,6 +5,12 @@ const (
 	// AnnotationClusters is the user's pin, on a workload or its namespace: cluster names separated by commas, or "*" for all
 	// that are schedulable. The workload's own wins over its namespace's.
 	AnnotationClusters = "manifold.dev/clusters"
+	// AnnotationVolumes is the user's word about volumes that cannot follow a workload to another cluster; see VolumesRecreate. Without it,
+	// the workload stays where they are.
+	AnnotationVolumes = "manifold.dev/volumes"
+	// AnnotationSharedStorage marks, with the value "true", a StorageClass of the logical cluster of which a claim leads to the same data in
+	// each cluster.
+	AnnotationSharedStorage = "manifold.dev/shared-storage"
 	// AnnotationPlacement is the decision, JSON by cluster. Manifold alone writes it.
 	AnnotationPlacement = "manifold.dev/placement"
 	// AnnotationStatus is the compact breakdown of the status by cluster, JSON. Manifold alone writes it.
@@ -28,6 +34,10 @@ const (
 	// SystemNamespace holds credentials and leases above, and the syncer's ServiceAccount below.
 	SystemNamespace = "manifold-system"
 )
+
+// VolumesRecreate is the value of AnnotationVolumes that has a workload begin with new volumes where it goes. The old ones stay where they
+// are.
+const VolumesRecreate = "recreate"
 
 // Values of AnnotationRemove.
 const (

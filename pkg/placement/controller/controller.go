@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -215,7 +216,7 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 		return nil
 	}
 	c.followers.follow(name, result)
-	c.wait(name, len(result.Decision) == 0 || result.Unplaced > 0 || result.Displaced || result.Stuck > 0)
+	c.wait(name, len(result.Decision) == 0 || result.Unplaced > 0 || result.Displaced || result.Stuck > 0 || len(result.Tied) > 0)
 	if !result.Decision.Equal(current) || !result.Failures.Equal(w.Failures) {
 		if err := c.write(ctx, name, d, result); err != nil {
 			return err
@@ -323,7 +324,7 @@ func (c *Controller) workloadHandler(kind projection.Kind) cache.ResourceEventHa
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(projection.Object), obj.(projection.Object)
 			if before.GetGeneration() != after.GetGeneration() || !maps.Equal(before.GetLabels(), after.GetLabels()) ||
-				before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement] {
+				annotated(before, after, v1alpha1.AnnotationPlacement, v1alpha1.AnnotationClusters, v1alpha1.AnnotationVolumes) {
 				add(after)
 			}
 		},
@@ -333,6 +334,11 @@ func (c *Controller) workloadHandler(kind projection.Kind) cache.ResourceEventHa
 			}
 		},
 	}
+}
+
+// annotated tells whether any of the annotations differs.
+func annotated(before, after projection.Object, keys ...string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool { return before.GetAnnotations()[key] != after.GetAnnotations()[key] })
 }
 
 // namespaceHandler looks again at the workloads of a namespace whose pin or labels change.

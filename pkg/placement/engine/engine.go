@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	storagelisters "k8s.io/client-go/listers/storage/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -19,7 +19,6 @@ import (
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
-	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 // Options say where an Engine reads.
@@ -44,6 +43,7 @@ type Engine struct {
 	clusterPolicies listers.ClusterPlacementPolicyLister
 	namespaces      corelisters.NamespaceLister
 	claims          corelisters.PersistentVolumeClaimLister
+	storage         storagelisters.StorageClassLister
 	synced          []cache.InformerSynced
 	ledger          *ledger
 	view            *view
@@ -72,6 +72,7 @@ func New(o Options) (*Engine, error) {
 		clusterPolicies: manifold.ClusterPlacementPolicies().Lister(),
 		namespaces:      namespaces.Lister(),
 		claims:          o.Kube.Core().V1().PersistentVolumeClaims().Lister(),
+		storage:         o.Kube.Storage().V1().StorageClasses().Lister(),
 		ledger:          newLedger(o.Clock),
 		toleration:      cmp.Or(o.Toleration, defaultToleration),
 		unschedulable:   cmp.Or(o.Unschedulable, defaultUnschedulable),
@@ -84,6 +85,7 @@ func New(o Options) (*Engine, error) {
 		manifold.ClusterPlacementPolicies().Informer().HasSynced,
 		namespaces.Informer().HasSynced,
 		o.Kube.Core().V1().PersistentVolumeClaims().Informer().HasSynced,
+		o.Kube.Storage().V1().StorageClasses().Informer().HasSynced,
 	}
 	var err error
 	if e.loose, err = newLoose(o.Kube); err != nil {
@@ -138,7 +140,7 @@ func (e *Engine) Decide(w placement.Workload, current placement.Decision) (Decid
 		return Decided{}, false
 	}
 	e.complete(&w)
-	w.VolumesIn, w.Kept = e.volumesOf(w), e.keptOf(w)
+	e.addVolumes(&w, current)
 	all, _ := e.clusters.List(labels.Everything()) // listing from a cache cannot fail
 	joined, evict := present(all)
 	if len(current) == 0 {
@@ -207,66 +209,6 @@ func (e *Engine) complete(w *placement.Workload) {
 			w.Pin = &pin
 		}
 	}
-}
-
-// volumesOf returns the clusters that have the volumes of a workload's claims, nil if there are no volumes yet. A claim that several
-// clusters have bound gives the choice between them.
-func (e *Engine) volumesOf(w placement.Workload) map[string]bool {
-	var out map[string]bool
-	for _, name := range w.VolumeClaims {
-		claim, err := e.claims.PersistentVolumeClaims(w.Namespace).Get(name)
-		if err != nil {
-			continue // the pods wait for it, wherever they are
-		}
-		clusters := clustersOf(claim)
-		if len(clusters) == 0 {
-			continue
-		}
-		has := make(map[string]bool, len(clusters))
-		for _, cluster := range clusters {
-			if out == nil || out[cluster] {
-				has[cluster] = true
-			}
-		}
-		out = has
-	}
-	return out
-}
-
-// keptOf returns by number which cluster has the claims that templates of a workload stand for.
-func (e *Engine) keptOf(w placement.Workload) map[int32]string {
-	if len(w.ClaimTemplates) == 0 {
-		return nil
-	}
-	var out map[int32]string
-	all, _ := e.claims.PersistentVolumeClaims(w.Namespace).List(labels.Everything()) // listing from a cache cannot fail
-	for _, claim := range all {
-		ordinal, ok := projection.NumberedClaim(claim.Name, w.Name, w.ClaimTemplates)
-		clusters := clustersOf(claim)
-		if !ok || ordinal < w.First || len(clusters) == 0 || claim.DeletionTimestamp != nil {
-			continue
-		}
-		if out == nil {
-			out = map[int32]string{}
-		}
-		// Should the claims of one replica be in several clusters, the first by name has it, whatever the order of the list.
-		if have, ok := out[ordinal-w.First]; !ok || clusters[0] < have {
-			out[ordinal-w.First] = clusters[0]
-		}
-	}
-	return out
-}
-
-// clustersOf returns the clusters that have a claim, sorted: the one that a mirror shows, or those that hold the user's own.
-func clustersOf(claim *corev1.PersistentVolumeClaim) []string {
-	if cluster := claim.Annotations[v1alpha1.AnnotationCluster]; cluster != "" {
-		return []string{cluster}
-	}
-	breakdown, err := summary.ParseBreakdown(claim.Annotations[v1alpha1.AnnotationStatus])
-	if err != nil {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(breakdown))
 }
 
 func (e *Engine) policy(w placement.Workload) (*placement.Policy, error) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -46,5 +47,53 @@ func TestVolumesOfAMirroredClaimAreWhereItIs(t *testing.T) {
 	got := e.volumesOf(placement.Workload{Namespace: "shop", Name: "backup", VolumeClaims: []string{"data-db-0", "missing"}})
 	if want := map[string]bool{"west": true}; !maps.Equal(got, want) {
 		t.Errorf("volumes in %v, want %v", got, want)
+	}
+}
+
+// boundClaim is one that a cluster has bound, of a class.
+func boundClaim(name, cluster, class string) *corev1.PersistentVolumeClaim {
+	c := claim(name, v1alpha1.AnnotationCluster, cluster)
+	c.Spec.VolumeName, c.Spec.StorageClassName = "volume-of-"+name, &class
+	return c
+}
+
+func TestTiedOf(t *testing.T) {
+	shared := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "shared", Annotations: map[string]string{v1alpha1.AnnotationSharedStorage: "true"}}}
+	database := placement.Workload{Namespace: "shop", Name: "db", ClaimTemplates: []string{"data"}}
+	recreated, web := database, placement.Workload{Namespace: "shop", Name: "web", VolumeClaims: []string{"files"}}
+	recreated.Recreates = true
+	rewritten := web
+	rewritten.Recreates = true
+	east := placement.Decision{"east": {Replicas: 2}}
+	for name, test := range map[string]struct {
+		workload  placement.Workload
+		claim     *corev1.PersistentVolumeClaim
+		current   placement.Decision
+		tied      bool // to east
+		volumesIn bool // east
+	}{
+		"a bound claim ties the replica":         {database, boundClaim("data-db-1", "east", "fast"), east, true, false},
+		"one that is not bound does not":         {database, claim("data-db-1", v1alpha1.AnnotationCluster, "east"), east, false, false},
+		"nor one of a replica that is not there": {database, boundClaim("data-db-2", "east", "fast"), east, false, false},
+		"nor one that was left behind elsewhere": {database, boundClaim("data-db-1", "west", "fast"), east, false, false},
+		"nor one before it is placed":            {database, boundClaim("data-db-1", "east", "fast"), nil, false, false},
+		"nor one of shared storage":              {database, boundClaim("data-db-1", "east", "shared"), east, false, false},
+		"nor one that the user gives up":         {recreated, boundClaim("data-db-1", "east", "fast"), east, false, false},
+		"ranges count from where they start": {
+			database, boundClaim("data-db-4", "east", "fast"), placement.Decision{"east": {Start: 3, Replicas: 2}, "west": {Replicas: 3}}, true, false,
+		},
+		"what is named is where it is": {web, boundClaim("files", "east", "fast"), east, false, true},
+		"unless its storage is shared": {web, boundClaim("files", "east", "shared"), east, false, false},
+		"or the user gives it up":      {rewritten, boundClaim("files", "east", "fast"), east, false, false},
+		"but not before anything runs": {rewritten, boundClaim("files", "east", "fast"), nil, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t, shared, test.claim)
+			w := test.workload
+			e.addVolumes(&w, test.current)
+			if w.Tied["east"] != test.tied || w.VolumesIn["east"] != test.volumesIn {
+				t.Errorf("tied to %v, volumes in %v, want east: %t and %t", w.Tied, w.VolumesIn, test.tied, test.volumesIn)
+			}
+		})
 	}
 }

@@ -93,9 +93,9 @@ func (s placedStrategy) hold(obj metav1.Object) {
 	}
 }
 
-// Validate reports a malformed pin beside the stock strategy's own findings.
+// Validate reports a malformed annotation of the user's beside the stock strategy's own findings.
 func (s placedStrategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
-	return append(s.stockStrategy.Validate(ctx, obj), validatePin(obj)...)
+	return slices.Concat(s.stockStrategy.Validate(ctx, obj), validatePin(obj), validateVolumes(obj))
 }
 
 func (s placedStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
@@ -103,6 +103,9 @@ func (s placedStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Obj
 	// An object that was stored with a bad pin, by an older version say, must stay editable in everything else.
 	if was, pinned := pinText(old); !pinned || was != annotation(obj, v1alpha1.AnnotationClusters) {
 		errs = append(errs, validatePin(obj)...)
+	}
+	if annotation(old, v1alpha1.AnnotationVolumes) != annotation(obj, v1alpha1.AnnotationVolumes) {
+		errs = append(errs, validateVolumes(obj)...)
 	}
 	return errs
 }
@@ -148,6 +151,9 @@ func (s placedStrategy) place(ctx context.Context, obj, old runtime.Object) {
 		setAnnotation(accessor, v1alpha1.AnnotationPlacement, "")
 		return
 	}
+	if len(result.Tied) > 0 {
+		warning.AddWarning(ctx, "", fmt.Sprintf("%s %q: %s", w.GVK.Kind, w.Name, result.Message()))
+	}
 	setAnnotation(accessor, v1alpha1.AnnotationPlacement, result.Annotation())
 	s.placer.Placed(w, result.Decision)
 }
@@ -158,6 +164,7 @@ func sameDemand(before, after placement.Workload) bool {
 	return before.Replicas == after.Replicas &&
 		maps.Equal(before.Requests, after.Requests) &&
 		maps.Equal(before.Labels, after.Labels) &&
+		before.Recreates == after.Recreates &&
 		reflect.DeepEqual(before.Pin, after.Pin)
 }
 
@@ -206,6 +213,16 @@ func validatePin(obj runtime.Object) field.ErrorList {
 		return nil
 	}
 	return v1alpha1.ValidatePin(pin, field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationClusters))
+}
+
+// validateVolumes refuses a word about volumes that nobody knows.
+func validateVolumes(obj runtime.Object) field.ErrorList {
+	value, set := obj.(metav1.Object).GetAnnotations()[v1alpha1.AnnotationVolumes]
+	if !set || value == v1alpha1.VolumesRecreate {
+		return nil
+	}
+	path := field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationVolumes)
+	return field.ErrorList{field.NotSupported(path, value, []string{v1alpha1.VolumesRecreate})}
 }
 
 func pinText(obj runtime.Object) (text string, pinned bool) {

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
@@ -41,6 +42,7 @@ func as(t *testing.T, name string) (context.Context, *warnings) {
 type placer struct {
 	unready bool
 	nowhere bool
+	tied    []string
 	// asked and placed are what it was asked and told.
 	asked  []placement.Workload
 	of     []placement.Decision // the present decisions
@@ -55,7 +57,11 @@ func (p *placer) Place(w placement.Workload, current placement.Decision) (placem
 	if p.nowhere {
 		return placement.Result{}, true
 	}
-	return placement.Result{Decision: placement.Decision{"east": {Replicas: w.Replicas}}}, true
+	result := placement.Result{Decision: placement.Decision{"east": {Replicas: w.Replicas}}, Tied: p.tied}
+	if len(p.tied) > 0 {
+		result.Notes = []string{"it stays"}
+	}
+	return result, true
 }
 
 func (p *placer) Placed(_ placement.Workload, d placement.Decision) { p.placed = append(p.placed, d) }
@@ -304,6 +310,53 @@ func TestMalformedPinIsRefusedWithItsPath(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestUnknownWordAboutVolumesIsRefusedWithItsPath(t *testing.T) {
+	const path = `metadata.annotations[manifold.dev/volumes]: Unsupported value: "move": supported values: "recreate"`
+	bad, good := stored(3, v1alpha1.AnnotationVolumes, "move"), stored(3, v1alpha1.AnnotationVolumes, "recreate")
+	ctx, _ := as(t, "jane")
+	s := placing(&placer{})
+	for name, test := range map[string]struct {
+		errs field.ErrorList
+		want string
+	}{
+		"on create":                         {s.Validate(ctx, bad), path},
+		"on an update":                      {s.ValidateUpdate(ctx, bad, good), path},
+		"what has a bad one stays editable": {s.ValidateUpdate(ctx, stored(5, v1alpha1.AnnotationVolumes, "move"), bad), ""},
+		"the known one is taken":            {s.Validate(ctx, good), ""},
+		"and may be taken away":             {s.ValidateUpdate(ctx, stored(3), good), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got string
+			if len(test.errs) > 0 {
+				got = test.errs.ToAggregate().Error()
+			}
+			if got != test.want {
+				t.Errorf("errors %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestWordAboutVolumesIsHeededAtOnce(t *testing.T) {
+	ctx, _ := as(t, "jane")
+	p := &placer{}
+	old := stored(3, v1alpha1.AnnotationPlacement, `{"east":{"replicas":3}}`)
+	placing(p).PrepareForUpdate(ctx, stored(3, v1alpha1.AnnotationVolumes, "recreate"), old)
+	if len(p.asked) != 1 || !p.asked[0].Recreates {
+		t.Errorf("asked about %v, want the workload that begins with new volumes elsewhere", p.asked)
+	}
+}
+
+func TestWhatStaysForItsVolumesIsToldInAWarning(t *testing.T) {
+	ctx, seen := as(t, "jane")
+	p := &placer{tied: []string{"east"}}
+	old := stored(3, v1alpha1.AnnotationPlacement, `{"east":{"replicas":3}}`)
+	placing(p).PrepareForUpdate(ctx, stored(3, v1alpha1.AnnotationClusters, "west"), old)
+	if want := `Deployment "web": placed on east; it stays`; len(seen.texts) != 1 || seen.texts[0] != want {
+		t.Errorf("warnings %q, want %q", seen.texts, want)
 	}
 }
 
