@@ -187,8 +187,22 @@ func TestAStatefulSetReturnsToItsClaims(t *testing.T) {
 			t.Errorf("claim of %s has UID %s, was %s", cluster, claim.UID, uids[cluster])
 		}
 	}
-	// A user who chooses another cluster is obeyed, and sees the claims that are used.
-	s.Logical.Kubectl("annotate", "statefulset", "east", pinKey+"=west", "--overwrite")
+	// What has data stays where that is, whatever is chosen, until the user gives the data up.
+	const why, advice = "its volumes cannot follow", "manifold.dev/volumes=recreate"
+	refuse(t, s.Logical.TryCLI("move", "statefulset/east", "--to", "west"), "move statefulset/east", why, advice)
+	refuse(t, s.Logical.Try("annotate", "statefulset", "east", v1alpha1.AnnotationVolumes+"=copy"), `metadata.annotations[manifold.dev/volumes]: Unsupported value: "copy"`)
+	say(t, s.Logical.Try("annotate", "statefulset", "east", pinKey+"=west", "--overwrite").Stderr, "Warning:", why, advice)
+	framework.AwaitList(s.Logical, "", "an event says why it stays", func(events []*corev1.Event) bool {
+		return slices.ContainsFunc(events, func(e *corev1.Event) bool {
+			return e.InvolvedObject.Name == "east" && e.Reason == "PlacementNote" && strings.Contains(e.Message, why)
+		})
+	})
+	say(t, s.Logical.CLI("explain", "statefulset/east"), "2 on east", "is not pinned", why, advice)
+	if set := awaitRunning(s, "east", 2); set.Annotations[v1alpha1.AnnotationPlacement] != `{"east":{"replicas":2}}` {
+		t.Errorf("decision %s, want it where its data is", set.Annotations[v1alpha1.AnnotationPlacement])
+	}
+	// A user who does is obeyed, and sees the claims that are used.
+	s.Logical.Kubectl("annotate", "statefulset", "east", v1alpha1.AnnotationVolumes+"="+v1alpha1.VolumesRecreate)
 	framework.Await(s.Logical, "data-east-0", "is that of the cluster where the pod runs", func(c *corev1.PersistentVolumeClaim) bool {
 		return c.Annotations[v1alpha1.AnnotationCluster] == "west" && c.DeletionTimestamp == nil
 	})

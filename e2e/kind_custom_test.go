@@ -239,6 +239,11 @@ func TestCustomResourcesGoWhereTheyArePinned(t *testing.T) {
 		say(t, o.GetAnnotations()[v1alpha1.AnnotationStatus], `"address":"10.0.0.1"`, `"address":"10.1.0.1"`, `"state":"Ready=False (NoDisk)"`)
 		say(t, s.Logical.CLI("explain", "gizmo/one"), "Placed:", "east, west", "Ready=False (NoDisk)")
 	})
+	t.Run("it moves by the command that moves workloads", func(t *testing.T) {
+		s := s.Subtest(t)
+		say(t, s.Logical.CLI("move", "gizmo/one", "--to", "west"), "gizmo/one moved")
+		k.awaitGone(s.East, "one")
+	})
 	t.Run("unpinned it stays above, as if it had never left", func(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Kubectl("annotate", "gizmo", "one", pinKey+"-")

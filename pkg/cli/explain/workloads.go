@@ -3,14 +3,13 @@ package explain
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/cli/target"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -20,7 +19,7 @@ import (
 func read(object *unstructured.Unstructured, versions []string) (w placement.Workload, first int32, placed bool, err error) {
 	gvk := object.GroupVersionKind()
 	kind, ok := projection.ForGVK(gvk)
-	if !ok && isCustom(gvk.Group) && object.GetNamespace() != "" {
+	if !ok && target.IsCustom(gvk.Group) && object.GetNamespace() != "" {
 		others := slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return v == gvk.Version })
 		w, err = projection.CustomWorkload(gvk, others, object)
 		return w, 0, true, err
@@ -37,11 +36,6 @@ func read(object *unstructured.Unstructured, versions []string) (w placement.Wor
 	}
 	w, err = kind.WorkloadOf(typed)
 	return w, kind.Demand(typed).First, true, err
-}
-
-// isCustom tells whether a group is neither Kubernetes' nor Manifold's.
-func isCustom(group string) bool {
-	return !scheme.Scheme.IsGroupRegistered(group) && group != manifoldv1alpha1.GroupName && strings.Contains(group, ".")
 }
 
 // stays says how an object of a custom kind would get to a cluster.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
@@ -29,6 +30,7 @@ import (
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/cli/target"
+	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -42,8 +44,9 @@ type Options struct {
 	Wait    bool
 	Timeout time.Duration
 
-	client dynamic.Interface
-	find   target.Finder
+	client   dynamic.Interface
+	warnings warnings
+	find     target.Finder
 }
 
 // NewCommand returns "move".
@@ -96,7 +99,13 @@ func (o *Options) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string)
 	if err != nil {
 		return err
 	}
-	o.client, err = f.DynamicClient()
+	config, err := f.ToRESTConfig()
+	if err != nil {
+		return err
+	}
+	config = rest.CopyConfig(config)
+	config.WarningHandlerWithContext = &o.warnings
+	o.client, err = dynamic.NewForConfig(config)
 	return err
 }
 
@@ -128,9 +137,15 @@ func (o *Options) Run(ctx context.Context) error {
 		return err
 	}
 	client := o.client.Resource(mapping.Resource).Namespace(object.GetNamespace())
+	if err := o.try(ctx, client, object.GetName(), patch); err != nil {
+		return fmt.Errorf("move %s: %w", name, err)
+	}
 	pinned, err := client.Patch(ctx, object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return err
+	}
+	for _, text := range o.warnings.take() {
+		fmt.Fprintf(o.ErrOut, "Warning: %s\n", text)
 	}
 	if !o.Wait {
 		fmt.Fprintf(o.Out, "%s is being moved\n", name)
@@ -150,9 +165,25 @@ func (o *Options) Run(ctx context.Context) error {
 	return err
 }
 
+// try asks the server what it would do, and refuses a move that volumes keep from beginning.
+func (o *Options) try(ctx context.Context, client dynamic.ResourceInterface, name string, patch []byte) error {
+	if _, err := client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		return err
+	}
+	for _, text := range o.warnings.take() {
+		if strings.Contains(text, placement.TiedAdvice) {
+			return errors.New(text)
+		}
+	}
+	return nil
+}
+
 // movable refuses what is not placed, and what stays where it was started.
 func movable(object *unstructured.Unstructured) error {
 	kind, ok := projection.ForGVK(object.GroupVersionKind())
+	if isCustom(object) {
+		return nil
+	}
 	if !ok || !kind.Workload {
 		return errors.New("it is no workload; what workloads need follows them")
 	}
@@ -167,6 +198,11 @@ func movable(object *unstructured.Unstructured) error {
 		return fmt.Errorf("a %s stays in the cluster where it was started", kind.GVK.Kind)
 	}
 	return nil
+}
+
+// isCustom tells whether an object is of a custom kind that clusters can have.
+func isCustom(object *unstructured.Unstructured) bool {
+	return object.GetNamespace() != "" && target.IsCustom(object.GroupVersionKind().Group)
 }
 
 // follow watches the workload until it has moved, prints each step, and returns the last one.
@@ -192,7 +228,7 @@ func (o *Options) follow(ctx context.Context, client dynamic.ResourceInterface, 
 		if object.GetGeneration() < pinned.GetGeneration() {
 			return false, nil
 		}
-		step, err := stepOf(object.GetAnnotations(), o.To, object.GetKind() == "DaemonSet")
+		step, err := o.step(object)
 		if err != nil {
 			return false, err
 		}
@@ -206,4 +242,12 @@ func (o *Options) follow(ctx context.Context, client dynamic.ResourceInterface, 
 		return last, ctx.Err()
 	}
 	return last, err
+}
+
+// step reads how far an object is.
+func (o *Options) step(object *unstructured.Unstructured) (step, error) {
+	if isCustom(object) {
+		return customStepOf(object.GetAnnotations(), o.To)
+	}
+	return stepOf(object.GetAnnotations(), o.To, object.GetKind() == "DaemonSet")
 }

@@ -58,3 +58,34 @@ func TestStepOf(t *testing.T) {
 		})
 	}
 }
+
+func TestCustomStepOf(t *testing.T) {
+	for name, test := range map[string]struct {
+		placement, status string
+		want              string
+		done              bool
+	}{
+		"what has only just been decided has not moved": {
+			placement: `{"west":{"replicas":1}}`, status: `{"east":{"generation":2}}`, want: "to leave east, to come to west",
+		},
+		"nor what the old cluster still has": {
+			placement: `{"west":{"replicas":1}}`, status: `{"east":{"generation":2},"west":{"generation":2}}`, want: "to leave east, is in west",
+		},
+		"nor what no chosen cluster can have": {
+			placement: `{"east":{"replicas":1}}`, status: `{"east":{"generation":2}}`, want: "stays in east until another cluster can have it",
+		},
+		"what the chosen cluster alone has has moved": {
+			placement: `{"west":{"replicas":1}}`, status: `{"west":{"generation":2}}`, want: "is in west", done: true,
+		},
+		"what is placed nowhere has not": {want: "it is placed nowhere"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := customStepOf(map[string]string{
+				manifoldv1alpha1.AnnotationClusters: "west", manifoldv1alpha1.AnnotationPlacement: test.placement, manifoldv1alpha1.AnnotationStatus: test.status,
+			}, "west")
+			if err != nil || got.text != test.want || got.done != test.done {
+				t.Errorf("got %+v and error %v, want %q, done %v", got, err, test.want, test.done)
+			}
+		})
+	}
+}
