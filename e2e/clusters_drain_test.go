@@ -90,7 +90,7 @@ func TestADrainLetsJobsEndUnlessItIsForced(t *testing.T) {
 	s.Logical.Kubectl("annotate", "job", "sums", pinKey+"-")
 
 	say(t, s.Logical.CLI("cluster", "drain", "west", "--wait=false"), "cluster/west is being drained")
-	drained(s, "west", v1alpha1.ReasonStuck, "Job "+s.Namespace+"/sums: it is not moved once it has started")
+	drained(s, "west", v1alpha1.ReasonWaiting, "Job "+s.Namespace+"/sums: it is not moved once it has started")
 	refuse(t, s.Logical.TryCLI("move", "job/sums", "--to", "east"), "a Job stays in the cluster where it was started")
 
 	say(t, s.Logical.CLI("cluster", "drain", "west", "--force"), "cluster/west drained")

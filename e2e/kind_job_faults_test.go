@@ -18,7 +18,7 @@ func TestARemovedClusterIsLeftWhenItsJobsHaveEnded(t *testing.T) {
 	past := framework.Await(s.Logical, "past", "is complete", jobIs(batchv1.JobComplete))
 	framework.Await(s.Logical, "sums", "runs", runs(2))
 
-	refuse(t, s.Logical.TryCLI("cluster", "remove", "north", "--timeout=3s"), "still being removed", "Job "+s.Namespace+"/sums")
+	refuse(t, s.Logical.TryCLI("cluster", "remove", "north", "--timeout=3s"), "is not removed", "Job "+s.Namespace+"/sums")
 	framework.Await(s.Logical, "sums", "runs on", runs(2))
 	letFinish(north, "app=sums")
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")

@@ -65,13 +65,14 @@ const ClusterReady = "Ready"
 // RightsMissing while its credential may not do what that takes.
 const ClusterSyncerRunning = "SyncerRunning"
 
-// ClusterDrained is the condition type that tells how far a drain is: False while workloads are left, with reason Stuck when none of them
-// can move and Draining otherwise, True when none is. A cluster that is not being drained does not have it.
+// ClusterDrained is the condition type that tells how far a drain is: False while workloads are left, with reason Draining when some of
+// them move, else Stuck when some can neither move nor will end by themselves, else Waiting, and True when none is. A cluster that is not being drained does not have it.
 const ClusterDrained = "Drained"
 
 // Reasons of the condition Drained.
 const (
 	ReasonDraining = "Draining"
+	ReasonWaiting  = "Waiting"
 	ReasonStuck    = "Stuck"
 	ReasonDrained  = "Drained"
 )

@@ -51,7 +51,9 @@ func newRemoveCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *co
 		DisableFlagsInUseLine: true,
 		Short:                 "Remove what Manifold owns in a cluster, and its registration",
 		Long: templates.LongDesc(`
-			Remove what Manifold owns in a cluster, and then its registration. Workloads that ran there are placed anew.
+			Move everything off a cluster, as "drain" does, then remove what Manifold owns there, and its registration. A cluster whose
+			workloads have nowhere to go is not removed: they are named, and it stays as it was. With --wait=false it is marked for removal
+			at once, which goes on when all has moved off.
 
 			With --orphan, what runs there stays and is no longer Manifold's. With --force, nothing waits for the cluster: that is
 			for one that is gone for good, and what Manifold owned there stays should it ever return.
@@ -137,6 +139,11 @@ func (o *RemoveOptions) Run(ctx context.Context) error {
 		}
 	}
 	if !gone {
+		if o.Wait && o.manner() == "" && cluster.DeletionTimestamp == nil {
+			if err := o.empty(ctx, logical, cluster); err != nil {
+				return err
+			}
+		}
 		if err := o.remove(ctx, logical, cluster); err != nil {
 			return err
 		}

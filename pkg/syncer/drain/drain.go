@@ -5,6 +5,7 @@ package drain
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -126,26 +127,33 @@ func (c *Controller) sync(ctx context.Context, name string) error {
 
 // progress tells what a cluster still has, and what of that cannot leave.
 func (c *Controller) progress(cluster string) metav1.Condition {
-	var moving, stuck []string
+	var moving, ending, stuck []string
 	for _, o := range c.Upstream.Occupants(cluster) {
-		if why := c.obstacle(o, cluster); why != "" {
-			stuck = append(stuck, fmt.Sprintf("%s: %s", o, why))
-		} else {
+		why, ends := c.obstacle(o, cluster)
+		switch {
+		case why == "":
 			moving = append(moving, o.String())
+		case ends:
+			ending = append(ending, fmt.Sprintf("%s: %s", o, why))
+		default:
+			stuck = append(stuck, fmt.Sprintf("%s: %s", o, why))
 		}
 	}
 	for _, name := range c.Custom(cluster) {
 		stuck = append(stuck, name+": it leaves when another cluster that is chosen for it can take it")
 	}
-	return condition(moving, stuck)
+	return condition(moving, ending, stuck)
 }
 
-// condition writes what still moves and what cannot.
-func condition(moving, stuck []string) metav1.Condition {
+// condition writes what still moves, what will end where it is, and what cannot move.
+func condition(moving, ending, stuck []string) metav1.Condition {
 	out := metav1.Condition{Type: v1alpha1.ClusterDrained, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDraining}
 	var clauses []string
 	if len(moving) > 0 {
 		clauses = append(clauses, fmt.Sprintf("%d on the move: %s", len(moving), enumerate(moving, ", ")))
+	}
+	if len(ending) > 0 {
+		clauses = append(clauses, fmt.Sprintf("%d to end there: %s", len(ending), enumerate(ending, "; ")))
 	}
 	if len(stuck) > 0 {
 		clauses = append(clauses, fmt.Sprintf("%d cannot move: %s", len(stuck), enumerate(stuck, "; ")))
@@ -154,39 +162,44 @@ func condition(moving, stuck []string) metav1.Condition {
 	case len(clauses) == 0:
 		out.Status, out.Reason, out.Message = metav1.ConditionTrue, v1alpha1.ReasonDrained, "no workload is left"
 		return out
-	case len(moving) == 0:
+	case len(moving) > 0:
+	case len(stuck) > 0:
 		out.Reason = v1alpha1.ReasonStuck
+	default:
+		out.Reason = v1alpha1.ReasonWaiting
 	}
 	out.Message = strings.Join(clauses, "; ")
 	return out
 }
 
-// obstacle says why a workload does not leave a cluster, or "".
-func (c *Controller) obstacle(o syncer.Occupant, cluster string) string {
+// obstacle says why a workload does not leave a cluster, or "", and whether it will end there.
+func (c *Controller) obstacle(o syncer.Occupant, cluster string) (why string, ends bool) {
 	if _, decided := o.Decision[cluster]; !decided {
-		return ""
+		return "", false
 	}
 	if holders := projection.HeldBy(o.Object); o.Kind.Lingers(o.Object) {
-		return "it is being deleted and goes when its finalizers are taken off: " + strings.Join(holders, ", ")
+		return "it is being deleted and goes when its finalizers are taken off: " + strings.Join(holders, ", "), true
 	}
 	w, err := o.Kind.WorkloadOf(o.Object)
 	if err != nil {
-		return err.Error()
+		return err.Error(), false
 	}
 	result, known := c.Engine.Place(w, o.Decision)
 	if _, stays := result.Decision[cluster]; !known || !stays {
-		return ""
+		return "", false
 	}
-	return whyStays(w, result, cluster)
+	return whyStays(w, result, cluster), w.Fixed && w.Restarts
 }
 
 // whyStays says why the decision about a workload keeps it on a cluster that it should leave.
 func whyStays(w placement.Workload, result placement.Result, cluster string) string {
 	switch {
 	case w.Fixed && w.Restarts:
-		return "it is not moved once it has started; it leaves when it ends, and with --force it starts over elsewhere"
+		return "it is not moved once it has started; it leaves when it ends, and \"cluster drain --force\" has it start over elsewhere"
 	case w.Fixed:
 		return "it cannot be moved, only deleted"
+	case slices.Contains(result.Tied, cluster):
+		return "its volumes cannot follow; " + placement.TiedAdvice
 	}
 	if why := result.Obstacle(cluster); why != "" {
 		return why

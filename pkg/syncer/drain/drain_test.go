@@ -12,6 +12,7 @@ import (
 func TestConditionSaysWhatMovesAndWhatCannot(t *testing.T) {
 	for name, test := range map[string]struct {
 		moving, stuck   []string
+		ending          []string
 		status          metav1.ConditionStatus
 		reason, message string
 	}{
@@ -25,13 +26,21 @@ func TestConditionSaysWhatMovesAndWhatCannot(t *testing.T) {
 			status: metav1.ConditionFalse, reason: v1alpha1.ReasonDraining,
 			message: "1 on the move: Deployment shop/api; 1 cannot move: Pod shop/x: it cannot be moved, only deleted",
 		},
+		"some will end where they are": {
+			ending: []string{"Job shop/sums: it leaves when it ends"}, status: metav1.ConditionFalse, reason: v1alpha1.ReasonWaiting,
+			message: "1 to end there: Job shop/sums: it leaves when it ends",
+		},
+		"what cannot move keeps the cluster from becoming empty, whatever ends": {
+			ending: []string{"a: 1"}, stuck: []string{"b: 2"}, status: metav1.ConditionFalse, reason: v1alpha1.ReasonStuck,
+			message: "1 to end there: a: 1; 1 cannot move: b: 2",
+		},
 		"none can move, and not all are named": {
 			stuck: []string{"a: 1", "b: 2", "c: 3", "d: 4", "e: 5", "f: 6", "g: 7"}, status: metav1.ConditionFalse, reason: v1alpha1.ReasonStuck,
 			message: "7 cannot move: a: 1; b: 2; c: 3; d: 4; e: 5; and 2 more",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := condition(test.moving, test.stuck)
+			got := condition(test.moving, test.ending, test.stuck)
 			if got.Type != v1alpha1.ClusterDrained || got.Status != test.status || got.Reason != test.reason || got.Message != test.message {
 				t.Errorf("got %+v, want %s %s %q", got, test.status, test.reason, test.message)
 			}
@@ -49,9 +58,13 @@ func TestWhyStays(t *testing.T) {
 	}{
 		"a Job may start over": {
 			workload: placement.Workload{Fixed: true, Restarts: true}, result: roomy,
-			want: "it is not moved once it has started; it leaves when it ends, and with --force it starts over elsewhere",
+			want: `it is not moved once it has started; it leaves when it ends, and "cluster drain --force" has it start over elsewhere`,
 		},
-		"a pod may not":                       {workload: placement.Workload{Fixed: true}, result: roomy, want: "it cannot be moved, only deleted"},
+		"a pod may not": {workload: placement.Workload{Fixed: true}, result: roomy, want: "it cannot be moved, only deleted"},
+		"volumes do not follow": {
+			result: placement.Result{Tied: []string{"east"}, Verdicts: roomy.Verdicts},
+			want:   "its volumes cannot follow; to have it begin with new ones elsewhere, set its annotation manifold.dev/volumes=recreate",
+		},
 		"the other clusters say why not":      {result: refused, want: "1 is cordoned"},
 		"one has room, but not for all of it": {result: roomy, want: "there is not enough room elsewhere"},
 	} {

@@ -1,0 +1,116 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// stuckFor is how long nothing that is left in a cluster can move before it is not removed: what only just begins to move, and room that
+// only just becomes free, is seen a moment later.
+const stuckFor = 5 * time.Second
+
+// empty moves everything off a cluster before it is removed. One whose workloads have nowhere to go is left as it was, with an error that
+// names them.
+func (o *RemoveOptions) empty(ctx context.Context, logical *logical, cluster *manifoldv1alpha1.Cluster) error {
+	drain := &DrainOptions{IOStreams: o.IOStreams, Name: o.Name}
+	begun, err := drain.begin(ctx, logical, cluster)
+	if err != nil {
+		return fmt.Errorf("move off what runs in cluster %q: %w", o.Name, err)
+	}
+	progress := progress{out: o.ErrOut}
+	progress.doing("Waiting up to %s until everything has moved off", o.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	var last metav1.Condition
+	for {
+		patience := o.Timeout
+		if last.Reason == manifoldv1alpha1.ReasonStuck {
+			patience = stuckFor
+		}
+		next, err := o.await(ctx, logical, begun, last, patience)
+		switch {
+		case err == nil && next.Status == metav1.ConditionTrue:
+			return nil
+		case err == nil:
+			last = next
+			progress.doing("%s", last.Message)
+		case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+			return o.giveUp(ctx, logical, cluster, begun, last.Message)
+		case errors.Is(err, context.DeadlineExceeded):
+			return fmt.Errorf("cluster %q is not removed: it is not empty after %s, and the drain goes on without waiting: %s%s",
+				o.Name, o.Timeout, orUnknown(last.Message), o.emptyAdvice())
+		case errors.Is(err, context.Canceled):
+			return fmt.Errorf("interrupted: cluster %q is not removed, and its drain goes on%s", o.Name, drain.advice())
+		default:
+			return err
+		}
+	}
+}
+
+// await waits until the condition of the drain says something else than before.
+func (o *RemoveOptions) await(
+	ctx context.Context, logical *logical, begun *manifoldv1alpha1.Cluster, last metav1.Condition, patience time.Duration,
+) (next metav1.Condition, err error) {
+	var ended error
+	err = logical.follow(ctx, o.Name, patience, func(cluster *manifoldv1alpha1.Cluster) bool {
+		if cluster == nil || cluster.UID != begun.UID {
+			ended = fmt.Errorf("cluster %q: %s", o.Name, removedMeanwhile)
+			return true
+		}
+		if len(undrained(cluster.Spec.Taints)) == len(cluster.Spec.Taints) {
+			ended = fmt.Errorf("cluster %q is not removed: somebody has ended its drain", o.Name)
+			return true
+		}
+		drained := meta.FindStatusCondition(cluster.Status.Conditions, manifoldv1alpha1.ClusterDrained)
+		// What is said of a drain before this one is no answer.
+		if drained == nil || drained.ObservedGeneration < begun.Generation ||
+			drained.Status != metav1.ConditionTrue && drained.Reason == last.Reason && drained.Message == last.Message {
+			return false
+		}
+		next = *drained
+		return true
+	})
+	return next, errors.Join(ended, err)
+}
+
+// giveUp lets replicas come to a cluster again that is not removed, unless it was being drained before.
+func (o *RemoveOptions) giveUp(ctx context.Context, logical *logical, before, begun *manifoldv1alpha1.Cluster, why string) error {
+	as := "it is as it was, but for what has moved off"
+	if before.Generation == begun.Generation {
+		as = "its drain goes on"
+	} else if err := o.restore(ctx, logical, before); err != nil {
+		as = fmt.Sprintf("its drain could not be ended: %s", err)
+	}
+	return fmt.Errorf("cluster %q is not removed, as not everything can move off, and %s: %s%s", o.Name, as, why, o.emptyAdvice())
+}
+
+// restore gives a cluster the taints that it had, and takes replicas to it as before.
+func (o *RemoveOptions) restore(ctx context.Context, logical *logical, before *manifoldv1alpha1.Cluster) error {
+	now, err := logical.clusters.Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	_, err = logical.setTaints(ctx, now, before.Spec.Unschedulable, undrained(now.Spec.Taints))
+	return err
+}
+
+// emptyAdvice says how to be rid of a cluster that does not become empty.
+func (o *RemoveOptions) emptyAdvice() string {
+	return fmt.Sprintf("\nTo go on once they may run elsewhere: manifold cluster remove %[1]s\n"+
+		"To leave there what runs there: manifold cluster remove %[1]s --orphan\n"+
+		"If the cluster is gone for good: manifold cluster remove %[1]s --force", o.Name)
+}
+
+func orUnknown(message string) string {
+	if message == "" {
+		return "nobody has said yet what is left there"
+	}
+	return message
+}
