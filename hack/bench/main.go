@@ -34,6 +34,8 @@ type options struct {
 	// scale measures large objects instead, of these sizes.
 	scale bool
 	sizes sizes
+	// placement measures decisions in memory instead.
+	placement bool
 }
 
 func main() {
@@ -51,6 +53,7 @@ func main() {
 	flag.IntVar(&o.sizes.ConfigMaps, "configmaps", 5_000, "with -scale: ConfigMaps of one namespace")
 	flag.IntVar(&o.sizes.Namespaces, "namespaces", 1_000, "with -scale: namespaces")
 	flag.IntVar(&o.sizes.Clusters, "clusters", 4, "with -scale: clusters that the logical cluster divides over")
+	flag.BoolVar(&o.placement, "placement", false, "measure decisions over 1,000 clusters instead, in memory")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -70,6 +73,9 @@ func run(o options) (err error) {
 	root, err := tools.Root()
 	if err != nil {
 		return err
+	}
+	if o.placement {
+		return runPlacement(ctx, o, root)
 	}
 	dir := filepath.Join(root, "_output", "bench")
 	lock, err := stock.LockDir(dir)
