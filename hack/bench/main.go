@@ -36,6 +36,9 @@ type options struct {
 	sizes sizes
 	// placement measures decisions in memory instead.
 	placement bool
+	// failover loses one of many simulated clusters instead.
+	failover      bool
+	failoverSizes failoverSizes
 }
 
 func main() {
@@ -54,6 +57,10 @@ func main() {
 	flag.IntVar(&o.sizes.Namespaces, "namespaces", 1_000, "with -scale: namespaces")
 	flag.IntVar(&o.sizes.Clusters, "clusters", 4, "with -scale: clusters that the logical cluster divides over")
 	flag.BoolVar(&o.placement, "placement", false, "measure decisions over 1,000 clusters instead, in memory")
+	flag.BoolVar(&o.failover, "failover", false, "measure the loss of one of many simulated clusters instead")
+	flag.IntVar(&o.failoverSizes.Clusters, "ends", 100, "with -failover: simulated clusters")
+	flag.IntVar(&o.failoverSizes.Deployments, "deployments", 10_000, "with -failover: Deployments")
+	flag.IntVar(&o.failoverSizes.Namespaces, "over", 1, "with -failover: namespaces that the Deployments are in; those of one are in one cluster")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -83,6 +90,9 @@ func run(o options) (err error) {
 		return err
 	}
 	defer lock.Close()
+	if o.failover {
+		return runFailover(ctx, o, root, dir)
+	}
 	bin, err := tools.Build(ctx, root, os.Stderr)
 	if err != nil {
 		return err

@@ -1,0 +1,110 @@
+// Package simulated serves the API of clusters of which nothing else is there. What is written is kept in memory, and a Deployment has all
+// its replicas as soon as it is stored. A hundred of them fit where one real cluster does, which is what they are for: to measure the
+// logical cluster, and nothing below it.
+package simulated
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
+)
+
+// Cluster is one of them. It is safe for concurrent use.
+type Cluster struct {
+	name     string
+	server   *httptest.Server
+	requests request.RequestInfoFactory
+
+	mu       sync.Mutex
+	revision int64
+	// stores are the collections of objects, by resource and group.
+	stores map[string]*store
+	// ended is closed when the cluster falls silent.
+	ended chan struct{}
+}
+
+// Start starts a cluster with one node of so many cores, each with room for ten pods.
+func Start(name string, cores int64) (*Cluster, error) {
+	c := &Cluster{
+		name: name, stores: map[string]*store{}, ended: make(chan struct{}),
+		requests: request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")},
+	}
+	for _, namespace := range []string{metav1.NamespaceSystem, metav1.NamespaceDefault} {
+		if err := c.add("namespaces", &corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"},
+			ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+			return nil, err
+		}
+	}
+	has := corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewQuantity(cores, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(cores<<32, resource.BinarySI),
+		corev1.ResourcePods:   *resource.NewQuantity(cores*10, resource.DecimalSI),
+	}
+	if err := c.add("nodes", &corev1.Node{
+		TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: name + "-node"},
+		Status: corev1.NodeStatus{Capacity: has, Allocatable: has, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}); err != nil {
+		return nil, err
+	}
+	c.server = httptest.NewUnstartedServer(http.HandlerFunc(c.serve))
+	c.server.EnableHTTP2 = true
+	c.server.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that end are no news here
+	c.server.StartTLS()
+	return c, nil
+}
+
+func (c *Cluster) add(resource string, obj runtime.Object) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return fmt.Errorf("make %s of simulated cluster %q: %w", resource, c.name, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.store(resource, "").put(object(content))
+	return nil
+}
+
+// Name returns the cluster's name.
+func (c *Cluster) Name() string { return c.name }
+
+// Kubeconfig returns how to reach the cluster.
+func (c *Cluster) Kubeconfig() ([]byte, error) {
+	ca, err := cert.EncodeCertificates(c.server.Certificate())
+	if err != nil {
+		return nil, fmt.Errorf("encode the certificate of simulated cluster %q: %w", c.name, err)
+	}
+	return clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{c.name: {Server: c.server.URL, CertificateAuthorityData: ca}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{c.name: {Token: string(uuid.NewUUID())}},
+		Contexts:       map[string]*clientcmdapi.Context{c.name: {Cluster: c.name, AuthInfo: c.name}},
+		CurrentContext: c.name,
+	})
+}
+
+// Silence ends the cluster for everybody who talks to it, at once. It may be called once.
+func (c *Cluster) Silence() {
+	close(c.ended)
+	c.server.CloseClientConnections()
+	c.server.Close()
+}
+
+// Count returns how many objects of a resource there are.
+func (c *Cluster) Count(group, resource string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.store(resource, group).objects)
+}
