@@ -71,14 +71,13 @@ func (u *Upstream) part(kind projection.Kind, obj projection.Object, cluster str
 		share, ok := decision[cluster]
 		return projection.Part{Share: share, Decision: decision}, ok
 	}
-	needing := u.needing(keyOf(kind, obj))
-	if !slices.ContainsFunc(needing, func(w workload) bool { return u.runs(w, cluster) && u.usedHere(w, obj, cluster) }) {
+	if !u.anyNeeding(keyOf(kind, obj), func(w workload) bool { return u.runs(w, cluster) && u.usedHere(w, obj, cluster) }) {
 		return projection.Part{}, false
 	}
 	if !kind.Divided {
 		return projection.Part{}, true
 	}
-	return projection.Part{Workloads: placedOf(needing), LimitRanges: u.limitRanges(obj.GetNamespace())}, true
+	return projection.Part{Workloads: placedOf(u.needing(keyOf(kind, obj))), LimitRanges: u.limitRanges(obj.GetNamespace())}, true
 }
 
 // pinnedTo tells whether an object that goes where it is needed is pinned to a cluster by itself, where it then is besides. A pin on a
@@ -143,24 +142,33 @@ func (u *Upstream) runs(w workload, cluster string) bool {
 
 // needing returns the workloads that need an object beside them, by themselves or through something else that they need.
 func (u *Upstream) needing(key Key) []workload {
-	n := needs{upstream: u, seen: map[Key]bool{}, found: map[Key]workload{}}
-	n.visit(key)
-	out := make([]workload, 0, len(n.found))
-	for _, w := range n.found {
+	found := map[Key]workload{}
+	u.anyNeeding(key, func(w workload) bool { found[w.key()] = w; return false })
+	out := make([]workload, 0, len(found))
+	for _, w := range found {
 		out = append(out, w)
 	}
 	return out
 }
 
-// needs gathers the workloads that an object is needed by.
+// anyNeeding tells whether any of the workloads that need an object is such as asked for. It looks at no more than it has to, since all of
+// a large namespace may need it, and may ask about one several times.
+func (u *Upstream) anyNeeding(key Key, is func(workload) bool) bool {
+	n := needs{upstream: u, seen: map[Key]bool{}, is: is}
+	n.visit(key)
+	return n.found
+}
+
+// needs looks for a workload that an object is needed by.
 type needs struct {
 	upstream *Upstream
 	seen     map[Key]bool
-	found    map[Key]workload
+	is       func(workload) bool
+	found    bool
 }
 
 func (n *needs) visit(key Key) {
-	if n.seen[key] {
+	if n.found || n.seen[key] {
 		return
 	}
 	n.seen[key] = true
@@ -195,9 +203,7 @@ func (n *needs) visit(key Key) {
 }
 
 func (n *needs) add(workloads []workload) {
-	for _, w := range workloads {
-		n.found[w.key()] = w
-	}
+	n.found = n.found || slices.ContainsFunc(workloads, n.is)
 }
 
 // visitReferrers looks at the objects that name key.

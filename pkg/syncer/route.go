@@ -2,6 +2,7 @@ package syncer
 
 import (
 	"maps"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -93,7 +94,14 @@ func (u *Upstream) routeWorkload(kind projection.Kind, key Key, versions ...proj
 			concerned[s] = concerned[s] || placed
 			for _, dependent := range dependents {
 				// What is divided may be divided otherwise now, also where the workload is not.
-				if divided := isDivided(dependent) && s.holds(dependent); placed || divided {
+				switch held := s.holds(dependent); {
+				case isDivided(dependent):
+					if placed || held {
+						s.enqueue(dependent)
+					}
+				case placed && held:
+					s.queue.AddAfter(dependent, demandDelay)
+				case placed:
 					s.enqueue(dependent)
 				}
 			}
@@ -105,6 +113,10 @@ func (u *Upstream) routeWorkload(kind projection.Kind, key Key, versions ...proj
 		}
 	}
 }
+
+// demandDelay gathers what happens to the workloads that need an object which a cluster has already: to find out whether it is needed there
+// takes a look at all of them, and nothing waits for it.
+const demandDelay = 200 * time.Millisecond
 
 func isDivided(key Key) bool {
 	kind, ok := projection.ForResource(key.Resource)

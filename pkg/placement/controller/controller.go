@@ -42,14 +42,13 @@ import (
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// workers is how many workloads are decided about at a time. A decision takes microseconds; they wait for its write.
-const workers = 8
+// workers is how many workloads are decided about at a time. A decision takes microseconds; they wait for its write, beside all that follows
+// from those before it.
+const workers = 32
 
 const (
 	// defaultFailoverRate places all of a large cluster anew within seconds, and does not do so in one.
 	defaultFailoverRate = 1000
-	// failoverRetry is when a workload that came too soon after others is looked at again.
-	failoverRetry = 500 * time.Millisecond
 )
 
 // Reasons of events.
@@ -96,6 +95,8 @@ type Controller struct {
 	waiting map[item]bool
 	// repinned are the workloads whose namespace was given another pin since they were decided about.
 	repinned map[item]bool
+	// turns says when those may be placed anew that failovers has let wait.
+	turns map[item]time.Time
 }
 
 // item names a workload.
@@ -124,6 +125,7 @@ func New(o Options) (*Controller, error) {
 		told:     map[types.UID]string{},
 		waiting:  map[item]bool{},
 		repinned: map[item]bool{},
+		turns:    map[item]time.Time{},
 	}
 	manifold := o.Manifold.Manifold().V1alpha1()
 	if o.Policies != nil {
@@ -211,8 +213,9 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 	if next := decided.Next; !next.IsZero() {
 		c.queue.AddAfter(name, next.Sub(c.Clock.Now()))
 	}
-	if forced := len(decided.Leaving.Lost) > 0 || result.Moved > 0; forced && !result.Decision.Equal(current) && !c.failovers.AllowN(c.Clock.Now(), 1) {
-		c.queue.AddAfter(name, failoverRetry)
+	forced := (len(decided.Leaving.Lost) > 0 || result.Moved > 0) && !result.Decision.Equal(current)
+	if delay := c.turn(name, forced); delay > 0 {
+		c.queue.AddAfter(name, delay)
 		return nil
 	}
 	c.followers.follow(name, result)
@@ -288,6 +291,28 @@ func (c *Controller) wait(name item, waits bool) {
 	}
 }
 
+// turn returns how long a workload has to wait until it may be placed anew, if it is to be forced off a cluster. Each one waits once, for as
+// long as those before it take: deciding about all of them again and again would take longer than that.
+func (c *Controller) turn(name item, forced bool) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !forced {
+		delete(c.turns, name)
+		return 0
+	}
+	now := c.Clock.Now()
+	at, waits := c.turns[name]
+	if !waits {
+		at = now.Add(c.failovers.ReserveN(now, 1).DelayFrom(now))
+		c.turns[name] = at
+	}
+	if delay := at.Sub(now); delay > 0 {
+		return delay
+	}
+	delete(c.turns, name)
+	return 0
+}
+
 func (c *Controller) isRepinned(name item) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -311,6 +336,7 @@ func (c *Controller) forget(name item, d projection.Object) {
 	defer c.mu.Unlock()
 	delete(c.told, d.GetUID())
 	delete(c.repinned, name)
+	delete(c.turns, name)
 }
 
 func (c *Controller) workloadHandler(kind projection.Kind) cache.ResourceEventHandler {
