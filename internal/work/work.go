@@ -4,6 +4,7 @@ package work
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/util/workqueue"
@@ -12,9 +13,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// patience is how long a step may take. API servers answer within a minute, or say that they could not; what takes longer, as through a proxy
+// that has lost its server, never comes, and a key that is waited for is not tried again by anybody.
+const patience = 90 * time.Second
+
 // Run has workers take keys from the queue and step through them, until ctx ends; then it shuts the queue down and waits for them. An error
 // of a step means: again, later. It is only logged, since a step tells users itself what concerns them. So does a panic, that the object of
-// one user should not end the API server of all.
+// one user should not end the API server of all. The context of a step that takes too long ends.
 func Run[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], workers int, step func(context.Context, K) error) {
 	var group errgroup.Group
 	for range workers {
@@ -57,5 +62,7 @@ func safely[K comparable](ctx context.Context, key K, step func(context.Context,
 			err = fmt.Errorf("panic at %v: %v", key, r)
 		}
 	}()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	return step(ctx, key)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -52,4 +53,23 @@ func TestRunLeavesWhatFailsBecauseItEnds(t *testing.T) {
 	if queue.NumRequeues("key") != 0 {
 		t.Error("a key was queued again at the end")
 	}
+}
+
+func TestRunTriesAgainWhatIsNeverAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Millisecond, time.Millisecond))
+		ctx, cancel := context.WithCancel(t.Context())
+		queue.Add("key")
+		tries := 0
+		Run(ctx, queue, 1, func(ctx context.Context, _ string) error {
+			if tries++; tries == 2 {
+				cancel()
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if tries != 2 {
+			t.Errorf("%d tries, want 2", tries)
+		}
+	})
 }

@@ -32,6 +32,7 @@ func TestErrorsThatPassByThemselvesAreNotShownToUsers(t *testing.T) {
 	}{
 		"something is on its way":          {fmt.Errorf("namespace: %w", errNotYet), true},
 		"the process ends":                 {context.Canceled, true},
+		"a step takes too long":            {fmt.Errorf("mark: %w", context.DeadlineExceeded), true},
 		"the cluster refuses connections":  {&url.Error{Op: "Get", URL: "https://east", Err: &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}}, true},
 		"the cluster does not answer":      {&url.Error{Op: "Get", URL: "https://east", Err: context.DeadlineExceeded}, true},
 		"an answer breaks off":             {&url.Error{Op: "Get", URL: "https://east", Err: io.ErrUnexpectedEOF}, true},
