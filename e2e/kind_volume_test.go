@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -53,6 +55,16 @@ func TestPodsFollowTheirVolumes(t *testing.T) {
 	above := framework.Await(s.Logical, "data", "is bound", func(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound })
 	if size := above.Status.Capacity[corev1.ResourceStorage]; size.String() != "1Gi" {
 		t.Errorf("capacity %s, want that of the volume", size.String())
+	}
+	s.Logical.Kubectl("wait", "pvc/data", "--for=jsonpath={.spec.volumeName}="+s.Namespace, "--timeout=60s")
+	row := strings.Fields(lines(s.Logical.Kubectl("get", "pvc", "data", "--no-headers"))[0])
+	if want := []string{"data", "Bound", s.Namespace, "1Gi", "RWX"}; !slices.Equal(row[:min(len(row), len(want))], want) {
+		t.Errorf("kubectl prints %q, want %q", row, want)
+	}
+	// Who does not know of the volume can still write the claim.
+	s.Logical.KubectlInput(claim, "replace", "-f", "-")
+	if volume := s.Logical.Kubectl("get", "pvc", "data", "-o", "jsonpath={.spec.volumeName}"); volume != s.Namespace {
+		t.Errorf("after a replace the claim shows volume %q", volume)
 	}
 
 	// Two clusters are chosen, but the data is in one.

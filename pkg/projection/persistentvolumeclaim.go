@@ -1,6 +1,8 @@
 package projection
 
 import (
+	"encoding/json"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -17,11 +19,41 @@ var persistentVolumeClaim = row[corev1.PersistentVolumeClaim, *corev1.Persistent
 		_, mirrored := in.Annotations[v1alpha1.AnnotationCluster]
 		return mirrored
 	},
-	fill: func(in, out *corev1.PersistentVolumeClaim, _ Part) { in.Spec.DeepCopyInto(&out.Spec) },
+	fill: func(in, out *corev1.PersistentVolumeClaim, _ Part) {
+		in.Spec.DeepCopyInto(&out.Spec)
+		if ShowsVolume(in) {
+			out.Spec.VolumeName = "" // for the cluster to say
+		}
+	},
 	follows: func(in *corev1.PersistentVolumeClaim, r *references) {
 		for _, set := range SetsOfClaim(in.Name) {
 			r.add(statefulSet.resource, set, true)
 		}
 	},
 	stays: true,
+}
+
+// ShowsVolume tells whether the volume that a claim names is the one that a cluster has bound it to, as the breakdown says, and not one that
+// its user asks for.
+func ShowsVolume(claim *corev1.PersistentVolumeClaim) bool {
+	return NamesShownVolume(claim.Spec.VolumeName, claim.Annotations[v1alpha1.AnnotationStatus])
+}
+
+// NamesShownVolume does the same for a claim's volume and breakdown.
+func NamesShownVolume(volume, breakdown string) bool {
+	if volume == "" || breakdown == "" {
+		return false
+	}
+	var clusters map[string]struct {
+		Volume string `json:"volume"`
+	}
+	if err := json.Unmarshal([]byte(breakdown), &clusters); err != nil {
+		return false
+	}
+	for _, cluster := range clusters {
+		if cluster.Volume == volume {
+			return true
+		}
+	}
+	return false
 }

@@ -22,6 +22,8 @@ type ClusterStatus struct {
 	Succeeded int32  `json:"succeeded,omitempty"`
 	Failed    int32  `json:"failed,omitempty"`
 	Ended     string `json:"ended,omitempty"`
+	// Volume is the one that the cluster has bound a claim to, unless the claim asks for it by name.
+	Volume string `json:"volume,omitempty"`
 	// Generation is the generation upstream that the cluster carries out.
 	Generation int64 `json:"generation,omitempty"`
 	// Stale tells that the cluster is silent and this is the last that was heard of it.

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
 func TestPersistentVolumeClaim(t *testing.T) {
@@ -36,6 +38,56 @@ func TestPersistentVolumeClaim(t *testing.T) {
 			size := got.Capacity[corev1.ResourceStorage]
 			if got.Phase != test.want || test.size != "" && size.String() != test.size {
 				t.Errorf("%s of %s, want %s of %s", got.Phase, size.String(), test.want, test.size)
+			}
+		})
+	}
+}
+
+func TestAClaimShowsTheVolumeThatItIsBoundTo(t *testing.T) {
+	bound := func(volume string) Report {
+		claim := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume}}
+		claim.Annotations = map[string]string{"pv.kubernetes.io/bound-by-controller": "yes"}
+		return Report{Live: claim}
+	}
+	asked := func(volume string) Report {
+		return Report{Live: &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume}}}
+	}
+	type reports = map[string]Report
+	silent := persistentVolumeClaimKind.build().LastKnown(ClusterStatus{Volume: "pv-1"})
+	for name, test := range map[string]struct {
+		volume, breakdown string // before
+		reports           reports
+		want              string
+		wantBreakdown     string
+	}{
+		"that of its cluster":     {"", "", reports{"east": bound("pv-1")}, "pv-1", `{"east":{"volume":"pv-1"}}`},
+		"none before it is bound": {"", `{"east":{}}`, reports{"east": asked("")}, "", `{"east":{}}`},
+		"still the same":          {"pv-1", `{"east":{"volume":"pv-1"}}`, reports{"east": bound("pv-1")}, "pv-1", `{"east":{"volume":"pv-1"}}`},
+		"none when several clusters have one": {"pv-1", `{"east":{"volume":"pv-1"}}`, reports{"east": bound("pv-1"), "west": bound("pv-2")}, "",
+			`{"east":{"volume":"pv-1"},"west":{"volume":"pv-2"}}`},
+		"not the lack of one that cannot have it": {"", "", reports{"east": bound("pv-1"), "west": {Problem: "the name is taken"}}, "pv-1",
+			`{"east":{"volume":"pv-1"},"west":{"problem":"the name is taken"}}`},
+		"another's once its cluster has left":                  {"pv-1", `{"east":{"volume":"pv-1"}}`, reports{"west": bound("pv-2")}, "pv-2", `{"west":{"volume":"pv-2"}}`},
+		"none once all have left":                              {"pv-1", `{"east":{"volume":"pv-1"}}`, nil, "", `{}`},
+		"a silent cluster's as it was":                         {"pv-1", `{"east":{"volume":"pv-1"}}`, reports{"east": silent}, "pv-1", `{"east":{"volume":"pv-1","stale":true}}`},
+		"the one that its user asks for":                       {"mine", "", reports{"east": asked("mine")}, "mine", `{"east":{}}`},
+		"what its user asks for, though a cluster has another": {"mine", "", reports{"east": bound("pv-1")}, "mine", `{"east":{"volume":"pv-1"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: test.volume}}
+			if test.breakdown != "" {
+				in.Annotations = map[string]string{v1alpha1.AnnotationStatus: test.breakdown}
+			}
+			kind := persistentVolumeClaimKind.build()
+			if got := kind.Summarise(in, Input{Reports: test.reports}).(*corev1.PersistentVolumeClaim).Spec.VolumeName; got != test.want {
+				t.Errorf("shows volume %q, want %q", got, test.want)
+			}
+			breakdown := kind.BreakdownOf(test.reports).String()
+			if breakdown == "" {
+				breakdown = "{}"
+			}
+			if breakdown != test.wantBreakdown {
+				t.Errorf("breakdown %s, want %s", breakdown, test.wantBreakdown)
 			}
 		})
 	}

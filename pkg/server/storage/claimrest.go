@@ -42,6 +42,11 @@ func changeClaims(storage map[string]rest.Storage, o Options) error {
 		return err
 	}
 	storage["persistentvolumeclaims"] = &claimREST{REST: claims, connections: o.Connections}
+	status, err := lookup[stockStatus](storage, "persistentvolumeclaims/status")
+	if err != nil {
+		return err
+	}
+	storage["persistentvolumeclaims/status"] = &claimStatusREST{stockStatus: status, claims: claims}
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 	api "k8s.io/kubernetes/pkg/apis/core"
+	claimstrategy "k8s.io/kubernetes/pkg/registry/core/persistentvolumeclaim"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -52,15 +53,20 @@ func (s claimStrategy) PrepareForCreate(ctx context.Context, obj runtime.Object)
 }
 
 func (s claimStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
-	claim := obj.(*api.PersistentVolumeClaim)
+	claim, before := obj.(*api.PersistentVolumeClaim), old.(*api.PersistentVolumeClaim)
+	if namesVolume(ctx) {
+		prepareStatus(ctx, claim, before)
+		return
+	}
 	if _, ok := bySyncer(ctx); ok {
-		keepManagers(claim, old.(*api.PersistentVolumeClaim))
+		keepManagers(claim, before)
 		setAnnotation(claim, v1alpha1.AnnotationUID, "")
 		setAnnotation(claim, v1alpha1.AnnotationCreated, "")
 		return
 	}
 	if !writesMirrors(ctx) {
 		keepAnnotations(ctx, obj, old, managedOnClaims)
+		keepVolume(claim, before)
 	}
 	s.stockStrategy.PrepareForUpdate(ctx, obj, old)
 }
@@ -75,6 +81,9 @@ func (s claimStrategy) Validate(ctx context.Context, obj runtime.Object) field.E
 
 func (s claimStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	claim, before := obj.(*api.PersistentVolumeClaim), old.(*api.PersistentVolumeClaim)
+	if namesVolume(ctx) {
+		return claimstrategy.StatusStrategy.ValidateUpdate(ctx, obj, old)
+	}
 	if cluster, ok := bySyncer(ctx); ok {
 		if mirroredClaim(before) && before.DeletionTimestamp != nil && len(claim.Finalizers) == 0 {
 			return nil // it takes a mirror away, which may be that of a cluster which the pod has left
@@ -90,9 +99,9 @@ func (s claimStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Obje
 	return errs
 }
 
-// ValidateDeclaratively is skipped for mirrors: the cluster below has done it.
+// ValidateDeclaratively is skipped for mirrors, since the cluster below has done it, and for a volume that a cluster says.
 func (s claimStrategy) ValidateDeclaratively(ctx context.Context, obj, old runtime.Object, errs field.ErrorList, op operation.Type, config rest.DeclarativeValidationConfig) field.ErrorList {
-	if _, ok := bySyncer(ctx); ok {
+	if _, ok := bySyncer(ctx); ok || namesVolume(ctx) {
 		return errs
 	}
 	return s.stockStrategy.ValidateDeclaratively(ctx, obj, old, errs, op, config)

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -154,6 +155,52 @@ func TestClaimPatchIsTheDifferenceAlone(t *testing.T) {
 			}
 			if string(got) != test.want {
 				t.Errorf("patch %s\nwant  %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestManifoldNamesTheVolumeOfAClaim(t *testing.T) {
+	shows := func(volume string) func(*api.PersistentVolumeClaim) {
+		return func(c *api.PersistentVolumeClaim) {
+			c.Spec.VolumeName = volume
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.AnnotationStatus, `{"east":{"volume":"`+volume+`"}}`)
+		}
+	}
+	asks := func(volume string) func(*api.PersistentVolumeClaim) {
+		return func(c *api.PersistentVolumeClaim) { c.Spec.VolumeName = volume }
+	}
+	for name, test := range map[string]struct {
+		status   bool // Manifold writes it
+		old, now func(*api.PersistentVolumeClaim)
+		want     string
+		refused  bool
+	}{
+		"when it is bound":                       {true, asks(""), shows("pv-1"), "pv-1", false},
+		"when another cluster has it":            {true, shows("pv-1"), shows("pv-2"), "pv-2", false},
+		"when no cluster has it":                 {true, shows("pv-1"), asks(""), "", false},
+		"but not when its user asks for one":     {true, asks("mine"), shows("pv-1"), "mine", false},
+		"and keeps it from who does not know it": {false, shows("pv-1"), asks(""), "pv-1", false},
+		"which nobody else can change":           {false, shows("pv-1"), asks("pv-2"), "pv-2", true},
+		"nor take away what a user asked for":    {false, asks("mine"), asks(""), "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, _ := as(t, "jane")
+			if test.status {
+				ctx, _ = as(t, v1alpha1.ControllerUser)
+				ctx = context.WithValue(ctx, namesVolumeKey{}, true)
+			}
+			old, claim := claimIn("", test.old), claimIn("", test.now, sized("2Gi"))
+			strategy := claimStrategy{claimstrategy.Strategy}
+			strategy.PrepareForUpdate(ctx, claim, old)
+			if claim.Spec.VolumeName != test.want {
+				t.Errorf("volume %q, want %q", claim.Spec.VolumeName, test.want)
+			}
+			if size := claim.Spec.Resources.Requests[api.ResourceStorage]; test.status && size.String() != "1Gi" {
+				t.Errorf("a status changes the request to %s", size.String())
+			}
+			if errs := strategy.ValidateUpdate(ctx, claim, old); (len(errs) > 0) != test.refused {
+				t.Errorf("refusals %v", errs)
 			}
 		})
 	}
