@@ -49,6 +49,8 @@ const workers = 32
 const (
 	// defaultFailoverRate places all of a large cluster anew within seconds, and does not do so in one.
 	defaultFailoverRate = 1000
+	// startTime is how long after its making a Job may have started without anybody above knowing.
+	startTime = 3 * time.Second
 )
 
 // Reasons of events.
@@ -213,6 +215,10 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 	if next := decided.Next; !next.IsZero() {
 		c.queue.AddAfter(name, next.Sub(c.Clock.Now()))
 	}
+	if wait := c.settles(d, w); wait > 0 && len(current) > 0 && !result.Decision.Equal(current) {
+		c.queue.AddAfter(name, wait)
+		return nil
+	}
 	forced := (len(decided.Leaving.Lost) > 0 || result.Moved > 0) && !result.Decision.Equal(current)
 	if delay := c.turn(name, forced); delay > 0 {
 		c.queue.AddAfter(name, delay)
@@ -232,6 +238,15 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 		return c.unschedulable(ctx, pod, result.Message())
 	}
 	return nil
+}
+
+// settles is how long it is not known yet whether something has started that would then stay where it is: what runs is told by a status,
+// which takes a moment to come up from the cluster.
+func (c *Controller) settles(d projection.Object, w placement.Workload) time.Duration {
+	if !w.Restarts || w.Fixed {
+		return 0
+	}
+	return d.GetCreationTimestamp().Add(startTime).Sub(c.Clock.Now())
 }
 
 // write stores a decision on the object it was made for: if that has changed meanwhile, it is decided anew.

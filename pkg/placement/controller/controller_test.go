@@ -10,6 +10,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -443,6 +444,33 @@ func TestEligibilityChanges(t *testing.T) {
 			test.change(after)
 			if got := eligibilityChanged(joined("east", 9), after); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+// A Job that has only just been made may have started in its cluster, though its status does not say so yet.
+func TestAJobThatMayHaveStartedIsLeftAlone(t *testing.T) {
+	for name, test := range map[string]struct {
+		made time.Time
+		want int // writes
+	}{
+		"one that was made long ago has not started": {time.Now().Add(-time.Hour), 1},
+		"of one that was just made nobody knows yet": {time.Now().Add(time.Hour), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			east := joined("east", 9)
+			east.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintDrain, Effect: corev1.TaintEffectNoExecute}}
+			sums := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "sums", UID: "sums", ResourceVersion: "7", CreationTimestamp: metav1.NewTime(test.made),
+				Annotations: map[string]string{v1alpha1.AnnotationPlacement: `{"east":{"replicas":1}}`},
+			}}
+			h := start(t, east, joined("west", 9), sums)
+			if err := h.sync(t.Context(), item{batchv1.SchemeGroupVersion.WithResource("jobs"), cache.NewObjectName("shop", "sums")}); err != nil {
+				t.Fatal(err)
+			}
+			if got := h.patches(); len(got) != test.want {
+				t.Errorf("it wrote %v, want %d writes", got, test.want)
 			}
 		})
 	}
