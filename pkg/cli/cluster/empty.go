@@ -32,7 +32,7 @@ func (o *RemoveOptions) empty(ctx context.Context, logical *logical, cluster *ma
 	for {
 		patience := o.Timeout
 		if last.Reason == manifoldv1alpha1.ReasonStuck {
-			patience = stuckFor
+			patience = o.patience
 		}
 		next, err := o.await(ctx, logical, begun, last, patience)
 		switch {
@@ -42,7 +42,7 @@ func (o *RemoveOptions) empty(ctx context.Context, logical *logical, cluster *ma
 			last = next
 			progress.doing("%s", last.Message)
 		case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-			return o.giveUp(ctx, logical, cluster, begun, last.Message)
+			return o.giveUp(ctx, logical, cluster, last.Message)
 		case errors.Is(err, context.DeadlineExceeded):
 			return fmt.Errorf("cluster %q is not removed: it is not empty after %s, and the drain goes on without waiting: %s%s",
 				o.Name, o.Timeout, orUnknown(last.Message), o.emptyAdvice())
@@ -81,9 +81,9 @@ func (o *RemoveOptions) await(
 }
 
 // giveUp lets replicas come to a cluster again that is not removed, unless it was being drained before.
-func (o *RemoveOptions) giveUp(ctx context.Context, logical *logical, before, begun *manifoldv1alpha1.Cluster, why string) error {
+func (o *RemoveOptions) giveUp(ctx context.Context, logical *logical, before *manifoldv1alpha1.Cluster, why string) error {
 	as := "it is as it was, but for what has moved off"
-	if before.Generation == begun.Generation {
+	if len(undrained(before.Spec.Taints)) < len(before.Spec.Taints) {
 		as = "its drain goes on"
 	} else if err := o.restore(ctx, logical, before); err != nil {
 		as = fmt.Sprintf("its drain could not be ended: %s", err)

@@ -35,12 +35,15 @@ type RemoveOptions struct {
 	Wait    bool
 	Timeout time.Duration
 
+	// patience is how long nothing that is left may be able to move before the cluster is not removed.
+	patience time.Duration
+
 	logicalConfig *rest.Config
 }
 
 // NewRemoveOptions returns options with their defaults.
 func NewRemoveOptions(streams genericiooptions.IOStreams) *RemoveOptions {
-	return &RemoveOptions{IOStreams: streams, Wait: true, Timeout: 5 * time.Minute}
+	return &RemoveOptions{IOStreams: streams, Wait: true, Timeout: 5 * time.Minute, patience: stuckFor}
 }
 
 func newRemoveCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
