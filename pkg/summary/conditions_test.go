@@ -163,6 +163,38 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// A share that is held to a part of what was decided is not what was decided yet, and what its cluster says of the rollout counts.
+func TestConditionsOfAMove(t *testing.T) {
+	held := func(in *Report) { in.Begun, in.Generation = in.Generation, 0 }
+	for name, test := range map[string]struct {
+		west          Report
+		want, message string
+	}{
+		"it goes on": {
+			west: and(done(1), held), want: "Progressing=True ReplicaSetUpdated", message: `Deployment "web" moves: 2 to leave east.`,
+		},
+		"what never becomes ready is told, with its cluster": {
+			west: and(progress(1, 1, 0, reasonTimedOut), held), want: "Progressing=False ProgressDeadlineExceeded", message: `cluster "west": said below`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := Deployment(web(3), Input{
+				Decision: placement.Decision{"west": {Replicas: 3}}, Reports: map[string]Report{"east": and(done(2), held), "west": test.west},
+				Move: "2 to leave east", Now: now,
+			})
+			if got := brief(status.Conditions); !strings.Contains(got, test.want) {
+				t.Errorf("conditions %s, want %s", got, test.want)
+			}
+			if message := find(status.Conditions, appsv1.DeploymentProgressing).Message; !strings.HasPrefix(message, test.message) {
+				t.Errorf("message %q, want %q", message, test.message)
+			}
+			if status.ObservedGeneration == 2 {
+				t.Error("the generation counts as observed, though not all is as decided")
+			}
+		})
+	}
+}
+
 func TestAvailability(t *testing.T) {
 	strategy := func(surge, unavailable intstr.IntOrString) func(*appsv1.Deployment) {
 		return func(in *appsv1.Deployment) {

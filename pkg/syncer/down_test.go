@@ -234,11 +234,12 @@ func TestReportAnswersForTheGenerationThatIsCarriedOut(t *testing.T) {
 		state     state
 		unsynced  bool
 		want      int64
+		begun     int64
 		wantHolds bool
 	}{
-		"it is there and seen":              {live: live, state: current, want: 7, wantHolds: true},
+		"it is there and seen":              {live: live, state: current, want: 7, begun: 7, wantHolds: true},
 		"the cluster holds another version": {live: live, state: state{uid: above.UID, generation: 7, hash: "other"}, wantHolds: true},
-		"a share is held back":              {live: live, state: state{uid: above.UID, generation: 7, wait: wait{held: true}}, wantHolds: true},
+		"a share is held to a part of it":   {live: live, state: state{uid: above.UID, generation: 7, hash: "hash", wait: wait{held: true}}, begun: 7, wantHolds: true},
 		"an earlier object was carried out": {live: live, state: state{uid: "earlier", generation: 7, hash: "hash"}, wantHolds: true},
 		"the controllers there have not seen it": {
 			live: func() *appsv1.Deployment { d := live.DeepCopy(); d.Generation = 2; return d }(), state: current, wantHolds: true,
@@ -259,8 +260,9 @@ func TestReportAnswersForTheGenerationThatIsCarriedOut(t *testing.T) {
 			if known == test.unsynced {
 				t.Fatalf("known %t", known)
 			}
-			if report.Generation != test.want || holds != test.wantHolds {
-				t.Errorf("generation %d, holds %t; want %d, %t", report.Generation, holds, test.want, test.wantHolds)
+			if report.Generation != test.want || report.Begun != test.begun || holds != test.wantHolds {
+				t.Errorf("generation %d, begun %d, holds %t; want %d, %d, %t",
+					report.Generation, report.Begun, holds, test.want, test.begun, test.wantHolds)
 			}
 			if test.wantHolds && report.Live != test.live {
 				t.Errorf("object %+v, want that of the cluster", report.Live)
