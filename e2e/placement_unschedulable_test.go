@@ -7,6 +7,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
@@ -100,4 +103,81 @@ func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
 			t.Errorf("placed on %s, want %s", got, want)
 		}
 	})
+}
+
+const classes = `apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata:
+  name: e2e-urgent
+value: 1000
+`
+
+// urgent lets what is labelled take room of lower priority; nothing waits for long.
+const urgent = `apiVersion: manifold.dev/v1alpha1
+kind: PlacementPolicy
+metadata:
+  name: urgent
+spec:
+  workloads:
+    labelSelector:
+      matchLabels: {urgent: "true"}
+  preemptionPolicy: PreemptLowerPriority
+---
+apiVersion: manifold.dev/v1alpha1
+kind: PlacementPolicy
+metadata:
+  name: patient
+spec:
+  priority: -1
+  unschedulableTolerationSeconds: 1
+  division:
+    type: Divide
+`
+
+// TestHigherPriorityTakesRoomOfLower fills both clusters, and then wants room for something that matters more.
+func TestHigherPriorityTakesRoomOfLower(t *testing.T) {
+	s := exclusive(t)
+	for _, side := range []*framework.API{s.Environment.Logical, s.Environment.Physical["east"], s.Environment.Physical["west"]} {
+		class := &schedulingv1.PriorityClass{}
+		if err := yaml.UnmarshalStrict([]byte(classes), class); err != nil {
+			t.Fatal(err)
+		}
+		client := side.Kube.SchedulingV1().PriorityClasses()
+		if _, err := client.Create(s.Context(), class, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			ctx, cancel := contextAfterTest()
+			defer cancel()
+			_ = client.Delete(ctx, class.Name, metav1.DeleteOptions{})
+		})
+	}
+	s.Logical.Apply(urgent)
+	// Each of the six nodes has 32 processors.
+	s.Logical.Apply(asking(deployment("batch", 6), "30"))
+	awaitAvailable(s, "batch", 6)
+	awaitShares(s, "batch", placement.Decision{"east": {Replicas: 3}, "west": {Replicas: 3}})
+
+	important := func(name string, change func(*appsv1.Deployment)) string {
+		return edited(asking(deployment(name, 1), "20"), func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.PriorityClassName = "e2e-urgent"
+			change(d)
+		})
+	}
+	s.Logical.TryInput(important("polite", func(*appsv1.Deployment) {}), "apply", "-f", "-")
+	awaitNote(s, "polite", "0/2 clusters can run it: 2 lack cpu (need 20, free ")
+	s.Logical.Kubectl("delete", "deployment", "polite")
+
+	s.Logical.Apply(important("web", func(d *appsv1.Deployment) { d.Labels["urgent"] = "true" }))
+	d := awaitAvailable(s, "web", 1)
+	home := decision(s, d).Clusters()[0]
+	awaitNote(s, "web", "it takes room of lower priority on "+home+" (Deployment "+s.Namespace+"/batch)")
+	awaitNote(s, "batch", "of higher priority there: Deployment "+s.Namespace+"/web), and no other cluster can take them")
+
+	// With one replica less, all have room again, and none that runs moves for that.
+	other := map[string]string{"east": "west", "west": "east"}[home]
+	s.Logical.Kubectl("scale", "deployment/batch", "--replicas=5")
+	awaitAvailable(s, "batch", 5)
+	awaitShares(s, "batch", placement.Decision{home: {Replicas: 2}, other: {Replicas: 3}})
+	s.Logical.Kubectl("delete", "deployment", "batch", "web", "--timeout=60s")
 }

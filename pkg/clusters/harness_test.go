@@ -329,7 +329,7 @@ func (s *syncer) Run(ctx context.Context, c *Connection) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	c.Usage.PodChanged(types.NamespacedName{Namespace: "shop", Name: "web"}, resources("cpu", "1"), true)
+	c.Usage.PodChanged(types.NamespacedName{Namespace: "shop", Name: "web"}, resources("cpu", "1"), 0, true)
 	c.Usage.Synced()
 	<-ctx.Done()
 	s.mu.Lock()

@@ -276,7 +276,7 @@ func TestABurstOfPodsTakesFewWrites(t *testing.T) {
 	before, began := h.statusWrites(), h.clock.Now()
 	usage := runner.connection("east").Usage
 	for i := range 1000 {
-		usage.PodChanged(types.NamespacedName{Namespace: "shop", Name: fmt.Sprint(i)}, resources("cpu", "1m"), true)
+		usage.PodChanged(types.NamespacedName{Namespace: "shop", Name: fmt.Sprint(i)}, resources("cpu", "1m"), 0, true)
 		if i%50 == 0 {
 			h.clock.Step(100 * time.Millisecond)
 		}

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
 // Registry holds the live connections by the names of their clusters. The Manager fills it. It is safe for concurrent use.
@@ -73,6 +75,22 @@ func (r *Registry) Requested(name string) (corev1.ResourceList, bool) {
 		return nil, false
 	}
 	return c.Usage.Snapshot()
+}
+
+// Levels returns what the pods of a cluster request at this moment by their priority, the lowest first. There are none of a cluster that is
+// not connected.
+func (r *Registry) Levels(name string) []placement.Level {
+	r.mu.RLock()
+	c, ok := r.live[name]
+	r.mu.RUnlock()
+	if !ok {
+		return nil
+	}
+	var out []placement.Level
+	for _, level := range c.Usage.Levels() {
+		out = append(out, placement.Level{Priority: level.Priority, Requests: placement.ResourcesOf(level.Requests)})
+	}
+	return out
 }
 
 func (r *Registry) setSynced() {

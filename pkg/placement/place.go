@@ -28,6 +28,10 @@ type Request struct {
 	// Stuck tells what clusters cannot schedule of their shares; see Unschedulable. Tolerated is for how long that is endured.
 	Stuck     map[string]Stuck
 	Tolerated time.Duration
+	// Lower tells what clusters run of lower priority. Preempt alone reads it, and needs it.
+	Lower map[string]Lower
+	// Rivals are workloads of higher priority, for messages about what is stuck for lack of room.
+	Rivals []Rival
 	// Now is the time. It matters to the workload's failures alone.
 	Now time.Time
 }

@@ -86,7 +86,11 @@ func (c *cycle) measure() {
 		if k.takes() || k.stays() {
 			k.prefers = c.preferenceFor(k.Cluster)
 		}
-		if k.takes() {
+		switch {
+		case !k.takes():
+		case k.lent != nil:
+			k.score = c.mercy(k)
+		default:
 			k.score = c.headroom(c.freeOf(i), most, c.replicas-min(c.replicas, k.current))
 		}
 	}

@@ -84,6 +84,8 @@ type Cluster struct {
 	Free Resources
 	// Kinds are the kinds that the cluster serves, as KindName writes them. Empty means not known yet, and bounds nothing.
 	Kinds []string
+	// lent is the part of Free that others have; nil in an ordinary snapshot.
+	lent *lent
 }
 
 // Load is what the logical cluster itself knows about the use of a cluster.
@@ -142,6 +144,18 @@ func (r Room) Free(load Load) Resources {
 		}
 	}
 	return free
+}
+
+// Beyond is how much more could be free than a load leaves if nothing else were requested there, for the resources that limits bound.
+func (r Room) Beyond(load Load) Resources {
+	out := Resources{}
+	free := r.Free(load)
+	for name, limit := range r.limits {
+		if load.Placed != nil {
+			out[name] = max(0, limit-load.Placed[name]-free[name])
+		}
+	}
+	return out
 }
 
 // KindName writes a kind as Cluster.status.kinds does: "Deployment.v1.apps", and "Pod.v1" for the core group.

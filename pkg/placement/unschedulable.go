@@ -201,17 +201,35 @@ func (c *cycle) remarkUnschedulable() string {
 	var texts []string
 	for i := range c.candidates {
 		k := &c.candidates[i]
-		stuck := c.request.Stuck[k.Name]
-		if left := c.stayStuck(k); left == 1 {
-			texts = append(texts, fmt.Sprintf("1 replica is unschedulable on %s (%s)", k.Name, stuck.Says))
-		} else if left > 1 {
-			texts = append(texts, fmt.Sprintf("%d replicas are unschedulable on %s (%s)", left, k.Name, stuck.Says))
+		switch left, says := c.stayStuck(k), c.stuckSays(k.Name); left {
+		case 0:
+		case 1:
+			texts = append(texts, fmt.Sprintf("1 replica is unschedulable on %s (%s)", k.Name, says))
+		default:
+			texts = append(texts, fmt.Sprintf("%d replicas are unschedulable on %s (%s)", left, k.Name, says))
 		}
 	}
 	if len(texts) == 0 {
 		return ""
 	}
 	return enumerate(texts) + why
+}
+
+// stuckSays is what the scheduler of a cluster says, and if that is about room, who comes first.
+func (c *cycle) stuckSays(cluster string) string {
+	says := c.request.Stuck[cluster].Says
+	if !LacksResources(says) {
+		return says
+	}
+	if names := above(cluster, c.request.Workload.Priority, c.request.Rivals); len(names) > 0 {
+		return says + "; of higher priority there: " + names.String()
+	}
+	return says
+}
+
+// LacksResources tells whether a scheduler says that nodes lack something that is requested.
+func LacksResources(says string) bool {
+	return strings.Contains(says, "Insufficient ") || strings.Contains(says, "Too many pods")
 }
 
 // stayStuck is how many of the replicas that a cluster cannot schedule it keeps.

@@ -46,6 +46,8 @@ type Workload struct {
 	Unstarted bool
 	// Template is what the pods are made of; nil if that is not known. It is the object's own and must not be changed.
 	Template *corev1.PodTemplateSpec
+	// Priority is that of its pods.
+	Priority int32
 	// Failures are what is remembered of clusters that could not schedule replicas.
 	Failures Failures
 	// VolumeClaims names the claims, of the workload's namespace, that its pods use.

@@ -80,7 +80,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	recorder := m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"})
 
 	if m.engine, err = engine.New(engine.Options{
-		Kube: m.informers, Manifold: m.own, Requested: m.registry.Requested,
+		Kube: m.informers, Manifold: m.own, Requested: m.registry.Requested, Levels: m.registry.Levels,
 		Toleration: c.silence.Toleration, Unschedulable: c.silence.Unschedulable,
 	}); err != nil {
 		return nil, err

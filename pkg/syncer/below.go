@@ -248,7 +248,7 @@ func (b *below) trimPod(obj any) (any, error) {
 	trimmed := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion},
 		Spec: corev1.PodSpec{
-			NodeName: pod.Spec.NodeName, Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources,
+			NodeName: pod.Spec.NodeName, Priority: pod.Spec.Priority, Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources,
 			Containers: resourcesOnly(pod.Spec.Containers), InitContainers: resourcesOnly(pod.Spec.InitContainers),
 		},
 		Status: corev1.PodStatus{

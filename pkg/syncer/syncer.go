@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"golang.org/x/sync/errgroup"
 
@@ -351,7 +352,7 @@ func (s *Syncer) podHandler() cache.ResourceEventHandler {
 	count := func(obj any) {
 		pod := obj.(*corev1.Pod)
 		requests, counted := capacity.PodRequests(pod)
-		s.usage.PodChanged(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, requests, counted)
+		s.usage.PodChanged(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, requests, ptr.Deref(pod.Spec.Priority, 0), counted)
 		if s.below.ours(pod.Namespace) {
 			s.enqueuePod(pod)
 		}

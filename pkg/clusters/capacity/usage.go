@@ -4,6 +4,8 @@
 package capacity
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,12 +27,20 @@ type Usage struct {
 	current  bool   // the watch begun last has delivered its first list
 	complete bool   // some watch has
 	onChange func(synced bool)
+	levels   map[int32]*amounts  // the sums by priority
 	shown    corev1.ResourceList // the sums as Snapshot returned them; nil once they have changed
 }
 
 type podUsage struct {
 	amounts
-	watch uint32 // the last watch that has seen the pod
+	priority int32
+	watch    uint32 // the last watch that has seen the pod
+}
+
+// Level is what the pods of one priority request together.
+type Level struct {
+	Priority int32
+	Requests corev1.ResourceList
 }
 
 // amounts are quantities by resource: cpu in thousandths, all others in whole units. The three that every pod has are fields,
@@ -43,7 +53,7 @@ type amounts struct {
 // NewUsage returns an empty Usage. onChange, which may be nil, is called after every change of a sum, and with synced true after
 // Synced. It is called from the goroutine that caused the change and must return at once.
 func NewUsage(onChange func(synced bool)) *Usage {
-	return &Usage{pods: map[types.NamespacedName]podUsage{}, onChange: onChange}
+	return &Usage{pods: map[types.NamespacedName]podUsage{}, levels: map[int32]*amounts{}, onChange: onChange}
 }
 
 // Begin tells that a new pod watch starts, which will list every pod again.
@@ -67,23 +77,23 @@ func (u *Usage) Synced() {
 	u.changed(true)
 }
 
-// PodChanged tells what a pod requests. A pod that is not counted, because it has ended, requests nothing. Use PodRequests for
-// the two last arguments.
-func (u *Usage) PodChanged(key types.NamespacedName, requests corev1.ResourceList, counted bool) {
+// PodChanged tells what a pod requests, and with which priority. A pod that is not counted, because it has ended, requests nothing. Use
+// PodRequests for requests and counted.
+func (u *Usage) PodChanged(key types.NamespacedName, requests corev1.ResourceList, priority int32, counted bool) {
 	if !counted {
 		u.PodGone(key)
 		return
 	}
-	next := podUsage{amounts: amountsOf(requests)}
+	next := podUsage{amounts: amountsOf(requests), priority: priority}
 	u.mu.Lock()
 	next.watch = u.watch
 	last, known := u.pods[key]
-	same := known && last.equal(next.amounts)
+	same := known && last.priority == next.priority && last.equal(next.amounts)
 	if known && !same {
-		u.count(last.amounts, -1)
+		u.count(last, -1)
 	}
 	if !same {
-		u.count(next.amounts, 1)
+		u.count(next, 1)
 	}
 	u.pods[key] = next
 	u.mu.Unlock()
@@ -116,6 +126,17 @@ func (u *Usage) Snapshot() (sums corev1.ResourceList, complete bool) {
 	return u.shown, u.complete
 }
 
+// Levels returns the sums by priority, the lowest first.
+func (u *Usage) Levels() []Level {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	out := make([]Level, 0, len(u.levels))
+	for _, priority := range slices.Sorted(maps.Keys(u.levels)) {
+		out = append(out, Level{Priority: priority, Requests: u.levels[priority].list()})
+	}
+	return out
+}
+
 // Current tells whether the watch begun last is synced.
 func (u *Usage) Current() bool {
 	u.mu.Lock()
@@ -125,13 +146,21 @@ func (u *Usage) Current() bool {
 
 // drop takes a known pod out of the sums. The caller holds the lock.
 func (u *Usage) drop(key types.NamespacedName, pod podUsage) {
-	u.count(pod.amounts, -1)
+	u.count(pod, -1)
 	delete(u.pods, key)
 }
 
 // count adds to the sums, or takes off. The caller holds the lock.
-func (u *Usage) count(a amounts, sign int64) {
-	u.sums.add(a, sign)
+func (u *Usage) count(pod podUsage, sign int64) {
+	u.sums.add(pod.amounts, sign)
+	level := u.levels[pod.priority]
+	if level == nil {
+		level = &amounts{}
+		u.levels[pod.priority] = level
+	}
+	if level.add(pod.amounts, sign); level.pods == 0 {
+		delete(u.levels, pod.priority)
+	}
 	u.shown = nil
 }
 

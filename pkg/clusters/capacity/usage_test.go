@@ -44,58 +44,58 @@ func TestUsage(t *testing.T) {
 		},
 		"pods add up, each with its place": {
 			events: func(u *Usage) {
-				u.PodChanged(pod("a"), small, true)
-				u.PodChanged(pod("b"), large, true)
+				u.PodChanged(pod("a"), small, 0, true)
+				u.PodChanged(pod("b"), large, 0, true)
 			},
 			want: list("cpu", "2100m", "memory", "1088Mi", "nvidia.com/gpu", "1", "pods", "2"),
 		},
 		"the same event twice counts once": {
 			events: func(u *Usage) {
-				u.PodChanged(pod("a"), small, true)
-				u.PodChanged(pod("a"), small, true)
+				u.PodChanged(pod("a"), small, 0, true)
+				u.PodChanged(pod("a"), small, 0, true)
 			},
 			want: list("cpu", "100m", "memory", "64Mi", "pods", "1"),
 		},
 		"a resize replaces what was requested before": {
 			events: func(u *Usage) {
-				u.PodChanged(pod("a"), large, true)
-				u.PodChanged(pod("a"), small, true)
+				u.PodChanged(pod("a"), large, 0, true)
+				u.PodChanged(pod("a"), small, 0, true)
 			},
 			want: list("cpu", "100m", "memory", "64Mi", "pods", "1"),
 		},
 		"a pod that has ended requests nothing, and its deletion changes nothing more": {
 			events: func(u *Usage) {
-				u.PodChanged(pod("a"), small, true)
-				u.PodChanged(pod("a"), nil, false)
+				u.PodChanged(pod("a"), small, 0, true)
+				u.PodChanged(pod("a"), nil, 0, false)
 				u.PodGone(pod("a"))
 			},
 			want: list("cpu", "0", "memory", "0", "pods", "0"),
 		},
 		"a pod without requests still takes a place": {
-			events: func(u *Usage) { u.PodChanged(pod("a"), nil, true) },
+			events: func(u *Usage) { u.PodChanged(pod("a"), nil, 0, true) },
 			want:   list("cpu", "0", "memory", "0", "pods", "1"),
 		},
 		"pods of one name in two namespaces are two": {
 			events: func(u *Usage) {
-				u.PodChanged(pod("a"), small, true)
-				u.PodChanged(types.NamespacedName{Namespace: "office", Name: "a"}, small, true)
+				u.PodChanged(pod("a"), small, 0, true)
+				u.PodChanged(types.NamespacedName{Namespace: "office", Name: "a"}, small, 0, true)
 			},
 			want: list("cpu", "200m", "memory", "128Mi", "pods", "2"),
 		},
 		"a new watch drops the pods that it does not see, once it is synced": {
 			events: func(u *Usage) {
-				u.PodChanged(pod("a"), small, true)
-				u.PodChanged(pod("b"), small, true)
+				u.PodChanged(pod("a"), small, 0, true)
+				u.PodChanged(pod("b"), small, 0, true)
 				u.Synced()
 				u.Begin()
-				u.PodChanged(pod("b"), small, true)
+				u.PodChanged(pod("b"), small, 0, true)
 				u.Synced()
 			},
 			want: list("cpu", "100m", "memory", "64Mi", "pods", "1"),
 		},
 		"a new watch keeps the pods of the last one until it is synced": {
 			events: func(u *Usage) {
-				u.PodChanged(pod("a"), small, true)
+				u.PodChanged(pod("a"), small, 0, true)
 				u.Synced()
 				u.Begin()
 			},
@@ -127,11 +127,28 @@ func TestUsageIsCompleteFromTheFirstSyncAndCurrentSinceTheLast(t *testing.T) {
 	want("while the second watch lists", true, false)
 }
 
+func TestUsageByPriority(t *testing.T) {
+	u := NewUsage(nil)
+	u.PodChanged(pod("a"), list("cpu", "1"), 10, true)
+	u.PodChanged(pod("b"), list("cpu", "2"), -5, true)
+	u.PodChanged(pod("c"), list("cpu", "3"), 10, true)
+	u.PodChanged(pod("d"), list("cpu", "4"), 0, true)
+	u.PodChanged(pod("a"), list("cpu", "1"), 0, true) // another pod of that name, say
+	u.PodGone(pod("b"))
+	want := []Level{
+		{Priority: 0, Requests: list("cpu", "5", "memory", "0", "pods", "2")},
+		{Priority: 10, Requests: list("cpu", "3", "memory", "0", "pods", "1")},
+	}
+	if got := u.Levels(); !equality.Semantic.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 func TestUsageTellsOnlyOfChanges(t *testing.T) {
 	changes := 0
 	u := NewUsage(func(bool) { changes++ })
-	u.PodChanged(pod("a"), list("cpu", "1"), true)
-	u.PodChanged(pod("a"), list("cpu", "1"), true)
+	u.PodChanged(pod("a"), list("cpu", "1"), 0, true)
+	u.PodChanged(pod("a"), list("cpu", "1"), 0, true)
 	u.PodGone(pod("b"))
 	u.PodGone(pod("a"))
 	if changes != 2 {
@@ -160,7 +177,7 @@ func TestUsageEqualsASumFromScratch(t *testing.T) {
 				if random.IntN(2) == 0 {
 					requests["example.com/license"] = *resource.NewQuantity(int64(1+random.IntN(3)), resource.DecimalSI)
 				}
-				u.PodChanged(key, requests, true)
+				u.PodChanged(key, requests, 0, true)
 				left[g][key] = requests
 			}
 		})
@@ -218,12 +235,12 @@ func BenchmarkPodChanged(b *testing.B) {
 	u := NewUsage(nil)
 	requests := [2]corev1.ResourceList{list("cpu", "100m", "memory", "64Mi"), list("cpu", "200m", "memory", "64Mi")}
 	for i := range 10000 {
-		u.PodChanged(pod(fmt.Sprint(i)), requests[0], true)
+		u.PodChanged(pod(fmt.Sprint(i)), requests[0], 0, true)
 	}
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
 		i++
-		u.PodChanged(pod("1"), requests[i%2], true)
+		u.PodChanged(pod("1"), requests[i%2], 0, true)
 	}
 }

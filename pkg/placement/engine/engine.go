@@ -28,6 +28,9 @@ type Options struct {
 	// Requested returns what the pods of a cluster request at this moment, if it is known; see clusters.Registry. A map that it has returned
 	// never changes; while nothing changes, it should be the same one.
 	Requested func(cluster string) (corev1.ResourceList, bool)
+	// Levels returns what the pods of a cluster request by priority, the lowest first; see clusters.Registry. Without it nothing is
+	// preempted.
+	Levels func(cluster string) []placement.Level
 	// Toleration is for how long workloads stay on a silent cluster whose policy says nothing of that. Zero is five minutes.
 	Toleration time.Duration
 	// Unschedulable is for how long pods may be unschedulable whose policy says nothing of that. Zero is two minutes.
@@ -49,6 +52,8 @@ type Engine struct {
 	view            *view
 	loose           loose
 	mirrors         mirrors
+	priorities      priorities
+	levels          func(cluster string) []placement.Level
 	toleration      time.Duration
 	unschedulable   time.Duration
 	clock           clock.PassiveClock
@@ -74,6 +79,8 @@ func New(o Options) (*Engine, error) {
 		claims:          o.Kube.Core().V1().PersistentVolumeClaims().Lister(),
 		storage:         o.Kube.Storage().V1().StorageClasses().Lister(),
 		ledger:          newLedger(o.Clock),
+		priorities:      priorities{o.Kube.Scheduling().V1().PriorityClasses().Lister()},
+		levels:          o.Levels,
 		toleration:      cmp.Or(o.Toleration, defaultToleration),
 		unschedulable:   cmp.Or(o.Unschedulable, defaultUnschedulable),
 		clock:           o.Clock,
@@ -86,6 +93,7 @@ func New(o Options) (*Engine, error) {
 		namespaces.Informer().HasSynced,
 		o.Kube.Core().V1().PersistentVolumeClaims().Informer().HasSynced,
 		o.Kube.Storage().V1().StorageClasses().Informer().HasSynced,
+		o.Kube.Scheduling().V1().PriorityClasses().Informer().HasSynced,
 	}
 	var err error
 	if e.loose, err = newLoose(o.Kube); err != nil {
@@ -160,7 +168,7 @@ func (e *Engine) Decide(w placement.Workload, current placement.Decision) (Decid
 	leaving := snapshot.Leave(&request, e.toleration, request.Now)
 	request.Lost, request.Forced = leaving.Lost, leaving.Forced
 	request.Evict = union(evict, leaving.Now)
-	result := placement.Place(snapshot, request)
+	result := e.place(snapshot, request, joined)
 	next := placement.Earliest(leaving.Next, due, result.Failures.Next(request.Tolerated, request.Now))
 	return Decided{result, leaving, next}, true
 }

@@ -47,6 +47,7 @@ type entry struct {
 	decision placement.Decision
 	group    string // API group of the kind
 	labels   map[string]string
+	class    string // PriorityClass of its pods
 	// apart tells that others need not be where the workload is: it is everywhere.
 	apart bool
 	// running is how many replicas each cluster reports.
@@ -93,6 +94,7 @@ func (l *ledger) handler(kind projection.Kind) cache.ResourceEventHandler {
 		l.set(k, entry{
 			requests: placement.RequestsOf(demand.Template), decision: decision, running: running(o, decision, demand.Arrived),
 			apart: demand.Division == placement.Everywhere, group: kind.GVK.Group, labels: o.GetLabels(),
+			class: demand.Template.Spec.PriorityClassName,
 		})
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -161,6 +163,9 @@ func (l *ledger) expect(w placement.Workload, decision placement.Decision) {
 	k := keyOf(w)
 	e := entry{requests: w.Requests, decision: decision, apart: w.Division == placement.Everywhere, expected: true,
 		group: w.GVK.Group, labels: w.Labels}
+	if w.Template != nil {
+		e.class = w.Template.Spec.PriorityClassName
+	}
 	if before, known := l.entries[k]; known {
 		e.running = before.running
 		e.shown = &before
@@ -218,6 +223,32 @@ func (l *ledger) free(cluster string, room placement.Room) placement.Resources {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return room.Free(l.load(cluster))
+}
+
+// beyond returns how much more could be free in a cluster if nothing else were requested there.
+func (l *ledger) beyond(cluster string, room placement.Room) placement.Resources {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return room.Beyond(l.load(cluster))
+}
+
+// classedEntry is a workload with its PriorityClass.
+type classedEntry struct {
+	name, class string
+	requests    placement.Resources
+	decision    placement.Decision
+}
+
+// classed returns all workloads.
+func (l *ledger) classed() []classedEntry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expire()
+	out := make([]classedEntry, 0, len(l.entries))
+	for k, e := range l.entries {
+		out = append(out, classedEntry{k.kind + " " + k.namespace + "/" + k.name, e.class, e.requests, e.decision})
+	}
+	return out
 }
 
 // load returns what decisions put on a cluster. It goes on changing: the caller holds the lock and does not keep it.
