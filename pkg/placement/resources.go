@@ -63,12 +63,16 @@ func amount(name corev1.ResourceName, value int64) string {
 	switch {
 	case name == corev1.ResourceCPU:
 		return hundredths(value / 10)
-	case name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage, name == corev1.ResourceStorage,
-		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
+	case inBytes(name):
 		return bytes(value)
 	default:
 		return strconv.FormatInt(value, 10)
 	}
+}
+
+func inBytes(name corev1.ResourceName) bool {
+	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || name == corev1.ResourceStorage ||
+		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
 // exactAmount writes an amount without cutting anything, for where two amounts that differ would read the same.

@@ -82,6 +82,8 @@ type Cluster struct {
 	// Free is what may still be requested there: limits applied, and everything that runs there or is on its way taken off,
 	// the workload's own current share included. Nil or empty means that the cluster has no ready node, as far as is known.
 	Free Resources
+	// Limits are those of the cluster's spec, and Withheld is what they keep back of what the cluster has. Free is without that already.
+	Limits, Withheld Resources
 	// Kinds are the kinds that the cluster serves, as KindName writes them. Empty means not known yet, and bounds nothing.
 	Kinds []string
 	// lent is the part of Free that others have; nil in an ordinary snapshot.
@@ -101,6 +103,7 @@ type Load struct {
 // Observe makes the Cluster for a snapshot. What is free is the allocatable amount less what is requested and assumed, and at
 // most what the limits leave. A limit on a resource that the cluster does not have adds nothing.
 func Observe(c *v1alpha1.Cluster, load Load) Cluster {
+	room := RoomOf(c)
 	out := Cluster{
 		Name:          c.Name,
 		Labels:        c.Labels,
@@ -108,7 +111,9 @@ func Observe(c *v1alpha1.Cluster, load Load) Cluster {
 		Unschedulable: c.Spec.Unschedulable,
 		Taints:        c.Spec.Taints,
 		Ready:         metav1.ConditionUnknown,
-		Free:          RoomOf(c).Free(load),
+		Free:          room.Free(load),
+		Limits:        room.limits,
+		Withheld:      room.Withheld(load),
 		Kinds:         c.Status.Kinds,
 	}
 	if ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterReady); ready != nil {
@@ -134,16 +139,29 @@ func (r Room) Free(load Load) Resources {
 	for name, amount := range r.allocatable {
 		free[name] = amount - r.requested[name] - load.Assumed[name]
 	}
+	for name, amount := range r.Withheld(load) {
+		free[name] -= amount
+	}
+	return free
+}
+
+// Withheld is what limits keep back of what a load leaves.
+func (r Room) Withheld(load Load) (out Resources) {
 	for name, limit := range r.limits {
+		amount, there := r.allocatable[name]
 		used := r.requested[name] + load.Assumed[name]
+		free := amount - used
 		if load.Placed != nil {
 			used = load.Placed[name]
 		}
-		if _, there := free[name]; there {
-			free[name] = min(free[name], limit-used)
+		if more := free - (limit - used); there && more > 0 {
+			if out == nil {
+				out = Resources{}
+			}
+			out[name] = more
 		}
 	}
-	return free
+	return out
 }
 
 // Beyond is how much more could be free than a load leaves if nothing else were requested there, for the resources that limits bound.

@@ -27,7 +27,7 @@ var errSlow = fmt.Errorf("clusters, policies and workloads could not be read wit
 var errStays = errors.New("it stays in the logical cluster")
 
 // decide asks the engine that admission asks. Whatever the user may not read ends the wait with the server's refusal.
-func (g gatherer) decide(ctx context.Context, w placement.Workload, current placement.Decision) (result placement.Result, err error) {
+func (g gatherer) decide(ctx context.Context, w placement.Workload, current placement.Decision) (decided engine.Decided, err error) {
 	err = g.ask(ctx, func(e *engine.Engine) error {
 		if w.Custom && w.Pin == nil && len(current) == 0 {
 			if selected, err := e.Selects(w); err == nil && !selected {
@@ -35,12 +35,12 @@ func (g gatherer) decide(ctx context.Context, w placement.Workload, current plac
 			}
 		}
 		known := false
-		if result, known = e.Place(w, current); !known {
+		if decided, known = e.Decide(w, current); !known {
 			return errors.New("the clusters are not known")
 		}
 		return nil
 	})
-	return result, err
+	return decided, err
 }
 
 // ask runs a question to an engine that knows all that decisions depend on.

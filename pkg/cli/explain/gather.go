@@ -37,6 +37,8 @@ type observed struct {
 	namespace *corev1.Namespace
 	// result is a decision made now; nil if it cannot be told.
 	result *placement.Result
+	// remedies say by cluster what would have to change.
+	remedies map[string][]string
 	// hidden says why there is no result.
 	hidden string
 }
@@ -70,7 +72,7 @@ func (g gatherer) gather(ctx context.Context, object *unstructured.Unstructured)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
-	result, err := g.decide(ctx, w, current)
+	decided, err := g.decide(ctx, w, current)
 	switch {
 	case errors.Is(err, errStays):
 		o.replicas = nil
@@ -79,7 +81,7 @@ func (g gatherer) gather(ctx context.Context, object *unstructured.Unstructured)
 	case err != nil:
 		return nil, err
 	default:
-		o.result = &result
+		o.result, o.remedies = &decided.Result, decided.Remedies()
 	}
 	return o, nil
 }

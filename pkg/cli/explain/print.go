@@ -40,6 +40,7 @@ func (r *Report) text(out io.Writer, now time.Time) error {
 			fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\n", c.Name, c.share(r.Everywhere), c.ready(r.Everywhere), c.updated(), c.verdict())
 		}
 	}
+	r.remedies(tab)
 	if len(r.Events) > 0 {
 		fmt.Fprintf(tab, "\nAGE\tTYPE\tREASON\tEVENT\n")
 		for _, e := range r.Events {
@@ -194,7 +195,18 @@ func (c Cluster) verdict() string {
 	return cmp.Or(strings.Join(parts, "; "), nothing)
 }
 
-// ranking says how the policy ranks a cluster, if it ranks any.
+// remedies writes what would have to change so that other clusters get some of it too.
+func (r *Report) remedies(out io.Writer) {
+	header := "\nCLUSTER\tTO RUN IT THERE, OR MORE OF IT\n"
+	for _, c := range r.Clusters {
+		if len(c.Remedies) > 0 {
+			fmt.Fprintf(out, "%s%s\t%s\n", header, c.Name, strings.Join(c.Remedies, "; and "))
+			header = ""
+		}
+	}
+}
+
+// ranking says how a cluster ranks among the others, and how the policy does that.
 func (c Cluster) ranking() string {
 	var parts []string
 	if c.Verdict.Group != "" {
@@ -202,9 +214,6 @@ func (c Cluster) ranking() string {
 	}
 	if c.Verdict.Preference != 0 {
 		parts = append(parts, fmt.Sprintf("preference %d", c.Verdict.Preference))
-	}
-	if len(parts) == 0 {
-		return ""
 	}
 	return " (" + strings.Join(append(parts, fmt.Sprintf("score %d", c.Verdict.Score)), ", ") + ")"
 }

@@ -60,6 +60,8 @@ type Cluster struct {
 	Verdict *placement.Verdict `json:"verdict,omitempty"`
 	// Why is the verdict's reasons in words.
 	Why []string `json:"why,omitempty"`
+	// Remedies say what would have to change, all of it, so that it gets some of the object, or more while replicas wait.
+	Remedies []string `json:"remedies,omitempty"`
 }
 
 // Event is one event.
@@ -101,6 +103,9 @@ func explain(o *observed) (*Report, error) {
 		verdicts = o.result.Verdicts
 	}
 	r.Clusters = clusters(o.decision, breakdown, verdicts)
+	for i := range r.Clusters {
+		r.Clusters[i].Remedies = o.remedies[r.Clusters[i].Name]
+	}
 	if o.custom {
 		return r, r.addStates(o.object.GetAnnotations()[manifoldv1alpha1.AnnotationStatus])
 	}

@@ -133,6 +133,14 @@ type Decided struct {
 	Leaving placement.Leaving
 	// Next is when to decide again if nothing changes until then; zero if there is no such time.
 	Next time.Time
+
+	snapshot placement.Snapshot
+	request  placement.Request
+}
+
+// Remedies says by cluster what would have to change; see placement.Remedies.
+func (d *Decided) Remedies() map[string][]string {
+	return placement.Remedies(d.snapshot, &d.request, d.Result)
 }
 
 // Place decides about a workload. What the workload's namespace says is filled in here. It returns false when the clusters are not
@@ -170,7 +178,7 @@ func (e *Engine) Decide(w placement.Workload, current placement.Decision) (Decid
 	request.Evict = union(evict, leaving.Now)
 	result := e.place(snapshot, request, joined)
 	next := placement.Earliest(leaving.Next, due, result.Failures.Next(request.Tolerated, request.Now))
-	return Decided{result, leaving, next}, true
+	return Decided{result, leaving, next, snapshot, request}, true
 }
 
 // Lost tells whether a workload has given up a silent cluster, so that it may run elsewhere what it ran there.

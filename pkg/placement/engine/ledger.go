@@ -218,11 +218,12 @@ func (l *ledger) changes() map[string]bool {
 	return changed
 }
 
-// free returns what the load of a cluster leaves of its room.
-func (l *ledger) free(cluster string, room placement.Room) placement.Resources {
+// fill writes what the load of a cluster leaves of its room.
+func (l *ledger) fill(c *placement.Cluster, room placement.Room) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return room.Free(l.load(cluster))
+	load := l.load(c.Name)
+	c.Free, c.Withheld = room.Free(load), room.Withheld(load)
 }
 
 // beyond returns how much more could be free in a cluster if nothing else were requested there.

@@ -57,7 +57,7 @@ func (v *view) of(joined []*v1alpha1.Cluster) placement.Snapshot {
 			v.seen[c.Name] = now
 		}
 		out := now.known
-		out.Free = v.ledger.free(c.Name, now.room)
+		v.ledger.fill(&out, now.room)
 		changed = append(changed, out)
 	}
 	v.snapshot = v.snapshot.With(changed, v.gone(joined))

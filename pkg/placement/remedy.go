@@ -1,0 +1,242 @@
+package placement
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// Remedies says, for each cluster that gets nothing of a workload, or no more although replicas wait, what would have to change so that it
+// does: in whole clauses, all of which have to come true. It is for people, who decide which of them they want.
+func Remedies(s Snapshot, r *Request, result Result) map[string][]string {
+	known := make(map[string]*Cluster, len(s.clusters))
+	for _, c := range s.clusters {
+		known[c.Name] = c
+	}
+	out := map[string][]string{}
+	for i := range result.Verdicts {
+		v := &result.Verdicts[i]
+		if v.Share != nil && result.Unplaced == 0 {
+			continue
+		}
+		for _, reason := range v.Reasons {
+			find, any := remedies[reason.Code]
+			if !any {
+				continue
+			}
+			p := patient{Request: r, name: v.Cluster, cluster: known[v.Cluster], reason: reason, fits: v.Fits}
+			if text := find(p); text != "" {
+				out[v.Cluster] = append(out[v.Cluster], text)
+			}
+		}
+		if text := unchosen(r, v, result); text != "" {
+			out[v.Cluster] = append(out[v.Cluster], text)
+		}
+	}
+	return out
+}
+
+// unchosen is what would have to change where nothing speaks against a cluster.
+func unchosen(r *Request, v *Verdict, result Result) string {
+	switch {
+	case !v.Feasible || v.Share != nil || len(v.Reasons) > 0:
+		return ""
+	case result.Strategy == Whole || result.Strategy == Together:
+		return fmt.Sprintf("pin it there: %s=%s; another cluster comes first, where it runs, where more of its namespace is, or with a higher score",
+			v1alpha1.AnnotationClusters, v.Cluster)
+	case r.Workload.Replicas <= int32(len(result.Decision)):
+		return "ask for more replicas: each has a cluster"
+	default:
+		return fmt.Sprintf("prefer it in %s: there is room enough where the score is higher", r.policyField("spec.preferences"))
+	}
+}
+
+// patient is a cluster with one of the reasons why it gets nothing.
+type patient struct {
+	*Request
+	name    string
+	cluster *Cluster // nil for one that has not joined
+	reason  Reason
+	fits    int64
+}
+
+// policyField names a field of the workload's policy, or of one that there could be.
+func (r *Request) policyField(path string) string {
+	if r.Policy == nil {
+		return path + " of a policy"
+	}
+	return path + " of " + r.Policy.String()
+}
+
+// remedies say for each reason what would have to change.
+var remedies = map[ReasonCode]func(patient) string{
+	ReasonNotJoined: func(p patient) string { return "manifold cluster join " + p.name },
+	ReasonNotPinned: func(p patient) string {
+		names := append(slices.Clone(p.Workload.Pin.Names), p.name)
+		slices.Sort(names)
+		return fmt.Sprintf("pin it there too: %s=%s", v1alpha1.AnnotationClusters, strings.Join(slices.Compact(names), ","))
+	},
+	ReasonNotSelected: patient.selected,
+	ReasonNoWeight: func(p patient) string {
+		return "give it a weight in " + p.policyField("spec.division.weights")
+	},
+	ReasonNoGroup:  func(p patient) string { return "add it to one of " + p.policyField("spec.groups") },
+	ReasonNoDomain: patient.label,
+	ReasonCompany: func(p patient) string {
+		return fmt.Sprintf("move %s away, or change %s", p.reason.Subject, p.policyField("spec.antiAffinity"))
+	},
+	ReasonNoCompany: func(p patient) string {
+		return fmt.Sprintf("run %s there first, or change %s", p.reason.Subject, p.policyField("spec.affinity"))
+	},
+	ReasonBeyondMax: func(p patient) string {
+		if p.Policy != nil && p.Policy.Spec.MaxClusters > 0 {
+			return fmt.Sprintf("raise %s above %d", p.policyField("spec.maxClusters"), p.Policy.Spec.MaxClusters)
+		}
+		return "lower " + p.policyField("spec.division.minReplicas") + ", or ask for more replicas"
+	},
+	ReasonTooSmall: func(p patient) string {
+		return fmt.Sprintf("make room for more than %d replicas, or lower %s", p.fits, p.policyField("spec.division.minReplicas"))
+	},
+	ReasonEvicted:       patient.end,
+	ReasonLost:          patient.answer,
+	ReasonUnreachable:   patient.answer,
+	ReasonNotReady:      patient.answer,
+	ReasonInvalidPolicy: func(p patient) string { return "correct " + p.reason.Subject },
+	ReasonCordoned:      func(p patient) string { return "manifold cluster uncordon " + p.name },
+	ReasonTainted: func(p patient) string {
+		return fmt.Sprintf("take the taint %s off the cluster, or tolerate it in %s", p.reason.Subject, p.policyField("spec.tolerations"))
+	},
+	ReasonNotServed: func(p patient) string { return "have the cluster serve " + p.reason.Subject },
+	ReasonNoNodes:   func(patient) string { return "add a node that is ready" },
+	ReasonLacks:     patient.provide,
+	ReasonNoVolume:  patient.follow,
+	ReasonUnschedulable: func(patient) string {
+		return "give it nodes that its scheduler can use for the pods"
+	},
+	ReasonLeftUnschedulable: func(patient) string {
+		return "give it nodes that its scheduler can use for the pods; after a while it is tried again"
+	},
+}
+
+// selected says how a cluster that a policy does not select would be selected.
+func (p patient) selected() string {
+	chosen := p.Policy.Spec.Clusters // or nothing would have been selected by it
+	if len(chosen.Names) > 0 && !slices.Contains(chosen.Names, p.name) {
+		return "add it to " + p.policyField("spec.clusters.names")
+	}
+	selector, err := selectorOf(chosen.LabelSelector)
+	if err != nil {
+		return "correct " + p.policyField("spec.clusters.labelSelector")
+	}
+	var changes []string
+	requirements, _ := selector.Requirements()
+	for _, requirement := range requirements {
+		if !requirement.Matches(labels.Set(p.cluster.Labels)) {
+			changes = append(changes, fulfil(requirement))
+		}
+	}
+	return fmt.Sprintf("%s, or change %s", enumerate(changes), p.policyField("spec.clusters.labelSelector"))
+}
+
+// fulfil says what to do about a cluster's labels so that they meet a requirement.
+func fulfil(r labels.Requirement) string {
+	values := r.ValuesUnsorted()
+	slices.Sort(values)
+	switch r.Operator() {
+	case selection.In, selection.Equals, selection.DoubleEquals:
+		text := fmt.Sprintf("label the cluster %s=%s", r.Key(), values[0])
+		if len(values) > 1 {
+			text += " (or " + strings.Join(values[1:], ", ") + ")"
+		}
+		return text
+	case selection.Exists:
+		return "give the cluster a label " + r.Key()
+	case selection.NotIn, selection.NotEquals:
+		return fmt.Sprintf("give the cluster another label %s than %s", r.Key(), strings.Join(values, ", "))
+	case selection.DoesNotExist:
+		return "take the label " + r.Key() + " off the cluster"
+	}
+	return "label the cluster so that " + r.String() + " is true"
+}
+
+// label says which label of the spread a cluster lacks.
+func (p patient) label() string {
+	for i := range p.Policy.Spec.Spread {
+		spread := &p.Policy.Spec.Spread[i]
+		if _, has := p.cluster.domain(spread.TopologyKey); !has && strict(spread) {
+			return fmt.Sprintf("give the cluster a label %s, or change %s", spread.TopologyKey, p.policyField("spec.spread"))
+		}
+	}
+	return ""
+}
+
+// end says how a cluster ceases to be one that is left.
+func (p patient) end() string {
+	for i := range p.cluster.Taints {
+		switch taint := &p.cluster.Taints[i]; {
+		case taint.Key == v1alpha1.TaintDrain:
+			return fmt.Sprintf("manifold cluster uncordon %s, which ends its drain", p.name)
+		case taint.Effect == corev1.TaintEffectNoExecute && !repeatsReady(taint):
+			return fmt.Sprintf("take the taint {%s: %s} off the cluster, or tolerate it in %s", taint.Key, taint.Value, p.policyField("spec.tolerations"))
+		}
+	}
+	return "none: the cluster is being removed"
+}
+
+func (p patient) answer() string {
+	return fmt.Sprintf("have the cluster answer and be ready; kubectl describe cluster %s says what is the matter", p.name)
+}
+
+// provide says how much of a resource is missing for one more replica, and whether it is a limit that withholds it.
+func (p patient) provide() string {
+	name := corev1.ResourceName(p.reason.Subject)
+	missing := p.reason.Need - p.reason.Free
+	withheld := p.cluster.Withheld[name]
+	if withheld <= 0 {
+		return fmt.Sprintf("%s more %s for one more replica", exactly(name, missing), name)
+	}
+	text := fmt.Sprintf("raise spec.limits[%s] of cluster %s to %s for one more replica", name, p.name, exactly(name, p.cluster.Limits[name]+missing))
+	if missing > withheld {
+		text += fmt.Sprintf(", and %s more %s", exactly(name, missing-withheld), name)
+	}
+	return text
+}
+
+// exactly writes an amount as a quantity, so that adding it is enough: the figures in reasons are cut.
+func exactly(name corev1.ResourceName, value int64) string {
+	switch {
+	case name == corev1.ResourceCPU:
+		return resource.NewMilliQuantity(value, resource.DecimalSI).String()
+	case inBytes(name):
+		return resource.NewQuantity(value, resource.BinarySI).String()
+	}
+	return resource.NewQuantity(value, resource.DecimalSI).String()
+}
+
+// follow says where the volumes are that the workload uses.
+func (p patient) follow() string {
+	var places []string
+	for _, name := range slices.Sorted(maps.Keys(p.Workload.VolumesIn)) {
+		if p.Workload.VolumesIn[name] {
+			places = append(places, name)
+		}
+	}
+	for _, name := range p.Workload.Kept {
+		if !slices.Contains(places, name) {
+			places = append(places, name)
+		}
+	}
+	slices.Sort(places)
+	if len(places) == 0 {
+		return "its volumes have to be there"
+	}
+	return "its volumes have to be there; they are in " + enumerate(places)
+}
