@@ -67,6 +67,10 @@ func TestPodsFollowTheirVolumes(t *testing.T) {
 		t.Errorf("after a replace the claim shows volume %q", volume)
 	}
 
+	// Whether it can grow is for its cluster to say.
+	refuse(t, s.Logical.Try("patch", "pvc", "data", "-p", `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`),
+		`cluster "west" refuses`, "the storageclass that provisions the pvc must support resize")
+
 	// Two clusters are chosen, but the data is in one.
 	s.Logical.Apply(pinned(edited(deployment("second", 2), usingClaim), "east,west"))
 	second := awaitAvailable(s, "second", 2)
@@ -81,4 +85,25 @@ func TestPodsFollowTheirVolumes(t *testing.T) {
 	})
 	s.Logical.Kubectl("delete", "pvc", "data")
 	framework.AwaitGone[*corev1.PersistentVolumeClaim](s.West, "data")
+}
+
+func TestAClaimOfAUserGrowsWhereItIs(t *testing.T) {
+	s := scenario(t)
+	disks(s, s.East, 1)
+	s.Logical.Apply(fmt.Sprintf(`
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: %s
+  resources: {requests: {storage: 1Gi}}
+`, s.Namespace), pinned(edited(deployment("web", 1), usingClaim), "east"))
+	framework.Await(s.Logical, "data", "shows its volume", func(c *corev1.PersistentVolumeClaim) bool {
+		return c.Spec.VolumeName == s.Namespace+"-0" && c.Status.Phase == corev1.ClaimBound
+	})
+	s.Logical.Kubectl("patch", "pvc", "data", "-p", `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`)
+	framework.Await(s.East, "data", "asks for more", func(c *corev1.PersistentVolumeClaim) bool {
+		return c.Spec.Resources.Requests.Storage().String() == "2Gi"
+	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// resizeBelow keeps the plugin that knows which volumes can grow away from mirrored claims: it knows by the storage classes above, and the
-// class that counts is that of the claim's cluster, whose own plugin is asked.
+// resizeBelow keeps the plugin that knows which volumes can grow away from claims that clusters hold: it knows by the storage classes above,
+// and the class that counts is that of the claim's cluster, whose own plugin is asked.
 func resizeBelow(plugin admission.Interface, name string) admission.Interface {
 	validating, ok := plugin.(admission.ValidationInterface)
 	if name != resize.PluginName || !ok {
@@ -26,7 +26,8 @@ type resizePlugin struct {
 
 // Validate implements admission.ValidationInterface.
 func (p resizePlugin) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if old, ok := a.GetOldObject().(*api.PersistentVolumeClaim); ok && old.Annotations[v1alpha1.AnnotationCluster] != "" {
+	old, ok := a.GetOldObject().(*api.PersistentVolumeClaim)
+	if ok && (old.Annotations[v1alpha1.AnnotationCluster] != "" || old.Annotations[v1alpha1.AnnotationStatus] != "") {
 		return nil
 	}
 	return p.ValidationInterface.Validate(ctx, a, o)

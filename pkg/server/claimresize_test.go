@@ -13,8 +13,10 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-func TestWhetherAMirroredClaimCanGrowIsForItsClusterToSay(t *testing.T) {
+func TestWhetherAClaimCanGrowIsForItsClusterToSay(t *testing.T) {
 	own := &api.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}}
+	held := own.DeepCopy()
+	held.Annotations = map[string]string{v1alpha1.AnnotationStatus: `{"east":{"volume":"pv-1"}}`}
 	mirror := own.DeepCopy()
 	mirror.Annotations = map[string]string{v1alpha1.AnnotationCluster: "east"}
 	for name, test := range map[string]struct {
@@ -22,9 +24,10 @@ func TestWhetherAMirroredClaimCanGrowIsForItsClusterToSay(t *testing.T) {
 		claim      *api.PersistentVolumeClaim
 		wantExempt bool
 	}{
-		"that of a mirror":       {resize.PluginName, mirror, true},
-		"not that of a user":     {resize.PluginName, own, false},
-		"not what other plugins": {"ResourceQuota", mirror, false},
+		"that of a mirror":                   {resize.PluginName, mirror, true},
+		"that of a user which a cluster has": {resize.PluginName, held, true},
+		"not that of a user which none has":  {resize.PluginName, own, false},
+		"not what other plugins":             {"ResourceQuota", mirror, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			attributes := admission.NewAttributesRecord(test.claim.DeepCopy(), test.claim, schema.GroupVersionKind{}, "shop", "data",

@@ -76,7 +76,7 @@ func (r *claimREST) Update(ctx context.Context, name string, info rest.UpdatedOb
 		return r.REST.Update(ctx, name, info, create, update, force, options)
 	}
 	if found, err := r.get(ctx, name); err != nil || !mirroredClaim(found) {
-		return r.REST.Update(ctx, name, info, create, update, force, options)
+		return r.REST.Update(ctx, name, info, create, r.withGrowth(update), force, options)
 	}
 	tried := options.DeepCopy()
 	tried.DryRun = []string{metav1.DryRunAll}

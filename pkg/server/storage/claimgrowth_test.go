@@ -1,0 +1,82 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	api "k8s.io/kubernetes/pkg/apis/core"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+func TestTheClustersOfAClaimSayWhetherItCanGrow(t *testing.T) {
+	asked := 0
+	answering := func(err error) *Connection {
+		client := fake.NewClientset()
+		client.PrependReactor("patch", "persistentvolumeclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			asked++
+			patch := action.(clienttesting.PatchActionImpl)
+			if got := string(patch.GetPatch()); got != `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}` || len(patch.PatchOptions.DryRun) != 1 {
+				t.Errorf("asked by %s with options %+v", got, patch.PatchOptions)
+			}
+			return true, &corev1.PersistentVolumeClaim{}, err
+		})
+		return &Connection{Client: client}
+	}
+	agrees, lacks := answering(nil), answering(apierrors.NewNotFound(api.Resource("persistentvolumeclaims"), "data-db-0"))
+	refuses := answering(apierrors.NewForbidden(api.Resource("persistentvolumeclaims"), "data-db-0", errors.New("its class cannot")))
+	silent := answering(errors.New("connection refused"))
+	for name, test := range map[string]struct {
+		breakdown string
+		size      string
+		clusters  connections
+		wantAsked int
+		want      string // refusal
+	}{
+		"it can in its cluster":              {`{"east":{}}`, "2Gi", connections{"east": agrees}, 1, ""},
+		"it can in all":                      {`{"east":{},"west":{}}`, "2Gi", connections{"east": agrees, "west": agrees}, 2, ""},
+		"it cannot where one refuses":        {`{"east":{},"west":{}}`, "2Gi", connections{"east": agrees, "west": refuses}, 2, `cluster "west" refuses: `},
+		"nobody knows where one is silent":   {`{"east":{}}`, "2Gi", connections{"east": silent}, 1, `claim shop/data-db-0 is in cluster "east", which cannot be asked`},
+		"nor where one is not connected":     {`{"east":{}}`, "2Gi", connections{}, 0, `claim shop/data-db-0 is in cluster "east", which cannot be asked`},
+		"it is not there yet":                {`{"east":{}}`, "2Gi", connections{"east": lacks}, 1, ""},
+		"not asked is who has another claim": {`{"east":{"problem":"the name is taken"}}`, "2Gi", connections{"east": refuses}, 0, ""},
+		"nobody has it":                      {"", "2Gi", connections{}, 0, ""},
+		"it stays as it is":                  {`{"east":{}}`, "1Gi", connections{"east": refuses}, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked = 0
+			old := claimIn("", func(c *api.PersistentVolumeClaim) {
+				c.Annotations = map[string]string{v1alpha1.AnnotationStatus: test.breakdown}
+			})
+			claim := old.DeepCopy()
+			sized(test.size)(claim)
+			err := (&claimREST{connections: test.clusters}).withGrowth(nil)(t.Context(), claim, old)
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+			if asked != test.wantAsked {
+				t.Errorf("asked %d clusters, want %d", asked, test.wantAsked)
+			}
+		})
+	}
+}
+
+func TestClustersAreNotAskedAboutWhatIsRefusedAnyway(t *testing.T) {
+	refusal := errors.New("exceeded quota")
+	old := claimIn("", func(c *api.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{v1alpha1.AnnotationStatus: `{"east":{}}`}
+	})
+	claim := old.DeepCopy()
+	sized("2Gi")(claim)
+	validate := func(context.Context, runtime.Object, runtime.Object) error { return refusal }
+	if err := (&claimREST{connections: connections{}}).withGrowth(validate)(t.Context(), claim, old); !errors.Is(err, refusal) {
+		t.Errorf("error %v, want %v", err, refusal)
+	}
+}
