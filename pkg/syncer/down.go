@@ -325,7 +325,8 @@ func Passes(err error) bool { return passes(err) }
 func passes(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return errors.Is(err, errNotYet) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || utilnet.IsConnectionRefused(err) || isNetwork(err)
+		return errors.Is(err, errNotYet) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+			utilnet.IsConnectionRefused(err) || isNetwork(err)
 	}
 	return apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err)
