@@ -77,6 +77,19 @@ func (u *Upstream) MirrorsOf(cluster string) []*corev1.Pod {
 	return out
 }
 
+// BoundTo returns the pods that users have made and that run in a cluster, without those that nothing but a finalizer holds any more.
+func (u *Upstream) BoundTo(cluster string) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, obj := range u.podStore.List() {
+		pod := obj.(*corev1.Pod)
+		ended := pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 0) == 0
+		if clusterOf(pod) == "" && pod.Spec.NodeName == cluster && !ended {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
 // shows tells whether there is a pod of that name above.
 func (u *Upstream) shows(name cache.ObjectName) bool {
 	_, ok, err := u.podStore.GetByKey(name.String())

@@ -128,7 +128,11 @@ func (c *Controller) sync(ctx context.Context, name string) (again bool, err err
 	}
 	if mirrors := c.Upstream.MirrorsOf(name); len(mirrors) > 0 {
 		// Looked at again, since a syncer that has not heard of this may have written one meanwhile.
-		return true, c.deleteMirrors(ctx, mirrors)
+		return true, c.deletePods(ctx, mirrors)
+	}
+	// A pod is bound to its cluster for good, as to a node, and nobody else would end those that are being deleted.
+	if pods := c.Upstream.BoundTo(name); len(pods) > 0 {
+		return true, c.deletePods(ctx, pods)
 	}
 	return false, c.release(ctx, cluster)
 }
@@ -195,14 +199,14 @@ func (c *Controller) tell(ctx context.Context, cluster *v1alpha1.Cluster, condit
 	return err
 }
 
-// deleteMirrors removes the mirrors that no syncer will remove any more, and with them what kept their namespaces from ending.
-func (c *Controller) deleteMirrors(ctx context.Context, mirrors []*corev1.Pod) error {
-	for _, pod := range mirrors {
+// deletePods removes pods that no syncer will remove any more, and with them what kept their namespaces from ending.
+func (c *Controller) deletePods(ctx context.Context, pods []*corev1.Pod) error {
+	for _, pod := range pods {
 		err := c.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 			GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
 		})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("delete the mirror of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+			return fmt.Errorf("delete pod %s/%s, whose cluster goes: %w", pod.Namespace, pod.Name, err)
 		}
 	}
 	return nil

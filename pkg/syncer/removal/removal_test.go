@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	manifoldfake "github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
@@ -44,6 +45,28 @@ func mirror(name, cluster string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: name, UID: "uid", Annotations: map[string]string{v1alpha1.AnnotationCluster: cluster},
 	}}
+}
+
+// bare is a pod that a user has made, bound to a cluster or to none yet.
+func bare(name, cluster string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "uid"}, Spec: corev1.PodSpec{NodeName: cluster}}
+}
+
+// A pod that is deleted for good and held by somebody's finalizer must not hold the cluster.
+func TestPodThatAFinalizerHoldsHoldsNoCluster(t *testing.T) {
+	held := bare("held", "east")
+	held.DeletionTimestamp, held.DeletionGracePeriodSeconds, held.Finalizers = &metav1.Time{Time: time.Now()}, new(int64), []string{"example.com/other"}
+	ending := bare("ending", "east")
+	ending.DeletionTimestamp, ending.DeletionGracePeriodSeconds, ending.Finalizers = held.DeletionTimestamp, ptr.To[int64](30), held.Finalizers
+	for _, test := range []struct {
+		pod  *corev1.Pod
+		want bool
+	}{{held, false}, {ending, true}} {
+		h := start(t, going(v1alpha1.RemoveForce), test.pod)
+		if again, err := h.sync(t.Context(), "east"); err != nil || again != test.want {
+			t.Errorf("%s: waits %t (%v), want %t", test.pod.Name, again, err, test.want)
+		}
+	}
 }
 
 type harness struct {
@@ -156,8 +179,9 @@ func TestSyncTellsWhatItWaitsForOnce(t *testing.T) {
 }
 
 func TestClusterThatIsGivenUpLeavesNothingBehind(t *testing.T) {
-	h := start(t, going(v1alpha1.RemoveForce), deployment("web", `{"east":{"replicas":1}}`), mirror("web-1", "east"), mirror("web-2", "west"))
-	// Looked at again after the mirrors are deleted: somebody may have written one meanwhile.
+	h := start(t, going(v1alpha1.RemoveForce), deployment("web", `{"east":{"replicas":1}}`), mirror("web-1", "east"), mirror("web-2", "west"),
+		bare("lost", "east"), bare("kept", "west"), bare("waits", ""))
+	// Looked at again after the pods are deleted: somebody may have written one meanwhile.
 	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		again, err := h.sync(ctx, "east")
 		return !again, err
@@ -169,8 +193,12 @@ func TestClusterThatIsGivenUpLeavesNothingBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(pods.Items) != 1 || pods.Items[0].Name != "web-2" {
-		t.Errorf("mirrors %v are left, want that of west alone", pods.Items)
+	var left []string
+	for _, pod := range pods.Items {
+		left = append(left, pod.Name)
+	}
+	if want := []string{"kept", "waits", "web-2"}; !slices.Equal(left, want) {
+		t.Errorf("pods %v are left, want %v", left, want)
 	}
 	if got, want := h.cluster(t).Finalizers, []string{"example.com/other"}; !slices.Equal(got, want) {
 		t.Errorf("finalizers %v, want %v: that of somebody else is not ours to take", got, want)
