@@ -21,6 +21,8 @@ type gathered struct {
 	held bool
 	// pending tells that a cluster which should answer has not been asked yet, as after a start. Its syncer wakes us.
 	pending bool
+	// unasked are clusters that cannot be asked and are to have no share, and had one when they were last heard of.
+	unasked []string
 }
 
 func (c *Controller) gather(kind summary.Kind, key syncer.Key, in summary.Object) gathered {
@@ -52,6 +54,9 @@ func (c *Controller) gather(kind summary.Kind, key syncer.Key, in summary.Object
 			out.reports[cluster.Name] = kind.LastKnown(before)
 			out.held = true
 			out.pending = out.pending || answers(cluster)
+			if !decided {
+				out.unasked = append(out.unasked, cluster.Name)
+			}
 		}
 	}
 	return out

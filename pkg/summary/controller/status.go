@@ -38,6 +38,9 @@ func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key sy
 			return err
 		}
 	}
+	if err := c.forgetLost(ctx, key, in, now.unasked); err != nil {
+		return err
+	}
 	var revision string
 	if d, ok := in.(*appsv1.Deployment); ok {
 		var err error
