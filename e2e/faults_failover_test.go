@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -50,6 +51,11 @@ func TestWhatASilentClusterRanIsPlacedElsewhere(t *testing.T) {
 	west := s.Environment.Clusters["west"]
 	t.Cleanup(func() { _ = west.ResumeAll() })
 	if err := west.PauseAll(); err != nil {
+		t.Fatal(err)
+	}
+	// Started anew, it does not meet that cluster, and has to go by what it has noted.
+	manifold := s.Environment.Manifold
+	if err := errors.Join(manifold.Kill(), manifold.Start(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	framework.Await(s.Logical, "west", "is silent", readiness(metav1.ConditionUnknown))
