@@ -39,6 +39,9 @@ type options struct {
 	// failover loses one of many simulated clusters instead.
 	failover      bool
 	failoverSizes failoverSizes
+	// drain moves so many Deployments from one stock cluster to another instead.
+	drain      bool
+	drainCount int
 }
 
 func main() {
@@ -61,6 +64,8 @@ func main() {
 	flag.IntVar(&o.failoverSizes.Clusters, "ends", 100, "with -failover: simulated clusters")
 	flag.IntVar(&o.failoverSizes.Deployments, "deployments", 10_000, "with -failover: Deployments")
 	flag.IntVar(&o.failoverSizes.Namespaces, "over", 1, "with -failover: namespaces that the Deployments are in; those of one are in one cluster")
+	flag.BoolVar(&o.drain, "drain", false, "measure the drain of a cluster instead, to another one")
+	flag.IntVar(&o.drainCount, "moved", 1_000, "with -drain: Deployments")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -96,6 +101,9 @@ func run(o options) (err error) {
 	bin, err := tools.Build(ctx, root, os.Stderr)
 	if err != nil {
 		return err
+	}
+	if o.drain {
+		return runDrain(ctx, o, root, dir, bin)
 	}
 	if o.scale {
 		return runScale(ctx, o, root, dir, bin)
