@@ -13,6 +13,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -36,8 +37,10 @@ type drainReport struct {
 	Deployments int       `json:"deployments"`
 	// Direct is how long it takes to create as many directly in the cluster that they are moved to, until all are ready.
 	Direct float64 `json:"direct"`
-	// Drain is how long it takes until the other cluster is empty and all are ready.
+	// Ready is how long the drain takes until all are ready in the cluster that they are moved to, Drain until the other one is empty.
+	Ready float64 `json:"ready"`
 	Drain float64 `json:"drain"`
+	// Ratio is Ready by Direct.
 	Ratio float64 `json:"ratio"`
 	// Wanted is how many replicas there should be in both clusters together, and Least the fewest that were ready at any time of the drain.
 	Wanted int64 `json:"wanted"`
@@ -69,10 +72,10 @@ func runDrain(ctx context.Context, o options, root, dir, bin string) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
-	if report.Drain, report.Least, err = d.through(ctx, server); err != nil {
+	if err = d.through(ctx, server, &report); err != nil {
 		return fmt.Errorf("drain %d Deployments: %w", o.drainCount, err)
 	}
-	report.Ratio = report.Drain / report.Direct
+	report.Ratio = report.Ready / report.Direct
 	report.print(os.Stdout)
 	if o.output == "" {
 		return nil
@@ -135,66 +138,62 @@ func (d *drain) direct(ctx context.Context) (float64, error) {
 }
 
 // through creates everything through the logical cluster in one cluster, and drains that.
-func (d *drain) through(ctx context.Context, server *logical.Server) (took float64, least int64, err error) {
+func (d *drain) through(ctx context.Context, server *logical.Server, report *drainReport) error {
 	config, err := server.RESTConfig()
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	client, err := kubernetes.NewForConfig(protobuf(config))
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	for _, cluster := range []*stock.Cluster{d.from, d.to} {
 		fmt.Fprintf(os.Stderr, "bench: join cluster %s\n", cluster.Name())
 		if err := server.Join(ctx, cluster); err != nil {
-			return 0, 0, err
+			return err
 		}
 	}
 	d.machine.hub = &hub{Server: server, client: client}
 	if err := d.command(ctx, server, "cordon", d.to.Name()); err != nil {
-		return 0, 0, err
+		return err
 	}
 	fmt.Fprintf(os.Stderr, "bench: create %d Deployments in %s\n", d.options.drainCount, d.from.Name())
 	w := way{name: "through", targets: []api{{name: "logical cluster", client: client}}, clusters: apis([]*stock.Cluster{d.from}), replicas: 1}
 	if err := w.createNamespace(ctx, drainNamespace); err != nil {
-		return 0, 0, err
+		return err
 	}
 	if _, err := d.create(ctx, w); err != nil {
-		return 0, 0, err
+		return err
 	}
 	if err := d.machine.settle(ctx); err != nil {
-		return 0, 0, err
+		return err
 	}
 	if err := d.command(ctx, server, "uncordon", d.to.Name()); err != nil {
-		return 0, 0, err
+		return err
 	}
-	return d.move(ctx, server)
+	return d.move(ctx, server, report)
 }
 
 // move drains the cluster and watches how many replicas are ready in both.
-func (d *drain) move(ctx context.Context, server *logical.Server) (took float64, least int64, err error) {
+func (d *drain) move(ctx context.Context, server *logical.Server, report *drainReport) error {
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer cancel()
-	r := &readiness{ready: map[string]map[string]int64{}, changed: make(chan struct{}, 1)}
-	for _, cluster := range apis([]*stock.Cluster{d.from, d.to}) {
-		if err := r.watch(ctx, cluster, &watching); err != nil {
-			return 0, 0, err
+	places := apis([]*stock.Cluster{d.from, d.to})
+	r := newReadiness(int64(d.options.drainCount), places)
+	for _, place := range places {
+		if err := r.watch(ctx, place, &watching); err != nil {
+			return err
 		}
 	}
-	r.begin()
+	watching.Go(func() { r.verify(ctx) })
 	fmt.Fprintf(os.Stderr, "bench: drain %s\n", d.from.Name())
 	start := time.Now()
 	if err := d.command(ctx, server, "drain", d.from.Name(), "--wait=false"); err != nil {
-		return 0, 0, err
+		return err
 	}
-	if err := r.until(ctx, func() bool {
-		return len(r.ready[d.from.Name()]) == 0 && sumOf(r.ready[d.to.Name()]) >= int64(d.options.drainCount)
-	}); err != nil {
-		return 0, 0, err
-	}
-	return time.Since(start).Seconds(), r.least, nil
+	return r.until(ctx, start, d.from.Name(), d.to.Name(), report)
 }
 
 // command runs "manifold cluster ...".
@@ -205,14 +204,34 @@ func (d *drain) command(ctx context.Context, server *logical.Server, args ...str
 	return nil
 }
 
-// readiness is what watches have shown of the ready replicas in all clusters.
+// readiness is what watches have shown of the ready replicas in all clusters, of Deployments of one replica each.
+//
+// Two watches are not in step: that a Deployment is gone from one cluster may be told before that it is ready in the other, though it came
+// after. So what seems not to be ready anywhere is read once more: what has become ready before it left the other cluster is ready then.
 type readiness struct {
-	mu sync.Mutex
-	// ready are those of each Deployment that there is, by cluster and name; least is the smallest total since begin.
-	ready map[string]map[string]int64
-	least int64
+	wanted int64
+	places []api
 
+	mu sync.Mutex
+	// ready are those of each Deployment that there is, by cluster and name. missing are the Deployments that were found ready nowhere, and
+	// least is the fewest that were ready at a time.
+	ready   map[string]map[string]int64
+	missing map[string]bool
+	least   int64
+
+	doubts  chan string   // names of Deployments that seem to be ready nowhere
 	changed chan struct{} // holds one when something has changed
+}
+
+func newReadiness(wanted int64, places []api) *readiness {
+	r := &readiness{
+		wanted: wanted, places: places, ready: map[string]map[string]int64{}, missing: map[string]bool{}, least: wanted,
+		doubts: make(chan string, 100*wanted), changed: make(chan struct{}, 1),
+	}
+	for _, place := range places {
+		r.ready[place.name] = map[string]int64{}
+	}
+	return r
 }
 
 func (r *readiness) watch(ctx context.Context, place api, watching *sync.WaitGroup) error {
@@ -240,26 +259,82 @@ func (r *readiness) set(place string, object any, there bool) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ready[place] == nil {
-		r.ready[place] = map[string]int64{}
-	}
 	delete(r.ready[place], name.Name)
 	if d, ok := object.(*appsv1.Deployment); ok && there {
 		r.ready[place][name.Name] = int64(d.Status.ReadyReplicas)
 	}
-	r.least = min(r.least, r.total())
+	if r.isReady(name.Name) {
+		delete(r.missing, name.Name)
+	} else {
+		r.doubts <- name.Name
+	}
 	select {
 	case r.changed <- struct{}{}:
 	default:
 	}
 }
 
-// total is what is ready everywhere. The caller holds the lock.
-func (r *readiness) total() (sum int64) {
+// isReady tells whether a Deployment is ready anywhere. The caller holds the lock.
+func (r *readiness) isReady(name string) bool {
 	for _, ready := range r.ready {
-		sum += sumOf(ready)
+		if ready[name] > 0 {
+			return true
+		}
 	}
-	return sum
+	return false
+}
+
+// verify reads what is in doubt until ctx ends.
+func (r *readiness) verify(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case name := <-r.doubts:
+			if r.readyNow(ctx, name) {
+				continue
+			}
+			r.mu.Lock()
+			if !r.isReady(name) {
+				r.missing[name] = true
+				r.least = min(r.least, r.wanted-int64(len(r.missing)))
+			}
+			r.mu.Unlock()
+		}
+	}
+}
+
+// readyNow reads whether a Deployment is ready anywhere; if that cannot be told, it is not.
+func (r *readiness) readyNow(ctx context.Context, name string) bool {
+	for _, place := range r.places {
+		d, err := place.client.AppsV1().Deployments(drainNamespace).Get(ctx, name, metav1.GetOptions{})
+		if err == nil && d.Status.ReadyReplicas > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// until waits until all have moved, and reports how long that took and the fewest that were ready.
+func (r *readiness) until(ctx context.Context, start time.Time, from, to string, report *drainReport) error {
+	for {
+		r.mu.Lock()
+		left, moved := len(r.ready[from]), sumOf(r.ready[to])
+		report.Least = r.least
+		r.mu.Unlock()
+		if report.Ready == 0 && moved >= r.wanted {
+			report.Ready = time.Since(start).Seconds()
+		}
+		if left == 0 && moved >= r.wanted {
+			report.Drain = time.Since(start).Seconds()
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d Deployments are left, %d are ready in the other cluster: %w", left, moved, ctx.Err())
+		case <-r.changed:
+		}
+	}
 }
 
 func sumOf(ready map[string]int64) (sum int64) {
@@ -267,32 +342,6 @@ func sumOf(ready map[string]int64) (sum int64) {
 		sum += n
 	}
 	return sum
-}
-
-// begin has the least counted from now on.
-func (r *readiness) begin() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.least = r.total()
-}
-
-// until waits until enough, which is called under the lock, says so.
-func (r *readiness) until(ctx context.Context, enough func() bool) error {
-	for {
-		r.mu.Lock()
-		done := enough()
-		r.mu.Unlock()
-		if done {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			return fmt.Errorf("%d are ready in all: %w", r.total(), ctx.Err())
-		case <-r.changed:
-		}
-	}
 }
 
 func (r *drainReport) print(out io.Writer) {
@@ -303,7 +352,8 @@ func (r *drainReport) print(out io.Writer) {
 	}
 	fmt.Fprint(table, "figure\tvalue\tgoal\tmet\t\n")
 	fmt.Fprintf(table, "create %d Deployments directly until ready\t%s\t\t\t\n", r.Deployments, number(r.Direct, "s"))
-	fmt.Fprintf(table, "drain them to that cluster\t%s\t\t\t\n", number(r.Drain, "s"))
+	fmt.Fprintf(table, "drain them until ready in that cluster\t%s\t\t\t\n", number(r.Ready, "s"))
+	fmt.Fprintf(table, "drain them until the other cluster is empty\t%s\t\t\t\n", number(r.Drain, "s"))
 	fmt.Fprintf(table, "ratio\t%s\t\t\t\n", number(r.Ratio, ""))
 	fmt.Fprintf(table, "fewest replicas that were ready\t%d\t%d\t%s\t\n", r.Least, r.Wanted, kept)
 	table.Flush()

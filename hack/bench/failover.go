@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -65,6 +67,8 @@ type failoverReport struct {
 	// CPU is what the logical cluster took from the silence to the last decision, Memory its resident memory then, in MiB.
 	CPU    float64 `json:"cpu"`
 	Memory float64 `json:"memoryMiB"`
+	// Writes, by verb and resource, are the calls of the logical cluster's API for each Deployment in that time.
+	Writes map[string]float64 `json:"writes"`
 }
 
 // runFailover measures how long it takes to place everything anew that was on one of many simulated clusters when that falls silent.
@@ -319,6 +323,11 @@ func (f *failover) lose(ctx context.Context, report *failoverReport) error {
 	if err != nil {
 		return err
 	}
+	hub := &hub{Server: f.server, client: f.client}
+	wrote, err := hub.requests(ctx)
+	if err != nil {
+		return err
+	}
 	f.mu.Lock()
 	for _, end := range f.ends {
 		count := 0
@@ -350,6 +359,11 @@ func (f *failover) lose(ctx context.Context, report *failoverReport) error {
 	if err != nil {
 		return err
 	}
+	writes, err := hub.requests(ctx)
+	if err != nil {
+		return err
+	}
+	report.Writes = since(writes.api, wrote.api, report.Lost)
 	report.CPU, report.Memory = (after.CPU - before.CPU).Seconds(), float64(after.RSS)/(1<<20)
 	return nil
 }
@@ -366,5 +380,10 @@ func (r *failoverReport) print(out io.Writer) {
 	row("last decision", r.Last, r.Goal, "s")
 	row("CPU of the logical cluster from the silence on", r.CPU, 0, "s")
 	row("resident memory of the logical cluster", r.Memory, 0, "MiB")
+	for _, call := range slices.Sorted(maps.Keys(r.Writes)) {
+		if r.Writes[call] >= 0.01 {
+			row(call+" for each Deployment", r.Writes[call], 0, "")
+		}
+	}
 	table.Flush()
 }
