@@ -40,8 +40,8 @@ func (c *cycle) keepToVolumes() {
 // chosen tells whether the workload may be in the cluster at all.
 func (k *candidate) chosen() bool { return !k.leaves && !k.evicted }
 
-// returned gives pieces that are nobody's to the clusters that have the volume claims of these replicas, as far as each may take them and
-// still has one range.
+// returned gives pieces that are nobody's to the clusters that have the volume claims of these replicas, as far as each still has one range.
+// What such a cluster may not take now waits for it.
 func (c *cycle) returned(last []piece) []piece {
 	kept := c.request.Workload.Kept
 	if len(kept) == 0 {
@@ -60,15 +60,14 @@ func (c *cycle) returned(last []piece) []piece {
 			continue
 		}
 		for number := p.start; number < p.end; number++ {
-			home := c.taker(kept[int32(number)])
+			home := c.find(kept[int32(number)])
+			if home != nil && !home.chosen() {
+				home = nil
+			}
 			if end, has := ends[home]; home != nil && has && end != number {
 				home = nil
 			}
-			if n := len(out); n > 0 && out[n-1].owner == home && out[n-1].end == number && out[n-1].returns == (home != nil) {
-				out[n-1].end++
-			} else {
-				out = append(out, piece{owner: home, start: number, end: number + 1, returns: home != nil})
-			}
+			out = returning(out, home, number)
 			if home != nil {
 				home.ranged, ends[home] = true, number+1
 			}
@@ -77,12 +76,59 @@ func (c *cycle) returned(last []piece) []piece {
 	return out
 }
 
-// taker returns the cluster of that name if it may take replicas now.
-func (c *cycle) taker(name string) *candidate {
-	if k := c.find(name); k != nil && k.takes() {
-		return k
+// returning adds a replica that goes back to its home, nil for none, to the pieces.
+func returning(pieces []piece, home *candidate, number int64) []piece {
+	next := piece{start: number, end: number + 1}
+	switch {
+	case home != nil && home.takes():
+		next.owner, next.returns = home, true
+	case home != nil:
+		next.awaits = home
 	}
-	return nil
+	if n := len(pieces); n > 0 {
+		if last := &pieces[n-1]; last.end == number && last.owner == next.owner && last.returns == next.returns && last.awaits == next.awaits {
+			last.end++
+			return pieces
+		}
+	}
+	return append(pieces, next)
+}
+
+// await leaves replicas unplaced until their home may take them.
+func (c *cycle) await(p piece) {
+	c.unplaced += p.end - p.start
+	p.awaits.awaited += p.end - p.start
+}
+
+// awaitAll says of a workload of which every replica waits for its home why no other cluster runs it.
+func (c *cycle) awaitAll() {
+	awaited := int64(0)
+	for i := range c.candidates {
+		awaited += c.candidates[i].awaited
+	}
+	if awaited == 0 || awaited < c.replicas {
+		return
+	}
+	for i := range c.candidates {
+		if k := &c.candidates[i]; k.takes() {
+			k.reasons = append(k.reasons, Reason{Code: ReasonNoVolume})
+			freezes(k)
+		}
+	}
+}
+
+// remarkAwaited says which clusters replicas wait for, as their volumes are there.
+func (c *cycle) remarkAwaited() string {
+	var texts []string
+	for i := range c.candidates {
+		if k := &c.candidates[i]; k.awaited > 0 && len(k.reasons) > 0 {
+			texts = append(texts, fmt.Sprintf("%d for %s, which %s", k.awaited, k.Name, k.reasons[0]))
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return "these wait where their volumes are: " + enumerate(texts)
 }
 
 // tie keeps replicas in a cluster that they should leave if they have volumes there: data does not follow. The cluster gets no more of them.

@@ -75,10 +75,47 @@ func TestPlaceNumberedWhereItsClaimsAre(t *testing.T) {
 			request:  database(3).dividedBy(v1alpha1.ByEven).byName().keeping("east", "west", "east"),
 			want:     ranges("east", 0, 1, "west", 1, 2),
 		},
-		"divided, a cluster that may take nothing is passed over": {
+		"divided, a replica waits for the cluster that has its claims": {
 			clusters: []*clusterBuilder{cluster("east", 9).cordoned(), cluster("west", 9)},
 			request:  database(2).dividedBy(v1alpha1.ByEven).byName().keeping("east", "west"),
+			want:     ranges("west", 1, 1),
+			unplaced: 1,
+			message:  "placed 1 of 2 replicas on west; 1 wait; these wait where their volumes are: 1 for east, which is cordoned",
+		},
+		"divided, replicas without claims do not wait": {
+			clusters: []*clusterBuilder{cluster("east", 9).cordoned(), cluster("north", 9), cluster("west", 9)},
+			request:  database(6).dividedBy(v1alpha1.ByEven).byName().keeping("east", "east"),
+			want:     ranges("north", 2, 2, "west", 4, 2),
+			unplaced: 2,
+		},
+		"divided, what waits returns when its cluster may take it, and nothing else moves": {
+			clusters: []*clusterBuilder{cluster("east", 9), cluster("north", 9), cluster("west", 9)},
+			request: database(6).dividedBy(v1alpha1.ByEven).byName().keeping("east", "east").
+				on(ranges("north", 2, 2, "west", 4, 2)),
+			want: ranges("east", 0, 2, "north", 2, 2, "west", 4, 2),
+		},
+		"divided, what waits takes no room from the range behind it": {
+			clusters: []*clusterBuilder{cluster("east", 9).cordoned(), cluster("west", 9)},
+			request:  database(4).dividedBy(v1alpha1.ByEven).byName().keeping("", "east").on(ranges("west", 2, 2)),
+			want:     ranges("west", 2, 2),
+			unplaced: 2,
+		},
+		"divided, all of it waits": {
+			clusters: []*clusterBuilder{cluster("east", 9).cordoned(), cluster("west", 9)},
+			request:  database(2).dividedBy(v1alpha1.ByEven).byName().keeping("east", "east"),
+			unplaced: 2,
+			message:  "0/2 clusters can run it: 1 is cordoned, 1 does not have the volumes that it uses",
+		},
+		"divided, it does not wait for a cluster that is not chosen": {
+			clusters: []*clusterBuilder{cluster("east", 9), cluster("west", 9)},
+			request:  database(2).dividedBy(v1alpha1.ByEven).byName().keeping("east", "west").pinned("west"),
 			want:     ranges("west", 0, 2),
+		},
+		"divided, a replica that is added waits as well": {
+			clusters: []*clusterBuilder{cluster("east", 9), cluster("north", 9).cordoned(), cluster("west", 9)},
+			request:  database(3).dividedBy(v1alpha1.ByEven).byName().on(ranges("east", 0, 1, "west", 1, 1)).keeping("east", "west", "north"),
+			want:     ranges("east", 0, 1, "west", 1, 1),
+			unplaced: 1,
 		},
 	})
 }

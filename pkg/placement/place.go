@@ -100,6 +100,7 @@ type candidate struct {
 	fits    int64 // replicas that have room beside these
 	stuck   int64 // replicas of the last decision that it cannot schedule; current is without these, unless all is evicted
 	kept    int64 // those of them that have no other place
+	awaited int64 // replicas of nobody's that wait for it, as it has their volumes
 	score   int64
 	group   int   // the group of the policy that it belongs to
 	prefers int64 // how much the policy prefers it

@@ -9,7 +9,8 @@ import (
 type piece struct {
 	owner      *candidate // nil for nobody
 	start, end int64
-	returns    bool // the owner has the volumes of what was nobody's
+	returns    bool       // the owner has the volumes of what was nobody's
+	awaits     *candidate // has the volumes of what was nobody's, and may not take it now; nil for none
 }
 
 // handNumbered hands out replicas that are numbered, so that each cluster has one range of the numbers. The first time the strategy says
@@ -25,6 +26,7 @@ func (c *cycle) handNumbered() {
 		return
 	}
 	c.carryOn(c.returned(c.pieces(holders)))
+	c.awaitAll()
 }
 
 // holders are the candidates that have a range of the last decision, in the order of the ranges.
@@ -76,6 +78,12 @@ func (c *cycle) pieces(holders []*candidate) []piece {
 func (c *cycle) carryOn(last []piece) {
 	var before *candidate // has what ends where the next piece starts
 	for i := 0; i < len(last); {
+		if p := last[i]; p.awaits != nil {
+			c.await(p)
+			before = nil
+			i++
+			continue
+		}
 		if p := &last[i]; p.stays() {
 			p.owner.extend(p.start, p.end)
 			before = p.owner
@@ -83,11 +91,11 @@ func (c *cycle) carryOn(last []piece) {
 			continue
 		}
 		first := i
-		for i < len(last) && !last[i].stays() {
+		for i < len(last) && !last[i].stays() && last[i].awaits == nil {
 			i++
 		}
 		g := gap{cycle: c, start: last[first].start, end: last[i-1].end, pieces: last[first:i], before: before}
-		if i < len(last) {
+		if i < len(last) && last[i].awaits == nil {
 			g.after = &last[i]
 		}
 		g.fill()

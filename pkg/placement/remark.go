@@ -13,7 +13,7 @@ func (c *cycle) remarks(r Result) []string {
 	var notes []string
 	for _, note := range []string{
 		c.remarkAbsent(r), c.remarkWhole(), c.remarkNumbered(), c.remarkIndivisible(), c.remarkTogether(), c.remarkDuplicate(r),
-		c.remarkOverflow(), c.remarkFew(), c.remarkBounds(), c.remarkWaiting(), c.remarkTied(r), c.remarkStaying(r),
+		c.remarkOverflow(), c.remarkFew(), c.remarkBounds(), c.remarkWaiting(), c.remarkAwaited(), c.remarkTied(r), c.remarkStaying(r),
 		c.remarkUnschedulable(),
 	} {
 		if note != "" {
