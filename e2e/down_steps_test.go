@@ -83,6 +83,9 @@ func TestMovesGoInSteps(t *testing.T) {
 		if got.fewest < app.fewest {
 			t.Errorf("once only %d pods of %s were ready in all clusters, want %d at every moment", got.fewest, name, app.fewest)
 		}
+		if got.told < app.fewest {
+			t.Errorf("once the status of %s told of %d ready replicas, want %d at every moment", name, got.told, app.fewest)
+		}
 		if got.most > app.most {
 			t.Errorf("once clusters were told to run %d replicas of %s, want %d at most", got.most, name, app.most)
 		}
@@ -112,9 +115,10 @@ spec:
 `, name, move, clusters)
 }
 
-// steps are bounds: the fewest ready pods, and the most replicas that clusters are told to run.
+// steps are bounds: the fewest ready pods, the most replicas that clusters are told to run, and the fewest ready ones of the status above.
 type steps struct {
 	fewest, most int
+	told         int
 	stop         func() steps
 }
 
@@ -122,7 +126,7 @@ type steps struct {
 // the others, so what looks wrong is asked for again, and counts only if it is so twice.
 func watchSteps(s *framework.Scenario, sides []*framework.Side, name string, replicas int, want steps) *steps {
 	s.Helper()
-	seen := steps{fewest: replicas, most: replicas}
+	seen := steps{fewest: replicas, most: replicas, told: replicas}
 	readyNow := func() (n int) {
 		for _, side := range sides {
 			list, err := side.Kube.CoreV1().Pods(s.Namespace).List(s.Context(), metav1.ListOptions{LabelSelector: "app=" + name})
@@ -167,8 +171,17 @@ func watchSteps(s *framework.Scenario, sides []*framework.Side, name string, rep
 			seen.most = max(seen.most, min(toldNow(), toldNow()))
 		}
 	})
+	// The status above never says less than there is.
+	stopStatus := framework.Watch([]*framework.Side{s.Logical}, func(now map[string][]*appsv1.Deployment) {
+		for _, d := range now[s.Logical.Name] {
+			if d.Name == name {
+				seen.told = min(seen.told, int(d.Status.ReadyReplicas))
+			}
+		}
+	})
 	want.stop = func() steps {
 		stopPods()
+		stopStatus()
 		stopShares()
 		return seen
 	}

@@ -96,10 +96,11 @@ spec:
   - {name: a, limit: 0}
   tolerations:
   - {key: a, operator: Gt}
+  move: {maxSurge: 0, maxUnavailable: 0%}
   overrides:
   - jsonPatch: '[{"op": "burn", "path": "/spec"}]'
 `, "apply", "-f", "-"), "spec.minClusters: Forbidden", "spec.groups[0].limit: Invalid value: 0", "spec.tolerations[0].operator: Unsupported value",
-		"spec.overrides[0].jsonPatch: Invalid value")
+		"spec.move.maxUnavailable: Invalid value", "spec.overrides[0].jsonPatch: Invalid value")
 }
 
 func TestOverridesChangeWhatOneClusterHolds(t *testing.T) {

@@ -129,6 +129,15 @@ func (b *requestBuilder) tied(clusters ...string) *requestBuilder {
 	return b
 }
 
+// losing names clusters that nobody can ask any more.
+func (b *requestBuilder) losing(clusters ...string) *requestBuilder {
+	b.Lost = map[string]bool{}
+	for _, cluster := range clusters {
+		b.Lost[cluster] = true
+	}
+	return b
+}
+
 func (b *requestBuilder) usingVolumesIn(cluster string) *requestBuilder {
 	b.Workload.VolumesIn = map[string]bool{cluster: true}
 	return b
@@ -146,6 +155,12 @@ func TestPlaceWhatHasVolumesThatCannotFollow(t *testing.T) {
 		"also when its cluster is to be emptied": {
 			clusters: []*clusterBuilder{cluster("east", 9), cluster("west", 9)},
 			request:  database(3).tied("east").on(ranges("east", 0, 3)).leaving("east"),
+			want:     ranges("east", 0, 3),
+			message:  "placed on east; it stays on east, as its volumes cannot follow" + advice,
+		},
+		"also when its cluster is silent for too long": {
+			clusters: []*clusterBuilder{cluster("east", 9).unreachable(), cluster("west", 9)},
+			request:  database(3).tied("east").on(ranges("east", 0, 3)).leaving("east").losing("east"),
 			want:     ranges("east", 0, 3),
 			message:  "placed on east; it stays on east, as its volumes cannot follow" + advice,
 		},

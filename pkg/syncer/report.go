@@ -37,8 +37,11 @@ func (s *Syncer) Report(key Key, above projection.Object) (report summary.Report
 // Settled tells whether what the cluster reports of an object is what it will report until somebody changes something, or there is a
 // problem that keeps it from getting there.
 func (s *Syncer) Settled(key Key) bool {
-	if s.stateOf(key).problem != "" {
+	switch st := s.stateOf(key); {
+	case st.problem != "":
 		return true
+	case st.held: // the next step of a move will change it
+		return false
 	}
 	live := s.below.get(key)
 	return live != nil && settled(key, live)
