@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,6 +94,18 @@ func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
 		// A rolling update to a template that fits brings it to run.
 		s.Logical.Apply(edited(deployment("nowhere", 1), inRegion("west")))
 		awaitAvailable(s, "nowhere", 1)
+	})
+	t.Run("a Job and a StatefulSet go whole", func(t *testing.T) {
+		s := s.Subtest(t)
+		west := map[string]string{corev1.LabelTopologyRegion: "west"}
+		s.Logical.Apply(batch("sums", 2, 2, func(job *batchv1.Job) { job.Spec.Template.Spec.NodeSelector = west }),
+			database("db", 2, func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.NodeSelector = west }))
+		framework.Await(s.Logical, "sums", "is complete", jobIs(batchv1.JobComplete))
+		framework.Await(s.Logical, "db", "runs", allRun(2))
+		awaitNote(s, "sums", `moved off cluster "east", which has no node for some of its pods`)
+		awaitNote(s, "db", `moved off cluster "east", which has no node for some of its pods`)
+		framework.AwaitGone[*batchv1.Job](s.East, "sums")
+		framework.AwaitGone[*appsv1.StatefulSet](s.East, "db")
 	})
 	t.Run("a pin is obeyed", func(t *testing.T) {
 		s := s.Subtest(t)

@@ -39,10 +39,11 @@ type Request struct {
 // Place decides where the workload runs.
 //
 // What runs stays where it is, unless the pin or the policy no longer selects the cluster, the request evicts it, or an even or
-// weighted division asks for another share. What a cluster cannot schedule goes elsewhere, if another one can take it. A cluster that is selected but may take nothing new (cordoned, not ready, tainted)
-// keeps its share and never gets more. Replicas that fit nowhere are given to the clusters that could take at least one, where
-// their pods wait: a workload is split between running and waiting rather than refused. Only what no cluster may take is
-// unplaced, and if that is everything, the decision is empty; but replicas never leave a cluster for nowhere.
+// weighted division asks for another share. What a cluster cannot schedule goes elsewhere, if another one can take it. A cluster
+// that is selected but may take nothing new (cordoned, not ready, tainted) keeps its share and never gets more. Replicas that fit
+// nowhere are given to the clusters that could take at least one, where their pods wait: a workload is split between running and
+// waiting rather than refused. Only what no cluster may take is unplaced, and if that is everything, the decision is empty; but
+// replicas never leave a cluster for nowhere.
 //
 // A workload of no replicas is placed too, on one cluster (or on each of them if it is duplicated), so that it exists and has a
 // place to start from when it is scaled up. Otherwise only clusters with replicas are part of the decision.

@@ -233,20 +233,28 @@ func RemarkTaken(taken map[string]Resources, priority int32, rivals []Rival) str
 
 // displaced names the rivals that have to make the room in a cluster.
 func displaced(cluster string, room Resources, priority int32, rivals []Rival) (names rivalNames) {
+	lower := slices.DeleteFunc(inOrder(rivals), func(r Rival) bool { return r.Priority >= priority || r.Decision[cluster].Replicas == 0 })
+	slices.SortStableFunc(lower, func(a, b Rival) int { // of one priority the largest first: fewest have to go then
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), -cmp.Compare(a.makes(room), b.makes(room)))
+	})
 	rest := maps.Clone(room)
-	for _, rival := range inOrder(rivals) {
-		replicas := int64(rival.Decision[cluster].Replicas)
-		helps := false
-		for name, amount := range rest {
-			helps = helps || amount > 0 && rival.Requests[name] > 0
+	for _, rival := range lower {
+		if rival.makes(rest) > 0 {
+			names = append(names, rival.Name)
+			rest.Add(rival.Requests, -int64(rival.Decision[cluster].Replicas))
 		}
-		if replicas == 0 || rival.Priority >= priority || !helps {
-			continue
-		}
-		names = append(names, rival.Name)
-		rest.Add(rival.Requests, -replicas)
 	}
 	return names
+}
+
+// makes is which part of some room one replica makes, as far as that is lacking.
+func (r *Rival) makes(room Resources) (part float64) {
+	for name, amount := range room {
+		if amount > 0 {
+			part = max(part, float64(min(amount, r.Requests[name]))/float64(amount))
+		}
+	}
+	return part
 }
 
 // above names the rivals that come before a workload of that priority in a cluster.

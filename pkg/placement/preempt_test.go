@@ -160,6 +160,7 @@ func TestRemarkTaken(t *testing.T) {
 	rivals := []Rival{
 		rival("batch", 0, shares("east", 2)), rival("cache", 5, shares("east", 2, "west", 1)), rival("equal", 100, shares("east", 9)),
 		rival("later", 50, shares("east", 9)), rival("else", 0, shares("north", 9)),
+		{"Deployment shop/small", 0, Resources{corev1.ResourceCPU: 1}, shares("east", 9)},
 	}
 	cores := func(n int64) Resources { return Resources{corev1.ResourceCPU: n * 1000} }
 	for name, test := range map[string]struct {
@@ -168,8 +169,8 @@ func TestRemarkTaken(t *testing.T) {
 	}{
 		"nothing":              {},
 		"what the lowest have": {taken: map[string]Resources{"east": cores(2)}, want: "it takes room of lower priority on east (Deployment shop/batch)"},
-		"more than that":       {taken: map[string]Resources{"east": cores(3)}, want: "it takes room of lower priority on east (Deployment shop/batch and Deployment shop/cache)"},
-		"more than all have":   {taken: map[string]Resources{"east": cores(30)}, want: "it takes room of lower priority on east (Deployment shop/batch, Deployment shop/cache and Deployment shop/later)"},
+		"more than that":       {taken: map[string]Resources{"east": cores(3)}, want: "it takes room of lower priority on east (Deployment shop/batch, Deployment shop/small and Deployment shop/cache)"},
+		"more than all have":   {taken: map[string]Resources{"east": cores(30)}, want: "it takes room of lower priority on east (Deployment shop/batch, Deployment shop/small, Deployment shop/cache and others)"},
 		"what nobody here has": {taken: map[string]Resources{"south": cores(1)}, want: "it takes room of lower priority on south"},
 		"in two clusters":      {taken: map[string]Resources{"west": cores(1), "east": cores(1)}, want: "it takes room of lower priority on east (Deployment shop/batch) and on west (Deployment shop/cache)"},
 	} {

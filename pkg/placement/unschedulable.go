@@ -47,7 +47,7 @@ func Unschedulable(
 		switch due := pod.Since.Add(tolerated); {
 		case pod.Outdated:
 			n.outdated++
-		case pod.Since.IsZero():
+		case pod.Since.IsZero(), lacksClaim(pod.Says):
 			n.others++
 		case due.After(now):
 			n.others++
@@ -73,6 +73,12 @@ func Unschedulable(
 		}
 	}
 	return stuck, next
+}
+
+// lacksClaim tells whether a scheduler says that there is no such claim as a pod names. It is for somebody to make it, and then it is where
+// the pod is.
+func lacksClaim(says string) bool {
+	return strings.Contains(says, `persistentvolumeclaim "`) && strings.Contains(says, "not found")
 }
 
 // firstSentence is what a scheduler says of the nodes, without what it says of preemption, which changes with every attempt.
@@ -133,7 +139,7 @@ func (c *cycle) staysWhole() string {
 		return ", where it was started"
 	case c.strategy.name == Duplicate, c.strategy.name == EachCluster, w.Custom:
 		return ", as each cluster has its own"
-	case w.Numbered && (c.strategy.name != Whole || len(w.ClaimTemplates) > 0 || !c.request.idle()):
+	case w.Numbered && (c.strategy.name != Whole || len(w.ClaimTemplates) > 0 && !w.Recreates || !c.request.idle()):
 		return ", and its ordinals stay where they are"
 	}
 	return ""

@@ -84,6 +84,11 @@ func TestUnschedulable(t *testing.T) {
 			current: shares("east", 2), pods: []Pod{outdated("east"), outdated("east"), waits("east", time.Hour)},
 			want: map[string]Stuck{"east": {Replicas: 1, Idle: true, Says: selectsNone}},
 		},
+		"a pod that waits for a claim which nobody has made waits in the right place": {
+			current: shares("east", 1), pods: []Pod{{
+				Cluster: "east", Since: noon.Add(-time.Hour), Says: `0/3 nodes are available: persistentvolumeclaim "data" not found. not found`,
+			}},
+		},
 		"of ordinals the first one may be all there is": {
 			current: shares("east", 3), pods: []Pod{waits("east", time.Hour)}, numbered: true,
 			want: map[string]Stuck{"east": {Replicas: 1, Idle: true, Says: selectsNone}},
@@ -244,6 +249,14 @@ func TestWhatIsStuckGoesElsewhere(t *testing.T) {
 			}(),
 			want: shares("east", 3), stuck: 3,
 			message: "placed on east; 3 replicas are unschedulable on east (" + selectsNone + "), and its ordinals stay where they are",
+		},
+		"but those that may begin with new ones": {
+			clusters: both(), request: func() *requestBuilder {
+				b := statefulSet(3).on(shares("east", 3)).stuck("east", 3)
+				b.Workload.Numbered, b.Workload.ClaimTemplates, b.Workload.Recreates = true, []string{"data"}, true
+				return b
+			}(),
+			want: shares("west", 3), failed: true,
 		},
 		"and none while others serve": {
 			clusters: both(), request: func() *requestBuilder {

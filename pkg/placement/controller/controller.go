@@ -199,7 +199,7 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 	}
 	w, err := kind.WorkloadOf(d)
 	if err != nil {
-		c.tell(d, corev1.EventTypeWarning, ReasonUnplaced, err.Error())
+		c.tell(d, corev1.EventTypeWarning, ReasonUnplaced, err.Error(), "")
 		return nil
 	}
 	current, err := placement.ParseDecision(d.GetAnnotations()[v1alpha1.AnnotationPlacement])
@@ -278,21 +278,23 @@ func (c *Controller) write(ctx context.Context, name item, d projection.Object, 
 func (c *Controller) explain(d projection.Object, before placement.Decision, result placement.Result) {
 	switch {
 	case len(result.Decision) == 0:
-		c.tell(d, corev1.EventTypeWarning, unplacedReason(d), result.Message())
+		c.tell(d, corev1.EventTypeWarning, unplacedReason(d), result.Message(), "")
 	case result.Unplaced > 0 || len(result.Notes) > 0:
-		c.tell(d, corev1.EventTypeNormal, ReasonPlacedPartly, result.Message())
+		c.tell(d, corev1.EventTypeNormal, ReasonPlacedPartly, result.Message(), result.Departure(before))
 	case !result.Decision.Equal(before):
-		c.tell(d, corev1.EventTypeNormal, ReasonPlaced, result.Message()+result.Departure(before))
+		c.tell(d, corev1.EventTypeNormal, ReasonPlaced, result.Message(), result.Departure(before))
 	}
 }
 
-func (c *Controller) tell(d projection.Object, eventType, reason, message string) {
+// tell writes an event unless its message was told last. What was but a moment ago comes after that: it is not true any more the next time,
+// and no reason to tell the rest again.
+func (c *Controller) tell(d projection.Object, eventType, reason, message, moment string) {
 	c.mu.Lock()
 	known := c.told[d.GetUID()] == message
 	c.told[d.GetUID()] = message
 	c.mu.Unlock()
 	if !known {
-		c.Recorder.Event(d, eventType, reason, message)
+		c.Recorder.Event(d, eventType, reason, message+moment)
 	}
 }
 
