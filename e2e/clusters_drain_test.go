@@ -100,6 +100,27 @@ func TestADrainLetsJobsEndUnlessItIsForced(t *testing.T) {
 	framework.Await(s.Logical, "sums", "is shown to run once", func(j *batchv1.Job) bool { return j.Status.Active == 1 && j.Status.Failed == 0 })
 }
 
+func TestADrainLeavesWhatHasVolumesUnlessItsUserGivesThemUp(t *testing.T) {
+	s := fragile(t)
+	undrain(s, "west")
+	disks(s, s.East, 1)
+	disks(s, s.West, 1)
+	s.Logical.Apply(database("db", 1, setOn("west"), withDisks(s)))
+	awaitRunning(s, "db", 1)
+	framework.Await(s.Logical, "data-db-0", "is bound", bound)
+	s.Logical.Kubectl("annotate", "statefulset", "db", pinKey+"-")
+
+	say(t, s.Logical.CLI("cluster", "drain", "west", "--wait=false"), "cluster/west is being drained")
+	drained(s, "west", v1alpha1.ReasonStuck, "StatefulSet "+s.Namespace+"/db: its volumes cannot follow; to have it begin with new ones elsewhere, "+
+		"set its annotation manifold.dev/volumes=recreate")
+	awaitRunning(s, "db", 1)
+
+	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationVolumes+"="+v1alpha1.VolumesRecreate)
+	say(t, s.Logical.CLI("cluster", "drain", "west"), "cluster/west drained")
+	awaitPods(s.East, "app=db", ordinals("db", 0, 1))
+	framework.Await(s.West, "data-db-0", "is left where it is", bound)
+}
+
 func TestMoveTellsItsStepsAndEndsWhenAllIsThere(t *testing.T) {
 	s := scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 3), "east"))
