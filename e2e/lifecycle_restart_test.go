@@ -33,6 +33,7 @@ func TestARestartWhenIdleChangesNothing(t *testing.T) {
 		awaitAvailable(s, name, replicas)
 		framework.Await(s.Logical, name, "has nothing more to tell", rolledOut)
 	}
+	unreachableWebhook(s)
 	manifold := s.Environment.Manifold
 	for i, end := range []func() error{manifold.Terminate, manifold.Kill} {
 		before := versions(s)
@@ -57,6 +58,31 @@ func TestARestartWhenIdleChangesNothing(t *testing.T) {
 			t.Errorf("these are gone: %v", before)
 		}
 	}
+}
+
+// unreachableWebhook has a webhook that nobody serves asked about what a start makes sure of.
+func unreachableWebhook(s *framework.Scenario) {
+	s.Helper()
+	s.Logical.Apply(fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata:
+  name: e2e-%[1]s
+webhooks:
+- name: nobody.e2e.example.com
+  clientConfig:
+    service: {namespace: %[1]s, name: nobody}
+  rules:
+  - {apiGroups: ["", rbac.authorization.k8s.io, flowcontrol.apiserver.k8s.io, apiregistration.k8s.io], apiVersions: ["*"], operations: [CREATE],
+     resources: [namespaces, clusterroles, clusterrolebindings, flowschemas, apiservices]}
+  matchConditions:
+  - {name: not-ours, expression: "!request.name.startsWith('e2e-')"}
+  failurePolicy: Fail
+  sideEffects: None
+  admissionReviewVersions: [v1]
+`, s.Namespace))
+	s.Cleanup(func() { s.Environment.Cleanup(s.T, "delete", "validatingwebhookconfiguration", "e2e-"+s.Namespace) })
+	awaitRefusal(s, `service "nobody" not found`, "create", "namespace", "any", "--dry-run=server")
 }
 
 // rolledOut tells whether the last that a rollout changes has been told.

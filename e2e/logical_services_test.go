@@ -48,6 +48,18 @@ webhooks:
   failurePolicy: Fail
   sideEffects: None
   admissionReviewVersions: [v1]
+- name: deployments.e2e.example.com
+  clientConfig:
+    service: {namespace: %[2]s, name: hook, path: /allow}
+    caBundle: %[3]s
+  namespaceSelector:
+    matchLabels:
+      kubernetes.io/metadata.name: %[2]s
+  rules:
+  - {apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [deployments]}
+  failurePolicy: Fail
+  sideEffects: None
+  admissionReviewVersions: [v1]
 `, name, s.Namespace, bundle)
 	l.Apply(webhook)
 	t.Cleanup(func() { s.Environment.Cleanup(t, "delete", "mutatingwebhookconfiguration", name) })
@@ -75,6 +87,9 @@ webhooks:
 		"create", "configmap", "tried", "--dry-run=server")
 	l.Apply(strings.Replace(webhook, "failurePolicy: Fail", "failurePolicy: Ignore", 1))
 	l.Poll("the webhook is passed over", func() error { return failure(l.Try("create", "configmap", "tried", "--dry-run=server")) })
+	// What Manifold notes on a Deployment is not for webhooks to allow: with nobody to ask, this one could never be let go.
+	refuse(t, l.Try("label", "deployment/hook", "a=b"), `no endpoints available for service "hook"`)
+	l.Kubectl("delete", "deployment", "hook", "--timeout=60s")
 }
 
 // convertWidgets has a custom resource converted by the webhook.
@@ -185,6 +200,11 @@ func serveOperator(t *testing.T, s *framework.Scenario) (port string, authority 
 			review.Response = &admissionv1.AdmissionResponse{
 				UID: review.Request.UID, Allowed: true, Patch: []byte(patch), PatchType: new(admissionv1.PatchTypeJSONPatch),
 			}
+		})
+	})
+	mux.HandleFunc("/allow", func(w http.ResponseWriter, r *http.Request) {
+		answerReview(w, r, func(review *admissionv1.AdmissionReview) {
+			review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 		})
 	})
 	mux.HandleFunc("/convert", func(w http.ResponseWriter, r *http.Request) {

@@ -20,21 +20,20 @@ import (
 // bootstrap makes the objects that a logical cluster starts with. What exists is left as it is, so admins may edit it; the default
 // policy is not put back once it is deleted, since the system namespace, made last, tells that this has been done.
 func bootstrap(ctx context.Context, kube kubernetes.Interface, manifold versioned.Interface) error {
-	options := metav1.CreateOptions{FieldManager: v1alpha1.FieldManager}
 	// A new server makes kube-system some time after it serves. The controllers read it at once.
-	if err := makeNamespace(ctx, kube, metav1.NamespaceSystem, options); err != nil {
+	if err := makeNamespace(ctx, kube, metav1.NamespaceSystem); err != nil {
 		return err
 	}
 	rbac, flows := kube.RbacV1(), kube.FlowcontrolV1()
 	for _, role := range append(policyRoles(), metricsRole()) {
-		if _, err := rbac.ClusterRoles().Create(ctx, role, options); ignoreExisting(err) != nil {
+		if err := ensure(ctx, rbac.ClusterRoles(), role); err != nil {
 			return fmt.Errorf("make ClusterRole %s: %w", role.Name, err)
 		}
 	}
-	if _, err := rbac.ClusterRoleBindings().Create(ctx, adminBinding(), options); ignoreExisting(err) != nil {
+	if err := ensure(ctx, rbac.ClusterRoleBindings(), adminBinding()); err != nil {
 		return fmt.Errorf("make ClusterRoleBinding %s: %w", kubeadmAdminsGroup, err)
 	}
-	if _, err := flows.FlowSchemas().Create(ctx, syncerFlowSchema(), options); ignoreExisting(err) != nil {
+	if err := ensure(ctx, flows.FlowSchemas(), syncerFlowSchema()); err != nil {
 		return fmt.Errorf("make FlowSchema %s: %w", syncerFlowSchema().Name, err)
 	}
 
@@ -46,21 +45,33 @@ func bootstrap(ctx context.Context, kube kubernetes.Interface, manifold versione
 	if err != nil {
 		return err
 	}
-	if _, err := manifold.ManifoldV1alpha1().ClusterPlacementPolicies().Create(ctx, policy, options); ignoreExisting(err) != nil {
+	if err := ensure(ctx, manifold.ManifoldV1alpha1().ClusterPlacementPolicies(), policy); err != nil {
 		return fmt.Errorf("make the default policy: %w", err)
 	}
-	return makeNamespace(ctx, kube, v1alpha1.SystemNamespace, options)
+	return makeNamespace(ctx, kube, v1alpha1.SystemNamespace)
 }
 
-func makeNamespace(ctx context.Context, kube kubernetes.Interface, name string, options metav1.CreateOptions) error {
+func makeNamespace(ctx context.Context, kube kubernetes.Interface, name string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if _, err := kube.CoreV1().Namespaces().Create(ctx, namespace, options); ignoreExisting(err) != nil {
+	if err := ensure(ctx, kube.CoreV1().Namespaces(), namespace); err != nil {
 		return fmt.Errorf("make namespace %s: %w", name, err)
 	}
 	return nil
 }
 
-func ignoreExisting(err error) error {
+// getCreator is a typed client of one kind.
+type getCreator[T metav1.Object] interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
+	Create(ctx context.Context, object T, options metav1.CreateOptions) (T, error)
+}
+
+// ensure makes an object unless it is there. It looks first: an attempt passes admission before it turns out that the name is taken, and a
+// webhook whose pod runs in a cluster cannot be reached before the start is through.
+func ensure[T metav1.Object](ctx context.Context, client getCreator[T], object T) error {
+	if _, err := client.Get(ctx, object.GetName(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		return err
+	}
+	_, err := client.Create(ctx, object, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}

@@ -71,6 +71,24 @@ func TestLaterStartsLeaveAloneWhatAdminsHaveChanged(t *testing.T) {
 	}
 }
 
+// A webhook whose pod cannot be reached yet must not keep the server from starting.
+func TestLaterStartsWriteNothing(t *testing.T) {
+	kube, manifold := fake.NewClientset(), manifoldfake.NewClientset()
+	if err := bootstrap(t.Context(), kube, manifold); err != nil {
+		t.Fatal(err)
+	}
+	kube.ClearActions()
+	manifold.ClearActions()
+	if err := bootstrap(t.Context(), kube, manifold); err != nil {
+		t.Fatal(err)
+	}
+	for _, action := range append(kube.Actions(), manifold.Actions()...) {
+		if action.GetVerb() != "get" {
+			t.Errorf("a later start has %s of %s", action.GetVerb(), action.GetResource().Resource)
+		}
+	}
+}
+
 // A start that was killed halfway is made good by the next one.
 func TestStartThatWasKilledIsContinued(t *testing.T) {
 	kube, manifold := fake.NewClientset(), manifoldfake.NewClientset()

@@ -12,7 +12,6 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	client "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/registry/metrics"
 )
 
@@ -39,7 +38,7 @@ func registerMetrics(ctx context.Context, services apiregistration.APIServiceInt
 			GroupPriorityMinimum: metricsGroupPriority, VersionPriority: metricsVersionPriority,
 		},
 	}
-	if _, err := services.Create(ctx, service, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager}); ignoreExisting(err) != nil {
+	if err := ensure(ctx, services, service); err != nil {
 		return fmt.Errorf("make APIService %s: %w", name, err)
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/server/storage"
 )
 
-// exemptMirrors keeps admission away from mirrors: another API server has admitted the originals, a quota must not hide what runs, and
+// exemptMirrors keeps admission away from mirrors and from what Manifold notes on objects of users. Of mirrors, another API server has admitted the originals, a quota must not hide what runs, and
 // a webhook would change the picture without changing the thing.
 type exemptMirrors struct {
 	admission.Interface
@@ -26,7 +26,14 @@ var mirrorKinds = map[schema.GroupResource]bool{
 }
 
 func (e exemptMirrors) exempt(a admission.Attributes) bool {
-	if !mirrorKinds[a.GetResource().GroupResource()] || a.GetSubresource() != "" {
+	if a.GetSubresource() != "" {
+		return false
+	}
+	if storage.IsController(a.GetUserInfo()) && a.GetOperation() == admission.Update {
+		// A decision or a finalizer, and nothing that a user wrote. The webhook to be asked may be in a pod which needs that decision.
+		return true
+	}
+	if !mirrorKinds[a.GetResource().GroupResource()] {
 		return false
 	}
 	_, syncer := storage.SyncerCluster(a.GetUserInfo())

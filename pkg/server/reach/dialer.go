@@ -27,7 +27,7 @@ const (
 	// dialTimeout bounds how long it may take to get a connection to a pod.
 	dialTimeout = 10 * time.Second
 	// perCluster bounds the connections to the pods of one cluster at a time. Each is a connection to the cluster's API server.
-	perCluster = 256
+	perCluster = 1000
 	// maxRefusal is how much is read of what a cluster has to say when it refuses.
 	maxRefusal = 4 << 10
 )

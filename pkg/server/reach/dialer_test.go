@@ -348,7 +348,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := d.Dial(ended, "tcp", at(80)); err == nil || !strings.Contains(err.Error(), "all 256 connections to pods of the cluster are in use") {
+	if _, err := d.Dial(ended, "tcp", at(80)); err == nil || !strings.Contains(err.Error(), "all 1000 connections to pods of the cluster are in use") {
 		t.Errorf("error %v", err)
 	}
 	if release, err := d.slot(t.Context(), "west"); err != nil {
