@@ -186,7 +186,8 @@ func (l *loop) arrived(key Key, above *metav1.PartialObjectMetadata) bool {
 
 // failed notes an error where users see it, and returns it so that the step is tried again.
 func (l *loop) failed(k kind, key Key, above *metav1.PartialObjectMetadata, err error) error {
-	if err == nil || syncer.Passes(err) || errors.Is(err, errNotYet) {
+	passes := syncer.Passes(err) && !syncer.Lasts(err, l.queue.NumRequeues(key))
+	if err == nil || passes || errors.Is(err, errNotYet) {
 		return err
 	}
 	reason, message := reasonNotApplied, err.Error()

@@ -305,16 +305,16 @@ func (s *Syncer) failed(key Key, above projection.Object, err error) error {
 		s.queue.AddAfter(key, conflictRetry)
 		return nil
 	}
-	if !passes(err) || s.broken(key, err) {
+	if !passes(err) || Lasts(err, s.queue.NumRequeues(key)) {
 		s.fail(key, above, reasonNotApplied, err.Error())
 	}
 	return err
 }
 
-// broken tells whether an error inside the cluster has been there for long. So answers one whose storage fails for a moment, but also one
-// with a webhook that cannot be called, which takes a person.
-func (s *Syncer) broken(key Key, err error) bool {
-	return apierrors.IsInternalError(err) && s.queue.NumRequeues(key) >= brokenTries
+// Lasts tells of an error that Passes whether it is to be shown all the same, after so many tries in a row. An error inside the cluster is
+// the answer of one whose storage fails for a moment, but also of one with a webhook that cannot be called, which takes a person.
+func Lasts(err error, tries int) bool {
+	return apierrors.IsInternalError(err) && tries >= brokenTries
 }
 
 // Passes tells errors of requests to clusters that pass by themselves from those that a person must see.
