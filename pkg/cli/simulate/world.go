@@ -234,6 +234,7 @@ func (w *world) placeAll(clusters []v1alpha1.Cluster, loads loads) ([]placement.
 func (w *world) request(i int, decisions []placement.Decision) (placement.Request, error) {
 	work := w.workloads[i].Workload
 	work.NamespaceLabels = w.labelsOf(work.Namespace)
+	work.Failures = nil // they count for some minutes, and nobody knows when the manifests were written
 	if namespace := w.namespaces[work.Namespace]; namespace != nil && work.Pin == nil {
 		if text, ok := namespace.Annotations[v1alpha1.AnnotationClusters]; ok {
 			pin, err := v1alpha1.ParsePin(text)

@@ -10,31 +10,75 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"golang.org/x/time/rate"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// A pod that its cluster has no node for wakes the controller, and after a while its replica goes where there is one.
-func TestUnschedulableReplicasMoveAndAreRemembered(t *testing.T) {
-	d := deployment("web", v1alpha1.AnnotationPlacement, `{"east":{"replicas":2}}`, v1alpha1.AnnotationClusters, "east,west")
+// placedInEast is a Deployment of two replicas, pinned to both clusters, with its ReplicaSet and one of its pods.
+func placedInEast(name string) (*appsv1.Deployment, *appsv1.ReplicaSet, *corev1.Pod) {
+	d := deployment(name, v1alpha1.AnnotationPlacement, `{"east":{"replicas":2}}`, v1alpha1.AnnotationClusters, "east,west")
 	hash := projection.TemplateHash(&d.Spec.Template)
-	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-" + hash,
+	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name + "-" + hash,
 		Labels:          map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: hash},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}}}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Annotations: map[string]string{v1alpha1.AnnotationCluster: "east"},
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name + "-1", Annotations: map[string]string{v1alpha1.AnnotationCluster: "east"},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}}}
+	return d, rs, pod
+}
+
+// waitsForNode has a pod wait for longer than is tolerated.
+func waitsForNode(pod *corev1.Pod) {
+	pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: "0/3 nodes are available: 3 Insufficient cpu.", LastTransitionTime: metav1.Time{Time: time.Now().Add(-time.Hour)},
+	}}
+}
+
+// Whole clusters may turn out to be too small at once.
+func TestUnschedulableReplicasMoveAtThePaceOfAFailover(t *testing.T) {
+	var objects []runtime.Object
+	for _, name := range []string{"first", "second"} {
+		d, rs, pod := placedInEast(name)
+		other := pod.DeepCopy()
+		other.Name = name + "-2"
+		waitsForNode(pod)
+		waitsForNode(other)
+		objects = append(objects, d, rs, pod, other)
+	}
+	h := start(t, append(objects, joined("east", 9), joined("west", 9))...)
+	h.failovers = rate.NewLimiter(rate.Every(time.Hour), 1)
+	for _, name := range []string{"first", "second", "second"} {
+		if err := h.sync(t.Context(), named(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"first": "west", "second": "east"} {
+		d, err := h.kube.AppsV1().Deployments("shop").Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		decision, err := placement.ParseDecision(d.Annotations[v1alpha1.AnnotationPlacement])
+		if err != nil || !decision.Equal(placement.Decision{want: {Replicas: 2}}) {
+			t.Errorf("%s is on %s, %v, want both replicas on %s", name, decision, err, want)
+		}
+	}
+}
+
+// A pod that its cluster has no node for wakes the controller, and after a while its replica goes where there is one.
+func TestUnschedulableReplicasMoveAndAreRemembered(t *testing.T) {
+	d, rs, pod := placedInEast("web")
 	other := pod.DeepCopy()
 	other.Name = "web-2"
 	h := start(t, joined("east", 9), joined("west", 5), d, rs, pod, other)
 	h.run(t)
 	pod = pod.DeepCopy()
-	pod.Status.Conditions = []corev1.PodCondition{{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-		Message: "0/3 nodes are available: 3 Insufficient cpu.", LastTransitionTime: metav1.Time{Time: time.Now().Add(-time.Hour)},
-	}}
+	waitsForNode(pod)
 	if _, err := h.kube.CoreV1().Pods("shop").UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
