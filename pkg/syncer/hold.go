@@ -57,11 +57,10 @@ func (u *Upstream) observed(w workload, silent func(cluster string) bool) map[st
 	if silent == nil {
 		silent = func(string) bool { return false }
 	}
-	known := map[string]bool{}
+	key := w.key()
 	for _, s := range u.Syncers() {
-		live := s.below.get(w.key())
-		known[s.cluster] = s.HasSynced() || live != nil
-		if s.givenUp() || !ours(live, w) {
+		live := s.below.get(key)
+		if !ours(live, w) || s.givenUp() { // what most of many clusters do not have is found out first
 			continue
 		}
 		out[s.cluster] = placement.Observed{
@@ -73,9 +72,15 @@ func (u *Upstream) observed(w workload, silent func(cluster string) bool) map[st
 		return out
 	}
 	for cluster, status := range breakdown {
-		if !known[cluster] && !silent(cluster) {
+		if !u.hasShown(cluster, key) && !silent(cluster) {
 			out[cluster] = placement.Observed{Replicas: status.Replicas}
 		}
 	}
 	return out
+}
+
+// hasShown tells whether the watches of a cluster have shown what it has of an object, if anything.
+func (u *Upstream) hasShown(cluster string, key Key) bool {
+	s, ok := u.Syncer(cluster)
+	return ok && (s.HasSynced() || s.holds(key))
 }

@@ -116,7 +116,7 @@ func (u *Upstream) routeWorkload(kind projection.Kind, key Key, versions ...proj
 
 // demandDelay gathers what happens to the workloads that need an object which a cluster has already: to find out whether it is needed there
 // takes a look at all of them, and nothing waits for it.
-const demandDelay = 200 * time.Millisecond
+const demandDelay = 500 * time.Millisecond
 
 func isDivided(key Key) bool {
 	kind, ok := projection.ForResource(key.Resource)
