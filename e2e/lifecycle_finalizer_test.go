@@ -59,3 +59,38 @@ func TestAWorkloadRunsOnAsLongAsSomebodyHoldsIt(t *testing.T) {
 	s.Logical.Kubectl("patch", "configmap", "env", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 	framework.AwaitGone[*corev1.ConfigMap](s.Logical, "env")
 }
+
+func TestWhatEndsAlthoughSomebodyHoldsIt(t *testing.T) {
+	s := scenario(t)
+	emptied := framework.NewScenario(t, s.Environment)
+	const hold = `{"metadata":{"finalizers":["example.com/x","manifold.dev/projection"]}}`
+	s.Logical.Kubectl("run", "lone", "--image=web", `--overrides={"metadata":{"finalizers":["example.com/x"],"annotations":{"`+pinKey+`":"east"}}}`)
+	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
+	emptied.Logical.Apply(pinned(deployment("web", 1), "west"))
+	for _, in := range []*framework.Scenario{s, emptied} {
+		in.Logical.Kubectl("patch", "deployment", "web", "--type=merge", "-p", hold)
+	}
+	awaitAvailable(s, "web", 2)
+	awaitAvailable(emptied, "web", 1)
+	framework.Await(s.Logical, "lone", "runs", ready)
+
+	s.Logical.Kubectl("delete", "pod", "lone", "--wait=false")
+	s.Logical.Kubectl("delete", "deployment", "web", "--cascade=foreground", "--wait=false")
+	emptied.Logical.Kubectl("delete", "namespace", emptied.Namespace, "--wait=false")
+	framework.AwaitGone[*corev1.Pod](s.East, "lone")
+	none := func(pods []*corev1.Pod) bool { return len(pods) == 0 }
+	for _, side := range []*framework.Side{s.East, s.West, s.Logical, emptied.West} {
+		framework.AwaitList(side, "app=web", "there are no pods", none)
+	}
+	held := func(o framework.Object) bool { return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) > 0 }
+	framework.Await(s.Logical, "lone", "is held", func(p *corev1.Pod) bool { return held(p) })
+	// Ours goes with what we hold it for.
+	for in, rest := range map[*framework.Scenario]string{s: `{"metadata":{"finalizers":null}}`, emptied: unhold} {
+		framework.Await(in.Logical, "web", "is held", func(d *appsv1.Deployment) bool { return held(d) })
+		in.Logical.Kubectl("patch", "deployment", "web", "--type=merge", "-p", rest)
+		framework.AwaitGone[*appsv1.Deployment](in.Logical, "web")
+	}
+	s.Logical.Kubectl("patch", "pod", "lone", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	framework.AwaitGone[*corev1.Pod](s.Logical, "lone")
+	framework.AwaitGone[*corev1.Namespace](s.Logical, emptied.Namespace)
+}

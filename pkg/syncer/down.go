@@ -200,10 +200,10 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 
 // lingers tells whether the cluster keeps, as it is, a workload that is being deleted and that somebody holds by a finalizer. On a single
 // cluster its pods go on running; its controller begins nothing, and keeps the status current. A cluster that is being removed does not
-// wait for that somebody.
+// wait for that somebody, and a namespace that is deleted takes the pods along.
 func (s *Syncer) lingers(kind projection.Kind, above, live projection.Object) bool {
 	leaving, _ := s.Leaving(s.cluster)
-	return !leaving && kind.Lingers(above) && ours(live, workload{kind, above})
+	return !leaving && !s.namespaceGoes(above.GetNamespace()) && kind.Lingers(above) && ours(live, workload{kind, above})
 }
 
 // over tells whether a workload has run to its end in a cluster that goes. Elsewhere what is there of it stays for people to look at.

@@ -28,6 +28,7 @@ func TestAWorkloadThatSomebodyHoldsStaysAsItIs(t *testing.T) {
 		finalizers []string
 		below      []projection.Object
 		leaving    bool
+		emptied    bool // the namespace is
 		want       bool
 	}{
 		"it stays where it is": {
@@ -44,10 +45,17 @@ func TestAWorkloadThatSomebodyHoldsStaysAsItIs(t *testing.T) {
 		"a cluster that is removed does not wait": {
 			finalizers: []string{theirs}, below: []projection.Object{projected(deployment("web", toEast), 2, 2)}, leaving: true,
 		},
+		"a namespace that is deleted takes it along": {
+			finalizers: []string{theirs}, below: []projection.Object{projected(deployment("web", toEast), 2, 2)}, emptied: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			above := heldBy(deployment("web", toEast), test.finalizers...)
-			s := attach(t, newUpstream(t, above, namespace("shop")), "east", test.below...)
+			shop := namespace("shop")
+			if test.emptied {
+				shop.DeletionTimestamp = &metav1.Time{}
+			}
+			s := attach(t, newUpstream(t, above, shop), "east", test.below...)
 			s.Leaving = func(string) (bool, string) { return test.leaving, "" }
 			if got := s.lingers(deployments, above, s.below.get(keyOf(deployments, above))); got != test.want {
 				t.Errorf("lingers: %t, want %t", got, test.want)
@@ -106,5 +114,16 @@ func TestWhatIsBeingDeletedKeepsNoClusterFromBeingRemoved(t *testing.T) {
 	u := newUpstream(t, deployment("web", toEast), heldBy(deployment("old", toEast), theirs), &corev1.Pod{ObjectMeta: objectMeta("p")})
 	if got, want := u.Placed("east"), []string{"shop/web"}; !slices.Equal(got, want) {
 		t.Errorf("placed are %v, want %v", got, want)
+	}
+}
+
+func TestANamespaceThatIsDeletedHasWhatSomebodyHoldsLookedAt(t *testing.T) {
+	shop, held := heldBy(namespace("shop")), heldBy(deployment("web", toEast), theirs)
+	u := newUpstream(t, shop, held, deployment("other", toEast))
+	s := attach(t, u, "east", projected(deployment("web", toEast), 2, 2), projected(deployment("other", toEast), 2, 2))
+	kind, _ := projection.ForResource(namespaceResource)
+	u.route(kind, namespace("shop"), shop)
+	if got := s.enqueued(); !slices.Contains(got, "deployments shop/web") || slices.Contains(got, "deployments shop/other") {
+		t.Errorf("looks at %v, want what is held, and not what goes by itself", got)
 	}
 }

@@ -77,6 +77,9 @@ func (u *Upstream) route(kind projection.Kind, before, after projection.Object) 
 		}
 	}
 	u.routeLinked(kind, key, before, after)
+	if kind.Resource == namespaceResource && present.GetDeletionTimestamp() != nil {
+		u.routeLingering(present.GetName())
+	}
 	if kind.Bounds() {
 		u.routeDivided(present.GetNamespace())
 	}
@@ -117,6 +120,20 @@ func (u *Upstream) routeWorkload(kind projection.Kind, key Key, versions ...proj
 // demandDelay gathers what happens to the workloads that need an object which a cluster has already: to find out whether it is needed there
 // takes a look at all of them, and nothing waits for it.
 const demandDelay = 500 * time.Millisecond
+
+// routeLingering has the workloads of a namespace looked at that somebody holds, since they go with it.
+func (u *Upstream) routeLingering(namespace string) {
+	for _, w := range u.workloadsIn(namespace) {
+		if !w.kind.Lingers(w.Object) {
+			continue
+		}
+		for _, s := range u.Syncers() {
+			if key := w.key(); s.holds(key) {
+				s.enqueue(key)
+			}
+		}
+	}
+}
 
 func isDivided(key Key) bool {
 	kind, ok := projection.ForResource(key.Resource)
