@@ -9,31 +9,34 @@ import (
 )
 
 // filter is one rule about who may take replicas. check returns a reason and true if the cluster may not; effect marks what
-// follows for the replicas that the cluster has already.
+// follows for the replicas that the cluster has already. It is only asked where it applies, which most rules do in few decisions.
 type filter struct {
-	name   string
-	effect func(*candidate)
-	check  func(*cycle, *candidate) (Reason, bool)
+	name    string
+	effect  func(*candidate)
+	check   func(*cycle, *candidate) (Reason, bool)
+	applies func(*cycle) bool
 }
 
 // filters run in this order; the first reason of a cluster is the one that messages count. Behind a filter that makes replicas
 // leave, the others are not asked, since nobody wants to know them of a cluster that was not chosen.
 var filters = []filter{
-	{"Name", leaves, checkName},
-	{"Label", leaves, checkLabels},
-	{"Group", leaves, checkGroup},
-	{"Domain", leaves, checkDomain},
-	{"Weight", leaves, checkWeight},
-	{"Evict", isEvicted, checkEvict},
-	{"Policy", freezes, checkPolicy},
-	{"Ready", freezes, checkReady},
-	{"Cordon", freezes, checkCordon},
-	{"Taint", freezes, checkTaints},
-	{"Affinity", freezes, checkCompany},
-	{"Kind", freezes, checkKind},
-	{"Volume", freezes, checkVolume},
-	{"Nodes", isFull, checkNodes},
+	{"Name", leaves, checkName, func(c *cycle) bool { return c.names != nil }},
+	{"Label", leaves, checkLabels, func(c *cycle) bool { return c.selector != nil && !c.selector.Empty() }},
+	{"Group", leaves, checkGroup, func(c *cycle) bool { return len(c.groups) > 0 }},
+	{"Domain", leaves, checkDomain, func(c *cycle) bool { return len(c.spread) > 0 }},
+	{"Weight", leaves, checkWeight, func(c *cycle) bool { return c.strategy.name == ByWeights }},
+	{"Evict", isEvicted, checkEvict, func(c *cycle) bool { return len(c.request.Evict)+len(c.request.Lost) > 0 }},
+	{"Policy", freezes, checkPolicy, func(c *cycle) bool { return c.problem != "" }},
+	{"Ready", freezes, checkReady, always},
+	{"Cordon", freezes, checkCordon, always},
+	{"Taint", freezes, checkTaints, always},
+	{"Affinity", freezes, checkCompany, func(c *cycle) bool { return len(c.company) > 0 }},
+	{"Kind", freezes, checkKind, always},
+	{"Volume", freezes, checkVolume, func(c *cycle) bool { return c.request.Workload.VolumesIn != nil }},
+	{"Nodes", isFull, checkNodes, always},
 }
+
+func always(*cycle) bool { return true }
 
 func leaves(k *candidate)    { k.leaves = true }
 func isEvicted(k *candidate) { k.evicted = true }
@@ -43,9 +46,10 @@ func isFull(k *candidate)    { k.full = true }
 // filter runs the filters over all candidates and finds out what fits where.
 func (c *cycle) filter() {
 	c.readFree()
+	asked := slices.DeleteFunc(slices.Clone(filters), func(f filter) bool { return !f.applies(c) })
 	for i := range c.candidates {
 		k := &c.candidates[i]
-		for _, f := range filters {
+		for _, f := range asked {
 			if reason, out := f.check(c, k); out {
 				k.reasons = append(k.reasons, reason)
 				f.effect(k)
@@ -61,7 +65,7 @@ func (c *cycle) filter() {
 
 // checkWeight is about static weights alone: a cluster without one gets nothing.
 func checkWeight(c *cycle, k *candidate) (Reason, bool) {
-	if c.strategy.name != ByWeights || c.request.Policy.Spec.Division.Weights[k.Name] > 0 {
+	if weightOf(c, k) > 0 {
 		return Reason{}, false
 	}
 	return Reason{Code: ReasonNoWeight, Subject: c.request.Policy.String()}, true
@@ -76,9 +80,6 @@ func checkEvict(c *cycle, k *candidate) (Reason, bool) {
 
 // checkPolicy keeps everything as it is under a policy that cannot be followed.
 func checkPolicy(c *cycle, _ *candidate) (Reason, bool) {
-	if c.problem == "" {
-		return Reason{}, false
-	}
 	return Reason{Code: ReasonInvalidPolicy, Subject: c.request.Policy.String() + ": " + c.problem}, true
 }
 
@@ -103,8 +104,7 @@ func checkKind(c *cycle, k *candidate) (Reason, bool) {
 
 // checkVolume keeps pods where their data is: a volume does not follow to another cluster.
 func checkVolume(c *cycle, k *candidate) (Reason, bool) {
-	volumes := c.request.Workload.VolumesIn
-	return Reason{Code: ReasonNoVolume}, volumes != nil && !volumes[k.Name]
+	return Reason{Code: ReasonNoVolume}, !c.request.Workload.VolumesIn[k.Name]
 }
 
 // checkNodes tells a cluster with nothing at all from one that lacks this or that.

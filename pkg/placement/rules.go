@@ -159,9 +159,6 @@ func (c *Cluster) domain(key string) (value string, has bool) {
 }
 
 func checkName(c *cycle, k *candidate) (Reason, bool) {
-	if c.names == nil {
-		return Reason{}, false
-	}
 	if _, named := c.names[k.Name]; named {
 		return Reason{}, false
 	}
@@ -172,7 +169,7 @@ func checkName(c *cycle, k *candidate) (Reason, bool) {
 }
 
 func checkLabels(c *cycle, k *candidate) (Reason, bool) {
-	if c.selector == nil || c.selector.Matches(labels.Set(k.Labels)) {
+	if c.selector.Matches(labels.Set(k.Labels)) {
 		return Reason{}, false
 	}
 	return Reason{Code: ReasonNotSelected, Subject: c.policy}, true

@@ -35,6 +35,8 @@ const (
 // BenchmarkAdmission creates Deployments as far as we have a part in it: everything between the request and storage that a stock API
 // server does not do, and its own defaulting of fields. "make bench ARGS=-placement" prints what it measures.
 func BenchmarkAdmission(b *testing.B) {
+	inUse := make([]byte, 100<<20) // a server has that at least, so that it seldom collects garbage
+	defer runtime.KeepAlive(inUse)
 	for _, pin := range []string{"", "*"} {
 		b.Run(map[string]string{"": "kept together", "*": "divided over all"}[pin], func(b *testing.B) {
 			e, requests := benchEngine(b, pin)
