@@ -372,6 +372,9 @@ func (c *Controller) workloadHandler(kind projection.Kind) cache.ResourceEventHa
 			}
 		},
 		DeleteFunc: func(obj any) {
+			if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tomb.Obj // the watch missed the moment
+			}
 			if d, ok := obj.(projection.Object); ok {
 				c.forget(itemOf(kind, d), d)
 			}

@@ -29,6 +29,7 @@ import (
 	manifoldfake "github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // joined is a cluster that is ready and has so many cores.
@@ -394,6 +395,29 @@ func TestWorkloadsAreDecidedAgainWhenItMatters(t *testing.T) {
 }
 
 // Free capacity changes all the time: only those that wait for it are looked at again.
+func TestNothingIsRememberedOfWorkloadsThatAreGone(t *testing.T) {
+	waits := deployment("waits", v1alpha1.AnnotationClusters, "west")
+	deployments, _ := projection.ForResource(named("waits").resource)
+	for name, gone := range map[string]any{
+		"a deletion that was seen":   waits,
+		"a deletion that was missed": cache.DeletedFinalStateUnknown{Key: "shop/waits", Obj: waits},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := start(t, joined("east", 9), waits)
+			if err := h.sync(t.Context(), named("waits")); err != nil {
+				t.Fatal(err)
+			}
+			if len(h.told) == 0 || len(h.waiting) == 0 {
+				t.Fatalf("told %v, waiting %v, want the workload in both", h.told, h.waiting)
+			}
+			h.workloadHandler(deployments).OnDelete(gone)
+			if len(h.told)+len(h.waiting) > 0 {
+				t.Errorf("told %v, waiting %v, want nothing", h.told, h.waiting)
+			}
+		})
+	}
+}
+
 func TestWaitingWorkloadsAreDecidedAgainWhenThereMayBeRoom(t *testing.T) {
 	h := start(t, joined("east", 9), deployment("placed", v1alpha1.AnnotationPlacement, `{"east":{"replicas":2}}`),
 		deployment("waits", v1alpha1.AnnotationClusters, "west"))
