@@ -343,8 +343,16 @@ func (s *Syncer) replicaSetHandler() cache.ResourceEventHandler {
 		UpdateFunc: func(old, obj any) {
 			before, after := metav1.GetControllerOfNoCopy(old.(*appsv1.ReplicaSet)), metav1.GetControllerOfNoCopy(obj.(*appsv1.ReplicaSet))
 			look(obj, after != nil && (before == nil || before.UID != after.UID))
+			if rs := obj.(*appsv1.ReplicaSet); ptr.Deref(old.(*appsv1.ReplicaSet).Spec.Replicas, 0) > 0 && ptr.Deref(rs.Spec.Replicas, 0) == 0 {
+				s.setReleased(rs)
+			}
 		},
-		DeleteFunc: func(obj any) { look(obj, false) },
+		DeleteFunc: func(obj any) {
+			look(obj, false)
+			if rs, ok := untombed(obj).(*appsv1.ReplicaSet); ok {
+				s.setReleased(rs)
+			}
+		},
 	}
 }
 
@@ -374,6 +382,7 @@ func (s *Syncer) podHandler() cache.ResourceEventHandler {
 			if s.below.ours(pod.Namespace) || s.Upstream.shows(cache.MetaObjectToName(pod)) {
 				s.podQueue.Add(cache.MetaObjectToName(pod))
 				s.podLeft(pod)
+				s.podReleased(pod)
 			}
 		},
 	}

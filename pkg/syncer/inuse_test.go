@@ -1,0 +1,105 @@
+package syncer
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// In a rollout, pods of the earlier template run on, and start again, with what that names.
+func TestWhatPodsNameStaysUntilTheyAreGone(t *testing.T) {
+	above := deployment("web", toEast, usingSecret("new"))
+	live := projected(above, 2, 2)
+	old := &appsv1.ReplicaSet{ObjectMeta: objectMeta("web-old")}
+	old.OwnerReferences = controlledBy(live, "Deployment")
+	old.Spec.Replicas = ptr.To[int32](1)
+	using := func(spec *corev1.PodSpec, secret string) {
+		d := &appsv1.Deployment{}
+		usingSecret(secret)(d)
+		spec.Volumes = d.Spec.Template.Spec.Volumes
+	}
+	using(&old.Spec.Template.Spec, "old")
+	scaled := old.DeepCopy()
+	scaled.Spec.Replicas = ptr.To[int32](0)
+	pod := &corev1.Pod{ObjectMeta: objectMeta("web-old-1"), Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	pod.OwnerReferences = controlledBy(old, "ReplicaSet")
+	using(&pod.Spec, "old")
+	over := pod.DeepCopy()
+	over.Status.Phase = corev1.PodFailed
+	foreign := pod.DeepCopy()
+	foreign.OwnerReferences = nil
+
+	going := secret("old")
+	going.DeletionTimestamp = &metav1.Time{}
+	for name, test := range map[string]struct {
+		above *corev1.Secret
+		below []projection.Object
+		want  bool
+	}{
+		"a pod of the earlier template":                   {secret("old"), []projection.Object{scaled, pod}, true},
+		"a ReplicaSet of the earlier template":            {secret("old"), []projection.Object{old}, true},
+		"a pod that has ended":                            {secret("old"), []projection.Object{scaled, over}, false},
+		"somebody else's pod":                             {secret("old"), []projection.Object{scaled, foreign}, false},
+		"nothing any more":                                {secret("old"), []projection.Object{scaled}, false},
+		"a pod, but the user deletes it, as on a cluster": {going, []projection.Object{scaled, pod}, false},
+		"a pod names another":                             {secret("third"), []projection.Object{scaled, pod}, false},
+		"the template":                                    {secret("new"), nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			held := secret(test.above.Name)
+			held.UID = types.UID("below")
+			held.Labels = map[string]string{v1alpha1.LabelLogicalCluster: logicalCluster}
+			s := attach(t, newUpstream(t, above, test.above), "east", append(test.below, live, held, namespace("shop"))...)
+			kind, _ := projection.ForResource(secretResource)
+			desired, _, err := s.desired(kind, test.above, held)
+			if err != nil || (desired != nil) != test.want {
+				t.Errorf("it stays: %t (%v), want %t", desired != nil, err, test.want)
+			}
+		})
+	}
+}
+
+func TestWhatPodsNamedIsLookedAtWhenTheyAreGone(t *testing.T) {
+	spec := corev1.PodSpec{Volumes: []corev1.Volume{
+		{Name: "a", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "old"}}},
+		{Name: "b", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "elsewhere"}}},
+	}}
+	pod := &corev1.Pod{ObjectMeta: objectMeta("web-old-1"), Spec: spec}
+	set := &appsv1.ReplicaSet{ObjectMeta: objectMeta("web-old")}
+	set.Spec.Replicas, set.Spec.Template.Spec = ptr.To[int32](1), spec
+	scaled := set.DeepCopy()
+	scaled.Spec.Replicas = ptr.To[int32](0)
+	for name, happens := range map[string]func(s *Syncer){
+		"a pod":                        func(s *Syncer) { s.podHandler().OnDelete(pod) },
+		"a ReplicaSet":                 func(s *Syncer) { s.replicaSetHandler().OnDelete(set) },
+		"the replicas of a ReplicaSet": func(s *Syncer) { s.replicaSetHandler().OnUpdate(set, scaled) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				held := secret("old")
+				held.Labels = map[string]string{v1alpha1.LabelLogicalCluster: logicalCluster}
+				s := attach(t, newUpstream(t), "east", held, namespace("shop"))
+				happens(s.Syncer)
+				synctest.Wait()
+				if got := s.enqueued(); len(got) > 0 {
+					t.Errorf("looked at %v before a pod could be made anew", got)
+				}
+				time.Sleep(replaced)
+				synctest.Wait()
+				if got, want := s.enqueued(), []string{"secrets shop/old"}; !slices.Equal(got, want) {
+					t.Errorf("looked at %v, want %v", got, want)
+				}
+			})
+		})
+	}
+}
