@@ -29,9 +29,10 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
-// fragile returns a scenario in the environment that may be broken, for a test that runs alone.
+// fragile returns a scenario in the environment that may be broken, which one test uses at a time.
 func fragile(t *testing.T) *framework.Scenario {
 	t.Helper()
+	alone.Take(t)
 	return framework.NewScenario(t, breakable.Get(t))
 }
 

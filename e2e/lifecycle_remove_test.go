@@ -224,7 +224,7 @@ func TestTwoLogicalClustersShareAPhysicalOne(t *testing.T) {
 	s := fragile(t)
 	join(s, "north")
 	north := s.Side("north")
-	other := framework.NewScenario(t, alone(t, framework.Options{}))
+	other := framework.NewScenario(t, ownEnvironment(t, framework.Options{}))
 	kubeconfig := []string{"--cluster-kubeconfig", north.Kubeconfig}
 	other.Logical.CLI(append([]string{"cluster", "join", "mine"}, kubeconfig...)...)
 	if a, b := identity(t, s.Environment), identity(t, other.Environment); a == b {

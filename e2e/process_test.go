@@ -18,8 +18,8 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
-// alone starts a logical cluster without clusters for one test.
-func alone(t *testing.T, options framework.Options) *framework.Environment {
+// ownEnvironment starts a logical cluster without clusters for one test.
+func ownEnvironment(t *testing.T, options framework.Options) *framework.Environment {
 	t.Helper()
 	e, err := framework.Start(t.Context(), options)
 	if err != nil {
@@ -37,8 +37,8 @@ func alone(t *testing.T, options framework.Options) *framework.Environment {
 }
 
 func TestASecondStartContinues(t *testing.T) {
-	t.Parallel()
-	e := alone(t, framework.Options{})
+	beside.Take(t)
+	e := ownEnvironment(t, framework.Options{})
 	s := framework.NewScenario(t, e)
 	s.Logical.Kubectl("create", "configmap", "kept", "--from-literal=color=blue")
 	s.Logical.Apply(deployment("waiting", 2))
@@ -87,8 +87,8 @@ func identity(t *testing.T, e *framework.Environment) string {
 }
 
 func TestItIsReadyAndSafe(t *testing.T) {
-	t.Parallel()
-	e := alone(t, framework.Options{AuditPolicy: "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n"})
+	beside.Take(t)
+	e := ownEnvironment(t, framework.Options{AuditPolicy: "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n"})
 
 	t.Run("those who do not say who they are see its health and nothing else", func(t *testing.T) {
 		client := anonymous(t, e, &tls.Config{})

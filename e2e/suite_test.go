@@ -31,11 +31,18 @@ var breakable = framework.NewShared(framework.Options{
 	Clusters: []string{"east", "west"}, Spare: []string{"north"}, Cluster: withMetrics, ManifoldArgs: []string{"--cluster-grace-period=8s"},
 })
 
+// Tests wait more than they compute, so more of them run at a time than a small machine has processors. Those that break things are one of
+// them.
+var (
+	beside = framework.NewTurns(3)
+	alone  = framework.NewTurns(1)
+)
+
 func TestMain(m *testing.M) { os.Exit(shared.Main(m, breakable)) }
 
 // scenario returns a namespace of the shared logical cluster for a test that may run beside others.
 func scenario(t *testing.T) *framework.Scenario {
 	t.Helper()
-	t.Parallel()
+	beside.Take(t)
 	return framework.NewScenario(t, shared.Get(t))
 }

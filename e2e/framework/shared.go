@@ -36,21 +36,13 @@ func (s *Shared) Get(t *testing.T) *Environment {
 	return s.env
 }
 
-// parallel is how many tests run at a time unless -parallel says otherwise. They wait more than they compute, so it is more than there
-// are processors in a small machine.
-const parallel = "4"
-
 // Main runs the tests and stops the environment, and others that tests share. It returns the exit code. When tests failed, everything
 // that the processes wrote stays, and Main says where.
 func (s *Shared) Main(m *testing.M, others ...*Shared) int {
 	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		if err := flag.Set("test.parallel", parallel); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
+	if err := letAllWait(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	code := m.Run()
 	for _, shared := range append(others, s) {
