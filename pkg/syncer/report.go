@@ -9,10 +9,10 @@ import (
 )
 
 // Report tells what the cluster has of an object. Report.Live is nil if it holds no projection of it. Known is false until the syncer
-// has seen everything that the cluster holds.
+// has seen everything that the cluster holds and has looked at this object once.
 func (s *Syncer) Report(key Key, above projection.Object) (report summary.Report, known bool) {
 	kind, summarised := summary.ForResource(key.Resource)
-	if !summarised || !s.HasSynced() {
+	if !summarised || !s.HasSynced() || s.Expects(key) {
 		return report, false
 	}
 	st := s.stateOf(key)

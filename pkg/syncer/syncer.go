@@ -105,6 +105,8 @@ type Syncer struct {
 	problems int
 	// awaited counts the pods of workloads whose status waits for them to be shown.
 	awaited map[Key]int
+	// unseen are the objects that were there at the start and have not been looked at since.
+	unseen map[Key]struct{}
 }
 
 // state is what the last step with an object came to.
@@ -164,6 +166,7 @@ func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "volumes-" + c.Name}),
 		states:  map[Key]state{},
 		awaited: map[Key]int{},
+		unseen:  map[Key]struct{}{},
 	}
 	return s, s.watch()
 }
@@ -193,7 +196,7 @@ func (s *Syncer) run(ctx context.Context) error {
 	s.Upstream.wakeAll(s)
 
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { work.Run(ctx, s.queue, downWorkers, s.sync); return nil })
+	group.Go(func() error { work.Run(ctx, s.queue, downWorkers, s.look); return nil })
 	group.Go(func() error { work.Run(ctx, s.podQueue, podWorkers, s.showPod); return nil })
 	group.Go(func() error { work.Run(ctx, s.claimQueue, claimWorkers, s.syncClaim); return nil })
 	group.Go(func() error { return s.mirrorEvents(ctx) })
@@ -399,7 +402,11 @@ func (s *Syncer) enqueueEverything() {
 			}
 		}
 		for _, obj := range s.below.stores[kind.Resource].List() {
-			s.enqueue(keyOf(kind, obj.(projection.Object)))
+			key := keyOf(kind, obj.(projection.Object))
+			if summarised(kind) {
+				s.expect(key)
+			}
+			s.enqueue(key)
 		}
 	}
 	for _, obj := range s.below.pods.GetStore().List() {

@@ -49,6 +49,9 @@ func (c *Controller) gather(kind summary.Kind, key syncer.Key, in summary.Object
 				out.held = out.held || holds
 				continue
 			}
+			if s.Expects(key) {
+				out.held, out.pending = true, true
+			}
 		}
 		if before, reported := last[cluster.Name]; reported || decided {
 			out.reports[cluster.Name] = kind.LastKnown(before)
@@ -90,32 +93,38 @@ func (c *Controller) unplaced(key syncer.Key, in summary.Object, decision placem
 	return result.Message()
 }
 
-// otherReports are those of the clusters that hold, or should hold, an object that follows workloads.
-func (c *Controller) otherReports(key syncer.Key, in summary.Object) map[string]summary.Report {
-	reports := map[string]summary.Report{}
+// otherReports are those of the clusters that hold, or should hold, an object that follows workloads. Complete is false as long as a cluster
+// that may hold it could not be asked: until then it keeps the status that it has.
+func (c *Controller) otherReports(key syncer.Key, in summary.Object) (reports map[string]summary.Report, complete bool) {
+	reports = map[string]summary.Report{}
 	clusters, _ := c.clusters.List(labels.Everything())
 	for _, cluster := range clusters {
-		running, ok := c.Upstream.Syncer(cluster.Name)
-		if !ok {
-			continue
+		var report summary.Report
+		s, known := c.Upstream.Syncer(cluster.Name)
+		if known {
+			report, known = s.Report(key, in)
 		}
-		if report, known := running.Report(key, in); known && (report.Live != nil || report.Problem != "") {
+		switch {
+		case !known && !awayFor(cluster, in):
+			return nil, false
+		case known && (report.Live != nil || report.Problem != ""):
 			report.Stale = silent(cluster)
 			reports[cluster.Name] = report
 		}
 	}
-	return reports
+	return reports, true
 }
 
-// complete tells whether every joined cluster could be asked. Until then what follows workloads keeps the status that it has.
-func (c *Controller) complete() bool {
-	clusters, _ := c.clusters.List(labels.Everything())
-	for _, cluster := range clusters {
-		if s, ok := c.Upstream.Syncer(cluster.Name); !ok || !s.HasSynced() {
-			return false
+// awayFor tells whether a cluster cannot hold an object, because nobody has been able to give it one since before the object was made.
+func awayFor(c *v1alpha1.Cluster, in summary.Object) bool {
+	made := in.GetCreationTimestamp().Time
+	for _, needed := range []string{v1alpha1.ClusterReady, v1alpha1.ClusterSyncerRunning} {
+		condition := meta.FindStatusCondition(c.Status.Conditions, needed)
+		if condition != nil && condition.Status != metav1.ConditionTrue && condition.LastTransitionTime.Time.Before(made) {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // enqueueConcerned looks again at every object that names a cluster in its decision or breakdown.

@@ -68,10 +68,11 @@ func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key sy
 
 // syncOther brings the status of what follows workloads up to date. A syncer that starts looks at all of these.
 func (c *Controller) syncOther(ctx context.Context, kind summary.Kind, key syncer.Key, in summary.Object) error {
-	if !c.complete() {
+	reports, complete := c.otherReports(key, in)
+	if !complete {
 		return nil
 	}
-	return c.write(ctx, key, in, kind.Summarise(in, summary.Input{Reports: c.otherReports(key, in), Now: metav1.NewTime(c.Clock.Now())}))
+	return c.write(ctx, key, in, kind.Summarise(in, summary.Input{Reports: reports, Now: metav1.NewTime(c.Clock.Now())}))
 }
 
 // write stores a status, with the annotations that belong to it, if it is another one.
