@@ -179,7 +179,7 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 		leaving, _ := s.Leaving(s.cluster)
 		wanted = wanted || !leaving || s.below.holdsIn(above.GetName()) || s.Uses != nil && s.Uses(s.cluster, above.GetName())
 	}
-	if !wanted && live != nil && !kind.Workload && !kind.Divided && s.usedByPods(keyOf(kind, above)) {
+	if !wanted && live != nil && !kind.Workload && !kind.Divided && s.usedByPods(kind, above) {
 		wanted = true
 	}
 	if kind.Stays && live != nil {

@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -41,8 +40,11 @@ func TestWhatPodsNameStaysUntilTheyAreGone(t *testing.T) {
 
 	going := secret("old")
 	going.DeletionTimestamp = &metav1.Time{}
+	old.Spec.Template.Labels = map[string]string{"version": "1"}
+	scaled.Spec.Template.Labels, pod.Labels = old.Spec.Template.Labels, old.Spec.Template.Labels
+	first, second := service("first", map[string]string{"version": "1"}), service("second", map[string]string{"version": "2"})
 	for name, test := range map[string]struct {
-		above *corev1.Secret
+		above projection.Object
 		below []projection.Object
 		want  bool
 	}{
@@ -54,13 +56,16 @@ func TestWhatPodsNameStaysUntilTheyAreGone(t *testing.T) {
 		"a pod, but the user deletes it, as on a cluster": {going, []projection.Object{scaled, pod}, false},
 		"a pod names another":                             {secret("third"), []projection.Object{scaled, pod}, false},
 		"the template":                                    {secret("new"), nil, true},
+		"a pod of the earlier template is selected":       {first, []projection.Object{scaled, pod}, true},
+		"pods of the earlier template are to come":        {first, []projection.Object{old}, true},
+		"pods of another template are selected":           {second, []projection.Object{old, pod}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			held := secret(test.above.Name)
-			held.UID = types.UID("below")
-			held.Labels = map[string]string{v1alpha1.LabelLogicalCluster: logicalCluster}
+			held := test.above.DeepCopyObject().(projection.Object)
+			held.SetUID("below")
+			held.SetLabels(map[string]string{v1alpha1.LabelLogicalCluster: logicalCluster})
 			s := attach(t, newUpstream(t, above, test.above), "east", append(test.below, live, held, namespace("shop"))...)
-			kind, _ := projection.ForResource(secretResource)
+			kind, _ := projection.ForResource(resourceOf(test.above))
 			desired, _, err := s.desired(kind, test.above, held)
 			if err != nil || (desired != nil) != test.want {
 				t.Errorf("it stays: %t (%v), want %t", desired != nil, err, test.want)
@@ -77,6 +82,8 @@ func TestWhatPodsNamedIsLookedAtWhenTheyAreGone(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: objectMeta("web-old-1"), Spec: spec}
 	set := &appsv1.ReplicaSet{ObjectMeta: objectMeta("web-old")}
 	set.Spec.Replicas, set.Spec.Template.Spec = ptr.To[int32](1), spec
+	pod.Labels = map[string]string{"version": "1"}
+	set.Spec.Template.Labels = pod.Labels
 	scaled := set.DeepCopy()
 	scaled.Spec.Replicas = ptr.To[int32](0)
 	for name, happens := range map[string]func(s *Syncer){
@@ -88,7 +95,10 @@ func TestWhatPodsNamedIsLookedAtWhenTheyAreGone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				held := secret("old")
 				held.Labels = map[string]string{v1alpha1.LabelLogicalCluster: logicalCluster}
-				s := attach(t, newUpstream(t), "east", held, namespace("shop"))
+				selecting := service("first", map[string]string{"version": "1"})
+				reached := selecting.DeepCopy()
+				reached.Labels = held.Labels
+				s := attach(t, newUpstream(t, selecting, service("second", map[string]string{"version": "2"})), "east", held, reached, namespace("shop"))
 				happens(s.Syncer)
 				synctest.Wait()
 				if got := s.enqueued(); len(got) > 0 {
@@ -96,7 +106,7 @@ func TestWhatPodsNamedIsLookedAtWhenTheyAreGone(t *testing.T) {
 				}
 				time.Sleep(replaced)
 				synctest.Wait()
-				if got, want := s.enqueued(), []string{"secrets shop/old"}; !slices.Equal(got, want) {
+				if got, want := s.enqueued(), []string{"secrets shop/old", "services shop/first"}; !slices.Equal(got, want) {
 					t.Errorf("looked at %v, want %v", got, want)
 				}
 			})
