@@ -66,7 +66,8 @@ const ClusterReady = "Ready"
 const ClusterSyncerRunning = "SyncerRunning"
 
 // ClusterDrained is the condition type that tells how far a drain is: False while workloads are left, with reason Draining when some of
-// them move, else Stuck when some can neither move nor will end by themselves, else Waiting, and True when none is. A cluster that is not being drained does not have it.
+// them move, else Stuck when some can neither move nor will end by themselves, else Waiting, and True when none is left. A cluster that is
+// not being drained does not have it.
 const ClusterDrained = "Drained"
 
 // Reasons of the condition Drained.
