@@ -5,6 +5,7 @@ import (
 	_ "unsafe" // for linkname
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	_ "k8s.io/kubernetes/cmd/kube-apiserver/app" // has the list
 	"k8s.io/kubernetes/pkg/controlplane"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
