@@ -8,17 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
@@ -354,128 +349,4 @@ func (c *Controller) forget(name item, d projection.Object) {
 	delete(c.told, d.GetUID())
 	delete(c.repinned, name)
 	delete(c.turns, name)
-}
-
-func (c *Controller) workloadHandler(kind projection.Kind) cache.ResourceEventHandler {
-	add := func(obj projection.Object) {
-		if !kind.Mirror(obj) {
-			c.queue.Add(itemOf(kind, obj))
-		}
-	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { add(obj.(projection.Object)) },
-		UpdateFunc: func(old, obj any) {
-			before, after := old.(projection.Object), obj.(projection.Object)
-			if before.GetGeneration() != after.GetGeneration() || !maps.Equal(before.GetLabels(), after.GetLabels()) ||
-				annotated(before, after, v1alpha1.AnnotationPlacement, v1alpha1.AnnotationClusters, v1alpha1.AnnotationVolumes) {
-				add(after)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = tomb.Obj // the watch missed the moment
-			}
-			if d, ok := obj.(projection.Object); ok {
-				c.forget(itemOf(kind, d), d)
-			}
-		},
-	}
-}
-
-// annotated tells whether any of the annotations differs.
-func annotated(before, after projection.Object, keys ...string) bool {
-	return slices.ContainsFunc(keys, func(key string) bool { return before.GetAnnotations()[key] != after.GetAnnotations()[key] })
-}
-
-// namespaceHandler looks again at the workloads of a namespace whose pin or labels change.
-func (c *Controller) namespaceHandler() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { c.enqueueNamespace(obj.(*corev1.Namespace).Name) },
-		UpdateFunc: func(old, obj any) {
-			before, after := old.(*corev1.Namespace), obj.(*corev1.Namespace)
-			repinned := before.Annotations[v1alpha1.AnnotationClusters] != after.Annotations[v1alpha1.AnnotationClusters]
-			if repinned {
-				for _, name := range c.workloadsIn(after.Name) {
-					c.repin(name, true)
-				}
-			}
-			if repinned || !maps.Equal(before.Labels, after.Labels) {
-				c.enqueueNamespace(after.Name)
-			}
-		},
-	}
-}
-
-// clusterHandler looks at every workload again when it matters to where they may run, and at those that wait for room when there may be
-// some.
-func (c *Controller) clusterHandler() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { c.enqueueAll() },
-		UpdateFunc: func(old, obj any) {
-			before, after := old.(*v1alpha1.Cluster), obj.(*v1alpha1.Cluster)
-			if eligibilityChanged(before, after) {
-				c.enqueueAll()
-				return
-			}
-			if !equality.Semantic.DeepEqual(before.Status, after.Status) {
-				c.enqueueWaiting()
-			}
-		},
-		DeleteFunc: func(any) { c.enqueueAll() },
-	}
-}
-
-func eligibilityChanged(before, after *v1alpha1.Cluster) bool {
-	ready := func(cl *v1alpha1.Cluster) bool {
-		return meta.IsStatusConditionTrue(cl.Status.Conditions, v1alpha1.ClusterReady)
-	}
-	return ready(before) != ready(after) ||
-		!maps.Equal(before.Labels, after.Labels) ||
-		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-		before.Annotations[v1alpha1.AnnotationRemove] != after.Annotations[v1alpha1.AnnotationRemove] ||
-		before.Spec.Unschedulable != after.Spec.Unschedulable ||
-		!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
-		!equality.Semantic.DeepEqual(before.Spec.Limits, after.Spec.Limits)
-}
-
-func (c *Controller) policyHandler() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { c.enqueueAll() },
-		DeleteFunc: func(any) { c.enqueueAll() },
-		UpdateFunc: func(old, obj any) {
-			if old.(metav1.Object).GetGeneration() != obj.(metav1.Object).GetGeneration() {
-				c.enqueueAll()
-			}
-		},
-	}
-}
-
-func (c *Controller) enqueueAll() { c.enqueueNamespace(metav1.NamespaceAll) }
-
-func (c *Controller) enqueueNamespace(namespace string) {
-	for _, name := range c.workloadsIn(namespace) {
-		c.queue.Add(name)
-	}
-}
-
-// workloadsIn returns the workloads of a namespace, or of all.
-func (c *Controller) workloadsIn(namespace string) []item {
-	var out []item
-	for _, kind := range projection.Workloads() {
-		// Listing from a cache cannot fail.
-		_ = cache.ListAllByNamespace(c.stores[kind.Resource], namespace, labels.Everything(), func(obj any) {
-			if o := obj.(projection.Object); !kind.Mirror(o) {
-				out = append(out, itemOf(kind, o))
-			}
-		})
-	}
-	return out
-}
-
-func (c *Controller) enqueueWaiting() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for name := range c.waiting {
-		c.queue.Add(name)
-	}
 }
