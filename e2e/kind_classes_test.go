@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,7 +19,8 @@ func TestClassesAreLookedForInTheClusters(t *testing.T) {
 	class := s.Namespace // free in every API
 	s.Logical.Kubectl("create", "priorityclass", class, "--value=7")
 	s.Logical.Apply("apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: " + class + "}\nspec: {controller: example.com/ingress}\n")
-	for _, kind := range []string{"priorityclass", "ingressclass"} {
+	s.Logical.Apply("apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: " + class + "}\nprovisioner: example.com/disks\n")
+	for _, kind := range []string{"priorityclass", "ingressclass", "storageclass"} {
 		s.Cleanup(func() { s.Environment.Cleanup(t, "delete", kind, class) })
 	}
 	important := edited(deployment("web", 1), func(d *appsv1.Deployment) { d.Spec.Template.Spec.PriorityClassName = class })
@@ -43,4 +46,14 @@ func TestClassesAreLookedForInTheClusters(t *testing.T) {
 	if out := s.East.Kubectl("get", "ingressclasses", "-o", "name"); len(out) > 0 {
 		t.Errorf("east has %s", out)
 	}
+
+	// So is a volume claim, which nobody provides for.
+	s.Logical.Apply(fmt.Sprintf("apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, annotations: {%s: east}}\n"+
+		"spec: {storageClassName: %s, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n", pinKey, class))
+	framework.Await(s.East, "data", "is there", func(c *corev1.PersistentVolumeClaim) bool { return *c.Spec.StorageClassName == class })
+	framework.AwaitList(s.Logical, "", "an event says that no volume is made for the claim", func(events []*corev1.Event) bool {
+		return slices.ContainsFunc(events, func(e *corev1.Event) bool {
+			return e.InvolvedObject.Kind == "PersistentVolumeClaim" && e.Reason == "ClassMissing" && strings.Contains(e.Message, "it has no StorageClass")
+		})
+	})
 }

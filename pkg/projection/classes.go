@@ -7,6 +7,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 )
@@ -18,16 +19,19 @@ type Class struct {
 	Kind string
 	// Resource is what the API serves the kind as.
 	Resource schema.GroupVersionResource
+	// Without is what a cluster lacks that has no such class, in words for the user.
+	Without string
 }
 
 var (
-	ingressClass  = Class{"IngressClass", networkingv1.SchemeGroupVersion.WithResource("ingressclasses")}
-	priorityClass = Class{"PriorityClass", schedulingv1.SchemeGroupVersion.WithResource("priorityclasses")}
-	runtimeClass  = Class{"RuntimeClass", nodev1.SchemeGroupVersion.WithResource("runtimeclasses")}
+	ingressClass  = Class{"IngressClass", networkingv1.SchemeGroupVersion.WithResource("ingressclasses"), "nothing there acts on this"}
+	priorityClass = Class{"PriorityClass", schedulingv1.SchemeGroupVersion.WithResource("priorityclasses"), "it makes no pod of this"}
+	runtimeClass  = Class{"RuntimeClass", nodev1.SchemeGroupVersion.WithResource("runtimeclasses"), "it makes no pod of this"}
+	storageClass  = Class{"StorageClass", storagev1.SchemeGroupVersion.WithResource("storageclasses"), "no volume is made there for this"}
 )
 
 // classes is the table of all classes. Nothing may change it.
-var classes = []Class{ingressClass, priorityClass, runtimeClass}
+var classes = []Class{ingressClass, priorityClass, runtimeClass, storageClass}
 
 // Classes returns the classes whose existence in a cluster matters.
 func Classes() []Class { return slices.Clone(classes) }
@@ -58,5 +62,18 @@ func requiredByPods(in *corev1.PodSpec) []Requirement {
 	if name := ptr.Deref(in.RuntimeClassName, ""); name != "" {
 		out = append(out, Requirement{Class: runtimeClass, Name: name, ForPods: true})
 	}
+	for _, volume := range in.Volumes {
+		if volume.Ephemeral != nil && volume.Ephemeral.VolumeClaimTemplate != nil {
+			out = append(out, requiredByClaim(&volume.Ephemeral.VolumeClaimTemplate.Spec)...)
+		}
+	}
 	return out
+}
+
+// requiredByClaim is the class of which a claim wants its volume. It may also get one that somebody has made by hand.
+func requiredByClaim(in *corev1.PersistentVolumeClaimSpec) []Requirement {
+	if name := ptr.Deref(in.StorageClassName, ""); name != "" {
+		return []Requirement{{Class: storageClass, Name: name}}
+	}
+	return nil
 }

@@ -27,6 +27,24 @@ func TestClassesThatObjectsName(t *testing.T) {
 			in:   &networkingv1.Ingress{Spec: networkingv1.IngressSpec{IngressClassName: ptr.To("nginx")}},
 			want: []Requirement{{Class: ingressClass, Name: "nginx"}},
 		},
+		"a volume claim that of its volume": {
+			in:   &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("fast")}},
+			want: []Requirement{{Class: storageClass, Name: "fast"}},
+		},
+		"a volume claim may leave it to the cluster":         {in: &corev1.PersistentVolumeClaim{}},
+		"a volume claim may be for a volume without a class": {in: &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("")}}},
+		"a StatefulSet those of the claims that are made for it": {
+			in: &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{
+				{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("fast")}}, {},
+			}}},
+			want: []Requirement{{Class: storageClass, Name: "fast"}},
+		},
+		"a Deployment that of its ephemeral volumes": {
+			in: deployment(corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+				VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("scratch")}},
+			}}}}}),
+			want: []Requirement{{Class: storageClass, Name: "scratch"}},
+		},
 		"an Ingress may leave it to the cluster": {in: &networkingv1.Ingress{}},
 		"a ConfigMap names none":                 {in: &corev1.ConfigMap{}},
 	}

@@ -30,7 +30,8 @@ var persistentVolumeClaim = row[corev1.PersistentVolumeClaim, *corev1.Persistent
 			r.add(statefulSet.resource, set, true)
 		}
 	},
-	stays: true,
+	requires: func(in *corev1.PersistentVolumeClaim) []Requirement { return requiredByClaim(&in.Spec) },
+	stays:    true,
 }
 
 // ShowsVolume tells whether the volume that a claim names is the one that a cluster has bound it to, as the breakdown says, and not one that

@@ -37,6 +37,13 @@ var statefulSet = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 		out.Annotations[v1alpha1.AnnotationTemplate] = TemplateHash(&in.Spec.Template)
 	},
 	claims: claimTemplates,
+	requires: func(in *appsv1.StatefulSet) []Requirement {
+		var out []Requirement
+		for i := range in.Spec.VolumeClaimTemplates {
+			out = append(out, requiredByClaim(&in.Spec.VolumeClaimTemplates[i].Spec)...)
+		}
+		return out
+	},
 	labels: replicaLabels,
 	// The Service gives the pods their names. It is needed even if its selector does not meet them.
 	references: func(in *appsv1.StatefulSet, r *references) { r.add(service.resource, in.Spec.ServiceName, true) },

@@ -47,7 +47,7 @@ func (s *Syncer) missing(kind projection.Kind, above projection.Object) []projec
 func refusal(missing []projection.Requirement) string {
 	for _, r := range missing {
 		if r.ForPods {
-			return fmt.Sprintf("it has no %s %q, without which it makes no pod of this: create it there, or name another one", r.Class.Kind, r.Name)
+			return fmt.Sprintf("it has no %s %q, without which %s: create it there, or name another one", r.Class.Kind, r.Name, r.Class.Without)
 		}
 	}
 	return ""
@@ -57,7 +57,7 @@ func refusal(missing []projection.Requirement) string {
 func note(missing []projection.Requirement) string {
 	for _, r := range missing {
 		if !r.ForPods {
-			return fmt.Sprintf("it has no %s %q, so nothing there acts on this: install what serves it, or name another one", r.Class.Kind, r.Name)
+			return fmt.Sprintf("it has no %s %q, so %s: install what serves it, or name another one", r.Class.Kind, r.Name, r.Class.Without)
 		}
 	}
 	return ""

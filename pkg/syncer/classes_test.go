@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
@@ -16,6 +18,7 @@ import (
 var (
 	priorityClasses = schedulingv1.SchemeGroupVersion.WithResource("priorityclasses")
 	ingressClasses  = networkingv1.SchemeGroupVersion.WithResource("ingressclasses")
+	storageClasses  = storagev1.SchemeGroupVersion.WithResource("storageclasses")
 )
 
 func important(d *appsv1.Deployment) { d.Spec.Template.Spec.PriorityClassName = "high" }
@@ -26,14 +29,21 @@ func ofClass(name string) *networkingv1.Ingress {
 	return in
 }
 
+func ofStorage(name string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta("data"), Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To(name)}}
+}
+
 // addClass makes an API have a class.
 func addClass(t *testing.T, c classes, resource schema.GroupVersionResource, name string) {
 	t.Helper()
 	meta := objectMeta(name)
 	meta.Namespace = ""
 	var obj any = &schedulingv1.PriorityClass{ObjectMeta: meta}
-	if resource == ingressClasses {
+	switch resource {
+	case ingressClasses:
 		obj = &networkingv1.IngressClass{ObjectMeta: meta}
+	case storageClasses:
+		obj = &storagev1.StorageClass{ObjectMeta: meta}
 	}
 	if err := c[resource].GetStore().Add(obj); err != nil {
 		t.Fatal(err)
@@ -60,7 +70,13 @@ func TestAClassThatIsMissingIsTold(t *testing.T) {
 			of: ofClass("nginx"), resource: ingressClasses, class: "nginx", above: true,
 			wantNote: `it has no IngressClass "nginx", so nothing there acts on this: install what serves it, or name another one`,
 		},
-		"a class of an Ingress that is there": {of: ofClass("nginx"), resource: ingressClasses, class: "nginx", above: true, below: true},
+		"a class of volumes": {
+			of: ofStorage("fast"), resource: storageClasses, class: "fast", above: true,
+			wantNote: `it has no StorageClass "fast", so no volume is made there for this: install what serves it, or name another one`,
+		},
+		"a class of volumes that is there":             {of: ofStorage("fast"), resource: storageClasses, class: "fast", above: true, below: true},
+		"a class of volumes that is only in a cluster": {of: ofStorage("fast"), resource: storageClasses, class: "fast", below: true},
+		"a class of an Ingress that is there":          {of: ofClass("nginx"), resource: ingressClasses, class: "nginx", above: true, below: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstream(t, test.of)

@@ -43,6 +43,7 @@ func Syncer() []Right {
 		{Why: "what Ingresses name", Group: "networking.k8s.io", Resources: []string{"ingressclasses"}, Verbs: read},
 		{Why: "what pods name", Group: "scheduling.k8s.io", Resources: []string{"priorityclasses"}, Verbs: read},
 		{Why: "what pods name", Group: "node.k8s.io", Resources: []string{"runtimeclasses"}, Verbs: read},
+		{Why: "what volume claims name", Group: "storage.k8s.io", Resources: []string{"storageclasses"}, Verbs: read},
 		{Why: "what bounds workloads", Resources: []string{"limitranges", "resourcequotas"}, Verbs: own},
 		{Why: "what keeps workloads available", Group: "policy", Resources: []string{"poddisruptionbudgets"}, Verbs: own},
 		{Why: "evicting a mirrored pod", Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
