@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -77,14 +76,7 @@ func runDrain(ctx context.Context, o options, root, dir, bin string) (err error)
 	}
 	report.Ratio = report.Ready / report.Direct
 	report.print(os.Stdout)
-	if o.output == "" {
-		return nil
-	}
-	data, err := json.MarshalIndent(report, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(o.output, append(data, '\n'), 0o644)
+	return o.write(report)
 }
 
 // drain is one run.

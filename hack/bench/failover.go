@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -104,14 +103,7 @@ func runFailover(ctx context.Context, o options, root, dir string) (err error) {
 		return err
 	}
 	report.print(os.Stdout)
-	if o.output == "" {
-		return nil
-	}
-	data, err := json.MarshalIndent(report, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(o.output, append(data, '\n'), 0o644)
+	return o.write(report)
 }
 
 // failover is one run.

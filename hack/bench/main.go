@@ -132,8 +132,6 @@ func run(o options) (err error) {
 		return err
 	}
 	b.report.print(os.Stdout)
-	if o.output == "" {
-		return nil
-	}
-	return b.report.write(o.output)
+	b.report.Figures = b.report.figures()
+	return o.write(b.report)
 }

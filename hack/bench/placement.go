@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -69,14 +68,7 @@ func runPlacement(ctx context.Context, o options, root string) error {
 		report.Lines = append(report.Lines, lines...)
 	}
 	report.print(os.Stdout)
-	if o.output == "" {
-		return nil
-	}
-	data, err := json.MarshalIndent(report, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(o.output, append(data, '\n'), 0o644)
+	return o.write(report)
 }
 
 // parseDecisions reads what "go test -bench" prints: a name, a count, and then values each followed by their unit.

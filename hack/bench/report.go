@@ -187,13 +187,16 @@ func (f figure) met() string {
 	return "no"
 }
 
-func (r *report) write(file string) error {
-	r.Figures = r.figures()
-	raw, err := json.MarshalIndent(r, "", "  ")
+// write writes everything measured to the file that the options name, if they name one.
+func (o options) write(report any) error {
+	if o.output == "" {
+		return nil
+	}
+	raw, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the report: %w", err)
 	}
-	if err := os.WriteFile(file, append(raw, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(o.output, append(raw, '\n'), 0o644); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -58,14 +57,10 @@ func runScale(ctx context.Context, o options, root, dir, bin string) error {
 		report.add(through, true)
 	}
 	report.print(os.Stdout)
-	if err != nil || o.output == "" {
-		return err
-	}
-	data, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(o.output, append(data, '\n'), 0o644)
+	return o.write(report)
 }
 
 // podsOfANode is how many pods a node takes.
