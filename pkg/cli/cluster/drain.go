@@ -152,6 +152,22 @@ func (l *logical) setTaints(
 	return l.clusters.Patch(ctx, cluster.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 }
 
+// drainOf returns what a cluster says of a drain since that began, nil when it has said nothing yet. It is an error when somebody has
+// removed the cluster or ended its drain meanwhile.
+func drainOf(cluster, begun *manifoldv1alpha1.Cluster) (*metav1.Condition, error) {
+	if cluster == nil || cluster.UID != begun.UID {
+		return nil, fmt.Errorf("cluster %q: %s", begun.Name, removedMeanwhile)
+	}
+	if len(undrained(cluster.Spec.Taints)) == len(cluster.Spec.Taints) {
+		return nil, fmt.Errorf("cluster %q is not drained any more: somebody has ended that", begun.Name)
+	}
+	drained := meta.FindStatusCondition(cluster.Status.Conditions, manifoldv1alpha1.ClusterDrained)
+	if drained == nil || drained.ObservedGeneration < begun.Generation {
+		return nil, nil
+	}
+	return drained, nil
+}
+
 // awaitEmpty waits until the cluster is empty and tells on the way what its condition says.
 func (o *DrainOptions) awaitEmpty(ctx context.Context, logical *logical, begun *manifoldv1alpha1.Cluster) error {
 	progress := progress{out: o.ErrOut}
@@ -159,17 +175,11 @@ func (o *DrainOptions) awaitEmpty(ctx context.Context, logical *logical, begun *
 	var last string
 	var ended error
 	err := logical.follow(ctx, o.Name, o.Timeout, func(cluster *manifoldv1alpha1.Cluster) bool {
-		if cluster == nil || cluster.UID != begun.UID {
-			ended = fmt.Errorf("cluster %q: %s", o.Name, removedMeanwhile)
+		var drained *metav1.Condition
+		if drained, ended = drainOf(cluster, begun); ended != nil {
 			return true
 		}
-		if len(undrained(cluster.Spec.Taints)) == len(cluster.Spec.Taints) {
-			ended = fmt.Errorf("cluster %q is not drained any more: somebody has ended that", o.Name)
-			return true
-		}
-		drained := meta.FindStatusCondition(cluster.Status.Conditions, manifoldv1alpha1.ClusterDrained)
-		// What is said of a drain before this one is no answer.
-		if drained == nil || drained.ObservedGeneration < begun.Generation {
+		if drained == nil {
 			return false
 		}
 		if drained.Status == metav1.ConditionTrue {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -60,24 +59,21 @@ func (o *RemoveOptions) await(
 ) (next metav1.Condition, err error) {
 	var ended error
 	err = logical.follow(ctx, o.Name, patience, func(cluster *manifoldv1alpha1.Cluster) bool {
-		if cluster == nil || cluster.UID != begun.UID {
-			ended = fmt.Errorf("cluster %q: %s", o.Name, removedMeanwhile)
+		var drained *metav1.Condition
+		if drained, ended = drainOf(cluster, begun); ended != nil {
 			return true
 		}
-		if len(undrained(cluster.Spec.Taints)) == len(cluster.Spec.Taints) {
-			ended = fmt.Errorf("cluster %q is not removed: somebody has ended its drain", o.Name)
-			return true
-		}
-		drained := meta.FindStatusCondition(cluster.Status.Conditions, manifoldv1alpha1.ClusterDrained)
-		// What is said of a drain before this one is no answer.
-		if drained == nil || drained.ObservedGeneration < begun.Generation ||
+		if drained == nil ||
 			drained.Status != metav1.ConditionTrue && drained.Reason == last.Reason && drained.Message == last.Message {
 			return false
 		}
 		next = *drained
 		return true
 	})
-	return next, errors.Join(ended, err)
+	if ended != nil {
+		return next, fmt.Errorf("cluster %q is not removed: %w", o.Name, ended)
+	}
+	return next, err
 }
 
 // giveUp lets replicas come to a cluster again that is not removed, unless it was being drained before.
