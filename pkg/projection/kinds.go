@@ -240,8 +240,8 @@ var kinds = []Kind{
 	job.build(),
 }
 
-// Kinds returns every kind that is projected, in the order in which objects of them should be applied.
-func Kinds() []Kind { return slices.Clone(kinds) }
+// Kinds returns every kind that is projected, in the order in which objects of them should be applied. The caller may not change it.
+func Kinds() []Kind { return slices.Clip(kinds) }
 
 // ForGVK returns the kind of that group, version and kind name.
 func ForGVK(gvk schema.GroupVersionKind) (Kind, bool) {

@@ -1,6 +1,8 @@
 package projection
 
 import (
+	"slices"
+
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -95,16 +97,11 @@ func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 	return w, nil
 }
 
-// Workloads returns the kinds that end in pods.
-func Workloads() []Kind {
-	var out []Kind
-	for _, k := range kinds {
-		if k.Workload {
-			out = append(out, k)
-		}
-	}
-	return out
-}
+// workloads are those of kinds that end in pods.
+var workloads = slices.DeleteFunc(slices.Clone(kinds), func(k Kind) bool { return !k.Workload })
+
+// Workloads returns the kinds that end in pods. The caller may not change it.
+func Workloads() []Kind { return slices.Clip(workloads) }
 
 // KindOf returns the kind of a typed object, which need not carry its type's name.
 func KindOf(in Object) (Kind, bool) {
