@@ -38,8 +38,8 @@ import (
 )
 
 // workers is how many workloads are decided about at a time. A decision takes microseconds; they wait for its write, beside all that follows
-// from those before it.
-const workers = 32
+// from those before it. When a large cluster is lost, those that follow should not keep the others waiting, so these are many.
+const workers = 96
 
 const (
 	// defaultFailoverRate places all of a large cluster anew within seconds, and does not do so in one.
@@ -262,7 +262,8 @@ func (c *Controller) write(ctx context.Context, name item, d projection.Object, 
 	if err != nil {
 		return err
 	}
-	_, err = writer.Patch(ctx, name.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+	// Of the two kinds of patches that merge, the server carries out this one without writing the object as text and reading it again.
+	_, err = writer.Patch(ctx, name.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
