@@ -54,6 +54,8 @@ type Connection struct {
 	UpgradeTransport proxy.UpgradeRequestRoundTripper
 	// Usage sums up what the cluster's pods request. The Runner feeds it from its pod watch.
 	Usage *capacity.Usage
+	// Answers tells whether the cluster answers.
+	Answers *Answers
 }
 
 // dial makes a connection from a kubeconfig that has been checked. Nothing is sent yet.

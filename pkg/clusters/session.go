@@ -102,6 +102,9 @@ func (s *session) act(ctx context.Context, report health.Report) {
 	if !wrong && s.uid == "" {
 		s.uid = report.UID
 	}
+	if s.live != nil {
+		s.live.connection.Answers.Note(report.UID != "")
+	}
 	s.mu.Unlock()
 
 	switch {
@@ -145,7 +148,7 @@ func (s *session) connect(ctx context.Context, uid types.UID) {
 	}
 	c := *s.dialled
 	c.UID = uid
-	c.Usage = capacity.NewUsage(s.usageChanged)
+	c.Usage, c.Answers = capacity.NewUsage(s.usageChanged), NewAnswers()
 	s.live = startLive(ctx, s, &c)
 	s.manager.Registry.publish(&c)
 }

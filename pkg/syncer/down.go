@@ -153,6 +153,9 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 	if above == nil || !kind.Lives(above) {
 		return nil, wait{}, nil
 	}
+	if ok, _ := kind.Projectable(above); !ok && !kind.Workload {
+		return nil, wait{}, nil // before who needs it is searched for: every workload of a namespace may name it
+	}
 	part, wanted := s.Upstream.part(kind, above, s.cluster)
 	if !wanted && pinnedTo(kind, above, s.cluster) {
 		leaving, _ := s.Leaving(s.cluster)
@@ -187,9 +190,6 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 		wanted = wanted || !leaving
 	}
 	if !wanted || live == nil && kind.Ended(above) || s.over(kind, above) {
-		return nil, wait{}, nil
-	}
-	if ok, _ := kind.Projectable(above); !ok && !kind.Workload {
 		return nil, wait{}, nil
 	}
 	if kind.Workload && s.Overrides != nil {
@@ -328,18 +328,18 @@ func Passes(err error) bool { return passes(err) }
 func passes(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return errors.Is(err, errNotYet) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-			utilnet.IsConnectionRefused(err) || isNetwork(err)
+		return errors.Is(err, errNotYet) || errors.Is(err, context.Canceled) || unanswered(err)
 	}
 	return apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err)
 }
 
-// isNetwork tells whether a request did not reach the cluster or its answer did not come back.
-func isNetwork(err error) bool {
+// unanswered tells of an error that is no answer of the cluster: a request did not reach it, or its answer did not come back.
+func unanswered(err error) bool {
 	var request *url.Error
 	var network net.Error
-	return errors.As(err, &request) || errors.As(err, &network) || utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsProbableEOF(err)
+	return errors.Is(err, context.DeadlineExceeded) || utilnet.IsConnectionRefused(err) ||
+		errors.As(err, &request) || errors.As(err, &network) || utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsProbableEOF(err)
 }
 
 // fail makes a problem visible: as an event on the object and on the workloads that need it, and in their reports.

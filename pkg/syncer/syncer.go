@@ -85,6 +85,7 @@ type Syncer struct {
 	client  kubernetes.Interface // of the cluster
 	above   kubernetes.Interface // of the logical cluster, as this syncer
 	usage   *capacity.Usage
+	answers *clusters.Answers
 	target  projection.Target
 	below   *below
 	// mirrors are the pods above with our own writes that the watch has not shown yet.
@@ -104,6 +105,8 @@ type Syncer struct {
 	awaited map[Key]int
 	// unseen are the objects that were there at the start and have not been looked at since.
 	unseen map[Key]struct{}
+	// parked are the objects that wait until the cluster answers again.
+	parked map[Key]struct{}
 }
 
 // state is what the last step with an object came to.
@@ -146,6 +149,7 @@ func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {
 		client:  c.Client,
 		above:   above,
 		usage:   c.Usage,
+		answers: c.Answers,
 		target:  projection.Target{LogicalCluster: o.Upstream.LogicalCluster, Cluster: c.Name},
 		below:   b,
 		mirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), o.Upstream.podStore,
@@ -164,6 +168,7 @@ func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {
 		states:  map[Key]state{},
 		awaited: map[Key]int{},
 		unseen:  map[Key]struct{}{},
+		parked:  map[Key]struct{}{},
 	}
 	return s, s.watch()
 }
@@ -197,6 +202,7 @@ func (s *Syncer) run(ctx context.Context) error {
 	group.Go(func() error { work.Run(ctx, s.podQueue, podWorkers, s.showPod); return nil })
 	group.Go(func() error { work.Run(ctx, s.claimQueue, claimWorkers, s.syncClaim); return nil })
 	group.Go(func() error { return s.mirrorEvents(ctx) })
+	group.Go(func() error { return s.listen(ctx) })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
