@@ -1,6 +1,8 @@
 package syncer
 
 import (
+	"k8s.io/client-go/tools/cache"
+
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -58,8 +60,9 @@ func (u *Upstream) observed(w workload, silent func(cluster string) bool) map[st
 		silent = func(string) bool { return false }
 	}
 	key := w.key()
+	name := cache.MetaObjectToName(w).String()
 	for _, s := range u.Syncers() {
-		live := s.below.get(key)
+		live := getNamed(s.below.stores[key.Resource], name)
 		if !ours(live, w) || s.givenUp() { // what most of many clusters do not have is found out first
 			continue
 		}

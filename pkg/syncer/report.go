@@ -53,13 +53,13 @@ func (s *Syncer) problem(key Key, above projection.Object, own state) string {
 	if own.problem != "" || !kind.Workload {
 		return own.problem
 	}
-	if _, placed := DecisionOf(above)[s.cluster]; !placed {
-		return ""
-	}
 	s.mu.Lock()
 	none := s.problems == 0
 	s.mu.Unlock()
-	if none {
+	if none { // as almost always, and this is asked of every cluster
+		return ""
+	}
+	if _, placed := DecisionOf(above)[s.cluster]; !placed {
 		return ""
 	}
 	for _, key := range s.Upstream.dependents(workload{kind, above}) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -85,35 +86,52 @@ func (u *Upstream) route(kind projection.Kind, before, after projection.Object) 
 	}
 }
 
-func (u *Upstream) routeWorkload(kind projection.Kind, key Key, versions ...projection.Object) {
-	concerned := map[*Syncer]bool{}
-	for _, version := range versions {
-		if version == nil {
-			continue
-		}
-		decision, dependents := DecisionOf(version), u.dependents(workload{kind, version})
-		for _, s := range u.Syncers() {
-			_, placed := decision[s.cluster]
-			concerned[s] = concerned[s] || placed
-			for _, dependent := range dependents {
-				// What is divided may be divided otherwise now, also where the workload is not.
-				switch held := s.holds(dependent); {
-				case isDivided(dependent):
-					if placed || held {
-						s.enqueue(dependent)
-					}
-				case placed && held:
-					s.queue.AddAfter(dependent, demandDelay)
-				case placed:
-					s.enqueue(dependent)
-				}
-			}
-		}
-	}
+func (u *Upstream) routeWorkload(kind projection.Kind, key Key, before, after projection.Object) {
+	was, is := u.wants(kind, before), u.wants(kind, after)
 	for _, s := range u.Syncers() {
-		if concerned[s] || s.holds(key) {
+		_, wasPlaced := was.decision[s.cluster]
+		_, isPlaced := is.decision[s.cluster]
+		for _, dependent := range is.dependents {
+			s.routeDependent(dependent, isPlaced, wasPlaced)
+		}
+		for _, dependent := range was.dependents {
+			s.routeDependent(dependent, wasPlaced, true)
+		}
+		if wasPlaced || isPlaced || s.holds(key) {
 			s.enqueue(key)
 		}
+	}
+}
+
+// wants is what a version of a workload has to do with clusters.
+type wants struct {
+	decision   placement.Decision
+	dependents []Key
+}
+
+func (u *Upstream) wants(kind projection.Kind, version projection.Object) wants {
+	if version == nil {
+		return wants{}
+	}
+	return wants{DecisionOf(version), u.dependents(workload{kind, version})}
+}
+
+// routeDependent enqueues what a version of a workload needs that may be placed in the cluster. What the cluster has already stays as it is
+// for a workload that comes, but may not be needed after one that was there before.
+func (s *Syncer) routeDependent(key Key, placed, before bool) {
+	if isDivided(key) {
+		// It may be divided otherwise now, also where the workload is not.
+		if placed || s.holds(key) {
+			s.enqueue(key)
+		}
+		return
+	}
+	switch {
+	case !placed:
+	case !s.holds(key):
+		s.enqueue(key)
+	case before || key.Resource == claimResource: // a claim is for one replica, not for all of the workload
+		s.queue.AddAfter(key, demandDelay)
 	}
 }
 

@@ -3,6 +3,8 @@ package syncer
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -149,6 +151,42 @@ func TestChangesReachTheClustersThatTheyConcern(t *testing.T) {
 			if got := west.enqueued(); !slices.Equal(got, test.west) {
 				t.Errorf("west looks at %v, want %v", got, test.west)
 			}
+		})
+	}
+}
+
+func TestWhatIsHeldIsLookedAtLaterIfItMayNotBeNeededAnyMore(t *testing.T) {
+	there := deployment("web", toEast, usingSecret("key"))
+	gone := deployment("web", `{"west":{"replicas":2}}`, usingSecret("key"))
+	without := deployment("web", toEast)
+	divided := deployment("web", `{"east":{"replicas":1},"west":{"replicas":1}}`, usingSecret("key"))
+	for name, test := range map[string]struct {
+		before, after projection.Object
+		want          bool
+	}{
+		"not for a new workload":        {after: there},
+		"not for one that comes":        {before: gone, after: there},
+		"for one that leaves":           {before: there, after: gone, want: true},
+		"for one that is deleted":       {before: there, want: true},
+		"for one that needs it no more": {before: there, after: without, want: true},
+		"for one whose share changes, which may be of what has a number": {before: there, after: divided, want: true},
+		"not for one elsewhere": {before: gone, after: gone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				u := newUpstream(t, secret("key"))
+				east := attach(t, u, "east", secret("key"))
+				kind, _ := projection.ForResource(deploymentResource)
+				u.route(kind, test.before, test.after)
+				if slices.Contains(east.enqueued(), "secrets shop/key") {
+					t.Error("it is looked at at once, once for each of many workloads")
+				}
+				time.Sleep(2 * demandDelay)
+				synctest.Wait()
+				if got := slices.Contains(east.enqueued(), "secrets shop/key"); got != test.want {
+					t.Errorf("looked at later: %t, want %t", got, test.want)
+				}
+			})
 		})
 	}
 }

@@ -165,10 +165,11 @@ func (u *Upstream) get(key Key) projection.Object {
 }
 
 func getFrom(store cache.Indexer, key Key) projection.Object {
-	name := key.Name
-	if key.Namespace != "" {
-		name = key.Namespace + "/" + key.Name
-	}
+	return getNamed(store, cache.ObjectName{Namespace: key.Namespace, Name: key.Name}.String())
+}
+
+// getNamed returns the object of a name that includes its namespace, or nil.
+func getNamed(store cache.Indexer, name string) projection.Object {
 	obj, ok, err := store.GetByKey(name)
 	if err != nil || !ok {
 		return nil
