@@ -42,11 +42,12 @@ func (k customKind) definition(t *testing.T, changes ...string) string {
 // define makes the definition on a side until the test ends.
 func (k customKind) define(s *framework.Scenario, side *framework.Side, changes ...string) {
 	s.Helper()
-	side.Apply(k.definition(s.T, changes...))
+	definition := k.definition(s.T, changes...)
+	side.Apply(definition)
 	s.Cleanup(func() {
 		s.Environment.CleanupIn(s.T, side.API, "delete", "crd", k.plural+".custom.e2e.example.com", "--wait=false", "--ignore-not-found")
 	})
-	side.Kubectl("wait", "--for=condition=Established", "crd/"+k.plural+".custom.e2e.example.com", "--timeout=60s")
+	side.Established(definition)
 }
 
 // manifest is an object, pinned unless the pin is "".

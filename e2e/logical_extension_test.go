@@ -29,7 +29,7 @@ func TestCustomResourcesWorkAsOnAnyCluster(t *testing.T) {
 	l := s.Logical
 	l.Kubectl("create", "-f", "testdata/logical/crd.yaml")
 	t.Cleanup(func() { s.Environment.Cleanup(t, "delete", "-f", "testdata/logical/crd.yaml", "--wait=false") })
-	l.Kubectl("wait", "--for=condition=Established", "crd/widgets.e2e.example.com", "--timeout=60s")
+	l.Established(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.e2e.example.com}}`)
 	l.Poll("the new kind can be created", func() error {
 		return failure(l.Try("apply", "-f", "testdata/logical/widget.yaml"))
 	})

@@ -125,7 +125,6 @@ spec:
 	s.Cleanup(func() {
 		s.Environment.Cleanup(s.T, "delete", "crd", "gears."+group+".example.com", "--wait=false")
 	})
-	s.Logical.Kubectl("wait", "--for=condition=Established", "crd/gears."+group+".example.com", "--timeout=60s")
 	s.Logical.Poll("a gear can be made", func() error {
 		return failure(s.Logical.TryInput(fmt.Sprintf("{apiVersion: %s.example.com/v1, kind: Gear, metadata: {name: first}}", group), "apply", "-f", "-"))
 	})

@@ -69,9 +69,14 @@ func (s *Scenario) InstallCRDs(operator, pattern string) {
 	all := strings.Join(manifests, "\n---\n")
 	s.Logical.KubectlInput(all, "create", "-f", "-")
 	s.Cleanup(func() { s.Environment.cleanupInput(s.T, all, "delete", "--wait=false", "-f", "-") })
-	// "kubectl wait" gives up on a definition that has no conditions yet.
-	s.Logical.Poll("the definitions are established", func() error {
-		if r := s.Logical.TryInput(all, "wait", "--for=condition=Established", "--timeout=20s", "-f", "-"); r.Code != 0 {
+	s.Logical.Established(all)
+}
+
+// Established waits until the CustomResourceDefinitions of a manifest are served. "kubectl wait" gives up on one that has no conditions yet.
+func (s *Side) Established(manifest string) {
+	s.t.Helper()
+	s.Poll("the definitions are established", func() error {
+		if r := s.TryInput(manifest, "wait", "--for=condition=Established", "--timeout=20s", "-f", "-"); r.Code != 0 {
 			return errors.New(r.String())
 		}
 		return nil
