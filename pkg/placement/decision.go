@@ -33,6 +33,9 @@ func ParseDecision(annotation string) (Decision, error) {
 	if annotation == "" {
 		return nil, nil
 	}
+	if d, ok := parseCanonical(annotation); ok {
+		return d, nil
+	}
 	var d Decision
 	if strings.Contains(annotation, fullUntil) {
 		entries, err := parseEntries(annotation)
@@ -67,11 +70,7 @@ func (d Decision) String() string {
 	if len(d) == 0 {
 		return ""
 	}
-	data, err := json.Marshal(map[string]Share(d)) // sorts the keys
-	if err != nil {
-		return "" // strings and integers always marshal
-	}
-	return string(data)
+	return d.encode(d.Clusters())
 }
 
 // Total is the number of replicas in all clusters.
@@ -85,7 +84,9 @@ func (d Decision) Total() int64 {
 
 // Clusters are the names of the clusters, sorted.
 func (d Decision) Clusters() []string {
-	return slices.Sorted(maps.Keys(d))
+	names := slices.AppendSeq(make([]string, 0, len(d)), maps.Keys(d))
+	slices.Sort(names)
+	return names
 }
 
 // Equal tells whether both decisions name the same clusters with the same shares.

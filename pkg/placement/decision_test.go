@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -14,6 +15,10 @@ func TestParseDecision(t *testing.T) {
 		"nothing is the empty decision":          {annotation: ""},
 		"an empty object is the empty decision":  {annotation: "{}"},
 		"shares by cluster":                      {annotation: `{"west":{"replicas":3},"east":{"replicas":0}}`, want: shares("east", 0, "west", 3)},
+		"all that a share may have":              {annotation: `{"a":{"replicas":1,"copy":true},"b":{"replicas":2,"start":10}}`, want: Decision{"a": {Replicas: 1, Copy: true}, "b": {Replicas: 2, Start: 10}}},
+		"in another order, and with spaces":      {annotation: ` {"a":{"copy":true, "replicas":1}}`, want: Decision{"a": {Replicas: 1, Copy: true}}},
+		"of one cluster named twice, the last":   {annotation: `{"a":{"replicas":1,"copy":true},"a":{"replicas":2}}`, want: shares("a", 2)},
+		"names that need quoting":                {annotation: `{"a\"b":{"replicas":1}}`, want: shares(`a"b`, 1)},
 		"what a newer version wrote is ignored":  {annotation: `{"east":{"replicas":3,"revision":7}}`, want: shares("east", 3)},
 		"what is not JSON":                       {annotation: `east`, wantErr: `parse placement "east"`},
 		"what is not an object":                  {annotation: `["east"]`, wantErr: "cannot unmarshal array"},
@@ -58,7 +63,8 @@ func TestDecisionIsCanonical(t *testing.T) {
 }
 
 func FuzzParseDecision(f *testing.F) {
-	for _, seed := range []string{"", "{}", "null", `{"east":{"replicas":3}}`, `{"a":{"replicas":-1}}`, `{"\ud800":null}`, `[]`} {
+	for _, seed := range []string{"", "{}", "null", `{"east":{"replicas":3}}`, `{"a":{"replicas":-1}}`, `{"\ud800":null}`, `[]`,
+		`{"a":{"replicas":1,"start":7,"copy":true},"b":{"replicas":2147483647}}`, `{"a":{"replicas":01}}`, `{"a":{"replicas":1}} `} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, annotation string) {
@@ -69,6 +75,13 @@ func FuzzParseDecision(f *testing.F) {
 		again, err := ParseDecision(d.String())
 		if err != nil || !again.Equal(d) || again.String() != d.String() {
 			t.Fatalf("%q reads as %s, then as %s, %v", annotation, d, again, err)
+		}
+		if data, err := json.Marshal(map[string]Share(d)); len(d) > 0 && (err != nil || d.String() != string(data)) {
+			t.Fatalf("%q is written %s, and by encoding/json %s, %v", annotation, d, data, err)
+		}
+		var slowly map[string]Share
+		if quickly, ok := parseCanonical(annotation); ok && (json.Unmarshal([]byte(annotation), &slowly) != nil || !quickly.Equal(slowly)) {
+			t.Fatalf("%q reads as %s, and by encoding/json as %s", annotation, quickly, Decision(slowly))
 		}
 	})
 }

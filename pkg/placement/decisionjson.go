@@ -1,0 +1,145 @@
+package placement
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// A decision over a thousand clusters is some 30 kB of JSON, which is written with every change of the workload and read by all that follow
+// it. By reflection either would take longer than to decide.
+
+// encode writes the shares of these clusters as encoding/json does.
+func (d Decision) encode(names []string) string {
+	var out strings.Builder
+	out.Grow(encodedLength(names))
+	var digits [20]byte
+	for i, name := range names {
+		if i == 0 {
+			out.WriteByte('{')
+		} else {
+			out.WriteByte(',')
+		}
+		share := d[name]
+		writeName(&out, name)
+		out.WriteString(`:{"replicas":`)
+		out.Write(strconv.AppendInt(digits[:0], int64(share.Replicas), 10))
+		if share.Start != 0 {
+			out.WriteString(`,"start":`)
+			out.Write(strconv.AppendInt(digits[:0], int64(share.Start), 10))
+		}
+		if share.Copy {
+			out.WriteString(`,"copy":true`)
+		}
+		out.WriteByte('}')
+	}
+	out.WriteByte('}')
+	return out.String()
+}
+
+// encodedLength is enough for most decisions about these clusters.
+func encodedLength(names []string) int {
+	length := len(`{}`)
+	for _, name := range names {
+		length += len(name) + len(`"":{"replicas":1000},`)
+	}
+	return length
+}
+
+func writeName(out *strings.Builder, name string) {
+	if !plain(name) { // no cluster has such a name
+		quoted, _ := json.Marshal(name) // a string always marshals
+		out.Write(quoted)
+		return
+	}
+	out.WriteByte('"')
+	out.WriteString(name)
+	out.WriteByte('"')
+}
+
+// plain tells whether a string stands in JSON as it is.
+func plain(text string) bool {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < ' ', c > '~', c == '"', c == '\\', c == '<', c == '>', c == '&':
+			return false
+		}
+	}
+	return true
+}
+
+// parseCanonical reads what encode writes; false for anything else, which encoding/json may be able to read. The names share the memory of
+// the text.
+func parseCanonical(text string) (Decision, bool) {
+	in := canonical{rest: text}
+	if !in.skip("{") {
+		return nil, false
+	}
+	out := make(Decision, strings.Count(text, ":{"))
+	for {
+		name, named := in.name()
+		share, shared := in.share()
+		if !named || !shared {
+			return nil, false
+		}
+		out[name] = share
+		if in.rest == "}" {
+			return out, true
+		}
+		if !in.skip(",") {
+			return nil, false
+		}
+	}
+}
+
+// canonical is what parseCanonical has not read yet. Its methods are false if what comes is something else.
+type canonical struct{ rest string }
+
+func (in *canonical) skip(token string) (ok bool) {
+	in.rest, ok = strings.CutPrefix(in.rest, token)
+	return ok
+}
+
+func (in *canonical) name() (name string, ok bool) {
+	if !in.skip(`"`) {
+		return "", false
+	}
+	end := strings.IndexByte(in.rest, '"')
+	if end <= 0 || !plain(in.rest[:end]) {
+		return "", false
+	}
+	name, in.rest = in.rest[:end], in.rest[end+1:]
+	return name, true
+}
+
+func (in *canonical) share() (share Share, ok bool) {
+	if !in.skip(`:{"replicas":`) {
+		return Share{}, false
+	}
+	if share.Replicas, ok = in.number(); !ok {
+		return Share{}, false
+	}
+	if in.skip(`,"start":`) {
+		if share.Start, ok = in.number(); !ok {
+			return Share{}, false
+		}
+	}
+	share.Copy = in.skip(`,"copy":true`)
+	return share, in.skip("}")
+}
+
+// number reads one that is not negative.
+func (in *canonical) number() (n int32, ok bool) {
+	length, value := 0, int64(0)
+	for ; length < len(in.rest) && in.rest[length] >= '0' && in.rest[length] <= '9'; length++ {
+		if value = value*10 + int64(in.rest[length]-'0'); value > math.MaxInt32 {
+			return 0, false
+		}
+	}
+	if length == 0 || length > 1 && in.rest[0] == '0' {
+		return 0, false
+	}
+	in.rest = in.rest[length:]
+	return int32(value), true
+}
