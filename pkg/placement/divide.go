@@ -188,17 +188,20 @@ func roundUp(extra int64, open []*part) {
 		return
 	}
 	uneven := slices.DeleteFunc(slices.Clone(open), func(p *part) bool { return p.remainder == 0 })
-	slices.SortFunc(uneven, func(a, b *part) int {
-		return cmp.Or(
-			-cmp.Compare(a.held(), b.held()),
-			-cmp.Compare(a.remainder, b.remainder),
-			-cmp.Compare(a.weight, b.weight),
-			cmp.Compare(a.place, b.place),
-		)
-	})
+	slices.SortFunc(uneven, firstToRoundUp)
 	for _, p := range uneven[:extra] {
 		p.share++
 	}
+}
+
+func firstToRoundUp(a, b *part) int {
+	if held := cmp.Compare(b.held(), a.held()); held != 0 {
+		return held
+	}
+	if remainder := cmp.Compare(b.remainder, a.remainder); remainder != 0 {
+		return remainder
+	}
+	return cmp.Or(cmp.Compare(b.weight, a.weight), a.place-b.place)
 }
 
 // held is 1 if the cluster has the replica already that rounding up would give it, else 0.

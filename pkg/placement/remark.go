@@ -70,7 +70,7 @@ func (c *cycle) remarkIndivisible() string {
 
 // remarkTogether says what is not where the namespace is kept together, and why.
 func (c *cycle) remarkTogether() string {
-	if !c.keepsTogether() {
+	if !c.request.KeepsTogether() {
 		return ""
 	}
 	home := c.home()
@@ -134,33 +134,33 @@ func (c *cycle) remarkDuplicate(r Result) string {
 
 // remarkWaiting says which replicas were given to clusters that have no room for them.
 func (c *cycle) remarkWaiting() string {
-	waiting := Decision{}
+	var waiting portions
 	for i := range c.candidates {
 		k := &c.candidates[i]
 		if more := k.share - k.kept - k.bound(); k.placed && k.stretches() && more > 0 {
-			waiting[k.Name] = Share{Replicas: int32(more)}
+			waiting.add(k.Name, more)
 		}
 	}
-	if len(waiting) == 0 {
+	if len(waiting.texts) == 0 {
 		return ""
 	}
-	return "waiting for room: " + waiting.counts()
+	return "waiting for room: " + waiting.String()
 }
 
 // remarkStaying says which replicas should leave their cluster and cannot, for other reasons than their volumes.
 func (c *cycle) remarkStaying(r Result) string {
-	staying := Decision{}
+	var staying portions
 	for i := range c.candidates {
 		k := &c.candidates[i]
 		if k.placed && (k.leaves || k.evicted) && k.stuck == 0 && k.share > 0 && !slices.Contains(r.Tied, k.Name) {
-			staying[k.Name] = Share{Replicas: int32(k.share)}
+			staying.add(k.Name, k.share)
 		}
 	}
-	if len(staying) == 0 {
+	if len(staying.texts) == 0 {
 		return ""
 	}
 	if c.request.Workload.Fixed {
-		return "staying where it was started: " + staying.counts()
+		return "staying where it was started: " + staying.String()
 	}
-	return "staying until another cluster can take them: " + staying.counts()
+	return "staying until another cluster can take them: " + staying.String()
 }

@@ -156,9 +156,25 @@ func (d Decision) names() string {
 	return enumerate(d.list(func(name string, _ int32) string { return name }))
 }
 
-// counts lists shares with their clusters: "3 on east and 2 on west".
-func (d Decision) counts() string {
-	return enumerate(d.list(func(name string, replicas int32) string { return fmt.Sprintf("%d on %s", replicas, name) }))
+// portions lists replicas with their clusters, which are added by name: "3 on east and 2 on west".
+type portions struct {
+	texts []string
+	more  int // clusters that are only counted
+}
+
+func (p *portions) add(cluster string, replicas int64) {
+	if len(p.texts) == namedClusters {
+		p.more++
+		return
+	}
+	p.texts = append(p.texts, fmt.Sprintf("%d on %s", replicas, cluster))
+}
+
+func (p *portions) String() string {
+	if p.more > 0 {
+		return enumerate(append(p.texts, fmt.Sprintf("%d more clusters", p.more)))
+	}
+	return enumerate(p.texts)
 }
 
 func (d Decision) list(text func(name string, replicas int32) string) []string {
