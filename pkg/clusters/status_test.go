@@ -226,7 +226,7 @@ func TestServedKinds(t *testing.T) {
 func TestPlacementPrefersTheRequestsOfThisMoment(t *testing.T) {
 	east := &v1alpha1.Cluster{Status: fullStatus()}
 	east.Name = "east"
-	half := placement.Load{Assumed: placement.Resources{corev1.ResourceCPU: 500}}
+	half := placement.Load{Assumed: placement.Amounts{{Name: corev1.ResourceCPU, Value: 500}}}
 	for name, test := range map[string]struct {
 		requested corev1.ResourceList
 		load      placement.Load
@@ -239,7 +239,7 @@ func TestPlacementPrefersTheRequestsOfThisMoment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, room := ForPlacement(east, test.requested)
-			if got := room.Free(test.load)[corev1.ResourceCPU]; got != test.want {
+			if got := room.Free(test.load).Of(corev1.ResourceCPU); got != test.want {
 				t.Errorf("free %d, want %d", got, test.want)
 			}
 			if !equality.Semantic.DeepEqual(east.Status, fullStatus()) {

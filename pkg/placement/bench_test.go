@@ -158,7 +158,7 @@ func benchOthers() []Other {
 	for i := range benchClusters {
 		out = append(out, Other{
 			Kind: "Deployment", Group: "apps", Namespace: "shop", Name: fmt.Sprintf("other-%d", i),
-			Labels: map[string]string{"app": fmt.Sprint(i % 20)}, Decision: shares(fmt.Sprintf("cluster-%04d", i), 1),
+			Labels: map[string]string{"app": fmt.Sprint(i % 20)}, Clusters: []string{fmt.Sprintf("cluster-%04d", i)},
 		})
 	}
 	return out

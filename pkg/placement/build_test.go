@@ -17,7 +17,7 @@ func cluster(name string, cores int64) *clusterBuilder {
 	return &clusterBuilder{Cluster{
 		Name:  name,
 		Ready: metav1.ConditionTrue,
-		Free:  Resources{corev1.ResourceCPU: cores * 1000, corev1.ResourceMemory: 1 << 40, corev1.ResourcePods: 1000},
+		Free:  Resources{corev1.ResourceCPU: cores * 1000, corev1.ResourceMemory: 1 << 40, corev1.ResourcePods: 1000}.Amounts(),
 	}}
 }
 
@@ -47,7 +47,7 @@ func (b *clusterBuilder) serving(kinds ...string) *clusterBuilder {
 }
 
 func (b *clusterBuilder) free(name corev1.ResourceName, amount int64) *clusterBuilder {
-	b.Free[name] = amount
+	b.Free = b.Free.Add(name, amount-b.Free.Of(name))
 	return b
 }
 

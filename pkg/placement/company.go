@@ -16,8 +16,8 @@ type Other struct {
 	// Labels are the workload's own, NamespaceLabels its namespace's.
 	Labels          map[string]string
 	NamespaceLabels map[string]string
-	// Decision says where it runs.
-	Decision Decision
+	// Clusters are the names of those where it is.
+	Clusters []string
 }
 
 // company is one term of affinity or antiAffinity, with where those run that it is about.
@@ -94,7 +94,7 @@ func readCompany(term *v1alpha1.WorkloadAffinity, r *Request) (company, error) {
 		if o.Namespace == w.Namespace && o.Name == w.Name && o.Kind == w.GVK.Kind || !concerns(o) {
 			continue
 		}
-		for cluster := range o.Decision {
+		for _, cluster := range o.Clusters {
 			c.clusters[cluster] = true
 		}
 	}

@@ -133,7 +133,7 @@ func (c *cycle) readFree() {
 	c.free = make([]int64, 0, len(c.measured)*len(c.candidates))
 	for i := range c.candidates {
 		for _, name := range c.measured {
-			c.free = append(c.free, c.candidates[i].Free[name])
+			c.free = append(c.free, c.candidates[i].Free.Of(name))
 		}
 	}
 }

@@ -25,7 +25,7 @@ func bounded(onEast int64, d Decision) Snapshot {
 		}
 		placed := Resources{}
 		placed.Add(Resources{corev1.ResourceCPU: 1000, corev1.ResourcePods: 1}, int64(d[name].Replicas))
-		clusters = append(clusters, Observe(c, Load{Placed: placed, Assumed: placed}))
+		clusters = append(clusters, Observe(c, Load{Placed: placed.Amounts(), Assumed: placed.Amounts()}))
 	}
 	return NewSnapshot(clusters)
 }

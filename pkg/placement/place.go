@@ -14,7 +14,7 @@ type Request struct {
 	Policy *Policy
 	// Current is the last decision.
 	Current Decision
-	// Neighbours tell where the other workloads of the namespace are. Only a policy that keeps namespaces together reads them.
+	// Neighbours tell where the other workloads of the namespace are; only a request that KeepsTogether reads them.
 	Neighbours Neighbours
 	// Others are the other workloads, of the workload's namespace or of all; only a policy with affinity reads them, see
 	// Policy.NeedsOthers.

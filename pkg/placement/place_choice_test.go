@@ -313,7 +313,7 @@ func TestPlaceSpreads(t *testing.T) {
 }
 
 func TestPlaceNearOthers(t *testing.T) {
-	db := Other{Kind: "StatefulSet", Group: "apps", Namespace: "shop", Name: "db", Labels: map[string]string{"app": "db"}, Decision: shares("west", 1)}
+	db := Other{Kind: "StatefulSet", Group: "apps", Namespace: "shop", Name: "db", Labels: map[string]string{"app": "db"}, Clusters: []string{"west"}}
 	far := db
 	far.Namespace, far.NamespaceLabels = "bank", map[string]string{"team": "pay"}
 	term := func(weight int32) v1alpha1.WorkloadAffinity {

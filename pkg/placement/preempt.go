@@ -130,7 +130,7 @@ func (r *Request) lowerPriorities() []int32 {
 
 // lent is room that others have.
 type lent struct {
-	own   Resources // what is free without it
+	own   Amounts   // what is free without it
 	extra Resources // what all of it requests
 }
 
@@ -143,8 +143,7 @@ func (s Snapshot) lend(r *Request, given Decision, upTo int32) Snapshot {
 			continue
 		}
 		out := *c
-		out.Free = maps.Clone(c.Free)
-		out.Free.Add(r.Workload.Requests, -more)
+		out.Free = c.Free.Plus(r.Workload.Requests, -more)
 		extra := Resources{}
 		for _, level := range lower.Levels {
 			if level.Priority <= upTo {
@@ -152,13 +151,13 @@ func (s Snapshot) lend(r *Request, given Decision, upTo int32) Snapshot {
 			}
 		}
 		if len(extra) > 0 {
-			out.lent = &lent{own: maps.Clone(out.Free), extra: extra}
+			out.lent = &lent{own: slices.Clone(out.Free), extra: extra}
 			for name, amount := range extra {
 				if bound, bounded := lower.Beyond[name]; bounded {
 					amount = min(amount, bound)
 				}
-				if _, there := out.Free[name]; there {
-					out.Free[name] += amount
+				if out.Free.Has(name) {
+					out.Free.Add(name, amount)
 				}
 			}
 		}
@@ -172,7 +171,7 @@ func (s Snapshot) lend(r *Request, given Decision, upTo int32) Snapshot {
 func (c *cycle) mercy(k *candidate) int64 {
 	stopped := 0.0
 	for _, need := range c.needs {
-		lacks := float64(need.amount)*float64(c.replicas-min(c.replicas, k.current)) - float64(max(0, k.lent.own[need.name]))
+		lacks := float64(need.amount)*float64(c.replicas-min(c.replicas, k.current)) - float64(max(0, k.lent.own.Of(need.name)))
 		if extra := k.lent.extra[need.name]; lacks > 0 && extra > 0 {
 			stopped = max(stopped, lacks*float64(k.lent.extra[corev1.ResourcePods])/float64(extra))
 		}
@@ -191,7 +190,7 @@ func (r Result) taken(s Snapshot, request *Request) map[string]Resources {
 		}
 		more := int64(share.Replicas) - int64(request.Current[c.Name].Replicas)
 		for _, need := range request.Workload.requests() {
-			lacks := need.amount*more - c.Free[need.name]
+			lacks := need.amount*more - c.Free.Of(need.name)
 			if lacks <= 0 {
 				continue
 			}

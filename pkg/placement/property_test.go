@@ -300,8 +300,7 @@ func used(clusters []Cluster, req Request, d Decision) []Cluster {
 			continue
 		}
 		name := out[i].Name
-		out[i].Free = maps.Clone(out[i].Free)
-		out[i].Free.Add(req.Workload.Requests, int64(req.Current[name].Replicas)-int64(d[name].Replicas))
+		out[i].Free = out[i].Free.Plus(req.Workload.Requests, int64(req.Current[name].Replicas)-int64(d[name].Replicas))
 	}
 	return out
 }

@@ -199,11 +199,11 @@ func (p patient) answer() string {
 func (p patient) provide() string {
 	name := corev1.ResourceName(p.reason.Subject)
 	missing := p.reason.Need - p.reason.Free
-	withheld := p.cluster.Withheld[name]
+	withheld := p.cluster.Withheld.Of(name)
 	if withheld <= 0 {
 		return fmt.Sprintf("%s more %s for one more replica", exactly(name, missing), name)
 	}
-	text := fmt.Sprintf("raise spec.limits[%s] of cluster %s to %s for one more replica", name, p.name, exactly(name, p.cluster.Limits[name]+missing))
+	text := fmt.Sprintf("raise spec.limits[%s] of cluster %s to %s for one more replica", name, p.name, exactly(name, p.cluster.Limits.Of(name)+missing))
 	if missing > withheld {
 		text += fmt.Sprintf(", and %s more %s", exactly(name, missing-withheld), name)
 	}

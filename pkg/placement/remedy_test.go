@@ -15,10 +15,10 @@ import (
 
 func TestRemedies(t *testing.T) {
 	capped := cluster("east", 1)
-	capped.Limits, capped.Withheld = Resources{corev1.ResourcePods: 38}, Resources{corev1.ResourcePods: 100}
+	capped.Limits, capped.Withheld = Amounts{{corev1.ResourcePods, 38}}, Amounts{{corev1.ResourcePods, 100}}
 	capped.free(corev1.ResourcePods, -1).free(corev1.ResourceCPU, 9000)
 	tight := cluster("east", 1)
-	tight.Limits, tight.Withheld = Resources{corev1.ResourceCPU: 4000}, Resources{corev1.ResourceCPU: 1000}
+	tight.Limits, tight.Withheld = Amounts{{corev1.ResourceCPU, 4000}}, Amounts{{corev1.ResourceCPU, 1000}}
 	west := cluster("west", 10)
 	selecting := func(expression metav1.LabelSelectorRequirement) *requestBuilder {
 		return deployment(2).under(func(s *v1alpha1.PlacementPolicySpec) {

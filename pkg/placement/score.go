@@ -42,7 +42,7 @@ var (
 		return k.current + 1
 	}}
 	scoreNeighbours = scorer{"Neighbours", func(c *cycle, k *candidate) int64 {
-		if !c.keepsTogether() {
+		if !c.request.KeepsTogether() {
 			return 0
 		}
 		return c.request.Neighbours[k.Name]
@@ -111,9 +111,9 @@ func (c *cycle) headroom(free, most []int64, replicas int64) int64 {
 	return score
 }
 
-// keepsTogether tells whether the policy puts the workload where its neighbours are. A pin overrides that.
-func (c *cycle) keepsTogether() bool {
-	return !c.pinned && c.request.Policy != nil && c.request.Policy.Spec.KeepTogether
+// KeepsTogether tells whether the policy puts the workload where its neighbours are. A pin overrides that.
+func (r *Request) KeepsTogether() bool {
+	return !r.Workload.isPinned() && r.Policy != nil && r.Policy.Spec.KeepTogether
 }
 
 // ranked is a candidate with its scores, computed once however often it is compared.

@@ -14,7 +14,8 @@ import (
 
 // Snapshot is an immutable view of the joined clusters. NewSnapshot makes one; it may be shared between goroutines.
 type Snapshot struct {
-	clusters []*Cluster // by name
+	clusters []*Cluster     // by name
+	places   map[string]int // of clusters, by name
 }
 
 // NewSnapshot takes the clusters in any order. Their maps and slices belong to the snapshot from then on. Of several clusters of
@@ -27,33 +28,39 @@ func NewSnapshot(clusters []Cluster) Snapshot {
 		sorted[i] = &own[i]
 	}
 	slices.SortStableFunc(sorted, func(a, b *Cluster) int { return strings.Compare(a.Name, b.Name) })
-	return Snapshot{clusters: slices.CompactFunc(sorted, func(a, b *Cluster) bool { return a.Name == b.Name })}
+	return snapshotOf(slices.CompactFunc(sorted, func(a, b *Cluster) bool { return a.Name == b.Name }))
+}
+
+// snapshotOf is a snapshot of clusters that are sorted by name.
+func snapshotOf(clusters []*Cluster) Snapshot {
+	places := make(map[string]int, len(clusters))
+	for i, c := range clusters {
+		places[c.Name] = i
+	}
+	return Snapshot{clusters, places}
 }
 
 // With returns a snapshot in which these clusters, which belong to it from then on, have taken the place of those of their names, without
-// those that are gone. The cost of a few is small, however many others there are.
+// those that are gone. Observe made them, or they were in a snapshot. The cost of a few is small, however many others there are.
 func (s Snapshot) With(changed []Cluster, gone map[string]bool) Snapshot {
 	if len(changed) == 0 && len(gone) == 0 {
 		return s
 	}
-	out := slices.DeleteFunc(slices.Clone(s.clusters), func(c *Cluster) bool { return gone[c.Name] })
-	known := len(out)
+	out := slices.Clone(s.clusters)
 	for i := range changed {
-		c := &changed[i]
-		c.sortKinds()
-		if at, found := slices.BinarySearchFunc(out[:known], c.Name, byName); found {
-			out[at] = c
+		if at, known := s.places[changed[i].Name]; known {
+			out[at] = &changed[i]
 		} else {
-			out = append(out, c)
+			out = append(out, &changed[i])
 		}
 	}
-	if len(out) > known {
-		slices.SortFunc(out, func(a, b *Cluster) int { return strings.Compare(a.Name, b.Name) })
+	if len(out) == len(s.clusters) && len(gone) == 0 {
+		return Snapshot{out, s.places}
 	}
-	return Snapshot{clusters: out}
+	out = slices.DeleteFunc(out, func(c *Cluster) bool { return gone[c.Name] })
+	slices.SortFunc(out, func(a, b *Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return snapshotOf(out)
 }
-
-func byName(c *Cluster, name string) int { return strings.Compare(c.Name, name) }
 
 func (c *Cluster) sortKinds() {
 	if !slices.IsSorted(c.Kinds) {
@@ -81,9 +88,9 @@ type Cluster struct {
 	ReadyMessage string
 	// Free is what may still be requested there: limits applied, and everything that runs there or is on its way taken off,
 	// the workload's own current share included. Nil or empty means that the cluster has no ready node, as far as is known.
-	Free Resources
+	Free Amounts
 	// Limits are those of the cluster's spec, and Withheld is what they keep back of what the cluster has. Free is without that already.
-	Limits, Withheld Resources
+	Limits, Withheld Amounts
 	// Kinds are the kinds that the cluster serves, as KindName writes them. Empty means not known yet, and bounds nothing.
 	Kinds []string
 	// lent is the part of Free that others have; nil in an ordinary snapshot.
@@ -94,10 +101,10 @@ type Cluster struct {
 type Load struct {
 	// Assumed is what decisions put there that the cluster's own status does not count yet. It closes the gap between a decision
 	// and the pods that follow from it, so that a burst of workloads does not land on one cluster.
-	Assumed Resources
+	Assumed Amounts
 	// Placed is what all decisions together put there, Assumed included. Limits are held against it. Nil means not known: then
 	// limits are held against all that is requested there, whoever asked.
-	Placed Resources
+	Placed Amounts
 }
 
 // Observe makes the Cluster for a snapshot. What is free is the allocatable amount less what is requested and assumed, and at
@@ -116,6 +123,7 @@ func Observe(c *v1alpha1.Cluster, load Load) Cluster {
 		Withheld:      room.Withheld(load),
 		Kinds:         c.Status.Kinds,
 	}
+	out.sortKinds()
 	if ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterReady); ready != nil {
 		out.Ready, out.ReadyMessage = ready.Status, ready.Message
 	}
@@ -123,42 +131,39 @@ func Observe(c *v1alpha1.Cluster, load Load) Cluster {
 }
 
 // Room is what a cluster itself says about what it has, so that only the load has to be taken off when that changes.
-type Room struct{ allocatable, requested, limits Resources }
+type Room struct{ allocatable, requested, limits Amounts }
 
 // RoomOf reads the room of a cluster.
 func RoomOf(c *v1alpha1.Cluster) Room {
-	return Room{ResourcesOf(c.Status.Allocatable), ResourcesOf(c.Status.Requested), ResourcesOf(c.Spec.Limits)}
+	amounts := func(list corev1.ResourceList) Amounts { return ResourcesOf(list).Amounts() }
+	return Room{amounts(c.Status.Allocatable), amounts(c.Status.Requested), amounts(c.Spec.Limits)}
 }
 
 // Free is what a load leaves; see Cluster.
-func (r Room) Free(load Load) Resources {
+func (r Room) Free(load Load) Amounts {
 	if len(r.allocatable) == 0 {
 		return nil
 	}
-	free := make(Resources, len(r.allocatable))
-	for name, amount := range r.allocatable {
-		free[name] = amount - r.requested[name] - load.Assumed[name]
+	free := make(Amounts, len(r.allocatable))
+	for i, all := range r.allocatable {
+		free[i] = Amount{all.Name, all.Value - r.requested.Of(all.Name) - load.Assumed.Of(all.Name)}
 	}
-	for name, amount := range r.Withheld(load) {
-		free[name] -= amount
+	for _, kept := range r.Withheld(load) {
+		free.Add(kept.Name, -kept.Value) // each is allocatable, so none is new
 	}
 	return free
 }
 
 // Withheld is what limits keep back of what a load leaves.
-func (r Room) Withheld(load Load) (out Resources) {
-	for name, limit := range r.limits {
-		amount, there := r.allocatable[name]
-		used := r.requested[name] + load.Assumed[name]
-		free := amount - used
+func (r Room) Withheld(load Load) (out Amounts) {
+	for _, limit := range r.limits {
+		used := r.requested.Of(limit.Name) + load.Assumed.Of(limit.Name)
+		free := r.allocatable.Of(limit.Name) - used
 		if load.Placed != nil {
-			used = load.Placed[name]
+			used = load.Placed.Of(limit.Name)
 		}
-		if more := free - (limit - used); there && more > 0 {
-			if out == nil {
-				out = Resources{}
-			}
-			out[name] = more
+		if more := free - (limit.Value - used); more > 0 && r.allocatable.Has(limit.Name) {
+			out = append(out, Amount{limit.Name, more})
 		}
 	}
 	return out
@@ -168,9 +173,9 @@ func (r Room) Withheld(load Load) (out Resources) {
 func (r Room) Beyond(load Load) Resources {
 	out := Resources{}
 	free := r.Free(load)
-	for name, limit := range r.limits {
+	for _, limit := range r.limits {
 		if load.Placed != nil {
-			out[name] = max(0, limit-load.Placed[name]-free[name])
+			out[limit.Name] = max(0, limit.Value-load.Placed.Of(limit.Name)-free.Of(limit.Name))
 		}
 	}
 	return out

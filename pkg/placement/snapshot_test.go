@@ -34,7 +34,7 @@ func TestObserveFindsWhatIsFree(t *testing.T) {
 			want: Resources{"cpu": 2500, "memory": 8 << 30, "pods": 100},
 		},
 		"less what is assumed": {
-			allocatable: list("cpu", "4"), requested: list("cpu", "1"), load: Load{Assumed: Resources{"cpu": 500}},
+			allocatable: list("cpu", "4"), requested: list("cpu", "1"), load: Load{Assumed: Amounts{{"cpu", 500}}},
 			want: Resources{"cpu": 2500},
 		},
 		"overcommitted is negative": {
@@ -43,17 +43,17 @@ func TestObserveFindsWhatIsFree(t *testing.T) {
 		},
 		"limits are held against what is placed": {
 			allocatable: list("cpu", "10", "pods", "9"), requested: list("cpu", "3"), limits: list("cpu", "4"),
-			load: Load{Placed: Resources{"cpu": 1000}},
+			load: Load{Placed: Amounts{{"cpu", 1000}}},
 			want: Resources{"cpu": 3000, "pods": 9},
 		},
 		"limits are held against everything if what is placed is not known": {
 			allocatable: list("cpu", "10"), requested: list("cpu", "3"), limits: list("cpu", "4"),
-			load: Load{Assumed: Resources{"cpu": 250}},
+			load: Load{Assumed: Amounts{{"cpu", 250}}},
 			want: Resources{"cpu": 750},
 		},
 		"limits add nothing": {
 			allocatable: list("cpu", "10"), requested: list("cpu", "9"), limits: list("cpu", "400", "gpu", "3"),
-			load: Load{Placed: Resources{}},
+			load: Load{Placed: Amounts{}},
 			want: Resources{"cpu": 1000},
 		},
 		"a cluster without nodes has nothing": {
@@ -66,7 +66,7 @@ func TestObserveFindsWhatIsFree(t *testing.T) {
 				Status: v1alpha1.ClusterStatus{Allocatable: tc.allocatable, Requested: tc.requested},
 			}
 			got := Observe(c, tc.load).Free
-			if !maps.Equal(got, tc.want) || (got == nil) != (tc.want == nil) {
+			if !slices.Equal(got, tc.want.Amounts()) || (got == nil) != (tc.want == nil) {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
@@ -194,7 +194,7 @@ func TestSnapshotWithChanges(t *testing.T) {
 	after := before.With([]Cluster{cluster("west", 9).Cluster, cluster("middle", 5).Cluster}, map[string]bool{"north": true})
 	read := func(s Snapshot) (out []string) {
 		for _, c := range s.Clusters() {
-			out = append(out, fmt.Sprintf("%s=%d", c.Name, c.Free[corev1.ResourceCPU]/1000))
+			out = append(out, fmt.Sprintf("%s=%d", c.Name, c.Free.Of(corev1.ResourceCPU)/1000))
 		}
 		return out
 	}

@@ -101,20 +101,21 @@ type Neighbours map[string]int64
 // called on a map that was made, not on nil.
 func (n Neighbours) Add(d Decision) {
 	for name, share := range d {
-		n[name] += weightOfShare(share)
+		n[name] += WeightOf(share.Replicas)
 	}
 }
 
 // Remove takes off what Add counted.
 func (n Neighbours) Remove(d Decision) {
 	for name, share := range d {
-		if n[name] -= weightOfShare(share); n[name] == 0 {
+		if n[name] -= WeightOf(share.Replicas); n[name] == 0 {
 			delete(n, name)
 		}
 	}
 }
 
-func weightOfShare(s Share) int64 { return max(1, int64(s.Replicas)) }
+// WeightOf is what so many replicas of a workload in a cluster count.
+func WeightOf(replicas int32) int64 { return max(1, int64(replicas)) }
 
 // home is the cluster that has most of the neighbours; "" if there are none.
 func (n Neighbours) home() string {

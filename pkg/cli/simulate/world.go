@@ -215,7 +215,7 @@ func (w *world) placeAll(clusters []v1alpha1.Cluster, loads loads) ([]placement.
 		}
 		observed := make([]placement.Cluster, 0, len(clusters))
 		for j := range clusters {
-			observed = append(observed, placement.Observe(&clusters[j], placement.Load{Assumed: loads[clusters[j].Name]}))
+			observed = append(observed, placement.Observe(&clusters[j], placement.Load{Assumed: loads[clusters[j].Name].Amounts()}))
 		}
 		result := placement.Place(placement.NewSnapshot(observed), request)
 		for cluster, share := range result.Decision {
@@ -259,7 +259,7 @@ func (w *world) request(i int, decisions []placement.Decision) (placement.Reques
 		}
 		request.Others = append(request.Others, placement.Other{
 			Kind: other.GVK.Kind, Group: other.GVK.Group, Namespace: other.Namespace, Name: other.Name, Labels: other.Labels,
-			NamespaceLabels: w.labelsOf(other.Namespace), Decision: decisions[j],
+			NamespaceLabels: w.labelsOf(other.Namespace), Clusters: decisions[j].Clusters(),
 		})
 	}
 	return request, nil

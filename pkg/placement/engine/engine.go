@@ -162,13 +162,16 @@ func (e *Engine) Decide(w placement.Workload, current placement.Decision) (Decid
 	if len(current) == 0 {
 		current = placement.Found(w, e.loose.metBy(w))
 	}
-	request := placement.Request{Workload: w, Current: current, Neighbours: e.ledger.neighbours(w)}
+	request := placement.Request{Workload: w, Current: current}
 	policy, err := e.policy(w)
 	if err != nil {
 		// Nobody knows where the workload should run. What runs stays: a mistake in a policy must not take anything away.
 		return Decided{Result: placement.Result{Decision: current, Failures: w.Failures, Notes: []string{err.Error()}}}, true
 	}
 	request.Policy, request.Others = policy, e.others(w, policy)
+	if request.KeepsTogether() {
+		request.Neighbours = e.ledger.neighbours(w)
+	}
 	request.Now, request.Tolerated = e.clock.Now(), policy.ToleratesUnschedulable(e.unschedulable)
 	var due time.Time
 	request.Stuck, due = placement.Unschedulable(&w, current, e.mirrors.of(w, current), request.Tolerated, request.Now)

@@ -28,13 +28,10 @@ type ledger struct {
 	clock clock.PassiveClock
 
 	mu      sync.Mutex
-	entries map[key]entry
-	// byNamespace, placed and coming are sums over entries.
-	byNamespace map[string]placement.Neighbours
-	placed      map[string]placement.Resources
-	coming      map[string]placement.Resources
-	// changed are the clusters whose sums have changed since somebody asked for that.
-	changed map[string]bool
+	entries map[key]*entry
+	// loads and byNamespace are sums over entries, the latter what neighbours weigh by the number of the cluster.
+	loads       loads
+	byNamespace map[string]map[int32]int64
 	// expected are the entries that no watch has confirmed, the oldest first.
 	expected []expected
 	// version counts entries, so that none has that of another, also of one that was forgotten.
@@ -44,14 +41,14 @@ type ledger struct {
 // entry is one workload.
 type entry struct {
 	requests placement.Resources
-	decision placement.Decision
+	shares   []replicas
 	group    string // API group of the kind
 	labels   map[string]string
 	class    string // PriorityClass of its pods
 	// apart tells that others need not be where the workload is: it is everywhere.
 	apart bool
-	// running is how many replicas each cluster reports.
-	running map[string]int32
+	// running is how many replicas clusters report.
+	running []replicas
 	// version tells an expected entry from what replaced it.
 	version uint64
 	// expected tells that no watch has shown the entry. Then shown is what one has shown last, nil for nothing.
@@ -68,11 +65,9 @@ type expected struct {
 func newLedger(c clock.PassiveClock) *ledger {
 	return &ledger{
 		clock:       c,
-		entries:     map[key]entry{},
-		byNamespace: map[string]placement.Neighbours{},
-		placed:      map[string]placement.Resources{},
-		coming:      map[string]placement.Resources{},
-		changed:     map[string]bool{},
+		entries:     map[key]*entry{},
+		loads:       loads{numbers: map[string]int32{}},
+		byNamespace: map[string]map[int32]int64{},
 	}
 }
 
@@ -92,10 +87,9 @@ func (l *ledger) handler(kind projection.Kind) cache.ResourceEventHandler {
 			return
 		}
 		l.set(k, entry{
-			requests: placement.RequestsOf(demand.Template), decision: decision, running: running(o, decision, demand.Arrived),
-			apart: demand.Division == placement.Everywhere, group: kind.GVK.Group, labels: o.GetLabels(),
-			class: demand.Template.Spec.PriorityClassName,
-		})
+			requests: placement.RequestsOf(demand.Template), apart: demand.Division == placement.Everywhere,
+			group: kind.GVK.Group, labels: o.GetLabels(), class: demand.Template.Spec.PriorityClassName,
+		}, decision, running(o, decision, demand.Arrived))
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: set,
@@ -143,9 +137,11 @@ func running(o projection.Object, decision placement.Decision, arrived int32) ma
 	return out
 }
 
-func (l *ledger) set(k key, e entry) {
+// set records what a watch shows: a workload, its decision, and what of it runs in each cluster.
+func (l *ledger) set(k key, e entry, decision placement.Decision, running map[string]int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	e.shares, e.running = l.loads.list(decision), l.loads.running(running)
 	l.replace(k, &e)
 }
 
@@ -161,14 +157,14 @@ func (l *ledger) expect(w placement.Workload, decision placement.Decision) {
 	defer l.mu.Unlock()
 	l.expire()
 	k := keyOf(w)
-	e := entry{requests: w.Requests, decision: decision, apart: w.Division == placement.Everywhere, expected: true,
+	e := entry{requests: w.Requests, shares: l.loads.list(decision), apart: w.Division == placement.Everywhere, expected: true,
 		group: w.GVK.Group, labels: w.Labels}
 	if w.Template != nil {
 		e.class = w.Template.Spec.PriorityClassName
 	}
 	if before, known := l.entries[k]; known {
 		e.running = before.running
-		e.shown = &before
+		e.shown = before
 		if before.expected {
 			e.shown = before.shown // or two dry runs would leave the first behind
 		}
@@ -182,9 +178,13 @@ func (l *ledger) neighbours(w placement.Workload) placement.Neighbours {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire()
-	out := maps.Clone(l.byNamespace[w.Namespace])
+	weights := l.byNamespace[w.Namespace]
+	out := make(placement.Neighbours, len(weights))
+	for cluster, weight := range weights {
+		out[l.loads.sums[cluster].cluster] = weight
+	}
 	if own, ok := l.entries[keyOf(w)]; ok && !own.apart {
-		out.Remove(own.decision)
+		out.Remove(l.loads.decision(own.shares))
 	}
 	return out
 }
@@ -198,32 +198,44 @@ func (l *ledger) others(namespace string, all bool) []placement.Other {
 	for k, e := range l.entries {
 		if all || k.namespace == namespace {
 			out = append(out, placement.Other{
-				Kind: k.kind, Group: e.group, Namespace: k.namespace, Name: k.name, Labels: e.labels, Decision: e.decision,
+				Kind: k.kind, Group: e.group, Namespace: k.namespace, Name: k.name, Labels: e.labels, Clusters: l.loads.names(e.shares),
 			})
 		}
 	}
 	return out
 }
 
-// changes returns the clusters whose load has changed since the last call.
-func (l *ledger) changes() map[string]bool {
+// number returns the number by which the ledger knows a cluster.
+func (l *ledger) number(cluster string) int32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.loads.number(cluster)
+}
+
+// refresh returns those clusters whose load has changed since they were refreshed last, with what it leaves of their room.
+func (l *ledger) refresh(all []*seen) []placement.Cluster {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire()
-	if len(l.changed) == 0 {
-		return nil
+	stale := 0
+	for _, s := range all {
+		if s.version != l.loads.sums[s.number].version {
+			stale++
+		}
 	}
-	changed := l.changed
-	l.changed = map[string]bool{}
-	return changed
-}
-
-// fill writes what the load of a cluster leaves of its room.
-func (l *ledger) fill(c *placement.Cluster, room placement.Room) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	load := l.load(c.Name)
-	c.Free, c.Withheld = room.Free(load), room.Withheld(load)
+	out := make([]placement.Cluster, 0, stale)
+	for _, s := range all {
+		version := l.loads.sums[s.number].version
+		if s.version == version {
+			continue
+		}
+		s.version = version
+		load := l.loads.load(s.number)
+		c := s.known
+		c.Free, c.Withheld = s.room.Free(load), s.room.Withheld(load)
+		out = append(out, c)
+	}
+	return out
 }
 
 // beyond returns how much more could be free in a cluster if nothing else were requested there.
@@ -247,19 +259,13 @@ func (l *ledger) classed() []classedEntry {
 	l.expire()
 	out := make([]classedEntry, 0, len(l.entries))
 	for k, e := range l.entries {
-		out = append(out, classedEntry{k.kind + " " + k.namespace + "/" + k.name, e.class, e.requests, e.decision})
+		out = append(out, classedEntry{k.kind + " " + k.namespace + "/" + k.name, e.class, e.requests, l.loads.decision(e.shares)})
 	}
 	return out
 }
 
 // load returns what decisions put on a cluster. It goes on changing: the caller holds the lock and does not keep it.
-func (l *ledger) load(cluster string) placement.Load {
-	out := placement.Load{Assumed: l.coming[cluster], Placed: l.placed[cluster]}
-	if out.Placed == nil {
-		out.Placed = placement.Resources{} // nothing, which is not the same as not known
-	}
-	return out
-}
+func (l *ledger) load(cluster string) placement.Load { return l.loads.load(l.loads.number(cluster)) }
 
 // expire takes back what was expected and did not come. The caller holds the lock.
 func (l *ledger) expire() {
@@ -267,7 +273,7 @@ func (l *ledger) expire() {
 	for len(l.expected) > 0 && !l.expected[0].until.After(now) {
 		x := l.expected[0]
 		l.expected = l.expected[1:]
-		if e := l.entries[x.key]; e.version == x.version {
+		if e := l.entries[x.key]; e != nil && e.version == x.version {
 			l.replace(x.key, e.shown)
 		}
 	}
@@ -275,47 +281,37 @@ func (l *ledger) expire() {
 
 // replace puts an entry in the place of another, nil for none, and keeps the sums. The caller holds the lock.
 func (l *ledger) replace(k key, next *entry) (version uint64) {
-	last, known := l.entries[k]
-	if known {
-		l.count(k, last, -1)
-		delete(l.entries, k)
-	}
+	last := l.entries[k]
+	l.loads.replace(last, next)
+	l.weigh(k.namespace, next, 1)
+	l.weigh(k.namespace, last, -1)
 	if next == nil {
+		delete(l.entries, k)
 		return 0
 	}
 	l.version++
 	next.version = l.version
-	l.entries[k] = *next
-	l.count(k, *next, 1)
+	l.entries[k] = next
 	return next.version
 }
 
-func (l *ledger) count(k key, e entry, sign int64) {
-	neighbours := l.byNamespace[k.namespace]
-	if neighbours == nil {
-		neighbours = placement.Neighbours{}
-		l.byNamespace[k.namespace] = neighbours
+// weigh adds an entry, nil for none, to what neighbours weigh in a namespace, or takes it off.
+func (l *ledger) weigh(namespace string, e *entry, sign int64) {
+	if e == nil || e.apart {
+		return
 	}
-	switch {
-	case e.apart:
-	case sign > 0:
-		neighbours.Add(e.decision)
-	default:
-		neighbours.Remove(e.decision)
+	weights := l.byNamespace[namespace]
+	if weights == nil {
+		weights = map[int32]int64{}
+		l.byNamespace[namespace] = weights
 	}
-	if len(neighbours) == 0 {
-		delete(l.byNamespace, k.namespace)
+	for _, share := range e.shares {
+		weight := weights[share.cluster] + sign*placement.WeightOf(share.count)
+		if weights[share.cluster] = weight; weight == 0 {
+			delete(weights, share.cluster)
+		}
 	}
-	for cluster, share := range e.decision {
-		l.changed[cluster] = true
-		add(l.placed, cluster, e.requests, sign*int64(share.Replicas))
-		add(l.coming, cluster, e.requests, sign*int64(max(0, share.Replicas-e.running[cluster])))
+	if len(weights) == 0 {
+		delete(l.byNamespace, namespace)
 	}
-}
-
-func add(sums map[string]placement.Resources, cluster string, requests placement.Resources, n int64) {
-	if sums[cluster] == nil {
-		sums[cluster] = placement.Resources{}
-	}
-	sums[cluster].Add(requests, n)
 }

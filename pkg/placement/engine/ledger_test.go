@@ -31,16 +31,22 @@ func on(cluster string, replicas int32) placement.Decision {
 
 // recount is a second ledger, which keeps no sums: it counts everything anew when it is asked.
 type recount struct {
-	shown    map[key]entry
-	expected map[key]entry
+	shown    map[key]counted
+	expected map[key]counted
 	until    map[key]time.Time
 }
 
-func newRecount() *recount {
-	return &recount{shown: map[key]entry{}, expected: map[key]entry{}, until: map[key]time.Time{}}
+type counted struct {
+	requests placement.Resources
+	decision placement.Decision
+	running  map[string]int32
 }
 
-func (r *recount) set(k key, e entry) {
+func newRecount() *recount {
+	return &recount{shown: map[key]counted{}, expected: map[key]counted{}, until: map[key]time.Time{}}
+}
+
+func (r *recount) set(k key, e counted) {
 	r.forget(k)
 	r.shown[k] = e
 }
@@ -51,12 +57,12 @@ func (r *recount) forget(k key) {
 	delete(r.until, k)
 }
 
-func (r *recount) expect(k key, e entry, now time.Time) {
+func (r *recount) expect(k key, e counted, now time.Time) {
 	e.running = r.entries(now)[k].running
 	r.expected[k], r.until[k] = e, now.Add(expectation)
 }
 
-func (r *recount) entries(now time.Time) map[key]entry {
+func (r *recount) entries(now time.Time) map[key]counted {
 	out := maps.Clone(r.shown)
 	for k, e := range r.expected {
 		if r.until[k].After(now) {
@@ -98,6 +104,15 @@ func without[K comparable](m map[K]int64) map[K]int64 {
 	return out
 }
 
+// asMap is without what is zero, too.
+func asMap(amounts placement.Amounts) map[corev1.ResourceName]int64 {
+	out := map[corev1.ResourceName]int64{}
+	for _, a := range amounts {
+		out[a.Name] = a.Value
+	}
+	return without(out)
+}
+
 var deployments, _ = projection.ForGVK(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 
 func wanted(namespace, name string, requests placement.Resources) placement.Workload {
@@ -124,8 +139,8 @@ func TestSumsEqualARecountWhateverHappens(t *testing.T) {
 			did := ""
 			switch random.IntN(5) {
 			case 0:
-				e := entry{requests: requests, decision: decision(), running: map[string]int32{pick(clusters): random.Int32N(6)}}
-				l.set(k, e)
+				e := counted{requests: requests, decision: decision(), running: map[string]int32{pick(clusters): random.Int32N(6)}}
+				l.set(k, entry{requests: requests}, e.decision, e.running)
 				dumb.set(k, e)
 				did = "set"
 			case 1:
@@ -135,7 +150,7 @@ func TestSumsEqualARecountWhateverHappens(t *testing.T) {
 			case 2, 3:
 				d := decision()
 				l.expect(wanted(k.namespace, k.name, requests), d)
-				dumb.expect(k, entry{requests: requests, decision: d}, clock.Now())
+				dumb.expect(k, counted{requests: requests, decision: d}, clock.Now())
 				did = "expect"
 			case 4:
 				clock.SetTime(clock.Now().Add(time.Duration(random.IntN(8)) * time.Second))
@@ -152,7 +167,7 @@ func TestSumsEqualARecountWhateverHappens(t *testing.T) {
 			for _, cluster := range clusters {
 				placed, coming := dumb.load(cluster, clock.Now())
 				got := l.load(cluster)
-				if !maps.Equal(without(got.Placed), without(placed)) || !maps.Equal(without(got.Assumed), without(coming)) {
+				if !maps.Equal(asMap(got.Placed), without(placed)) || !maps.Equal(asMap(got.Assumed), without(coming)) {
 					t.Fatalf("seed %d, step %d (%s %v): load of %s %+v, want placed %v and coming %v", seed, step, did, k, cluster, got, placed, coming)
 				}
 			}
@@ -178,14 +193,14 @@ func TestDecisionThatNoWatchShowsIsTakenBack(t *testing.T) {
 		},
 		"a decision that the watch has shown stays": {
 			after: func(l *ledger) {
-				l.set(key{"Deployment", "shop", "web"}, entry{requests: oneCore, decision: on("east", 3)})
+				l.set(key{"Deployment", "shop", "web"}, entry{requests: oneCore}, on("east", 3), nil)
 			},
 			passed: time.Hour,
 			want:   placement.Neighbours{"east": 3},
 		},
 		"what the watch showed before comes back": {
 			before: func(l *ledger) {
-				l.set(key{"Deployment", "shop", "web"}, entry{requests: oneCore, decision: on("west", 2)})
+				l.set(key{"Deployment", "shop", "web"}, entry{requests: oneCore}, on("west", 2), nil)
 			},
 			passed: expectation,
 			want:   placement.Neighbours{"west": 2},
@@ -209,7 +224,7 @@ func TestDecisionThatNoWatchShowsIsTakenBack(t *testing.T) {
 		"a workload that was deleted and made again is not taken back with the first": {
 			after: func(l *ledger) {
 				l.forget(key{"Deployment", "shop", "web"})
-				l.set(key{"Deployment", "shop", "web"}, entry{requests: oneCore, decision: on("west", 4)})
+				l.set(key{"Deployment", "shop", "web"}, entry{requests: oneCore}, on("west", 4), nil)
 			},
 			passed: expectation,
 			want:   placement.Neighbours{"west": 4},
@@ -235,10 +250,10 @@ func TestDecisionThatNoWatchShowsIsTakenBack(t *testing.T) {
 
 func TestNeighboursLeaveOutTheWorkloadItself(t *testing.T) {
 	l := newLedger(testingclock.NewFakePassiveClock(start))
-	l.set(key{"Deployment", "shop", "web"}, entry{decision: on("east", 3)})
-	l.set(key{"Deployment", "shop", "api"}, entry{decision: on("west", 1)})
-	l.set(key{"Deployment", "shop", "none"}, entry{decision: on("west", 0)})
-	l.set(key{"Deployment", "bank", "web"}, entry{decision: on("north", 9)})
+	l.set(key{"Deployment", "shop", "web"}, entry{}, on("east", 3), nil)
+	l.set(key{"Deployment", "shop", "api"}, entry{}, on("west", 1), nil)
+	l.set(key{"Deployment", "shop", "none"}, entry{}, on("west", 0), nil)
+	l.set(key{"Deployment", "bank", "web"}, entry{}, on("north", 9), nil)
 	for name, want := range map[string]placement.Neighbours{
 		"web":   {"west": 2},
 		"api":   {"east": 3, "west": 1},
@@ -279,15 +294,15 @@ func TestCapacityIsComingUntilTheBreakdownShowsPods(t *testing.T) {
 		handler.OnUpdate(last, next)
 		last = next
 		load := l.load("east")
-		if got := load.Assumed[corev1.ResourceCPU]; got != step.want {
+		if got := load.Assumed.Of(corev1.ResourceCPU); got != step.want {
 			t.Errorf("breakdown %q: %d thousandths of a core are coming, want %d", step.breakdown, got, step.want)
 		}
-		if got := load.Placed[corev1.ResourceCPU]; got != 1500 {
+		if got := load.Placed.Of(corev1.ResourceCPU); got != 1500 {
 			t.Errorf("breakdown %q: %d thousandths of a core are placed, want 1500", step.breakdown, got)
 		}
 	}
 	handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "shop/web", Obj: last})
-	if load := l.load("east"); load.Placed[corev1.ResourceCPU] != 0 || load.Assumed[corev1.ResourceCPU] != 0 {
+	if load := l.load("east"); load.Placed.Of(corev1.ResourceCPU) != 0 || load.Assumed.Of(corev1.ResourceCPU) != 0 {
 		t.Errorf("a deleted workload still counts: %+v", load)
 	}
 }
@@ -296,7 +311,7 @@ func TestWorkloadWithoutADecisionIsForgotten(t *testing.T) {
 	for _, annotation := range []string{"", "{}", "not JSON", `{"east":{"replicas":-1}}`} {
 		t.Run(fmt.Sprintf("%q", annotation), func(t *testing.T) {
 			l := newLedger(testingclock.NewFakePassiveClock(start))
-			l.set(key{"Deployment", "shop", "web"}, entry{requests: oneCore, decision: on("east", 3)})
+			l.set(key{"Deployment", "shop", "web"}, entry{requests: oneCore}, on("east", 3), nil)
 			before := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web",
 				Annotations: map[string]string{v1alpha1.AnnotationPlacement: on("east", 3).String()}}}
 			after := before.DeepCopy()
@@ -312,7 +327,7 @@ func TestWorkloadWithoutADecisionIsForgotten(t *testing.T) {
 // A load that is known to be nothing bounds nothing, while one that is not known would have limits held against all that is requested.
 func TestLoadOfAnEmptyClusterIsKnown(t *testing.T) {
 	got := newLedger(testingclock.NewFakePassiveClock(start)).load("east")
-	if want := (placement.Load{Placed: placement.Resources{}}); !reflect.DeepEqual(got, want) {
+	if want := (placement.Load{Placed: placement.Amounts{}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("load %+v, want %+v", got, want)
 	}
 }

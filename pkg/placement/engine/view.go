@@ -19,6 +19,7 @@ type view struct {
 
 	mu       sync.Mutex
 	seen     map[string]*seen
+	now      []*seen // of the decision that is being made
 	snapshot placement.Snapshot
 }
 
@@ -30,6 +31,9 @@ type seen struct {
 
 	known placement.Cluster // without regard to the load
 	room  placement.Room
+
+	number  int32  // of the cluster in the ledger
+	version uint64 // of the load that the snapshot has; 0 if it has none yet
 }
 
 func newView(requested func(cluster string) (corev1.ResourceList, bool), l *ledger) *view {
@@ -40,28 +44,28 @@ func newView(requested func(cluster string) (corev1.ResourceList, bool), l *ledg
 func (v *view) of(joined []*v1alpha1.Cluster) placement.Snapshot {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	loaded := v.ledger.changes()
-	var changed []placement.Cluster
+	v.now = v.now[:0]
 	for _, c := range joined {
-		now := &seen{cluster: c}
-		if live, known := v.requested(c.Name); known {
-			now.requested = live
-		}
-		if last, known := v.seen[c.Name]; known && last.same(now) {
-			if !loaded[c.Name] {
-				continue
-			}
-			now = last
-		} else {
-			now.known, now.room = clusters.ForPlacement(c, now.requested)
-			v.seen[c.Name] = now
-		}
-		out := now.known
-		v.ledger.fill(&out, now.room)
-		changed = append(changed, out)
+		v.now = append(v.now, v.look(c))
 	}
-	v.snapshot = v.snapshot.With(changed, v.gone(joined))
+	v.snapshot = v.snapshot.With(v.ledger.refresh(v.now), v.gone(joined))
 	return v.snapshot
+}
+
+// look returns what is seen of a cluster.
+func (v *view) look(c *v1alpha1.Cluster) *seen {
+	requested, known := v.requested(c.Name)
+	if !known {
+		requested = nil
+	}
+	last := v.seen[c.Name]
+	if last != nil && last.cluster == c && sameMap(last.requested, requested) {
+		return last
+	}
+	next := &seen{cluster: c, requested: requested, number: v.ledger.number(c.Name)}
+	next.known, next.room = clusters.ForPlacement(c, requested)
+	v.seen[c.Name] = next
+	return next
 }
 
 // gone forgets the clusters that are not among those that have joined, and returns their names.
@@ -82,7 +86,7 @@ func (v *view) gone(joined []*v1alpha1.Cluster) map[string]bool {
 	return gone
 }
 
-// same tells whether both are about the same object and the same map.
-func (s *seen) same(other *seen) bool {
-	return s.cluster == other.cluster && reflect.ValueOf(s.requested).Pointer() == reflect.ValueOf(other.requested).Pointer()
+// sameMap tells whether both are one map, or none.
+func sameMap(a, b corev1.ResourceList) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }

@@ -61,7 +61,12 @@ func TestViewLooksOnlyAtWhatHasChanged(t *testing.T) {
 	if after[0] == before[0] || after[1] != before[1] {
 		t.Errorf("east is looked at anew: %t, want true; west: %t, want false", after[0] != before[0], after[1] != before[1])
 	}
-	if before[0].Free[corev1.ResourceCPU] != 4000 || after[0].Free[corev1.ResourceCPU] != 3000 {
-		t.Errorf("free before %d and after %d, want 4000 and 3000", before[0].Free[corev1.ResourceCPU], after[0].Free[corev1.ResourceCPU])
+	if before[0].Free.Of(corev1.ResourceCPU) != 4000 || after[0].Free.Of(corev1.ResourceCPU) != 3000 {
+		t.Errorf("free before %d and after %d, want 4000 and 3000", before[0].Free.Of(corev1.ResourceCPU), after[0].Free.Of(corev1.ResourceCPU))
+	}
+	w := workload("web", 1)
+	l.set(keyOf(w), entry{requests: w.Requests}, placement.Decision{"east": {Replicas: 1}}, nil)
+	if shown := v.of(list).Clusters(); shown[0] != after[0] {
+		t.Error("east is looked at anew when a watch shows what was expected")
 	}
 }
