@@ -51,11 +51,11 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 	}
 	t.Run("a move to where it never becomes ready breaks nothing", func(t *testing.T) {
 		s := s.Subtest(t)
-		s.Logical.Apply(pinned(deployment("stuck", 3), "east"))
-		awaitAvailable(s, "stuck", 3)
-		fewest, stop := watchReady(s, "stuck", 3)
+		s.Logical.Apply(pinned(deployment("stuck", 8), "east"))
+		awaitAvailable(s, "stuck", 8)
+		fewest, stop := watchReady(s, "stuck", 8)
 		// In one request it is moved, and its new pods cannot start.
-		s.Logical.Apply(pinned(edited(deployment("stuck", 3), func(d *appsv1.Deployment) {
+		s.Logical.Apply(pinned(edited(deployment("stuck", 8), func(d *appsv1.Deployment) {
 			d.Spec.ProgressDeadlineSeconds = ptr.To[int32](2)
 			d.Spec.Template.Spec.Containers[0].Image = "registry.invalid/web:1"
 		}), "west"))
@@ -70,15 +70,15 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 				return c.Reason == "ProgressDeadlineExceeded" && strings.Contains(c.Message, `cluster "west"`)
 			})
 		})
-		awaitEvent(s, "stuck", "MoveStalled", "0 of 3 available in west")
-		say(t, s.Logical.CLI("explain", "deployment/stuck"), "Move:", "0 of 3 available in west")
+		awaitEvent(s, "stuck", "MoveStalled", "0 of 8 available in west")
+		say(t, s.Logical.CLI("explain", "deployment/stuck"), "Move:", "0 of 8 available in west")
 		stop()
-		// Its own strategy lets a rollout take away one of three.
-		if *fewest < 2 {
-			t.Errorf("once there were only %d ready pods, want 2 at every moment", *fewest)
+		// Its own strategy lets a rollout take away a quarter.
+		if *fewest < 6 {
+			t.Errorf("once there were only %d ready pods, want 6 at every moment", *fewest)
 		}
-		s.Logical.Apply(pinned(deployment("stuck", 3), "west"))
-		awaitShares(s, "stuck", placement.Decision{"west": {Replicas: 3}})
+		s.Logical.Apply(pinned(deployment("stuck", 8), "west"))
+		awaitShares(s, "stuck", placement.Decision{"west": {Replicas: 8}})
 	})
 }
 

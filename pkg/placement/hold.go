@@ -11,7 +11,12 @@ type Observed struct {
 	Replicas int32
 	// Available is the number that serves, as far as is known.
 	Available int32
-	// Silent tells that the cluster cannot be told anything now: nobody waits for it to run fewer.
+	// Unreached is how many of those nobody is led to yet: they hold nothing up, but stand in for no others either.
+	Unreached int32
+	// Replacing tells that the cluster is exchanging its pods for others. If it is told to run fewer, it may take away some that serve and
+	// keep some that do not.
+	Replacing bool
+	// Silent tells that the cluster cannot be told anything now: nobody waits for it to run fewer, and nobody knows what serves there.
 	Silent bool
 }
 
@@ -30,23 +35,42 @@ func Step(decision Decision, observed map[string]Observed, bounds Bounds) Decisi
 }
 
 // hold has a share that shrinks or leaves keep the replicas that serve until others serve in their place, so that a move never lowers the
-// number of available replicas below what is wanted, less what may be missing (make before break). Replicas that do not serve are not
-// held. As many are given up as there are available beyond that number.
+// number of available replicas below what is wanted, less what may be missing (make before break). As many are given up as there are
+// available beyond that number. Replicas that do not serve are not held, unless the cluster is replacing its pods: there they count like
+// those that serve, since these might go in their place, over and over.
 func hold(out, decision Decision, names []string, observed map[string]Observed, bounds Bounds) {
-	var available int64
+	var available, running int64
 	for _, name := range names {
-		available += int64(observed[name].serving())
-	}
-	surplus := max(0, available-max(0, decision.Total()-int64(bounds.Unavailable)))
-	for _, name := range names {
-		decided := decision[name].Replicas
-		serving := observed[name].serving()
-		if serving <= decided {
+		o := observed[name]
+		if o.Silent {
 			continue
 		}
-		given := min(surplus, int64(serving-decided))
-		surplus -= given
-		if keep := serving - int32(given); keep > decided {
+		serving := int64(o.serving() - min(o.Unreached, o.serving()))
+		available += serving
+		if o.replacing() && o.Replicas > decision[name].Replicas {
+			serving = int64(o.Replicas)
+		}
+		running += serving
+	}
+	needed := max(0, decision.Total()-int64(bounds.Unavailable))
+	surplus, spare := max(0, available-needed), max(0, running-needed)
+	for _, name := range names {
+		o, decided := observed[name], decision[name].Replicas
+		keep := o.serving()
+		if o.replacing() && !o.Silent && o.Replicas > decided {
+			idle := min(spare, int64(o.Replicas-keep), int64(o.Replicas-decided))
+			spare -= idle
+			keep = o.Replicas - int32(idle)
+		}
+		if keep <= decided {
+			continue
+		}
+		if !o.Silent {
+			given := min(surplus, int64(keep-decided))
+			surplus, spare = surplus-given, max(0, spare-given)
+			keep -= int32(given)
+		}
+		if keep > decided {
 			out[name] = Share{Replicas: keep}
 		}
 	}
@@ -77,3 +101,14 @@ func grow(out, decision Decision, names []string, observed map[string]Observed, 
 
 // serving counts no replica that is about to go.
 func (o Observed) serving() int32 { return max(0, min(o.Replicas, o.Available)) }
+
+// replacing tells whether fewer replicas might take away some that serve.
+func (o Observed) replacing() bool { return o.Replacing && o.serving() > 0 }
+
+// Relieved tells of a workload that runs wherever nodes are whether clusters elsewhere serve in place of one that is to leave it, where so
+// many replicas are available: as many, or as they have nodes for, less those that the workload's own strategy has missing.
+func Relieved(available int32, elsewhere Observed, own Rollout) bool {
+	wanted := min(available, elsewhere.Replicas)
+	missing, _ := scaled(int64(wanted), true, own.MaxUnavailable)
+	return elsewhere.serving() >= max(min(wanted, 1), wanted-missing)
+}

@@ -16,6 +16,12 @@ import (
 
 func TestStepKeepsTheBounds(t *testing.T) {
 	running := func(replicas, available int32) Observed { return Observed{Replicas: replicas, Available: available} }
+	replacing := func(replicas, available int32) Observed {
+		return Observed{Replicas: replicas, Available: available, Replacing: true}
+	}
+	silent := func(replicas, available int32) Observed {
+		return Observed{Replicas: replicas, Available: available, Silent: true}
+	}
 	for name, test := range map[string]struct {
 		decision Decision
 		observed map[string]Observed
@@ -69,6 +75,39 @@ func TestStepKeepsTheBounds(t *testing.T) {
 			decision: shares("east", 4), observed: map[string]Observed{"east": running(2, 2), "west": running(3, 2)}, bounds: Bounds{Surge: 1},
 			want: shares("east", 2, "west", 2),
 		},
+		"in the middle of a rollout, what does not serve counts like what does": {
+			decision: shares("west", 4), observed: map[string]Observed{"east": replacing(4, 3), "west": running(1, 0)}, bounds: Bounds{Surge: 1},
+			want: shares("east", 4, "west", 1),
+		},
+		"and leaves for what serves elsewhere": {
+			decision: shares("west", 4), observed: map[string]Observed{"east": replacing(4, 3), "west": running(1, 1)}, bounds: Bounds{Surge: 1},
+			want: shares("east", 3, "west", 1),
+		},
+		"what serves leaves only for more": {
+			decision: shares("west", 4), observed: map[string]Observed{"east": replacing(4, 3), "west": running(3, 3)}, bounds: Bounds{Surge: 3},
+			want: shares("east", 1, "west", 3),
+		},
+		"a rollout of which nothing serves keeps nothing": {
+			decision: shares("west", 4), observed: map[string]Observed{"east": replacing(4, 0), "west": running(1, 0)}, bounds: Bounds{Surge: 1},
+			want: shares("west", 1),
+		},
+		"a workload that is scaled down in a rollout is not held up": {
+			decision: shares("east", 2), observed: map[string]Observed{"east": replacing(4, 1)}, bounds: Bounds{Surge: 1}, want: shares("east", 2),
+		},
+		"what nobody is led to yet stands in for no others": {
+			decision: shares("west", 4), bounds: Bounds{Surge: 2},
+			observed: map[string]Observed{"east": running(4, 4), "west": {Replicas: 2, Available: 2, Unreached: 1}},
+			want:     shares("east", 3, "west", 2),
+		},
+		"neither does what a silent cluster had": {
+			decision: shares("west", 4), observed: map[string]Observed{"east": running(2, 2), "west": silent(4, 4)}, bounds: Bounds{Surge: 1},
+			want: shares("east", 2, "west", 4),
+		},
+		"nothing leaves a silent cluster in place of what can": {
+			decision: shares("west", 4), bounds: Bounds{Surge: 1},
+			observed: map[string]Observed{"east": silent(2, 2), "north": running(2, 2), "west": running(4, 4)},
+			want:     shares("east", 2, "west", 4),
+		},
 		"and then the old ones come back one by one": {
 			decision: shares("east", 4), observed: map[string]Observed{"east": running(2, 2), "west": running(2, 2)}, bounds: Bounds{Surge: 1},
 			want: shares("east", 3, "west", 2),
@@ -77,6 +116,33 @@ func TestStepKeepsTheBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, Step(test.decision, test.observed, test.bounds)); diff != "" {
 				t.Errorf("shares (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRelieved(t *testing.T) {
+	some := func(replicas, available int32) Observed { return Observed{Replicas: replicas, Available: available} }
+	half := Rollout{MaxUnavailable: ptr.To(intstr.FromString("50%"))}
+	for name, test := range map[string]struct {
+		available int32
+		elsewhere Observed
+		own       Rollout
+		want      bool
+	}{
+		"as many serve elsewhere": {available: 3, elsewhere: some(3, 3), want: true},
+		"fewer do":                {available: 3, elsewhere: some(3, 2)},
+		"there are fewer nodes, and all have one":        {available: 3, elsewhere: some(2, 2), want: true},
+		"there are more nodes, and not all have one yet": {available: 3, elsewhere: some(9, 3), want: true},
+		"no node there takes one":                        {available: 3, elsewhere: some(0, 0), want: true},
+		"nothing serves that would have to be replaced":  {elsewhere: some(3, 0), want: true},
+		"some may be missing":                            {available: 4, elsewhere: some(4, 2), own: half, want: true},
+		"no more than these":                             {available: 4, elsewhere: some(4, 1), own: half},
+		"never all":                                      {available: 1, elsewhere: some(1, 0), own: half},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Relieved(test.available, test.elsewhere, test.own); got != test.want {
+				t.Errorf("relieved %t, want %t", got, test.want)
 			}
 		})
 	}
@@ -235,6 +301,25 @@ func TestAMoveToWhereNothingServesKeepsTheRest(t *testing.T) {
 		}
 		if want := max(0, int32(replicas)-bounds.Unavailable); w.now["east"].Replicas != want {
 			t.Fatalf("east has %d of %d replicas, with %+v, want %d: %v", w.now["east"].Replicas, replicas, bounds, want, w.now)
+		}
+	}
+}
+
+// A rollout that does not get on, in a cluster that is left for one where nothing serves: it may take away of the replicas that serve one
+// for each that the cluster is told to run fewer, and so must not be told to.
+func TestABrokenRolloutTakesNoMoreInAMoveThanWithoutOne(t *testing.T) {
+	for replicas := int32(2); replicas < 12; replicas++ {
+		for missing := range replicas {
+			now := map[string]Observed{"east": {Replicas: replicas, Available: replicas - missing, Replacing: true}}
+			for range 20 {
+				next := Step(Decision{"west": {Replicas: replicas}}, now, Bounds{Surge: 1})
+				less := now["east"].Replicas - next["east"].Replicas
+				now["east"] = Observed{Replicas: next["east"].Replicas, Available: max(0, now["east"].Available-less), Replacing: true}
+				now["west"] = Observed{Replicas: next["west"].Replicas}
+			}
+			if got := now["east"].Available; got != replicas-missing {
+				t.Errorf("%d of %d replicas serve in the end, want %d", got, replicas, replicas-missing)
+			}
 		}
 	}
 }

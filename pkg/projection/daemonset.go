@@ -14,7 +14,11 @@ var daemonSet = row[appsv1.DaemonSet, *appsv1.DaemonSet]{
 	kind:       "DaemonSet",
 	namespaced: true,
 	demand: func(in *appsv1.DaemonSet) Demand {
-		return Demand{Template: &in.Spec.Template, Division: placement.Everywhere}
+		out := Demand{Template: &in.Spec.Template, Division: placement.Everywhere}
+		if rolling := in.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+			out.Rollout = placement.Rollout{MaxSurge: rolling.MaxSurge, MaxUnavailable: rolling.MaxUnavailable}
+		}
+		return out
 	},
 	labels: func(_ *appsv1.DaemonSet, key, _ string) bool {
 		return key == appsv1.ControllerRevisionHashLabelKey || key == labelTemplateGeneration

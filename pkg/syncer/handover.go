@@ -34,6 +34,9 @@ func (s *Syncer) release(w workload, want, have placement.Range, by map[string]t
 			}
 		}
 		decided, has := placement.Range{Start: first + share.Start, End: first + share.Start + share.Replicas}, by[cluster]
+		if other, running := s.Upstream.Syncer(cluster); running {
+			has.available -= min(has.available, other.unreached(w, has.available, waiter{s, w.key()}))
+		}
 		heirs = append(heirs, placement.Heir{
 			Decided: decided, Has: has.numbers, Served: placement.Serves(decided, has.numbers, has.available, others),
 		})

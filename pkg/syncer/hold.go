@@ -14,6 +14,9 @@ import (
 // ordinary case: it is what was decided. Whatever changes in other clusters wakes us.
 func (s *Syncer) step(w workload, live projection.Object) (share placement.Share, held bool) {
 	demand := w.kind.Demand(w.Object)
+	if demand.Division == placement.Everywhere {
+		return placement.Share{}, s.awaitsOthers(w, live)
+	}
 	// Only what keeps no identity may run more than once for the time of a move.
 	if demand.Division != placement.Divisible || live != nil && !ours(live, w) {
 		return placement.Share{}, false
@@ -34,8 +37,39 @@ func (s *Syncer) step(w workload, live projection.Object) (share placement.Share
 	if s.Moves != nil {
 		move = s.Moves(w.kind, w.Object)
 	}
-	share, has := placement.Step(decision, observed, placement.BoundsOf(move, demand.Rollout, decision.Total()))[s.cluster]
+	bounds := placement.BoundsOf(move, demand.Rollout, decision.Total())
+	share, has := placement.Step(decision, observed, bounds)[s.cluster]
+	if share.Replicas < told && s.Upstream.leadTo(w, observed, waiter{s, w.key()}) {
+		share, has = placement.Step(decision, observed, bounds)[s.cluster]
+	}
 	return share, has && share.Replicas != decided
+}
+
+// awaitsOthers tells of a workload that runs wherever nodes are whether this cluster, which is to leave it, keeps it until others serve in
+// its place. Those that nobody can ask, or that cannot hold it, are waited for only if there are no others.
+func (s *Syncer) awaitsOthers(w workload, live projection.Object) bool {
+	decision, key := DecisionOf(w), w.key()
+	summarised, ok := summary.ForResource(w.kind.Resource)
+	if _, decided := decision[s.cluster]; !ok || decided || len(decision) == 0 || !ours(live, w) {
+		return false
+	}
+	var elsewhere placement.Observed
+	known := false
+	for cluster := range decision {
+		other, running := s.Upstream.Syncer(cluster)
+		if !running || other.stateOf(key).problem != "" || s.Silent != nil && s.Silent(cluster) {
+			continue
+		}
+		has := other.below.get(key)
+		if !ours(has, w) || !summarised.Observed(has) {
+			return true
+		}
+		counts := summarised.Counts(has)
+		known = true
+		elsewhere.Replicas += counts.Replicas
+		elsewhere.Available += counts.Available - min(counts.Available, other.unreached(w, counts.Available, waiter{s, key}))
+	}
+	return !known || !placement.Relieved(summarised.Counts(live).Available, elsewhere, w.kind.Demand(w.Object).Rollout)
 }
 
 // exceeded tells whether any cluster runs more than was decided.
@@ -66,8 +100,10 @@ func (u *Upstream) observed(w workload, silent func(cluster string) bool) map[st
 		if !ours(live, w) || s.givenUp() { // what most of many clusters do not have is found out first
 			continue
 		}
+		demand, counts := w.kind.Demand(live), summarised.Counts(live)
 		out[s.cluster] = placement.Observed{
-			Replicas: w.kind.Demand(live).Replicas, Available: summarised.Counts(live).Available, Silent: silent(s.cluster),
+			Replicas: demand.Replicas, Available: counts.Available, Silent: silent(s.cluster),
+			Replacing: demand.Rollout != placement.Rollout{} && counts.Updated < counts.Replicas,
 		}
 	}
 	breakdown, err := summary.ParseBreakdown(w.GetAnnotations()[v1alpha1.AnnotationStatus])

@@ -21,6 +21,14 @@ func TestShareIsHeldUntilItsReplacementServes(t *testing.T) {
 	another.UID = "an-earlier-one"
 	going := projected(above, 3, 3)
 	going.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	rolling := deployment("web", `{"west":{"replicas":4}}`, func(d *appsv1.Deployment) {
+		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt32(1))}
+	})
+	replacing := func(replicas, available int32) *appsv1.Deployment {
+		d := projected(rolling, replicas, available)
+		d.Status.UpdatedReplicas = 1
+		return d
+	}
 
 	for name, test := range map[string]struct {
 		above      *appsv1.Deployment
@@ -42,6 +50,9 @@ func TestShareIsHeldUntilItsReplacementServes(t *testing.T) {
 		},
 		"what does not serve is not held": {
 			above: above, east: projected(above, 3, 0), west: projected(above, 3, 0),
+		},
+		"what does not serve in the middle of a rollout": {
+			above: rolling, east: replacing(4, 3), west: projected(rolling, 1, 0), want: 4, more: true,
 		},
 		"what is being deleted in the new cluster does not serve for long": {
 			above: above, east: projected(above, 3, 3), west: going, want: 3, more: true,
@@ -98,8 +109,7 @@ func TestWhichKindsAreHeld(t *testing.T) {
 		"not StatefulSets": {&appsv1.StatefulSet{
 			ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: three}, Status: appsv1.StatefulSetStatus{AvailableReplicas: 3},
 		}, false},
-		"not DaemonSets": {&appsv1.DaemonSet{ObjectMeta: meta, Status: appsv1.DaemonSetStatus{NumberAvailable: 3}}, false},
-		"not Secrets":    {secret("key"), false},
+		"not Secrets": {secret("key"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind, ok := projection.KindOf(test.object)

@@ -51,6 +51,7 @@ type Upstream struct {
 	classes     classes
 
 	claims claims
+	led    led
 
 	mu      sync.RWMutex
 	syncers map[string]*Syncer
@@ -102,6 +103,9 @@ func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
 		return nil, err
 	}
 	if err := u.handle(factory.Core().V1().PersistentVolumeClaims().Informer(), u.claimHandler()); err != nil {
+		return nil, err
+	}
+	if err := u.watchSlices(factory.Discovery().V1().EndpointSlices().Informer()); err != nil {
 		return nil, err
 	}
 	return u, nil
