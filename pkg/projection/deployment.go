@@ -24,7 +24,10 @@ var deployment = row[appsv1.Deployment, *appsv1.Deployment]{
 	fill: func(in, out *appsv1.Deployment, part Part) {
 		in.Spec.DeepCopyInto(&out.Spec)
 		out.Spec.Replicas = ptr.To(part.Share.Replicas)
-		out.Annotations[v1alpha1.AnnotationTemplate] = TemplateHash(&in.Spec.Template)
+		if part.Begins != nil {
+			out.Spec.Paused, out.Spec.Template = false, *part.Begins.DeepCopy()
+		}
+		out.Annotations[v1alpha1.AnnotationTemplate] = TemplateHash(&out.Spec.Template)
 	},
 }
 

@@ -97,6 +97,9 @@ type Part struct {
 	Decision placement.Decision
 	// Waits tells that the cluster is not to update its pods to another template yet. Only kinds that can wait heed it.
 	Waits bool
+	// Begins is the template that the pods of a paused Deployment have, for a cluster that has none of them yet: one that is made paused makes
+	// no pods.
+	Begins *corev1.PodTemplateSpec
 	// Cluster is the name of the cluster. Project sets it.
 	Cluster string
 	// Overrides are what a policy changes of a workload in the cluster.

@@ -166,6 +166,9 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 			part.Share, wanted, waits.held = step, true, true
 		}
 	}
+	if part.Begins = s.begins(above, live); part.Begins != nil {
+		waits.held = true
+	}
 	if w := (workload{kind, above}); kind.Demand(above).Numbered {
 		switch {
 		case wanted:
