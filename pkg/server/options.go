@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	mutatingadmissionpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+	certutil "k8s.io/client-go/util/cert"
 	cliflag "k8s.io/component-base/cli/flag"
 	kubeoptions "k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	cpoptions "k8s.io/kubernetes/pkg/controlplane/apiserver/options"
@@ -86,9 +87,11 @@ type CompletedOptions struct {
 }
 
 type completedOptions struct {
-	kube         kubeoptions.CompletedOptions
-	dir          *dataDir
-	pki          pki
+	kube kubeoptions.CompletedOptions
+	dir  *dataDir
+	pki  pki
+	// names are those that the serving certificate is made out to.
+	names        certutil.AltNames
 	embeddedEtcd *etcd
 	silence      Silence
 }
@@ -154,6 +157,7 @@ func (o *Options) defaultKeys(c *completedOptions) error {
 		o.ServiceClusterIPRanges = serviceRange
 	}
 	names := servingNames(serviceIP, o.SecureServing.BindAddress, o.GenericServerRunOptions.AdvertiseAddress)
+	c.names = names
 	if err := c.pki.ensure(time.Now(), names); err != nil {
 		return err
 	}

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"cmp"
 	"crypto"
+	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"net"
@@ -17,14 +19,19 @@ import (
 const (
 	authorityLifetime = 10 * 365 * 24 * time.Hour
 	leafLifetime      = 365 * 24 * time.Hour
-	// renewBefore is how long before its end a leaf certificate is replaced at start.
-	renewBefore = leafLifetime / 3
 )
 
 // pki names the files of the keys and certificates that a logical cluster generates once and keeps.
 type pki struct {
 	dir string
+	// lifetime is that of leaf certificates; zero is leafLifetime.
+	lifetime time.Duration
 }
+
+func (p pki) leafLifetime() time.Duration { return cmp.Or(p.lifetime, leafLifetime) }
+
+// renewBefore is how long before its end a leaf certificate is replaced.
+func (p pki) renewBefore() time.Duration { return p.leafLifetime() / 3 }
 
 // Base names of the files in the pki folder, as kubeadm calls them.
 const (
@@ -96,12 +103,14 @@ func (p pki) ensureAuthority(name, commonName string, now time.Time) (*x509.Cert
 }
 
 func (p pki) ensureLeaf(name string, ca *x509.Certificate, caKey crypto.Signer, config certutil.Config, now time.Time) error {
-	if cert, _, err := pkiutil.TryLoadCertAndKeyFromDisk(p.dir, name); err == nil && leafServes(cert, ca, config, now) {
+	// A process that ended between the two writes has left a certificate without its key.
+	_, unfit := tls.LoadX509KeyPair(p.cert(name), p.key(name))
+	if cert, _, err := pkiutil.TryLoadCertAndKeyFromDisk(p.dir, name); err == nil && unfit == nil && p.leafServes(cert, ca, config, now) {
 		return nil
 	}
 	cert, key, err := pkiutil.NewCertAndKey(ca, caKey, &pkiutil.CertConfig{
 		Config:              config,
-		NotAfter:            now.Add(leafLifetime),
+		NotAfter:            now.Add(p.leafLifetime()),
 		EncryptionAlgorithm: kubeadmapi.EncryptionAlgorithmECDSAP256,
 	})
 	if err != nil {
@@ -111,8 +120,8 @@ func (p pki) ensureLeaf(name string, ca *x509.Certificate, caKey crypto.Signer, 
 }
 
 // leafServes tells whether cert can go on serving: issued by ca, for all the names of config, and not about to end.
-func leafServes(cert, ca *x509.Certificate, config certutil.Config, now time.Time) bool {
-	if cert.CheckSignatureFrom(ca) != nil || now.Add(renewBefore).After(cert.NotAfter) {
+func (p pki) leafServes(cert, ca *x509.Certificate, config certutil.Config, now time.Time) bool {
+	if cert.CheckSignatureFrom(ca) != nil || now.Add(p.renewBefore()).After(cert.NotAfter) {
 		return false
 	}
 	for _, name := range config.AltNames.DNSNames {

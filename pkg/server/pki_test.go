@@ -71,13 +71,13 @@ func TestKeysAreMadeOnceAndRenewedInTime(t *testing.T) {
 			later: time.Hour, names: served,
 		},
 		"leaves with two thirds of their lives behind them are renewed, and nothing else": {
-			later: leafLifetime - renewBefore + time.Hour, names: served, want: leaves,
+			later: leafLifetime - pki{}.renewBefore() + time.Hour, names: served, want: leaves,
 		},
 		"leaves that have ended are renewed": {
 			later: 2 * leafLifetime, names: served, want: leaves,
 		},
 		"leaves are kept until then": {
-			later: leafLifetime - renewBefore - time.Hour, names: served,
+			later: leafLifetime - pki{}.renewBefore() - time.Hour, names: served,
 		},
 		"another address needs another serving certificate alone": {
 			names: more, want: []string{"apiserver.crt", "apiserver.key"},
@@ -111,6 +111,19 @@ func TestLeavesOfAnotherAuthorityAreReplaced(t *testing.T) {
 		}
 	}
 	want := []string{"admin.crt", "admin.key", "apiserver.crt", "apiserver.key", "ca.crt", "ca.key"}
+	if got := changed(before, ensured(t, p, today, served)); !slices.Equal(got, want) {
+		t.Errorf("wrote %v, want %v", got, want)
+	}
+}
+
+// A process may end between the writes of the two files.
+func TestALeafWithoutItsKeyIsReplaced(t *testing.T) {
+	p := pki{dir: t.TempDir()}
+	before := ensured(t, p, today, served)
+	if err := os.WriteFile(p.key(servingCert), before["admin.key"], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"apiserver.crt", "apiserver.key"}
 	if got := changed(before, ensured(t, p, today, served)); !slices.Equal(got, want) {
 		t.Errorf("wrote %v, want %v", got, want)
 	}

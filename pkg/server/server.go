@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+	"k8s.io/utils/clock"
 
 	"golang.org/x/sync/errgroup"
 
@@ -34,7 +35,10 @@ func Run(ctx context.Context, c CompletedOptions) error {
 	if err != nil {
 		return fmt.Errorf("prepare the API server: %w", err)
 	}
-	if err := writeAdminKubeconfig(c.AdminKubeconfig(), c.pki, c.kube.SecureServing.BindAddress, s.port); err != nil {
+	writeAdmin := func() error {
+		return writeAdminKubeconfig(c.AdminKubeconfig(), c.pki, c.kube.SecureServing.BindAddress, s.port)
+	}
+	if err := writeAdmin(); err != nil {
 		return err
 	}
 
@@ -61,6 +65,7 @@ func Run(ctx context.Context, c CompletedOptions) error {
 		}
 		return returnIdleMemory(servingCtx)
 	})
+	serving.Go(func() error { return c.pki.keepCurrent(servingCtx, clock.RealClock{}, c.names, writeAdmin) })
 	err = serving.Wait()
 	stopEtcd()
 	return errors.Join(err, etcdGroup.Wait())
