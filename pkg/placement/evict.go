@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +27,7 @@ type Leaving struct {
 // Leave reads the taints with effect NoExecute of the clusters that have a share of the workload, as the taint eviction controller of
 // Kubernetes does those of nodes. A taint that the policy does not tolerate drives out at once, one that it tolerates for some seconds,
 // when these have passed since the taint was added. A cluster that is silent has a taint as well, which is tolerated for the time of
-// silence unless the policy says otherwise; it counts for nothing while most clusters are silent, for workloads that run on every
+// silence unless the policy says otherwise; it counts for nothing while and before most clusters are silent, for workloads that run on every
 // cluster, which nobody can replace elsewhere, and for custom objects, of which nobody knows what a second one would do.
 func (s Snapshot) Leave(r *Request, silence time.Duration, now time.Time) Leaving {
 	var out Leaving
@@ -45,7 +46,11 @@ func (s Snapshot) Leave(r *Request, silence time.Duration, now time.Time) Leavin
 			if forever {
 				continue
 			}
-			switch at := addedAt(taint).Add(stay); {
+			since := addedAt(taint)
+			if silent {
+				since = s.aloneSince(c.Name, since)
+			}
+			switch at := since.Add(stay); {
 			case !at.After(now):
 				out.leave(c.Name, taint)
 			case out.Next.IsZero() || at.Before(out.Next):
@@ -77,7 +82,34 @@ func (s Snapshot) mostSilent() bool {
 			silent++
 		}
 	}
-	return silent > 1 && float64(silent) > massSilence*float64(len(s.clusters))
+	return isMost(silent, len(s.clusters))
+}
+
+func isMost(silent, all int) bool { return silent > 1 && float64(silent) > massSilence*float64(all) }
+
+// aloneSince is since when the silence of a cluster counts: since most clusters are silent no longer, if they were. Those that return from a
+// fault of ours do not all return in one moment, and the last of them have as much time as any.
+func (s Snapshot) aloneSince(name string, since time.Time) time.Time {
+	var returned []time.Time
+	silent, all := 0, 0
+	for _, c := range s.clusters {
+		switch {
+		case c.Joined.After(since) && c.Name != name:
+			continue // it was not there to be silent
+		case c.Ready != metav1.ConditionTrue && c.Ready != metav1.ConditionFalse:
+			silent++
+		case c.Ready == metav1.ConditionTrue && c.ReadySince.After(since):
+			returned = append(returned, c.ReadySince)
+		}
+		all++
+	}
+	slices.SortFunc(returned, func(a, b time.Time) int { return b.Compare(a) })
+	for _, at := range returned { // the last first
+		if silent++; isMost(silent, all) {
+			return at
+		}
+	}
+	return since
 }
 
 // addedAt is when a taint was added. One that does not say has been there always.

@@ -26,6 +26,13 @@ func TestLeave(t *testing.T) {
 	ready := func(name string, taints ...corev1.Taint) Cluster {
 		return Cluster{Name: name, Ready: metav1.ConditionTrue, Taints: taints}
 	}
+	back := func(name string, since time.Duration) Cluster {
+		return Cluster{Name: name, Ready: metav1.ConditionTrue, ReadySince: now.Add(-since)}
+	}
+	joined := func(c Cluster, since time.Duration) Cluster {
+		c.Joined = now.Add(-since)
+		return c
+	}
 	others := []Cluster{ready("north"), ready("south")}
 	set := func(names ...string) map[string]bool {
 		out := map[string]bool{}
@@ -53,10 +60,18 @@ func TestLeave(t *testing.T) {
 		}, now: set("east")},
 		"a silent cluster is tolerated for a while": {clusters: []Cluster{silent("east", time.Minute)}, next: 4 * time.Minute},
 		"and then lost": {clusters: []Cluster{silent("east", 5*time.Minute)}, now: set("east"), lost: set("east")},
-		"what is everywhere waits for its return":                   {clusters: []Cluster{silent("east", time.Hour)}, division: Everywhere},
-		"what has nothing there need not leave":                     {clusters: []Cluster{silent("east", time.Hour), ready("west", drain)}, elsewhere: true},
-		"half of the clusters are not most":                         {clusters: []Cluster{silent("east", time.Hour), silent("west", time.Hour)}, now: set("east"), lost: set("east")},
-		"nobody leaves when most are silent":                        {clusters: []Cluster{silent("east", time.Hour), silent("west", time.Hour), silent("mid", time.Hour)}},
+		"what is everywhere waits for its return": {clusters: []Cluster{silent("east", time.Hour)}, division: Everywhere},
+		"what has nothing there need not leave":   {clusters: []Cluster{silent("east", time.Hour), ready("west", drain)}, elsewhere: true},
+		"half of the clusters are not most":       {clusters: []Cluster{silent("east", time.Hour), silent("west", time.Hour)}, now: set("east"), lost: set("east")},
+		"nobody leaves when most are silent":      {clusters: []Cluster{silent("east", time.Hour), silent("west", time.Hour), silent("mid", time.Hour)}},
+		"one that is left silent by the others has its time from when they returned": {
+			clusters: []Cluster{silent("east", time.Hour), silent("west", time.Hour), back("mid", time.Minute)}, next: 4 * time.Minute,
+		},
+		"though not each time that one more returns": {
+			clusters: []Cluster{silent("east", time.Hour), back("west", time.Minute), back("mid", 6*time.Minute)}, now: set("east"), lost: set("east"),
+		},
+		"one that returns alone gives nobody time":                  {clusters: []Cluster{silent("east", time.Hour), back("west", time.Minute)}, now: set("east"), lost: set("east")},
+		"one that has joined meanwhile was never silent":            {clusters: []Cluster{silent("east", time.Hour), back("west", time.Minute), joined(back("mid", time.Minute), time.Minute)}, now: set("east"), lost: set("east")},
 		"unless they are drained as well, which is somebody's will": {clusters: []Cluster{func() Cluster { c := silent("east", time.Hour); c.Taints = append(c.Taints, drain); return c }(), silent("west", time.Hour), silent("mid", time.Hour)}, now: set("east")},
 	} {
 		t.Run(name, func(t *testing.T) {

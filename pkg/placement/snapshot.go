@@ -3,6 +3,7 @@ package placement
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -84,6 +85,8 @@ type Cluster struct {
 	Taints []corev1.Taint
 	// Ready is the status of the Ready condition; "" counts as Unknown.
 	Ready metav1.ConditionStatus
+	// ReadySince is since when Ready has been that, and Joined when the cluster became known.
+	ReadySince, Joined time.Time
 	// ReadyMessage is the condition's message. It is printed in reasons, so it must not change from one probe to the next.
 	ReadyMessage string
 	// Free is what may still be requested there: limits applied, and everything that runs there or is on its way taken off,
@@ -118,6 +121,7 @@ func Observe(c *v1alpha1.Cluster, load Load) Cluster {
 		Unschedulable: c.Spec.Unschedulable,
 		Taints:        c.Spec.Taints,
 		Ready:         metav1.ConditionUnknown,
+		Joined:        c.CreationTimestamp.Time,
 		Free:          room.Free(load),
 		Limits:        room.limits,
 		Withheld:      room.Withheld(load),
@@ -125,7 +129,7 @@ func Observe(c *v1alpha1.Cluster, load Load) Cluster {
 	}
 	out.sortKinds()
 	if ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterReady); ready != nil {
-		out.Ready, out.ReadyMessage = ready.Status, ready.Message
+		out.Ready, out.ReadySince, out.ReadyMessage = ready.Status, ready.LastTransitionTime.Time, ready.Message
 	}
 	return out
 }
