@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+	"k8s.io/client-go/util/connrotation"
 
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
 )
@@ -56,6 +57,12 @@ type Connection struct {
 	Usage *capacity.Usage
 	// Answers tells whether the cluster answers.
 	Answers *Answers
+
+	// lines are the TCP connections of all requests but those that are upgraded.
+	lines *connrotation.Dialer
+	// second makes its requests over TCP connections of its own, secondLines.
+	second      kubernetes.Interface
+	secondLines *connrotation.Dialer
 }
 
 // dial makes a connection from a kubeconfig that has been checked. Nothing is sent yet.
@@ -67,15 +74,15 @@ func dial(name string, config *rest.Config, userAgent string) (*Connection, erro
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext
 
-	c := &Connection{Name: name, Config: config}
+	c := &Connection{Name: name, Config: config, lines: connrotation.NewDialer(config.Dial), secondLines: connrotation.NewDialer(config.Dial)}
 	var err error
 	if c.Host, err = url.Parse(strings.TrimSuffix(config.Host, "/") + "/"); err != nil {
 		return nil, fmt.Errorf("the kubeconfig's server is not a URL: %w", err)
 	}
-	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
+	if c.Transport, err = transportOver(config, c.lines); err != nil {
 		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
+	httpClient := &http.Client{Transport: &patience{c.Transport, answerPatience, watchPatience}}
 	if c.Client, err = kubernetes.NewForConfigAndClient(config, httpClient); err != nil {
 		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
@@ -85,11 +92,24 @@ func dial(name string, config *rest.Config, userAgent string) (*Connection, erro
 	if c.Metadata, err = metadata.NewForConfigAndClient(config, httpClient); err != nil {
 		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
-	c.Transport = httpClient.Transport
+	secondTransport, err := transportOver(config, c.secondLines)
+	if err != nil {
+		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
+	}
+	if c.second, err = kubernetes.NewForConfigAndClient(config, &http.Client{Transport: secondTransport}); err != nil {
+		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
+	}
 	if c.UpgradeTransport, err = upgradeTransport(config); err != nil {
 		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
 	return c, nil
+}
+
+// transportOver returns a transport whose TCP connections are the dialer's.
+func transportOver(config *rest.Config, lines *connrotation.Dialer) (http.RoundTripper, error) {
+	config = rest.CopyConfig(config)
+	config.Dial = lines.DialContext
+	return rest.TransportFor(config)
 }
 
 // upgradeTransport is for requests that turn into another protocol. As in kubectl proxy, it is a transport of its own that does not
@@ -114,6 +134,10 @@ func upgradeTransport(config *rest.Config) (proxy.UpgradeRequestRoundTripper, er
 	}
 	return proxy.NewUpgradeRequestRoundTripper(connect, authenticate), nil
 }
+
+// hangUp closes the TCP connections of all requests that are under way but for upgraded ones, which makes watches begin anew: what they
+// wait for will not come.
+func (c *Connection) hangUp() { c.lines.CloseAll() }
 
 // close lets go of idle TCP connections. Requests that are under way end by their own contexts.
 func (c *Connection) close() {

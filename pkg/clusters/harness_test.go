@@ -47,6 +47,9 @@ type below struct {
 	token  string
 	readyz int
 	nodes  []corev1.Node
+	// watches counts those of nodes. failing answers everything with an error, as a load balancer does without a server behind it.
+	watches int
+	failing bool
 	// review answers what the credential may do; nil for a server that cannot tell.
 	review *authorizationv1.SubjectRulesReviewStatus
 }
@@ -91,9 +94,11 @@ func (b *below) kubeconfig() []byte {
 
 func (b *below) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
-	uid, want, readyz, nodes, review := b.uid, b.token, b.readyz, b.nodes, b.review
+	uid, want, readyz, nodes, review, failing := b.uid, b.token, b.readyz, b.nodes, b.review, b.failing
 	b.mu.Unlock()
 	switch {
+	case failing:
+		w.WriteHeader(http.StatusBadGateway)
 	case r.Header.Get("Authorization") != "Bearer "+want:
 		answer(w, http.StatusUnauthorized, failure(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
 	case r.URL.Path == "/readyz":
@@ -119,6 +124,7 @@ func (b *below) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// A server that does not know streaming lists; the client then falls back to a list and a watch.
 		answer(w, http.StatusUnprocessableEntity, failure(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid))
 	case r.URL.Query().Get("watch") != "":
+		b.set(func(b *below) { b.watches++ })
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusOK)
 		w.(http.Flusher).Flush()

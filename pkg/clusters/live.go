@@ -169,7 +169,7 @@ func (l *live) runRunner(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if errors.Is(err, errGranted) {
+		if errors.Is(err, errAnew) {
 			delay = firstRestart
 			usage.Begin()
 			continue

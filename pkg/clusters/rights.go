@@ -15,8 +15,9 @@ import (
 // rightsNamed bounds how many missing rights a condition names.
 const rightsNamed = 12
 
-// errGranted ends a Runner that could not begin without rights which the credential has by now.
-var errGranted = errors.New("the credential has got the rights that it lacked")
+// errAnew ends a Runner that is to begin anew at once: it could not begin without rights which the credential has by now, or what it
+// has seen is of before a long silence.
+var errAnew = errors.New("it is to begin anew")
 
 // watchRights looks which of the rights that syncing takes the credential lacks: a cluster that was joined by an earlier version has
 // granted what that needed. While any is missing it asks as often as the cluster is probed, and starts a Runner that waits for them anew
@@ -59,7 +60,7 @@ func (l *live) restart() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.abort != nil {
-		l.abort(errGranted)
+		l.abort(errAnew)
 	}
 }
 
@@ -71,8 +72,8 @@ func (l *live) runOnce(ctx context.Context) error {
 	l.abort = cancel
 	l.mu.Unlock()
 	err := l.session.manager.Runner.Run(ctx, l.connection)
-	if errors.Is(context.Cause(ctx), errGranted) {
-		return errGranted
+	if errors.Is(context.Cause(ctx), errAnew) {
+		return errAnew
 	}
 	return err
 }

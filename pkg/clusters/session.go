@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,9 +24,6 @@ const firstRetry = time.Second
 // fenceLook is how often a cluster that is fenced is looked at again. It takes as long as a pod takes to end.
 const fenceLook = 500 * time.Millisecond
 
-// reasonFenced is the reason of the Ready condition of a cluster that has returned and not yet given up what runs elsewhere now.
-const reasonFenced = "Fenced"
-
 // usageDelay gathers the changes of pods that come in a burst. Placement does not wait for it: it reads Usage itself.
 const usageDelay = 200 * time.Millisecond
 
@@ -45,6 +43,7 @@ type session struct {
 	mu        sync.Mutex
 	uid       string // of the cluster that joined, once known
 	history   health.History
+	wellAt    time.Time // when the cluster said last that all is well
 	live      *live
 	version   string
 	kinds     []string
@@ -75,14 +74,17 @@ func (s *session) run(ctx context.Context) {
 	}
 }
 
-func (s *session) probe(ctx context.Context) health.Report {
-	ctx, cancel := context.WithTimeout(ctx, s.manager.ProbeInterval)
+func (s *session) probe(parent context.Context) health.Report {
+	ctx, cancel := context.WithTimeout(parent, s.manager.ProbeInterval)
 	defer cancel()
 	s.mu.Lock()
 	want := s.uid
 	s.mu.Unlock()
 	host := s.dialled.Host.String()
 	report := health.Probe(ctx, s.dialled.Client, s.cluster.Name, host, want)
+	if !report.Heard() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		report = s.probeAnew(parent, report, want)
+	}
 	if report.UID == "" || report.Reason == health.ReasonDifferentCluster {
 		return report
 	}
@@ -92,12 +94,29 @@ func (s *session) probe(ctx context.Context) health.Report {
 	return report
 }
 
+// probeAnew asks once more over a new connection, when nothing was heard over the one that all requests share. If that is answered, the
+// cluster is well and the connection is dead, of which nobody has told us: everything that waits there is ended, the watches among it.
+func (s *session) probeAnew(ctx context.Context, silent health.Report, want string) health.Report {
+	ctx, cancel := context.WithTimeout(ctx, s.manager.ProbeInterval)
+	defer cancel()
+	defer s.dialled.secondLines.CloseAll()
+	report := health.Probe(ctx, s.dialled.second, s.cluster.Name, s.dialled.Host.String(), want)
+	if !report.Heard() {
+		return silent
+	}
+	klog.FromContext(ctx).Info("The cluster answers over a new connection and not over the one that it had; closing that")
+	s.dialled.hangUp()
+	return report
+}
+
 // act takes note of a report. The connection is made once the right cluster has answered, even if it is not ready, and ends only
 // if another one does: through a silence, requests and watches recover by themselves.
 func (s *session) act(ctx context.Context, report health.Report) {
+	now := s.manager.Clock.Now()
 	s.mu.Lock()
 	recovered := report.OK() && s.history.Last != nil && !s.history.Last.OK()
-	s.history = s.history.Record(report, s.manager.Clock.Now())
+	s.history = s.history.Record(report, now)
+	back := s.returned(recovered, now)
 	wrong := report.Reason == health.ReasonDifferentCluster || report.Reason == health.ReasonDuplicate
 	if !wrong && s.uid == "" {
 		s.uid = report.UID
@@ -107,6 +126,10 @@ func (s *session) act(ctx context.Context, report health.Report) {
 	}
 	s.mu.Unlock()
 
+	if back != nil {
+		s.dialled.hangUp()
+		back.restart()
+	}
 	switch {
 	case wrong:
 		s.disconnect(report.Message)
@@ -122,6 +145,21 @@ func (s *session) act(ctx context.Context, report health.Report) {
 		// It may be another version that has come back.
 		signal(s.refresh)
 	}
+}
+
+// returned returns what runs for a cluster that is well again after more than the grace period, or nil. It has to begin anew: its watches
+// are waiting to be tried again, for up to a minute, and show what was there before. Until it has, nothing is concluded from that, and
+// the cluster is not ready. The caller holds the lock.
+func (s *session) returned(recovered bool, now time.Time) *live {
+	last := s.wellAt
+	if s.history.Last.OK() {
+		s.wellAt = now
+	}
+	if !recovered || s.live == nil || last.IsZero() || now.Sub(last) <= s.manager.GracePeriod {
+		return nil
+	}
+	s.live.connection.Usage.Begin()
+	return s.live
 }
 
 func (s *session) renew(ctx context.Context) error {
@@ -218,10 +256,13 @@ func (s *session) fenced(last, next *metav1.Condition) *metav1.Condition {
 		return nil
 	}
 	why := s.manager.Fence(s.cluster.Name)
+	if s.live == nil || !s.live.connection.Usage.Current() {
+		why = "it has not been seen yet what runs there"
+	}
 	if why == "" {
 		return nil
 	}
-	return &metav1.Condition{Type: v1alpha1.ClusterReady, Status: metav1.ConditionUnknown, Reason: reasonFenced,
+	return &metav1.Condition{Type: v1alpha1.ClusterReady, Status: metav1.ConditionUnknown, Reason: health.ReasonFenced,
 		Message: "the cluster answers again, but " + why}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/clusters/health"
 )
 
 // ConditionSyncer is the condition type that tells whether the cluster's syncer runs.
@@ -44,10 +45,11 @@ func nextStatus(last v1alpha1.ClusterStatus, seen observation, now time.Time) v1
 		if condition != nil {
 			stamped := *condition
 			stamped.LastTransitionTime = metav1.NewTime(now)
-			if old := meta.FindStatusCondition(next.Conditions, stamped.Type); old != nil && old.Status == stamped.Status {
+			if old := meta.FindStatusCondition(next.Conditions, stamped.Type); old != nil && old.Status == stamped.Status && !silentAnew(old, &stamped) {
 				stamped.LastTransitionTime = old.LastTransitionTime
 			}
 			meta.SetStatusCondition(&next.Conditions, stamped)
+			meta.FindStatusCondition(next.Conditions, stamped.Type).LastTransitionTime = stamped.LastTransitionTime
 		}
 	}
 	if next.UID == "" {
@@ -70,6 +72,11 @@ func nextStatus(last v1alpha1.ClusterStatus, seen observation, now time.Time) v1
 		next.Requested = capacity.Only(seen.requested, next.Allocatable)
 	}
 	return next
+}
+
+// silentAnew tells whether a cluster that had answered after a silence has fallen silent again: what has been endured before is over.
+func silentAnew(last, next *metav1.Condition) bool {
+	return last.Reason == health.ReasonFenced && next.Reason == health.ReasonUnreachable
 }
 
 // writeIn returns how long a changed status may wait before it is written: mere numbers wait until interval has passed since the
@@ -97,7 +104,8 @@ func isReady(status v1alpha1.ClusterStatus) bool {
 
 // Taints returns the taints that count for a cluster: those of its spec, and those that its Ready condition stands for. The
 // latter are not written to the spec, which is the user's, but follow from the status wherever taints are read. A cluster that is
-// silent drives its workloads out, when they have tolerated that for long enough; one that answers that it is not ready keeps them.
+// silent drives its workloads out, when they have tolerated that for long enough; one that answers that it is not ready keeps them, and so
+// does one that has returned and is fenced: it is no longer waited for in vain.
 func Taints(cluster *v1alpha1.Cluster) []corev1.Taint {
 	taints := make([]corev1.Taint, 0, len(cluster.Spec.Taints)+1)
 	taints = append(taints, cluster.Spec.Taints...)
@@ -109,7 +117,9 @@ func Taints(cluster *v1alpha1.Cluster) []corev1.Taint {
 	if ready.Status != metav1.ConditionUnknown {
 		return append(taints, corev1.Taint{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &since})
 	}
-	return append(taints,
-		corev1.Taint{Key: v1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &since},
-		corev1.Taint{Key: v1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &since})
+	taints = append(taints, corev1.Taint{Key: v1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &since})
+	if ready.Reason == health.ReasonFenced {
+		return taints
+	}
+	return append(taints, corev1.Taint{Key: v1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &since})
 }

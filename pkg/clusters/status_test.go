@@ -56,6 +56,11 @@ func TestNextStatus(t *testing.T) {
 		c := readyCondition(status, reason, time.Time{})
 		return &c
 	}
+	unknown := func(reason string) v1alpha1.ClusterStatus {
+		status := fullStatus()
+		status.Conditions[0] = readyCondition(metav1.ConditionUnknown, reason, noon)
+		return status
+	}
 	for name, test := range map[string]struct {
 		last v1alpha1.ClusterStatus
 		seen observation
@@ -87,6 +92,20 @@ func TestNextStatus(t *testing.T) {
 			last: fullStatus(),
 			seen: observation{ready: condition(metav1.ConditionTrue, "Other")},
 			want: func(s *v1alpha1.ClusterStatus) { s.Conditions[0] = readyCondition(metav1.ConditionTrue, "Other", noon) },
+		},
+		"a cluster that has returned is fenced within the same silence": {
+			last: unknown("Unreachable"),
+			seen: observation{ready: condition(metav1.ConditionUnknown, "Fenced")},
+			want: func(s *v1alpha1.ClusterStatus) {
+				s.Conditions[0] = readyCondition(metav1.ConditionUnknown, "Fenced", noon)
+			},
+		},
+		"one that falls silent again begins another": {
+			last: unknown("Fenced"),
+			seen: observation{ready: condition(metav1.ConditionUnknown, "Unreachable")},
+			want: func(s *v1alpha1.ClusterStatus) {
+				s.Conditions[0] = readyCondition(metav1.ConditionUnknown, "Unreachable", later)
+			},
 		},
 		"the identity of the cluster that joined is never overwritten": {
 			last: fullStatus(), seen: observation{uid: "uid-2"}, want: func(*v1alpha1.ClusterStatus) {},
@@ -165,6 +184,8 @@ func TestTaints(t *testing.T) {
 		"a cluster not heard yet has its own": {nil, []string{"dedicated:NoSchedule"}},
 		"a silent cluster is unreachable": {[]metav1.Condition{readyCondition("Unknown", "Unreachable", noon)}, []string{
 			"dedicated:NoSchedule", v1alpha1.TaintUnreachable + ":NoSchedule", v1alpha1.TaintUnreachable + ":NoExecute"}},
+		"one that has returned and is fenced drives nothing out": {[]metav1.Condition{readyCondition("Unknown", "Fenced", noon)}, []string{
+			"dedicated:NoSchedule", v1alpha1.TaintUnreachable + ":NoSchedule"}},
 		"a cluster that says so is not ready":    {[]metav1.Condition{readyCondition("False", "NotReady", noon)}, []string{"dedicated:NoSchedule", v1alpha1.TaintNotReady + ":NoSchedule"}},
 		"a cluster that refuses is not ready":    {[]metav1.Condition{readyCondition("False", "Unauthorized", noon)}, []string{"dedicated:NoSchedule", v1alpha1.TaintNotReady + ":NoSchedule"}},
 		"conditions of other types do not count": {[]metav1.Condition{{Type: ConditionSyncer, Status: "False"}}, []string{"dedicated:NoSchedule"}},

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -51,6 +52,8 @@ type controllers struct {
 	custom   *custom.Controller
 	events   record.EventBroadcaster
 	parts    []part
+	// grace is how long a cluster may be silent.
+	grace time.Duration
 }
 
 // part is one controller: it blocks until ctx ends.
@@ -76,6 +79,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		own:       externalversions.NewSharedInformerFactory(manifold, 0),
 		registry:  registry,
 		events:    record.NewBroadcaster(),
+		grace:     c.silence.GracePeriod,
 	}
 	recorder := m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"})
 
@@ -181,6 +185,11 @@ func (m *controllers) run(ctx context.Context, ready func()) error {
 		return fmt.Errorf("learn the identity of the logical cluster: %w", err)
 	}
 	m.upstream.LogicalCluster = string(system.UID)
+
+	// The informers of our kinds are not started yet, so nothing has been decided.
+	if err := clusters.Resume(ctx, m.kube, m.manifold, m.grace, time.Now()); err != nil {
+		return fmt.Errorf("take up what was known of the clusters: %w", err)
+	}
 
 	m.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: m.kube.CoreV1().Events("")})
 	defer m.events.Shutdown()

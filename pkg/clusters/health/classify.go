@@ -33,11 +33,14 @@ func classify(name, host, attempt string, err error) Report {
 		return Report{Reason: ReasonForbidden, Message: fmt.Sprintf("the stored credential may not %s at %s; restore its rights with "+
 			"\"manifold cluster join %s\"", attempt, host, name)}
 	case http.StatusNotFound:
-		return Report{Reason: ReasonNotReady, Message: fmt.Sprintf("%s answers, but not like a Kubernetes API server that is up: "+
+		return Report{Reason: ReasonNotReady, Void: true, Message: fmt.Sprintf("%s answers, but not like a Kubernetes API server that is up: "+
 			"tried to %s and found nothing there; check the address", host, attempt)}
 	}
-	return Report{Reason: ReasonNotReady, Message: fmt.Sprintf("%s answers with an error: tried to %s: %s",
-		host, attempt, firstLine(status.Status().Message))}
+	return Report{
+		Reason:  ReasonNotReady,
+		Void:    status.Status().Code >= http.StatusInternalServerError,
+		Message: fmt.Sprintf("%s answers with an error: tried to %s: %s", host, attempt, firstLine(status.Status().Message)),
+	}
 }
 
 // certificateTrouble tells whether somebody answered who could not prove to be the server. Waiting does not help then, so it is not

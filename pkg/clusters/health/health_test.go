@@ -37,6 +37,7 @@ func TestClassify(t *testing.T) {
 	for name, test := range map[string]struct {
 		err    error
 		reason string
+		void   bool
 		says   []string
 	}{
 		"a refused connection is silence": {
@@ -86,10 +87,16 @@ func TestClassify(t *testing.T) {
 			reason: ReasonForbidden, says: []string{"may not get namespace kube-system", "join east"},
 		},
 		"an API server whose storage is down is not ready": {
-			err: apierrors.NewInternalError(errors.New("etcdserver: no leader")), reason: ReasonNotReady, says: []string{"no leader"},
+			err: apierrors.NewInternalError(errors.New("etcdserver: no leader")), reason: ReasonNotReady, void: true, says: []string{"no leader"},
+		},
+		"a load balancer without a server behind it": {
+			err: apierrors.NewGenericServerResponse(502, "get", namespaces, "", "", 0, true), reason: ReasonNotReady, void: true,
+		},
+		"a server that has too much to do is there": {
+			err: apierrors.NewTooManyRequestsError("later"), reason: ReasonNotReady, says: []string{"later"},
 		},
 		"a web server that is no API server": {
-			err: apierrors.NewGenericServerResponse(404, "get", namespaces, "", "", 0, true), reason: ReasonNotReady,
+			err: apierrors.NewGenericServerResponse(404, "get", namespaces, "", "", 0, true), reason: ReasonNotReady, void: true,
 			says: []string{"not like a Kubernetes API server"},
 		},
 	} {
@@ -97,6 +104,9 @@ func TestClassify(t *testing.T) {
 			got := classify("east", host, "get namespace kube-system", test.err)
 			if got.Reason != test.reason {
 				t.Errorf("reason %s, want %s (%s)", got.Reason, test.reason, got.Message)
+			}
+			if heard := test.reason != ReasonUnreachable && test.reason != ReasonInvalidCredential && !test.void; got.Heard() != heard {
+				t.Errorf("heard is %t, want %t", got.Heard(), heard)
 			}
 			for _, words := range test.says {
 				if !strings.Contains(got.Message, words) {
@@ -120,6 +130,8 @@ func TestReady(t *testing.T) {
 	unready := Report{Reason: ReasonNotReady, Message: "etcd", UID: "1"}
 	silent := Report{Reason: ReasonUnreachable, Message: "refused"}
 	broken := Report{Reason: ReasonInvalidCredential, Message: "no secret"}
+	void := Report{Reason: ReasonNotReady, Message: "bad gateway", Void: true}
+	lost := Report{Reason: ReasonUnreachable, Message: "bad gateway"}
 	type step struct {
 		at     int
 		report Report
@@ -166,6 +178,16 @@ func TestReady(t *testing.T) {
 		"a cluster that was not ready keeps its reason for the grace period": {
 			last: is(metav1.ConditionFalse, unready), steps: []step{{0, unready}, {10, silent}}, now: 10,
 			want: is(metav1.ConditionFalse, unready), again: 30 * time.Second,
+		},
+		"an answer without the cluster is no good, at once": {
+			last: was, steps: []step{{0, ready}, {10, void}}, now: 10, want: is(metav1.ConditionFalse, void), again: 30 * time.Second,
+		},
+		"and silence once it has lasted": {
+			last: is(metav1.ConditionFalse, void), steps: []step{{0, ready}, {10, void}, {30, silent}, {39, void}}, now: 40,
+			want: is(metav1.ConditionUnknown, lost),
+		},
+		"it does not end a silence": {
+			last: is(metav1.ConditionUnknown, silent), steps: []step{{0, silent}, {10, void}}, now: 10, want: is(metav1.ConditionUnknown, lost),
 		},
 		"a broken credential counts at once": {
 			last: was, steps: []step{{0, ready}, {5, broken}}, now: 5, want: is(metav1.ConditionFalse, broken),

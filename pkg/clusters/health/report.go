@@ -29,6 +29,8 @@ const (
 	ReasonInvalidCredential = "InvalidCredential"
 	// ReasonUnreachable: nothing has been heard for longer than the grace period.
 	ReasonUnreachable = "Unreachable"
+	// ReasonFenced: the cluster answers again, and has not given up yet what runs elsewhere by now.
+	ReasonFenced = "Fenced"
 )
 
 // Report is the outcome of one attempt to hear from a cluster.
@@ -40,11 +42,14 @@ type Report struct {
 	Message string
 	// UID is that of the cluster's kube-system namespace, if it was read.
 	UID string
+	// Void tells that there was an answer which says nothing of the cluster: a server without its storage has none, and a load balancer
+	// answers for a server that is not there. If that lasts, it is silence like any other.
+	Void bool
 }
 
-// Heard tells whether anybody answered.
+// Heard tells whether the cluster answered.
 func (r Report) Heard() bool {
-	return r.Reason != ReasonUnreachable && r.Reason != ReasonInvalidCredential
+	return !r.Void && r.Reason != ReasonUnreachable && r.Reason != ReasonInvalidCredential
 }
 
 // OK tells whether all is well.
@@ -80,12 +85,17 @@ func Ready(last *metav1.Condition, h History, grace time.Duration, now time.Time
 	if h.Last == nil {
 		return last, 0
 	}
-	if h.Last.Reason != ReasonUnreachable {
-		return condition(*h.Last), 0
-	}
+	left := grace - now.Sub(h.LastHeard)
 	// Grace is for a cluster that was well, or at least answered. One that had trouble before we first tried gets the news at once.
 	first := !h.Ever && (last == nil || last.Status != metav1.ConditionTrue)
-	if left := grace - now.Sub(h.LastHeard); left > 0 && !first {
+	switch {
+	case h.Last.Void && left > 0 && (last == nil || last.Status != metav1.ConditionUnknown):
+		return condition(*h.Last), left
+	case h.Last.Void:
+		silent := *h.Last
+		silent.Reason = ReasonUnreachable
+		return condition(silent), 0
+	case h.Last.Reason == ReasonUnreachable && left > 0 && !first:
 		return last, left
 	}
 	return condition(*h.Last), 0

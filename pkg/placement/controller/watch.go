@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -93,7 +94,8 @@ func eligibilityChanged(before, after *v1alpha1.Cluster) bool {
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
 		before.Annotations[v1alpha1.AnnotationRemove] != after.Annotations[v1alpha1.AnnotationRemove] ||
 		before.Spec.Unschedulable != after.Spec.Unschedulable ||
-		!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
+		// Beside those of the spec, these are what drives out of a silent cluster, and since when: the next decision is due by that.
+		!equality.Semantic.DeepEqual(clusters.Taints(before), clusters.Taints(after)) ||
 		!equality.Semantic.DeepEqual(before.Spec.Limits, after.Spec.Limits)
 }
 

@@ -149,7 +149,7 @@ func (c *Controller) waitsFor(cluster *v1alpha1.Cluster) *metav1.Condition {
 		return condition
 	}
 	s, running := c.Upstream.Syncer(cluster.Name)
-	if !running || !s.HasSynced() {
+	if !running || !s.HasSynced() || silent(cluster) {
 		if cluster.Status.UID == "" {
 			return nil // it never joined: nothing can be ours there
 		}
@@ -165,6 +165,11 @@ func (c *Controller) waitsFor(cluster *v1alpha1.Cluster) *metav1.Condition {
 		return condition
 	}
 	return nil
+}
+
+// silent tells whether a cluster cannot be asked, so that what is known of it is of before.
+func silent(cluster *v1alpha1.Cluster) bool {
+	return meta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, v1alpha1.ClusterReady, metav1.ConditionUnknown)
 }
 
 func (c *Controller) placed(cluster string) []string {
