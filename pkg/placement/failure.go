@@ -84,7 +84,7 @@ func (c *cycle) remembered(decision Decision) Failures {
 	}
 	for i := range c.candidates {
 		k := &c.candidates[i]
-		if last := int64(r.Current[k.Name].Replicas); k.stuck > k.kept && (!k.placed || k.share < last) {
+		if last := int64(r.Current[k.Name].Replicas); k.stuck-k.displaced > k.kept && (!k.placed || k.share < last) {
 			times := max(1, out[k.Name].Times)
 			if before, again := out[k.Name]; again && !before.open(r.Now) { // else it is about pods that it had before
 				times++

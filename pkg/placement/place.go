@@ -28,6 +28,8 @@ type Request struct {
 	// Stuck tells what clusters cannot schedule of their shares; see Unschedulable. Tolerated is for how long that is endured.
 	Stuck     map[string]Stuck
 	Tolerated time.Duration
+	// Displaced tells what the workload may keep in clusters where others of higher priority want room.
+	Displaced map[string]Displaced
 	// Lower tells what clusters run of lower priority. Preempt alone reads it, and needs it.
 	Lower map[string]Lower
 	// Rivals are workloads of higher priority, for messages about what is stuck for lack of room.
@@ -50,6 +52,7 @@ type Request struct {
 func Place(s Snapshot, r Request) Result {
 	c := newCycle(s, &r)
 	c.filter()
+	c.makeWay()
 	c.avoid()
 	c.keepToVolumes()
 	c.measure()
@@ -101,10 +104,12 @@ type candidate struct {
 	fits    int64 // replicas that have room beside these
 	stuck   int64 // replicas of the last decision that it cannot schedule; current is without these, unless all is evicted
 	kept    int64 // those of them that have no other place
-	awaited int64 // replicas of nobody's that wait for it, as it has their volumes
-	score   int64
-	group   int   // the group of the policy that it belongs to
-	prefers int64 // how much the policy prefers it
+	// displaced are those of stuck that make room for others, though they run.
+	displaced int64
+	awaited   int64 // replicas of nobody's that wait for it, as it has their volumes
+	score     int64
+	group     int   // the group of the policy that it belongs to
+	prefers   int64 // how much the policy prefers it
 
 	// What the filters found. All are about further replicas except leaves and evicted, which are about the current ones too.
 	leaves  bool // not chosen any more

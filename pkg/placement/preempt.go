@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -32,6 +33,36 @@ type Rival struct {
 	Priority int32
 	Requests Resources
 	Decision Decision
+	// Running tells by cluster how many replicas are there, also where the decision wants fewer; nil where that is not known.
+	Running map[string]int32
+	// Bound tells that it cannot run elsewhere.
+	Bound bool
+}
+
+// Preemption is what a workload takes from others in a cluster.
+type Preemption struct {
+	Cluster string `json:"cluster"`
+	// Waiting is how many replicas are not placed before others have moved out of the cluster.
+	Waiting int32 `json:"waiting,omitempty"`
+	// Moving are those that have another place, where they come to run before they give up this one.
+	Moving []Victim `json:"moving,omitempty"`
+	// Stopped are those that have none. The scheduler of the cluster stops them, or others of its choice, once the replicas arrive.
+	Stopped []Victim `json:"stopped,omitempty"`
+}
+
+// LevelsOf is what workloads request of a cluster by priority, the lowest first, as far as they are the only ones there.
+func LevelsOf(cluster string, rivals []Rival) (out []Level) {
+	for _, rival := range inOrder(rivals) {
+		replicas := max(rival.Decision[cluster].Replicas, rival.Running[cluster])
+		if replicas == 0 {
+			continue
+		}
+		if n := len(out); n == 0 || out[n-1].Priority != rival.Priority {
+			out = append(out, Level{rival.Priority, Resources{}})
+		}
+		out[len(out)-1].Requests.Add(rival.Requests, int64(replicas))
+	}
+	return out
 }
 
 // MayPreempt tells whether workloads under the policy may take room of lower priority.
@@ -46,8 +77,9 @@ func (r Result) LacksRoom(s Snapshot, request *Request) bool {
 
 // Preempt goes on from the result of Place for a workload that may take room of lower priority. What has room stays. For what has none,
 // clusters are looked at as if the pods of the lowest priority were not there, then also those of the next one, up to the first at which
-// all has room; among clusters that are equal otherwise, the one is chosen that has to stop fewest pods. Which pods these are is for the
-// scheduler of the cluster to say when the new ones arrive: it knows the nodes, and the disruption budgets.
+// all has room; among clusters that are equal otherwise, the one is chosen that has to stop fewest pods. Contest.Victims tells which
+// workloads these are of, so that those which can run elsewhere move first. Of the others it is for the scheduler of the cluster to say
+// which pods stop when the new ones arrive: it knows the nodes, and the disruption budgets.
 //
 // Taken is the room that the workload takes from others, by cluster.
 func Preempt(s Snapshot, r Request, placed Result) (best Result, taken map[string]Resources) {
@@ -210,50 +242,94 @@ func (r *Request) lowerIn(cluster string) bool {
 	return slices.ContainsFunc(r.Lower[cluster].Levels, func(l Level) bool { return l.Priority < r.Workload.Priority })
 }
 
+// roomIn is how many replicas have room in a cluster, beside those there, without anybody making any.
+func (r *Request) roomIn(c *Cluster) int64 {
+	fits := int64(unbounded)
+	for _, need := range r.Workload.requests() {
+		fits = min(fits, max(0, c.Free.Of(need.name))/need.amount)
+	}
+	return fits
+}
+
+// Await takes from a result the replicas that a cluster is to get beyond its room, and returns how many these are: they wait until others have
+// moved out of it. What is divided gets its other replicas now. Anything else gets no more than it has, since it starts in one place, or
+// with one range, and then stays there.
+func (r *Result) Await(s Snapshot, request *Request, cluster string) (waiting int32) {
+	before := r.Decision.Total()
+	if w := &request.Workload; w.Division == Divisible && !w.Numbered && !w.Fixed {
+		for _, c := range s.clusters {
+			if share, placed := r.Decision[c.Name]; placed && c.Name == cluster {
+				r.keep(c.Name, share, int64(request.Current[c.Name].Replicas)+request.roomIn(c))
+			}
+		}
+	} else {
+		r.Decision = maps.Clone(request.Current)
+	}
+	if len(r.Decision) == 0 {
+		r.Decision, r.Failures = nil, nil
+	}
+	waiting = int32(before - r.Decision.Total())
+	for i := range r.Verdicts {
+		v := &r.Verdicts[i]
+		if v.Share = nil; v.Cluster == cluster {
+			v.Fits = max(0, v.Fits-int64(waiting)) // the rest of it is lent
+		}
+		if share, placed := r.Decision[v.Cluster]; placed {
+			v.Share = &share
+		}
+	}
+	r.Unplaced += waiting
+	return waiting
+}
+
+// keep leaves a cluster so many replicas of its share at most.
+func (r *Result) keep(cluster string, share Share, replicas int64) {
+	if share.Replicas = int32(min(int64(share.Replicas), replicas)); share.Replicas > 0 {
+		r.Decision[cluster] = share
+	} else {
+		delete(r.Decision, cluster)
+	}
+}
+
 // namedRivals is how many workloads a note names before it only counts them.
 const namedRivals = 3
 
-// RemarkTaken says whose room a workload takes, as a note on its result: of the rivals those of the lowest priority, as many as it takes.
-// It is "" if nothing is taken.
-func RemarkTaken(taken map[string]Resources, priority int32, rivals []Rival) string {
-	var texts []string
-	for _, cluster := range slices.Sorted(maps.Keys(taken)) {
-		text := "on " + cluster
-		if names := displaced(cluster, taken[cluster], priority, rivals); len(names) > 0 {
-			text += " (" + names.String() + ")"
+// RemarkPreemptions says whose room a workload takes, or waits for, as notes on its result.
+func RemarkPreemptions(preemptions []Preemption) (notes []string) {
+	var taken []string
+	for _, p := range preemptions {
+		switch {
+		case p.Waiting > 0:
+			replicas := fmt.Sprintf("%d replicas wait", p.Waiting)
+			if p.Waiting == 1 {
+				replicas = "1 replica waits"
+			}
+			moving, has := namesOf(p.Moving), "has"
+			if len(moving) > 1 {
+				has = "have"
+			}
+			notes = append(notes, fmt.Sprintf("%s for room on %s until replicas of %s, which %s a lower priority, run elsewhere",
+				replicas, p.Cluster, moving, has))
+		case len(namesOf(p.Stopped)) > 0:
+			taken = append(taken, fmt.Sprintf("on %s (%s)", p.Cluster, namesOf(p.Stopped)))
+		default:
+			taken = append(taken, "on "+p.Cluster)
 		}
-		texts = append(texts, text)
 	}
-	if len(texts) == 0 {
-		return ""
+	if len(taken) > 0 {
+		notes = append(notes, "it takes room of lower priority "+enumerate(taken))
 	}
-	return "it takes room of lower priority " + enumerate(texts)
+	return notes
 }
 
-// displaced names the rivals that have to make the room in a cluster.
-func displaced(cluster string, room Resources, priority int32, rivals []Rival) (names rivalNames) {
-	lower := slices.DeleteFunc(inOrder(rivals), func(r Rival) bool { return r.Priority >= priority || r.Decision[cluster].Replicas == 0 })
-	slices.SortStableFunc(lower, func(a, b Rival) int { // of one priority the largest first: fewest have to go then
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), -cmp.Compare(a.makes(room), b.makes(room)))
-	})
-	rest := maps.Clone(room)
-	for _, rival := range lower {
-		if rival.makes(rest) > 0 {
-			names = append(names, rival.Name)
-			rest.Add(rival.Requests, -int64(rival.Decision[cluster].Replicas))
+// namesOf names the workloads among victims.
+func namesOf(victims []Victim) (names rivalNames) {
+	for _, v := range victims {
+		if v.Name != "" {
+			names = append(names, v.Name)
 		}
 	}
 	return names
-}
-
-// makes is which part of some room one replica makes, as far as that is lacking.
-func (r *Rival) makes(room Resources) (part float64) {
-	for name, amount := range room {
-		if amount > 0 {
-			part = max(part, float64(min(amount, r.Requests[name]))/float64(amount))
-		}
-	}
-	return part
 }
 
 // above names the rivals that come before a workload of that priority in a cluster.

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -152,31 +153,76 @@ func TestWhatPreemptsKeepsThePromises(t *testing.T) {
 	}
 }
 
-func TestRemarkTaken(t *testing.T) {
-	core := Resources{corev1.ResourceCPU: 1000, corev1.ResourcePods: 1}
-	rival := func(name string, priority int32, d Decision) Rival {
-		return Rival{"Deployment shop/" + name, priority, core, d}
+func TestRemarkPreemptions(t *testing.T) {
+	of := func(names ...string) (out []Victim) {
+		for _, name := range names {
+			out = append(out, Victim{Name: name, Replicas: 1})
+		}
+		return out
 	}
-	rivals := []Rival{
-		rival("batch", 0, shares("east", 2)), rival("cache", 5, shares("east", 2, "west", 1)), rival("equal", 100, shares("east", 9)),
-		rival("later", 50, shares("east", 9)), rival("else", 0, shares("north", 9)),
-		{"Deployment shop/small", 0, Resources{corev1.ResourceCPU: 1}, shares("east", 9)},
-	}
-	cores := func(n int64) Resources { return Resources{corev1.ResourceCPU: n * 1000} }
 	for name, test := range map[string]struct {
-		taken map[string]Resources
-		want  string
+		preemptions []Preemption
+		want        string
 	}{
-		"nothing":              {},
-		"what the lowest have": {taken: map[string]Resources{"east": cores(2)}, want: "it takes room of lower priority on east (Deployment shop/batch)"},
-		"more than that":       {taken: map[string]Resources{"east": cores(3)}, want: "it takes room of lower priority on east (Deployment shop/batch, Deployment shop/small and Deployment shop/cache)"},
-		"more than all have":   {taken: map[string]Resources{"east": cores(30)}, want: "it takes room of lower priority on east (Deployment shop/batch, Deployment shop/small, Deployment shop/cache and others)"},
-		"what nobody here has": {taken: map[string]Resources{"south": cores(1)}, want: "it takes room of lower priority on south"},
-		"in two clusters":      {taken: map[string]Resources{"west": cores(1), "east": cores(1)}, want: "it takes room of lower priority on east (Deployment shop/batch) and on west (Deployment shop/cache)"},
+		"nothing":                 {},
+		"what one has":            {[]Preemption{{Cluster: "east", Stopped: of("Deployment shop/a")}}, "it takes room of lower priority on east (Deployment shop/a)"},
+		"what nobody here has":    {[]Preemption{{Cluster: "east", Stopped: of("")}}, "it takes room of lower priority on east"},
+		"what many have":          {[]Preemption{{Cluster: "east", Stopped: of("a", "b", "c", "d")}}, "it takes room of lower priority on east (a, b, c and others)"},
+		"in two clusters":         {[]Preemption{{Cluster: "east", Stopped: of("a")}, {Cluster: "west", Stopped: of("b")}}, "it takes room of lower priority on east (a) and on west (b)"},
+		"what has another place":  {[]Preemption{{Cluster: "east", Waiting: 2, Moving: of("a")}}, "2 replicas wait for room on east until replicas of a, which has a lower priority, run elsewhere"},
+		"what two have that move": {[]Preemption{{Cluster: "east", Waiting: 1, Moving: of("a", "b")}}, "1 replica waits for room on east until replicas of a and b, which have a lower priority, run elsewhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := RemarkTaken(test.taken, 100, rivals); got != test.want {
+			if got := strings.Join(RemarkPreemptions(test.preemptions), "; "); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// What waits for others to move gets what has room already, and the rest once there is some.
+func TestAwaitsRoomThatOthersMoveOutOf(t *testing.T) {
+	for name, test := range map[string]struct {
+		clusters Snapshot
+		request  *requestBuilder
+		want     Decision
+		waiting  int32
+	}{
+		"all of it": {
+			clusters: snapshot(cluster("east", 0)), request: deployment(3).urgent().above("east", 0, 9, 9), waiting: 3,
+		},
+		"what has no room": {
+			clusters: snapshot(cluster("east", 1)), request: deployment(3).urgent().above("east", 0, 9, 9), want: shares("east", 1), waiting: 2,
+		},
+		"what is added": {
+			clusters: snapshot(cluster("east", 1)), request: deployment(5).urgent().on(shares("east", 2)).above("east", 0, 9, 9),
+			want: shares("east", 3), waiting: 2,
+		},
+		"a StatefulSet starts with all of its replicas": {
+			clusters: snapshot(cluster("east", 1)), request: statefulSet(3).urgent().above("east", 0, 9, 9), waiting: 3,
+		},
+		"what is added to a StatefulSet": {
+			clusters: snapshot(cluster("east", 1)), request: statefulSet(4).urgent().on(shares("east", 2)).above("east", 0, 9, 9),
+			want: shares("east", 2), waiting: 2,
+		},
+		"of what is divided the part without room": {
+			clusters: snapshot(cluster("east", 0), cluster("west", 2)),
+			request:  deployment(4).dividedBy(v1alpha1.ByCapacity).urgent().above("east", 0, 9, 9), want: shares("west", 2), waiting: 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _ := Preempt(test.clusters, test.request.Request, Place(test.clusters, test.request.Request))
+			unplaced := got.Unplaced
+			if waiting := got.Await(test.clusters, &test.request.Request, "east"); waiting != test.waiting || got.Unplaced != unplaced+waiting {
+				t.Errorf("%d wait, %d unplaced, want %d", waiting, got.Unplaced, test.waiting)
+			}
+			if !got.Decision.Equal(test.want) {
+				t.Errorf("got %s, want %s", got.Decision, test.want)
+			}
+			for _, v := range got.Verdicts {
+				if share, placed := got.Decision[v.Cluster]; placed != (v.Share != nil) || placed && *v.Share != share {
+					t.Errorf("the verdict about %s says %v, the decision %v", v.Cluster, v.Share, share)
+				}
 			}
 		})
 	}

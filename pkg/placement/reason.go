@@ -38,6 +38,7 @@ const (
 
 	ReasonUnschedulable     ReasonCode = "Unschedulable"
 	ReasonLeftUnschedulable ReasonCode = "LeftUnschedulable"
+	ReasonDisplaced         ReasonCode = "Displaced"
 )
 
 // Reason says why a cluster does not take replicas.
@@ -62,9 +63,9 @@ func (r Reason) String() string {
 
 // of says it of several clusters, whose number stands before it.
 func (r Reason) of(clusters int) string {
-	is, has, does, lacks, runs := "is", "has", "does", "lacks", "runs"
+	is, has, does, lacks, runs, makes := "is", "has", "does", "lacks", "runs", "makes"
 	if clusters != 1 {
-		is, has, does, lacks, runs = "are", "have", "do", "lack", "run"
+		is, has, does, lacks, runs, makes = "are", "have", "do", "lack", "run", "make"
 	}
 	switch r.Code {
 	case ReasonNotJoined:
@@ -111,6 +112,8 @@ func (r Reason) of(clusters int) string {
 		return has + " no node for some of its pods"
 	case ReasonLeftUnschedulable:
 		return "had no node for some of its pods lately"
+	case ReasonDisplaced:
+		return makes + " room for " + r.Subject + ", which has a higher priority"
 	case ReasonLacks:
 		return lacks + " " + r.Subject + " " + r.amounts()
 	default:

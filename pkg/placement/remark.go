@@ -14,7 +14,7 @@ func (c *cycle) remarks(r Result) []string {
 	for _, note := range []string{
 		c.remarkAbsent(r), c.remarkWhole(), c.remarkNumbered(), c.remarkIndivisible(), c.remarkTogether(), c.remarkDuplicate(r),
 		c.remarkOverflow(), c.remarkFew(), c.remarkBounds(), c.remarkWaiting(), c.remarkAwaited(), c.remarkTied(r), c.remarkStaying(r),
-		c.remarkUnschedulable(),
+		c.remarkUnschedulable(), c.remarkDisplaced(),
 	} {
 		if note != "" {
 			notes = append(notes, note)
@@ -152,7 +152,8 @@ func (c *cycle) remarkStaying(r Result) string {
 	var staying portions
 	for i := range c.candidates {
 		k := &c.candidates[i]
-		if k.placed && (k.leaves || k.evicted) && k.stuck == 0 && k.share > 0 && !slices.Contains(r.Tied, k.Name) {
+		_, displaced := c.request.Displaced[k.Name] // of which remarkDisplaced tells
+		if k.placed && (k.leaves || k.evicted && !displaced) && k.stuck == 0 && k.share > 0 && !slices.Contains(r.Tied, k.Name) {
 			staying.add(k.Name, k.share)
 		}
 	}

@@ -118,6 +118,9 @@ var remedies = map[ReasonCode]func(patient) string{
 	ReasonNoNodes:   func(patient) string { return "add a node that is ready" },
 	ReasonLacks:     patient.provide,
 	ReasonNoVolume:  patient.follow,
+	ReasonDisplaced: func(p patient) string {
+		return fmt.Sprintf("give its pods a PriorityClass that is not below that of %s, or make room for both", p.reason.Subject)
+	},
 	ReasonUnschedulable: func(patient) string {
 		return "give it nodes that its scheduler can use for the pods"
 	},

@@ -45,6 +45,8 @@ type Result struct {
 	Failures Failures `json:"-"`
 	// Tied are the clusters, by name, that replicas should leave and do not because their volumes cannot follow.
 	Tied []string `json:"tied,omitempty"`
+	// Preemptions are what the workload takes from others of lower priority, by cluster.
+	Preemptions []Preemption `json:"preemptions,omitempty"`
 	// Notes say, in whole clauses, what is worth an event although the workload is placed.
 	Notes []string `json:"notes,omitempty"`
 }

@@ -63,6 +63,25 @@ func (s Snapshot) With(changed []Cluster, gone map[string]bool) Snapshot {
 	return snapshotOf(out)
 }
 
+// Less returns a snapshot with so much less room by cluster. What is lacking already does not become more.
+func (s Snapshot) Less(taken map[string]Resources) Snapshot {
+	var changed []Cluster
+	for _, c := range s.clusters {
+		less := taken[c.Name]
+		if len(less) == 0 || len(c.Free) == 0 {
+			continue
+		}
+		out := *c
+		out.Free = slices.Clone(c.Free)
+		for i := range out.Free {
+			free := &out.Free[i]
+			free.Value = max(min(free.Value, 0), free.Value-max(0, less[free.Name]))
+		}
+		changed = append(changed, out)
+	}
+	return s.With(changed, nil)
+}
+
 func (c *Cluster) sortKinds() {
 	if !slices.IsSorted(c.Kinds) {
 		c.Kinds = slices.Sorted(slices.Values(c.Kinds))

@@ -107,13 +107,13 @@ func (c *cycle) avoid() {
 	elsewhere := false
 	for i := range c.candidates {
 		k := &c.candidates[i]
-		k.stuck = c.stuckIn(k)
+		stuck := c.stuckIn(k)
 		failure := k.chosen() && k.Ready == metav1.ConditionTrue && c.request.Workload.Failures[k.Name].open(c.request.Now)
 		switch {
-		case k.stuck > 0 && c.strategy.name == Whole:
-			c.leaveWhole(k)
-		case k.stuck > 0:
-			c.leaveStuck(k)
+		case stuck > 0 && c.strategy.name == Whole:
+			c.leaveWhole(k, stuck)
+		case stuck > 0:
+			c.leaveStuck(k, stuck, Reason{Code: ReasonUnschedulable, Detail: c.request.Stuck[k.Name].Says})
 		case failure:
 			failed = append(failed, k)
 			elsewhere = elsewhere || k.stays()
@@ -163,16 +163,17 @@ func (c *cycle) stuckIn(k *candidate) int64 {
 }
 
 // leaveWhole has a workload that goes whole to one cluster leave it, as far as another one has room for all.
-func (c *cycle) leaveWhole(k *candidate) {
-	k.evicted = true
+func (c *cycle) leaveWhole(k *candidate, stuck int64) {
+	k.evicted, k.stuck = true, stuck
 	c.cannotTake(k, Reason{Code: ReasonUnschedulable, Detail: c.request.Stuck[k.Name].Says})
 }
 
-// leaveStuck has the replicas look for another cluster that cannot be scheduled.
-func (c *cycle) leaveStuck(k *candidate) {
-	k.current -= k.stuck
+// leaveStuck has replicas look for another cluster.
+func (c *cycle) leaveStuck(k *candidate, replicas int64, why Reason) {
+	k.stuck += replicas
+	k.current -= replicas
 	k.runs = k.holds && (k.current > 0 || c.replicas == 0)
-	c.cannotTake(k, Reason{Code: ReasonUnschedulable, Detail: c.request.Stuck[k.Name].Says})
+	c.cannotTake(k, why)
 }
 
 func (c *cycle) cannotTake(k *candidate, why Reason) {

@@ -57,6 +57,10 @@ const (
 	// ReasonPlacedPartly is that of a workload that is placed with something worth knowing: replicas that wait for room, or that went
 	// elsewhere than the rest of the namespace.
 	ReasonPlacedPartly = "PlacementNote"
+	// ReasonDisplaced is that of a workload that goes elsewhere to make room for one of higher priority.
+	ReasonDisplaced = "Displaced"
+	// ReasonPreempted is that of a workload whose pods are stopped for one of higher priority, as they cannot go elsewhere.
+	ReasonPreempted = "Preempted"
 )
 
 // Options say what a Controller works with.
@@ -94,6 +98,8 @@ type Controller struct {
 	repinned map[item]bool
 	// turns says when those may be placed anew that failovers has let wait.
 	turns map[item]time.Time
+	// stopped is what others were told last on account of each workload.
+	stopped map[types.UID]string
 }
 
 // item names a workload.
@@ -123,6 +129,7 @@ func New(o Options) (*Controller, error) {
 		waiting:  map[item]bool{},
 		repinned: map[item]bool{},
 		turns:    map[item]time.Time{},
+		stopped:  map[types.UID]string{},
 	}
 	manifold := o.Manifold.Manifold().V1alpha1()
 	if o.Policies != nil {
@@ -184,6 +191,7 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 	if !exists {
 		c.wait(name, false)
 		c.followers.leave(name)
+		c.look(c.Engine.Release(refOf(name)))
 		return nil
 	}
 	d := obj.(projection.Object)
@@ -207,6 +215,7 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 		return errors.New("the clusters are not known yet")
 	}
 	result := decided.Result
+	c.look(c.Engine.Book(w, decided))
 	if next := decided.Next; !next.IsZero() {
 		c.queue.AddAfter(name, next.Sub(c.Clock.Now()))
 	}
@@ -227,8 +236,10 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 		}
 		c.Engine.Placed(w, result.Decision)
 	}
+	c.look(c.Engine.Waiting(w))
 	c.repin(name, false)
 	c.explain(d, current, result)
+	c.tellStopped(d, decided.Stops)
 	if pod, ok := d.(*corev1.Pod); ok && len(result.Decision) == 0 {
 		return c.unschedulable(ctx, pod, result.Message())
 	}
@@ -275,8 +286,10 @@ func (c *Controller) explain(d projection.Object, before placement.Decision, res
 	switch {
 	case len(result.Decision) == 0:
 		c.tell(d, corev1.EventTypeWarning, unplacedReason(d), result.Message(), "")
-	case result.Unplaced > 0 || len(result.Notes) > 0:
+	case (result.Unplaced > 0 || len(result.Notes) > 0) && !result.MakesWay(before):
 		c.tell(d, corev1.EventTypeNormal, ReasonPlacedPartly, result.Message(), result.Departure(before))
+	case result.MakesWay(before):
+		c.tell(d, corev1.EventTypeNormal, ReasonDisplaced, result.Message(), result.Departure(before))
 	case !result.Decision.Equal(before):
 		c.tell(d, corev1.EventTypeNormal, ReasonPlaced, result.Message(), result.Departure(before))
 	}
@@ -345,9 +358,11 @@ func (c *Controller) repin(name item, repinned bool) {
 func (c *Controller) forget(name item, d projection.Object) {
 	c.followers.leave(name)
 	c.wait(name, false)
+	c.look(c.Engine.Release(refOf(name)))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.told, d.GetUID())
+	delete(c.stopped, d.GetUID())
 	delete(c.repinned, name)
 	delete(c.turns, name)
 }

@@ -85,9 +85,10 @@ func start(t *testing.T, objects ...runtime.Object) *harness {
 	t.Helper()
 	var stock, own []runtime.Object
 	for _, obj := range objects {
-		if _, ok := obj.(*v1alpha1.Cluster); ok {
+		switch obj.(type) {
+		case *v1alpha1.Cluster, *v1alpha1.ClusterPlacementPolicy:
 			own = append(own, obj)
-		} else {
+		default:
 			stock = append(stock, obj)
 		}
 	}

@@ -53,10 +53,18 @@ type Engine struct {
 	loose           loose
 	mirrors         mirrors
 	priorities      priorities
+	bookings        *bookings
+	stores          map[string]kept // by kind
 	levels          func(cluster string) []placement.Level
 	toleration      time.Duration
 	unschedulable   time.Duration
 	clock           clock.PassiveClock
+}
+
+// kept is a kind of workloads with all of them.
+type kept struct {
+	kind  projection.Kind
+	store cache.Indexer
 }
 
 // defaultToleration is that of pods on a node that is not reached, in Kubernetes.
@@ -80,6 +88,8 @@ func New(o Options) (*Engine, error) {
 		storage:         o.Kube.Storage().V1().StorageClasses().Lister(),
 		ledger:          newLedger(o.Clock),
 		priorities:      priorities{o.Kube.Scheduling().V1().PriorityClasses().Lister()},
+		bookings:        newBookings(o.Clock),
+		stores:          map[string]kept{},
 		levels:          o.Levels,
 		toleration:      cmp.Or(o.Toleration, defaultToleration),
 		unschedulable:   cmp.Or(o.Unschedulable, defaultUnschedulable),
@@ -112,6 +122,7 @@ func New(o Options) (*Engine, error) {
 			return nil, fmt.Errorf("watch what is placed: %w", err)
 		}
 		e.synced = append(e.synced, registration.HasSynced)
+		e.stores[kind.GVK.Kind] = kept{kind, generic.Informer().GetIndexer()}
 	}
 	return e, nil
 }
@@ -133,7 +144,10 @@ type Decided struct {
 	Leaving placement.Leaving
 	// Next is when to decide again if nothing changes until then; zero if there is no such time.
 	Next time.Time
+	// Stops is what others are to be told whose replicas the workload stops.
+	Stops []Stop
 
+	booking  *booking
 	snapshot placement.Snapshot
 	request  placement.Request
 }
@@ -155,33 +169,47 @@ func (e *Engine) Decide(w placement.Workload, current placement.Decision) (Decid
 	if !e.HasSynced() {
 		return Decided{}, false
 	}
-	e.complete(&w)
-	e.addVolumes(&w, current)
 	all, _ := e.clusters.List(labels.Everything()) // listing from a cache cannot fail
 	joined, evict := present(all)
+	now := situation{e.view.of(joined), joined, evict}
+	request, leaving, due, err := e.ask(w, current, now)
+	if err != nil {
+		// Nobody knows where the workload should run. What runs stays: a mistake in a policy must not take anything away.
+		return Decided{Result: placement.Result{Decision: request.Current, Failures: w.Failures, Notes: []string{err.Error()}}}, true
+	}
+	request.Displaced = e.bookings.on(refOf(w))
+	snapshot := e.bookings.less(now.snapshot, refOf(w), func() int32 { priority, _ := e.priorities.of(w.Template); return priority })
+	out := e.place(snapshot, request, now)
+	out.Leaving = leaving
+	out.Next = placement.Earliest(out.Next, leaving.Next, due, out.Failures.Next(request.Tolerated, request.Now))
+	return out, true
+}
+
+// ask completes a question: with all that the decision depends on beside the clusters. It also tells which clusters the workload leaves, and
+// when another of its pods will have been unschedulable for too long. The error is that nobody can say which policy the workload is under.
+func (e *Engine) ask(w placement.Workload, current placement.Decision, now situation) (
+	request placement.Request, leaving placement.Leaving, due time.Time, err error,
+) {
+	e.complete(&w)
+	e.addVolumes(&w, current)
 	if len(current) == 0 {
 		current = placement.Found(w, e.loose.metBy(w))
 	}
-	request := placement.Request{Workload: w, Current: current}
+	request = placement.Request{Workload: w, Current: current}
 	policy, err := e.policy(w)
 	if err != nil {
-		// Nobody knows where the workload should run. What runs stays: a mistake in a policy must not take anything away.
-		return Decided{Result: placement.Result{Decision: current, Failures: w.Failures, Notes: []string{err.Error()}}}, true
+		return request, leaving, due, err
 	}
 	request.Policy, request.Others = policy, e.others(w, policy)
 	if request.KeepsTogether() {
 		request.Neighbours = e.ledger.neighbours(w)
 	}
 	request.Now, request.Tolerated = e.clock.Now(), policy.ToleratesUnschedulable(e.unschedulable)
-	var due time.Time
 	request.Stuck, due = placement.Unschedulable(&w, current, e.mirrors.of(w, current), request.Tolerated, request.Now)
-	snapshot := e.view.of(joined)
-	leaving := snapshot.Leave(&request, e.toleration, request.Now)
+	leaving = now.snapshot.Leave(&request, e.toleration, request.Now)
 	request.Lost, request.Forced = leaving.Lost, leaving.Forced
-	request.Evict = union(evict, leaving.Now)
-	result := e.place(snapshot, request, joined)
-	next := placement.Earliest(leaving.Next, due, result.Failures.Next(request.Tolerated, request.Now))
-	return Decided{result, leaving, next, snapshot, request}, true
+	request.Evict = union(now.evict, leaving.Now)
+	return request, leaving, due, nil
 }
 
 // Lost tells whether a workload has given up a silent cluster, so that it may run elsewhere what it ran there.

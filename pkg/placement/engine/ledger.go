@@ -45,6 +45,8 @@ type entry struct {
 	group    string // API group of the kind
 	labels   map[string]string
 	class    string // PriorityClass of its pods
+	// steps tells that replicas leave a cluster step by step, so that more may be there than are to be.
+	steps bool
 	// apart tells that others need not be where the workload is: it is everywhere.
 	apart bool
 	// running is how many replicas clusters report.
@@ -89,6 +91,7 @@ func (l *ledger) handler(kind projection.Kind) cache.ResourceEventHandler {
 		l.set(k, entry{
 			requests: placement.RequestsOf(demand.Template), apart: demand.Division == placement.Everywhere,
 			group: kind.GVK.Group, labels: o.GetLabels(), class: demand.Template.Spec.PriorityClassName,
+			steps: demand.Division == placement.Divisible || demand.Numbered,
 		}, decision, running(o, decision, demand.Arrived))
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -158,7 +161,7 @@ func (l *ledger) expect(w placement.Workload, decision placement.Decision) {
 	l.expire()
 	k := keyOf(w)
 	e := entry{requests: w.Requests, shares: l.loads.list(decision), apart: w.Division == placement.Everywhere, expected: true,
-		group: w.GVK.Group, labels: w.Labels}
+		group: w.GVK.Group, labels: w.Labels, steps: w.Division == placement.Divisible || w.Numbered}
 	if w.Template != nil {
 		e.class = w.Template.Spec.PriorityClassName
 	}
@@ -247,9 +250,11 @@ func (l *ledger) beyond(cluster string, room placement.Room) placement.Resources
 
 // classedEntry is a workload with its PriorityClass.
 type classedEntry struct {
-	name, class string
-	requests    placement.Resources
-	decision    placement.Decision
+	Ref
+	class    string
+	requests placement.Resources
+	decision placement.Decision
+	running  map[string]int32
 }
 
 // classed returns all workloads.
@@ -259,9 +264,21 @@ func (l *ledger) classed() []classedEntry {
 	l.expire()
 	out := make([]classedEntry, 0, len(l.entries))
 	for k, e := range l.entries {
-		out = append(out, classedEntry{k.kind + " " + k.namespace + "/" + k.name, e.class, e.requests, l.loads.decision(e.shares)})
+		next := classedEntry{Ref{k.kind, k.namespace, k.name}, e.class, e.requests, l.loads.decision(e.shares), nil}
+		if e.steps {
+			next.running = l.loads.counts(e.running)
+		}
+		out = append(out, next)
 	}
 	return out
+}
+
+// arrives tells whether a cluster does not run yet all that it is to run of a workload.
+func (l *ledger) arrives(of Ref, cluster string, share int32) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entries[key{of.Kind, of.Namespace, of.Name}]
+	return e == nil && share > 0 || e != nil && l.loads.counts(e.running)[cluster] < share
 }
 
 // load returns what decisions put on a cluster. It goes on changing: the caller holds the lock and does not keep it.

@@ -125,6 +125,15 @@ func (l *loads) running(counts map[string]int32) []replicas {
 	return out
 }
 
+// counts is what running made a list of.
+func (l *loads) counts(running []replicas) map[string]int32 {
+	out := make(map[string]int32, len(running))
+	for _, r := range running {
+		out[l.sums[r.cluster].cluster] = r.count
+	}
+	return out
+}
+
 // names are those of the clusters.
 func (l *loads) names(shares []replicas) []string {
 	out := make([]string, 0, len(shares))

@@ -57,9 +57,10 @@ func indexMaker(obj any) ([]string, error) {
 
 func makerKey(namespace, kind, name string) string { return namespace + "/" + kind + "/" + name }
 
-// UnschedulableSince returns the condition of a mirrored pod that no node of its cluster can run; nil for any other pod.
+// UnschedulableSince returns the condition of a mirrored pod that no node of its cluster can run; nil for any other pod. One that stops others
+// for its sake has a node, and waits for them to end.
 func UnschedulableSince(pod *corev1.Pod) *corev1.PodCondition {
-	if pod.Annotations[v1alpha1.AnnotationCluster] == "" || !alive(pod) {
+	if pod.Annotations[v1alpha1.AnnotationCluster] == "" || !alive(pod) || pod.Status.NominatedNodeName != "" {
 		return nil
 	}
 	for i := range pod.Status.Conditions {

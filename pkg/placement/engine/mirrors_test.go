@@ -59,6 +59,7 @@ func TestMirrorsOfAWorkload(t *testing.T) {
 	going := func(pod *corev1.Pod) {
 		pod.DeletionTimestamp, pod.Finalizers = &metav1.Time{Time: start}, []string{"example.com/wait"}
 	}
+	nominated := func(pod *corev1.Pod) { pod.Status.NominatedNodeName = "node-1" }
 	for name, test := range map[string]struct {
 		objects []runtime.Object
 		kind    string // Deployment unless it says otherwise
@@ -80,6 +81,13 @@ func TestMirrorsOfAWorkload(t *testing.T) {
 				mirrored("b", "ReplicaSet", current, "east", ended), mirrored("c", "ReplicaSet", current, "east", going),
 			},
 			want: []placement.Pod{{Cluster: "east", Since: since, Says: "too small"}},
+		},
+		"what stops others for its sake has its node": {
+			objects: []runtime.Object{
+				mirrored("a", "ReplicaSet", current, "east", waiting("too small", since)),
+				mirrored("b", "ReplicaSet", current, "east", waiting("too small", since), nominated),
+			},
+			want: []placement.Pod{{Cluster: "east", Since: since, Says: "too small"}, {Cluster: "east"}},
 		},
 		"those that wait with an earlier template are told apart": {
 			objects: []runtime.Object{

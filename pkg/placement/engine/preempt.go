@@ -1,48 +1,218 @@
 package engine
 
 import (
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	schedulinglisters "k8s.io/client-go/listers/scheduling/v1"
+	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// place decides, and where there is no room and the policy allows it, decides again with the room of what has a lower priority.
-func (e *Engine) place(snapshot placement.Snapshot, request placement.Request, joined []*v1alpha1.Cluster) placement.Result {
+// attempts bounds how often victims are chosen anew because some have no other place.
+const attempts = 20
+
+// situation is what decisions have in common.
+type situation struct {
+	snapshot placement.Snapshot
+	joined   []*v1alpha1.Cluster
+	evict    map[string]bool
+}
+
+// place decides, and where there is no room and the policy allows it, decides again with the room of what has a lower priority. What is to
+// make room itself takes none.
+func (e *Engine) place(s placement.Snapshot, request placement.Request, now situation) Decided {
 	for _, stuck := range request.Stuck {
 		if placement.LacksResources(stuck.Says) {
 			request.Workload.Priority, _ = e.priorities.of(request.Workload.Template)
-			request.Rivals = e.rivals()
+			request.Rivals, _ = e.rivals()
 			break
 		}
 	}
-	result := placement.Place(snapshot, request)
-	if !request.Policy.MayPreempt() || !result.LacksRoom(snapshot, &request) {
-		return result
+	out := Decided{Result: placement.Place(s, request), snapshot: s, request: request}
+	if !request.Policy.MayPreempt() || len(request.Displaced) > 0 || !out.LacksRoom(s, &request) {
+		return out
 	}
 	priority, preempts := e.priorities.of(request.Workload.Template)
 	if !preempts {
-		return result
+		return out
 	}
-	request.Workload.Priority, request.Lower = priority, e.lower(joined)
-	result, taken := placement.Preempt(snapshot, request, result)
-	if len(taken) > 0 {
-		result.Notes = append(result.Notes, placement.RemarkTaken(taken, priority, e.rivals()))
+	p := preemption{Engine: e, situation: now, request: request, of: refOf(request.Workload)}
+	p.rivals, p.refs = e.rivals()
+	p.snapshot = s
+	p.request.Workload.Priority, p.request.Lower = priority, e.lower(now.joined, p.rivals)
+	result, taken := placement.Preempt(s, p.request, out.Result)
+	out.Result = result
+	for _, cluster := range slices.Sorted(maps.Keys(taken)) {
+		p.take(cluster, taken[cluster], &out)
 	}
-	return result
+	out.Notes = append(out.Notes, placement.RemarkPreemptions(out.Preemptions)...)
+	return out
 }
 
-// lower returns what runs on clusters by priority.
-func (e *Engine) lower(joined []*v1alpha1.Cluster) map[string]placement.Lower {
-	if e.levels == nil {
-		return nil
+// preemption finds out whose room a workload takes.
+type preemption struct {
+	*Engine
+	situation
+	request placement.Request
+	of      Ref
+	rivals  []placement.Rival
+	refs    []Ref // of the rivals
+}
+
+// take finds out who makes room in a cluster. Those who have another place have to take it first: then the decision leaves out what is
+// waiting for that, and books the room.
+func (p *preemption) take(cluster string, room placement.Resources, out *Decided) {
+	contest := placement.Contest{
+		Cluster: cluster, Room: room, Priority: p.request.Workload.Priority, Rivals: p.rivals, Levels: p.request.Lower[cluster].Levels,
 	}
+	found := placement.Preemption{Cluster: cluster}
+	share := out.Decision[cluster].Replicas
+	since := p.bookings.since(p.of)
+	patient := since.IsZero() || p.request.Now.Before(since.Add(patience))
+	if patient && share > p.request.Current[cluster].Replicas {
+		var keeps map[Ref]int32
+		found.Moving, found.Stopped, keeps = p.moving(contest, out.Decision)
+		if len(found.Moving) > 0 {
+			if since.IsZero() {
+				since = p.request.Now
+			}
+			found.Waiting = out.Await(p.snapshot, &p.request, cluster)
+			out.booking = out.booking.with(p.request.Workload, cluster, found.Waiting, keeps)
+			out.Next = placement.Earliest(out.Next, since.Add(patience))
+		}
+	} else {
+		found.Stopped = contest.Victims()
+	}
+	if found.Waiting == 0 && p.ledger.arrives(p.of, cluster, share) {
+		p.stops(found, out)
+	}
+	out.Preemptions = append(out.Preemptions, found)
+}
+
+// moving tells which victims go elsewhere, or do so already, and which have no other place, and what the former may keep. Those that turn out
+// to have none are spared if others can make the room.
+func (p *preemption) moving(contest placement.Contest, decision placement.Decision) (moving, stopped []placement.Victim, keeps map[Ref]int32) {
+	contest.Rivals = slices.Clone(contest.Rivals)
+	for range attempts {
+		moving, stopped, keeps = nil, nil, map[Ref]int32{}
+		taken, again := p.others(contest.Cluster, decision), false
+		for _, victim := range contest.Victims() {
+			i := p.index(victim.Name)
+			if i < 0 || contest.Rivals[i].Bound {
+				stopped = append(stopped, victim)
+				continue
+			}
+			keep := contest.Rivals[i].Decision[contest.Cluster].Replicas - victim.Replicas
+			goes := p.goes(i, contest.Cluster, keep, taken)
+			if goes == 0 {
+				contest.Rivals[i].Bound, again = true, true
+				continue
+			}
+			keeps[p.refs[i]] = keep
+			if stays := victim.Replicas - goes; stays > 0 {
+				stopped = append(stopped, placement.Victim{Name: victim.Name, Priority: victim.Priority, Replicas: stays})
+			}
+			victim.Replicas = goes
+			moving = append(moving, victim)
+		}
+		if !again {
+			break
+		}
+	}
+	return append(contest.Leaving(), moving...), stopped, keeps
+}
+
+// index is that of a rival; -1 for pods that are nobody's here.
+func (p *preemption) index(name string) int {
+	return slices.IndexFunc(p.rivals, func(r placement.Rival) bool { return r.Name == name })
+}
+
+// others is what the workload itself is to get in other clusters.
+func (p *preemption) others(cluster string, decision placement.Decision) map[string]placement.Resources {
+	out := map[string]placement.Resources{}
+	for name, share := range decision {
+		if more := share.Replicas - p.request.Current[name].Replicas; more > 0 && name != cluster {
+			add(out, name, p.request.Workload.Requests, int64(more))
+		}
+	}
+	return out
+}
+
+// goes is how many replicas of a rival would leave a cluster if it might keep only so many there. What they would get elsewhere is added to
+// what is taken.
+func (p *preemption) goes(i int, cluster string, keep int32, taken map[string]placement.Resources) int32 {
+	rival := &p.rivals[i]
+	w, ok := p.workload(p.refs[i])
+	if !ok {
+		return 0
+	}
+	now := p.situation
+	now.snapshot = p.bookings.less(now.snapshot, p.of, func() int32 { return rival.Priority }).Less(taken)
+	request, _, _, err := p.ask(w, rival.Decision, now)
+	if err != nil {
+		return 0
+	}
+	request.Displaced = map[string]placement.Displaced{cluster: {Keep: keep}}
+	result := placement.Place(now.snapshot, request)
+	for name, share := range result.Decision {
+		if more := share.Replicas - rival.Decision[name].Replicas; more > 0 && name != cluster {
+			add(taken, name, rival.Requests, int64(more))
+		}
+	}
+	return max(0, rival.Decision[cluster].Replicas-result.Decision[cluster].Replicas)
+}
+
+// workload reads a workload that is placed.
+func (e *Engine) workload(ref Ref) (placement.Workload, bool) {
+	kept, known := e.stores[ref.Kind]
+	if !known {
+		return placement.Workload{}, false
+	}
+	obj, exists, err := kept.store.GetByKey(ref.Namespace + "/" + ref.Name)
+	if err != nil || !exists {
+		return placement.Workload{}, false
+	}
+	w, err := kept.kind.WorkloadOf(obj.(projection.Object))
+	return w, err == nil
+}
+
+// Stop is what a workload is to be told of which replicas are stopped for the sake of another one.
+type Stop struct {
+	Ref
+	Message string
+}
+
+// stops adds what those are to be told that have no other place.
+func (p *preemption) stops(found placement.Preemption, out *Decided) {
+	for _, victim := range found.Stopped {
+		i := p.index(victim.Name)
+		if i < 0 {
+			continue
+		}
+		replicas := fmt.Sprintf("%d replicas", victim.Replicas)
+		if victim.Replicas == 1 {
+			replicas = "1 replica"
+		}
+		out.Stops = append(out.Stops, Stop{p.refs[i], fmt.Sprintf("%s of priority %d takes the room of %s of priority %d on %s, which cannot run elsewhere; "+
+			"to have both run, make room in a cluster that may take it, or ask for less; to have this one come first, give it a higher PriorityClass",
+			p.of, p.request.Workload.Priority, replicas, victim.Priority, found.Cluster)})
+	}
+}
+
+// lower returns what runs on clusters by priority. Of a cluster whose pods are not known, that is what was placed there.
+func (e *Engine) lower(joined []*v1alpha1.Cluster, rivals []placement.Rival) map[string]placement.Lower {
 	out := make(map[string]placement.Lower, len(joined))
 	for _, c := range joined {
-		lower := placement.Lower{Levels: e.levels(c.Name)}
+		lower := placement.Lower{}
+		if e.levels != nil {
+			lower.Levels = e.levels(c.Name)
+		}
+		if len(lower.Levels) == 0 {
+			lower.Levels = placement.LevelsOf(c.Name, rivals)
+		}
 		if len(c.Spec.Limits) > 0 {
 			live, _ := e.view.requested(c.Name)
 			_, room := clusters.ForPlacement(c, live)
@@ -54,50 +224,17 @@ func (e *Engine) lower(joined []*v1alpha1.Cluster) map[string]placement.Lower {
 }
 
 // rivals returns all workloads that are placed.
-func (e *Engine) rivals() []placement.Rival {
+func (e *Engine) rivals() (out []placement.Rival, refs []Ref) {
 	values, otherwise := e.priorities.values()
-	var out []placement.Rival
 	for _, entry := range e.ledger.classed() {
 		priority, known := values[entry.class]
 		if !known {
 			priority = otherwise
 		}
-		out = append(out, placement.Rival{Name: entry.name, Priority: priority, Requests: entry.requests, Decision: entry.decision})
+		refs = append(refs, entry.Ref)
+		out = append(out, placement.Rival{
+			Name: entry.String(), Priority: priority, Requests: entry.requests, Decision: entry.decision, Running: entry.running,
+		})
 	}
-	return out
-}
-
-// priorities resolves PriorityClasses, as admission does for pods.
-type priorities struct {
-	classes schedulinglisters.PriorityClassLister
-}
-
-// of returns the priority of pods that are made from a template, and whether they may stop others. A class that is not there counts like
-// none: no pod can be made of it anyway.
-func (p priorities) of(template *corev1.PodTemplateSpec) (priority int32, preempts bool) {
-	preempts = true
-	never := func(policy *corev1.PreemptionPolicy) bool { return policy != nil && *policy == corev1.PreemptNever }
-	name := ""
-	if template != nil {
-		name, preempts = template.Spec.PriorityClassName, !never(template.Spec.PreemptionPolicy)
-	}
-	if class, err := p.classes.Get(name); name != "" && err == nil {
-		return class.Value, preempts && !never(class.PreemptionPolicy)
-	}
-	_, priority = p.values()
-	return priority, preempts
-}
-
-// values returns the priority of each class, and that of pods which name none: the lowest of the global defaults, of which there should be
-// no more than one, and 0 without any.
-func (p priorities) values() (byName map[string]int32, otherwise int32) {
-	all, _ := p.classes.List(labels.Everything()) // listing from a cache cannot fail
-	byName, found := make(map[string]int32, len(all)), false
-	for _, class := range all {
-		byName[class.Name] = class.Value
-		if class.GlobalDefault && (!found || class.Value < otherwise) {
-			otherwise, found = class.Value, true
-		}
-	}
-	return byName, otherwise
+	return out, refs
 }

@@ -1,18 +1,22 @@
 package engine
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 func priorityClass(name string, value int32, changes ...func(*schedulingv1.PriorityClass)) *schedulingv1.PriorityClass {
@@ -74,8 +78,7 @@ func TestDecidesToPreemptWhereThePolicyAllowsIt(t *testing.T) {
 		c.Status.Requested = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
 		return c
 	}
-	low := placed("low", on("west", 2))
-	low.Annotations[v1alpha1.AnnotationStatus] = `{"west":{"replicas":2}}`
+	low := runs("low", on("west", 2), on("west", 2))
 	decide := func(t *testing.T, class string, allows corev1.PreemptionPolicy) placement.Result {
 		e := newEngine(t, full("east"), full("west"), namespace(""), low, priorityClass("high", 100), priorityClass("calm", 100, peaceful),
 			policy("rule", func(s *v1alpha1.ClusterPlacementPolicySpec) { s.PreemptionPolicy = allows }))
@@ -106,5 +109,145 @@ func TestDecidesToPreemptWhereThePolicyAllowsIt(t *testing.T) {
 		if len(result.Decision) > 0 {
 			t.Errorf("%s: on %s, want nowhere", name, result.Decision)
 		}
+	}
+}
+
+// classedPolicy lets everything preempt that has a class which may, and divides.
+func classedPolicy() *v1alpha1.ClusterPlacementPolicy {
+	return policy("rule", func(s *v1alpha1.ClusterPlacementPolicySpec) {
+		s.PreemptionPolicy = corev1.PreemptLowerPriority
+		s.Division = &v1alpha1.Division{Type: v1alpha1.Divide}
+	})
+}
+
+// requested has a cluster's pods request so many cores.
+func requested(c *v1alpha1.Cluster, cores int64) *v1alpha1.Cluster {
+	c.Status.Requested = corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(cores, resource.DecimalSI)}
+	return c
+}
+
+// runs is a Deployment that runs where it was placed, or elsewhere.
+func runs(name string, decision, running placement.Decision) *appsv1.Deployment {
+	d := placed(name, decision)
+	d.Spec.Replicas = ptr.To(int32(decision.Total()))
+	breakdown := summary.Breakdown{}
+	for cluster, share := range running {
+		breakdown[cluster] = summary.ClusterStatus{Replicas: share.Replicas}
+	}
+	d.Annotations[v1alpha1.AnnotationStatus] = breakdown.String()
+	return d
+}
+
+// urgent wants one replica of three cores.
+func urgent(name string) placement.Workload {
+	w := workload(name, 1)
+	w.Template, w.Requests = classed("high"), placement.Resources{corev1.ResourceCPU: 3000, corev1.ResourcePods: 1}
+	return w
+}
+
+func decide(t *testing.T, e *Engine, w placement.Workload, current placement.Decision) Decided {
+	t.Helper()
+	out, known := e.Decide(w, current)
+	if !known {
+		t.Fatal("the clusters are not known")
+	}
+	return out
+}
+
+func TestWaitsForWhatCanRunElsewhereBeforeItStopsTheRest(t *testing.T) {
+	both := func(east, west placement.Decision) placement.Decision {
+		out := maps.Clone(east)
+		maps.Copy(out, west)
+		return out
+	}
+	low := workload("low", 4)
+	low.Template = classed("")
+
+	// Low has four cores of east, and west has two.
+	e := newEngine(t, requested(joined("east", 4), 4), requested(joined("west", 2), 0), namespace(""), priorityClass("high", 100), classedPolicy(),
+		runs("low", on("east", 4), on("east", 4)))
+	first := decide(t, e, urgent("web"), nil)
+	if len(first.Decision) > 0 || first.Unplaced != 1 {
+		t.Fatalf("placed on %s, want nowhere yet: %s", first.Decision, first.Message())
+	}
+	if want := "1 replica waits for room on east until replicas of Deployment shop/low, which has a lower priority, run elsewhere"; first.Message() != want {
+		t.Errorf("says %q, want %q", first.Message(), want)
+	}
+	if again := decide(t, e, low, on("east", 4)); !again.Decision.Equal(on("east", 4)) {
+		t.Errorf("low goes to %s before anybody waits for it", again.Decision)
+	}
+	if concerned := e.Book(urgent("web"), first); len(concerned) != 1 || concerned[0].Name != "low" {
+		t.Fatalf("concerns %v, want low", concerned)
+	}
+	if concerned := e.Book(urgent("web"), decide(t, e, urgent("web"), nil)); len(concerned) > 0 {
+		t.Errorf("the same claim concerns %v again", concerned)
+	}
+	if other := decide(t, e, urgent("other"), nil); len(other.Decision) > 0 {
+		t.Errorf("another one of its priority goes to %s", other.Decision)
+	}
+	moves := decide(t, e, low, on("east", 4))
+	if want := both(on("east", 2), on("west", 2)); !moves.Decision.Equal(want) {
+		t.Fatalf("low goes to %s, want %s: %s", moves.Decision, want, moves.Message())
+	}
+	if !moves.MakesWay(on("east", 4)) {
+		t.Error("low does not say that it makes way")
+	}
+	if waiting := e.Waiting(low); len(waiting) != 1 || waiting[0].Name != "web" {
+		t.Errorf("%v wait for low, want web", waiting)
+	}
+	e.Placed(low, moves.Decision)
+	if on := decide(t, e, urgent("web"), nil); len(on.Decision) > 0 || len(on.Stops) > 0 {
+		t.Errorf("placed on %s before low has left: %s", on.Decision, on.Message())
+	}
+	if again := decide(t, e, low, moves.Decision); !again.Decision.Equal(moves.Decision) {
+		t.Errorf("low goes on to %s", again.Decision)
+	}
+
+	// Once it has, the rest is for the scheduler of the cluster to stop. Nobody remembers anything, as after a restart.
+	e = newEngine(t, requested(joined("east", 4), 2), requested(joined("west", 2), 2), namespace(""), priorityClass("high", 100), classedPolicy(),
+		runs("low", moves.Decision, moves.Decision))
+	last := decide(t, e, urgent("web"), nil)
+	if !last.Decision.Equal(on("east", 1)) {
+		t.Fatalf("placed on %s, want east: %s", last.Decision, last.Message())
+	}
+	if got, want := strings.Join(last.Notes, "; "), "it takes room of lower priority on east (Deployment shop/low)"; got != want {
+		t.Errorf("notes %q, want %q", got, want)
+	}
+	if len(last.Stops) != 1 || last.Stops[0].Name != "low" || !strings.HasPrefix(last.Stops[0].Message,
+		"Deployment shop/web of priority 100 takes the room of 1 replica of priority 0 on east, which cannot run elsewhere; ") {
+		t.Errorf("tells %+v", last.Stops)
+	}
+}
+
+func TestDoesNotWaitForEver(t *testing.T) {
+	e := newEngine(t, requested(joined("east", 4), 4), requested(joined("west", 2), 0), namespace(""), priorityClass("high", 100), classedPolicy(),
+		runs("low", on("east", 4), on("east", 4)))
+	first := decide(t, e, urgent("web"), nil)
+	if want := start.Add(patience); !first.Next.Equal(want) {
+		t.Errorf("looks again at %s, want %s", first.Next, want)
+	}
+	e.Book(urgent("web"), first)
+	e.clock.(*testingclock.FakePassiveClock).SetTime(start.Add(patience))
+	if late := decide(t, e, urgent("web"), nil); !late.Decision.Equal(on("east", 1)) {
+		t.Errorf("placed on %s, want east: %s", late.Decision, late.Message())
+	}
+}
+
+func TestNobodyElseTakesTheRoomThatIsWaitedFor(t *testing.T) {
+	e := newEngine(t, requested(joined("east", 4), 1), requested(joined("west", 2), 2), namespace(""), priorityClass("high", 100), classedPolicy())
+	e.bookings.set(Ref{"Deployment", "shop", "web"}, &booking{priority: 100, room: map[string]placement.Resources{"east": {corev1.ResourceCPU: 3000}}})
+	same, below := workload("same", 1), workload("below", 1)
+	same.Template, below.Template = classed("high"), classed("")
+	for _, w := range []placement.Workload{same, below} {
+		if got := decide(t, e, w, nil); len(got.Decision) > 0 {
+			t.Errorf("%s is placed on %s", w.Name, got.Decision)
+		}
+	}
+	if got := decide(t, e, workload("web", 3), nil); !got.Decision.Equal(on("east", 3)) {
+		t.Errorf("web itself is placed on %s", got.Decision)
+	}
+	e.Release(Ref{"Deployment", "shop", "web"})
+	if got := decide(t, e, below, nil); !got.Decision.Equal(on("east", 1)) {
+		t.Errorf("below is placed on %s once nobody waits", got.Decision)
 	}
 }

@@ -1,0 +1,63 @@
+package controller
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+func refOf(name item) engine.Ref {
+	kind, _ := projection.ForResource(name.resource)
+	return engine.Ref{Kind: kind.GVK.Kind, Namespace: name.Namespace, Name: name.Name}
+}
+
+// itemFor is the reverse of refOf; false for a kind that there is not.
+func itemFor(ref engine.Ref) (item, bool) {
+	kinds := projection.Workloads()
+	i := slices.IndexFunc(kinds, func(k projection.Kind) bool { return k.GVK.Kind == ref.Kind })
+	if i < 0 {
+		return item{}, false
+	}
+	return item{kinds[i].Resource, cache.NewObjectName(ref.Namespace, ref.Name)}, true
+}
+
+// look has workloads decided about anew because of what was decided about another one.
+func (c *Controller) look(at []engine.Ref) {
+	for _, ref := range at {
+		if name, ok := itemFor(ref); ok {
+			c.queue.Add(name)
+		}
+	}
+}
+
+// tellStopped tells the workloads whose pods are stopped for the sake of d, once for each time that it takes room of others.
+func (c *Controller) tellStopped(d projection.Object, stops []engine.Stop) {
+	all := ""
+	for _, stop := range stops {
+		all += stop.String() + ": " + stop.Message + "\n"
+	}
+	c.mu.Lock()
+	known := c.stopped[d.GetUID()] == all
+	if all == "" {
+		delete(c.stopped, d.GetUID())
+	} else {
+		c.stopped[d.GetUID()] = all
+	}
+	c.mu.Unlock()
+	if known {
+		return
+	}
+	for _, stop := range stops {
+		name, ok := itemFor(stop.Ref)
+		if !ok {
+			continue
+		}
+		if victim, exists, _ := c.stores[name.resource].GetByKey(name.String()); exists {
+			c.Recorder.Event(victim.(projection.Object), corev1.EventTypeWarning, ReasonPreempted, stop.Message)
+		}
+	}
+}

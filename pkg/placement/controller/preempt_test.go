@@ -1,0 +1,102 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// preempting lets everything take room of lower priority.
+func preempting() *v1alpha1.ClusterPlacementPolicy {
+	p := &v1alpha1.ClusterPlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "rule"}}
+	p.Spec.PreemptionPolicy = corev1.PreemptLowerPriority
+	p.Spec.Division = &v1alpha1.Division{Type: v1alpha1.Divide}
+	return p
+}
+
+// wanting is a Deployment of a priority that wants so many cores for its one replica.
+func wanting(name, class, cores string) *appsv1.Deployment {
+	d := deployment(name)
+	d.Spec.Replicas = ptr.To[int32](1)
+	d.Spec.Template.Spec.PriorityClassName = class
+	d.Spec.Template.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(cores)
+	return d
+}
+
+func requesting(c *v1alpha1.Cluster, cores string) *v1alpha1.Cluster {
+	c.Status.Requested = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cores)}
+	return c
+}
+
+// awaitEvent returns the first event that begins so, after those that it leaves out.
+func (h *harness) awaitEvent(t *testing.T, begins string) string {
+	t.Helper()
+	var seen []string
+	late := time.After(20 * time.Second)
+	for {
+		select {
+		case e := <-h.recorder.Events:
+			if strings.HasPrefix(e, begins) {
+				return e
+			}
+			seen = append(seen, e)
+		case <-late:
+			t.Fatalf("events %q, none begins with %q", seen, begins)
+		}
+	}
+}
+
+// What is displaced moves before the room is taken, and what cannot move is told.
+func TestMakesRoomBeforeItIsTaken(t *testing.T) {
+	low := deployment("low", v1alpha1.AnnotationPlacement, `{"east":{"replicas":4}}`, v1alpha1.AnnotationStatus, `{"east":{"replicas":4}}`)
+	low.Spec.Replicas = ptr.To[int32](4)
+	high := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 100}
+	east := requesting(joined("east", 4), "4")
+	h := start(t, east, joined("west", 2), preempting(), high, low, wanting("web", "high", "3"))
+	h.run(t)
+
+	waits := h.awaitEvent(t, "Warning Unplaced")
+	if want := "1 replica waits for room on east until replicas of Deployment shop/low, which has a lower priority, run elsewhere"; !strings.HasSuffix(waits, want) {
+		t.Errorf("event %q, want %q", waits, want)
+	}
+	h.await(t, "low", `{"east":{"replicas":2},"west":{"replicas":2}}`)
+	moves := h.awaitEvent(t, "Normal Displaced")
+	if want := `moved off cluster "east", which makes room for Deployment shop/web, which has a higher priority`; !strings.HasSuffix(moves, want) {
+		t.Errorf("event %q, want %q", moves, want)
+	}
+	h.await(t, "web", "")
+
+	// Two have left east, and serve in west.
+	d, err := h.kube.AppsV1().Deployments("shop").Get(t.Context(), "low", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Annotations[v1alpha1.AnnotationStatus] = `{"east":{"replicas":2},"west":{"replicas":2}}`
+	if _, err := h.kube.AppsV1().Deployments("shop").Update(t.Context(), d, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*v1alpha1.Cluster{requesting(east.DeepCopy(), "2"), requesting(joined("west", 2), "2")} {
+		if _, err := h.manifold.ManifoldV1alpha1().Clusters().Update(t.Context(), c, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.await(t, "web", `{"east":{"replicas":1}}`)
+	stopped := h.awaitEvent(t, "Warning Preempted")
+	if want := "Deployment shop/web of priority 100 takes the room of 1 replica of priority 0 on east, which cannot run elsewhere; "; !strings.Contains(stopped, want) {
+		t.Errorf("event %q, want %q", stopped, want)
+	}
+	h.await(t, "low", `{"east":{"replicas":2},"west":{"replicas":2}}`)
+	if others := h.events(); slices.ContainsFunc(others, func(e string) bool { return strings.Contains(e, "Preempted") }) {
+		t.Errorf("told again: %q", others)
+	}
+}
