@@ -166,17 +166,34 @@ func TestHigherPriorityTakesRoomOfLower(t *testing.T) {
 		})
 	}
 	s.Logical.Apply(urgent)
-	// Each of the six nodes has 32 processors.
-	s.Logical.Apply(asking(deployment("batch", 6), "30"))
-	awaitAvailable(s, "batch", 6)
-	awaitShares(s, "batch", placement.Decision{"east": {Replicas: 3}, "west": {Replicas: 3}})
-
+	other := map[string]string{"east": "west", "west": "east"}
 	important := func(name string, change func(*appsv1.Deployment)) string {
 		return edited(asking(deployment(name, 1), "20"), func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.PriorityClassName = "e2e-urgent"
 			change(d)
 		})
 	}
+	// Each of the six nodes has 32 processors. One of them is left, in the cluster that is not wanted.
+	s.Logical.Apply(asking(deployment("batch", 5), "30"))
+	full := "east"
+	if decision(s, awaitAvailable(s, "batch", 5))["west"].Replicas == 3 {
+		full = "west"
+	}
+	fewest, stop := watchReady(s, "batch", 5)
+	s.Logical.TryInput(pinned(important("first", func(d *appsv1.Deployment) { d.Labels["urgent"] = "true" }), full), "apply", "-f", "-")
+	awaitAvailable(s, "first", 1)
+	awaitShares(s, "batch", placement.Decision{full: {Replicas: 2}, other[full]: {Replicas: 3}})
+	awaitNote(s, "first", "waits for room on "+full+" until replicas of Deployment "+s.Namespace+"/batch, which has a lower priority, run elsewhere")
+	awaitNote(s, "batch", "which makes room for Deployment "+s.Namespace+"/first, which has a higher priority")
+	stop()
+	if *fewest < 5 {
+		t.Errorf("once there were only %d ready pods of batch, want 5 at every moment", *fewest)
+	}
+	s.Logical.Kubectl("delete", "deployment", "first", "--timeout=60s")
+	s.Logical.Kubectl("scale", "deployment/batch", "--replicas=6")
+	awaitAvailable(s, "batch", 6)
+	awaitShares(s, "batch", placement.Decision{"east": {Replicas: 3}, "west": {Replicas: 3}})
+
 	s.Logical.TryInput(important("polite", func(*appsv1.Deployment) {}), "apply", "-f", "-")
 	awaitNote(s, "polite", "0/2 clusters can run it: 2 lack cpu (need 20, free ")
 	s.Logical.Kubectl("delete", "deployment", "polite")
@@ -185,12 +202,12 @@ func TestHigherPriorityTakesRoomOfLower(t *testing.T) {
 	d := awaitAvailable(s, "web", 1)
 	home := decision(s, d).Clusters()[0]
 	awaitNote(s, "web", "it takes room of lower priority on "+home+" (Deployment "+s.Namespace+"/batch)")
+	awaitNote(s, "batch", "Deployment "+s.Namespace+"/web of priority 1000 takes the room of 1 replica of priority 0 on "+home)
 	awaitNote(s, "batch", "of higher priority there: Deployment "+s.Namespace+"/web), and no other cluster can take them")
 
 	// With one replica less, all have room again, and none that runs moves for that.
-	other := map[string]string{"east": "west", "west": "east"}[home]
 	s.Logical.Kubectl("scale", "deployment/batch", "--replicas=5")
 	awaitAvailable(s, "batch", 5)
-	awaitShares(s, "batch", placement.Decision{home: {Replicas: 2}, other: {Replicas: 3}})
+	awaitShares(s, "batch", placement.Decision{home: {Replicas: 2}, other[home]: {Replicas: 3}})
 	s.Logical.Kubectl("delete", "deployment", "batch", "web", "--timeout=60s")
 }
