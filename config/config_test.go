@@ -24,6 +24,9 @@ func TestDefaultPolicyKeepsNamespacesTogether(t *testing.T) {
 	if !policy.Spec.KeepTogether || policy.Spec.Division != nil || policy.Spec.Workloads != nil || policy.Spec.Clusters != nil {
 		t.Errorf("spec %+v, want keepTogether for every workload on every cluster", policy.Spec)
 	}
+	if policy.Spec.Priority >= 0 {
+		t.Errorf("priority %d: it is older than any other policy, and would win over all that name no priority", policy.Spec.Priority)
+	}
 	if errs := validation.ValidateClusterPlacementPolicy(policy); len(errs) != 0 {
 		t.Errorf("the API server would refuse it: %v", errs)
 	}
