@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -127,6 +128,7 @@ func (o *Override) patch(k Kind, out Object) (Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	before := data
 	if merge != nil {
 		if data, err = strategicpatch.StrategicMergePatch(data, merge, k.New()); err != nil {
 			return nil, fmt.Errorf("strategicMergePatch: %w", err)
@@ -137,6 +139,11 @@ func (o *Override) patch(k Kind, out Object) (Object, error) {
 			return nil, fmt.Errorf("jsonPatch: %w", err)
 		}
 	}
+	if field, err := foreignChange(before, data); err != nil {
+		return nil, err
+	} else if field != "" {
+		return nil, fmt.Errorf("the patches may not change %s", field)
+	}
 	patched := k.New()
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -144,6 +151,49 @@ func (o *Override) patch(k Kind, out Object) (Object, error) {
 		return nil, fmt.Errorf("what the patches leave is no %s: %w", k.GVK.Kind, err)
 	}
 	return patched, nil
+}
+
+// foreignChange names what patches have changed of an object that is not the user's to say of what a cluster holds: which object it is, who
+// holds or owns it, and how it fares; "" if nothing.
+func foreignChange(before, after []byte) (string, error) {
+	was, err := fixedOf(before)
+	if err != nil {
+		return "", err
+	}
+	is, err := fixedOf(after)
+	if err != nil {
+		return "", err
+	}
+	for _, field := range []string{"apiVersion", "kind", "metadata", "status", "completions"} {
+		switch {
+		case reflect.DeepEqual(was[field], is[field]):
+		case field == "metadata":
+			return "metadata other than labels and annotations", nil
+		case field == "completions":
+			return "the number of completions, which the decision says", nil
+		default:
+			return field, nil
+		}
+	}
+	return "", nil
+}
+
+// fixedOf is what of an object patches may not change, without what is null. The name is told elsewhere, and so is the number of
+// replicas.
+func fixedOf(data []byte) (map[string]any, error) {
+	var out map[string]any
+	if err := json.Unmarshal(data, &out); err != nil {
+		return nil, fmt.Errorf("what the patches leave is no object: %w", err)
+	}
+	metadata, _ := out["metadata"].(map[string]any)
+	for _, field := range []string{"labels", "annotations", "name", "namespace"} {
+		delete(metadata, field)
+	}
+	maps.DeleteFunc(metadata, func(_ string, value any) bool { return value == nil })
+	if spec, is := out["spec"].(map[string]any); is {
+		out["completions"] = spec["completions"]
+	}
+	return out, nil
 }
 
 // podsOf is what an object says of its pods: their metadata, nil for a pod, which has its own, and their spec. Both belong to the object.

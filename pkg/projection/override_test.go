@@ -152,6 +152,23 @@ func TestOverridesThatCannotBeApplied(t *testing.T) {
 		"a patch of the marks of ownership": {
 			override: v1alpha1.Override{JSONPatch: `[{"op": "remove", "path": "/metadata/labels"}]`}, want: "it may not change labels and annotations of manifold.dev",
 		},
+		"a patch of the kind": {
+			override: v1alpha1.Override{StrategicMergePatch: "kind: StatefulSet"}, want: "overrides[0] of PlacementPolicy shop/rule: the patches may not change kind",
+		},
+		"a patch that has somebody hold the object": {
+			override: v1alpha1.Override{StrategicMergePatch: "metadata: {finalizers: [example.com/hold]}"},
+			want:     "the patches may not change metadata other than labels and annotations",
+		},
+		"a patch of what the object is compared with": {
+			override: v1alpha1.Override{JSONPatch: `[{"op": "add", "path": "/metadata/resourceVersion", "value": "1"}]`},
+			want:     "the patches may not change metadata other than labels and annotations",
+		},
+		"a patch of the status": {
+			override: v1alpha1.Override{StrategicMergePatch: "status: {replicas: 3}"}, want: "the patches may not change status",
+		},
+		"a patch that leaves no object": {
+			override: v1alpha1.Override{JSONPatch: `[{"op": "replace", "path": "", "value": 3}]`}, want: "overrides[0] of PlacementPolicy shop/rule: ",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := deployment.build().Project(overridable(), Part{Overrides: overriding(test.override)}, Target{LogicalCluster: "l", Cluster: "east"})

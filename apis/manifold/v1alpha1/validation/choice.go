@@ -111,9 +111,24 @@ func validateAffinity(terms []v1alpha1.WorkloadAffinity, path *field.Path) field
 	for i := range terms {
 		at, term := path.Index(i), &terms[i]
 		errs = append(errs, validateWorkloads(term.Workloads, at.Child("workloads"))...)
+		errs = append(errs, validateCompanions(term.Workloads, at.Child("workloads", "kinds"))...)
 		errs = append(errs, validateSelector(term.NamespaceSelector, at.Child("namespaceSelector"))...)
 		if term.Weight != nil && (*term.Weight < 1 || *term.Weight > 100) {
 			errs = append(errs, field.Invalid(at.Child("weight"), *term.Weight, "must be from 1 to 100"))
+		}
+	}
+	return errs
+}
+
+// validateCompanions refuses custom kinds, of which nobody knows whether anything runs for them.
+func validateCompanions(workloads *v1alpha1.WorkloadSelector, path *field.Path) field.ErrorList {
+	if workloads == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for i, kind := range workloads.Kinds {
+		if isCustomKind(kind) {
+			errs = append(errs, field.NotSupported(path.Index(i), kind, workloadKinds()))
 		}
 	}
 	return errs

@@ -91,6 +91,12 @@ func TestValidateChoice(t *testing.T) {
 			},
 			want: []string{"spec.division.minReplicas: Forbidden: may not be combined with spread or groups"},
 		},
+		"affinity is not about custom resources": {
+			spec: v1alpha1.PlacementPolicySpec{Affinity: []v1alpha1.WorkloadAffinity{
+				{Workloads: &v1alpha1.WorkloadSelector{Kinds: []string{"Deployment", "Widget.example.com"}}},
+			}},
+			want: []string{`spec.affinity[0].workloads.kinds[1]: Unsupported value: "Widget.example.com"`},
+		},
 		"affinity selects by what can be read": {
 			spec: v1alpha1.PlacementPolicySpec{
 				Affinity:     []v1alpha1.WorkloadAffinity{{Workloads: &v1alpha1.WorkloadSelector{Kinds: []string{"Service"}}, Weight: ptr.To[int32](0)}},

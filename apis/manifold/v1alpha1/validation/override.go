@@ -3,6 +3,7 @@ package validation
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -109,7 +110,21 @@ func validateVariable(variable *corev1.EnvVar, path *field.Path) field.ErrorList
 	if variable.Value != "" && variable.ValueFrom != nil {
 		errs = append(errs, field.Forbidden(path.Child("valueFrom"), "may not be combined with value"))
 	}
+	if from := variable.ValueFrom; from != nil && sourcesOf(from) != 1 {
+		errs = append(errs, field.Invalid(path.Child("valueFrom"), "", "must name one source"))
+	}
 	return errs
+}
+
+func sourcesOf(from *corev1.EnvVarSource) (count int) {
+	for _, is := range []bool{
+		from.FieldRef != nil, from.ResourceFieldRef != nil, from.ConfigMapKeyRef != nil, from.SecretKeyRef != nil, from.FileKeyRef != nil,
+	} {
+		if is {
+			count++
+		}
+	}
+	return count
 }
 
 func validateContainers(names []string, path *field.Path) field.ErrorList {
@@ -149,7 +164,11 @@ func ParseJSONPatch(text string) (jsonpatch.Patch, error) {
 		return nil, err
 	}
 	for _, operation := range patch {
-		if _, err := operation.Path(); err != nil {
+		path, err := operation.Path()
+		if err != nil {
+			return nil, err
+		}
+		if err := checkPointer(path); err != nil {
 			return nil, err
 		}
 		switch operation.Kind() {
@@ -159,7 +178,11 @@ func ParseJSONPatch(text string) (jsonpatch.Patch, error) {
 			}
 		case "remove":
 		case "move", "copy":
-			if _, err := operation.From(); err != nil {
+			from, err := operation.From()
+			if err != nil {
+				return nil, err
+			}
+			if err := checkPointer(from); err != nil {
 				return nil, err
 			}
 		default:
@@ -167,4 +190,12 @@ func ParseJSONPatch(text string) (jsonpatch.Patch, error) {
 		}
 	}
 	return patch, nil
+}
+
+// checkPointer refuses what is no JSON pointer to something in an object. Applied, it would be looked for and not be found.
+func checkPointer(path string) error {
+	if !strings.HasPrefix(path, "/") {
+		return fmt.Errorf("the path %q does not begin with /", path)
+	}
+	return nil
 }

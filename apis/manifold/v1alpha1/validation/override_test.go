@@ -35,11 +35,15 @@ func TestValidateOverrides(t *testing.T) {
 		},
 		"variables have names, and one value": {
 			override: v1alpha1.Override{Env: []v1alpha1.EnvOverride{
-				{}, {Variables: []corev1.EnvVar{{Value: "x"}, {Name: "A", Value: "x", ValueFrom: &corev1.EnvVarSource{}}}},
+				{}, {Variables: []corev1.EnvVar{
+					{Value: "x"},
+					{Name: "A", Value: "x", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}},
+					{Name: "B", ValueFrom: &corev1.EnvVarSource{}},
+				}},
 			}},
 			want: []string{
 				"spec.overrides[0].env[0].variables: Required value", "spec.overrides[0].env[1].variables[0].name: Required value",
-				"spec.overrides[0].env[1].variables[1].valueFrom: Forbidden",
+				"spec.overrides[0].env[1].variables[1].valueFrom: Forbidden", "spec.overrides[0].env[1].variables[2].valueFrom: Invalid value",
 			},
 		},
 		"marks of ownership are not for policies": {
@@ -68,6 +72,14 @@ func TestValidateOverrides(t *testing.T) {
 		},
 		"a JSON patch says where": {
 			override: v1alpha1.Override{JSONPatch: `[{"op": "add", "value": 1}]`}, want: []string{"spec.overrides[0].jsonPatch: Invalid value"},
+		},
+		"a JSON patch has paths as JSON pointers are": {
+			override: v1alpha1.Override{JSONPatch: `[{"op": "remove", "path": "spec/paused"}]`},
+			want:     []string{"spec.overrides[0].jsonPatch: Invalid value"},
+		},
+		"a JSON patch moves from where something can be": {
+			override: v1alpha1.Override{JSONPatch: `[{"op": "move", "from": "spec.paused", "path": "/spec/paused"}]`},
+			want:     []string{"spec.overrides[0].jsonPatch: Invalid value"},
 		},
 		"clusters are named by names that can exist": {
 			override: v1alpha1.Override{Clusters: &v1alpha1.ClusterSelector{Names: []string{"East"}}},

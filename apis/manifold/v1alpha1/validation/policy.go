@@ -88,14 +88,18 @@ func validateSelector(selector *metav1.LabelSelector, path *field.Path) field.Er
 // validateKinds refuses kinds that are neither workloads nor custom resources, written KIND.GROUP: a policy about them would never apply,
 // most likely because of a typing error.
 func validateKinds(kinds []string, path *field.Path) field.ErrorList {
-	workloads := []string{"DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet", "ReplicationController", "StatefulSet"}
 	errs := validateUnique(kinds, path)
 	for i, kind := range kinds {
-		if !slices.Contains(workloads, kind) && !isCustomKind(kind) {
-			errs = append(errs, field.NotSupported(path.Index(i), kind, workloads))
+		if !slices.Contains(workloadKinds(), kind) && !isCustomKind(kind) {
+			errs = append(errs, field.NotSupported(path.Index(i), kind, workloadKinds()))
 		}
 	}
 	return errs
+}
+
+// workloadKinds are the kinds that end in pods.
+func workloadKinds() []string {
+	return []string{"DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet", "ReplicationController", "StatefulSet"}
 }
 
 // isCustomKind tells whether a name is that of a kind with its group: "Widget.example.com". The groups of custom resources
