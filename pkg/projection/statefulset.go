@@ -1,11 +1,7 @@
 package projection
 
 import (
-	"reflect"
-
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -13,6 +9,9 @@ import (
 )
 
 // statefulSet projects the spec with the cluster's range of the ordinals, so that each ordinal exists in one cluster only.
+//
+// It has no replace: above, fields that cannot be changed only differ with the UID. If an override changes one, the cluster's refusal is told
+// rather than all pods made anew for it.
 var statefulSet = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 	resource:   appsv1.SchemeGroupVersion.WithResource("statefulsets"),
 	kind:       "StatefulSet",
@@ -47,20 +46,6 @@ var statefulSet = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 	labels: replicaLabels,
 	// The Service gives the pods their names. It is needed even if its selector does not meet them.
 	references: func(in *appsv1.StatefulSet, r *references) { r.add(service.resource, in.Spec.ServiceName, true) },
-	replace: func(desired, live *appsv1.StatefulSet) string {
-		want, have := &desired.Spec, &live.Spec
-		switch {
-		case !equality.Semantic.DeepEqual(want.Selector, have.Selector):
-			return "spec.selector"
-		case want.ServiceName != have.ServiceName:
-			return "spec.serviceName"
-		case want.PodManagementPolicy != "" && want.PodManagementPolicy != have.PodManagementPolicy:
-			return "spec.podManagementPolicy"
-		case !coversClaims(want.VolumeClaimTemplates, have.VolumeClaimTemplates):
-			return "spec.volumeClaimTemplates"
-		}
-		return ""
-	},
 }
 
 func firstOrdinal(spec *appsv1.StatefulSetSpec) int32 {
@@ -83,19 +68,4 @@ func cutRange(spec *appsv1.StatefulSetSpec, share placement.Share) {
 	if rolling := spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
 		rolling.Partition = ptr.To(min(max(*rolling.Partition-share.Start, 0), share.Replicas))
 	}
-}
-
-// coversClaims compares templates of claims, which as parts of a spec have names and labels that Covers takes for the object's own.
-func coversClaims(desired, live []corev1.PersistentVolumeClaim) bool {
-	if len(desired) != len(live) {
-		return false
-	}
-	for i := range desired {
-		want, have := &desired[i], &live[i]
-		if want.Name != have.Name || !contains(want.Labels, have.Labels) || !contains(want.Annotations, have.Annotations) ||
-			!coversFields(reflect.ValueOf(want).Elem(), reflect.ValueOf(have).Elem()) {
-			return false
-		}
-	}
-	return true
 }
