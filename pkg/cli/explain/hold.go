@@ -20,11 +20,13 @@ import (
 
 // held is what one cluster holds of a workload.
 type held struct {
-	above     projection.Object
-	kind      string
-	cluster   string
-	share     placement.Share
-	overrides projection.Overrides
+	above   projection.Object
+	kind    string
+	cluster string
+	share   placement.Share
+	// everywhere tells that nobody asks for a number.
+	everywhere bool
+	overrides  projection.Overrides
 	// projected is the object in the cluster, once it holds what was decided.
 	projected projection.Object
 	// problem says why there is none.
@@ -56,7 +58,7 @@ func (g gatherer) hold(ctx context.Context, object *unstructured.Unstructured, c
 	if err != nil {
 		return nil, err
 	}
-	h := &held{above: typed, kind: kind.GVK.Kind, cluster: cluster, share: share}
+	h := &held{above: typed, kind: kind.GVK.Kind, cluster: cluster, share: share, everywhere: kind.Demand(typed).Division == placement.Everywhere}
 	err = g.ask(ctx, func(e *engine.Engine) error {
 		var err error
 		h.overrides, err = e.Overrides(kind, typed, cluster)
@@ -81,8 +83,19 @@ func (h *held) print(out io.Writer, format output.Format) error {
 	return format.Print(out, h.projected, h.text)
 }
 
+// replicas says how many the cluster is to run.
+func (h *held) replicas() string {
+	switch {
+	case h.everywhere:
+		return "as many replicas as its nodes say"
+	case h.share.Replicas == 1:
+		return "1 replica"
+	}
+	return fmt.Sprintf("%d replicas", h.share.Replicas)
+}
+
 func (h *held) text(out io.Writer) error {
-	fmt.Fprintf(out, "%s %s/%s in cluster %s: %d replicas\n\n", h.kind, h.above.GetNamespace(), h.above.GetName(), h.cluster, h.share.Replicas)
+	fmt.Fprintf(out, "%s %s/%s in cluster %s: %s\n\n", h.kind, h.above.GetNamespace(), h.above.GetName(), h.cluster, h.replicas())
 	if h.problem != "" {
 		fmt.Fprintf(out, "It cannot be applied: %s.\n\n", h.problem)
 	}
