@@ -391,7 +391,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 					},
 					"priority": {
 						SchemaProps: spec.SchemaProps{
-							Description: "priority decides between several policies of the same scope that select a workload: the highest wins, then the oldest, then the first by name.",
+							Description: "priority decides between several policies of the same scope that select a workload: the highest wins, then the oldest, then the first by name. Defaults to 0. The ClusterPlacementPolicy default is made with -1000, so that any other one wins over it.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -509,7 +509,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "antiAffinity keeps workloads apart from others: clusters that run one of the selected workloads take no replicas, or come last. What runs does not move when others do. It does not count for pinned workloads.",
+							Description: "antiAffinity keeps workloads apart from others: clusters that run one of the selected workloads take no replicas, or come last. It works both ways: neither do clusters that run one under this policy take replicas of the selected workloads, whatever the policy of these says. What runs does not move when others do. It does not count for pinned workloads.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -707,7 +707,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterSpec(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "taints keep workloads away whose pods do not tolerate them, as the taints of a node do.",
+							Description: "taints keep workloads away, unless spec.tolerations of their policy tolerate them; tolerations of pods speak of nodes, and do not count here. NoSchedule and NoExecute keep new replicas away, and NoExecute has those leave that run there. PreferNoSchedule has other clusters come first.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1191,7 +1191,7 @@ func schema_manifold_apis_manifold_v1alpha1_Override(ref common.ReferenceCallbac
 					},
 					"strategicMergePatch": {
 						SchemaProps: spec.SchemaProps{
-							Description: "strategicMergePatch is a strategic merge patch of the object, as YAML or JSON. It may not change the name, the number of replicas or what Manifold itself writes.",
+							Description: "strategicMergePatch is a strategic merge patch of the object, as YAML or JSON. It may change labels, annotations and the spec, but neither the number of replicas nor what Manifold itself writes.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1326,7 +1326,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 					},
 					"priority": {
 						SchemaProps: spec.SchemaProps{
-							Description: "priority decides between several policies of the same scope that select a workload: the highest wins, then the oldest, then the first by name.",
+							Description: "priority decides between several policies of the same scope that select a workload: the highest wins, then the oldest, then the first by name. Defaults to 0. The ClusterPlacementPolicy default is made with -1000, so that any other one wins over it.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1444,7 +1444,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "antiAffinity keeps workloads apart from others: clusters that run one of the selected workloads take no replicas, or come last. What runs does not move when others do. It does not count for pinned workloads.",
+							Description: "antiAffinity keeps workloads apart from others: clusters that run one of the selected workloads take no replicas, or come last. It works both ways: neither do clusters that run one under this policy take replicas of the selected workloads, whatever the policy of these says. What runs does not move when others do. It does not count for pinned workloads.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1541,7 +1541,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicyStatus(ref common.Ref
 					},
 					"workloads": {
 						SchemaProps: spec.SchemaProps{
-							Description: "workloads is the number of workloads that follow the policy.",
+							Description: "workloads is the number of workloads, and custom resources that the policy lists, that follow the policy.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -1557,7 +1557,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicyStatus(ref common.Ref
 					},
 					"lastError": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastError says of the first of these, by kind and name, why that is so. It is empty while all are placed.",
+							Description: "lastError says of the first of these, by kind and name, why that is so; or of the first workload of which a cluster does not hold what it should, such as when an override cannot be applied. It is empty while there are none.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1645,7 +1645,7 @@ func schema_manifold_apis_manifold_v1alpha1_WorkloadAffinity(ref common.Referenc
 				Properties: map[string]spec.Schema{
 					"workloads": {
 						SchemaProps: spec.SchemaProps{
-							Description: "workloads selects the others. Unset selects every workload.",
+							Description: "workloads selects the others. Unset selects every workload. Affinity is about workloads alone, so custom kinds may not be listed.",
 							Ref:         ref(v1alpha1.WorkloadSelector{}.OpenAPIModelName()),
 						},
 					},

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
@@ -18,6 +16,10 @@ type Other struct {
 	NamespaceLabels map[string]string
 	// Clusters are the names of those where it is.
 	Clusters []string
+	// Pinned tells that the user chose where, so that its policy does not keep it apart from anybody.
+	Pinned bool
+	// Apart is the antiAffinity of its policy, as far as that may be about the workload that is placed; see KeepApart.
+	Apart []v1alpha1.WorkloadAffinity
 }
 
 // company is one term of affinity or antiAffinity, with where those run that it is about.
@@ -60,46 +62,28 @@ func companyOf(spec *v1alpha1.PlacementPolicySpec, r *Request) (out []company, p
 	return out, ""
 }
 
-func readCompany(term *v1alpha1.WorkloadAffinity, r *Request) (company, error) {
+func readCompany(affinity *v1alpha1.WorkloadAffinity, r *Request) (company, error) {
 	w := &r.Workload
 	c := company{clusters: map[string]bool{}, text: "other workloads"}
-	if term.Weight != nil {
-		c.weight = int64(*term.Weight)
-	}
-	namespaces, err := selectorOf(term.NamespaceSelector)
+	t, err := readTerm(affinity)
 	if err != nil {
-		return c, wrap("namespaceSelector", err)
+		return c, err
 	}
-	selector := labels.Everything()
-	var kinds []string
-	if term.Workloads != nil {
-		kinds = term.Workloads.Kinds
-		if selector, err = selectorOf(term.Workloads.LabelSelector); err != nil {
-			return c, wrap("workloads.labelSelector", err)
-		}
-	}
-	if text := selector.String(); text != "" {
+	c.weight = t.weight
+	if text := t.selector.String(); text != "" {
 		c.text = "workloads labelled " + text
-	}
-	concerns := func(o *Other) bool {
-		if term.NamespaceSelector == nil && o.Namespace != w.Namespace ||
-			term.NamespaceSelector != nil && !namespaces.Matches(labels.Set(o.NamespaceLabels)) {
-			return false
-		}
-		return (len(kinds) == 0 || slices.Contains(kinds, o.Kind) || slices.Contains(kinds, o.Kind+"."+o.Group)) &&
-			selector.Matches(labels.Set(o.Labels))
 	}
 	for i := range r.Others {
 		o := &r.Others[i]
-		if o.Namespace == w.Namespace && o.Name == w.Name && o.Kind == w.GVK.Kind || !concerns(o) {
+		if o.is(w) || !t.concerns(o, w.Namespace) {
 			continue
 		}
 		for _, cluster := range o.Clusters {
 			c.clusters[cluster] = true
 		}
 	}
-	self := Other{Kind: w.GVK.Kind, Group: w.GVK.Group, Namespace: w.Namespace, Labels: w.Labels, NamespaceLabels: w.NamespaceLabels}
-	c.anywhere = len(c.clusters) == 0 && concerns(&self)
+	self := otherOf(w)
+	c.anywhere = len(c.clusters) == 0 && t.concerns(&self, w.Namespace)
 	return c, nil
 }
 

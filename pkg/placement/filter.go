@@ -31,6 +31,7 @@ var filters = []filter{
 	{"Cordon", freezes, checkCordon, always},
 	{"Taint", freezes, checkTaints, always},
 	{"Affinity", freezes, checkCompany, func(c *cycle) bool { return len(c.company) > 0 }},
+	{"Apart", freezes, checkKeepers, func(c *cycle) bool { return len(c.keepers) > 0 }},
 	{"Kind", freezes, checkKind, always},
 	{"Volume", freezes, checkVolume, func(c *cycle) bool { return c.request.Workload.VolumesIn != nil }},
 	{"Nodes", isFull, checkNodes, always},

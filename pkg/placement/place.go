@@ -16,8 +16,8 @@ type Request struct {
 	Current Decision
 	// Neighbours tell where the other workloads of the namespace are; only a request that KeepsTogether reads them.
 	Neighbours Neighbours
-	// Others are the other workloads, of the workload's namespace or of all; only a policy with affinity reads them, see
-	// Policy.NeedsOthers.
+	// Others are the other workloads, of the workload's namespace or of all. Only affinity reads them: that of the workload's policy, see
+	// Policy.NeedsOthers, and antiAffinity of theirs, see KeptApart.
 	Others []Other
 	// Evict names clusters that the workload is to leave: drained, or unreachable for longer than is tolerated. Replicas leave
 	// such a cluster only as far as they fit elsewhere.
@@ -192,6 +192,7 @@ func (c *cycle) choose() {
 	}
 	rules, problem := readRules(c.request.Policy, c.request, c.replicas)
 	c.rules = rules
+	c.shun(c.request)
 	if problem != "" {
 		c.problem = problem
 	}

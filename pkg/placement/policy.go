@@ -65,19 +65,11 @@ func contenders(w *Workload, namespaced []v1alpha1.PlacementPolicy, cluster []v1
 	out := make([]contender, 0, len(namespaced)+len(cluster))
 	for i := range namespaced {
 		if p := &namespaced[i]; p.Namespace == w.Namespace {
-			out = append(out, contender{
-				policy:  Policy{Kind: "PlacementPolicy", Namespace: p.Namespace, Name: p.Name, Spec: p.Spec},
-				created: p.CreationTimestamp.Time,
-			})
+			out = append(out, contenderOf(p))
 		}
 	}
 	for i := range cluster {
-		p := &cluster[i]
-		out = append(out, contender{
-			policy:            Policy{Kind: "ClusterPlacementPolicy", Name: p.Name, Spec: p.Spec.PlacementPolicySpec},
-			created:           p.CreationTimestamp.Time,
-			namespaceSelector: p.Spec.NamespaceSelector,
-		})
+		out = append(out, wideContenderOf(&cluster[i]))
 	}
 	slices.SortFunc(out, func(a, b contender) int {
 		return cmp.Or(
@@ -88,6 +80,21 @@ func contenders(w *Workload, namespaced []v1alpha1.PlacementPolicy, cluster []v1
 		)
 	})
 	return out
+}
+
+func contenderOf(p *v1alpha1.PlacementPolicy) contender {
+	return contender{
+		policy:  Policy{Kind: "PlacementPolicy", Namespace: p.Namespace, Name: p.Name, Spec: p.Spec},
+		created: p.CreationTimestamp.Time,
+	}
+}
+
+func wideContenderOf(p *v1alpha1.ClusterPlacementPolicy) contender {
+	return contender{
+		policy:            Policy{Kind: "ClusterPlacementPolicy", Name: p.Name, Spec: p.Spec.PlacementPolicySpec},
+		created:           p.CreationTimestamp.Time,
+		namespaceSelector: p.Spec.NamespaceSelector,
+	}
 }
 
 func (c *contender) selects(w *Workload) (bool, error) {

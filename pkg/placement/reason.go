@@ -22,6 +22,7 @@ const (
 	ReasonNoDomain      ReasonCode = "NoDomain"
 	ReasonCompany       ReasonCode = "AntiAffinity"
 	ReasonNoCompany     ReasonCode = "Affinity"
+	ReasonKeptApart     ReasonCode = "AntiAffinityOfOthers"
 	ReasonBeyondMax     ReasonCode = "BeyondMaxClusters"
 	ReasonTooSmall      ReasonCode = "BelowMinReplicas"
 	ReasonEvicted       ReasonCode = "Evicted"
@@ -84,6 +85,8 @@ func (r Reason) of(clusters int) string {
 		return runs + " " + r.Subject + ", which it keeps apart from"
 	case ReasonNoCompany:
 		return does + " not run " + r.Subject + ", which it keeps near to"
+	case ReasonKeptApart:
+		return runs + " " + r.Subject + ", whose policy keeps apart from it"
 	case ReasonBeyondMax:
 		return is + " beyond the number of clusters that " + r.Subject + " allows"
 	case ReasonTooSmall:

@@ -96,6 +96,9 @@ var remedies = map[ReasonCode]func(patient) string{
 	ReasonNoCompany: func(p patient) string {
 		return fmt.Sprintf("run %s there first, or change %s", p.reason.Subject, p.policyField("spec.affinity"))
 	},
+	ReasonKeptApart: func(p patient) string {
+		return fmt.Sprintf("move %s away, or change spec.antiAffinity of its policy", p.reason.Subject)
+	},
 	ReasonBeyondMax: func(p patient) string {
 		if p.Policy != nil && p.Policy.Spec.MaxClusters > 0 {
 			return fmt.Sprintf("raise %s above %d", p.policyField("spec.maxClusters"), p.Policy.Spec.MaxClusters)

@@ -131,6 +131,19 @@ func (r Result) Obstacle(cluster string) string {
 	return tally(others)
 }
 
+// KeptOff tells whether affinity keeps the workload off any cluster, or another one's antiAffinity does: that may change with where others run.
+func (r Result) KeptOff() bool {
+	for i := range r.Verdicts {
+		for _, reason := range r.Verdicts[i].Reasons {
+			switch reason.Code {
+			case ReasonCompany, ReasonNoCompany, ReasonKeptApart:
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // count counts the clusters that have joined, and the feasible ones among them.
 func (r Result) count() (joined, feasible int) {
 	for _, v := range r.Verdicts {

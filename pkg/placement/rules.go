@@ -19,6 +19,8 @@ type rules struct {
 	preferences []preference
 	groups      []group
 	company     []company
+	keepers     map[string]string // by cluster a workload there whose own policy keeps it apart; nil if there is none anywhere
+	aversion    map[string]int64  // by cluster how much the policies of others there would rather keep it apart
 	spread      []v1alpha1.SpreadConstraint
 	minClusters int64
 	maxClusters int64 // 0 for any number
@@ -137,7 +139,7 @@ func (r *rules) preferenceFor(c *Cluster) (sum int64) {
 	for i := range r.company {
 		sum += r.company[i].weightOn(c.Name)
 	}
-	return sum
+	return sum - r.aversion[c.Name]
 }
 
 // strict tells whether a constraint rather leaves replicas unplaced than exceeds its skew.

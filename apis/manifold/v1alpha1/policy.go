@@ -29,11 +29,12 @@ type PlacementPolicyStatus struct {
 	// observedGeneration is the generation of the policy that the rest is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// workloads is the number of workloads that follow the policy.
+	// workloads is the number of workloads, and custom resources that the policy lists, that follow the policy.
 	Workloads int32 `json:"workloads"`
 	// unplaced is the number of these of which replicas have no cluster.
 	Unplaced int32 `json:"unplaced"`
-	// lastError says of the first of these, by kind and name, why that is so. It is empty while all are placed.
+	// lastError says of the first of these, by kind and name, why that is so; or of the first workload of which a cluster does not hold
+	// what it should, such as when an override cannot be applied. It is empty while there are none.
 	// +optional
 	LastError string `json:"lastError,omitempty"`
 }
@@ -99,7 +100,7 @@ type PlacementPolicySpec struct {
 	// +optional
 	Workloads *WorkloadSelector `json:"workloads,omitempty"`
 	// priority decides between several policies of the same scope that select a workload: the highest wins, then the oldest,
-	// then the first by name.
+	// then the first by name. Defaults to 0. The ClusterPlacementPolicy default is made with -1000, so that any other one wins over it.
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
 	// clusters selects where the workloads may run. Unset selects every cluster.
@@ -148,8 +149,9 @@ type PlacementPolicySpec struct {
 	// +optional
 	// +listType=atomic
 	Affinity []WorkloadAffinity `json:"affinity,omitempty"`
-	// antiAffinity keeps workloads apart from others: clusters that run one of the selected workloads take no replicas, or come last.
-	// What runs does not move when others do. It does not count for pinned workloads.
+	// antiAffinity keeps workloads apart from others: clusters that run one of the selected workloads take no replicas, or come last. It
+	// works both ways: neither do clusters that run one under this policy take replicas of the selected workloads, whatever the policy of
+	// these says. What runs does not move when others do. It does not count for pinned workloads.
 	// +optional
 	// +listType=atomic
 	AntiAffinity []WorkloadAffinity `json:"antiAffinity,omitempty"`
@@ -225,8 +227,8 @@ type Override struct {
 	// annotations are set on the object and on its pod template.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// strategicMergePatch is a strategic merge patch of the object, as YAML or JSON. It may not change the name, the number of replicas
-	// or what Manifold itself writes.
+	// strategicMergePatch is a strategic merge patch of the object, as YAML or JSON. It may change labels, annotations and the spec, but
+	// neither the number of replicas nor what Manifold itself writes.
 	// +optional
 	StrategicMergePatch string `json:"strategicMergePatch,omitempty"`
 	// jsonPatch is a JSON patch (RFC 6902) of the object: a list of operations, as YAML or JSON. What strategicMergePatch may not
@@ -348,7 +350,7 @@ type SpreadConstraint struct {
 
 // WorkloadAffinity is a rule about the clusters where other workloads run.
 type WorkloadAffinity struct {
-	// workloads selects the others. Unset selects every workload.
+	// workloads selects the others. Unset selects every workload. Affinity is about workloads alone, so custom kinds may not be listed.
 	// +optional
 	Workloads *WorkloadSelector `json:"workloads,omitempty"`
 	// namespaceSelector selects their namespaces by label. Unset selects the namespace of the workload that is placed.

@@ -32,7 +32,9 @@ type ClusterSpec struct {
 	// unschedulable keeps new replicas away. What runs there already stays. "manifold cluster cordon" sets it.
 	// +optional
 	Unschedulable bool `json:"unschedulable,omitempty"`
-	// taints keep workloads away whose pods do not tolerate them, as the taints of a node do.
+	// taints keep workloads away, unless spec.tolerations of their policy tolerate them; tolerations of pods speak of nodes, and do not
+	// count here. NoSchedule and NoExecute keep new replicas away, and NoExecute has those leave that run there. PreferNoSchedule has other
+	// clusters come first.
 	// +optional
 	// +listType=atomic
 	Taints []corev1.Taint `json:"taints,omitempty"`

@@ -259,10 +259,20 @@ func (w *world) request(i int, decisions []placement.Decision) (placement.Reques
 		}
 		request.Others = append(request.Others, placement.Other{
 			Kind: other.GVK.Kind, Group: other.GVK.Group, Namespace: other.Namespace, Name: other.Name, Labels: other.Labels,
-			NamespaceLabels: w.labelsOf(other.Namespace), Clusters: decisions[j].Clusters(),
+			NamespaceLabels: w.labelsOf(other.Namespace), Clusters: decisions[j].Clusters(), Pinned: w.pinned(other),
 		})
 	}
+	placement.KeepApart(&work, request.Others, w.namespaced, w.wide)
 	return request, nil
+}
+
+// pinned tells whether a workload or its namespace is.
+func (w *world) pinned(work *workload) bool {
+	if work.Pin != nil {
+		return true
+	}
+	namespace := w.namespaces[work.Namespace]
+	return namespace != nil && namespace.Annotations[v1alpha1.AnnotationClusters] != ""
 }
 
 // labelsOf are the labels of a namespace, with the one that every API server sets.

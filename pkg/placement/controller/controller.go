@@ -94,6 +94,8 @@ type Controller struct {
 	// told is the last message about each workload, so that each is told once. Workloads that wait for a cluster are in waiting.
 	told    map[types.UID]string
 	waiting map[item]bool
+	// lonely are those of them that wait because of where other workloads run.
+	lonely map[item]bool
 	// repinned are the workloads whose namespace was given another pin since they were decided about.
 	repinned map[item]bool
 	// turns says when those may be placed anew that failovers has let wait.
@@ -127,6 +129,7 @@ func New(o Options) (*Controller, error) {
 			workqueue.TypedRateLimitingQueueConfig[item]{Name: "placement"}),
 		told:     map[types.UID]string{},
 		waiting:  map[item]bool{},
+		lonely:   map[item]bool{},
 		repinned: map[item]bool{},
 		turns:    map[item]time.Time{},
 		stopped:  map[types.UID]string{},
@@ -189,7 +192,7 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 		return err
 	}
 	if !exists {
-		c.wait(name, false)
+		c.wait(name, false, false)
 		c.followers.leave(name)
 		c.look(c.Engine.Release(refOf(name)))
 		return nil
@@ -210,7 +213,7 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 		current = nil
 	}
 	w.Repinned = w.Pin == nil && c.isRepinned(name)
-	decided, ready := c.Engine.Decide(w, current)
+	decided, ready := c.Engine.Claim(w, current)
 	if !ready {
 		return errors.New("the clusters are not known yet")
 	}
@@ -229,7 +232,8 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 		return nil
 	}
 	c.followers.follow(name, result)
-	c.wait(name, len(result.Decision) == 0 || result.Unplaced > 0 || result.Displaced || result.Stuck > 0 || len(result.Tied) > 0)
+	c.wait(name, len(result.Decision) == 0 || result.Unplaced > 0 || result.Displaced || result.Stuck > 0 || len(result.Tied) > 0,
+		result.KeptOff())
 	if !result.Decision.Equal(current) || !result.Failures.Equal(w.Failures) {
 		if err := c.write(ctx, name, d, result); err != nil {
 			return err
@@ -307,13 +311,17 @@ func (c *Controller) tell(d projection.Object, eventType, reason, message, momen
 	}
 }
 
-func (c *Controller) wait(name item, waits bool) {
+// wait notes whether a workload waits for something, and if so, whether it may be for other workloads to come or go.
+func (c *Controller) wait(name item, waits, lonely bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	delete(c.waiting, name)
+	delete(c.lonely, name)
 	if waits {
 		c.waiting[name] = true
-	} else {
-		delete(c.waiting, name)
+	}
+	if waits && lonely {
+		c.lonely[name] = true
 	}
 }
 
@@ -357,7 +365,7 @@ func (c *Controller) repin(name item, repinned bool) {
 
 func (c *Controller) forget(name item, d projection.Object) {
 	c.followers.leave(name)
-	c.wait(name, false)
+	c.wait(name, false, false)
 	c.look(c.Engine.Release(refOf(name)))
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -86,7 +86,7 @@ func start(t *testing.T, objects ...runtime.Object) *harness {
 	var stock, own []runtime.Object
 	for _, obj := range objects {
 		switch obj.(type) {
-		case *v1alpha1.Cluster, *v1alpha1.ClusterPlacementPolicy:
+		case *v1alpha1.Cluster, *v1alpha1.PlacementPolicy, *v1alpha1.ClusterPlacementPolicy:
 			own = append(own, obj)
 		default:
 			stock = append(stock, obj)
@@ -315,6 +315,11 @@ func TestWorkloadsAreDecidedAgainWhenItMatters(t *testing.T) {
 		}
 		return n
 	}
+	apart := func() *v1alpha1.PlacementPolicy {
+		p := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "apart"}}
+		p.Spec.AntiAffinity = []v1alpha1.WorkloadAffinity{{}}
+		return p
+	}
 	clusters := func(h *harness) interface {
 		Create(context.Context, *v1alpha1.Cluster, metav1.CreateOptions) (*v1alpha1.Cluster, error)
 		Update(context.Context, *v1alpha1.Cluster, metav1.UpdateOptions) (*v1alpha1.Cluster, error)
@@ -382,6 +387,22 @@ func TestWorkloadsAreDecidedAgainWhenItMatters(t *testing.T) {
 				return err
 			},
 			want: `{"west":{"replicas":2}}`,
+		},
+		"when a workload goes that it is kept apart from": {
+			objects: []runtime.Object{joined("east", 9), apart(), deployment("web"), deployment("db", v1alpha1.AnnotationClusters, "east",
+				v1alpha1.AnnotationPlacement, `{"east":{"replicas":2}}`)},
+			change: func(ctx context.Context, h *harness) error {
+				err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+					h.mu.Lock()
+					defer h.mu.Unlock()
+					return h.lonely[named("web")], nil
+				})
+				if err != nil {
+					return fmt.Errorf("it does not wait for the other one: %w", err)
+				}
+				return h.kube.AppsV1().Deployments("shop").Delete(ctx, "db", metav1.DeleteOptions{})
+			},
+			want: `{"east":{"replicas":2}}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -460,6 +481,7 @@ func TestEligibilityChanges(t *testing.T) {
 			before: metav1.ConditionUnknown, change: func(c *v1alpha1.Cluster) { c.Status.Conditions[0].LastTransitionTime = metav1.Now() }, want: true,
 		},
 		"with labels":                   {change: func(c *v1alpha1.Cluster) { c.Labels = map[string]string{"zone": "a"} }, want: true},
+		"with where its nodes are":      {change: func(c *v1alpha1.Cluster) { c.Status.Topology = map[string]string{"zone": "a"} }, want: true},
 		"with a deletion":               {change: func(c *v1alpha1.Cluster) { c.DeletionTimestamp = &metav1.Time{} }, want: true},
 		"with the manner of a deletion": {change: func(c *v1alpha1.Cluster) { c.Annotations = map[string]string{v1alpha1.AnnotationRemove: "force"} }, want: true},
 		"with a cordon":                 {change: func(c *v1alpha1.Cluster) { c.Spec.Unschedulable = true }, want: true},

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 // tellPolicies is how long changes of what a policy does are gathered before they are written.
@@ -37,6 +41,8 @@ type followers struct {
 	mu       sync.Mutex
 	of       map[item]follower
 	byPolicy map[policyKey]map[item]bool
+	// troubles say of workloads why clusters do not hold of them what they should.
+	troubles map[item]string
 }
 
 // follower is a workload that follows a policy.
@@ -52,7 +58,7 @@ func newFollowers(client versioned.Interface, wide listers.ClusterPlacementPolic
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.DefaultTypedControllerRateLimiter[policyKey](),
 			workqueue.TypedRateLimitingQueueConfig[policyKey]{Name: "policies"}),
-		of: map[item]follower{}, byPolicy: map[policyKey]map[item]bool{},
+		of: map[item]follower{}, byPolicy: map[policyKey]map[item]bool{}, troubles: map[item]string{},
 	}
 }
 
@@ -64,6 +70,16 @@ func policyOf(result placement.Result) (policyKey, bool) {
 		return policyKey{namespace, name}, found
 	}
 	return policyKey{"", name}, name != ""
+}
+
+// Follow takes into account what somebody else has decided about an object that is no workload of a built-in kind; nil if it follows no
+// policy any more.
+func (c *Controller) Follow(resource schema.GroupVersionResource, name cache.ObjectName, result *placement.Result) {
+	if result == nil {
+		c.followers.leave(item{resource, name})
+		return
+	}
+	c.followers.follow(item{resource, name}, *result)
 }
 
 // follow takes a decision into account.
@@ -101,6 +117,45 @@ func (f *followers) leave(name item) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.drop(name)
+	delete(f.troubles, name)
+}
+
+// trouble takes into account why clusters do not hold of a workload what they should, such as an override that cannot be applied; "" if
+// they do.
+func (f *followers) trouble(name item, problem string) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.troubles[name] == problem {
+		return
+	}
+	if problem == "" {
+		delete(f.troubles, name)
+	} else {
+		f.troubles[name] = problem
+	}
+	if follower, follows := f.of[name]; follows {
+		f.queue.AddAfter(follower.policy, tellPolicies)
+	}
+}
+
+// problemIn is what a breakdown says of clusters that do not hold what they should; "" if it says nothing of that.
+func problemIn(annotation string) string {
+	if !strings.Contains(annotation, `"problem"`) {
+		return ""
+	}
+	breakdown, err := summary.ParseBreakdown(annotation)
+	if err != nil {
+		return ""
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(breakdown)) {
+		if problem := breakdown[cluster].Problem; problem != "" {
+			return fmt.Sprintf("cluster %q: %s", cluster, problem)
+		}
+	}
+	return ""
 }
 
 // drop is leave for who holds the lock.
@@ -130,10 +185,11 @@ func (f *followers) status(policy policyKey) (out v1alpha1.PlacementPolicyStatus
 	var first item
 	for name := range f.byPolicy[policy] {
 		problem := f.of[name].problem
-		if problem == "" {
+		if problem != "" {
+			out.Unplaced++
+		} else if problem = f.troubles[name]; problem == "" {
 			continue
 		}
-		out.Unplaced++
 		if out.LastError == "" || name.before(first) {
 			first = name
 			out.LastError = fmt.Sprintf("%s %s: %s", name.resource.Resource, name.ObjectName, problem)

@@ -44,10 +44,16 @@ func TestFollowersTellPoliciesWhatTheyDo(t *testing.T) {
 	f.follow(named("e"), placed("ClusterPlacementPolicy default"))
 	f.leave(named("e"))
 	f.follow(named("f"), placed(""))
+	f.trouble(named("d"), problemIn(`{"east":{},"west":{"problem":"overrides[0] of PlacementPolicy shop/web: no"},"zone":{"problem":"x"}}`))
+	f.trouble(named("a"), "was refused")
+	f.trouble(named("a"), problemIn(`{"east":{"replicas":1}}`)) // the cluster holds it now
+	f.trouble(named("f"), "follows none")
 
 	for policy, want := range map[policyKey]v1alpha1.PlacementPolicyStatus{
 		{"", "default"}: {ObservedGeneration: 3, Workloads: 3, Unplaced: 2, LastError: "deployments shop/b: " + refusal},
-		{"shop", "web"}: {ObservedGeneration: 1, Workloads: 1},
+		{"shop", "web"}: {
+			ObservedGeneration: 1, Workloads: 1, LastError: `deployments shop/d: cluster "west": overrides[0] of PlacementPolicy shop/web: no`,
+		},
 	} {
 		if err := f.write(t.Context(), policy); err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package controller
 import (
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,19 +17,41 @@ import (
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
+// settleOthers is how long changes of workloads are gathered before those are looked at that wait because of them.
+const settleOthers = 250 * time.Millisecond
+
 func (c *Controller) workloadHandler(kind projection.Kind) cache.ResourceEventHandler {
 	add := func(obj projection.Object) {
 		if !kind.Mirror(obj) {
 			c.queue.Add(itemOf(kind, obj))
 		}
 	}
+	trouble := func(obj projection.Object) {
+		c.followers.trouble(itemOf(kind, obj), problemIn(obj.GetAnnotations()[v1alpha1.AnnotationStatus]))
+	}
+	others := func(obj projection.Object) {
+		if !kind.Mirror(obj) {
+			c.enqueueLonely()
+		}
+	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { add(obj.(projection.Object)) },
+		AddFunc: func(obj any) {
+			add(obj.(projection.Object))
+			others(obj.(projection.Object))
+			trouble(obj.(projection.Object))
+		},
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(projection.Object), obj.(projection.Object)
 			if before.GetGeneration() != after.GetGeneration() || !maps.Equal(before.GetLabels(), after.GetLabels()) ||
 				annotated(before, after, v1alpha1.AnnotationPlacement, v1alpha1.AnnotationClusters, v1alpha1.AnnotationVolumes) {
 				add(after)
+			}
+			if !maps.Equal(before.GetLabels(), after.GetLabels()) ||
+				annotated(before, after, v1alpha1.AnnotationPlacement, v1alpha1.AnnotationClusters) {
+				others(after)
+			}
+			if annotated(before, after, v1alpha1.AnnotationStatus) {
+				trouble(after)
 			}
 		},
 		DeleteFunc: func(obj any) {
@@ -37,6 +60,7 @@ func (c *Controller) workloadHandler(kind projection.Kind) cache.ResourceEventHa
 			}
 			if d, ok := obj.(projection.Object); ok {
 				c.forget(itemOf(kind, d), d)
+				others(d)
 			}
 		},
 	}
@@ -61,6 +85,7 @@ func (c *Controller) namespaceHandler() cache.ResourceEventHandler {
 			}
 			if repinned || !maps.Equal(before.Labels, after.Labels) {
 				c.enqueueNamespace(after.Name)
+				c.enqueueLonely()
 			}
 		},
 	}
@@ -90,7 +115,7 @@ func eligibilityChanged(before, after *v1alpha1.Cluster) bool {
 		return meta.IsStatusConditionTrue(cl.Status.Conditions, v1alpha1.ClusterReady)
 	}
 	return ready(before) != ready(after) ||
-		!maps.Equal(before.Labels, after.Labels) ||
+		!maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Status.Topology, after.Status.Topology) ||
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
 		before.Annotations[v1alpha1.AnnotationRemove] != after.Annotations[v1alpha1.AnnotationRemove] ||
 		before.Spec.Unschedulable != after.Spec.Unschedulable ||
@@ -138,5 +163,15 @@ func (c *Controller) enqueueWaiting() {
 	defer c.mu.Unlock()
 	for name := range c.waiting {
 		c.queue.Add(name)
+	}
+}
+
+// enqueueLonely looks again at those that wait because of where others run. The engine learns of these by watches of its own, so a little
+// later.
+func (c *Controller) enqueueLonely() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name := range c.lonely {
+		c.queue.AddAfter(name, settleOthers)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,6 +52,8 @@ type Engine struct {
 	ledger          *ledger
 	view            *view
 	loose           loose
+	keepers         keepers
+	turn            sync.Mutex // see Claim
 	mirrors         mirrors
 	priorities      priorities
 	bookings        *bookings
@@ -105,7 +108,11 @@ func New(o Options) (*Engine, error) {
 		o.Kube.Storage().V1().StorageClasses().Informer().HasSynced,
 		o.Kube.Scheduling().V1().PriorityClasses().Informer().HasSynced,
 	}
-	var err error
+	registrations, err := e.keepers.watch(manifold)
+	if err != nil {
+		return nil, fmt.Errorf("watch policies: %w", err)
+	}
+	e.synced = append(e.synced, registrations...)
 	if e.loose, err = newLoose(o.Kube); err != nil {
 		return nil, err
 	}
@@ -157,11 +164,26 @@ func (d *Decided) Remedies() map[string][]string {
 	return placement.Remedies(d.snapshot, &d.request, d.Result)
 }
 
-// Place decides about a workload. What the workload's namespace says is filled in here. It returns false when the clusters are not
-// known yet.
+// Place decides about a workload that is then stored with the decision. What the workload's namespace says is filled in here. It returns
+// false when the clusters are not known yet.
 func (e *Engine) Place(w placement.Workload, current placement.Decision) (placement.Result, bool) {
-	decided, known := e.Decide(w, current)
+	decided, known := e.Claim(w, current)
 	return decided.Result, known
+}
+
+// Claim is Decide for who goes on to store the decision. Where workloads are kept apart one decides after the other, and each knows what the
+// one before it has decided: two at once would choose the same cluster, and none would ever leave it again.
+func (e *Engine) Claim(w placement.Workload, current placement.Decision) (Decided, bool) {
+	if !e.keepers.any() {
+		return e.Decide(w, current)
+	}
+	e.turn.Lock()
+	defer e.turn.Unlock()
+	decided, known := e.Decide(w, current)
+	if known && len(decided.Decision) > 0 && !decided.Decision.Equal(current) {
+		e.ledger.expect(w, decided.Decision)
+	}
+	return decided, known
 }
 
 // Decide is Place, and tells what there is to do later.
@@ -262,21 +284,6 @@ func (e *Engine) policy(w placement.Workload) (*placement.Policy, error) {
 	namespaced, _ := e.policies.PlacementPolicies(w.Namespace).List(labels.Everything())
 	wide, _ := e.clusterPolicies.List(labels.Everything())
 	return placement.SelectPolicy(w, values(namespaced), values(wide))
-}
-
-// others returns the workloads that the policy's affinity may be about.
-func (e *Engine) others(w placement.Workload, policy *placement.Policy) []placement.Other {
-	needs, all := policy.NeedsOthers()
-	if !needs {
-		return nil
-	}
-	out := e.ledger.others(w.Namespace, all)
-	for i := range out {
-		if namespace, err := e.namespaces.Get(out[i].Namespace); all && err == nil {
-			out[i].NamespaceLabels = namespace.Labels
-		}
-	}
-	return out
 }
 
 // present returns the clusters that placement may consider, and those among them that workloads must leave because they are being

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -74,6 +76,11 @@ func workload(name string, replicas int32) placement.Workload {
 
 func pinned(w placement.Workload, names ...string) placement.Workload {
 	w.Pin = &v1alpha1.Pin{Names: names}
+	return w
+}
+
+func labelled(w placement.Workload, key, value string) placement.Workload {
+	w.Labels = map[string]string{key: value}
 	return w
 }
 
@@ -190,6 +197,18 @@ func TestPlaceTakesIntoAccountWhatTheCachesHold(t *testing.T) {
 			workload: workload("web", 2),
 			want:     on("west", 2),
 		},
+		"a workload is kept apart from another one by the policy of that one": {
+			objects: []runtime.Object{joined("east", 9), joined("west", 4), namespace(""), placed("api", on("east", 1)),
+				&v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "apart"}, Spec: v1alpha1.PlacementPolicySpec{
+					Workloads:    &v1alpha1.WorkloadSelector{LabelSelector: metav1.SetAsLabelSelector(nil)},
+					AntiAffinity: []v1alpha1.WorkloadAffinity{{Workloads: &v1alpha1.WorkloadSelector{LabelSelector: metav1.SetAsLabelSelector(map[string]string{"app": "web"})}}},
+				}},
+				&v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "own"}, Spec: v1alpha1.PlacementPolicySpec{
+					Priority: 1, Workloads: &v1alpha1.WorkloadSelector{LabelSelector: metav1.SetAsLabelSelector(map[string]string{"app": "web"})},
+				}}},
+			workload: labelled(workload("web", 2), "app", "web"),
+			want:     on("west", 2),
+		},
 		"a workload does not follow itself": {
 			objects: []runtime.Object{joined("east", 9), joined("west", 4), namespace(""), together(),
 				placed("web", on("east", 3)), placed("api", on("west", 1))},
@@ -268,6 +287,27 @@ func TestNothingIsDecidedBeforeTheClustersAreKnown(t *testing.T) {
 }
 
 // kubectl apply of a folder sends all objects before a watch shows the first.
+func TestABurstIsKeptApart(t *testing.T) {
+	e := newEngine(t, joined("east", 9), joined("west", 9), joined("north", 9), namespace(""), policy("apart", func(s *v1alpha1.ClusterPlacementPolicySpec) {
+		s.AntiAffinity = []v1alpha1.WorkloadAffinity{{}}
+	}))
+	results := make([]placement.Result, 3)
+	var group sync.WaitGroup
+	for i := range results {
+		group.Go(func() { results[i], _ = e.Place(workload(fmt.Sprint("web-", i), 1), nil) })
+	}
+	group.Wait()
+	taken := map[string]bool{}
+	for _, result := range results {
+		for cluster := range result.Decision {
+			taken[cluster] = true
+		}
+	}
+	if len(taken) != len(results) {
+		t.Errorf("%d workloads are on %v", len(results), taken)
+	}
+}
+
 func TestBurstInANamespaceFollowsTheFirst(t *testing.T) {
 	e := newEngine(t, joined("east", 10), joined("west", 9), namespace(""), together())
 	for _, name := range []string{"a", "b", "c", "d", "e"} {

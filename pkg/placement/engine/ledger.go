@@ -47,6 +47,7 @@ type entry struct {
 	class    string // PriorityClass of its pods
 	// steps tells that replicas leave a cluster step by step, so that more may be there than are to be.
 	steps bool
+	pinned   bool   // by itself, not by its namespace
 	// apart tells that others need not be where the workload is: it is everywhere.
 	apart bool
 	// running is how many replicas clusters report.
@@ -88,10 +89,12 @@ func (l *ledger) handler(kind projection.Kind) cache.ResourceEventHandler {
 			l.forget(k)
 			return
 		}
+		_, pinned := o.GetAnnotations()[v1alpha1.AnnotationClusters]
 		l.set(k, entry{
 			requests: placement.RequestsOf(demand.Template), apart: demand.Division == placement.Everywhere,
 			group: kind.GVK.Group, labels: o.GetLabels(), class: demand.Template.Spec.PriorityClassName,
 			steps: demand.Division == placement.Divisible || demand.Numbered,
+			pinned: pinned,
 		}, decision, running(o, decision, demand.Arrived))
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -101,6 +104,7 @@ func (l *ledger) handler(kind projection.Kind) cache.ResourceEventHandler {
 			was, is := before.GetAnnotations(), after.GetAnnotations()
 			if before.GetGeneration() != after.GetGeneration() || progressed(kind.Demand(before), kind.Demand(after)) ||
 				was[v1alpha1.AnnotationPlacement] != is[v1alpha1.AnnotationPlacement] ||
+				was[v1alpha1.AnnotationClusters] != is[v1alpha1.AnnotationClusters] ||
 				was[v1alpha1.AnnotationStatus] != is[v1alpha1.AnnotationStatus] || kind.Mirror(before) != kind.Mirror(after) ||
 				!maps.Equal(before.GetLabels(), after.GetLabels()) {
 				set(obj)
@@ -161,7 +165,7 @@ func (l *ledger) expect(w placement.Workload, decision placement.Decision) {
 	l.expire()
 	k := keyOf(w)
 	e := entry{requests: w.Requests, shares: l.loads.list(decision), apart: w.Division == placement.Everywhere, expected: true,
-		group: w.GVK.Group, labels: w.Labels, steps: w.Division == placement.Divisible || w.Numbered}
+		group: w.GVK.Group, labels: w.Labels, pinned: w.Pin != nil, steps: w.Division == placement.Divisible || w.Numbered}
 	if w.Template != nil {
 		e.class = w.Template.Spec.PriorityClassName
 	}
@@ -202,6 +206,7 @@ func (l *ledger) others(namespace string, all bool) []placement.Other {
 		if all || k.namespace == namespace {
 			out = append(out, placement.Other{
 				Kind: k.kind, Group: e.group, Namespace: k.namespace, Name: k.name, Labels: e.labels, Clusters: l.loads.names(e.shares),
+				Pinned: e.pinned,
 			})
 		}
 	}

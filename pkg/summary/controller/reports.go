@@ -86,11 +86,11 @@ func (c *Controller) unplaced(key syncer.Key, in summary.Object, decision placem
 	if err != nil {
 		return err.Error()
 	}
-	result, ready := c.Engine.Place(w, nil)
-	if !ready || len(result.Decision) > 0 {
+	decided, ready := c.Engine.Decide(w, nil)
+	if !ready || len(decided.Decision) > 0 {
 		return "it is being placed"
 	}
-	return result.Message()
+	return decided.Message()
 }
 
 // otherReports are those of the clusters that hold, or should hold, an object that follows workloads. Complete is false as long as a cluster

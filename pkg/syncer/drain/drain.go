@@ -184,11 +184,11 @@ func (c *Controller) obstacle(o syncer.Occupant, cluster string) (why string, en
 	if err != nil {
 		return err.Error(), false
 	}
-	result, known := c.Engine.Place(w, o.Decision)
-	if _, stays := result.Decision[cluster]; !known || !stays {
+	decided, known := c.Engine.Decide(w, o.Decision)
+	if _, stays := decided.Decision[cluster]; !known || !stays {
 		return "", false
 	}
-	return whyStays(w, result, cluster), w.Fixed && w.Restarts
+	return whyStays(w, decided.Result, cluster), w.Fixed && w.Restarts
 }
 
 // whyStays says why the decision about a workload keeps it on a cluster that it should leave.

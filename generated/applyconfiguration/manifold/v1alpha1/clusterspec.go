@@ -17,7 +17,9 @@ type ClusterSpecApplyConfiguration struct {
 	Connection *ClusterConnectionApplyConfiguration `json:"connection,omitempty"`
 	// unschedulable keeps new replicas away. What runs there already stays. "manifold cluster cordon" sets it.
 	Unschedulable *bool `json:"unschedulable,omitempty"`
-	// taints keep workloads away whose pods do not tolerate them, as the taints of a node do.
+	// taints keep workloads away, unless spec.tolerations of their policy tolerate them; tolerations of pods speak of nodes, and do not
+	// count here. NoSchedule and NoExecute keep new replicas away, and NoExecute has those leave that run there. PreferNoSchedule has other
+	// clusters come first.
 	Taints []v1.TaintApplyConfiguration `json:"taints,omitempty"`
 	// limits bounds what placement may use on this cluster, by resource. A resource that is not named is bounded by the
 	// cluster's free capacity alone.

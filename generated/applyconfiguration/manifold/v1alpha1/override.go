@@ -20,8 +20,8 @@ type OverrideApplyConfiguration struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// annotations are set on the object and on its pod template.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// strategicMergePatch is a strategic merge patch of the object, as YAML or JSON. It may not change the name, the number of replicas
-	// or what Manifold itself writes.
+	// strategicMergePatch is a strategic merge patch of the object, as YAML or JSON. It may change labels, annotations and the spec, but
+	// neither the number of replicas nor what Manifold itself writes.
 	StrategicMergePatch *string `json:"strategicMergePatch,omitempty"`
 	// jsonPatch is a JSON patch (RFC 6902) of the object: a list of operations, as YAML or JSON. What strategicMergePatch may not
 	// change, it may not either.

@@ -15,7 +15,7 @@ type PlacementPolicySpecApplyConfiguration struct {
 	// workloads selects what the policy is about. Unset selects every workload.
 	Workloads *WorkloadSelectorApplyConfiguration `json:"workloads,omitempty"`
 	// priority decides between several policies of the same scope that select a workload: the highest wins, then the oldest,
-	// then the first by name.
+	// then the first by name. Defaults to 0. The ClusterPlacementPolicy default is made with -1000, so that any other one wins over it.
 	Priority *int32 `json:"priority,omitempty"`
 	// clusters selects where the workloads may run. Unset selects every cluster.
 	Clusters *ClusterSelectorApplyConfiguration `json:"clusters,omitempty"`
@@ -50,8 +50,9 @@ type PlacementPolicySpecApplyConfiguration struct {
 	// first. What runs does not move when others do. A workload that is selected by its own term may start anywhere while no other one
 	// runs. It does not count for pinned workloads.
 	Affinity []WorkloadAffinityApplyConfiguration `json:"affinity,omitempty"`
-	// antiAffinity keeps workloads apart from others: clusters that run one of the selected workloads take no replicas, or come last.
-	// What runs does not move when others do. It does not count for pinned workloads.
+	// antiAffinity keeps workloads apart from others: clusters that run one of the selected workloads take no replicas, or come last. It
+	// works both ways: neither do clusters that run one under this policy take replicas of the selected workloads, whatever the policy of
+	// these says. What runs does not move when others do. It does not count for pinned workloads.
 	AntiAffinity []WorkloadAffinityApplyConfiguration `json:"antiAffinity,omitempty"`
 	// tolerations are the taints of clusters that do not keep the workloads away. A toleration of a NoExecute taint with
 	// tolerationSeconds lets what runs there stay for so long once the taint is there; without, for ever. Those of pod templates

@@ -9,11 +9,12 @@ package v1alpha1
 type PlacementPolicyStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the policy that the rest is about.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// workloads is the number of workloads that follow the policy.
+	// workloads is the number of workloads, and custom resources that the policy lists, that follow the policy.
 	Workloads *int32 `json:"workloads,omitempty"`
 	// unplaced is the number of these of which replicas have no cluster.
 	Unplaced *int32 `json:"unplaced,omitempty"`
-	// lastError says of the first of these, by kind and name, why that is so. It is empty while all are placed.
+	// lastError says of the first of these, by kind and name, why that is so; or of the first workload of which a cluster does not hold
+	// what it should, such as when an override cannot be applied. It is empty while there are none.
 	LastError *string `json:"lastError,omitempty"`
 }
 

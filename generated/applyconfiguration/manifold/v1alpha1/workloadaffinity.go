@@ -11,7 +11,7 @@ import (
 //
 // WorkloadAffinity is a rule about the clusters where other workloads run.
 type WorkloadAffinityApplyConfiguration struct {
-	// workloads selects the others. Unset selects every workload.
+	// workloads selects the others. Unset selects every workload. Affinity is about workloads alone, so custom kinds may not be listed.
 	Workloads *WorkloadSelectorApplyConfiguration `json:"workloads,omitempty"`
 	// namespaceSelector selects their namespaces by label. Unset selects the namespace of the workload that is placed.
 	NamespaceSelector *v1.LabelSelectorApplyConfiguration `json:"namespaceSelector,omitempty"`
