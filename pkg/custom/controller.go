@@ -23,6 +23,7 @@ import (
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
+	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
@@ -48,6 +49,8 @@ type Options struct {
 	// Client reads and writes custom resources of the logical cluster, as Manifold itself.
 	Client   dynamic.Interface
 	Recorder record.EventRecorder
+	// Follow learns what was decided about an object, nil if nothing is decided about it any more. It may be nil.
+	Follow func(resource schema.GroupVersionResource, name cache.ObjectName, result *placement.Result)
 	// Leaving tells whether a cluster is being removed, and in which manner: a value of AnnotationRemove.
 	Leaving func(cluster string) (leaving bool, manner string)
 	// Clock is for tests; the zero value is the real one.

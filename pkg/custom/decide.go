@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
@@ -26,6 +27,9 @@ const ReasonWithdrawn = "Withdrawn"
 // sync decides about one object, and brings its status up to date when there is nothing to decide.
 func (c *Controller) sync(ctx context.Context, key Key) error {
 	k, o, known := c.get(key)
+	if o == nil || o.DeletionTimestamp != nil {
+		c.follow(key, nil)
+	}
 	if !known || o == nil {
 		return nil // a watch will tell
 	}
@@ -62,6 +66,7 @@ func (c *Controller) decide(ctx context.Context, k kind, o *metav1.PartialObject
 		c.tell(k, o, corev1.EventTypeWarning, controller.ReasonUnplaced, err.Error())
 		return false, nil
 	case w.Pin == nil && !selected:
+		c.follow(Key{k.resource, o.Namespace, o.Name}, nil)
 		return c.withdraw(ctx, k, o, current)
 	}
 	decided, ready := c.Engine.Decide(w, current)
@@ -72,6 +77,7 @@ func (c *Controller) decide(ctx context.Context, k kind, o *metav1.PartialObject
 		c.queue.AddAfter(Key{k.resource, o.Namespace, o.Name}, next.Sub(c.Clock.Now()))
 	}
 	result := decided.Result
+	c.follow(Key{k.resource, o.Namespace, o.Name}, &result)
 	held := slices.Contains(o.Finalizers, v1alpha1.FinalizerProjection) || len(result.Decision) == 0
 	if result.Decision.Equal(current) && held {
 		c.explain(k, o, current, result)
@@ -82,6 +88,13 @@ func (c *Controller) decide(ctx context.Context, k kind, o *metav1.PartialObject
 	}
 	c.explain(k, o, current, result)
 	return true, nil
+}
+
+// follow tells the statuses of policies what was decided.
+func (c *Controller) follow(key Key, result *placement.Result) {
+	if c.Follow != nil {
+		c.Follow(key.Resource.WithVersion(""), cache.NewObjectName(key.Namespace, key.Name), result)
+	}
 }
 
 // withdraw leaves above what is neither pinned nor listed any more.

@@ -103,16 +103,16 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	if err != nil {
 		return nil, err
 	}
-	m.custom, err = custom.New(custom.Options{
-		Engine: m.engine, Upstream: m.upstream, Kube: m.informers, Manifold: m.own, Metadata: metadata, Client: dynamicClient,
-		Recorder: recorder, Leaving: m.leaving,
+	placement, err := controller.New(controller.Options{
+		Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: kube, Recorder: recorder, Policies: manifold,
+		FailoverRate: c.silence.FailoverRate,
 	})
 	if err != nil {
 		return nil, err
 	}
-	placement, err := controller.New(controller.Options{
-		Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: kube, Recorder: recorder, Policies: manifold,
-		FailoverRate: c.silence.FailoverRate,
+	m.custom, err = custom.New(custom.Options{
+		Engine: m.engine, Upstream: m.upstream, Kube: m.informers, Manifold: m.own, Metadata: metadata, Client: dynamicClient,
+		Recorder: recorder, Follow: placement.Follow, Leaving: m.leaving,
 	})
 	if err != nil {
 		return nil, err
