@@ -43,6 +43,9 @@ func validateOverride(o *v1alpha1.Override, path *field.Path) field.ErrorList {
 	if o.Clusters != nil {
 		errs = append(errs, validateClusterSelector(o.Clusters, path.Child("clusters"))...)
 	}
+	if len(o.Images)+len(o.Env)+len(o.Args)+len(o.Labels)+len(o.Annotations)+len(o.StrategicMergePatch)+len(o.JSONPatch) == 0 {
+		errs = append(errs, field.Required(path, "it changes nothing"))
+	}
 	for i := range o.Images {
 		errs = append(errs, validateImage(&o.Images[i], path.Child("images").Index(i))...)
 	}
@@ -50,7 +53,11 @@ func validateOverride(o *v1alpha1.Override, path *field.Path) field.ErrorList {
 		errs = append(errs, validateEnv(&o.Env[i], path.Child("env").Index(i))...)
 	}
 	for i := range o.Args {
-		errs = append(errs, validateContainers(o.Args[i].Containers, path.Child("args").Index(i).Child("containers"))...)
+		at := path.Child("args").Index(i)
+		errs = append(errs, validateContainers(o.Args[i].Containers, at.Child("containers"))...)
+		if o.Args[i].Args == nil {
+			errs = append(errs, field.Required(at.Child("args"), "an empty list means none"))
+		}
 	}
 	errs = append(errs, metav1validation.ValidateLabels(o.Labels, path.Child("labels"))...)
 	errs = append(errs, apivalidation.ValidateAnnotations(o.Annotations, path.Child("annotations"))...)

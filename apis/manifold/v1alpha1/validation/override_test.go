@@ -73,6 +73,14 @@ func TestValidateOverrides(t *testing.T) {
 		"a JSON patch says where": {
 			override: v1alpha1.Override{JSONPatch: `[{"op": "add", "value": 1}]`}, want: []string{"spec.overrides[0].jsonPatch: Invalid value"},
 		},
+		"something is changed": {
+			override: v1alpha1.Override{Clusters: &v1alpha1.ClusterSelector{Names: []string{"east"}}},
+			want:     []string{"spec.overrides[0]: Required value: it changes nothing"},
+		},
+		"arguments are said, and may be none": {
+			override: v1alpha1.Override{Args: []v1alpha1.ArgsOverride{{Args: []string{}}, {}}},
+			want:     []string{"spec.overrides[0].args[1].args: Required value"},
+		},
 		"a JSON patch has paths as JSON pointers are": {
 			override: v1alpha1.Override{JSONPatch: `[{"op": "remove", "path": "spec/paused"}]`},
 			want:     []string{"spec.overrides[0].jsonPatch: Invalid value"},
@@ -82,7 +90,7 @@ func TestValidateOverrides(t *testing.T) {
 			want:     []string{"spec.overrides[0].jsonPatch: Invalid value"},
 		},
 		"clusters are named by names that can exist": {
-			override: v1alpha1.Override{Clusters: &v1alpha1.ClusterSelector{Names: []string{"East"}}},
+			override: v1alpha1.Override{Clusters: &v1alpha1.ClusterSelector{Names: []string{"East"}}, Labels: map[string]string{"region": "eu"}},
 			want:     []string{`spec.overrides[0].clusters.names[0]: Invalid value: "East"`},
 		},
 	} {
