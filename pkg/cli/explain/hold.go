@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,7 +53,7 @@ func (g gatherer) hold(ctx context.Context, object *unstructured.Unstructured, c
 	}
 	share, placed := decision[cluster]
 	if !placed {
-		return nil, fmt.Errorf("it is not placed there, but on: %s", decision)
+		return nil, errors.New(elsewhere(decision))
 	}
 	system, err := g.client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
@@ -81,6 +82,14 @@ func (h *held) print(out io.Writer, format output.Format) error {
 		return errors.New(h.problem)
 	}
 	return format.Print(out, h.projected, h.text)
+}
+
+// elsewhere says where an object is that is not in the cluster that was asked for.
+func elsewhere(decision placement.Decision) string {
+	if len(decision) == 0 {
+		return "it is not placed on any cluster"
+	}
+	return "it is not placed there, but on " + strings.Join(decision.Clusters(), ", ")
 }
 
 // replicas says how many the cluster is to run.

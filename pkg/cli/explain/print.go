@@ -186,7 +186,7 @@ func (c Cluster) verdict() string {
 	switch {
 	case c.Verdict == nil:
 	case len(c.Why) > 0:
-		parts = append(parts, strings.Join(c.Why, ", "))
+		parts = append(parts, strings.Join(c.Why, ", ")+c.standing())
 	case c.Verdict.Fits == 1:
 		parts = append(parts, "has room for 1 more replica"+c.ranking())
 	default:
@@ -208,12 +208,23 @@ func (r *Report) remedies(out io.Writer) {
 
 // ranking says how a cluster ranks among the others, and how the policy does that.
 func (c Cluster) ranking() string {
-	var parts []string
+	return " (" + strings.Join(append(c.rank(), fmt.Sprintf("score %d", c.Verdict.Score)), ", ") + ")"
+}
+
+// standing says how the policy ranks a cluster that has no score, as it may take nothing; "" if it does not.
+func (c Cluster) standing() string {
+	if rank := c.rank(); len(rank) > 0 {
+		return " (" + strings.Join(rank, ", ") + ")"
+	}
+	return ""
+}
+
+func (c Cluster) rank() (parts []string) {
 	if c.Verdict.Group != "" {
 		parts = append(parts, "group "+c.Verdict.Group)
 	}
 	if c.Verdict.Preference != 0 {
 		parts = append(parts, fmt.Sprintf("preference %d", c.Verdict.Preference))
 	}
-	return " (" + strings.Join(append(parts, fmt.Sprintf("score %d", c.Verdict.Score)), ", ") + ")"
+	return parts
 }
