@@ -76,7 +76,10 @@ func checkEvict(c *cycle, k *candidate) (Reason, bool) {
 	if c.request.Lost[k.Name] {
 		return Reason{Code: ReasonLost}, true
 	}
-	return Reason{Code: ReasonEvicted}, c.request.Evict[k.Name]
+	if !c.request.Evict[k.Name] {
+		return Reason{}, false
+	}
+	return Reason{Code: ReasonEvicted, Subject: c.request.Policy.evictingTaint(k.Cluster)}, true
 }
 
 // checkPolicy keeps everything as it is under a policy that cannot be followed.

@@ -407,6 +407,18 @@ func TestPlaceEvicted(t *testing.T) {
 			unplaced: 4,
 			message:  "0/1 clusters can run it: 1 is being emptied",
 		},
+		"a taint that is not tolerated any longer is said": {
+			clusters: []*clusterBuilder{cluster("east", 9).taint("spot", "yes", corev1.TaintEffectNoExecute)},
+			request:  deployment(4).tolerating(tolerateFor("spot", 5)).leaving("east"),
+			unplaced: 4,
+			message:  "0/1 clusters can run it: 1 has the taint {spot: yes}, which is not tolerated any longer",
+		},
+		"a drain says itself why": {
+			clusters: []*clusterBuilder{cluster("east", 9).taint("spot", "yes", corev1.TaintEffectNoExecute).
+				taint(v1alpha1.TaintDrain, "", corev1.TaintEffectNoExecute)},
+			request: deployment(4).leaving("east"), unplaced: 4,
+			message: "0/1 clusters can run it: 1 is being emptied",
+		},
 		"no replicas leave as well": {
 			clusters: []*clusterBuilder{cluster("east", 9), cluster("west", 9)},
 			request:  deployment(0).on(shares("east", 0)).leaving("east"),

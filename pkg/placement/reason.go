@@ -92,6 +92,9 @@ func (r Reason) of(clusters int) string {
 	case ReasonTooSmall:
 		return has + " no room for " + r.Subject
 	case ReasonEvicted:
+		if r.Subject != "" {
+			return has + " the taint " + r.Subject + ", which is not tolerated any longer"
+		}
 		return is + " being emptied"
 	case ReasonLost:
 		return has + " been silent for longer than is tolerated"

@@ -155,6 +155,10 @@ func TestReasonsReadAsProse(t *testing.T) {
 			"is not selected by PlacementPolicy a/b", "are not selected by PlacementPolicy a/b"},
 		{Reason{Code: ReasonNoWeight, Subject: "x"}, "has no weight in x", "have no weight in x"},
 		{Reason{Code: ReasonEvicted}, "is being emptied", "are being emptied"},
+		{
+			Reason{Code: ReasonEvicted, Subject: "{spot: yes}"},
+			"has the taint {spot: yes}, which is not tolerated any longer", "have the taint {spot: yes}, which is not tolerated any longer",
+		},
 		{Reason{Code: ReasonInvalidPolicy, Subject: "x"}, "is ruled out by x", "are ruled out by x"},
 		{Reason{Code: ReasonNotReady}, "is not ready", "are not ready"},
 		{Reason{Code: ReasonUnreachable}, "is unreachable", "are unreachable"},

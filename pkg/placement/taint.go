@@ -92,7 +92,24 @@ func checkTaints(c *cycle, k *candidate) (Reason, bool) {
 	if taint == nil {
 		return Reason{}, false
 	}
-	return Reason{Code: ReasonTainted, Subject: fmt.Sprintf("{%s: %s}", taint.Key, taint.Value)}, true
+	return Reason{Code: ReasonTainted, Subject: nameOf(taint)}, true
+}
+
+// nameOf names a taint as kube-scheduler does.
+func nameOf(taint *corev1.Taint) string { return fmt.Sprintf("{%s: %s}", taint.Key, taint.Value) }
+
+// evictingTaint is the taint of somebody else's for which what runs on a cluster leaves it; "" if it is drained, removed or not ready.
+func (p *Policy) evictingTaint(c *Cluster) (name string) {
+	for i := range c.Taints {
+		taint := &c.Taints[i]
+		if taint.Key == v1alpha1.TaintDrain {
+			return ""
+		}
+		if _, forever := p.Endures(taint, 0); !forever && !repeatsReady(taint) && name == "" {
+			name = nameOf(taint)
+		}
+	}
+	return name
 }
 
 // unwelcoming counts the PreferNoSchedule taints of a cluster that the policy does not tolerate.
