@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
@@ -21,6 +22,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	manifoldfake "github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	decisions "github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 )
 
@@ -104,6 +106,7 @@ func TestDecide(t *testing.T) {
 		policy       *v1alpha1.WorkloadSelector
 		want         map[string]any
 		wantEvent    string
+		wantPolicy   string // that it follows
 	}{
 		"what nobody asks for stays above":                {},
 		"also in a pinned namespace":                      {namespacePin: "east"},
@@ -119,6 +122,7 @@ func TestDecide(t *testing.T) {
 		"a policy that lists it places it, where its namespace is pinned": {
 			labels: map[string]string{"sent": "yes"}, policy: listed, namespacePin: "west",
 			want: written(`{"west":{"replicas":1}}`, `{"west":{}}`, held), wantEvent: "Placed placed on west",
+			wantPolicy: "ClusterPlacementPolicy rule",
 		},
 		"what is decided is not written again": {
 			annotations: annotations{pin: "*", placement: onBoth, status: onBoth}, finalizers: []string{held},
@@ -152,12 +156,21 @@ func TestDecide(t *testing.T) {
 			o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shop", Name: "one", UID: "u1", ResourceVersion: "7", Annotations: test.annotations, Labels: test.labels, Finalizers: test.finalizers,
 			}}
+			policy := ""
+			c.Follow = func(resource schema.GroupVersionResource, name cache.ObjectName, result *decisions.Result) {
+				if result != nil && (Key{resource.GroupResource(), name.Namespace, name.Name}) == (Key{k.resource, "shop", "one"}) {
+					policy = result.Policy
+				}
+			}
 			wrote, err := c.decide(t.Context(), k, o)
 			if err != nil || wrote != (test.want != nil) {
 				t.Errorf("written %t, error %v", wrote, err)
 			}
 			if diff := cmp.Diff(test.want, patchOf(t, client)); diff != "" {
 				t.Error(diff)
+			}
+			if policy != test.wantPolicy {
+				t.Errorf("it follows %q, want %q", policy, test.wantPolicy)
 			}
 			close(recorder.Events)
 			var events []string

@@ -77,6 +77,17 @@ func TestFollowersTellPoliciesWhatTheyDo(t *testing.T) {
 		}
 	}
 
+	gone, c := item{schema.GroupVersionResource{Group: "example.com", Resource: "widgets"}, cache.NewObjectName("shop", "w")}, &Controller{followers: f}
+	result := placed("PlacementPolicy shop/web")
+	c.Follow(gone.resource, gone.ObjectName, &result)
+	if got := f.status(policyKey{"shop", "web"}).Workloads; got != 2 {
+		t.Errorf("%d workloads with one that somebody else decides about, want 2", got)
+	}
+	c.Follow(gone.resource, gone.ObjectName, nil)
+	if got := f.status(policyKey{"shop", "web"}).Workloads; got != 1 {
+		t.Errorf("%d workloads without it, want 1", got)
+	}
+
 	busy = true
 	before := len(client.Actions())
 	f.follow(named("b"), placed("ClusterPlacementPolicy default"))
