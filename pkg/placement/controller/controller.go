@@ -232,8 +232,8 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 		return nil
 	}
 	c.followers.follow(name, result)
-	c.wait(name, len(result.Decision) == 0 || result.Unplaced > 0 || result.Displaced || result.Stuck > 0 || len(result.Tied) > 0,
-		result.KeptOff())
+	waits := len(result.Decision) == 0 || result.Unplaced > 0 || result.Displaced || result.Stuck > 0 || len(result.Tied) > 0
+	c.wait(name, waits, waits && result.KeptOff())
 	if !result.Decision.Equal(current) || !result.Failures.Equal(w.Failures) {
 		if err := c.write(ctx, name, d, result); err != nil {
 			return err
@@ -320,7 +320,7 @@ func (c *Controller) wait(name item, waits, lonely bool) {
 	if waits {
 		c.waiting[name] = true
 	}
-	if waits && lonely {
+	if lonely {
 		c.lonely[name] = true
 	}
 }
