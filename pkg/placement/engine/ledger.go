@@ -46,8 +46,8 @@ type entry struct {
 	labels   map[string]string
 	class    string // PriorityClass of its pods
 	// steps tells that replicas leave a cluster step by step, so that more may be there than are to be.
-	steps bool
-	pinned   bool   // by itself, not by its namespace
+	steps  bool
+	pinned bool // by itself, not by its namespace
 	// apart tells that others need not be where the workload is: it is everywhere.
 	apart bool
 	// running is how many replicas clusters report.
@@ -93,7 +93,7 @@ func (l *ledger) handler(kind projection.Kind) cache.ResourceEventHandler {
 		l.set(k, entry{
 			requests: placement.RequestsOf(demand.Template), apart: demand.Division == placement.Everywhere,
 			group: kind.GVK.Group, labels: o.GetLabels(), class: demand.Template.Spec.PriorityClassName,
-			steps: demand.Division == placement.Divisible || demand.Numbered,
+			steps:  demand.Division == placement.Divisible || demand.Numbered,
 			pinned: pinned,
 		}, decision, running(o, decision, demand.Arrived))
 	}
