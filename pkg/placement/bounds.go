@@ -18,6 +18,8 @@ type Bounds struct {
 	Surge int32
 	// Unavailable is how many of those wanted may be missing.
 	Unavailable int32
+	// Asked is how many replicas the user asks for, where there may be no place for all of them.
+	Asked int32
 }
 
 // Rollout is what a workload's own strategy says of replacing its pods; nil where it has none.

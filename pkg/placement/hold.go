@@ -52,7 +52,8 @@ func hold(out, decision Decision, names []string, observed map[string]Observed, 
 		}
 		running += serving
 	}
-	needed := max(0, decision.Total()-int64(bounds.Unavailable))
+	// What has no place any more, as when the cluster that it was to go to is removed, does not leave for nowhere.
+	needed := max(0, max(decision.Total(), int64(bounds.Asked))-int64(bounds.Unavailable))
 	surplus, spare := max(0, available-needed), max(0, running-needed)
 	for _, name := range names {
 		o, decided := observed[name], decision[name].Replicas
@@ -93,6 +94,9 @@ func grow(out, decision Decision, names []string, observed map[string]Observed, 
 			continue
 		}
 		given := min(room, int64(share.Replicas-told))
+		if observed[name].Silent { // as it still is for a moment after it has answered again
+			given = max(0, min(room-int64(told), given))
+		}
 		room -= given
 		share.Replicas = told + int32(given)
 		out[name] = share

@@ -103,6 +103,14 @@ func TestStepKeepsTheBounds(t *testing.T) {
 			decision: shares("west", 4), observed: map[string]Observed{"east": running(2, 2), "west": silent(4, 4)}, bounds: Bounds{Surge: 1},
 			want: shares("east", 2, "west", 4),
 		},
+		"what has no place any more does not leave for nowhere": {
+			decision: shares("west", 1), observed: map[string]Observed{"east": running(3, 3), "west": running(1, 1)}, bounds: Bounds{Surge: 1, Asked: 3},
+			want: shares("east", 2, "west", 1),
+		},
+		"a cluster that has just answered again grows no further than the others": {
+			decision: shares("west", 6), observed: map[string]Observed{"east": running(6, 6), "west": silent(2, 0)}, bounds: Bounds{Surge: 2},
+			want: shares("east", 6, "west", 2),
+		},
 		"nothing leaves a silent cluster in place of what can": {
 			decision: shares("west", 4), bounds: Bounds{Surge: 1},
 			observed: map[string]Observed{"east": silent(2, 2), "north": running(2, 2), "west": running(4, 4)},

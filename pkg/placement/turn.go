@@ -40,7 +40,7 @@ func Turn(want, have Range, others []Range, handed bool) (now Range, held bool) 
 		return want, false
 	}
 	now = want.Intersect(have)
-	for _, free := range want.without(others) {
+	for _, free := range want.Without(others) {
 		if !now.Intersect(free).Empty() || now.Empty() && (handed || free.Start == want.Start) {
 			now = now.Hull(free)
 			break
@@ -49,8 +49,8 @@ func Turn(want, have Range, others []Range, handed bool) (now Range, held bool) 
 	return now, now != want && !(now.Empty() && want.Empty())
 }
 
-// without returns the parts of a range that are in none of the others, the highest first.
-func (r Range) without(others []Range) []Range {
+// Without returns the parts of a range that are in none of the others, the highest first.
+func (r Range) Without(others []Range) []Range {
 	taken := slices.DeleteFunc(slices.Clone(others), Range.Empty)
 	slices.SortFunc(taken, func(a, b Range) int { return cmp.Compare(b.End, a.End) })
 	var free []Range
@@ -105,7 +105,7 @@ func Release(want, have Range, heirs []Heir) Range {
 	keep, ready, ascending := want, true, false
 	for _, heir := range heirs {
 		var moving Range
-		for _, part := range heir.Decided.Intersect(have).without([]Range{heir.Has}) {
+		for _, part := range heir.Decided.Intersect(have).Without([]Range{heir.Has}) {
 			moving = moving.Hull(part)
 		}
 		if !moving.Empty() {

@@ -18,12 +18,18 @@ type told struct {
 // release returns which numbers of a workload this cluster keeps for now on its way to want: it hands them over one after another, unless
 // none of them serves.
 func (s *Syncer) release(w workload, want, have placement.Range, by map[string]told) placement.Range {
-	if have.Empty() || want.Hull(have) == want || !by[s.cluster].serves {
+	demand, decision := w.kind.Demand(w.Object), DecisionOf(w)
+	first := demand.First
+	asked := placement.Range{Start: first, End: first + demand.Replicas}
+	switch {
+	case len(decision) == 0 && s.stays():
+		return have.Intersect(asked)
+	case have.Empty() || want.Hull(have) == want || !by[s.cluster].serves:
 		return want
 	}
-	first := w.kind.Demand(w.Object).First
 	var heirs []placement.Heir
-	for cluster, share := range DecisionOf(w) {
+	decideds := []placement.Range{want}
+	for cluster, share := range decision {
 		if cluster == s.cluster {
 			continue
 		}
@@ -40,6 +46,13 @@ func (s *Syncer) release(w workload, want, have placement.Range, by map[string]t
 		heirs = append(heirs, placement.Heir{
 			Decided: decided, Has: has.numbers, Served: placement.Serves(decided, has.numbers, has.available, others),
 		})
+		decideds = append(decideds, decided)
+	}
+	// What is nobody's, as when the cluster that was to have it is removed, waits here for whoever will have it.
+	if s.stays() {
+		for _, nobodys := range have.Intersect(asked).Without(decideds) {
+			heirs = append(heirs, placement.Heir{Decided: nobodys})
+		}
 	}
 	return placement.Release(want, have, heirs)
 }

@@ -26,10 +26,13 @@ func (s *Syncer) step(w workload, live projection.Object) (share placement.Share
 	if live != nil {
 		told = w.kind.Demand(live).Replicas
 	}
-	if len(decision) == 0 || told == decided {
+	if told == decided {
 		return placement.Share{}, false
 	}
 	observed := s.Upstream.observed(w, s.Silent)
+	if len(decision) == 0 && allTold(observed) <= int64(demand.Replicas) {
+		return placement.Share{Replicas: told}, s.stays()
+	}
 	if told < decided && !exceeded(decision, observed) {
 		return placement.Share{}, false // nothing moves: it is made, or scaled
 	}
@@ -38,6 +41,7 @@ func (s *Syncer) step(w workload, live projection.Object) (share placement.Share
 		move = s.Moves(w.kind, w.Object)
 	}
 	bounds := placement.BoundsOf(move, demand.Rollout, decision.Total())
+	bounds.Asked = demand.Replicas
 	share, has := placement.Step(decision, observed, bounds)[s.cluster]
 	if share.Replicas < told && s.Upstream.leadTo(w, observed, waiter{s, w.key()}) {
 		share, has = placement.Step(decision, observed, bounds)[s.cluster]
@@ -50,15 +54,24 @@ func (s *Syncer) step(w workload, live projection.Object) (share placement.Share
 func (s *Syncer) awaitsOthers(w workload, live projection.Object) bool {
 	decision, key := DecisionOf(w), w.key()
 	summarised, ok := summary.ForResource(w.kind.Resource)
-	if _, decided := decision[s.cluster]; !ok || decided || len(decision) == 0 || !ours(live, w) {
+	if _, decided := decision[s.cluster]; !ok || decided || !ours(live, w) {
 		return false
+	}
+	if len(decision) == 0 {
+		return s.stays()
 	}
 	var elsewhere placement.Observed
 	known := false
 	for cluster := range decision {
-		other, running := s.Upstream.Syncer(cluster)
-		if !running || other.stateOf(key).problem != "" || s.Silent != nil && s.Silent(cluster) {
+		if s.Silent != nil && s.Silent(cluster) {
 			continue
+		}
+		other, running := s.Upstream.Syncer(cluster)
+		if running && other.stateOf(key).problem != "" {
+			continue
+		}
+		if !running || !other.HasSynced() {
+			return true
 		}
 		has := other.below.get(key)
 		if !ours(has, w) || !summarised.Observed(has) {
@@ -70,6 +83,21 @@ func (s *Syncer) awaitsOthers(w workload, live projection.Object) bool {
 		elsewhere.Available += counts.Available - min(counts.Available, other.unreached(w, counts.Available, waiter{s, key}))
 	}
 	return !known || !placement.Relieved(summarised.Counts(live).Available, elsewhere, w.kind.Demand(w.Object).Rollout)
+}
+
+// stays tells whether this cluster keeps what has no place any more, as when the cluster that it was on its way to is removed: nothing leaves
+// for nowhere, unless the cluster itself goes.
+func (s *Syncer) stays() bool {
+	leaving, _ := s.Leaving(s.cluster)
+	return !leaving
+}
+
+// allTold is how many replicas all clusters were told to run.
+func allTold(observed map[string]placement.Observed) (n int64) {
+	for _, o := range observed {
+		n += int64(o.Replicas)
+	}
+	return n
 }
 
 // exceeded tells whether any cluster runs more than was decided.

@@ -21,6 +21,10 @@ func TestShareIsHeldUntilItsReplacementServes(t *testing.T) {
 	another.UID = "an-earlier-one"
 	going := projected(above, 3, 3)
 	going.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	nowhere := func(replicas int32) *appsv1.Deployment {
+		return deployment("web", "", func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To(replicas) })
+	}
+	partly := deployment("web", `{"west":{"replicas":1}}`, func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](3) })
 	rolling := deployment("web", `{"west":{"replicas":4}}`, func(d *appsv1.Deployment) {
 		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt32(1))}
 	})
@@ -66,8 +70,15 @@ func TestShareIsHeldUntilItsReplacementServes(t *testing.T) {
 		"a share that shrinks in favour of another is held": {
 			above: deployment("web", `{"east":{"replicas":1},"west":{"replicas":2}}`), east: projected(above, 3, 3), want: 3, more: true,
 		},
-		"what has no decision is not held": {
-			above: deployment("web", ""), east: projected(above, 3, 3),
+		"what has no place any more stays": {
+			above: nowhere(3), east: projected(above, 2, 1), west: projected(above, 1, 0), want: 2, more: true,
+		},
+		"what has no place any more and is scaled down goes as far": {
+			above: nowhere(1), east: projected(above, 2, 2), want: 1, more: true,
+		},
+		"what has no place and is scaled to none goes": {above: nowhere(0), east: projected(above, 2, 2)},
+		"what a part of has no place any more stays as far": {
+			above: partly, east: projected(above, 3, 3), west: projected(above, 1, 1), want: 2, more: true,
 		},
 		"an earlier object of the name is not held": {
 			above: above, east: projected(another, 3, 3),

@@ -34,19 +34,21 @@ func TestADaemonSetLeavesWhenOthersServeInItsPlace(t *testing.T) {
 		west    *appsv1.DaemonSet // nil for none
 		problem string            // of west
 		silent  string
+		absent  bool // the syncer of west has not begun
 		want    bool // east keeps it
 	}{
-		"the other has none yet":           {above: toWest, want: true},
-		"its controller has not seen it":   {above: toWest, west: unseen, want: true},
-		"its pods do not serve yet":        {above: toWest, west: below(toWest, 3, 0), want: true},
-		"they serve":                       {above: toWest, west: below(toWest, 3, 3)},
-		"no node takes any there":          {above: toWest, west: below(toWest, 0, 0)},
-		"nobody can ask the only other":    {above: toWest, west: below(toWest, 3, 3), silent: "west", want: true},
-		"the only other cannot hold it":    {above: toWest, problem: "the name is taken", want: true},
-		"one of two others cannot hold it": {above: set(`{"north":{"replicas":0},"west":{"replicas":0}}`), west: below(toWest, 3, 3), silent: "north"},
-		"one of two others has none yet":   {above: set(`{"north":{"replicas":0},"west":{"replicas":0}}`), west: below(toWest, 3, 3), want: true},
-		"it is to stay":                    {above: set(`{"east":{"replicas":0},"west":{"replicas":0}}`)},
-		"it has no decision":               {above: set("")},
+		"the other has none yet":                  {above: toWest, want: true},
+		"its controller has not seen it":          {above: toWest, west: unseen, want: true},
+		"its pods do not serve yet":               {above: toWest, west: below(toWest, 3, 0), want: true},
+		"they serve":                              {above: toWest, west: below(toWest, 3, 3)},
+		"it has not been seen what the other has": {above: toWest, west: below(toWest, 3, 3), absent: true, want: true},
+		"no node takes any there":                 {above: toWest, west: below(toWest, 0, 0)},
+		"nobody can ask the only other":           {above: toWest, west: below(toWest, 3, 3), silent: "west", want: true},
+		"the only other cannot hold it":           {above: toWest, problem: "the name is taken", want: true},
+		"one of two others cannot hold it":        {above: set(`{"north":{"replicas":0},"west":{"replicas":0}}`), west: below(toWest, 3, 3), silent: "north"},
+		"one of two others has none yet":          {above: set(`{"north":{"replicas":0},"west":{"replicas":0}}`), west: below(toWest, 3, 3), want: true},
+		"it is to stay":                           {above: set(`{"east":{"replicas":0},"west":{"replicas":0}}`)},
+		"it has no place any more":                {above: set(""), want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstream(t, test.above)
@@ -59,6 +61,7 @@ func TestADaemonSetLeavesWhenOthersServeInItsPlace(t *testing.T) {
 			}
 			west := attach(t, u, "west", has...)
 			west.setState(keyOf(kind, test.above), state{problem: test.problem})
+			west.synced = !test.absent
 			east.Silent = func(cluster string) bool { return cluster == test.silent }
 			if _, held := east.step(workload{kind, test.above}, live); held != test.want {
 				t.Errorf("kept %t, want %t", held, test.want)

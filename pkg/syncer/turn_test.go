@@ -225,3 +225,38 @@ func TestAClusterIsEmptiedBeforeItsPartIsDeleted(t *testing.T) {
 		})
 	}
 }
+
+// What nobody is to have, because the cluster that was to have it is removed, does not leave for nowhere.
+func TestOrdinalsWithoutAPlaceStayWhereTheyAre(t *testing.T) {
+	for name, test := range map[string]struct {
+		decision string
+		asked    int32
+		leaving  bool
+		want     int32 // of the two that east has
+	}{
+		"all stay":                       {asked: 3, want: 2},
+		"no more than are asked for":     {asked: 1, want: 1},
+		"a cluster that is removed goes": {asked: 3, leaving: true},
+		"others are decided about":       {decision: `{"west":{"replicas":1,"start":2}}`, asked: 3, want: 2},
+		"one of them is":                 {decision: `{"west":{"replicas":2,"start":1}}`, asked: 3, want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			above := statefulSet("db", test.decision, test.asked)
+			live := projectedSet(above, 0, 2)
+			live.Status.AvailableReplicas = 2
+			s := attach(t, newUpstream(t, above, namespace("shop")), "east", live)
+			s.Leaving = func(string) (bool, string) { return test.leaving, "" }
+			desired, _, err := s.desired(setKind, above, live)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := int32(0)
+			if desired != nil {
+				got = *desired.(*appsv1.StatefulSet).Spec.Replicas
+			}
+			if got != test.want {
+				t.Errorf("has %d replicas, want %d", got, test.want)
+			}
+		})
+	}
+}

@@ -78,14 +78,15 @@ func (c *Controller) moving(key syncer.Key, in summary.Object, reports map[strin
 	if demand := kind.Demand(in); !ok || demand.Division != placement.Divisible && !demand.Numbered {
 		return ""
 	}
-	progress := placement.Progress(syncer.DecisionOf(in), observed(kind, key, reports))
+	decision := syncer.DecisionOf(in)
+	progress := placement.Progress(decision, observed(kind, key, reports))
 	now := c.Clock.Now()
 	before, after := c.moves.note(in.GetUID(), progress, now)
 	deadline := deadlineOf(in)
 	switch {
 	case c.Recorder == nil:
-	case progress == "" && before.progress != "":
-		c.Recorder.Event(in, corev1.EventTypeNormal, ReasonMoved, "moved: it runs on "+strings.Join(syncer.DecisionOf(in).Clusters(), ", "))
+	case progress == "" && before.progress != "" && len(decision) > 0:
+		c.Recorder.Event(in, corev1.EventTypeNormal, ReasonMoved, "moved: it runs on "+strings.Join(decision.Clusters(), ", "))
 	case progress == "":
 	case before.progress == "":
 		c.Recorder.Event(in, corev1.EventTypeNormal, ReasonMoving, "moves: "+progress)

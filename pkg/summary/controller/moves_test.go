@@ -72,6 +72,19 @@ func TestMovesAreToldFromBeginToEnd(t *testing.T) {
 	}
 }
 
+func TestAMoveThatLosesItsTargetIsNotToldToHaveEnded(t *testing.T) {
+	h := start(t)
+	recorder := record.NewFakeRecorder(10)
+	h.Recorder = recorder
+	reports := map[string]summary.Report{"east": runs(3, 3)}
+	d := deployment(`{"west":{"replicas":3}}`, "")
+	h.moving(keyOf(d), d, reports)
+	<-recorder.Events // its begin
+	if got := h.moving(keyOf(d), deployment("", ""), reports); got != "" || len(recorder.Events) > 0 {
+		t.Errorf("it is told %q and by %d events, want nothing", got, len(recorder.Events))
+	}
+}
+
 func TestWhatDoesNotMoveIsNotTold(t *testing.T) {
 	h := start(t)
 	recorder := record.NewFakeRecorder(10)
