@@ -67,10 +67,13 @@ func ParseDecision(annotation string) (Decision, error) {
 
 // String is the decision as canonical JSON: equal decisions give the same bytes. The empty decision gives the empty string.
 func (d Decision) String() string {
-	if len(d) == 0 {
-		return ""
-	}
 	return d.encode(d.Clusters())
+}
+
+// has tells whether a cluster has a share.
+func (d Decision) has(cluster string) bool {
+	_, has := d[cluster]
+	return has
 }
 
 // Total is the number of replicas in all clusters.

@@ -10,8 +10,11 @@ import (
 // A decision over a thousand clusters is some 30 kB of JSON, which is written with every change of the workload and read by all that follow
 // it. By reflection either would take longer than to decide.
 
-// encode writes the shares of these clusters as encoding/json does.
+// encode writes the shares of these clusters as encoding/json does; "" for none.
 func (d Decision) encode(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
 	var out strings.Builder
 	out.Grow(encodedLength(names))
 	var digits [20]byte

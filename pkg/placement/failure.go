@@ -110,7 +110,7 @@ type entry struct {
 // one, ParseFailures the other.
 func (r Result) Annotation() string {
 	if len(r.Failures) == 0 {
-		return r.Decision.String()
+		return r.Decision.encode(r.names())
 	}
 	entries := map[string]entry{}
 	for name, share := range r.Decision {
@@ -126,6 +126,20 @@ func (r Result) Annotation() string {
 		return r.Decision.String() // times of this millennium always marshal
 	}
 	return string(data)
+}
+
+// names are those of the clusters in the decision, sorted, as a rule without sorting: verdicts are by name.
+func (r Result) names() []string {
+	out := make([]string, 0, len(r.Decision))
+	for i := range r.Verdicts {
+		if name := r.Verdicts[i].Cluster; r.Decision.has(name) {
+			out = append(out, name)
+		}
+	}
+	if len(out) < len(r.Decision) { // nobody looked at the clusters
+		return r.Decision.Clusters()
+	}
+	return out
 }
 
 // ParseFailures reads the failures from what Result.Annotation wrote.

@@ -245,6 +245,9 @@ func judgePlacement(clusters []Cluster, req Request, got Result) string {
 	if !duplicate && total+int64(got.Unplaced) != replicas {
 		return "the sum is wrong"
 	}
+	if len(got.Failures) == 0 && got.Annotation() != got.Decision.String() {
+		return "the annotation is not the decision"
+	}
 	if (got.Strategy == Whole || req.Workload.Division == Indivisible) && len(got.Decision) > 1 {
 		return "whole, yet on several clusters"
 	}
