@@ -138,12 +138,12 @@ func (r *rules) keepOff(o *Other, weight int64) {
 
 // checkKeepers keeps new replicas from where others run that are to be kept apart from them. What runs stays, as with the workload's own
 // rule, which says it already of those that both want to be apart.
-func checkKeepers(c *cycle, k *candidate) (Reason, bool) {
+func checkKeepers(c *cycle, k *candidate) bool {
 	name, here := c.keepers[k.Name]
-	if slices.ContainsFunc(k.reasons, func(r Reason) bool { return r.Code == ReasonCompany }) {
-		return Reason{}, false
+	if !here || slices.ContainsFunc(k.reasons, func(r Reason) bool { return r.Code == ReasonCompany }) {
+		return false
 	}
-	return Reason{Code: ReasonKeptApart, Subject: name}, here
+	return k.refuse(Reason{Code: ReasonKeptApart, Subject: name})
 }
 
 // term is a rule of affinity or antiAffinity that was read.

@@ -101,16 +101,16 @@ func (c *company) weightOn(cluster string) int64 {
 
 // checkCompany keeps new replicas from where required company lacks or forbidden company is. What runs stays: workloads that follow
 // each other would never come to rest.
-func checkCompany(c *cycle, k *candidate) (Reason, bool) {
+func checkCompany(c *cycle, k *candidate) bool {
 	for i := range c.company {
 		term := &c.company[i]
 		switch here := term.clusters[k.Name]; {
 		case term.weight != 0:
 		case term.apart && here:
-			return Reason{Code: ReasonCompany, Subject: term.text}, true
+			return k.refuse(Reason{Code: ReasonCompany, Subject: term.text})
 		case !term.apart && !here && !term.anywhere:
-			return Reason{Code: ReasonNoCompany, Subject: term.text}, true
+			return k.refuse(Reason{Code: ReasonNoCompany, Subject: term.text})
 		}
 	}
-	return Reason{}, false
+	return false
 }

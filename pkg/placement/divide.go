@@ -165,7 +165,7 @@ func fillBounded(rest int64, open []*part) ([]*part, int64) {
 			weights += p.weight
 		}
 		full := int64(0)
-		within := open[:0:0]
+		within := open[:0] // no further than what has been read of it
 		for _, p := range open {
 			p.share, p.remainder = rest*p.weight/weights, rest*p.weight%weights
 			if p.share > p.capacity || p.share == p.capacity && p.remainder > 0 {
@@ -176,7 +176,7 @@ func fillBounded(rest int64, open []*part) ([]*part, int64) {
 			within = append(within, p)
 		}
 		if len(within) == len(open) {
-			return open, rest
+			return within, rest
 		}
 		open, rest = within, rest-full
 	}

@@ -8,12 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// filter is one rule about who may take replicas. check returns a reason and true if the cluster may not; effect marks what
+// filter is one rule about who may take replicas. check tells whether the cluster is refused, and notes the reason; effect marks what
 // follows for the replicas that the cluster has already. It is only asked where it applies, which most rules do in few decisions.
 type filter struct {
 	name    string
 	effect  func(*candidate)
-	check   func(*cycle, *candidate) (Reason, bool)
+	check   func(*cycle, *candidate) (refused bool)
 	applies func(*cycle) bool
 }
 
@@ -44,6 +44,12 @@ func isEvicted(k *candidate) { k.evicted = true }
 func freezes(k *candidate)   { k.frozen = true }
 func isFull(k *candidate)    { k.full = true }
 
+// refuse notes a reason why the cluster does not take replicas.
+func (k *candidate) refuse(why Reason) bool {
+	k.reasons = append(k.reasons, why)
+	return true
+}
+
 // filter runs the filters over all candidates and finds out what fits where.
 func (c *cycle) filter() {
 	c.readFree()
@@ -51,8 +57,7 @@ func (c *cycle) filter() {
 	for i := range c.candidates {
 		k := &c.candidates[i]
 		for _, f := range asked {
-			if reason, out := f.check(c, k); out {
-				k.reasons = append(k.reasons, reason)
+			if f.check(c, k) {
 				f.effect(k)
 			}
 			if k.leaves || k.evicted {
@@ -65,55 +70,52 @@ func (c *cycle) filter() {
 }
 
 // checkWeight is about static weights alone: a cluster without one gets nothing.
-func checkWeight(c *cycle, k *candidate) (Reason, bool) {
+func checkWeight(c *cycle, k *candidate) bool {
 	if weightOf(c, k) > 0 {
-		return Reason{}, false
+		return false
 	}
-	return Reason{Code: ReasonNoWeight, Subject: c.request.Policy.String()}, true
+	return k.refuse(Reason{Code: ReasonNoWeight, Subject: c.request.Policy.String()})
 }
 
-func checkEvict(c *cycle, k *candidate) (Reason, bool) {
+func checkEvict(c *cycle, k *candidate) bool {
 	if c.request.Lost[k.Name] {
-		return Reason{Code: ReasonLost}, true
+		return k.refuse(Reason{Code: ReasonLost})
 	}
-	if !c.request.Evict[k.Name] {
-		return Reason{}, false
-	}
-	return Reason{Code: ReasonEvicted, Subject: c.request.Policy.evictingTaint(k.Cluster)}, true
+	return c.request.Evict[k.Name] && k.refuse(Reason{Code: ReasonEvicted, Subject: c.request.Policy.evictingTaint(k.Cluster)})
 }
 
 // checkPolicy keeps everything as it is under a policy that cannot be followed.
-func checkPolicy(c *cycle, _ *candidate) (Reason, bool) {
-	return Reason{Code: ReasonInvalidPolicy, Subject: c.request.Policy.String() + ": " + c.problem}, true
+func checkPolicy(c *cycle, k *candidate) bool {
+	return k.refuse(Reason{Code: ReasonInvalidPolicy, Subject: c.request.Policy.String() + ": " + c.problem})
 }
 
-func checkReady(_ *cycle, k *candidate) (Reason, bool) {
+func checkReady(_ *cycle, k *candidate) bool {
 	switch k.Ready {
 	case metav1.ConditionTrue:
-		return Reason{}, false
+		return false
 	case metav1.ConditionFalse:
-		return Reason{Code: ReasonNotReady, Detail: k.ReadyMessage}, true
+		return k.refuse(Reason{Code: ReasonNotReady, Detail: k.ReadyMessage})
 	default:
-		return Reason{Code: ReasonUnreachable, Detail: k.ReadyMessage}, true
+		return k.refuse(Reason{Code: ReasonUnreachable, Detail: k.ReadyMessage})
 	}
 }
 
-func checkCordon(_ *cycle, k *candidate) (Reason, bool) {
-	return Reason{Code: ReasonCordoned}, k.Unschedulable
+func checkCordon(_ *cycle, k *candidate) bool {
+	return k.Unschedulable && k.refuse(Reason{Code: ReasonCordoned})
 }
 
-func checkKind(c *cycle, k *candidate) (Reason, bool) {
-	return Reason{Code: ReasonNotServed, Subject: c.kind}, !slices.ContainsFunc(c.kinds, k.serves)
+func checkKind(c *cycle, k *candidate) bool {
+	return !slices.ContainsFunc(c.kinds, k.serves) && k.refuse(Reason{Code: ReasonNotServed, Subject: c.kind})
 }
 
 // checkVolume keeps pods where their data is: a volume does not follow to another cluster.
-func checkVolume(c *cycle, k *candidate) (Reason, bool) {
-	return Reason{Code: ReasonNoVolume}, !c.request.Workload.VolumesIn[k.Name]
+func checkVolume(c *cycle, k *candidate) bool {
+	return !c.request.Workload.VolumesIn[k.Name] && k.refuse(Reason{Code: ReasonNoVolume})
 }
 
 // checkNodes tells a cluster with nothing at all from one that lacks this or that.
-func checkNodes(c *cycle, k *candidate) (Reason, bool) {
-	return Reason{Code: ReasonNoNodes}, c.nodeless(k) && c.wantsMore(k)
+func checkNodes(c *cycle, k *candidate) bool {
+	return c.nodeless(k) && c.wantsMore(k) && k.refuse(Reason{Code: ReasonNoNodes})
 }
 
 // nodeless tells whether the cluster has no node, where that matters.

@@ -155,20 +155,23 @@ type site struct {
 
 // split splits clusters by the value of a label, in the order of the values.
 func split(members []*candidate, key string) []site {
-	index := map[string]int{}
-	var sites []site
+	index := map[string]int32{}
 	var sizes []int
-	at := make([]int, len(members)) // which site each is at
+	at := make([]int32, len(members)) // which site each is at
 	for i, k := range members {
 		name, _ := k.domain(key)
 		n, known := index[name]
 		if !known {
-			n = len(sites)
+			n = int32(len(sizes))
 			index[name] = n
-			sites, sizes = append(sites, site{name: name}), append(sizes, 0)
+			sizes = append(sizes, 0)
 		}
 		at[i] = n
 		sizes[n]++
+	}
+	sites := make([]site, len(sizes))
+	for name, n := range index {
+		sites[n].name = name
 	}
 	room := make([]*candidate, len(members)) // that of all sites, one behind the other
 	for n, size := range sizes {
@@ -251,10 +254,7 @@ func window(domains []domain, replicas, skew, highest int64) {
 		func(d *domain) bool { return d.total == low },
 		func(d *domain) bool { return d.total == low+skew },
 	} {
-		slices.SortFunc(order, func(a, b *domain) int {
-			return cmp.Or(-cmp.Compare(min(a.held, a.total+1), min(b.held, b.total+1)), -cmp.Compare(a.natural, b.natural),
-				strings.Compare(a.name, b.name))
-		})
+		slices.SortFunc(order, firstToLift)
 		for _, d := range order {
 			if rest > 0 && lifted(d) && d.total < min(d.room, highest) {
 				d.total++
@@ -262,6 +262,17 @@ func window(domains []domain, replicas, skew, highest int64) {
 			}
 		}
 	}
+}
+
+// firstToLift puts domains first that have the next replica already, then those that would get most if nobody minded.
+func firstToLift(a, b *domain) int {
+	if held := cmp.Compare(min(b.held, b.total+1), min(a.held, a.total+1)); held != 0 {
+		return held
+	}
+	if natural := cmp.Compare(b.natural, a.natural); natural != 0 {
+		return natural
+	}
+	return strings.Compare(a.name, b.name)
 }
 
 // shrink takes replicas that there are not from the largest domains, one after another; of equals, from the first.

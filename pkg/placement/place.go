@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"sort"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -91,6 +90,8 @@ type cycle struct {
 	measured   []corev1.ResourceName
 	free       []int64 // for each candidate the free amounts of measured; that of needs come first
 	candidates []candidate
+	places     map[string]int // of candidates, by name
+	parts      []part         // memory for assign, which a spread calls for every domain
 	unplaced   int64
 }
 
@@ -166,6 +167,7 @@ func newCycle(s Snapshot, r *Request) *cycle {
 		kinds:      r.Workload.kindNames(),
 		needs:      r.Workload.requests(),
 		candidates: make([]candidate, len(s.clusters)),
+		places:     s.places,
 	}
 	c.choose()
 	for i, cluster := range s.clusters {
@@ -209,11 +211,10 @@ func leastOf(p *Policy, replicas int64) int64 {
 
 // find returns the candidate of that name; nil if there is none.
 func (c *cycle) find(name string) *candidate {
-	i := sort.Search(len(c.candidates), func(i int) bool { return c.candidates[i].Name >= name })
-	if i == len(c.candidates) || c.candidates[i].Name != name {
-		return nil
+	if i, joined := c.places[name]; joined {
+		return &c.candidates[i]
 	}
-	return &c.candidates[i]
+	return nil
 }
 
 // keepAll leaves everything where it is, and tells whether there was anything.
@@ -249,7 +250,7 @@ func (c *cycle) anchor() {
 func (c *cycle) result() Result {
 	r := Result{
 		Unplaced: int32(c.unplaced),
-		Verdicts: make([]Verdict, 0, len(c.candidates)),
+		Verdicts: make([]Verdict, len(c.candidates)),
 		Policy:   c.request.Policy.String(),
 		Strategy: c.strategy.name,
 	}
@@ -260,8 +261,9 @@ func (c *cycle) result() Result {
 		r.Decision = make(Decision, len(shares))
 	}
 	for i := range c.candidates {
-		k := &c.candidates[i]
-		v := Verdict{Cluster: k.Name, Feasible: k.takes(), Reasons: k.reasons, Score: k.score, Fits: k.fits, Preference: k.prefers}
+		k, v := &c.candidates[i], &r.Verdicts[i]
+		v.Cluster, v.Feasible, v.Reasons = k.Name, k.takes(), k.reasons
+		v.Score, v.Fits, v.Preference = k.score, k.fits, k.prefers
 		if len(c.groups) > 0 && k.group >= 0 {
 			v.Group = c.groups[k.group].name
 		}
@@ -269,7 +271,6 @@ func (c *cycle) result() Result {
 			r.Decision[k.Name] = shares[0]
 			v.Share, shares = &shares[0], shares[1:]
 		}
-		r.Verdicts = append(r.Verdicts, v)
 	}
 	r.Verdicts = c.addAbsent(r.Verdicts)
 	r.Failures = c.remembered(r.Decision)

@@ -160,41 +160,41 @@ func (c *Cluster) domain(key string) (value string, has bool) {
 	return c.Name, key == v1alpha1.LabelClusterName
 }
 
-func checkName(c *cycle, k *candidate) (Reason, bool) {
+func checkName(c *cycle, k *candidate) bool {
 	if _, named := c.names[k.Name]; named {
-		return Reason{}, false
+		return false
 	}
 	if c.pinned {
-		return Reason{Code: ReasonNotPinned}, true
+		return k.refuse(Reason{Code: ReasonNotPinned})
 	}
-	return Reason{Code: ReasonNotSelected, Subject: c.policy}, true
+	return k.refuse(Reason{Code: ReasonNotSelected, Subject: c.policy})
 }
 
-func checkLabels(c *cycle, k *candidate) (Reason, bool) {
+func checkLabels(c *cycle, k *candidate) bool {
 	if c.selector.Matches(labels.Set(k.Labels)) {
-		return Reason{}, false
+		return false
 	}
-	return Reason{Code: ReasonNotSelected, Subject: c.policy}, true
+	return k.refuse(Reason{Code: ReasonNotSelected, Subject: c.policy})
 }
 
 // checkGroup finds out which group the cluster belongs to.
-func checkGroup(c *cycle, k *candidate) (Reason, bool) {
+func checkGroup(c *cycle, k *candidate) bool {
 	group, found := c.groupOf(k.Cluster)
 	k.group = group
 	if !found {
-		return Reason{Code: ReasonNoGroup, Subject: c.policy}, true
+		return k.refuse(Reason{Code: ReasonNoGroup, Subject: c.policy})
 	}
-	return Reason{}, false
+	return false
 }
 
 // checkDomain keeps replicas away from clusters of which nobody knows where they are, when that matters.
-func checkDomain(c *cycle, k *candidate) (Reason, bool) {
+func checkDomain(c *cycle, k *candidate) bool {
 	for i := range c.spread {
 		if _, has := k.domain(c.spread[i].TopologyKey); !has && strict(&c.spread[i]) {
-			return Reason{Code: ReasonNoDomain, Subject: c.spread[i].TopologyKey + ", by which " + c.policy + " spreads"}, true
+			return k.refuse(Reason{Code: ReasonNoDomain, Subject: c.spread[i].TopologyKey + ", by which " + c.policy + " spreads"})
 		}
 	}
-	return Reason{}, false
+	return false
 }
 
 // selectorOf reads a selector for which unset means everything.

@@ -31,7 +31,7 @@ func byTarget(weight func(*cycle, *candidate) int64) func(*cycle, []*candidate, 
 			return part{weight: weight(c, k), capacity: k.bound(), last: k.current, least: c.leastFor(k), required: k.required}
 		}
 		if !slices.ContainsFunc(members, func(k *candidate) bool { return k.frozen }) {
-			return assign(replicas, members, partOf)
+			return c.assign(replicas, members, partOf)
 		}
 		shrinkFrozen(members, replicas, partOf)
 		rest = replicas
@@ -43,7 +43,7 @@ func byTarget(weight func(*cycle, *candidate) int64) func(*cycle, []*candidate, 
 				active = append(active, k)
 			}
 		}
-		return assign(max(0, rest), active, partOf)
+		return c.assign(max(0, rest), active, partOf)
 	}
 }
 
@@ -76,7 +76,7 @@ func (c *cycle) byCapacity(members []*candidate, replicas int64) (rest int64) {
 	}
 	have := held(members)
 	if have > replicas {
-		rest = assign(replicas, members, func(k *candidate) part {
+		rest = c.assign(replicas, members, func(k *candidate) part {
 			return part{weight: k.bound(), capacity: k.current, last: k.current}
 		})
 		return c.raise(members, rest)
@@ -84,7 +84,7 @@ func (c *cycle) byCapacity(members []*candidate, replicas int64) (rest int64) {
 	for _, k := range members {
 		k.give(k.current)
 	}
-	rest = assign(replicas-have, members, func(k *candidate) part {
+	rest = c.assign(replicas-have, members, func(k *candidate) part {
 		room := k.bound() - k.current
 		return part{weight: room, capacity: room}
 	})
@@ -229,11 +229,12 @@ func held(candidates []*candidate) int64 {
 }
 
 // assign divides replicas among the candidates, on top of what they were given, and returns what fits nowhere.
-func assign(replicas int64, candidates []*candidate, partOf func(*candidate) part) (rest int64) {
-	parts := make([]part, len(candidates))
-	for i, k := range candidates {
-		parts[i] = partOf(k)
+func (c *cycle) assign(replicas int64, candidates []*candidate, partOf func(*candidate) part) (rest int64) {
+	parts := slices.Grow(c.parts[:0], len(candidates))
+	for _, k := range candidates {
+		parts = append(parts, partOf(k))
 	}
+	c.parts = parts
 	rest = apportion(replicas, parts)
 	for i, k := range candidates {
 		k.give(parts[i].share)
@@ -273,7 +274,7 @@ func (c *cycle) wait(rest int64, group int, may func(*candidate) bool, weight fu
 		return rest
 	}
 	some := min(rest, c.left(waiting[0]))
-	return rest - some + assign(some, waiting, func(k *candidate) part {
+	return rest - some + c.assign(some, waiting, func(k *candidate) part {
 		return part{weight: weight(c, k), capacity: unbounded - k.share}
 	})
 }

@@ -87,12 +87,12 @@ func repeatsReady(taint *corev1.Taint) bool {
 	return taint.Key == v1alpha1.TaintNotReady || taint.Key == v1alpha1.TaintUnreachable
 }
 
-func checkTaints(c *cycle, k *candidate) (Reason, bool) {
+func checkTaints(c *cycle, k *candidate) bool {
 	taint := c.request.Policy.Untolerated(k.Cluster)
 	if taint == nil {
-		return Reason{}, false
+		return false
 	}
-	return Reason{Code: ReasonTainted, Subject: nameOf(taint)}, true
+	return k.refuse(Reason{Code: ReasonTainted, Subject: nameOf(taint)})
 }
 
 // nameOf names a taint as kube-scheduler does.
