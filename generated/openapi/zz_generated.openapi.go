@@ -1010,7 +1010,7 @@ func schema_manifold_apis_manifold_v1alpha1_ImageOverride(ref common.ReferenceCa
 					},
 					"registry": {
 						SchemaProps: spec.SchemaProps{
-							Description: "registry replaces the host that images come from, such as registry.example.com:5000. An image without one gets it.",
+							Description: "registry replaces the host that images come from, such as registry.example.com:5000, or with a path that comes before that of the image, mirror.example.com/proxy. An image without one gets it.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -71,6 +71,14 @@ func TestOverridesChangeWhatAClusterHolds(t *testing.T) {
 				d.Spec.Template.Spec.Containers[1].Image = "mirror:5000/library/logger:v2@sha256:abc"
 			},
 		},
+		"a registry may have a path, behind which images keep theirs": {
+			overrides: overriding(v1alpha1.Override{Images: []v1alpha1.ImageOverride{{Registry: "mirror.example.com/proxy"}}}),
+			want: func(d *appsv1.Deployment) {
+				d.Spec.Template.Spec.InitContainers[0].Image = "mirror.example.com/proxy/busybox"
+				d.Spec.Template.Spec.Containers[0].Image = "mirror.example.com/proxy/shop/web:v1"
+				d.Spec.Template.Spec.Containers[1].Image = "mirror.example.com/proxy/library/logger:v2@sha256:abc"
+			},
+		},
 		"a tag and a repository are replaced in one container, the digest with the tag": {
 			overrides: overriding(v1alpha1.Override{Images: []v1alpha1.ImageOverride{{Containers: []string{"log"}, Repository: "log", Tag: "v9"}}}),
 			want:      func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[1].Image = "docker.io/log:v9" },

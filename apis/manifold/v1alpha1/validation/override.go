@@ -21,10 +21,13 @@ import (
 
 // Parts of images, as registries define them.
 var (
-	registryFormat   = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?(:[0-9]+)?$`)
-	repositoryFormat = regexp.MustCompile(`^[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`)
+	registryFormat   = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?(:[0-9]+)?(/` + repositoryPath + `)?$`)
+	repositoryFormat = regexp.MustCompile(`^` + repositoryPath + `$`)
 	tagFormat        = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}$`)
 )
+
+// repositoryPath is what stands between a registry and a tag.
+const repositoryPath = `[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*`
 
 // domain is the prefix of labels and annotations that are Manifold's own.
 const domain = v1alpha1.GroupName + "/"
@@ -94,6 +97,9 @@ func validateImage(image *v1alpha1.ImageOverride, path *field.Path) field.ErrorL
 		if part.value != "" && !part.format.MatchString(part.value) {
 			errs = append(errs, field.Invalid(path.Child(part.name), part.value, "cannot be part of an image"))
 		}
+	}
+	if host, _, deep := strings.Cut(image.Registry, "/"); deep && !strings.ContainsAny(host, ".:") && host != "localhost" {
+		errs = append(errs, field.Invalid(path.Child("registry"), image.Registry, "must begin with a host, which has a dot or a port"))
 	}
 	if image.Registry+image.Repository+image.Tag == "" {
 		errs = append(errs, field.Required(path, "registry, repository or tag must be specified"))

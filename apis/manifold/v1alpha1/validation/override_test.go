@@ -17,6 +17,7 @@ func TestValidateOverrides(t *testing.T) {
 			Clusters: &v1alpha1.ClusterSelector{Names: []string{"east"}},
 			Images: []v1alpha1.ImageOverride{
 				{Containers: []string{"app"}, Registry: "registry.example.com:5000"}, {Repository: "shop/web_ui", Tag: "v1.2"},
+				{Registry: "mirror.example.com/proxy/hub"}, {Registry: "localhost/proxy"},
 			},
 			Env:                 []v1alpha1.EnvOverride{{Variables: []corev1.EnvVar{{Name: "REGION", Value: "eu"}}}},
 			Args:                []v1alpha1.ArgsOverride{{Args: []string{"--verbose"}}},

@@ -9,7 +9,8 @@ package v1alpha1
 type ImageOverrideApplyConfiguration struct {
 	// containers are the names of the containers that it is about. Empty means all.
 	Containers []string `json:"containers,omitempty"`
-	// registry replaces the host that images come from, such as registry.example.com:5000. An image without one gets it.
+	// registry replaces the host that images come from, such as registry.example.com:5000, or with a path that comes before that of the
+	// image, mirror.example.com/proxy. An image without one gets it.
 	Registry *string `json:"registry,omitempty"`
 	// repository replaces the path between registry and tag, such as shop/web.
 	Repository *string `json:"repository,omitempty"`
