@@ -146,6 +146,13 @@ spec:
 		return condition(d, appsv1.DeploymentProgressing).Reason == "NotApplied"
 	})
 	say(t, condition(d, appsv1.DeploymentProgressing).Message, "west", "overrides[1] of PlacementPolicy "+s.Namespace+"/by-cluster: jsonPatch")
+	s.Logical.Poll("the policy says it too", func() error {
+		got := s.Logical.Kubectl("get", "placementpolicy", "by-cluster", "-o", "jsonpath={.status.workloads} {.status.unplaced} {.status.lastError}")
+		if !strings.HasPrefix(got, "1 0 deployments "+s.Namespace+"/web: cluster \"west\": ") || !strings.Contains(got, "overrides[1]") {
+			return fmt.Errorf("its status is %q", got)
+		}
+		return nil
+	})
 	s.Logical.Kubectl("delete", "placementpolicy", "by-cluster")
 	framework.Await(s.East, "web", "is as its user wrote it", func(d *appsv1.Deployment) bool { return image(d) == "web:1" && d.Labels["region"] == "" })
 }
