@@ -17,9 +17,10 @@ import (
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 )
 
-// bootstrap makes the objects that a logical cluster starts with. What exists is left as it is, so admins may edit it; the default
+// bootstrap makes the objects that a logical cluster starts with. What exists is left as it is, so admins may edit it, but for what tells of
+// this process; the default
 // policy is not put back once it is deleted, since the system namespace, made last, tells that this has been done.
-func bootstrap(ctx context.Context, kube kubernetes.Interface, manifold versioned.Interface) error {
+func bootstrap(ctx context.Context, kube kubernetes.Interface, manifold versioned.Interface, silence Silence) error {
 	// A new server makes kube-system some time after it serves. The controllers read it at once.
 	if err := makeNamespace(ctx, kube, metav1.NamespaceSystem); err != nil {
 		return err
@@ -35,6 +36,9 @@ func bootstrap(ctx context.Context, kube kubernetes.Interface, manifold versione
 	}
 	if err := ensure(ctx, flows.FlowSchemas(), syncerFlowSchema()); err != nil {
 		return fmt.Errorf("make FlowSchema %s: %w", syncerFlowSchema().Name, err)
+	}
+	if err := publish(ctx, kube, silence); err != nil {
+		return err
 	}
 
 	_, err := kube.CoreV1().Namespaces().Get(ctx, v1alpha1.SystemNamespace, metav1.GetOptions{})

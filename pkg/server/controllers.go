@@ -43,6 +43,7 @@ type controllers struct {
 	manifold   versioned.Interface
 	informers  informers.SharedInformerFactory
 	own        externalversions.SharedInformerFactory
+	silence    Silence
 	// servesMetrics tells whether the server answers for metrics.k8s.io.
 	servesMetrics bool
 
@@ -78,6 +79,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		informers: kubeInformers,
 		own:       externalversions.NewSharedInformerFactory(manifold, 0),
 		registry:  registry,
+		silence:   c.silence,
 		events:    record.NewBroadcaster(),
 		grace:     c.silence.GracePeriod,
 	}
@@ -170,7 +172,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 
 // run makes what a logical cluster starts with, learns the logical cluster's identity, and runs all parts until ctx ends or one fails.
 func (m *controllers) run(ctx context.Context, ready func()) error {
-	if err := bootstrap(ctx, m.kube, m.manifold); err != nil {
+	if err := bootstrap(ctx, m.kube, m.manifold, m.silence); err != nil {
 		return fmt.Errorf("prepare the logical cluster: %w", err)
 	}
 	apis, err := apiregistration.NewForConfig(m.identities.controller())

@@ -23,6 +23,9 @@ const (
 	// AnnotationPodUID is carried by a pod that a user made, once its cluster runs it: the UID that it has there. Manifold alone writes
 	// it.
 	AnnotationPodUID = "manifold.dev/pod-uid"
+	// AnnotationPodCluster is carried beside it until the pod is scheduled, and then names its cluster as its node: it names the cluster that
+	// has the pod. Manifold alone writes it.
+	AnnotationPodCluster = "manifold.dev/pod-cluster"
 	// AnnotationOrphan is carried by a workload that is deleted without what it owns, which goes on running. Manifold alone writes it.
 	AnnotationOrphan = "manifold.dev/orphan"
 	// FinalizerProjection is held while any cluster holds a projection of the object.
@@ -33,6 +36,16 @@ const (
 	FinalizerCluster = "manifold.dev/cluster"
 	// SystemNamespace holds credentials and leases above, and the syncer's ServiceAccount below.
 	SystemNamespace = "manifold-system"
+)
+
+// What the logical cluster publishes of the process that serves it, in the namespace kube-public, for everybody who has logged in.
+const (
+	// SettingsName is the name of the ConfigMap.
+	SettingsName = "manifold"
+	// SettingClusterToleration and SettingUnschedulableToleration are for how long workloads tolerate, if their policy does not say, that
+	// their cluster is silent or cannot run their pods.
+	SettingClusterToleration       = "cluster-toleration"
+	SettingUnschedulableToleration = "unschedulable-toleration"
 )
 
 // VolumesRecreate is the value of AnnotationVolumes that has a workload begin with new volumes where it goes. The old ones stay where they

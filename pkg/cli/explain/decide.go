@@ -8,9 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
@@ -52,7 +54,12 @@ func (g gatherer) ask(ctx context.Context, question func(*engine.Engine) error) 
 
 	kube := informers.NewSharedInformerFactory(g.client, 0)
 	manifold := externalversions.NewSharedInformerFactory(g.manifold, 0)
-	engine, err := engine.New(engine.Options{Kube: kube, Manifold: manifold, Requested: reported})
+	options, err := g.settings(ctx)
+	if err != nil {
+		return err
+	}
+	options.Kube, options.Manifold, options.Requested = kube, manifold, reported
+	engine, err := engine.New(options)
 	if err != nil {
 		return err
 	}
@@ -87,6 +94,25 @@ func (g gatherer) ask(ctx context.Context, question func(*engine.Engine) error) 
 		return context.Cause(ctx)
 	}
 	return question(engine)
+}
+
+// settings are what the server says that it decides by. Of one that says nothing, as an older one, the defaults are taken.
+func (g gatherer) settings(ctx context.Context) (out engine.Options, err error) {
+	settings, err := g.client.CoreV1().ConfigMaps(metav1.NamespacePublic).Get(ctx, v1alpha1.SettingsName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return out, nil
+	}
+	if err != nil {
+		return out, fmt.Errorf("read what the server decides by: %w", err)
+	}
+	for key, field := range map[string]*time.Duration{
+		v1alpha1.SettingClusterToleration: &out.Toleration, v1alpha1.SettingUnschedulableToleration: &out.Unschedulable,
+	} {
+		if *field, err = time.ParseDuration(settings.Data[key]); err != nil {
+			return out, fmt.Errorf("ConfigMap %s/%s: %s: %w", settings.Namespace, settings.Name, key, err)
+		}
+	}
+	return out, nil
 }
 
 // refuseWith ends everything when the server refuses to let the user read something; other trouble is tried again.
