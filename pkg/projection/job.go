@@ -85,10 +85,12 @@ func jobDivision(spec *batchv1.JobSpec) (division placement.Division, whole stri
 	return placement.DivisibleByName, ""
 }
 
-// jobStarted tells whether a Job runs or has run. A suspended one that has nothing to show for itself has not.
+// jobStarted tells whether a Job runs or has run. A suspended one that has nothing to show for itself has not. One that is resumed may have
+// begun before its status says so: as long as that still says that it is suspended, its clusters have been told to go on.
 func jobStarted(in *batchv1.Job) bool {
 	s := &in.Status
-	return s.StartTime != nil || s.Active > 0 || s.Succeeded > 0 || s.Failed > 0
+	resumed := !ptr.Deref(in.Spec.Suspend, false) && jobIs(in, batchv1.JobSuspended)
+	return resumed || s.StartTime != nil || s.Active > 0 || s.Succeeded > 0 || s.Failed > 0
 }
 
 func jobFinished(in *batchv1.Job) bool {

@@ -228,6 +228,10 @@ func TestDemandOfAJob(t *testing.T) {
 		"suspended before it ran": {
 			in: batch(suspended, is(batchv1.JobSuspended)), want: Demand{Replicas: 4, Division: placement.DivisibleByName, Unstarted: true},
 		},
+		"resumed, and its status does not know yet": {
+			in:   batch(is(batchv1.JobSuspended)),
+			want: Demand{Replicas: 4, Division: placement.DivisibleByName, Fixed: true, Unstarted: true},
+		},
 		"suspended after some pods": {
 			in:   batch(suspended, func(in *batchv1.Job) { in.Status.Succeeded = 1 }),
 			want: Demand{Replicas: 4, Division: placement.DivisibleByName, Fixed: true},

@@ -22,7 +22,7 @@ type updateOptions = *metav1.UpdateOptions
 
 // managedAnnotations are written by Manifold alone.
 var managedAnnotations = []string{v1alpha1.AnnotationPlacement, v1alpha1.AnnotationStatus, v1alpha1.AnnotationCluster,
-	v1alpha1.AnnotationNode, v1alpha1.AnnotationPodUID, v1alpha1.AnnotationOrphan}
+	v1alpha1.AnnotationNode, v1alpha1.AnnotationPodUID, v1alpha1.AnnotationPodCluster, v1alpha1.AnnotationOrphan}
 
 // placedStrategy decides where a workload runs while it is created, updated or scaled, and keeps the decision out of users' hands.
 // Mirrors, which share the storage of some kinds with workloads, pass through.
@@ -138,6 +138,7 @@ func (s placedStrategy) place(ctx context.Context, obj, old runtime.Object) {
 				w.Failures = nil // what could not be scheduled asked for something else
 			}
 			w.Repinned = w.Pin != nil && !reflect.DeepEqual(before.Pin, w.Pin)
+			w.Fixed = false // what this update starts is told so together with the decision
 		}
 	}
 	result, ready := s.placer.Place(w, current)

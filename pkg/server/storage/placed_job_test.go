@@ -79,6 +79,25 @@ func TestAJobThatHasStartedKeepsItsDecision(t *testing.T) {
 	}
 }
 
+// A queue that resumes a Job says with the same update where it is to run.
+func TestAJobIsPlacedAnewByTheUpdateThatResumesIt(t *testing.T) {
+	suspended := func(j *batch.Job) {
+		j.Spec.Suspend, j.Status.Conditions = ptr.To(true), []batch.JobCondition{{Type: batch.JobSuspended, Status: "True"}}
+	}
+	resumed := func(j *batch.Job) { j.Spec.Suspend = ptr.To(false) }
+	ctx, _ := as(t, "jane")
+	p := &placer{}
+	placingJobs(p).PrepareForUpdate(ctx, job(3, onEastAlready, suspended, resumed, pinnedJob), job(3, onEastAlready, suspended))
+	if len(p.asked) != 1 || p.asked[0].Fixed {
+		t.Errorf("asked about %+v, want one that may still move", p.asked)
+	}
+	p = &placer{}
+	placingJobs(p).PrepareForUpdate(ctx, job(3, onEastAlready, suspended, resumed, pinnedJob), job(3, onEastAlready, suspended, resumed))
+	if len(p.asked) > 0 {
+		t.Errorf("asked about %+v, which may have begun", p.asked)
+	}
+}
+
 func TestAJobOfAnotherControllerIsLeftAlone(t *testing.T) {
 	for name, test := range map[string]struct {
 		managed func(*batch.Job)
