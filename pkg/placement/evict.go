@@ -28,7 +28,8 @@ type Leaving struct {
 // Kubernetes does those of nodes. A taint that the policy does not tolerate drives out at once, one that it tolerates for some seconds,
 // when these have passed since the taint was added. A cluster that is silent has a taint as well, which is tolerated for the time of
 // silence unless the policy says otherwise; it counts for nothing while and before most clusters are silent, for workloads that run on every
-// cluster, which nobody can replace elsewhere, and for custom objects, of which nobody knows what a second one would do.
+// cluster, which nobody can replace elsewhere, for what may run only once, and for custom objects, of which nobody knows what a second one
+// would do.
 func (s Snapshot) Leave(r *Request, silence time.Duration, now time.Time) Leaving {
 	var out Leaving
 	mass := s.mostSilent()
@@ -39,7 +40,7 @@ func (s Snapshot) Leave(r *Request, silence time.Duration, now time.Time) Leavin
 		for j := range c.Taints {
 			taint := &c.Taints[j]
 			silent := taint.Key == v1alpha1.TaintUnreachable
-			if taint.Effect != corev1.TaintEffectNoExecute || silent && (mass || r.Workload.Division == Everywhere || r.Workload.Custom) {
+			if taint.Effect != corev1.TaintEffectNoExecute || silent && (mass || r.Workload.stays()) {
 				continue
 			}
 			stay, forever := r.Policy.Endures(taint, silence)
@@ -60,6 +61,9 @@ func (s Snapshot) Leave(r *Request, silence time.Duration, now time.Time) Leavin
 	}
 	return out
 }
+
+// stays tells whether nothing of a workload is placed elsewhere for the silence of its cluster.
+func (w *Workload) stays() bool { return w.Division == Everywhere || w.Custom || w.Once }
 
 func (l *Leaving) leave(cluster string, taint *corev1.Taint) {
 	if l.Now == nil {

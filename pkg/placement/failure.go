@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Failure tells that a cluster left replicas of a workload unschedulable, so that they went elsewhere.
+// Failure tells that a cluster left replicas of a workload unschedulable, or refused them, so that they went elsewhere.
 type Failure struct {
 	// Until is the time up to which the cluster counts as full for the workload.
 	Until time.Time
@@ -69,7 +69,7 @@ func Earliest(times ...time.Time) (first time.Time) {
 	return first
 }
 
-// remembered are the failures after a decision: those that are not forgotten, and those of clusters that give up what they could not schedule,
+// remembered are the failures after a decision: those that are not forgotten, and those of clusters that give up what they could not run,
 // be it that there are fewer replicas. They concern what is placed.
 func (c *cycle) remembered(decision Decision) Failures {
 	r := c.request

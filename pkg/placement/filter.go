@@ -156,6 +156,11 @@ func (c *cycle) fit(i int) {
 	for j, need := range c.needs {
 		k.fits = min(k.fits, max(0, free[j])/need.amount)
 	}
+	for _, need := range c.claims {
+		if k.Free.Has(need.name) {
+			k.fits = min(k.fits, max(0, k.Free.Of(need.name))/need.amount)
+		}
+	}
 	if c.nodeless(k) {
 		k.fits = 0
 	}
@@ -167,6 +172,11 @@ func (c *cycle) fit(i int) {
 		if free[j] < need.amount {
 			k.reasons = append(k.reasons,
 				Reason{Code: ReasonLacks, Subject: string(need.name), Need: need.amount, Free: free[j]})
+		}
+	}
+	for _, need := range c.claims {
+		if left := k.Free.Of(need.name); left < need.amount && k.Free.Has(need.name) {
+			k.reasons = append(k.reasons, Reason{Code: ReasonLacks, Subject: string(need.name), Need: need.amount, Free: left})
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (c *cycle) returned(last []piece) []piece {
 	}
 	ends := map[*candidate]int64{}
 	for _, p := range last {
-		if p.owner != nil {
+		if p.owner != nil && !p.stuck {
 			ends[p.owner] = p.end
 		}
 	}

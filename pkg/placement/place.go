@@ -24,7 +24,7 @@ type Request struct {
 	// Lost names those of them that nobody can ask what still runs there, Forced those that an admin wants empty at any price. What is
 	// Fixed leaves them too, if it is whole and Restarts.
 	Lost, Forced map[string]bool
-	// Stuck tells what clusters cannot schedule of their shares; see Unschedulable. Tolerated is for how long that is endured.
+	// Stuck tells what clusters cannot run of their shares; see Unschedulable. Tolerated is for how long that is endured.
 	Stuck     map[string]Stuck
 	Tolerated time.Duration
 	// Displaced tells what the workload may keep in clusters where others of higher priority want room.
@@ -87,6 +87,7 @@ type cycle struct {
 	pinned     bool      // the choice is the user's pin, not the policy's
 	least      int64     // what a cluster gets at least, unless it gets nothing; 1 if nobody asks for more
 	needs      []request // what one replica needs
+	claims     []request // what its volume claims need, where that is bounded
 	measured   []corev1.ResourceName
 	free       []int64 // for each candidate the free amounts of measured; that of needs come first
 	candidates []candidate
@@ -165,7 +166,8 @@ func newCycle(s Snapshot, r *Request) *cycle {
 		replicas:   max(0, int64(r.Workload.Replicas)),
 		kind:       KindName(r.Workload.GVK),
 		kinds:      r.Workload.kindNames(),
-		needs:      r.Workload.requests(),
+		needs:      r.Workload.Requests.sorted(),
+		claims:     r.Workload.ClaimRequests.sorted(),
 		candidates: make([]candidate, len(s.clusters)),
 		places:     s.places,
 	}

@@ -221,7 +221,7 @@ func (r Result) taken(s Snapshot, request *Request) map[string]Resources {
 			continue
 		}
 		more := int64(share.Replicas) - int64(request.Current[c.Name].Replicas)
-		for _, need := range request.Workload.requests() {
+		for _, need := range request.Workload.Requests.sorted() {
 			lacks := need.amount*more - c.Free.Of(need.name)
 			if lacks <= 0 {
 				continue
@@ -245,7 +245,7 @@ func (r *Request) lowerIn(cluster string) bool {
 // roomIn is how many replicas have room in a cluster, beside those there, without anybody making any.
 func (r *Request) roomIn(c *Cluster) int64 {
 	fits := int64(unbounded)
-	for _, need := range r.Workload.requests() {
+	for _, need := range r.Workload.Requests.sorted() {
 		fits = min(fits, max(0, c.Free.Of(need.name))/need.amount)
 	}
 	return fits

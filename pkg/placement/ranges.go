@@ -10,6 +10,7 @@ type piece struct {
 	owner      *candidate // nil for nobody
 	start, end int64
 	returns    bool       // the owner has the volumes of what was nobody's
+	stuck      bool       // the end of the owner's range, which it cannot run
 	awaits     *candidate // has the volumes of what was nobody's, and may not take it now; nil for none
 }
 
@@ -64,7 +65,7 @@ func (c *cycle) pieces(holders []*candidate) []piece {
 		if start > next {
 			out = append(out, piece{start: next, end: start})
 		}
-		out = append(out, piece{owner: k, start: start, end: end})
+		out = append(out, k.cut(piece{owner: k, start: start, end: end})...)
 		k.ranged = true
 		next = end
 	}
@@ -72,6 +73,15 @@ func (c *cycle) pieces(holders []*candidate) []piece {
 		out = append(out, piece{start: next, end: c.replicas})
 	}
 	return out
+}
+
+// cut parts the end of a range that its cluster cannot run, and is not to leave altogether, from the rest.
+func (k *candidate) cut(p piece) []piece {
+	from := k.start + k.current - k.stuck
+	if k.stuck == 0 || k.evicted || from <= p.start || from >= p.end {
+		return []piece{p}
+	}
+	return []piece{{owner: k, start: p.start, end: from}, {owner: k, start: from, end: p.end, stuck: true}}
 }
 
 // carryOn keeps the ranges of clusters that keep theirs, and finds clusters for all others.
@@ -82,6 +92,15 @@ func (c *cycle) carryOn(last []piece) {
 			c.await(p)
 			before = nil
 			i++
+			continue
+		}
+		if last[i].stuck {
+			g := gap{cycle: c, start: last[i].start, end: last[i].end, pieces: last[i : i+1], before: last[i].owner}
+			if i++; i < len(last) && last[i].stays() {
+				g.after = &last[i]
+			}
+			g.fill()
+			before = g.close()
 			continue
 		}
 		if p := &last[i]; p.stays() {
@@ -136,9 +155,16 @@ type freshPart struct {
 
 // fill decides who gets how much. Replicas that are added go where the highest ones are and then to clusters without a range; those that
 // leave a cluster go to such clusters first, so that what is divided stays divided, unless the strategy does not divide.
+//
+// What a cluster cannot run at the end of its range is a gap of its own.
 func (g *gap) fill() {
 	g.rest = g.end - g.start
 	switch {
+	case g.pieces[0].stuck: // what nobody takes stays behind the rest of its range
+		g.spread()
+		g.growAfter()
+		g.toBefore, g.rest = g.rest, 0
+		return
 	case g.strategy.name == Whole:
 		g.growBefore()
 		g.growAfter()

@@ -40,6 +40,7 @@ const (
 	ReasonUnschedulable     ReasonCode = "Unschedulable"
 	ReasonLeftUnschedulable ReasonCode = "LeftUnschedulable"
 	ReasonDisplaced         ReasonCode = "Displaced"
+	ReasonRefused           ReasonCode = "Refused"
 )
 
 // Reason says why a cluster does not take replicas.
@@ -64,9 +65,9 @@ func (r Reason) String() string {
 
 // of says it of several clusters, whose number stands before it.
 func (r Reason) of(clusters int) string {
-	is, has, does, lacks, runs, makes := "is", "has", "does", "lacks", "runs", "makes"
+	is, has, does, lacks, runs, makes, refuses := "is", "has", "does", "lacks", "runs", "makes", "refuses"
 	if clusters != 1 {
-		is, has, does, lacks, runs, makes = "are", "have", "do", "lack", "run", "make"
+		is, has, does, lacks, runs, makes, refuses = "are", "have", "do", "lack", "run", "make", "refuse"
 	}
 	switch r.Code {
 	case ReasonNotJoined:
@@ -117,7 +118,9 @@ func (r Reason) of(clusters int) string {
 	case ReasonUnschedulable:
 		return has + " no node for some of its pods"
 	case ReasonLeftUnschedulable:
-		return "had no node for some of its pods lately"
+		return "could not run some of its pods lately"
+	case ReasonRefused:
+		return refuses + " some of its pods"
 	case ReasonDisplaced:
 		return makes + " room for " + r.Subject + ", which has a higher priority"
 	case ReasonLacks:

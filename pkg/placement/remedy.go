@@ -128,7 +128,10 @@ var remedies = map[ReasonCode]func(patient) string{
 		return "give it nodes that its scheduler can use for the pods"
 	},
 	ReasonLeftUnschedulable: func(patient) string {
-		return "give it nodes that its scheduler can use for the pods; after a while it is tried again"
+		return "have it run the pods, by nodes that its scheduler can use for them, or by a greater quota; after a while it is tried again"
+	},
+	ReasonRefused: func(patient) string {
+		return "have it admit the pods, as by a greater quota there"
 	},
 }
 
@@ -206,6 +209,9 @@ func (p patient) provide() string {
 	name := corev1.ResourceName(p.reason.Subject)
 	missing := p.reason.Need - p.reason.Free
 	withheld := p.cluster.Withheld.Of(name)
+	if countsClaims(name) {
+		withheld = missing // by nothing else
+	}
 	if withheld <= 0 {
 		return fmt.Sprintf("%s more %s for one more replica", exactly(name, missing), name)
 	}

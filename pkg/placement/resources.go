@@ -132,7 +132,40 @@ func amount(name corev1.ResourceName, value int64) string {
 
 func inBytes(name corev1.ResourceName) bool {
 	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || name == corev1.ResourceStorage ||
+		name == corev1.ResourceRequestsStorage || strings.HasSuffix(string(name), classStorage) ||
 		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
+// Endings of the names by which quotas bound the claims of one StorageClass, whose name stands before.
+const (
+	classStorage = ".storageclass.storage.k8s.io/" + string(corev1.ResourceRequestsStorage)
+	classClaims  = ".storageclass.storage.k8s.io/" + string(corev1.ResourcePersistentVolumeClaims)
+)
+
+// countsClaims tells whether a resource is one that volume claims ask for. How much a cluster has of that nobody says; limits may bound it.
+func countsClaims(name corev1.ResourceName) bool {
+	return name == corev1.ResourceRequestsStorage || name == corev1.ResourcePersistentVolumeClaims ||
+		strings.HasSuffix(string(name), classStorage) || strings.HasSuffix(string(name), classClaims)
+}
+
+// ClaimRequestsOf is what the volume claims ask for that are made of templates, in the words of quotas; nil for none. Those of a class that
+// the cluster chooses count for no class.
+func ClaimRequestsOf(templates []corev1.PersistentVolumeClaim) Resources {
+	var out Resources
+	for i := range templates {
+		spec := &templates[i].Spec
+		if out == nil {
+			out = Resources{}
+		}
+		storage := spec.Resources.Requests[corev1.ResourceStorage]
+		out[corev1.ResourceRequestsStorage] += storage.Value()
+		out[corev1.ResourcePersistentVolumeClaims]++
+		if class := spec.StorageClassName; class != nil && *class != "" {
+			out[corev1.ResourceName(*class+classStorage)] += storage.Value()
+			out[corev1.ResourceName(*class+classClaims)]++
+		}
+	}
+	return out
 }
 
 // exactAmount writes an amount without cutting anything, for where two amounts that differ would read the same.

@@ -130,7 +130,7 @@ type Load struct {
 }
 
 // Observe makes the Cluster for a snapshot. What is free is the allocatable amount less what is requested and assumed, and at
-// most what the limits leave. A limit on a resource that the cluster does not have adds nothing.
+// most what the limits leave. A limit on a resource that the cluster does not have adds nothing, but for what volume claims ask for.
 func Observe(c *v1alpha1.Cluster, load Load) Cluster {
 	room := RoomOf(c)
 	out := Cluster{
@@ -173,6 +173,11 @@ func (r Room) Free(load Load) Amounts {
 	}
 	for _, kept := range r.Withheld(load) {
 		free.Add(kept.Name, -kept.Value) // each is allocatable, so none is new
+	}
+	for _, limit := range r.limits {
+		if countsClaims(limit.Name) && !r.allocatable.Has(limit.Name) {
+			free = append(free, Amount{limit.Name, limit.Value - load.Placed.Of(limit.Name)})
+		}
 	}
 	return free
 }

@@ -56,6 +56,11 @@ func TestObserveFindsWhatIsFree(t *testing.T) {
 			load: Load{Placed: Amounts{}},
 			want: Resources{"cpu": 1000},
 		},
+		"but for claims, of which nobody says how much there is": {
+			allocatable: list("cpu", "10"), limits: list("requests.storage", "10Gi", "persistentvolumeclaims", "3"),
+			load: Load{Placed: Amounts{{"requests.storage", 4 << 30}, {"persistentvolumeclaims", 4}}},
+			want: Resources{"cpu": 10000, "requests.storage": 6 << 30, "persistentvolumeclaims": -1},
+		},
 		"a cluster without nodes has nothing": {
 			requested: list("cpu", "9"), limits: list("cpu", "400"),
 		},

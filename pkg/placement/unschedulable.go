@@ -1,91 +1,12 @@
 package placement
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// Pod is a pod of a workload that has not ended and is not about to.
-type Pod struct {
-	Cluster string
-	// Since is when the scheduler of the cluster found that no node can run the pod; zero if one can, or if it has not looked yet. Says is
-	// what it says of that.
-	Since time.Time
-	Says  string
-	// Outdated tells that the pod cannot be scheduled either, but was made of an earlier template, and what replaces it may be.
-	Outdated bool
-}
-
-// Stuck is what a cluster cannot schedule of a workload.
-type Stuck struct {
-	// Replicas are those of its share that have been unschedulable for longer than is tolerated.
-	Replicas int32
-	// Idle tells that it has no other pod of the workload, so that nothing of that runs there.
-	Idle bool
-	// Says is what its scheduler says.
-	Says string
-}
-
-// Unschedulable tells what each cluster of a decision cannot schedule, and when another of its pods will have been unschedulable for too
-// long; zero if none will. Pods beyond the share, such as the surge of a rolling update, stand for no replica: as long as the others are as
-// many as the share, nothing is missing. Where there are fewer pods than the share has, the cluster is not as far yet; but of replicas with
-// ordinals, and of what does not have its pods made anew, there may be no more.
-func Unschedulable(
-	w *Workload, current Decision, pods []Pod, tolerated time.Duration, now time.Time,
-) (stuck map[string]Stuck, next time.Time) {
-	type count struct{ stuck, others, outdated int32 }
-	counts, says := map[string]count{}, map[string]string{}
-	for _, pod := range pods {
-		if _, decided := current[pod.Cluster]; !decided {
-			continue
-		}
-		n := counts[pod.Cluster]
-		switch due := pod.Since.Add(tolerated); {
-		case pod.Outdated:
-			n.outdated++
-		case pod.Since.IsZero(), lacksClaim(pod.Says):
-			n.others++
-		case due.After(now):
-			n.others++
-			next = Earliest(next, due)
-		default:
-			n.stuck++
-			if said, any := says[pod.Cluster]; !any || pod.Says < said {
-				says[pod.Cluster] = pod.Says // of several, always the same one
-			}
-		}
-		counts[pod.Cluster] = n
-	}
-	for cluster, n := range counts {
-		share := current[cluster].Replicas
-		if n.stuck+n.others+n.outdated < share && !w.Numbered && !w.Fixed {
-			continue
-		}
-		if replicas := min(n.stuck, share-n.others); replicas > 0 {
-			if stuck == nil {
-				stuck = map[string]Stuck{}
-			}
-			stuck[cluster] = Stuck{Replicas: replicas, Idle: n.others == 0, Says: firstSentence(says[cluster])}
-		}
-	}
-	return stuck, next
-}
-
-// lacksClaim tells whether a scheduler says that there is no such claim as a pod names. It is for somebody to make it, and then it is where
-// the pod is.
-func lacksClaim(says string) bool {
-	return strings.Contains(says, `persistentvolumeclaim "`) && strings.Contains(says, "not found")
-}
-
-// firstSentence is what a scheduler says of the nodes, without what it says of preemption, which changes with every attempt.
-func firstSentence(message string) string {
-	sentence, _, _ := strings.Cut(message, ". ")
-	return strings.TrimSuffix(sentence, ".")
-}
 
 // ToleratesUnschedulable is for how long pods of workloads under the policy may be unschedulable; where it does not say so, for as long as
 // otherwise.
@@ -110,10 +31,10 @@ func (c *cycle) avoid() {
 		stuck := c.stuckIn(k)
 		failure := k.chosen() && k.Ready == metav1.ConditionTrue && c.request.Workload.Failures[k.Name].open(c.request.Now)
 		switch {
-		case stuck > 0 && c.strategy.name == Whole:
+		case stuck > 0 && (c.strategy.name == Whole || c.request.Workload.Numbered && stuck == k.current):
 			c.leaveWhole(k, stuck)
 		case stuck > 0:
-			c.leaveStuck(k, stuck, Reason{Code: ReasonUnschedulable, Detail: c.request.Stuck[k.Name].Says})
+			c.leaveStuck(k, stuck, c.request.Stuck[k.Name].reason())
 		case failure:
 			failed = append(failed, k)
 			elsewhere = elsewhere || k.stays()
@@ -139,10 +60,26 @@ func (c *cycle) staysWhole() string {
 		return ", where it was started"
 	case c.strategy.name == Duplicate, c.strategy.name == EachCluster, w.Custom:
 		return ", as each cluster has its own"
-	case w.Numbered && (c.strategy.name != Whole || len(w.ClaimTemplates) > 0 && !w.Recreates || !c.request.idle()):
-		return ", and its ordinals stay where they are"
+	case w.Numbered && c.strategy.name == Whole && !c.tailIsAll():
+		return c.whyOrdinalsStay()
 	}
 	return ""
+}
+
+// tailIsAll tells whether numbered replicas are in one cluster, and all of them may go.
+func (c *cycle) tailIsAll() bool {
+	holders := c.holders()
+	return len(c.request.Current) == 1 && len(holders) == 1 && int64(c.request.Stuck[holders[0].Name].Tail) >= holders[0].current
+}
+
+// whyOrdinalsStay says why numbered replicas that are stuck go nowhere, as the end of a sentence.
+func (c *cycle) whyOrdinalsStay() string {
+	for i := range c.candidates {
+		if c.request.Stuck[c.candidates[i].Name].Tied {
+			return ", where their volumes are"
+		}
+	}
+	return ", and its ordinals stay where they are"
 }
 
 // idle tells whether the workload is in one cluster and nothing of it runs there.
@@ -159,20 +96,26 @@ func (c *cycle) stuckIn(k *candidate) int64 {
 	if !k.chosen() || k.Ready != metav1.ConditionTrue {
 		return 0
 	}
-	return min(int64(c.request.Stuck[k.Name].Replicas), k.current)
+	stuck := c.request.Stuck[k.Name]
+	if c.request.Workload.Numbered {
+		return min(int64(stuck.Tail), k.current)
+	}
+	return min(int64(stuck.Replicas), k.current)
 }
 
 // leaveWhole has a workload that goes whole to one cluster leave it, as far as another one has room for all.
 func (c *cycle) leaveWhole(k *candidate, stuck int64) {
 	k.evicted, k.stuck = true, stuck
-	c.cannotTake(k, Reason{Code: ReasonUnschedulable, Detail: c.request.Stuck[k.Name].Says})
+	c.cannotTake(k, c.request.Stuck[k.Name].reason())
 }
 
-// leaveStuck has replicas look for another cluster.
+// leaveStuck has replicas look for another cluster. Those with numbers are told apart by their ranges.
 func (c *cycle) leaveStuck(k *candidate, replicas int64, why Reason) {
 	k.stuck += replicas
-	k.current -= replicas
-	k.runs = k.holds && (k.current > 0 || c.replicas == 0)
+	if !c.request.Workload.Numbered {
+		k.current -= replicas
+		k.runs = k.holds && (k.current > 0 || c.replicas == 0)
+	}
 	c.cannotTake(k, why)
 }
 
@@ -201,23 +144,26 @@ func (c *cycle) remarkUnschedulable() string {
 	if len(c.request.Stuck) == 0 {
 		return ""
 	}
-	why := c.staysWhole()
-	if why == "" {
-		why = ", and no other cluster can take them"
-	}
+	movable := false
 	var texts []string
 	for i := range c.candidates {
 		k := &c.candidates[i]
-		switch left, says := c.stayStuck(k), c.stuckSays(k.Name); left {
-		case 0:
-		case 1:
-			texts = append(texts, fmt.Sprintf("1 replica is unschedulable on %s (%s)", k.Name, says))
-		default:
-			texts = append(texts, fmt.Sprintf("%d replicas are unschedulable on %s (%s)", left, k.Name, says))
+		left := c.stayStuck(k)
+		if left == 0 {
+			continue
 		}
+		movable = movable || k.stuck > 0
+		texts = append(texts, c.request.Stuck[k.Name].remark(left, k.Name, c.stuckSays(k.Name)))
 	}
-	if len(texts) == 0 {
+	why := c.staysWhole()
+	switch {
+	case len(texts) == 0:
 		return ""
+	case why != "":
+	case c.request.Workload.Numbered && !movable:
+		why = c.whyOrdinalsStay()
+	default:
+		why = ", and no other cluster can take them"
 	}
 	return enumerate(texts) + why
 }
@@ -239,10 +185,15 @@ func LacksResources(says string) bool {
 	return strings.Contains(says, "Insufficient ") || strings.Contains(says, "Too many pods")
 }
 
-// stayStuck is how many of the replicas that a cluster cannot schedule it keeps.
+// stayStuck is how many of the replicas that a cluster cannot schedule it keeps. Of numbered ones that leave, those that come behind what is
+// stuck, and were not made for that reason, are the first.
 func (c *cycle) stayStuck(k *candidate) int64 {
-	last := c.request.Current[k.Name].Replicas
-	return max(0, min(int64(c.request.Stuck[k.Name].Replicas)-max(0, int64(last)-k.share), k.share))
+	stuck, last := c.request.Stuck[k.Name], c.request.Current[k.Name].Replicas
+	gone := max(0, int64(last)-k.share)
+	if c.request.Workload.Numbered {
+		gone = max(0, gone-max(0, int64(stuck.Tail-stuck.Replicas)))
+	}
+	return max(0, min(int64(stuck.Replicas)-gone, k.share))
 }
 
 // countStuck counts the replicas that could not be scheduled where they were.

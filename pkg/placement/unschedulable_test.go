@@ -14,6 +14,7 @@ import (
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 const (
+	quotaSays   = "exceeded quota: tight, requested: pods=1, used: pods=3, limited: pods=3"
 	selectsNone = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector"
 	twoMinutes  = 2 * time.Minute
 )
@@ -24,6 +25,9 @@ func (b *requestBuilder) stuck(pairs ...any) *requestBuilder {
 	for i := 0; i < len(pairs); i += 2 {
 		name, replicas := pairs[i].(string), int32(pairs[i+1].(int))
 		b.Stuck[name] = Stuck{Replicas: replicas, Idle: replicas == b.Current[name].Replicas, Says: selectsNone}
+		if b.Workload.Numbered {
+			b.Stuck[name] = Stuck{Replicas: replicas, Tail: replicas, Says: selectsNone}
+		}
 	}
 	return b
 }
@@ -91,7 +95,7 @@ func TestUnschedulable(t *testing.T) {
 		},
 		"of ordinals the first one may be all there is": {
 			current: shares("east", 3), pods: []Pod{waits("east", time.Hour)}, numbered: true,
-			want: map[string]Stuck{"east": {Replicas: 1, Idle: true, Says: selectsNone}},
+			want: map[string]Stuck{"east": {Replicas: 1, Idle: true, Says: selectsNone, Tail: 3}},
 		},
 		"a cluster that is left anyway does not matter": {current: shares("west", 1), pods: []Pod{waits("east", time.Hour)}},
 	} {
@@ -235,36 +239,47 @@ func TestWhatIsStuckGoesElsewhere(t *testing.T) {
 		},
 		"ordinals of which none is scheduled": {
 			clusters: both(), request: func() *requestBuilder {
-				b := statefulSet(3).on(shares("east", 3)).stuck("east", 3)
+				b := statefulSet(3).on(shares("east", 3))
 				b.Workload.Numbered = true
-				return b
+				return b.stuck("east", 3)
 			}(),
 			want: shares("west", 3), failed: true,
 		},
-		"none that have claims of their own": {
+		"none whose volumes are bound": {
 			clusters: both(), request: func() *requestBuilder {
-				b := statefulSet(3).on(shares("east", 3)).stuck("east", 3)
-				b.Workload.Numbered, b.Workload.ClaimTemplates = true, []string{"data"}
+				b := statefulSet(3).on(shares("east", 3))
+				b.Workload.Numbered = true
+				b.stuck("east", 3).Stuck["east"] = Stuck{Replicas: 3, Idle: true, Tied: true, Says: selectsNone}
 				return b
 			}(),
 			want: shares("east", 3), stuck: 3,
-			message: "placed on east; 3 replicas are unschedulable on east (" + selectsNone + "), and its ordinals stay where they are",
+			message: "placed on east; 3 replicas are unschedulable on east (" + selectsNone + "), where their volumes are",
 		},
-		"but those that may begin with new ones": {
+		"and none of a whole while others serve": {
 			clusters: both(), request: func() *requestBuilder {
-				b := statefulSet(3).on(shares("east", 3)).stuck("east", 3)
-				b.Workload.Numbered, b.Workload.ClaimTemplates, b.Workload.Recreates = true, []string{"data"}, true
-				return b
-			}(),
-			want: shares("west", 3), failed: true,
-		},
-		"and none while others serve": {
-			clusters: both(), request: func() *requestBuilder {
-				b := statefulSet(3).on(shares("east", 3)).stuck("east", 1)
+				b := statefulSet(3).on(shares("east", 3))
 				b.Workload.Numbered = true
-				return b
+				return b.stuck("east", 1)
 			}(),
 			want: shares("east", 3), stuck: 1,
+			message: "placed on east; 1 replica is unschedulable on east (" + selectsNone + "), and its ordinals stay where they are",
+		},
+		"what a cluster refuses": {
+			clusters: both(), request: func() *requestBuilder {
+				b := deployment(5).pinned("east", "west").on(shares("east", 5)).stuck("east", 2)
+				b.Stuck["east"] = Stuck{Replicas: 2, Refused: true, Says: quotaSays}
+				return b
+			}(),
+			want: shares("east", 3, "west", 2), failed: true, message: "placed on east (3) and west (2)",
+		},
+		"what every cluster refuses stays": {
+			clusters: onlyEast(), request: func() *requestBuilder {
+				b := deployment(5).keptTogether().on(shares("east", 5)).stuck("east", 2)
+				b.Stuck["east"] = Stuck{Replicas: 2, Refused: true, Says: quotaSays}
+				return b
+			}(),
+			want: shares("east", 5), stuck: 2,
+			message: "placed on east; 2 replicas are refused by east (" + quotaSays + "), and no other cluster can take them",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

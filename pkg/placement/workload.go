@@ -28,6 +28,9 @@ type Workload struct {
 	Replicas int32
 	// Requests are those of one replica, see RequestsOf.
 	Requests Resources
+	// ClaimRequests are those of the volume claims that are made for one replica. What a cluster has of that is not known, so they count only
+	// where its limits bound them.
+	ClaimRequests Resources
 	// Division says how far the replicas may be divided over clusters.
 	Division Division
 	// Numbered tells that each replica has a number of its own, from 0 on, so that every cluster gets one range of them, see Share.Start,
@@ -40,6 +43,10 @@ type Workload struct {
 	Whole string
 	// Fixed tells that a decision, once made, is never made anew.
 	Fixed bool
+	// Once tells that nothing of it may run twice, so that what a silent cluster may have begun is waited for.
+	Once bool
+	// RunsIn is the cluster that it is known to run in, whatever was decided last; "" if there is none. It is known of bare pods alone.
+	RunsIn string
 	// Restarts tells that what is Fixed may yet start over elsewhere: when it loses its cluster, or is forced off it. See Request.
 	Restarts bool
 	// Unstarted tells that nothing of what Restarts has run yet, as far as its status tells.
@@ -48,8 +55,10 @@ type Workload struct {
 	Template *corev1.PodTemplateSpec
 	// Priority is that of its pods.
 	Priority int32
-	// Failures are what is remembered of clusters that could not schedule replicas.
+	// Failures are what is remembered of clusters that could not schedule replicas, or refused them.
 	Failures Failures
+	// Refused tells which clusters refuse pods of the workload now.
+	Refused map[string]Refusal
 	// VolumeClaims names the claims, of the workload's namespace, that its pods use.
 	VolumeClaims []string
 	// VolumesIn are the clusters that have the volumes of these claims; nil while none is bound to any.
@@ -57,7 +66,7 @@ type Workload struct {
 	// ClaimTemplates are those by which volume claims are made for numbered replicas, First is the ordinal of the first one.
 	ClaimTemplates []string
 	First          int32
-	// Kept tells by number which cluster has the claims of a replica, which outlive it.
+	// Kept tells by number which cluster has the volumes of a replica, which outlive it.
 	Kept map[int32]string
 	// Recreates tells that the user wants new volumes where the workload goes, rather than have it stay where they are.
 	Recreates bool
@@ -128,10 +137,10 @@ func (n Neighbours) home() string {
 	return home
 }
 
-// requests are the resources that a replica really needs, by name.
-func (w *Workload) requests() []request {
-	out := make([]request, 0, len(w.Requests))
-	for name, amount := range w.Requests {
+// sorted are the resources that are really needed, by name.
+func (r Resources) sorted() []request {
+	out := make([]request, 0, len(r))
+	for name, amount := range r {
 		if amount > 0 {
 			out = append(out, request{name: name, amount: amount})
 		}

@@ -24,7 +24,8 @@ var pod = row[corev1.Pod, *corev1.Pod]{
 			Template: &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: in.Labels, Annotations: in.Annotations}, Spec: in.Spec},
 			Division: placement.Indivisible,
 			Only:     in.Spec.NodeName,
-			Fixed:    true,
+			Fixed:    !podWaits(in),
+			Once:     true,
 			Finished: in.Status.Phase == corev1.PodSucceeded || in.Status.Phase == corev1.PodFailed,
 		}
 		if in.Spec.NodeName != "" {
@@ -41,4 +42,32 @@ var pod = row[corev1.Pod, *corev1.Pod]{
 		out.Spec.EphemeralContainers = nil
 	},
 	once: func(in *corev1.Pod) bool { return in.Annotations[v1alpha1.AnnotationPodUID] != "" },
+}
+
+// podWaits tells whether a pod is known to wait in a cluster that has no node for it, so that nothing of it has run. One that a controller
+// there has taken over is that controller's.
+func podWaits(in *corev1.Pod) bool {
+	return in.Spec.NodeName == "" && in.Annotations[v1alpha1.AnnotationPodCluster] != "" && in.Status.Phase == corev1.PodPending &&
+		metav1.GetControllerOfNoCopy(in) == nil && Unscheduled(in) != nil
+}
+
+// Unscheduled returns the condition by which a scheduler says that no node can run a pod; nil if it does not.
+func Unscheduled(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return c
+		}
+	}
+	return nil
+}
+
+// RunsIn returns the cluster that is known to run a pod which a user made, or to have it run, "" if none is: its scheduler has found a node
+// for it. It stays there, whatever was decided meanwhile.
+func RunsIn(in Object) string {
+	pod, ok := in.(*corev1.Pod)
+	if !ok || pod.Annotations[v1alpha1.AnnotationPodUID] == "" {
+		return ""
+	}
+	return pod.Spec.NodeName
 }

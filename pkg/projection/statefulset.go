@@ -20,8 +20,8 @@ var statefulSet = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 		return Demand{
 			Replicas: ptr.Deref(in.Spec.Replicas, 1), Template: &in.Spec.Template,
 			Division: placement.DivisibleByName, Numbered: true, First: firstOrdinal(&in.Spec),
-			Claims: len(in.Spec.VolumeClaimTemplates) > 0,
-			Takes:  placement.Takes{Selector: in.Spec.Selector},
+			Claims: len(in.Spec.VolumeClaimTemplates) > 0, ClaimRequests: placement.ClaimRequestsOf(in.Spec.VolumeClaimTemplates),
+			Takes: placement.Takes{Selector: in.Spec.Selector},
 		}
 	},
 	fill: func(in, out *appsv1.StatefulSet, part Part) {

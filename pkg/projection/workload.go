@@ -43,6 +43,17 @@ type Demand struct {
 	Unstarted bool
 	// Finished tells that the workload has run to its end and asks for nothing any more.
 	Finished bool
+	// Once tells that the object is the pod itself: what may have begun somewhere begins nowhere else.
+	Once bool
+	// ClaimRequests are what the volume claims ask for that are made for each replica.
+	ClaimRequests placement.Resources
+}
+
+// Requests are what each replica asks for, with its volume claims.
+func (d Demand) Requests() placement.Resources {
+	out := placement.RequestsOf(d.Template)
+	out.Add(d.ClaimRequests, 1)
+	return out
 }
 
 // Demand reads what a workload asks of the clusters. It is empty for a kind that is no workload.
@@ -67,6 +78,7 @@ func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 		Takes:     demand.Takes,
 		Whole:     demand.Whole,
 		Fixed:     demand.Fixed || demand.Finished,
+		Once:      demand.Once,
 		Restarts:  demand.Restarts && !demand.Finished,
 		Unstarted: demand.Unstarted,
 		Template:  demand.Template,
@@ -74,6 +86,9 @@ func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 	}
 	// What is damaged is forgotten, and at worst found out again.
 	w.Failures, _ = placement.ParseFailures(in.GetAnnotations()[v1alpha1.AnnotationPlacement])
+	w.Refused = placement.ParseRefusals(in.GetAnnotations()[v1alpha1.AnnotationStatus])
+	w.ClaimRequests = demand.ClaimRequests
+	w.RunsIn = RunsIn(in)
 	if demand.Template != nil {
 		w.Requests = placement.RequestsOf(demand.Template)
 		for _, volume := range demand.Template.Spec.Volumes {

@@ -39,6 +39,10 @@ func TestWorkloadOfReadsWhatPlacementNeeds(t *testing.T) {
 	if got, _ := kind.WorkloadOf(d); got.Replicas != 1 {
 		t.Errorf("%d replicas by default, want 1", got.Replicas)
 	}
+	d.Annotations[v1alpha1.AnnotationStatus] = `{"east":{"refused":{"pods":1,"since":"2026-05-01T12:00:00Z","says":"no"}}}`
+	if got, _ := kind.WorkloadOf(d); got.Refused["east"].Pods != 1 || got.Refused["east"].Says != "no" {
+		t.Errorf("refused is %v, want a pod in east", got.Refused)
+	}
 	d.Annotations[v1alpha1.AnnotationClusters] = "East"
 	if _, err := kind.WorkloadOf(d); err == nil || !strings.Contains(err.Error(), v1alpha1.AnnotationClusters) {
 		t.Errorf("error %v of a malformed pin, want the annotation's name in it", err)

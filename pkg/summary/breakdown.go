@@ -3,6 +3,8 @@ package summary
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
 // Breakdown is the status by cluster as the annotation manifold.dev/status holds it.
@@ -30,6 +32,8 @@ type ClusterStatus struct {
 	Stale bool `json:"stale,omitempty"`
 	// Problem says why the cluster cannot hold the object.
 	Problem string `json:"problem,omitempty"`
+	// Refused tells of pods that the cluster does not let be made. Placement reads it, see placement.ParseRefusals.
+	Refused *placement.Refusal `json:"refused,omitempty"`
 }
 
 // BreakdownOf gives the breakdown of what the clusters report.
@@ -41,6 +45,7 @@ func (k Kind) BreakdownOf(reports map[string]Report) Breakdown {
 			entry = k.count(report.Live)
 		}
 		entry.Generation, entry.Stale, entry.Problem = report.Generation, report.Stale, report.Problem
+		entry.Refused = report.Refused
 		out[cluster] = entry
 	}
 	return out

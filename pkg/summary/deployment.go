@@ -40,6 +40,7 @@ var deploymentKind = row[appsv1.Deployment, *appsv1.Deployment]{
 		}
 	},
 	observed: func(live *appsv1.Deployment) bool { return live.Status.ObservedGeneration >= live.Generation },
+	missing:  deploymentMissing,
 	settled: func(live *appsv1.Deployment) bool {
 		want, s := ptr.Deref(live.Spec.Replicas, 1), live.Status
 		return s.ObservedGeneration >= live.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.AvailableReplicas == want

@@ -49,6 +49,7 @@ var jobKind = row[batchv1.Job, *batchv1.Job]{
 			out.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobConditionType(last.Ended), Status: corev1.ConditionTrue}}
 		}
 	},
+	missing: jobMissing,
 	settled: func(live *batchv1.Job) bool {
 		return jobEnd(&live.Status) != "" || ptr.Deref(live.Spec.Suspend, false) && jobIs(&live.Status, batchv1.JobSuspended)
 	},

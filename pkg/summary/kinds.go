@@ -20,6 +20,7 @@ type Kind struct {
 	restore   func(last ClusterStatus) Object
 	observed  func(live Object) bool
 	settled   func(live Object) bool
+	missing   func(live Object) placement.Refusal
 	history   func(in Object) History
 	collide   func(out Object, collisions int32)
 	rollout   func(in Object, share placement.Share, live Object) Rollout
@@ -42,6 +43,9 @@ type row[T any, P interface {
 	observed func(live P) bool
 	// settled tells whether what a cluster says is what it will say until somebody changes something; nil if it always is.
 	settled func(live P) bool
+	// missing tells how many pods there should be beside those that are there, and since when and why they are not made, as far as the status
+	// says so; nil for a kind of which it does not matter.
+	missing func(live P) placement.Refusal
 	// history tells what the kind's ControllerRevisions keep; nil for a kind that has none.
 	history func(in P) History
 	// collide sets how often the name of a revision was taken by another.
@@ -74,6 +78,10 @@ func (r row[T, P]) build() Kind {
 	}
 	if r.settled != nil {
 		kind.settled = func(live Object) bool { return r.settled(live.(P)) }
+	}
+	kind.missing = func(Object) placement.Refusal { return placement.Refusal{} }
+	if r.missing != nil {
+		kind.missing = func(live Object) placement.Refusal { return r.missing(live.(P)) }
 	}
 	if r.history != nil {
 		kind.history = func(in Object) History { return r.history(in.(P)) }
@@ -132,6 +140,10 @@ func (k Kind) Observed(live Object) bool { return k.observed(live) }
 // Counts reads the counters of an object in a cluster.
 func (k Kind) Counts(live Object) ClusterStatus { return k.count(live) }
 
+// Missing tells how many pods of an object a cluster should have beside those that it has, and since when and why they are not made, as far
+// as the status there says so.
+func (k Kind) Missing(live Object) placement.Refusal { return k.missing(live) }
+
 // Rollout is how far a cluster is with bringing its share of the replicas to the template.
 type Rollout struct {
 	// Ahead tells that replicas are to be updated and none is yet, so that it may still wait.
@@ -163,5 +175,5 @@ func (k Kind) Settled(live Object) bool { return k.settled(live) }
 
 // LastKnown is the report of a cluster that nobody can ask, as the breakdown kept it.
 func (k Kind) LastKnown(last ClusterStatus) Report {
-	return Report{Generation: last.Generation, Stale: true, Problem: last.Problem, Live: k.restore(last)}
+	return Report{Generation: last.Generation, Stale: true, Problem: last.Problem, Refused: last.Refused, Live: k.restore(last)}
 }

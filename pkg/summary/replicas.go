@@ -56,6 +56,7 @@ var replicaSetKind = row[appsv1.ReplicaSet, *appsv1.ReplicaSet]{
 		}
 	},
 	observed: func(live *appsv1.ReplicaSet) bool { return live.Status.ObservedGeneration >= live.Generation },
+	missing:  replicaSetMissing,
 	settled: func(live *appsv1.ReplicaSet) bool {
 		return live.Status.ObservedGeneration >= live.Generation && replicaSetCounts(live).all(ptr.Deref(live.Spec.Replicas, 1))
 	},
@@ -75,6 +76,7 @@ var replicationControllerKind = row[corev1.ReplicationController, *corev1.Replic
 	observed: func(live *corev1.ReplicationController) bool {
 		return live.Status.ObservedGeneration >= live.Generation
 	},
+	missing: replicationControllerMissing,
 	settled: func(live *corev1.ReplicationController) bool {
 		return live.Status.ObservedGeneration >= live.Generation && replicationControllerCounts(live).all(ptr.Deref(live.Spec.Replicas, 1))
 	},

@@ -54,6 +54,7 @@ var statefulSetKind = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 		}
 	},
 	observed: func(live *appsv1.StatefulSet) bool { return live.Status.ObservedGeneration >= live.Generation },
+	missing:  statefulSetMissing,
 	settled: func(live *appsv1.StatefulSet) bool {
 		want, s := ptr.Deref(live.Spec.Replicas, 1), live.Status
 		return s.ObservedGeneration >= live.Generation && s.Replicas == want && s.AvailableReplicas == want &&

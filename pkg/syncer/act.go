@@ -139,14 +139,20 @@ type deletion struct {
 	owned metav1.DeletionPropagation
 	// grace is how many seconds the object has to end, nil for as many as it asks for itself.
 	grace *int64
+	// unchanged has the object deleted only as it was looked at.
+	unchanged bool
 }
 
 // delete removes an object of ours, and no other that may have taken its name.
 func (s *Syncer) delete(ctx context.Context, kind projection.Kind, live projection.Object, how deletion) error {
+	preconditions := metav1.NewUIDPreconditions(string(live.GetUID()))
+	if how.unchanged {
+		preconditions.ResourceVersion = ptr.To(live.GetResourceVersion())
+	}
 	err := s.rest(kind).Delete().
 		NamespaceIfScoped(live.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).Name(live.GetName()).
 		Body(&metav1.DeleteOptions{
-			Preconditions:      metav1.NewUIDPreconditions(string(live.GetUID())),
+			Preconditions:      preconditions,
 			PropagationPolicy:  ptr.To(cmp.Or(how.owned, metav1.DeletePropagationBackground)),
 			GracePeriodSeconds: how.grace,
 		}).Do(ctx).Error()

@@ -229,6 +229,13 @@ func (s *Syncer) remove(ctx context.Context, kind projection.Kind, key Key, abov
 	if kind.Resource == namespaceResource && above != nil && above.GetDeletionTimestamp() != nil {
 		return nil // its content goes first
 	}
+	if s.goesElsewhere(kind, above, live) {
+		if err := s.leave(ctx, kind, above, live); err != nil {
+			return s.failed(key, above, err)
+		}
+		s.done(key, kind, state{})
+		return nil
+	}
 	origin := projection.Origin{LogicalCluster: s.target.LogicalCluster, Namespace: key.Namespace, Name: key.Name}
 	if kind.Yields && (s.adopter(live) != nil || projection.Orphaned(live)) {
 		origin, _ = projection.OriginOf(live) // its annotations are those of what took it over

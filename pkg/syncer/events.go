@@ -44,7 +44,8 @@ func (s *Syncer) mirrorEvents(ctx context.Context) error {
 	queue := workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemFastSlowRateLimiter[types.UID](eventDelay, eventDelay, eventTries),
 		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "events-" + s.cluster})
-	pending := &eventStore{events: map[types.UID]*corev1.Event{}, queue: queue, ours: s.below.ours, since: time.Now()}
+	pending := &eventStore{events: map[types.UID]*corev1.Event{}, queue: queue, ours: s.below.ours, since: time.Now(),
+		refusal: s.refusalEvent}
 	reflector := cache.NewReflectorWithOptions(
 		cache.NewListWatchFromClient(s.client.CoreV1().RESTClient(), "events", metav1.NamespaceAll, fields.Everything()),
 		&corev1.Event{}, pending, cache.ReflectorOptions{Name: "events-" + s.cluster})

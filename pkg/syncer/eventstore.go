@@ -15,6 +15,8 @@ type eventStore struct {
 	queue workqueue.TypedRateLimitingInterface[types.UID]
 	// since is when the syncer started. What happened before has been shown, or is too old to be looked for.
 	since time.Time
+	// refusal is told of events about our namespaces, and since when they go on. It may be nil.
+	refusal func(event *corev1.Event, since time.Time)
 
 	mu     sync.Mutex
 	events map[types.UID]*corev1.Event
@@ -25,6 +27,13 @@ func (s *eventStore) Add(obj any) error {
 	if !ok || !s.ours(event.InvolvedObject.Namespace) {
 		return nil
 	}
+	if s.refusal != nil {
+		s.refusal(event, lastSeen(event))
+	}
+	return s.add(event)
+}
+
+func (s *eventStore) add(event *corev1.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, waiting := s.events[event.UID]; !waiting && len(s.events) >= maxEvents {
@@ -40,18 +49,45 @@ func (s *eventStore) Update(obj any) error { return s.Add(obj) }
 // Delete does nothing: an event above ends by its own time to live.
 func (s *eventStore) Delete(any) error { return nil }
 
-// Replace takes the list that a watch begins with, less what is older than the syncer.
+// Replace takes the list that a watch begins with, less what is older than the syncer. Refusals of before count from when they began.
 func (s *eventStore) Replace(list []any, _ string) error {
+	made := map[types.UID]time.Time{} // when a pod was made last
+	for _, obj := range list {
+		if event, ok := obj.(*corev1.Event); ok && event.Reason == reasonSuccessfulCreate {
+			made[event.InvolvedObject.UID] = later(made[event.InvolvedObject.UID], lastSeen(event))
+		}
+	}
 	for _, obj := range list {
 		event, ok := obj.(*corev1.Event)
-		if ok && lastSeen(event).Before(s.since.Add(-time.Minute)) {
+		if !ok || !s.ours(event.InvolvedObject.Namespace) {
 			continue
 		}
-		if err := s.Add(obj); err != nil {
+		if last := made[event.InvolvedObject.UID]; s.refusal != nil && event.Reason == reasonFailedCreate && lastSeen(event).After(last) {
+			s.refusal(event, later(firstSeen(event), last))
+		}
+		if lastSeen(event).Before(s.since.Add(-time.Minute)) {
+			continue
+		}
+		if err := s.add(event); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// firstSeen is when what an event tells of happened first.
+func firstSeen(event *corev1.Event) time.Time {
+	if !event.FirstTimestamp.IsZero() {
+		return event.FirstTimestamp.Time
+	}
+	return lastSeen(event)
 }
 
 func (s *eventStore) Resync() error { return nil }

@@ -30,15 +30,23 @@ func (s *Syncer) ended(key Key, above projection.Object) {
 // syncOwnPod does for a pod that a user made, and that runs in this cluster, what a kubelet does for its API server: it reports the
 // status, and lets go of the pod once it has ended.
 func (s *Syncer) syncOwnPod(ctx context.Context, above, live *corev1.Pod) error {
-	if _, placed := DecisionOf(above)[s.cluster]; !placed {
+	if !s.concerns(above) {
 		return nil
 	}
 	if live == nil || live.Annotations[v1alpha1.AnnotationUID] != string(above.UID) {
+		if s.hasLeft(above) {
+			return s.letGo(ctx, above)
+		}
 		// What is still to be made is no pod that has ended.
 		if above.DeletionTimestamp != nil && live == nil || above.Annotations[v1alpha1.AnnotationPodUID] != "" {
 			return s.deleteMirror(ctx, above, 0)
 		}
 		return nil
+	}
+	if live.Spec.NodeName != "" {
+		s.left.Delete(above.UID)
+	} else if _, placed := DecisionOf(above)[s.cluster]; !placed && above.DeletionTimestamp == nil {
+		return nil // it is about to leave
 	}
 	have, err := s.reportPod(ctx, above, live)
 	if err != nil {
@@ -117,8 +125,11 @@ func (s *Syncer) reported(above, live *corev1.Pod) *corev1.Pod {
 	out.OwnerReferences = s.ownersOf(above, live)
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationPodUID, string(live.UID))
 	if live.Spec.NodeName != "" {
+		delete(out.Annotations, v1alpha1.AnnotationPodCluster)
 		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationNode, live.Spec.NodeName)
 		out.Spec.NodeName = s.cluster
+	} else {
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationPodCluster, s.cluster)
 	}
 	return out
 }

@@ -77,13 +77,14 @@ func (u *Upstream) MirrorsOf(cluster string) []*corev1.Pod {
 	return out
 }
 
-// BoundTo returns the pods that users have made and that run in a cluster, without those that nothing but a finalizer holds any more.
+// BoundTo returns the pods that users have made and that a cluster has, without those that nothing but a finalizer holds any more.
 func (u *Upstream) BoundTo(cluster string) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, obj := range u.podStore.List() {
 		pod := obj.(*corev1.Pod)
 		ended := pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 0) == 0
-		if clusterOf(pod) == "" && pod.Spec.NodeName == cluster && !ended {
+		has := pod.Spec.NodeName == cluster || podIn(pod) == cluster
+		if clusterOf(pod) == "" && has && !ended {
 			out = append(out, pod)
 		}
 	}

@@ -21,7 +21,7 @@ func (s *Syncer) Report(key Key, above projection.Object) (report summary.Report
 	if live == nil {
 		return report, true
 	}
-	report.Live = live
+	report.Live, report.Refused = live, s.refusal(kind, live)
 	if kind.KeepsHistory() {
 		projected, _ := projection.ForResource(key.Resource)
 		report.Revisions = s.below.templatesOf(live, projected)

@@ -236,7 +236,11 @@ func (u *Upstream) podHandler() cache.ResourceEventHandler {
 			then(s, pod)
 			return
 		}
+		clusters := map[string]bool{podIn(pod): true}
 		for cluster := range DecisionOf(pod) {
+			clusters[cluster] = true
+		}
+		for cluster := range clusters {
 			if s, ok := u.Syncer(cluster); ok {
 				then(s, pod)
 			}

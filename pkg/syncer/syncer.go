@@ -96,6 +96,10 @@ type Syncer struct {
 	claimMirrors cache.MutationCache
 	claimQueue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
 
+	refusals refusals
+	// left are the pods of users, by their UIDs above, that were deleted here because they are to run elsewhere.
+	left sync.Map
+
 	mu     sync.Mutex
 	synced bool
 	states map[Key]state
@@ -165,6 +169,8 @@ func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {
 		claimQueue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "volumes-" + c.Name}),
+		refusals: refusals{byUID: map[types.UID]refused{}},
+
 		states:  map[Key]state{},
 		awaited: map[Key]int{},
 		unseen:  map[Key]struct{}{},

@@ -74,6 +74,7 @@ func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
 		DeleteFunc: func(obj any) {
 			look(obj)
 			if gone, ok := untombed(obj).(projection.Object); ok && kind.Workload {
+				s.refusals.forget(gone.GetUID())
 				s.enqueueDependents(keyOf(kind, gone))
 			}
 		},

@@ -52,8 +52,11 @@ func (c *Controller) unschedulable(ctx context.Context, pod *corev1.Pod, message
 // mirrorHandler looks again at a workload when a cluster finds no node for one of its pods, or finds one after all. That the time is up
 // which is tolerated, the decision tells.
 func (c *Controller) mirrorHandler() cache.ResourceEventHandler {
+	kind, _ := projection.ForResource(corev1.SchemeGroupVersion.WithResource("pods"))
 	look := func(pod *corev1.Pod) {
-		if name, known := c.makerOf(pod); known {
+		if !kind.Mirror(pod) {
+			c.queue.Add(itemOf(kind, pod)) // it is its own workload
+		} else if name, known := c.makerOf(pod); known {
 			c.queue.Add(name)
 		}
 	}

@@ -111,6 +111,67 @@ func TestUnschedulableReplicasMoveAndAreRemembered(t *testing.T) {
 	}
 }
 
+// A bare pod that waits in a cluster without a node for it is placed anew, and stays where it runs if its cluster was faster.
+func TestABarePodThatWaitsIsPlacedAnew(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "task", UID: "task", Annotations: map[string]string{
+		v1alpha1.AnnotationPlacement: `{"east":{"replicas":1}}`, v1alpha1.AnnotationPodUID: "below", v1alpha1.AnnotationPodCluster: "east",
+	}}}
+	pod.Status.Phase = corev1.PodPending
+	h := start(t, joined("east", 9), joined("west", 5), pod)
+	h.run(t)
+	awaitOn := func(cluster string) {
+		t.Helper()
+		var annotation string
+		err := wait.PollUntilContextTimeout(h.ctx, 5*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
+			got, err := h.kube.CoreV1().Pods("shop").Get(ctx, "task", metav1.GetOptions{})
+			if err != nil {
+				return false, err
+			}
+			pod, annotation = got, got.Annotations[v1alpha1.AnnotationPlacement]
+			decision, err := placement.ParseDecision(annotation)
+			return decision.Equal(placement.Decision{cluster: {Replicas: 1}}), err
+		})
+		if err != nil {
+			t.Fatalf("the decision is %s, want %s: %v", annotation, cluster, err)
+		}
+	}
+	waitsForNode(pod)
+	if _, err := h.kube.CoreV1().Pods("shop").Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitOn("west")
+	pod = pod.DeepCopy()
+	pod.Spec.NodeName, pod.Status = "east", corev1.PodStatus{Phase: corev1.PodRunning}
+	delete(pod.Annotations, v1alpha1.AnnotationPodCluster)
+	if _, err := h.kube.CoreV1().Pods("shop").Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitOn("east")
+}
+
+// A refusal that a status tells of wakes the controller.
+func TestReplicasThatAreRefusedMove(t *testing.T) {
+	d, rs, pod := placedInEast("web")
+	h := start(t, joined("east", 9), joined("west", 5), d, rs, pod)
+	h.run(t)
+	d = d.DeepCopy()
+	d.Annotations[v1alpha1.AnnotationStatus] = `{"east":{"replicas":1,"refused":{"pods":1,"since":"2026-05-01T12:00:00Z","says":"exceeded quota"}}}`
+	if _, err := h.kube.AppsV1().Deployments("shop").Update(t.Context(), d, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	err := wait.PollUntilContextTimeout(h.ctx, 5*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
+		got, err := h.kube.AppsV1().Deployments("shop").Get(ctx, "web", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		decision, err := placement.ParseDecision(got.Annotations[v1alpha1.AnnotationPlacement])
+		return decision.Equal(placement.Decision{"east": {Replicas: 1}, "west": {Replicas: 1}}), err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestMakerOf(t *testing.T) {
 	d := deployment("web")
 	mirror := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1",

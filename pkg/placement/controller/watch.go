@@ -14,6 +14,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -43,7 +44,8 @@ func (c *Controller) workloadHandler(kind projection.Kind) cache.ResourceEventHa
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(projection.Object), obj.(projection.Object)
 			if before.GetGeneration() != after.GetGeneration() || !maps.Equal(before.GetLabels(), after.GetLabels()) ||
-				annotated(before, after, v1alpha1.AnnotationPlacement, v1alpha1.AnnotationClusters, v1alpha1.AnnotationVolumes) {
+				annotated(before, after, v1alpha1.AnnotationPlacement, v1alpha1.AnnotationClusters, v1alpha1.AnnotationVolumes) ||
+				refusalsChanged(before, after) {
 				add(after)
 			}
 			if !maps.Equal(before.GetLabels(), after.GetLabels()) ||
@@ -69,6 +71,12 @@ func (c *Controller) workloadHandler(kind projection.Kind) cache.ResourceEventHa
 // annotated tells whether any of the annotations differs.
 func annotated(before, after projection.Object, keys ...string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return before.GetAnnotations()[key] != after.GetAnnotations()[key] })
+}
+
+// refusalsChanged tells whether clusters refuse other pods of a workload than before. Its status changes for many other reasons.
+func refusalsChanged(before, after projection.Object) bool {
+	was, is := before.GetAnnotations()[v1alpha1.AnnotationStatus], after.GetAnnotations()[v1alpha1.AnnotationStatus]
+	return was != is && !maps.Equal(placement.ParseRefusals(was), placement.ParseRefusals(is))
 }
 
 // namespaceHandler looks again at the workloads of a namespace whose pin or labels change.

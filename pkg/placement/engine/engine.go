@@ -217,6 +217,9 @@ func (e *Engine) ask(w placement.Workload, current placement.Decision, now situa
 	if len(current) == 0 {
 		current = placement.Found(w, e.loose.metBy(w))
 	}
+	if w.RunsIn != "" {
+		current = placement.Decision{w.RunsIn: {Replicas: 1}}
+	}
 	request = placement.Request{Workload: w, Current: current}
 	policy, err := e.policy(w)
 	if err != nil {

@@ -19,22 +19,24 @@ func claim(name, key, value string) *corev1.PersistentVolumeClaim {
 }
 
 func TestKeptOf(t *testing.T) {
-	going := claim("data-db-3", v1alpha1.AnnotationCluster, "east")
+	going := boundClaim("data-db-3", "east", "")
 	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: start}, []string{"x"}
-	elsewhere := claim("data-db-2", v1alpha1.AnnotationCluster, "east")
+	elsewhere := boundClaim("data-db-2", "east", "")
 	elsewhere.Namespace = "other"
+	both, chosen := claim("data-db-2", v1alpha1.AnnotationStatus, `{"west":{},"north":{}}`), claim("data-db-6", v1alpha1.AnnotationCluster, "east")
+	both.Status.Phase, chosen.Annotations["volume.kubernetes.io/selected-node"] = corev1.ClaimBound, "node-1"
 	objects := []runtime.Object{
-		claim("data-db-1", v1alpha1.AnnotationCluster, "west"),
-		claim("log-db-1", v1alpha1.AnnotationCluster, "east"),
-		claim("data-db-2", v1alpha1.AnnotationStatus, `{"west":{},"north":{}}`),
-		claim("data-db-0", v1alpha1.AnnotationCluster, "west"),
+		boundClaim("data-db-1", "west", ""), boundClaim("log-db-1", "east", ""),
+		both, chosen,
+		boundClaim("data-db-0", "west", ""),
+		claim("data-db-5", v1alpha1.AnnotationCluster, "west"), // waits for a pod that is scheduled
 		claim("data-db-4", "note", "nowhere yet"),
-		claim("data-web-5", v1alpha1.AnnotationCluster, "west"),
+		boundClaim("data-web-5", "west", ""),
 		going, elsewhere,
 	}
 	e := newEngine(t, objects...)
 	w := placement.Workload{Namespace: "shop", Name: "db", ClaimTemplates: []string{"data", "log"}, First: 1}
-	if got, want := e.keptOf(w), map[int32]string{0: "east", 1: "north"}; !maps.Equal(got, want) {
+	if got, want := e.keptOf(w), map[int32]string{0: "east", 1: "north", 5: "east"}; !maps.Equal(got, want) {
 		t.Errorf("kept %v, want %v", got, want)
 	}
 	if got := e.keptOf(placement.Workload{Namespace: "shop", Name: "db"}); got != nil {

@@ -91,7 +91,7 @@ func (l *ledger) handler(kind projection.Kind) cache.ResourceEventHandler {
 		}
 		_, pinned := o.GetAnnotations()[v1alpha1.AnnotationClusters]
 		l.set(k, entry{
-			requests: placement.RequestsOf(demand.Template), apart: demand.Division == placement.Everywhere,
+			requests: demand.Requests(), apart: demand.Division == placement.Everywhere,
 			group: kind.GVK.Group, labels: o.GetLabels(), class: demand.Template.Spec.PriorityClassName,
 			steps:  demand.Division == placement.Divisible || demand.Numbered,
 			pinned: pinned,
@@ -164,8 +164,9 @@ func (l *ledger) expect(w placement.Workload, decision placement.Decision) {
 	defer l.mu.Unlock()
 	l.expire()
 	k := keyOf(w)
-	e := entry{requests: w.Requests, shares: l.loads.list(decision), apart: w.Division == placement.Everywhere, expected: true,
-		group: w.GVK.Group, labels: w.Labels, pinned: w.Pin != nil, steps: w.Division == placement.Divisible || w.Numbered}
+	e := entry{requests: sumOf(w.Requests, w.ClaimRequests), shares: l.loads.list(decision), apart: w.Division == placement.Everywhere,
+		expected: true, group: w.GVK.Group, labels: w.Labels, pinned: w.Pin != nil,
+		steps: w.Division == placement.Divisible || w.Numbered}
 	if w.Template != nil {
 		e.class = w.Template.Spec.PriorityClassName
 	}
@@ -336,4 +337,14 @@ func (l *ledger) weigh(namespace string, e *entry, sign int64) {
 	if len(weights) == 0 {
 		delete(l.byNamespace, namespace)
 	}
+}
+
+// sumOf are both amounts.
+func sumOf(a, b placement.Resources) placement.Resources {
+	if len(b) == 0 {
+		return a
+	}
+	out := maps.Clone(a)
+	out.Add(b, 1)
+	return out
 }

@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +18,7 @@ import (
 )
 
 const (
-	// byUnschedulable indexes, by their namespace, the mirrors of pods that no node of their cluster can run. Most namespaces have none.
+	// byUnschedulable indexes, by their namespace, the pods that no node of their cluster can run. Most namespaces have none.
 	byUnschedulable = "manifold.dev/unschedulable"
 	// byMaker indexes mirrors of pods, and of ReplicaSets, by their controller.
 	byMaker = "manifold.dev/maker"
@@ -57,19 +60,18 @@ func indexMaker(obj any) ([]string, error) {
 
 func makerKey(namespace, kind, name string) string { return namespace + "/" + kind + "/" + name }
 
-// UnschedulableSince returns the condition of a mirrored pod that no node of its cluster can run; nil for any other pod. One that stops others
-// for its sake has a node, and waits for them to end.
+// UnschedulableSince returns the condition of a pod that no node of its cluster can run; nil for any other pod, also for one that is in no
+// cluster yet. One that stops others for its sake has a node, and waits for them to end.
 func UnschedulableSince(pod *corev1.Pod) *corev1.PodCondition {
-	if pod.Annotations[v1alpha1.AnnotationCluster] == "" || !alive(pod) || pod.Status.NominatedNodeName != "" {
+	if clusterOf(pod) == "" || !alive(pod) || pod.Status.NominatedNodeName != "" {
 		return nil
 	}
-	for i := range pod.Status.Conditions {
-		c := &pod.Status.Conditions[i]
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return c
-		}
-	}
-	return nil
+	return projection.Unscheduled(pod)
+}
+
+// clusterOf is the cluster that has a pod which is mirrored, or one that a user made and that waits there to be scheduled; "" for any other.
+func clusterOf(pod *corev1.Pod) string {
+	return cmp.Or(pod.Annotations[v1alpha1.AnnotationCluster], pod.Annotations[v1alpha1.AnnotationPodCluster])
 }
 
 // alive tells whether a pod has not ended and is not about to.
@@ -77,16 +79,20 @@ func alive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// of returns the pods of a workload where any of its namespace cannot be scheduled, and nothing otherwise.
+// of returns the pods of a workload where any of its namespace cannot be scheduled, or a cluster refuses to have some made, and nothing
+// otherwise.
 func (m mirrors) of(w placement.Workload, current placement.Decision) []placement.Pod {
 	if len(current) == 0 || w.Custom || w.Division == placement.Everywhere || w.Template == nil {
 		return nil
 	}
 	// The indexes exist: newMirrors made them.
-	if any, _ := m.pods.IndexKeys(byUnschedulable, w.Namespace); len(any) == 0 {
+	if any, _ := m.pods.IndexKeys(byUnschedulable, w.Namespace); len(any) == 0 && len(w.Refused) == 0 {
 		return nil
 	}
-	out := m.madeBy(nil, makerKey(w.Namespace, w.GVK.Kind, w.Name), false)
+	if w.Once {
+		return m.itself(w)
+	}
+	out := m.madeBy(nil, w, makerKey(w.Namespace, w.GVK.Kind, w.Name), false)
 	sets, _ := m.replicaSets.ByIndex(byMaker, makerKey(w.Namespace, w.GVK.Kind, w.Name))
 	if len(sets) == 0 {
 		return out
@@ -95,13 +101,27 @@ func (m mirrors) of(w placement.Workload, current placement.Decision) []placemen
 	for _, obj := range sets {
 		set := obj.(metav1.Object)
 		carries := set.GetLabels()[appsv1.DefaultDeploymentUniqueLabelKey]
-		out = m.madeBy(out, makerKey(w.Namespace, "ReplicaSet", set.GetName()), carries != "" && carries != hash)
+		out = m.madeBy(out, w, makerKey(w.Namespace, "ReplicaSet", set.GetName()), carries != "" && carries != hash)
 	}
 	return out
 }
 
+// itself returns the pod that is its own workload, if it waits in a cluster.
+func (m mirrors) itself(w placement.Workload) []placement.Pod {
+	obj, exists, err := m.pods.GetByKey(w.Namespace + "/" + w.Name)
+	if err != nil || !exists {
+		return nil
+	}
+	pod := obj.(*corev1.Pod)
+	condition := UnschedulableSince(pod)
+	if condition == nil {
+		return nil
+	}
+	return []placement.Pod{{Cluster: clusterOf(pod), Since: condition.LastTransitionTime.Time, Says: condition.Message}}
+}
+
 // madeBy adds the pods of one controller.
-func (m mirrors) madeBy(out []placement.Pod, maker string, outdated bool) []placement.Pod {
+func (m mirrors) madeBy(out []placement.Pod, w placement.Workload, maker string, outdated bool) []placement.Pod {
 	found, _ := m.pods.ByIndex(byMaker, maker)
 	for _, obj := range found {
 		pod := obj.(*corev1.Pod)
@@ -110,6 +130,13 @@ func (m mirrors) madeBy(out []placement.Pod, maker string, outdated bool) []plac
 			continue
 		}
 		next := placement.Pod{Cluster: cluster}
+		if w.Numbered {
+			ordinal, err := strconv.ParseInt(strings.TrimPrefix(pod.Name, w.Name+"-"), 10, 32)
+			if err != nil {
+				continue // it stands for no replica
+			}
+			next.Number = int32(ordinal) - w.First
+		}
 		if condition := UnschedulableSince(pod); condition != nil {
 			next.Outdated = outdated
 			next.Since, next.Says = condition.LastTransitionTime.Time, condition.Message

@@ -127,6 +127,55 @@ func TestMirrorsOfAWorkload(t *testing.T) {
 	}
 }
 
+// A bare pod is its own workload. Replicas with ordinals are told apart by them.
+func TestPodsOfWorkloadsThatAreToldApart(t *testing.T) {
+	since := start.Add(-time.Hour)
+	own := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "task", Annotations: map[string]string{
+		v1alpha1.AnnotationPodUID: "below", v1alpha1.AnnotationPodCluster: "east"}}}
+	waiting("too small", since)(own)
+	e := newEngine(t, own, mirrored("db-7", "StatefulSet", "db", "east"), mirrored("db-8", "StatefulSet", "db", "west", waiting("too small", since)),
+		mirrored("db-canary", "StatefulSet", "db", "west"))
+	w := workload("task", 1)
+	w.GVK.Kind, w.Once, w.Template = "Pod", true, &corev1.PodTemplateSpec{}
+	if got := e.mirrors.of(w, on("east", 1)); len(got) != 1 || got[0] != (placement.Pod{Cluster: "east", Since: got[0].Since, Says: "too small"}) || !got[0].Since.Equal(since) {
+		t.Errorf("of a pod got %+v, want itself in east since %s", got, since)
+	}
+	w = workload("db", 3)
+	w.GVK.Kind, w.Numbered, w.First, w.Template = "StatefulSet", true, 5, &corev1.PodTemplateSpec{}
+	got := e.mirrors.of(w, on("east", 3))
+	slices.SortFunc(got, func(a, b placement.Pod) int { return int(a.Number - b.Number) })
+	if len(got) != 2 || got[0].Number != 2 || got[1].Number != 3 || got[1].Cluster != "west" || !got[1].Since.Equal(since) {
+		t.Errorf("got %+v, want the third in east and the fourth, which waits, in west", got)
+	}
+}
+
+// What a cluster refuses needs no pod to be told by.
+func TestDecidesWhatIsRefused(t *testing.T) {
+	d := placed("web", on("east", 2))
+	hash := projection.TemplateHash(&d.Spec.Template)
+	w := pinned(workload("web", 2), "east", "west")
+	w.Template = &d.Spec.Template
+	w.Refused = map[string]placement.Refusal{"east": {Pods: 1, Since: start.Add(-time.Hour), Says: "exceeded quota"}}
+	got, ready := newEngine(t, d, setOf("web", hash), namespace(""), joined("east", 9), joined("west", 9),
+		mirrored("a", "ReplicaSet", "web-"+hash, "east")).Decide(w, on("east", 2))
+	if want := (placement.Decision{"east": {Replicas: 1}, "west": {Replicas: 1}}); !ready || !got.Decision.Equal(want) {
+		t.Errorf("got %s, want %s", got.Decision, want)
+	}
+	if got, want := got.Departure(on("east", 2)), `; moved off cluster "east", which refuses some of its pods (exceeded quota)`; got != want {
+		t.Errorf("departure %q, want %q", got, want)
+	}
+}
+
+// A pod that runs is where it runs, also if its cluster was faster than a decision.
+func TestAPodStaysWhereItRuns(t *testing.T) {
+	w := workload("task", 1)
+	w.GVK.Kind, w.GVK.Group, w.Once, w.Fixed, w.RunsIn = "Pod", "", true, true, "east"
+	got, ready := newEngine(t, namespace(""), joined("east", 9), joined("west", 9)).Decide(w, on("west", 1))
+	if want := on("east", 1); !ready || !got.Decision.Equal(want) {
+		t.Errorf("got %s, want %s", got.Decision, want)
+	}
+}
+
 func TestDecidesWhatIsUnschedulable(t *testing.T) {
 	d := placed("web", on("east", 2))
 	hash := projection.TemplateHash(&d.Spec.Template)

@@ -50,10 +50,10 @@ func (e *Engine) volumesOf(w placement.Workload) map[string]bool {
 	return out
 }
 
-// keptOf returns by number which cluster has the claims that templates of a workload stand for.
+// keptOf returns by number which cluster has the volumes of claims that templates of a workload stand for.
 func (e *Engine) keptOf(w placement.Workload) map[int32]string {
 	var out map[int32]string
-	e.eachTemplated(w, func(claim *corev1.PersistentVolumeClaim, number int32, clusters []string) {
+	e.eachBound(w, func(number int32, clusters []string) {
 		if out == nil {
 			out = map[int32]string{}
 		}
@@ -65,13 +65,10 @@ func (e *Engine) keptOf(w placement.Workload) map[int32]string {
 	return out
 }
 
-// tiedOf returns the clusters that run a replica of a workload which has data there: a claim that is bound.
+// tiedOf returns the clusters that run a replica of a workload which has data there.
 func (e *Engine) tiedOf(w placement.Workload, current placement.Decision) map[string]bool {
 	var out map[string]bool
-	e.eachTemplated(w, func(claim *corev1.PersistentVolumeClaim, number int32, clusters []string) {
-		if claim.Spec.VolumeName == "" && claim.Status.Phase != corev1.ClaimBound {
-			return
-		}
+	e.eachBound(w, func(number int32, clusters []string) {
 		for _, cluster := range clusters {
 			if share, runs := current[cluster]; runs && number >= share.Start && number < share.Start+share.Replicas {
 				if out == nil {
@@ -84,8 +81,9 @@ func (e *Engine) tiedOf(w placement.Workload, current placement.Decision) map[st
 	return out
 }
 
-// eachTemplated hands over the claims that templates of a workload stand for, with the number of the replica and the clusters that have it.
-func (e *Engine) eachTemplated(w placement.Workload, do func(claim *corev1.PersistentVolumeClaim, number int32, clusters []string)) {
+// eachBound hands over, for each claim that templates of a workload stand for and that has a volume, the number of the replica and the
+// clusters that have it. A claim without one, which waits for a pod to be scheduled, keeps nothing anywhere.
+func (e *Engine) eachBound(w placement.Workload, do func(number int32, clusters []string)) {
 	if len(w.ClaimTemplates) == 0 {
 		return
 	}
@@ -93,11 +91,19 @@ func (e *Engine) eachTemplated(w placement.Workload, do func(claim *corev1.Persi
 	for _, claim := range all {
 		ordinal, ok := projection.NumberedClaim(claim.Name, w.Name, w.ClaimTemplates)
 		clusters := clustersOf(claim)
-		if ok && ordinal >= w.First && len(clusters) > 0 && claim.DeletionTimestamp == nil && !e.shared(claim) {
-			do(claim, ordinal-w.First, clusters)
+		if ok && ordinal >= w.First && len(clusters) > 0 && claim.DeletionTimestamp == nil && bound(claim) && !e.shared(claim) {
+			do(ordinal-w.First, clusters)
 		}
 	}
 }
+
+// bound tells whether a claim has a volume, or is about to get one: the scheduler has chosen a node for it.
+func bound(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Spec.VolumeName != "" || claim.Status.Phase == corev1.ClaimBound || claim.Annotations[selectedNode] != ""
+}
+
+// selectedNode is what a scheduler writes on a claim whose volume is to be made for a node.
+const selectedNode = "volume.kubernetes.io/selected-node"
 
 // shared tells whether a claim leads to the same data in every cluster, by the word of who wrote its class.
 func (e *Engine) shared(claim *corev1.PersistentVolumeClaim) bool {

@@ -79,7 +79,11 @@ func (s podStrategy) Validate(ctx context.Context, obj runtime.Object) field.Err
 
 func (s podStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	if cluster, ok := bySyncer(ctx); ok {
-		return append(validateMirror(obj.(*api.Pod), cluster), validateMirror(old.(*api.Pod), cluster)...)
+		errs := validateMirror(old.(*api.Pod), cluster)
+		if pod := obj.(*api.Pod); !letGo(pod, old.(*api.Pod)) {
+			errs = append(errs, validateMirror(pod, cluster)...)
+		}
+		return errs
 	}
 	if pod := old.(*api.Pod); mirrored(pod) && !labelledAnew(obj.(*api.Pod), pod) {
 		return field.ErrorList{field.Forbidden(field.NewPath("metadata", "name"),
@@ -142,14 +146,25 @@ func uidBelow(pod *api.Pod) types.UID {
 	return types.UID(pod.Annotations[v1alpha1.AnnotationPodUID])
 }
 
-// runsIn tells whether a pod is in a cluster: as a mirror, or placed there.
+// runsIn tells whether a pod is in a cluster: as a mirror, or made there, or placed there while no cluster is known to have it.
 func runsIn(pod *api.Pod, cluster string) bool {
-	if mirrored(pod) {
+	waits := pod.Annotations[v1alpha1.AnnotationPodCluster]
+	switch {
+	case mirrored(pod), pod.Spec.NodeName != "" && uidBelow(pod) != "":
 		return clusterOf(pod) == cluster
+	case waits != "":
+		return waits == cluster
 	}
 	decision, err := placement.ParseDecision(pod.Annotations[v1alpha1.AnnotationPlacement])
 	_, placed := decision[cluster]
 	return err == nil && placed
+}
+
+// letGo tells whether an update only tells of a pod that waited in a cluster that it is there no more, so that another one makes it.
+func letGo(pod, old *api.Pod) bool {
+	return old.Annotations[v1alpha1.AnnotationPodCluster] != "" && !mirrored(pod) && equality.Semantic.DeepEqual(pod.Spec, old.Spec) &&
+		pod.Annotations[v1alpha1.AnnotationPodCluster] == "" && uidBelow(pod) == "" &&
+		pod.Annotations[v1alpha1.AnnotationPlacement] == old.Annotations[v1alpha1.AnnotationPlacement]
 }
 
 // labelledAnew tells whether an update leaves everything but labels, annotations and owners as it is.

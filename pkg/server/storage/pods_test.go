@@ -111,20 +111,41 @@ func TestWhoMayReportAndEditMirrors(t *testing.T) {
 	anonymous.UID = ""
 	edited := mirror("east")
 	edited.Spec.Containers[0].Image = "other"
+	// own is a pod that a user made and that is decided to run in west; east may have it, with a node or without.
+	own := func(has, node string) *api.Pod {
+		pod := mirror("")
+		pod.Spec.NodeName = node
+		pod.Annotations = map[string]string{v1alpha1.AnnotationPlacement: `{"west":{"replicas":1}}`}
+		if has != "" || node != "" {
+			pod.Annotations[v1alpha1.AnnotationPodUID] = "below"
+		}
+		if has != "" {
+			pod.Annotations[v1alpha1.AnnotationPodCluster] = has
+		}
+		return pod
+	}
+	const cluster = "metadata.annotations[manifold.dev/cluster]"
 	for name, test := range map[string]struct {
 		who         string
 		old, object *api.Pod // old is nil for a new pod
 		want        string   // the field that the error is about; "" for none
 	}{
-		"a syncer reports a pod of its own cluster":          {eastSyncer, nil, mirror("east"), ""},
-		"a syncer updates a pod of its own cluster":          {eastSyncer, mirror("east"), mirror("east"), ""},
-		"a syncer may not report another cluster's pod":      {eastSyncer, nil, mirror("west"), "spec.nodeName"},
-		"a syncer may not report a pod of no cluster":        {eastSyncer, nil, mirror(""), "metadata.annotations[manifold.dev/cluster]"},
-		"a syncer may not take over another cluster's pod":   {eastSyncer, mirror("west"), mirror("east"), "spec.nodeName"},
-		"a syncer may not give its pod to another cluster":   {eastSyncer, mirror("east"), mirror("west"), "spec.nodeName"},
-		"a mirror carries the UID of its pod":                {eastSyncer, nil, anonymous, "metadata.annotations[manifold.dev/uid]"},
-		"a user may not edit a mirror":                       {"jane", mirror("east"), edited, "metadata.name"},
-		"Manifold's own controllers may not edit one either": {v1alpha1.ControllerUser, mirror("east"), edited, "metadata.name"},
+		"a syncer reports a pod of its own cluster":           {eastSyncer, nil, mirror("east"), ""},
+		"a syncer updates a pod of its own cluster":           {eastSyncer, mirror("east"), mirror("east"), ""},
+		"a syncer may not report another cluster's pod":       {eastSyncer, nil, mirror("west"), "spec.nodeName"},
+		"a syncer may not report a pod of no cluster":         {eastSyncer, nil, mirror(""), "metadata.annotations[manifold.dev/cluster]"},
+		"a syncer may not take over another cluster's pod":    {eastSyncer, mirror("west"), mirror("east"), "spec.nodeName"},
+		"a syncer may not give its pod to another cluster":    {eastSyncer, mirror("east"), mirror("west"), "spec.nodeName"},
+		"a mirror carries the UID of its pod":                 {eastSyncer, nil, anonymous, "metadata.annotations[manifold.dev/uid]"},
+		"a syncer tells that a pod has left, which waited":    {eastSyncer, own("east", ""), own("", ""), ""},
+		"or that it has got a node after all":                 {eastSyncer, own("east", ""), own("", "east"), ""},
+		"or that it goes on waiting":                          {eastSyncer, own("east", ""), own("east", ""), ""},
+		"a pod that runs has not left":                        {eastSyncer, own("", "east"), own("", ""), cluster},
+		"a pod that waits is not reported by another syncer":  {eastSyncer, own("west", ""), own("west", ""), cluster + " " + cluster},
+		"nor told to have left by one":                        {eastSyncer, own("west", ""), own("", ""), cluster},
+		"a pod that is decided to run elsewhere is not taken": {eastSyncer, own("", ""), own("east", ""), cluster},
+		"a user may not edit a mirror":                        {"jane", mirror("east"), edited, "metadata.name"},
+		"Manifold's own controllers may not edit one either":  {v1alpha1.ControllerUser, mirror("east"), edited, "metadata.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, _ := as(t, test.who)
@@ -141,7 +162,7 @@ func TestWhoMayReportAndEditMirrors(t *testing.T) {
 			}
 			var want []string
 			if test.want != "" {
-				want = []string{test.want}
+				want = strings.Fields(test.want)
 			}
 			if !slices.Equal(fields, want) {
 				t.Errorf("errors about %v, want %v", fields, want)
