@@ -66,7 +66,7 @@ func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
 		if err != nil || failures["east"].Times != 1 {
 			t.Errorf("remembered are %v, %v, want one failure of east", failures, err)
 		}
-		say(t, s.Logical.CLI("explain", "deployment/selects"), "east", "had no node for some of its pods lately")
+		say(t, s.Logical.CLI("explain", "deployment/selects"), "east", "could not run some of its pods lately")
 
 		// Replicas that are added do not go back to where they could not run.
 		s.Logical.Kubectl("scale", "deployment/selects", "--replicas=3")
@@ -116,6 +116,87 @@ func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
 			t.Errorf("placed on %s, want %s", got, want)
 		}
 	})
+}
+
+// TestWhatHasAnIdentityGoesElsewhereBeforeItHasRun has pods that are no ordinary replicas.
+func TestWhatHasAnIdentityGoesElsewhereBeforeItHasRun(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Apply(brief, `apiVersion: manifold.dev/v1alpha1
+kind: PlacementPolicy
+metadata:
+  name: ranges
+spec:
+  priority: 1
+  workloads: {kinds: [StatefulSet], labelSelector: {matchLabels: {divided: "true"}}}
+  unschedulableTolerationSeconds: 1
+  division: {type: Divide, by: Weights, weights: {east: 2, west: 1}}
+`)
+	disks(s, s.East, 0) // a class, and no volume
+	disks(s, s.West, 2)
+	s.Logical.Apply(`apiVersion: v1
+kind: Pod
+metadata: {name: task}
+spec:
+  nodeSelector: {`+corev1.LabelTopologyRegion+`: west}
+  terminationGracePeriodSeconds: 1
+  containers: [{name: app, image: "app:1"}]
+`, database("db", 2, withDisks(s)), database("range", 3, func(set *appsv1.StatefulSet) {
+		set.Labels = map[string]string{"divided": "true"}
+		set.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: corev1.LabelTopologyRegion, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "range"}},
+			}},
+		}}
+	}))
+	uid := framework.Await(s.Logical, "task", "is there", func(*corev1.Pod) bool { return true }).UID
+
+	t.Run("a bare pod", func(t *testing.T) {
+		above := framework.Await(s.Logical, "task", "runs", ready)
+		framework.AwaitGone[*corev1.Pod](s.East, "task")
+		below := framework.Await(s.West, "task", "runs", ready)
+		if above.UID != uid || above.Spec.NodeName != "west" || above.Annotations[v1alpha1.AnnotationPodUID] != string(below.UID) {
+			t.Errorf("it is %s on %q as %v, want %s on west as %s", above.UID, above.Spec.NodeName, above.Annotations, uid, below.UID)
+		}
+		awaitNote(s, "task", `moved off cluster "east", which has no node for some of its pods`)
+	})
+	t.Run("a StatefulSet whose claims have no volume", func(t *testing.T) {
+		framework.Await(s.Logical, "db", "runs", allRun(2))
+		framework.AwaitGone[*appsv1.StatefulSet](s.East, "db")
+		framework.Await(s.Logical, "data-db-1", "is bound", bound)
+	})
+	t.Run("the end of a range", func(t *testing.T) {
+		// Of two in a region only one is scheduled. What is left of the three has no cluster of its own.
+		awaitNote(s, "range", "1 replica is unschedulable on west")
+		set := framework.Await(s.Logical, "range", "has two replicas that run", func(set *appsv1.StatefulSet) bool { return set.Status.ReadyReplicas == 2 })
+		got, err := placement.ParseDecision(set.Annotations[v1alpha1.AnnotationPlacement])
+		if want := (placement.Decision{"east": {Replicas: 1}, "west": {Replicas: 2, Start: 1}}); err != nil || !got.Equal(want) {
+			t.Errorf("it is on %s, %v, want %s", got, err, want)
+		}
+	})
+}
+
+// TestWhatAClusterRefusesGoesElsewhere has an admin of a cluster bound what others may run there.
+func TestWhatAClusterRefusesGoesElsewhere(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Apply(brief, deployment("web", 1))
+	awaitAvailable(s, "web", 1)
+	s.East.Kubectl("create", "quota", "tight", "--hard=pods=1")
+	framework.Await(s.East, "tight", "is in force", used(corev1.ResourcePods, "1"))
+	s.Logical.Kubectl("scale", "deployment/web", "--replicas=3")
+	s.Logical.Apply(database("db", 2), batch("sums", 2, 2))
+	awaitAvailable(s, "web", 3)
+	awaitShares(s, "web", placement.Decision{"east": {Replicas: 1}, "west": {Replicas: 2}})
+	awaitNote(s, "web", `moved off cluster "east", which refuses some of its pods (exceeded quota: tight, requested: pods=1, used: pods=1, limited: pods=1)`)
+	say(t, s.Logical.CLI("explain", "deployment/web"), "east", "could not run some of its pods lately")
+	framework.Await(s.Logical, "db", "runs", allRun(2))
+	framework.Await(s.Logical, "sums", "is complete", jobIs(batchv1.JobComplete))
+	framework.AwaitGone[*appsv1.StatefulSet](s.East, "db")
+	framework.AwaitGone[*batchv1.Job](s.East, "sums")
+
+	// What every cluster refuses stays, and says so.
+	s.West.Kubectl("create", "quota", "tight", "--hard=pods=4")
+	s.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
+	awaitNote(s, "web", "1 replica is refused by west (exceeded quota: tight")
 }
 
 const classes = `apiVersion: scheduling.k8s.io/v1
