@@ -82,7 +82,7 @@ func dial(name string, config *rest.Config, userAgent string) (*Connection, erro
 	if c.Transport, err = transportOver(config, c.lines); err != nil {
 		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
-	httpClient := &http.Client{Transport: &patience{c.Transport, answerPatience, watchPatience}}
+	httpClient := &http.Client{Transport: newPatience(c.Transport)}
 	if c.Client, err = kubernetes.NewForConfigAndClient(config, httpClient); err != nil {
 		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}

@@ -1,17 +1,30 @@
 package clusters
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2/ktesting"
 )
 
-// hangs answers with as much as its URL asks for, and then nothing until the request is given up.
+// hangs ends a short watch at its end unless it is of what is deaf; otherwise it answers with as much as its URL asks for, and then nothing until the request is given up.
 func hangs(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/deaf" && r.URL.Query().Get("timeoutSeconds") == "5" {
+		return
+	}
 	if r.URL.Path != "/silent" {
 		_, _ = io.WriteString(w, "begun")
 		w.(http.Flusher).Flush()
@@ -40,7 +53,7 @@ func TestARequestThatHangsIsGivenUp(t *testing.T) {
 		"what only names watches waits as long as others": {answer: short, watch: long, url: "/part?watch=false", begun: true, hung: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := &http.Client{Transport: &patience{http.DefaultTransport, test.answer, test.watch}}
+			client := &http.Client{Transport: &patience{RoundTripper: http.DefaultTransport, answer: test.answer, watch: test.watch}}
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+test.url, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -63,5 +76,106 @@ func TestARequestThatHangsIsGivenUp(t *testing.T) {
 				t.Errorf("given up is %t, want %t: %v", hung, test.hung, err)
 			}
 		})
+	}
+}
+
+func TestAWatchThatSaysNothingIsLookedInto(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(hangs))
+	t.Cleanup(server.Close)
+	const hung, quiet, refused = "hung", "ended", "refused"
+	for name, test := range map[string]struct {
+		requests []string
+		want     []string
+	}{
+		"there was just nothing to say": {
+			requests: []string{"/part?watch=true&timeoutSeconds=400", "/part?watch=true&timeoutSeconds=400", "/part?watch=true&timeoutSeconds=400"},
+			want:     []string{hung, quiet, hung},
+		},
+		"no watch gets through, so it is listed; then it is tried again": {
+			requests: []string{"/deaf?watch=1", "/deaf?watch=1", "/deaf?watch=1", "/deaf?watch=1&sendInitialEvents=true", "/deaf?watch=1", "/deaf?watch=1"},
+			want:     []string{hung, hung, refused, refused, hung, refused},
+		},
+		"others are let alone": {
+			requests: []string{"/deaf?watch=1", "/deaf?watch=1", "/deaf?watch=1&labelSelector=a", "/part?watch=1", "/whole"},
+			want:     []string{hung, hung, hung, hung, quiet},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := &http.Client{Transport: &patience{
+				RoundTripper: http.DefaultTransport, answer: time.Hour, watch: 20 * time.Millisecond, short: 20 * time.Millisecond,
+			}}
+			var got []string
+			for _, path := range test.requests {
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				response, err := client.Do(request)
+				if err == nil {
+					_, err = io.Copy(io.Discard, response.Body)
+					_ = response.Body.Close()
+				}
+				switch {
+				case err == nil:
+					got = append(got, quiet)
+				case errors.Is(err, os.ErrDeadlineExceeded):
+					got = append(got, hung)
+				case errors.Is(err, errListFirst):
+					got = append(got, refused)
+				default:
+					t.Fatal(err)
+				}
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// An informer behind a proxy that lets no watch through shows what there is all the same, by lists.
+func TestWhatCannotBeWatchedIsListed(t *testing.T) {
+	cluster := startBelow(t, "uid-1") // its watches say nothing
+	config, err := parseKubeconfig(cluster.kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { utilnet.CloseIdleConnectionsFor(transport) })
+	client, err := kubernetes.NewForConfigAndClient(config, &http.Client{
+		Transport: &patience{RoundTripper: transport, answer: time.Hour, watch: 20 * time.Millisecond, short: 20 * time.Millisecond},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	informer := coreinformers.NewNodeInformer(client, 0, cache.Indexers{})
+	seen := make(chan string, 10)
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { seen <- obj.(*corev1.Node).Name }}); err != nil {
+		t.Fatal(err)
+	}
+	_, ctx := ktesting.NewTestContext(t)
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		informer.RunWithContext(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	for _, want := range []string{"n1", "n2"} {
+		if got := <-seen; got != "n1" && got != "n2" {
+			t.Errorf("it shows %s, want %s", got, want)
+		}
+	}
+	cluster.set(func(b *below) { b.nodes = append(b.nodes, belowNode("n3")) })
+	select {
+	case got := <-seen:
+		if got != "n3" {
+			t.Errorf("it shows %s, want n3", got)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("what has come since is not shown")
 	}
 }
