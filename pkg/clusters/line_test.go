@@ -3,6 +3,7 @@ package clusters
 import (
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -126,7 +127,9 @@ func TestAClusterThatReturnsIsReadyOnceItHasBeenSeenAnew(t *testing.T) {
 	runner.mu.Lock()
 	runner.waits = true // the next one
 	runner.mu.Unlock()
-	east.set(func(b *below) { b.failing = false })
+	east.set(func(b *below) { b.failing, b.readyz = false, http.StatusInternalServerError })
+	h.eventuallyReady("east", time.Second, metav1.ConditionFalse, health.ReasonNotReady, "/readyz") // as one that begins
+	east.set(func(b *below) { b.readyz = http.StatusOK })
 	h.eventuallyReady("east", time.Second, metav1.ConditionUnknown, health.ReasonFenced, "it has not been seen yet what runs there")
 	runner.mu.Lock()
 	if runner.starts != 2 {

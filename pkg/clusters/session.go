@@ -249,10 +249,10 @@ func (s *session) observe(last v1alpha1.ClusterStatus) (seen observation, again 
 }
 
 // fenced returns the Ready condition of a cluster that answers again and must first give up what was moved elsewhere in its silence, or
-// nil. One whose syncer fails is not held: there its own condition tells. The caller holds the lock.
+// nil. It may have said that it is not ready since then, as an API server does that begins. One whose syncer fails is not held: there its own condition tells. The caller holds the lock.
 func (s *session) fenced(last, next *metav1.Condition) *metav1.Condition {
 	if s.manager.Fence == nil || s.runnerErr != nil || len(s.missing) > 0 || last == nil || next == nil ||
-		last.Status != metav1.ConditionUnknown || next.Status != metav1.ConditionTrue {
+		last.Status == metav1.ConditionTrue || next.Status != metav1.ConditionTrue {
 		return nil
 	}
 	why := s.manager.Fence(s.cluster.Name)
