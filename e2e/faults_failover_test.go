@@ -65,6 +65,9 @@ func TestWhatASilentClusterRanIsPlacedElsewhere(t *testing.T) {
 		if d.Status.Replicas != replicas {
 			t.Errorf("%s has %d replicas, want %d: those that nobody hears of do not count", name, d.Status.Replicas, replicas)
 		}
+		framework.AwaitList(s.Logical, "app="+name, "its ReplicaSet counts the same", func(sets []*appsv1.ReplicaSet) bool {
+			return len(sets) == 1 && *sets[0].Spec.Replicas == replicas && sets[0].Status.ReadyReplicas == replicas
+		})
 	}
 	// Whoever asks for a replica by its name gets the one that runs.
 	awaitPods(s.Logical, "app=db", ordinals("db", 0, 3))

@@ -77,7 +77,7 @@ func registered(name string, uid types.UID, clusters []manifoldv1alpha1.Cluster)
 				"manifold cluster remove %s", name)
 		case c.Name == name && known != "" && known != uid:
 			return nil, fmt.Errorf("the name is taken by another cluster (kube-system UID %s, this one has %s); "+
-				"choose another name, or remove that one first: manifold cluster remove %s", known, uid, name)
+				"choose another name, or remove that one first: manifold cluster remove %s, with --force if it is gone for good", known, uid, name)
 		case c.Name == name:
 			same = &clusters[i]
 		}

@@ -208,3 +208,24 @@ func TestReady(t *testing.T) {
 		})
 	}
 }
+
+func TestSilent(t *testing.T) {
+	for name, test := range map[string]struct {
+		ready *metav1.Condition
+		want  bool
+	}{
+		"a cluster that has not been tried":     {},
+		"one that is ready":                     {ready: &metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonReady}},
+		"one that says that it is not ready":    {ready: &metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonNotReady}},
+		"one that does not answer":              {ready: &metav1.Condition{Status: metav1.ConditionUnknown, Reason: ReasonUnreachable}, want: true},
+		"one that has only just answered again": {ready: &metav1.Condition{Status: metav1.ConditionUnknown, Reason: ReasonFenced}, want: true},
+		"one that does not let us in":           {ready: &metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonUnauthorized}, want: true},
+		"one in whose place another answers":    {ready: &metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonDifferentCluster}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Silent(test.ready); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}

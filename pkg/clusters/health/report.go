@@ -101,6 +101,12 @@ func Ready(last *metav1.Condition, h History, grace time.Duration, now time.Time
 	return condition(*h.Last), 0
 }
 
+// Silent tells by the Ready condition of a cluster, nil if it has none, whether nobody can ask it what runs there: what is known of that is
+// the last that was heard. One that says that it is not ready can be asked.
+func Silent(ready *metav1.Condition) bool {
+	return ready != nil && (ready.Status == metav1.ConditionUnknown || ready.Status == metav1.ConditionFalse && ready.Reason != ReasonNotReady)
+}
+
 func condition(r Report) *metav1.Condition {
 	status := metav1.ConditionFalse
 	switch r.Reason {

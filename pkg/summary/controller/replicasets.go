@@ -13,6 +13,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
 // syncReplicaSets brings the mirrored ReplicaSets of a Deployment up to date: one for each template that any cluster carries out or that
@@ -87,8 +88,11 @@ func (c *Controller) mirrorsOf(d *appsv1.Deployment) map[string]*appsv1.ReplicaS
 }
 
 func (c *Controller) replicaSetShares(d *appsv1.Deployment) map[string][]summary.ReplicaSetShare {
-	out := map[string][]summary.ReplicaSetShare{}
+	out, decision := map[string][]summary.ReplicaSetShare{}, syncer.DecisionOf(d)
 	for _, s := range c.Upstream.Syncers() {
+		if _, decided := decision[s.Cluster()]; c.leftBehind(s.Cluster(), decided) {
+			continue
+		}
 		for name, list := range s.ReplicaSets(d) {
 			for _, rs := range list {
 				out[name] = append(out[name], summary.ReplicaSetShare{Cluster: s.Cluster(), ReplicaSet: rs})
@@ -96,6 +100,13 @@ func (c *Controller) replicaSetShares(d *appsv1.Deployment) map[string][]summary
 		}
 	}
 	return out
+}
+
+// leftBehind tells whether what a cluster was last seen to run of a workload counts no more: it has been given up, or it is silent and is not
+// to run any of it.
+func (c *Controller) leftBehind(cluster string, decided bool) bool {
+	found, err := c.clusters.Get(cluster)
+	return err != nil || found.Annotations[v1alpha1.AnnotationRemove] != "" && found.DeletionTimestamp != nil || !decided && silent(found)
 }
 
 func (c *Controller) writeReplicaSet(ctx context.Context, want, have *appsv1.ReplicaSet) error {

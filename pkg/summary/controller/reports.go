@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters/health"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -72,8 +73,7 @@ func answers(c *v1alpha1.Cluster) bool {
 
 // silent tells whether what a cluster reported last may be out of date.
 func silent(c *v1alpha1.Cluster) bool {
-	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterReady)
-	return ready != nil && ready.Status == metav1.ConditionUnknown
+	return health.Silent(meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterReady))
 }
 
 // unplaced is why a workload runs nowhere, in the words of the event, or "".

@@ -27,6 +27,7 @@ import (
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
+	"github.com/manifold-dev/manifold/pkg/clusters/health"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
@@ -169,7 +170,7 @@ func (c *Controller) waitsFor(cluster *v1alpha1.Cluster) *metav1.Condition {
 
 // silent tells whether a cluster cannot be asked, so that what is known of it is of before.
 func silent(cluster *v1alpha1.Cluster) bool {
-	return meta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, v1alpha1.ClusterReady, metav1.ConditionUnknown)
+	return health.Silent(meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ClusterReady))
 }
 
 func (c *Controller) placed(cluster string) []string {
