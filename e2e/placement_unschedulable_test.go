@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -279,9 +281,24 @@ func TestHigherPriorityTakesRoomOfLower(t *testing.T) {
 	awaitNote(s, "polite", "0/2 clusters can run it: 2 lack cpu (need 20, free ")
 	s.Logical.Kubectl("delete", "deployment", "polite")
 
-	s.Logical.Apply(important("web", func(d *appsv1.Deployment) { d.Labels["urgent"] = "true" }))
+	web := important("web", func(d *appsv1.Deployment) { d.Labels["urgent"] = "true" })
+	for _, name := range []string{"east", "west"} { // what is simulated goes by this
+		framework.Await(s.Logical, name, "tells what its pods request", func(c *v1alpha1.Cluster) bool {
+			requested := c.Status.Requested[corev1.ResourceCPU]
+			return requested.Value() >= 90
+		})
+	}
+	foreseen := simulated(s, web)
+	s.Logical.Apply(web)
 	d := awaitAvailable(s, "web", 1)
 	home := decision(s, d).Clusters()[0]
+	for how, says := range foreseen {
+		say(t, says, "Placed:", "1 on "+home, "it takes room of lower priority on "+home+" (Deployment "+s.Namespace+"/batch)",
+			"Preempted:", "takes the room of 1 replica of priority 0 on "+home)
+		if t.Failed() {
+			t.Logf("that is what is simulated %s", how)
+		}
+	}
 	awaitNote(s, "web", "it takes room of lower priority on "+home+" (Deployment "+s.Namespace+"/batch)")
 	awaitNote(s, "batch", "Deployment "+s.Namespace+"/web of priority 1000 takes the room of 1 replica of priority 0 on "+home)
 	awaitNote(s, "batch", "of higher priority there: Deployment "+s.Namespace+"/web), and no other cluster can take them")
@@ -291,4 +308,21 @@ func TestHigherPriorityTakesRoomOfLower(t *testing.T) {
 	awaitAvailable(s, "batch", 5)
 	awaitShares(s, "batch", placement.Decision{home: {Replicas: 2}, other[home]: {Replicas: 3}})
 	s.Logical.Kubectl("delete", "deployment", "batch", "web", "--timeout=60s")
+}
+
+// simulated says where a manifest would run, by what the logical cluster holds, and by what kubectl writes of that to a file.
+func simulated(s *framework.Scenario, manifest string) map[string]string {
+	s.Helper()
+	dir := s.T.TempDir()
+	file, state := filepath.Join(dir, "manifest.yaml"), filepath.Join(dir, "state.yaml")
+	held := s.Logical.Kubectl("get", "clusters,clusterplacementpolicies,placementpolicies,namespaces,priorityclasses,deployments", "-A", "-o", "yaml")
+	for path, content := range map[string]string{file: manifest, state: held} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			s.T.Fatal(err)
+		}
+	}
+	return map[string]string{
+		"by the logical cluster": s.Logical.CLI("simulate", "-f", file),
+		"by a file":              s.Logical.CLI("simulate", "-f", file, "--clusters", state),
+	}
 }

@@ -49,7 +49,8 @@ func (c *Contest) Leaving() (out []Victim) {
 
 // Victims are the replicas that have to make room beside those that are leaving, chosen as kube-scheduler does on a node: the highest priority
 // among them is as low as can be, and of those that could make room as many as can be are spared, the highest priority first. Of one
-// priority, what cannot run elsewhere is spared before what can, and small replicas are before large ones, so that fewest have to go.
+// priority, what cannot run elsewhere is spared before what can, small replicas are before large ones, so that fewest have to go, and what has
+// few replicas is before what has many.
 func (c *Contest) Victims() []Victim {
 	rest := c.rest()
 	if len(rest) == 0 {
@@ -60,7 +61,8 @@ func (c *Contest) Victims() []Victim {
 		rest[name] = min(rest[name], total[name])
 	}
 	slices.SortStableFunc(could, func(a, b yielding) int {
-		return cmp.Or(-cmp.Compare(a.Priority, b.Priority), compareBool(b.bound, a.bound), cmp.Compare(makes(a.requests, rest), makes(b.requests, rest)))
+		return cmp.Or(-cmp.Compare(a.Priority, b.Priority), compareBool(b.bound, a.bound), cmp.Compare(makes(a.requests, rest), makes(b.requests, rest)),
+			cmp.Compare(a.Replicas, b.Replicas))
 	})
 	for i := range could {
 		y := &could[i]

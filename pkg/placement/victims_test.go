@@ -52,6 +52,9 @@ func TestVictims(t *testing.T) {
 		"what can run elsewhere goes before what cannot": {
 			lacks: 2, rivals: []Rival{rivalOn("a", 0, 2, 1).bound(), rivalOn("b", 0, 2, 1)}, want: []Victim{{"b", 0, 2}},
 		},
+		"what has more replicas loses one": {
+			lacks: 1, rivals: []Rival{rivalOn("many", 0, 3, 1), rivalOn("single", 0, 1, 1)}, want: []Victim{{"many", 0, 1}},
+		},
 		"but not at the price of a higher priority": {
 			lacks: 2, rivals: []Rival{rivalOn("a", 0, 2, 1).bound(), rivalOn("b", 5, 2, 1)}, want: []Victim{{"a", 0, 2}},
 		},

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/cli/verdict"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -179,11 +180,8 @@ func clusters(decision placement.Decision, breakdown summary.Breakdown, verdicts
 		if status, ok := breakdown[name]; ok {
 			c.Status = &status
 		}
-		if verdict, ok := found[name]; ok {
-			c.Verdict = &verdict
-			for _, reason := range verdict.Reasons {
-				c.Why = append(c.Why, reason.String())
-			}
+		if v, ok := found[name]; ok {
+			c.Verdict, c.Why = &v, verdict.Why(v)
 		}
 		out = append(out, c)
 	}

@@ -9,39 +9,12 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/manifold-dev/manifold/pkg/cli/output"
+	"github.com/manifold-dev/manifold/pkg/cli/verdict"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
-// Report is what was found out.
-type Report struct {
-	// Without are the clusters that were lost.
-	Without   []string `json:"without,omitempty"`
-	Workloads []Entry  `json:"workloads"`
-}
-
-// Entry is one workload.
-type Entry struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Replicas  int32  `json:"replicas"`
-	// Before is where it ran with all clusters, if some were lost.
-	Before placement.Decision `json:"before,omitempty"`
-	// Result is the decision and what led to it.
-	Result placement.Result `json:"result"`
-	// Message is the result in one sentence.
-	Message string `json:"message"`
-}
-
-func entryOf(w *workload, result placement.Result) Entry {
-	return Entry{Kind: w.GVK.Kind, Namespace: w.Namespace, Name: w.Name, Replicas: w.Replicas, Result: result}
-}
-
 // print writes the report as json, as yaml, or as a text for people.
 func (r *Report) print(out io.Writer, format output.Format) error {
-	for i := range r.Workloads {
-		r.Workloads[i].Message = r.Workloads[i].Result.Message()
-	}
 	return format.Print(out, r, r.text)
 }
 
@@ -53,62 +26,70 @@ func (r *Report) text(out io.Writer) error {
 		}
 		r.Workloads[i].text(tab, r.Without)
 	}
+	if len(r.Workloads) > 0 && r.footer() != "" {
+		fmt.Fprintln(tab)
+	}
+	fmt.Fprint(tab, r.footer())
 	return tab.Flush()
 }
 
+// footer says what there is beside the workloads that are told of.
+func (r *Report) footer() (text string) {
+	if r.Note != "" {
+		text = verdict.Sentence(r.Note) + "\n"
+	}
+	workloads, stay := "workloads", "stay"
+	if r.Unchanged == 1 {
+		workloads, stay = "workload", "stays"
+	}
+	others := "other "
+	if len(r.Workloads) == 0 {
+		others = ""
+	}
+	if r.Unchanged > 0 {
+		text += fmt.Sprintf("%d %s%s %s as before", r.Unchanged, others, workloads, stay)
+		if r.Unplaced > 0 {
+			text += fmt.Sprintf(", %d of them with replicas that have no cluster", r.Unplaced)
+		}
+		text += ".\n"
+	}
+	return text
+}
+
 func (e *Entry) text(out io.Writer, lost []string) {
+	everywhere := e.Result.Strategy == placement.EachCluster
+	shares := func(d placement.Decision) string { return cmp.Or(verdict.Shares(d, everywhere, e.first), "nowhere") }
 	fmt.Fprintf(out, "%s %s/%s\n\n", e.Kind, e.Namespace, e.Name)
-	if e.Result.Strategy != placement.EachCluster {
+	if !everywhere {
 		fmt.Fprintf(out, "Replicas:\t%d asked for\n", e.Replicas)
 	}
+	placed := "Placed"
 	if len(lost) > 0 {
-		fmt.Fprintf(out, "Before:\t%s\n", e.shares(e.Before))
-		fmt.Fprintf(out, "Without %s:\t%s\n", strings.Join(lost, ", "), e.shares(e.Result.Decision))
-	} else {
-		fmt.Fprintf(out, "Placed:\t%s\n", e.shares(e.Result.Decision))
+		placed = "Without " + strings.Join(lost, ", ")
+	}
+	if len(e.Before) > 0 || len(lost) > 0 {
+		fmt.Fprintf(out, "Before:\t%s\n", shares(e.Before))
+	}
+	fmt.Fprintf(out, "%s:\t%s\n", placed, shares(e.Result.Decision))
+	if len(e.Down) > 0 {
+		fmt.Fprintf(out, "Down:\t%s\n", shares(e.Down))
 	}
 	if e.Result.Policy != "" {
 		fmt.Fprintf(out, "Policy:\t%s\n", e.Result.Policy)
 	}
 	fmt.Fprintf(out, "Strategy:\t%s\n", e.Result.Strategy)
-	fmt.Fprintf(out, "Result:\t%s.\n", strings.ToUpper(e.Message[:1])+e.Message[1:])
-	fmt.Fprintf(out, "\nCLUSTER\tSHARE\tGROUP\tPREFERENCE\tSCORE\tVERDICT\n")
+	for _, step := range e.Steps {
+		fmt.Fprintf(out, "First:\t%s\n", verdict.Sentence(step))
+	}
+	fmt.Fprintf(out, "Result:\t%s\n", verdict.Sentence(e.Message))
+	for _, told := range e.Told {
+		fmt.Fprintf(out, "Preempted:\t%s\n", verdict.Sentence(told))
+	}
+	fmt.Fprintf(out, "\nCLUSTER\tSHARE\tVERDICT\n")
+	names := make([]string, 0, len(e.Result.Verdicts))
 	for _, v := range e.Result.Verdicts {
-		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%d\t%s\n", v.Cluster, e.share(v), cmp.Or(v.Group, "-"), v.Preference, v.Score, verdict(v))
+		fmt.Fprintf(out, "%s\t%s\t%s\n", v.Cluster, verdict.Share(v.Share, everywhere), verdict.Text(v))
+		names = append(names, v.Cluster)
 	}
-}
-
-// shares lists shares: "3 on east, 2 on west".
-func (e *Entry) shares(d placement.Decision) string {
-	var texts []string
-	for _, name := range d.Clusters() {
-		if e.Result.Strategy == placement.EachCluster {
-			texts = append(texts, name)
-		} else {
-			texts = append(texts, fmt.Sprintf("%d on %s", d[name].Replicas, name))
-		}
-	}
-	return cmp.Or(strings.Join(texts, ", "), "nowhere")
-}
-
-func (e *Entry) share(v placement.Verdict) string {
-	switch {
-	case v.Share == nil:
-		return "-"
-	case e.Result.Strategy == placement.EachCluster:
-		return "all"
-	}
-	return fmt.Sprint(v.Share.Replicas)
-}
-
-// verdict says what keeps replicas away, or how many more fit beside those that were there before.
-func verdict(v placement.Verdict) string {
-	if len(v.Reasons) == 0 {
-		return fmt.Sprintf("has room for %d", v.Fits)
-	}
-	var texts []string
-	for _, reason := range v.Reasons {
-		texts = append(texts, reason.String())
-	}
-	return strings.Join(texts, ", ")
+	verdict.Remedies(out, names, e.Remedies)
 }

@@ -3,18 +3,21 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1/validation"
 	"github.com/manifold-dev/manifold/config"
-	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -23,265 +26,230 @@ type world struct {
 	// namespace is that of objects that name none.
 	namespace string
 	// served tells that the policies are those of a logical cluster, so that none is missing.
-	served     bool
-	clusters   []v1alpha1.Cluster
-	wide       []v1alpha1.ClusterPlacementPolicy
-	namespaced []v1alpha1.PlacementPolicy
-	namespaces map[string]*corev1.Namespace
-	workloads  []workload
+	served bool
+	own    *runtime.Scheme
+	// objects are by kind, and by namespace and name.
+	objects map[schema.GroupKind]map[string]object
+	// asked are the workloads of the manifests, in their order. Those of which manifests ask for something else than before are in changed.
+	asked   []engine.Ref
+	changed map[engine.Ref]change
 }
 
-// workload is one of the manifests, and where it runs.
-type workload struct {
-	placement.Workload
-	current placement.Decision
+// change is what a manifest changes in a workload.
+type change struct{ repinned, resized bool }
+
+func newWorld(namespace string) *world {
+	return &world{namespace: namespace, objects: map[schema.GroupKind]map[string]object{}, changed: map[engine.Ref]change{}}
 }
 
-// add takes an object into account. One of the same name is replaced, so that what is tried out wins over what there is. Objects that
-// have no part in placement are left out.
-func (w *world) add(object runtime.Object) error {
-	u, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return fmt.Errorf("a %T is no object", object)
+// keep takes an object as it is. Objects that decisions do not depend on are left out.
+func (w *world) keep(u *unstructured.Unstructured) error {
+	k, o, err := w.typed(u)
+	if err == nil && o != nil {
+		w.put(k, o)
 	}
+	return err
+}
+
+// apply takes an object as a manifest: what was decided about one that is there, and what clusters say of it, stays.
+func (w *world) apply(u *unstructured.Unstructured) error {
+	k, o, err := w.typed(u)
+	if err != nil || o == nil {
+		return err
+	}
+	workload, is := projection.ForGVK(k.GroupVersionKind)
+	is = is && workload.Workload && !workload.Mirror(o.(projection.Object))
+	before, known := w.objects[k.GroupKind()][nameOf(o)]
+	if is {
+		ref := engine.Ref{Kind: k.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+		if !slices.Contains(w.asked, ref) {
+			w.asked = append(w.asked, ref)
+		}
+		if known {
+			w.changed[ref] = changeOf(workload, before.(projection.Object), o.(projection.Object))
+		}
+	}
+	if known {
+		if err := carry(before, o); err != nil {
+			return err
+		}
+	}
+	w.put(k, o)
+	return nil
+}
+
+// carry has an object keep what Manifold and clusters have written on it.
+func carry(before, o object) error {
+	for _, key := range []string{v1alpha1.AnnotationPlacement, v1alpha1.AnnotationStatus} {
+		if value, had := before.GetAnnotations()[key]; had {
+			annotations := maps.Clone(o.GetAnnotations())
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[key] = value
+			o.SetAnnotations(annotations)
+		}
+	}
+	o.SetCreationTimestamp(before.GetCreationTimestamp())
+	o.SetUID(before.GetUID())
+	from, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
+	if err != nil {
+		return err
+	}
+	to, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return err
+	}
+	if status, has := from["status"]; has {
+		to["status"] = status
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(to, o)
+}
+
+// changeOf compares what a manifest asks for with what there is.
+func changeOf(kind projection.Kind, before, after projection.Object) change {
+	was, err := kind.WorkloadOf(before)
+	if err != nil {
+		return change{}
+	}
+	is, err := kind.WorkloadOf(after)
+	if err != nil {
+		return change{}
+	}
+	return change{repinned: is.Pin != nil && fmt.Sprint(is.Pin) != fmt.Sprint(was.Pin), resized: !maps.Equal(was.Requests, is.Requests)}
+}
+
+// typed reads an object as the server does, and refuses what it would refuse; nil for one that no decision depends on.
+func (w *world) typed(u *unstructured.Unstructured) (kind, object, error) {
 	gvk := u.GroupVersionKind()
-	if gvk.Group == v1alpha1.GroupName {
-		return w.addOwn(u)
+	k, found := kindOf(gvk)
+	if !found {
+		return k, nil, nil
 	}
-	kind, known := projection.ForGVK(gvk)
-	if !known {
-		return nil
+	if k.GroupVersionKind != gvk {
+		return k, nil, field.NotSupported(field.NewPath("apiVersion"), u.GetAPIVersion(), []string{k.GroupVersion().String()})
 	}
-	typed := kind.New()
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, typed, true); err != nil {
-		return fmt.Errorf("%s %s: %w", gvk.Kind, u.GetName(), err)
+	if u.GetName() == "" {
+		return k, nil, field.Required(field.NewPath("metadata", "name"), "an object needs a name")
 	}
-	if namespace, is := typed.(*corev1.Namespace); is {
-		w.addNamespace(namespace)
-		return nil
+	o := k.new()
+	if err := decode(u.Object, o); err != nil {
+		return k, nil, err
 	}
-	if !kind.Workload || kind.Mirror(typed) || metav1.GetControllerOf(typed) != nil {
-		return nil
+	if o.GetNamespace() == "" && !k.wide {
+		o.SetNamespace(w.namespace)
 	}
-	if typed.GetNamespace() == "" {
-		typed.SetNamespace(w.namespace)
+	if k.own {
+		if err := w.defaulted(o); err != nil {
+			return k, nil, err
+		}
 	}
-	if template := kind.Demand(typed).Template; template != nil {
-		requestLimits(&template.Spec)
+	if k.complete == nil {
+		return k, o, nil
 	}
-	placed, err := kind.WorkloadOf(typed)
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", gvk.Kind, u.GetName(), err)
+	return k, o, k.complete(o).ToAggregate()
+}
+
+// defaulted gives an object of one of Manifold's kinds its defaults.
+func (w *world) defaulted(o object) error {
+	if w.own == nil {
+		w.own = runtime.NewScheme()
+		if err := v1alpha1.AddToScheme(w.own); err != nil {
+			return err
+		}
 	}
-	current, err := placement.ParseDecision(typed.GetAnnotations()[v1alpha1.AnnotationPlacement])
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", gvk.Kind, u.GetName(), err)
-	}
-	w.workloads = append(w.workloads, workload{placed, current})
+	w.own.Default(o)
 	return nil
 }
 
-// requestLimits gives containers what an API server gives them: a request where there is only a limit.
-func requestLimits(pods *corev1.PodSpec) {
-	for _, containers := range [][]corev1.Container{pods.InitContainers, pods.Containers} {
-		for i := range containers {
-			r := &containers[i].Resources
-			for name, limit := range r.Limits {
-				if _, has := r.Requests[name]; !has {
-					if r.Requests == nil {
-						r.Requests = corev1.ResourceList{}
-					}
-					r.Requests[name] = limit
-				}
-			}
-		}
+func (w *world) put(k kind, o object) {
+	if w.objects[k.GroupKind()] == nil {
+		w.objects[k.GroupKind()] = map[string]object{}
 	}
+	w.objects[k.GroupKind()][nameOf(o)] = o
 }
 
-func (w *world) addNamespace(namespace *corev1.Namespace) {
-	if w.namespaces == nil {
-		w.namespaces = map[string]*corev1.Namespace{}
-	}
-	w.namespaces[namespace.Name] = namespace
-}
+func nameOf(o object) string { return o.GetNamespace() + "/" + o.GetName() }
 
-// addOwn takes objects of Manifold's own kinds, with defaults as the server gives them, and refuses what the server would refuse.
-func (w *world) addOwn(u *unstructured.Unstructured) error {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return err
-	}
-	typed, err := scheme.New(u.GroupVersionKind())
-	if err != nil {
-		return err
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, typed, true); err != nil {
-		return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
-	}
-	scheme.Default(typed)
-	var problems field.ErrorList
-	switch o := typed.(type) {
-	case *v1alpha1.Cluster:
-		problems = validation.ValidateCluster(o)
-		w.clusters = put(w.clusters, *o, func(c v1alpha1.Cluster) bool { return c.Name == o.Name })
-	case *v1alpha1.ClusterPlacementPolicy:
-		problems = validation.ValidateClusterPlacementPolicy(o)
-		w.wide = put(w.wide, *o, func(p v1alpha1.ClusterPlacementPolicy) bool { return p.Name == o.Name })
-	case *v1alpha1.PlacementPolicy:
-		if o.Namespace == "" {
-			o.Namespace = w.namespace
-		}
-		problems = validation.ValidatePlacementPolicy(o)
-		w.namespaced = put(w.namespaced, *o, func(p v1alpha1.PlacementPolicy) bool { return p.Namespace == o.Namespace && p.Name == o.Name })
-	}
-	if err := problems.ToAggregate(); err != nil {
-		return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
-	}
-	return nil
-}
-
-func put[T any](list []T, value T, same func(T) bool) []T {
-	if i := slices.IndexFunc(list, same); i >= 0 {
-		list[i] = value
-		return list
-	}
-	return append(list, value)
-}
-
-// simulate places all workloads in the order of the manifests, and then once more without the clusters that are lost.
-func (w *world) simulate(lost []string) (*Report, error) {
-	if len(w.workloads) == 0 {
-		return nil, errors.New("the manifests hold no workloads")
-	}
-	if !w.served && len(w.wide) == 0 {
-		policy, err := config.DefaultPolicy()
-		if err != nil {
-			return nil, err
-		}
-		w.wide = append(w.wide, *policy)
-	}
-	for _, name := range lost {
-		if !slices.ContainsFunc(w.clusters, func(c v1alpha1.Cluster) bool { return c.Name == name }) {
-			return nil, fmt.Errorf("--without %s: there is no such cluster", name)
-		}
-	}
-	loads := loads{}
-	results, err := w.placeAll(w.clusters, loads)
-	if err != nil {
-		return nil, err
-	}
-	report := &Report{}
-	for i := range results {
-		report.Workloads = append(report.Workloads, entryOf(&w.workloads[i], results[i]))
-	}
-	if len(lost) == 0 {
-		return report, nil
-	}
-	report.Without = lost
-	left := slices.DeleteFunc(slices.Clone(w.clusters), func(c v1alpha1.Cluster) bool { return slices.Contains(lost, c.Name) })
-	for i := range results {
-		w.workloads[i].current = results[i].Decision
-	}
-	if results, err = w.placeAll(left, loads); err != nil {
-		return nil, err
-	}
-	for i := range results {
-		before := report.Workloads[i].Result.Decision
-		report.Workloads[i].Before, report.Workloads[i].Result = before, results[i]
-	}
-	return report, nil
-}
-
-// loads are what simulated decisions put on clusters, less what was there before.
-type loads map[string]placement.Resources
-
-func (l loads) add(cluster string, requests placement.Resources, replicas int64) {
-	if l[cluster] == nil {
-		l[cluster] = placement.Resources{}
-	}
-	l[cluster].Add(requests, replicas)
-}
-
-func (w *world) placeAll(clusters []v1alpha1.Cluster, loads loads) ([]placement.Result, error) {
-	decisions := make([]placement.Decision, len(w.workloads))
-	for i := range w.workloads {
-		decisions[i] = w.workloads[i].current
-	}
-	results := make([]placement.Result, 0, len(w.workloads))
-	for i := range w.workloads {
-		request, err := w.request(i, decisions)
-		if err != nil {
-			return nil, err
-		}
-		observed := make([]placement.Cluster, 0, len(clusters))
-		for j := range clusters {
-			observed = append(observed, placement.Observe(&clusters[j], placement.Load{Assumed: loads[clusters[j].Name].Amounts()}))
-		}
-		result := placement.Place(placement.NewSnapshot(observed), request)
-		for cluster, share := range result.Decision {
-			loads.add(cluster, request.Workload.Requests, int64(share.Replicas))
-		}
-		for cluster, share := range request.Current {
-			loads.add(cluster, request.Workload.Requests, -int64(share.Replicas))
-		}
-		decisions[i] = result.Decision
-		results = append(results, result)
-	}
-	return results, nil
-}
-
-// request completes a workload as the server does.
-func (w *world) request(i int, decisions []placement.Decision) (placement.Request, error) {
-	work := w.workloads[i].Workload
-	work.NamespaceLabels = w.labelsOf(work.Namespace)
-	work.Failures = nil // they count for some minutes, and nobody knows when the manifests were written
-	if namespace := w.namespaces[work.Namespace]; namespace != nil && work.Pin == nil {
-		if text, ok := namespace.Annotations[v1alpha1.AnnotationClusters]; ok {
-			pin, err := v1alpha1.ParsePin(text)
-			if err != nil {
-				return placement.Request{}, fmt.Errorf("namespace %s: annotation %s: %w", work.Namespace, v1alpha1.AnnotationClusters, err)
-			}
-			work.Pin = &pin
-		}
-	}
-	policy, err := placement.SelectPolicy(work, w.namespaced, w.wide)
-	if err != nil {
-		return placement.Request{}, err
-	}
-	request := placement.Request{Workload: work, Policy: policy, Current: decisions[i], Neighbours: placement.Neighbours{}}
-	for j := range w.workloads {
-		other := &w.workloads[j]
-		if j == i {
-			continue
-		}
-		if other.Namespace == work.Namespace && other.Division != placement.Everywhere {
-			request.Neighbours.Add(decisions[j])
-		}
-		request.Others = append(request.Others, placement.Other{
-			Kind: other.GVK.Kind, Group: other.GVK.Group, Namespace: other.Namespace, Name: other.Name, Labels: other.Labels,
-			NamespaceLabels: w.labelsOf(other.Namespace), Clusters: decisions[j].Clusters(), Pinned: w.pinned(other),
-		})
-	}
-	placement.KeepApart(&work, request.Others, w.namespaced, w.wide)
-	return request, nil
-}
-
-// pinned tells whether a workload or its namespace is.
-func (w *world) pinned(work *workload) bool {
-	if work.Pin != nil {
-		return true
-	}
-	namespace := w.namespaces[work.Namespace]
-	return namespace != nil && namespace.Annotations[v1alpha1.AnnotationClusters] != ""
-}
-
-// labelsOf are the labels of a namespace, with the one that every API server sets.
-func (w *world) labelsOf(namespace string) map[string]string {
-	out := map[string]string{corev1.LabelMetadataName: namespace}
-	if n := w.namespaces[namespace]; n != nil {
-		for key, value := range n.Labels {
-			out[key] = value
-		}
+// all are the objects of a kind by namespace and name.
+func all[T object](w *world, gk schema.GroupKind) (out []T) {
+	for _, name := range slices.Sorted(maps.Keys(w.objects[gk])) {
+		out = append(out, w.objects[gk][name].(T))
 	}
 	return out
+}
+
+var (
+	clusterKind   = v1alpha1.SchemeGroupVersion.WithKind("Cluster").GroupKind()
+	policyKind    = v1alpha1.SchemeGroupVersion.WithKind("ClusterPlacementPolicy").GroupKind()
+	namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace").GroupKind()
+)
+
+// found adds what every logical cluster has: a policy to start with, and the namespaces that anything is in, with the label of their name.
+func (w *world) found() error {
+	if !w.served && len(w.objects[policyKind]) == 0 {
+		policy, err := config.DefaultPolicy()
+		if err != nil {
+			return err
+		}
+		w.own.Default(policy)
+		w.objects[policyKind] = map[string]object{nameOf(policy): policy}
+	}
+	names := map[string]bool{}
+	for _, objects := range w.objects {
+		for name := range objects {
+			if namespace, _, _ := strings.Cut(name, "/"); namespace != "" {
+				names[namespace] = true
+			}
+		}
+	}
+	if w.objects[namespaceKind] == nil {
+		w.objects[namespaceKind] = map[string]object{}
+	}
+	for name := range names {
+		if w.objects[namespaceKind]["/"+name] == nil {
+			w.objects[namespaceKind]["/"+name] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		}
+	}
+	for name, o := range w.objects[namespaceKind] {
+		n := o.(*corev1.Namespace).DeepCopy()
+		metav1.SetMetaDataLabel(&n.ObjectMeta, corev1.LabelMetadataName, n.Name)
+		w.objects[namespaceKind][name] = n
+	}
+	return nil
+}
+
+// silence has clusters fall silent for so long that nobody tolerates it.
+func (w *world) silence(names []string) error {
+	for _, name := range names {
+		o, joined := w.objects[clusterKind]["/"+name]
+		if !joined {
+			return fmt.Errorf("--without %s: there is no such cluster", name)
+		}
+		c := o.(*v1alpha1.Cluster).DeepCopy()
+		meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.ClusterReady, Status: metav1.ConditionUnknown, Reason: "Silent", Message: "it is lost",
+		})
+		c.Spec.Taints = append(c.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoExecute})
+		w.objects[clusterKind]["/"+name] = c
+	}
+	return nil
+}
+
+// workloads are those that are placed, those of the manifests first.
+func (w *world) workloads() ([]engine.Ref, error) {
+	out := slices.Clone(w.asked)
+	for _, k := range projection.Workloads() {
+		for _, o := range all[projection.Object](w, k.GVK.GroupKind()) {
+			if ref := (engine.Ref{Kind: k.GVK.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}); !k.Mirror(o) && !slices.Contains(w.asked, ref) {
+				out = append(out, ref)
+			}
+		}
+	}
+	rest := out[len(w.asked):]
+	slices.SortStableFunc(rest, func(a, b engine.Ref) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
+	if len(out) == 0 {
+		return nil, errors.New("there are no workloads, neither in the manifests nor beside the clusters")
+	}
+	return out, nil
 }
