@@ -171,11 +171,14 @@ func (e *Engine) Place(w placement.Workload, current placement.Decision) (placem
 	return decided.Result, known
 }
 
-// Claim is Decide for who goes on to store the decision. Where workloads are kept apart one decides after the other, and each knows what the
-// one before it has decided: two at once would choose the same cluster, and none would ever leave it again.
+// Claim is Decide for who goes on to store the decision. One takes room after the other, and each knows what the one before it has taken: two
+// at once would take the same, and so would all that wait for room when there is some. Where workloads are kept apart, two would choose the
+// same cluster, and none would ever leave it again. What stays as it is, as most of what is decided about again, waits for nobody.
 func (e *Engine) Claim(w placement.Workload, current placement.Decision) (Decided, bool) {
-	if !e.keepers.any() {
-		return e.Decide(w, current)
+	if len(current) > 0 && !e.keepers.any() {
+		if decided, known := e.Decide(w, current); !known || !takes(decided.Decision, current) {
+			return decided, known
+		}
 	}
 	e.turn.Lock()
 	defer e.turn.Unlock()
@@ -184,6 +187,16 @@ func (e *Engine) Claim(w placement.Workload, current placement.Decision) (Decide
 		e.ledger.expect(w, decided.Decision)
 	}
 	return decided, known
+}
+
+// takes tells whether a decision takes more of any cluster than the last one.
+func takes(next, last placement.Decision) bool {
+	for cluster, share := range next {
+		if had, has := last[cluster]; !has || share.Replicas > had.Replicas {
+			return true
+		}
+	}
+	return false
 }
 
 // Decide is Place, and tells what there is to do later.

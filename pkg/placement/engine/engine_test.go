@@ -335,3 +335,41 @@ func TestBurstBeyondWhatFitsGoesElsewhere(t *testing.T) {
 		t.Errorf("seven workloads of a core went to %v, want %v", total, want)
 	}
 }
+
+// Those who decide at the same time do not take the same room, be it for what is new or for what waits or grows.
+func TestMoreAtOnceThanHasRoomIsNotTaken(t *testing.T) {
+	const room, each = 10, 40
+	for name, test := range map[string]struct {
+		current placement.Decision
+		asked   int32
+	}{
+		"what is new":  {asked: 1},
+		"what spreads": {current: placement.Decision{"far": {Replicas: 1}}, asked: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			far := joined("far", 0)
+			far.Spec.Unschedulable = true // keeps what it has
+			e := newEngine(t, joined("east", room), far, namespace(""), policy("default", func(*v1alpha1.ClusterPlacementPolicySpec) {}))
+			var taken sync.Mutex
+			var group sync.WaitGroup
+			n, begin := int32(0), make(chan struct{})
+			for i := range each {
+				group.Go(func() {
+					<-begin // all at once
+					w := pinned(workload(fmt.Sprintf("web-%d", i), test.asked), "east", "far")
+					decided, known := e.Claim(w, test.current)
+					taken.Lock()
+					defer taken.Unlock()
+					if n += decided.Decision["east"].Replicas; !known {
+						t.Error("it does not know the clusters")
+					}
+				})
+			}
+			close(begin)
+			group.Wait()
+			if n != room {
+				t.Errorf("%d replicas were given to a cluster with room for %d", n, room)
+			}
+		})
+	}
+}
