@@ -25,6 +25,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/custom"
 	"github.com/manifold-dev/manifold/pkg/placement/controller"
@@ -44,6 +45,7 @@ type controllers struct {
 	informers  informers.SharedInformerFactory
 	own        externalversions.SharedInformerFactory
 	silence    Silence
+	joined     listers.ClusterLister // syncers ask it so often that making it each time would cost more than the answer
 	// servesMetrics tells whether the server answers for metrics.k8s.io.
 	servesMetrics bool
 
@@ -83,6 +85,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		events:    record.NewBroadcaster(),
 		grace:     c.silence.GracePeriod,
 	}
+	m.joined = m.own.Manifold().V1alpha1().Clusters().Lister()
 	recorder := m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"})
 
 	if m.engine, err = engine.New(engine.Options{
@@ -226,7 +229,7 @@ func (m *controllers) syncerClient(cluster string) (kubernetes.Interface, error)
 
 // leaving tells syncers whether their cluster is being removed.
 func (m *controllers) leaving(cluster string) (bool, string) {
-	c, err := m.own.Manifold().V1alpha1().Clusters().Lister().Get(cluster)
+	c, err := m.joined.Get(cluster)
 	if apierrors.IsNotFound(err) {
 		return true, v1alpha1.RemoveForce // its syncer is about to end
 	}
@@ -238,7 +241,7 @@ func (m *controllers) leaving(cluster string) (bool, string) {
 
 // silent tells syncers whether a cluster can be told nothing at the moment.
 func (m *controllers) silent(cluster string) bool {
-	c, err := m.own.Manifold().V1alpha1().Clusters().Lister().Get(cluster)
+	c, err := m.joined.Get(cluster)
 	return err != nil || !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ClusterReady)
 }
 
