@@ -52,7 +52,7 @@ type Engine struct {
 	ledger          *ledger
 	view            *view
 	loose           loose
-	keepers         keepers
+	affine          affine
 	turn            sync.Mutex // see Claim
 	mirrors         mirrors
 	priorities      priorities
@@ -108,7 +108,7 @@ func New(o Options) (*Engine, error) {
 		o.Kube.Storage().V1().StorageClasses().Informer().HasSynced,
 		o.Kube.Scheduling().V1().PriorityClasses().Informer().HasSynced,
 	}
-	registrations, err := e.keepers.watch(manifold)
+	registrations, err := e.affine.watch(manifold)
 	if err != nil {
 		return nil, fmt.Errorf("watch policies: %w", err)
 	}
@@ -172,10 +172,11 @@ func (e *Engine) Place(w placement.Workload, current placement.Decision) (placem
 }
 
 // Claim is Decide for who goes on to store the decision. One takes room after the other, and each knows what the one before it has taken: two
-// at once would take the same, and so would all that wait for room when there is some. Where workloads are kept apart, two would choose the
-// same cluster, and none would ever leave it again. What stays as it is, as most of what is decided about again, waits for nobody.
+// at once would take the same, and so would all that wait for room when there is some. Of workloads that are to be apart, two would choose
+// the same cluster, and none would ever leave it again; of those that are to be near each other, each another one. What stays as it is, as
+// most of what is decided about again, waits for nobody.
 func (e *Engine) Claim(w placement.Workload, current placement.Decision) (Decided, bool) {
-	if len(current) > 0 && !e.keepers.any() {
+	if len(current) > 0 {
 		if decided, known := e.Decide(w, current); !known || !takes(decided.Decision, current) {
 			return decided, known
 		}

@@ -287,6 +287,27 @@ func TestNothingIsDecidedBeforeTheClustersAreKnown(t *testing.T) {
 }
 
 // kubectl apply of a folder sends all objects before a watch shows the first.
+func TestABurstIsKeptNear(t *testing.T) {
+	clusters := []runtime.Object{namespace(""), policy("near", func(s *v1alpha1.ClusterPlacementPolicySpec) {
+		s.Affinity = []v1alpha1.WorkloadAffinity{{}}
+	})}
+	for i := range 8 {
+		clusters = append(clusters, joined(fmt.Sprint("cluster-", i), 9))
+	}
+	e := newEngine(t, clusters...)
+	results := make([]placement.Result, 8)
+	var group sync.WaitGroup
+	for i := range results {
+		group.Go(func() { results[i], _ = e.Place(workload(fmt.Sprint("web-", i), 1), nil) })
+	}
+	group.Wait()
+	for i, result := range results {
+		if !result.Decision.Equal(results[0].Decision) || len(result.Decision) != 1 {
+			t.Errorf("workload %d is on %v, the first on %v", i, result.Decision, results[0].Decision)
+		}
+	}
+}
+
 func TestABurstIsKeptApart(t *testing.T) {
 	e := newEngine(t, joined("east", 9), joined("west", 9), joined("north", 9), namespace(""), policy("apart", func(s *v1alpha1.ClusterPlacementPolicySpec) {
 		s.AntiAffinity = []v1alpha1.WorkloadAffinity{{}}

@@ -14,21 +14,15 @@ import (
 // others returns the workloads that affinity may be about: that of the policy of this one, or antiAffinity of theirs.
 func (e *Engine) others(w placement.Workload, policy *placement.Policy) []placement.Other {
 	needs, all := policy.NeedsOthers()
-	kept := false
-	var namespaced []v1alpha1.PlacementPolicy
-	var wide []v1alpha1.ClusterPlacementPolicy
-	if e.keepers.any() {
-		each, _ := e.policies.List(labels.Everything()) // listing from a cache cannot fail
-		eachWide, _ := e.clusterPolicies.List(labels.Everything())
-		namespaced, wide = values(each), values(eachWide)
-		var everywhere bool
-		kept, everywhere = placement.KeptApart(&w, namespaced, wide)
-		all = all || everywhere
+	if !needs && !e.affine.any() {
+		return nil
 	}
+	namespaced, wide := e.allPolicies()
+	kept, everywhere := placement.KeptApart(&w, namespaced, wide)
 	if !needs && !kept {
 		return nil
 	}
-	out := e.ledger.others(w.Namespace, all)
+	out := e.ledger.others(w.Namespace, all || everywhere)
 	for i := range out {
 		if namespace, err := e.namespaces.Get(out[i].Namespace); err == nil {
 			_, pinned := namespace.Annotations[v1alpha1.AnnotationClusters]
@@ -41,29 +35,35 @@ func (e *Engine) others(w placement.Workload, policy *placement.Policy) []placem
 	return out
 }
 
-// keepers are the policies with antiAffinity. Where there are none, decisions need not look for them.
-type keepers struct {
+func (e *Engine) allPolicies() ([]v1alpha1.PlacementPolicy, []v1alpha1.ClusterPlacementPolicy) {
+	namespaced, _ := e.policies.List(labels.Everything()) // listing from a cache cannot fail
+	wide, _ := e.clusterPolicies.List(labels.Everything())
+	return values(namespaced), values(wide)
+}
+
+// affine are the policies with affinity or antiAffinity. Where there are none, decisions need not look for them.
+type affine struct {
 	mu sync.Mutex
 	// names has no namespace for a ClusterPlacementPolicy.
 	names map[cache.ObjectName]bool
 }
 
-func (k *keepers) any() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return len(k.names) > 0
+func (a *affine) any() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.names) > 0
 }
 
 // watch registers with the informers of policies.
-func (k *keepers) watch(own informers.Interface) (synced []cache.InformerSynced, err error) {
-	k.names = map[cache.ObjectName]bool{}
+func (a *affine) watch(own informers.Interface) (synced []cache.InformerSynced, err error) {
+	a.names = map[cache.ObjectName]bool{}
 	for _, informer := range []cache.SharedIndexInformer{own.PlacementPolicies().Informer(), own.ClusterPlacementPolicies().Informer()} {
 		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    k.see,
-			UpdateFunc: func(_, obj any) { k.see(obj) },
+			AddFunc:    a.see,
+			UpdateFunc: func(_, obj any) { a.see(obj) },
 			DeleteFunc: func(obj any) {
 				if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
-					k.set(name, false)
+					a.set(name, false)
 				}
 			},
 		})
@@ -75,21 +75,21 @@ func (k *keepers) watch(own informers.Interface) (synced []cache.InformerSynced,
 	return synced, nil
 }
 
-func (k *keepers) see(obj any) {
+func (a *affine) see(obj any) {
 	switch p := obj.(type) {
 	case *v1alpha1.PlacementPolicy:
-		k.set(cache.MetaObjectToName(p), len(p.Spec.AntiAffinity) > 0)
+		a.set(cache.MetaObjectToName(p), len(p.Spec.Affinity)+len(p.Spec.AntiAffinity) > 0)
 	case *v1alpha1.ClusterPlacementPolicy:
-		k.set(cache.MetaObjectToName(p), len(p.Spec.AntiAffinity) > 0)
+		a.set(cache.MetaObjectToName(p), len(p.Spec.Affinity)+len(p.Spec.AntiAffinity) > 0)
 	}
 }
 
-func (k *keepers) set(name cache.ObjectName, keeps bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if keeps {
-		k.names[name] = true
+func (a *affine) set(name cache.ObjectName, is bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if is {
+		a.names[name] = true
 	} else {
-		delete(k.names, name)
+		delete(a.names, name)
 	}
 }
