@@ -22,7 +22,7 @@ func Progress(decision Decision, observed map[string]Observed) string {
 			left, names = true, append(names, cluster)
 		}
 	}
-	if len(decision) == 0 || !left && !(shrinks && behind(decision, observed)) {
+	if decision.Total() == 0 || !left && !(shrinks && behind(decision, observed)) {
 		return ""
 	}
 	slices.Sort(names)

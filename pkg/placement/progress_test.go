@@ -26,6 +26,7 @@ func TestProgress(t *testing.T) {
 		},
 		"a scale down is no move":      {decision: shares("east", 2, "west", 2), observed: map[string]Observed{"east": all(4), "west": all(2)}},
 		"nor is a scale up":            {decision: shares("east", 4), observed: map[string]Observed{"east": {Replicas: 2, Available: 1}}},
+		"nor is a scale down to none":  {decision: shares("east", 0), observed: map[string]Observed{"east": all(2), "west": all(2)}},
 		"nor is what is made anew":     {decision: shares("east", 4), observed: map[string]Observed{}},
 		"nor is what has no decision":  {observed: map[string]Observed{"east": all(4)}},
 		"a silent cluster is not left": {decision: shares("west", 4), observed: map[string]Observed{"east": {Replicas: 4, Available: 4, Silent: true}}},
