@@ -2,6 +2,8 @@ package syncer
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -51,20 +53,23 @@ func (u *Upstream) Fence(cluster string) string {
 }
 
 // runsOthers tells whether this cluster may run numbers of a workload that others were told to run, as when it was lost to them. In a move,
-// others are told only when it has none of them.
+// others are told only when it has none of them. Of those that have not been seen yet, as after a start, the breakdown tells.
 func (s *Syncer) runsOthers(w workload) bool {
 	c := &s.Upstream.claims
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var theirs []placement.Range
+	known := map[string]bool{s.cluster: true}
 	for cluster, what := range s.told(w) {
 		if cluster == s.cluster {
 			continue
 		}
-		for _, numbers := range s.mayRun(w) {
-			if !numbers.Intersect(what.numbers).Empty() {
-				return true
-			}
-		}
+		theirs = append(theirs, what.numbers)
+		other, running := s.Upstream.Syncer(cluster)
+		known[cluster] = running && other.HasSynced()
 	}
-	return false
+	theirs = slices.AppendSeq(theirs, maps.Values(s.remembered(w, known)))
+	return slices.ContainsFunc(s.mayRun(w), func(own placement.Range) bool {
+		return slices.ContainsFunc(theirs, func(other placement.Range) bool { return !own.Intersect(other).Empty() })
+	})
 }

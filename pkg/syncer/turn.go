@@ -121,23 +121,28 @@ func (s *Syncer) othersMayRun(w workload) map[string][]placement.Range {
 
 // lastKnown returns what clusters were last known to run that nobody can ask, by the breakdown and by what they were to run.
 func (s *Syncer) lastKnown(w workload, known map[string]bool) map[string]placement.Range {
+	first, decision := w.kind.Demand(w.Object).First, DecisionOf(w)
+	out := s.remembered(w, known)
+	for cluster, numbers := range out {
+		if share, ok := decision[cluster]; ok {
+			out[cluster] = numbers.Hull(placement.Range{Start: first + share.Start, End: first + share.Start + share.Replicas})
+		}
+	}
+	return out
+}
+
+// remembered returns what the breakdown says that clusters run, but for those that are known better or that have been given up.
+func (s *Syncer) remembered(w workload, known map[string]bool) map[string]placement.Range {
 	breakdown, err := summary.ParseBreakdown(w.GetAnnotations()[v1alpha1.AnnotationStatus])
 	if err != nil {
 		return nil
 	}
-	first, decision := w.kind.Demand(w.Object).First, DecisionOf(w)
-	out := map[string]placement.Range{}
+	decision, out := DecisionOf(w), map[string]placement.Range{}
 	for cluster, status := range breakdown {
-		if leaving, manner := s.Leaving(cluster); known[cluster] || leaving && manner == v1alpha1.RemoveForce {
-			continue
-		}
-		if s.lost(w, decision, cluster) {
+		if leaving, manner := s.Leaving(cluster); known[cluster] || leaving && manner == v1alpha1.RemoveForce || s.lost(w, decision, cluster) {
 			continue
 		}
 		out[cluster] = placement.Range{Start: status.Start, End: status.Start + status.Replicas}
-		if share, ok := decision[cluster]; ok {
-			out[cluster] = out[cluster].Hull(placement.Range{Start: first + share.Start, End: first + share.Start + share.Replicas})
-		}
 	}
 	return out
 }
