@@ -407,11 +407,11 @@ func TestPlaceEvicted(t *testing.T) {
 			unplaced: 4,
 			message:  "0/1 clusters can run it: 1 is being emptied",
 		},
-		"a taint that is not tolerated any longer is said": {
+		"the taint for which it is left is said": {
 			clusters: []*clusterBuilder{cluster("east", 9).taint("spot", "yes", corev1.TaintEffectNoExecute)},
 			request:  deployment(4).tolerating(tolerateFor("spot", 5)).leaving("east"),
 			unplaced: 4,
-			message:  "0/1 clusters can run it: 1 has the taint {spot: yes}, which is not tolerated any longer",
+			message:  "0/1 clusters can run it: 1 is left because of the taint {spot: yes}",
 		},
 		"a drain says itself why": {
 			clusters: []*clusterBuilder{cluster("east", 9).taint("spot", "yes", corev1.TaintEffectNoExecute).

@@ -94,7 +94,7 @@ func (r Reason) of(clusters int) string {
 		return has + " no room for " + r.Subject
 	case ReasonEvicted:
 		if r.Subject != "" {
-			return has + " the taint " + r.Subject + ", which is not tolerated any longer"
+			return is + " left because of the taint " + r.Subject
 		}
 		return is + " being emptied"
 	case ReasonLost:

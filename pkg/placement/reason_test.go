@@ -157,7 +157,7 @@ func TestReasonsReadAsProse(t *testing.T) {
 		{Reason{Code: ReasonEvicted}, "is being emptied", "are being emptied"},
 		{
 			Reason{Code: ReasonEvicted, Subject: "{spot: yes}"},
-			"has the taint {spot: yes}, which is not tolerated any longer", "have the taint {spot: yes}, which is not tolerated any longer",
+			"is left because of the taint {spot: yes}", "are left because of the taint {spot: yes}",
 		},
 		{Reason{Code: ReasonInvalidPolicy, Subject: "x"}, "is ruled out by x", "are ruled out by x"},
 		{Reason{Code: ReasonNotReady}, "is not ready", "are not ready"},
