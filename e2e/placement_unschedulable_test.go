@@ -191,6 +191,9 @@ func TestWhatAClusterRefusesGoesElsewhere(t *testing.T) {
 	awaitNote(s, "web", `moved off cluster "east", which refuses some of its pods (exceeded quota: tight, requested: pods=1, used: pods=1, limited: pods=1)`)
 	say(t, s.Logical.CLI("explain", "deployment/web"), "east", "could not run some of its pods lately")
 	framework.Await(s.Logical, "db", "runs", allRun(2))
+	// By what the server decides, anybody may read who has logged in.
+	say(t, s.Logical.Kubectl("get", "configmap", "manifold", "-n", "kube-public", "--as=jane", "--as-group=system:authenticated", "-o", "yaml"),
+		"unschedulable-toleration: 2m0s")
 	framework.Await(s.Logical, "sums", "is complete", jobIs(batchv1.JobComplete))
 	framework.AwaitGone[*appsv1.StatefulSet](s.East, "db")
 	framework.AwaitGone[*batchv1.Job](s.East, "sums")
