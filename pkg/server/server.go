@@ -97,7 +97,7 @@ func newServer(c CompletedOptions) (*server, error) {
 	}
 	net.listed = s.controllers.own.Manifold().V1alpha1().Clusters().Lister()
 	s.controllers.servesMetrics = config.kube.ControlPlane.Generic.MergedResourceConfig.AnyResourceForGroupEnabled(metricsv1beta1.GroupName)
-	chain, definitions, err := newChain(config, storage.Options{Connections: connections{registry}, Placer: s.controllers.engine},
+	chain, definitions, err := newChain(config, storage.Options{Connections: connections{registry, net.listed}, Placer: s.controllers.engine},
 		s.controllers.metrics())
 	if err != nil {
 		return nil, err
