@@ -72,7 +72,7 @@ func (p *Policy) MayPreempt() bool {
 
 // LacksRoom tells whether a decision leaves replicas without room, or has them where more is requested than there is.
 func (r Result) LacksRoom(s Snapshot, request *Request) bool {
-	return r.short(request.Current) > 0 || len(r.taken(s, request)) > 0
+	return r.Short(request.Current) > 0 || len(r.taken(s, request)) > 0
 }
 
 // Preempt goes on from the result of Place for a workload that may take room of lower priority. What has room stays. For what has none,
@@ -87,14 +87,14 @@ func Preempt(s Snapshot, r Request, placed Result) (best Result, taken map[strin
 	if placed.Strategy == EachCluster { // whether there is room does not matter
 		return placed, nil
 	}
-	if short := placed.short(r.Current); short > 0 && len(r.Stuck) == 0 {
+	if short := placed.Short(r.Current); short > 0 && len(r.Stuck) == 0 {
 		rest := r
 		if best.Strategy != Whole && best.Strategy != Duplicate && !r.Workload.Numbered {
 			rest.Current = best.withRoom(r.Current)
 		}
 		for _, priority := range r.lowerPriorities() {
 			next := Place(s.lend(&r, rest.Current, priority), rest)
-			if left := next.short(rest.Current); left < short {
+			if left := next.Short(rest.Current); left < short {
 				best, short = next.after(placed), left
 			}
 			if short == 0 {
@@ -115,8 +115,8 @@ func (r Result) after(before Result) Result {
 	return r
 }
 
-// short counts the replicas that have no room in a decision which started from the last one.
-func (r Result) short(last Decision) (count int64) {
+// Short counts the replicas that have no room in a decision which started from the last one.
+func (r Result) Short(last Decision) (count int64) {
 	for i := range r.Verdicts {
 		count += r.Verdicts[i].waiting(last)
 	}
@@ -269,6 +269,7 @@ func (r *Result) Await(s Snapshot, request *Request, cluster string) (waiting in
 		r.Decision, r.Failures = nil, nil
 	}
 	waiting = int32(before - r.Decision.Total())
+	r.Notes = slices.DeleteFunc(r.Notes, func(note string) bool { return strings.HasPrefix(note, waitingForRoom) })
 	for i := range r.Verdicts {
 		v := &r.Verdicts[i]
 		if v.Share = nil; v.Cluster == cluster {

@@ -137,7 +137,7 @@ func TestWhatPreemptsKeepsThePromises(t *testing.T) {
 		if problem := judgePlacement(clusters, req, got); problem != "" {
 			t.Fatalf("%s\nclusters %+v\nrequest %+v\nresult %s %q", problem, clusters, req, got.Decision, got.Message())
 		}
-		if plain.short(req.Current) == 0 && !got.Decision.Equal(plain.Decision) {
+		if plain.Short(req.Current) == 0 && !got.Decision.Equal(plain.Decision) {
 			t.Fatalf("%s has room, yet it goes to %s", plain.Decision, got.Decision)
 		}
 		if got.Unplaced > plain.Unplaced {

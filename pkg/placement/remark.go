@@ -132,6 +132,9 @@ func (c *cycle) remarkDuplicate(r Result) string {
 	return fmt.Sprintf("not on %d of %d chosen clusters: %s", len(missing), len(missing)+len(r.Decision), tally(missing))
 }
 
+// waitingForRoom begins what remarkWaiting says.
+const waitingForRoom = "waiting for room: "
+
 // remarkWaiting says which replicas were given to clusters that have no room for them.
 func (c *cycle) remarkWaiting() string {
 	var waiting portions
@@ -144,7 +147,7 @@ func (c *cycle) remarkWaiting() string {
 	if len(waiting.texts) == 0 {
 		return ""
 	}
-	return "waiting for room: " + waiting.String()
+	return waitingForRoom + waiting.String()
 }
 
 // remarkStaying says which replicas should leave their cluster and cannot, for other reasons than their volumes.

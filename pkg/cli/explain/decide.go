@@ -105,14 +105,7 @@ func (g gatherer) settings(ctx context.Context) (out engine.Options, err error) 
 	if err != nil {
 		return out, fmt.Errorf("read what the server decides by: %w", err)
 	}
-	for key, field := range map[string]*time.Duration{
-		v1alpha1.SettingClusterToleration: &out.Toleration, v1alpha1.SettingUnschedulableToleration: &out.Unschedulable,
-	} {
-		if *field, err = time.ParseDuration(settings.Data[key]); err != nil {
-			return out, fmt.Errorf("ConfigMap %s/%s: %s: %w", settings.Namespace, settings.Name, key, err)
-		}
-	}
-	return out, nil
+	return out, out.Take(settings)
 }
 
 // refuseWith ends everything when the server refuses to let the user read something; other trouble is tried again.

@@ -2,12 +2,13 @@ package simulate
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -36,7 +37,9 @@ func (w *world) ask(ctx context.Context, now time.Time, question func(*engine.En
 			kube.InformerFor(k.new(), func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return informer })
 		}
 	}
-	e, err := engine.New(engine.Options{Kube: kube, Manifold: manifold, Requested: reported, Clock: stopped(now)})
+	options := w.settings
+	options.Kube, options.Manifold, options.Requested, options.Clock = kube, manifold, reported, stopped(now)
+	e, err := engine.New(options)
 	if err != nil {
 		return err
 	}
@@ -45,8 +48,9 @@ func (w *world) ask(ctx context.Context, now time.Time, question func(*engine.En
 	defer manifold.Shutdown()
 	defer kube.Shutdown()
 	defer cancel() // Before the shutdowns, which wait for what this ends.
-	if !cache.WaitForCacheSync(ctx.Done(), e.HasSynced) {
-		return errors.Join(errors.New("the simulation was ended"), context.Cause(ctx))
+	synced := func(context.Context) (bool, error) { return e.HasSynced(), nil }
+	if err := wait.PollUntilContextCancel(ctx, time.Millisecond, true, synced); err != nil {
+		return fmt.Errorf("read what decisions depend on: %w", err)
 	}
 	return question(e)
 }

@@ -6,9 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
 // chunk is how many objects are asked for at a time.
@@ -39,6 +43,11 @@ func (o *Options) ask(take func(*unstructured.Unstructured) error) error {
 	var resources []string
 	for _, k := range kinds() {
 		resources = append(resources, k.resource)
+	}
+	settings := o.factory.NewBuilder().Unstructured().NamespaceParam(metav1.NamespacePublic).ResourceNames("configmaps", v1alpha1.SettingsName).Flatten().Do().
+		IgnoreErrors(apierrors.IsNotFound, apierrors.IsForbidden) // an older one says nothing
+	if err := each(settings, take); err != nil {
+		return err
 	}
 	return each(o.factory.NewBuilder().Unstructured().AllNamespaces(true).RequestChunksOf(chunk).
 		ResourceTypeOrNameArgs(true, strings.Join(resources, ",")).Flatten().Do(), take)

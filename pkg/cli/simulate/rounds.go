@@ -39,22 +39,35 @@ func (w *world) settle(ctx context.Context, refs []engine.Ref) (outcomes, error)
 	now := time.Now()
 	out := outcomes{}
 	for round := range rounds {
-		moved := map[engine.Ref]placement.Result{}
-		err := w.ask(ctx, now, func(e *engine.Engine) error { return w.decide(e, refs, round == 0, out, moved) })
+		moved, err := w.round(ctx, now, refs, round == 0, out)
 		if err != nil || len(moved) == 0 {
 			return out, err
 		}
-		for ref, result := range moved {
-			w.store(ref, result)
-		}
-		w.run(refs)
 	}
 	return nil, fmt.Errorf("workloads still move after %d rounds of decisions", rounds)
+}
+
+// round decides about all workloads once, and lets what was decided come to run. It returns what has changed.
+func (w *world) round(ctx context.Context, now time.Time, refs []engine.Ref, first bool, out outcomes) (map[engine.Ref]placement.Result, error) {
+	moved := map[engine.Ref]placement.Result{}
+	if err := w.ask(ctx, now, func(e *engine.Engine) error { return w.decide(e, refs, first, out, moved) }); err != nil {
+		return nil, err
+	}
+	for ref, result := range moved {
+		w.store(ref, result)
+	}
+	w.run(refs)
+	return moved, nil
 }
 
 // decide decides about all workloads, and again about those that others then concern, as long as there are some.
 func (w *world) decide(e *engine.Engine, refs []engine.Ref, first bool, out outcomes, moved map[engine.Ref]placement.Result) error {
 	queue, again := slices.Clone(refs), map[engine.Ref]int{}
+	for ref, booked := range w.booked {
+		if work, ok := w.read(ref); ok {
+			e.Book(work, booked) // it goes on to wait
+		}
+	}
 	for ; len(queue) > 0; queue = queue[1:] {
 		ref := queue[0]
 		kind, o, ok := w.workload(ref)
@@ -92,6 +105,7 @@ func (w *world) decide(e *engine.Engine, refs []engine.Ref, first bool, out outc
 				told.told = append(told.told, stop.Message)
 			}
 		}
+		w.booked[ref] = decided
 		for _, other := range e.Book(work, decided) {
 			if again[other]++; again[other] < rounds {
 				queue = append(queue, other)
@@ -120,6 +134,16 @@ func (o *outcome) follow(d engine.Decided, current placement.Decision) {
 		o.steps = append(o.steps, o.result.Message())
 	}
 	o.result, o.remedies = d.Result, d.Remedies()
+}
+
+// read finds what placement needs to know of a workload.
+func (w *world) read(ref engine.Ref) (placement.Workload, bool) {
+	kind, o, ok := w.workload(ref)
+	if !ok {
+		return placement.Workload{}, false
+	}
+	work, err := kind.WorkloadOf(o)
+	return work, err == nil
 }
 
 // workload finds a workload.

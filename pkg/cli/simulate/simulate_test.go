@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -137,5 +138,45 @@ func TestSimulateNamesWhatIsWrongInAManifest(t *testing.T) {
 				t.Errorf("error %v, want %q", err, want+test.want)
 			}
 		})
+	}
+}
+
+// What a cluster cannot schedule moves after the time that the server tolerates, which it publishes.
+func TestSimulateDecidesByTheSettingsOfTheServer(t *testing.T) {
+	const state = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: manifold, namespace: kube-public}
+data: {cluster-toleration: 5m, unschedulable-toleration: TOLERATION}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web-1
+  namespace: shop
+  annotations: {manifold.dev/cluster: east}
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: web, controller: true}]
+status:
+  phase: Pending
+  conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: no node, lastTransitionTime: SINCE}]
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata:
+  name: web
+  namespace: shop
+  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: web, controller: true}]
+spec: {selector: {matchLabels: {app: web}}}
+`
+	since := time.Now().Add(-10 * time.Minute).UTC().Format(time.RFC3339)
+	placed := deployment(t, "annotations: {}", `annotations: {manifold.dev/placement: '{"east":{"replicas":1}}', manifold.dev/status: '{"east":{"replicas":1}}'}`)
+	for toleration, want := range map[string]string{"2m0s": "Placed:     1 on west", "1h0m0s": "Placed:     1 on east", "long": "ConfigMap kube-public/manifold: "} {
+		in := strings.NewReplacer("TOLERATION", toleration, "SINCE", since).Replace(state) + "---\n" + placed
+		got, err := runWith(t, in, "-f", "testdata/kustomization/app.yaml", "--clusters", "-", "--clusters", "testdata/state.yaml")
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("with a toleration of %s: %s\nwant %q", toleration, got, want)
+		}
 	}
 }

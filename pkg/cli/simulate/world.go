@@ -27,19 +27,24 @@ type world struct {
 	namespace string
 	// served tells that the policies are those of a logical cluster, so that none is missing.
 	served bool
-	own    *runtime.Scheme
+	// settings are the server's; what is unset is what it does by default.
+	settings engine.Options
+	own      *runtime.Scheme
 	// objects are by kind, and by namespace and name.
 	objects map[schema.GroupKind]map[string]object
 	// asked are the workloads of the manifests, in their order. Those of which manifests ask for something else than before are in changed.
 	asked   []engine.Ref
 	changed map[engine.Ref]change
+	// booked are the last decisions, which may wait for others to move.
+	booked map[engine.Ref]engine.Decided
 }
 
 // change is what a manifest changes in a workload.
 type change struct{ repinned, resized bool }
 
 func newWorld(namespace string) *world {
-	return &world{namespace: namespace, objects: map[schema.GroupKind]map[string]object{}, changed: map[engine.Ref]change{}}
+	return &world{namespace: namespace, objects: map[schema.GroupKind]map[string]object{}, changed: map[engine.Ref]change{},
+		booked: map[engine.Ref]engine.Decided{}}
 }
 
 // keep takes an object as it is. Objects that decisions do not depend on are left out.
@@ -124,7 +129,7 @@ func (w *world) typed(u *unstructured.Unstructured) (kind, object, error) {
 	gvk := u.GroupVersionKind()
 	k, found := kindOf(gvk)
 	if !found {
-		return k, nil, nil
+		return k, nil, w.take(u)
 	}
 	if k.GroupVersionKind != gvk {
 		return k, nil, field.NotSupported(field.NewPath("apiVersion"), u.GetAPIVersion(), []string{k.GroupVersion().String()})
@@ -148,6 +153,19 @@ func (w *world) typed(u *unstructured.Unstructured) (kind, object, error) {
 		return k, o, nil
 	}
 	return k, o, k.complete(o).ToAggregate()
+}
+
+// take takes what the server says that it decides by, if that is what an object is.
+func (w *world) take(u *unstructured.Unstructured) error {
+	if u.GroupVersionKind() != corev1.SchemeGroupVersion.WithKind("ConfigMap") || u.GetNamespace() != metav1.NamespacePublic ||
+		u.GetName() != v1alpha1.SettingsName {
+		return nil
+	}
+	settings := &corev1.ConfigMap{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, settings); err != nil {
+		return err
+	}
+	return w.settings.Take(settings)
 }
 
 // defaulted gives an object of one of Manifold's kinds its defaults.

@@ -177,6 +177,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), append(c.synced, c.Engine.HasSynced)...) {
 		return ctx.Err()
 	}
+	c.bookAgain()
 	var group errgroup.Group
 	group.Go(func() error { work.Run(ctx, c.queue, workers, c.sync); return nil })
 	if c.followers != nil {

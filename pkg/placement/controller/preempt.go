@@ -4,8 +4,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -30,6 +33,29 @@ func (c *Controller) look(at []engine.Ref) {
 	for _, ref := range at {
 		if name, ok := itemFor(ref); ok {
 			c.queue.Add(name)
+		}
+	}
+}
+
+// bookAgain has workloads wait again, after a start, for the room that others move out of: before these are decided about, or they might
+// return to it. Only what has no place waits.
+func (c *Controller) bookAgain() {
+	for _, name := range c.workloadsIn(metav1.NamespaceAll) {
+		obj, exists, _ := c.stores[name.resource].GetByKey(name.String())
+		if !exists {
+			continue
+		}
+		kind, _ := projection.ForResource(name.resource)
+		w, err := kind.WorkloadOf(obj.(projection.Object))
+		if err != nil || w.Division == placement.Everywhere {
+			continue
+		}
+		current, err := placement.ParseDecision(obj.(projection.Object).GetAnnotations()[v1alpha1.AnnotationPlacement])
+		if err != nil || current.Total() >= int64(w.Replicas) {
+			continue
+		}
+		if decided, known := c.Engine.Decide(w, current); known {
+			c.look(c.Engine.Book(w, decided))
 		}
 	}
 }

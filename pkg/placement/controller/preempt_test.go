@@ -100,3 +100,22 @@ func TestMakesRoomBeforeItIsTaken(t *testing.T) {
 		t.Errorf("told again: %q", others)
 	}
 }
+
+// What has moved out of the way might return, if nobody knew any more who waits.
+func TestWaitsAgainAfterAStartBeforeOthersReturn(t *testing.T) {
+	low := deployment("low", v1alpha1.AnnotationPlacement, `{"west":{"replicas":2}}`, v1alpha1.AnnotationStatus, `{"east":{"replicas":1},"west":{"replicas":2}}`)
+	web := wanting("web", "high", "3")
+	web.Annotations[v1alpha1.AnnotationClusters] = "east"
+	rule := preempting()
+	rule.Spec.Return = ptr.To(true)
+	rule.Spec.Groups = []v1alpha1.ClusterGroup{{Name: "first", ClusterSelector: v1alpha1.ClusterSelector{Names: []string{"east"}}}, {Name: "second"}}
+	high := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 100}
+	h := start(t, requesting(joined("east", 4), "2"), requesting(joined("west", 4), "2"), rule, high, low, web)
+	h.bookAgain()
+	if err := h.sync(t.Context(), named("low")); err != nil {
+		t.Fatal(err)
+	}
+	if patches := h.patches(); len(patches) > 0 {
+		t.Errorf("low returns: %v", patches)
+	}
+}

@@ -80,6 +80,13 @@ func (c *bookings) since(of Ref) time.Time {
 	return c.by[of].since
 }
 
+// clusters are those in which a workload waits for room.
+func (c *bookings) clusters(of Ref) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.by[of].room))
+}
+
 // less takes off what others wait for whose priority is not lower.
 func (c *bookings) less(s placement.Snapshot, of Ref, priority func() int32) placement.Snapshot {
 	c.mu.Lock()

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -39,27 +40,96 @@ func (e *Engine) place(s placement.Snapshot, request placement.Request, now situ
 	if !preempts {
 		return out
 	}
-	p := preemption{Engine: e, situation: now, request: request, of: refOf(request.Workload)}
+	request.Workload.Priority = priority
+	p := preemption{Engine: e, situation: now, room: s, request: request, of: refOf(request.Workload)}
 	p.rivals, p.refs = e.rivals()
-	p.snapshot = s
-	p.request.Workload.Priority, p.request.Lower = priority, e.lower(now.joined, p.rivals)
-	result, taken := placement.Preempt(s, p.request, out.Result)
-	out.Result = result
-	for _, cluster := range slices.Sorted(maps.Keys(taken)) {
-		p.take(cluster, taken[cluster], &out)
-	}
-	out.Notes = append(out.Notes, placement.RemarkPreemptions(out.Preemptions)...)
-	return out
+	p.request.Lower = e.lower(now.joined, p.rivals)
+	best := p.best(out)
+	best.Notes = append(best.Notes, placement.RemarkPreemptions(best.Preemptions)...)
+	return best
 }
 
 // preemption finds out whose room a workload takes.
 type preemption struct {
 	*Engine
 	situation
+	room    placement.Snapshot // as the workload sees it
 	request placement.Request
 	of      Ref
 	rivals  []placement.Rival
 	refs    []Ref // of the rivals
+}
+
+// best goes on from a decision that found no room. Who waits for room already goes on to do so there if that will do: or those that have moved
+// out of its way could be in its way again. Otherwise fewest are to stop.
+func (p *preemption) best(out Decided) Decided {
+	best := p.decide(out)
+	if booked := p.bookings.clusters(p.of); len(booked) > 0 {
+		if same := p.within(booked).decide(out); same.Short(p.request.Current) <= best.Short(p.request.Current) {
+			return same
+		}
+	}
+	for _, cluster := range p.others(best) {
+		next := p.within([]string{cluster}).decide(out)
+		if slices.Compare(next.toll(p.request.Current), best.toll(p.request.Current)) < 0 {
+			best = next
+		}
+	}
+	return best
+}
+
+// within is the same as if there were nothing of lower priority in other clusters.
+func (p *preemption) within(clusters []string) *preemption {
+	out := *p
+	out.request.Lower = map[string]placement.Lower{}
+	for _, name := range clusters {
+		out.request.Lower[name] = p.request.Lower[name]
+	}
+	return &out
+}
+
+// decide goes on from a decision that found no room.
+func (p *preemption) decide(out Decided) Decided {
+	var taken map[string]placement.Resources
+	out.Result, taken = placement.Preempt(p.room, p.request, out.Result)
+	for _, cluster := range slices.Sorted(maps.Keys(taken)) {
+		p.take(cluster, taken[cluster], &out)
+	}
+	return out
+}
+
+// mostOthers bounds in how many clusters room is sought beside the first choice.
+const mostOthers = 8
+
+// others are clusters, the first by name, where fewer may have to stop than there is to be the case now.
+func (p *preemption) others(d Decided) (out []string) {
+	stops := slices.ContainsFunc(d.Preemptions, func(found placement.Preemption) bool {
+		return len(found.Stopped) > 0 && d.Decision[found.Cluster].Replicas+found.Waiting > p.request.Current[found.Cluster].Replicas
+	})
+	for _, c := range p.joined {
+		lower := slices.ContainsFunc(p.request.Lower[c.Name].Levels, func(l placement.Level) bool { return l.Priority < p.request.Workload.Priority })
+		if stops && lower && !slices.ContainsFunc(d.Preemptions, func(found placement.Preemption) bool { return found.Cluster == c.Name }) {
+			out = append(out, c.Name)
+		}
+	}
+	slices.Sort(out)
+	return out[:min(len(out), mostOthers)]
+}
+
+// toll is what a decision takes, what matters most first: replicas without room, the highest priority among those that make room, how many
+// of these are stopped, and how many move.
+func (d *Decided) toll(last placement.Decision) []int64 {
+	short, highest, stopped, moving := d.Short(last), int64(math.MinInt32), int64(0), int64(0)
+	for _, found := range d.Preemptions {
+		short -= int64(found.Waiting)
+		for _, victim := range found.Stopped {
+			highest, stopped = max(highest, int64(victim.Priority)), stopped+int64(victim.Replicas)
+		}
+		for _, victim := range found.Moving {
+			highest, moving = max(highest, int64(victim.Priority)), moving+int64(victim.Replicas)
+		}
+	}
+	return []int64{short, highest, stopped, moving}
 }
 
 // take finds out who makes room in a cluster. Those who have another place have to take it first: then the decision leaves out what is
@@ -79,7 +149,7 @@ func (p *preemption) take(cluster string, room placement.Resources, out *Decided
 			if since.IsZero() {
 				since = p.request.Now
 			}
-			found.Waiting = out.Await(p.snapshot, &p.request, cluster)
+			found.Waiting = out.Await(p.room, &p.request, cluster)
 			out.booking = out.booking.with(p.request.Workload, cluster, found.Waiting, keeps)
 			out.Next = placement.Earliest(out.Next, since.Add(patience))
 		}
@@ -98,7 +168,7 @@ func (p *preemption) moving(contest placement.Contest, decision placement.Decisi
 	contest.Rivals = slices.Clone(contest.Rivals)
 	for range attempts {
 		moving, stopped, keeps = nil, nil, map[Ref]int32{}
-		taken, again := p.others(contest.Cluster, decision), false
+		taken, again := p.elsewhere(contest.Cluster, decision), false
 		for _, victim := range contest.Victims() {
 			i := p.index(victim.Name)
 			if i < 0 || contest.Rivals[i].Bound {
@@ -130,8 +200,8 @@ func (p *preemption) index(name string) int {
 	return slices.IndexFunc(p.rivals, func(r placement.Rival) bool { return r.Name == name })
 }
 
-// others is what the workload itself is to get in other clusters.
-func (p *preemption) others(cluster string, decision placement.Decision) map[string]placement.Resources {
+// elsewhere is what the workload itself is to get in other clusters.
+func (p *preemption) elsewhere(cluster string, decision placement.Decision) map[string]placement.Resources {
 	out := map[string]placement.Resources{}
 	for name, share := range decision {
 		if more := share.Replicas - p.request.Current[name].Replicas; more > 0 && name != cluster {

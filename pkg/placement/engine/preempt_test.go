@@ -251,3 +251,31 @@ func TestNobodyElseTakesTheRoomThatIsWaitedFor(t *testing.T) {
 		t.Errorf("below is placed on %s once nobody waits", got.Decision)
 	}
 }
+
+func TestGoesWhereFewestHaveToStop(t *testing.T) {
+	lowIn := func(cluster string, pin string) *appsv1.Deployment {
+		d := runs("low-"+cluster, on(cluster, 3), on(cluster, 3))
+		d.Annotations[v1alpha1.AnnotationClusters] = pin
+		return d
+	}
+	for name, test := range map[string]struct {
+		east, west string // pins of what is there
+		want       string
+		waits      bool
+	}{
+		"where what is there can run elsewhere": {east: "east", west: "west,north", want: "west", waits: true},
+		"wherever that is":                      {east: "east,north", west: "west", want: "east", waits: true},
+		"of equals where it would go anyway":    {east: "east", west: "west", want: "east"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			choosing := classedPolicy()
+			choosing.Spec.Clusters = &v1alpha1.ClusterSelector{Names: []string{"east", "west"}}
+			e := newEngine(t, requested(joined("east", 3), 3), requested(joined("west", 3), 3), joined("north", 3), namespace(""),
+				priorityClass("high", 100), choosing, lowIn("east", test.east), lowIn("west", test.west))
+			got := decide(t, e, urgent("web"), nil)
+			if len(got.Preemptions) != 1 || got.Preemptions[0].Cluster != test.want || (got.Preemptions[0].Waiting > 0) != test.waits {
+				t.Errorf("preempts %+v, want on %s: %s", got.Preemptions, test.want, got.Message())
+			}
+		})
+	}
+}
