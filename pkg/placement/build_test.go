@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,13 +12,17 @@ import (
 
 // Builders for the tables of this package's tests. Amounts of CPU are in cores.
 
+// String has tests that print or compare clusters as text see the facts as well.
+func (c Cluster) String() string {
+	return fmt.Sprintf("{%+v free %v withheld %v}", *c.Facts, c.Free, c.Withheld)
+}
+
 type clusterBuilder struct{ Cluster }
 
 // cluster is ready, with so many cores free and plenty of everything else.
 func cluster(name string, cores int64) *clusterBuilder {
 	return &clusterBuilder{Cluster{
-		Name:  name,
-		Ready: metav1.ConditionTrue,
+		Facts: &Facts{Name: name, Ready: metav1.ConditionTrue},
 		Free:  Resources{corev1.ResourceCPU: cores * 1000, corev1.ResourceMemory: 1 << 40, corev1.ResourcePods: 1000}.Amounts(),
 	}}
 }

@@ -18,16 +18,16 @@ func TestLeave(t *testing.T) {
 	forced := drain
 	forced.Value = v1alpha1.DrainForce
 	silent := func(name string, since time.Duration) Cluster {
-		return Cluster{Name: name, Ready: metav1.ConditionUnknown, Taints: []corev1.Taint{
+		return Cluster{Facts: &Facts{Name: name, Ready: metav1.ConditionUnknown, Taints: []corev1.Taint{
 			{Key: v1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: ago(since)},
 			{Key: v1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: ago(since)},
-		}}
+		}}}
 	}
 	ready := func(name string, taints ...corev1.Taint) Cluster {
-		return Cluster{Name: name, Ready: metav1.ConditionTrue, Taints: taints}
+		return Cluster{Facts: &Facts{Name: name, Ready: metav1.ConditionTrue, Taints: taints}}
 	}
 	back := func(name string, since time.Duration) Cluster {
-		return Cluster{Name: name, Ready: metav1.ConditionTrue, ReadySince: now.Add(-since)}
+		return Cluster{Facts: &Facts{Name: name, Ready: metav1.ConditionTrue, ReadySince: now.Add(-since)}}
 	}
 	joined := func(c Cluster, since time.Duration) Cluster {
 		c.Joined = now.Add(-since)

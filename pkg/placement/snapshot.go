@@ -82,9 +82,9 @@ func (s Snapshot) Less(taken map[string]Resources) Snapshot {
 	return s.With(changed, nil)
 }
 
-func (c *Cluster) sortKinds() {
-	if !slices.IsSorted(c.Kinds) {
-		c.Kinds = slices.Sorted(slices.Values(c.Kinds))
+func (f *Facts) sortKinds() {
+	if !slices.IsSorted(f.Kinds) {
+		f.Kinds = slices.Sorted(slices.Values(f.Kinds))
 	}
 }
 
@@ -93,6 +93,19 @@ func (s Snapshot) Clusters() []*Cluster { return s.clusters }
 
 // Cluster is what a decision needs to know about one cluster.
 type Cluster struct {
+	*Facts
+	// Free is what may still be requested there: limits applied, and everything that runs there or is on its way taken off,
+	// the workload's own current share included. Nil or empty means that the cluster has no ready node, as far as is known.
+	Free Amounts
+	// Withheld is what limits keep back of what the cluster has. Free is without that already.
+	Withheld Amounts
+	// lent is the part of Free that others have; nil in an ordinary snapshot.
+	lent *lent
+}
+
+// Facts are what is known of a cluster whatever is decided. Snapshots share them while only the load of the cluster changes, as that of each
+// of a thousand may do with one decision.
+type Facts struct {
 	Name   string
 	Labels map[string]string
 	// Topology holds labels that all of the cluster's nodes have in common. Spread constraints know them beside Labels.
@@ -108,15 +121,10 @@ type Cluster struct {
 	ReadySince, Joined time.Time
 	// ReadyMessage is the condition's message. It is printed in reasons, so it must not change from one probe to the next.
 	ReadyMessage string
-	// Free is what may still be requested there: limits applied, and everything that runs there or is on its way taken off,
-	// the workload's own current share included. Nil or empty means that the cluster has no ready node, as far as is known.
-	Free Amounts
-	// Limits are those of the cluster's spec, and Withheld is what they keep back of what the cluster has. Free is without that already.
-	Limits, Withheld Amounts
+	// Limits are those of the cluster's spec.
+	Limits Amounts
 	// Kinds are the kinds that the cluster serves, as KindName writes them. Empty means not known yet, and bounds nothing.
 	Kinds []string
-	// lent is the part of Free that others have; nil in an ordinary snapshot.
-	lent *lent
 }
 
 // Load is what the logical cluster itself knows about the use of a cluster.
@@ -133,7 +141,7 @@ type Load struct {
 // most what the limits leave. A limit on a resource that the cluster does not have adds nothing, but for what volume claims ask for.
 func Observe(c *v1alpha1.Cluster, load Load) Cluster {
 	room := RoomOf(c)
-	out := Cluster{
+	facts := Facts{
 		Name:          c.Name,
 		Labels:        c.Labels,
 		Topology:      c.Status.Topology,
@@ -141,16 +149,14 @@ func Observe(c *v1alpha1.Cluster, load Load) Cluster {
 		Taints:        c.Spec.Taints,
 		Ready:         metav1.ConditionUnknown,
 		Joined:        c.CreationTimestamp.Time,
-		Free:          room.Free(load),
 		Limits:        room.limits,
-		Withheld:      room.Withheld(load),
 		Kinds:         c.Status.Kinds,
 	}
-	out.sortKinds()
+	facts.sortKinds()
 	if ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterReady); ready != nil {
-		out.Ready, out.ReadySince, out.ReadyMessage = ready.Status, ready.LastTransitionTime.Time, ready.Message
+		facts.Ready, facts.ReadySince, facts.ReadyMessage = ready.Status, ready.LastTransitionTime.Time, ready.Message
 	}
-	return out
+	return Cluster{Facts: &facts, Free: room.Free(load), Withheld: room.Withheld(load)}
 }
 
 // Room is what a cluster itself says about what it has, so that only the load has to be taken off when that changes.

@@ -96,7 +96,7 @@ func TestObserveCopiesWhatPlacementReads(t *testing.T) {
 
 func TestSnapshotSortsAndDropsDoubles(t *testing.T) {
 	kinds := []string{"Pod.v1", "Deployment.v1.apps"}
-	s := NewSnapshot([]Cluster{{Name: "west"}, {Name: "east", Kinds: kinds}, {Name: "east", Unschedulable: true}})
+	s := NewSnapshot([]Cluster{{Facts: &Facts{Name: "west"}}, {Facts: &Facts{Name: "east", Kinds: kinds}}, {Facts: &Facts{Name: "east", Unschedulable: true}}})
 	var names []string
 	for _, c := range s.Clusters() {
 		names = append(names, c.Name)

@@ -306,6 +306,7 @@ func (e *Engine) policy(w placement.Workload) (*placement.Policy, error) {
 // present returns the clusters that placement may consider, and those among them that workloads must leave because they are being
 // removed. One whose content is given up is as good as gone.
 func present(all []*v1alpha1.Cluster) (joined []*v1alpha1.Cluster, evict map[string]bool) {
+	joined = make([]*v1alpha1.Cluster, 0, len(all))
 	for _, c := range all {
 		if c.DeletionTimestamp != nil {
 			if c.Annotations[v1alpha1.AnnotationRemove] != "" {
