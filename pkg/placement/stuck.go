@@ -75,6 +75,9 @@ type standing struct {
 func Unschedulable(
 	w *Workload, current Decision, pods []Pod, tolerated time.Duration, now time.Time,
 ) (out map[string]Stuck, next time.Time) {
+	if len(pods) == 0 && len(w.Refused) == 0 {
+		return nil, time.Time{} // the ordinary case
+	}
 	standings := map[string]*standing{}
 	of := func(cluster string) *standing {
 		if standings[cluster] == nil {

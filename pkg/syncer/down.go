@@ -77,6 +77,9 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 		s.fail(key, above, reasonNotApplied, err.Error())
 		return nil // the object must change before another try makes sense
 	}
+	if desired == nil && live == nil && s.awaits(kind, key, above) {
+		return nil // what happens there wakes us
+	}
 	if desired == nil {
 		return s.remove(ctx, kind, key, above, live)
 	}

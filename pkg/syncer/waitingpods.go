@@ -3,6 +3,8 @@ package syncer
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +26,14 @@ func podIn(above *corev1.Pod) string {
 	return cmp.Or(projection.RunsIn(above), above.Annotations[v1alpha1.AnnotationPodCluster])
 }
 
+// Leaves tells whether there are pods above that waited in a cluster, are to run elsewhere, and have not been told to be gone from there.
+func (u *Upstream) Leaves(cluster string) bool {
+	return slices.ContainsFunc(u.BoundTo(cluster), func(pod *corev1.Pod) bool {
+		_, placed := DecisionOf(pod)[cluster]
+		return !placed && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil
+	})
+}
+
 // concerns tells whether a pod that a user made is this cluster's to report.
 func (s *Syncer) concerns(above *corev1.Pod) bool {
 	if cluster := podIn(above); cluster != "" {
@@ -31,6 +41,24 @@ func (s *Syncer) concerns(above *corev1.Pod) bool {
 	}
 	_, placed := DecisionOf(above)[s.cluster]
 	return placed
+}
+
+// awaits tells whether the cluster waits for a pod to be gone from another one before it makes it, and tells the user.
+func (s *Syncer) awaits(kind projection.Kind, key Key, above projection.Object) bool {
+	pod, ok := above.(*corev1.Pod)
+	if !ok || kind.Mirror(pod) || pod.Spec.NodeName != "" {
+		return false
+	}
+	from := podIn(pod)
+	if _, placed := DecisionOf(pod)[s.cluster]; !placed || from == "" || from == s.cluster {
+		return false
+	}
+	reason := fmt.Sprintf("waits with the pod until it is gone from %q, which found no node for it", from)
+	if s.stateOf(key).reason != reason {
+		s.Recorder.Eventf(pod, corev1.EventTypeNormal, reasonWaiting, "cluster %q %s", s.cluster, reason)
+	}
+	s.done(key, kind, state{uid: pod.UID, wait: wait{held: true, reason: reason}})
+	return true
 }
 
 // goesElsewhere tells whether an object below is a pod that a user made and that is to run in another cluster.

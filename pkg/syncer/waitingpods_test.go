@@ -2,6 +2,7 @@ package syncer
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,6 +100,35 @@ func TestAPodThatWaitsIsInOneClusterAtATime(t *testing.T) {
 			}
 			if got != test.want {
 				t.Errorf("above it is %q, want %q: %v", got, test.want, s.above.Actions())
+			}
+		})
+	}
+}
+
+func TestAClusterWaitsForAPodToBeGoneElsewhere(t *testing.T) {
+	key := Key{Resource: podResource, Namespace: "shop", Name: "web-1"}
+	for name, test := range map[string]struct {
+		above *corev1.Pod
+		want  string
+	}{
+		"that another one has":      {task("east", "west"), `Normal WaitingForCluster cluster "east" waits with the pod until it is gone from "west", which found no node for it`},
+		"not that it has itself":    {task("east", "east"), ""},
+		"nor that is for others":    {task("north", "west"), ""},
+		"nor that none has had yet": {task("north", ""), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := attach(t, newUpstream(t, test.above, namespace("shop")), "east")
+			for range 2 { // told once
+				if err := s.sync(t.Context(), key); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var got []string
+			for len(s.events.Events) > 0 {
+				got = append(got, <-s.events.Events)
+			}
+			if want := strings.Join(got, "\n"); want != test.want {
+				t.Errorf("events %q, want %q", got, test.want)
 			}
 		})
 	}

@@ -131,6 +131,9 @@ func (c *Controller) sync(ctx context.Context, name string) (again bool, err err
 		// Looked at again, since a syncer that has not heard of this may have written one meanwhile.
 		return true, c.deletePods(ctx, mirrors)
 	}
+	if cluster.Annotations[v1alpha1.AnnotationRemove] == "" && c.Upstream.Leaves(name) {
+		return true, nil // its syncer is about to let go of them
+	}
 	// A pod is bound to its cluster for good, as to a node, and nobody else would end those that are being deleted.
 	if pods := c.Upstream.BoundTo(name); len(pods) > 0 {
 		return true, c.deletePods(ctx, pods)

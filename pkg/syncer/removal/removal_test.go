@@ -69,6 +69,26 @@ func TestPodThatAFinalizerHoldsHoldsNoCluster(t *testing.T) {
 	}
 }
 
+// A pod that only waited in the cluster, and is to run elsewhere, is waited for, unless the cluster is given up.
+func TestPodThatLeavesIsWaitedFor(t *testing.T) {
+	waits := bare("task", "")
+	waits.Annotations = map[string]string{
+		v1alpha1.AnnotationPlacement: `{"west":{"replicas":1}}`, v1alpha1.AnnotationPodUID: "below", v1alpha1.AnnotationPodCluster: "east",
+	}
+	for manner, want := range map[string]bool{"": true, v1alpha1.RemoveForce: false} {
+		cluster := going(manner)
+		cluster.Status.UID = "" // nothing else is waited for
+		h := start(t, cluster, waits)
+		if again, err := h.sync(t.Context(), "east"); err != nil || !again {
+			t.Errorf("removed %q: again %t, %v, want another look", manner, again, err)
+		}
+		_, err := h.kube.CoreV1().Pods("shop").Get(t.Context(), "task", metav1.GetOptions{})
+		if there := err == nil; there != want {
+			t.Errorf("removed %q: the pod is there %t (%v), want %t", manner, there, err, want)
+		}
+	}
+}
+
 type harness struct {
 	*Controller
 	kube     *fake.Clientset
