@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
-	"k8s.io/client-go/util/connrotation"
 
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
 )
@@ -59,10 +58,10 @@ type Connection struct {
 	Answers *Answers
 
 	// lines are the TCP connections of all requests but those that are upgraded.
-	lines *connrotation.Dialer
+	lines lines
 	// second makes its requests over TCP connections of its own, secondLines.
 	second      kubernetes.Interface
-	secondLines *connrotation.Dialer
+	secondLines lines
 }
 
 // dial makes a connection from a kubeconfig that has been checked. Nothing is sent yet.
@@ -74,7 +73,7 @@ func dial(name string, config *rest.Config, userAgent string) (*Connection, erro
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext
 
-	c := &Connection{Name: name, Config: config, lines: connrotation.NewDialer(config.Dial), secondLines: connrotation.NewDialer(config.Dial)}
+	c := &Connection{Name: name, Config: config, lines: newLines(config.Dial), secondLines: newLines(config.Dial)}
 	var err error
 	if c.Host, err = url.Parse(strings.TrimSuffix(config.Host, "/") + "/"); err != nil {
 		return nil, fmt.Errorf("the kubeconfig's server is not a URL: %w", err)
@@ -106,9 +105,9 @@ func dial(name string, config *rest.Config, userAgent string) (*Connection, erro
 }
 
 // transportOver returns a transport whose TCP connections are the dialer's.
-func transportOver(config *rest.Config, lines *connrotation.Dialer) (http.RoundTripper, error) {
+func transportOver(config *rest.Config, over lines) (http.RoundTripper, error) {
 	config = rest.CopyConfig(config)
-	config.Dial = lines.DialContext
+	config.Dial = over.DialContext
 	return rest.TransportFor(config)
 }
 

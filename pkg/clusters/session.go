@@ -75,6 +75,7 @@ func (s *session) run(ctx context.Context) {
 }
 
 func (s *session) probe(parent context.Context) health.Report {
+	began := time.Now() // as the network does, which knows no other clock
 	ctx, cancel := context.WithTimeout(parent, s.manager.ProbeInterval)
 	defer cancel()
 	s.mu.Lock()
@@ -83,7 +84,7 @@ func (s *session) probe(parent context.Context) health.Report {
 	host := s.dialled.Host.String()
 	report := health.Probe(ctx, s.dialled.Client, s.cluster.Name, host, want)
 	if !report.Heard() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		report = s.probeAnew(parent, report, want)
+		report = s.probeAnew(parent, report, want, began)
 	}
 	if report.UID == "" || report.Reason == health.ReasonDifferentCluster {
 		return report
@@ -95,8 +96,9 @@ func (s *session) probe(parent context.Context) health.Report {
 }
 
 // probeAnew asks once more over a new connection, when nothing was heard over the one that all requests share. If that is answered, the
-// cluster is well and the connection is dead, of which nobody has told us: everything that waits there is ended, the watches among it.
-func (s *session) probeAnew(ctx context.Context, silent health.Report, want string) health.Report {
+// cluster is well and the connection is dead, of which nobody has told us: everything that waits there is ended, the watches among it. One
+// over which something has come since then is only busy.
+func (s *session) probeAnew(ctx context.Context, silent health.Report, want string, began time.Time) health.Report {
 	ctx, cancel := context.WithTimeout(ctx, s.manager.ProbeInterval)
 	defer cancel()
 	defer s.dialled.secondLines.CloseAll()
@@ -104,8 +106,10 @@ func (s *session) probeAnew(ctx context.Context, silent health.Report, want stri
 	if !report.Heard() {
 		return silent
 	}
-	klog.FromContext(ctx).Info("The cluster answers over a new connection and not over the one that it had; closing that")
-	s.dialled.hangUp()
+	if !s.dialled.lines.carriedSince(began) {
+		klog.FromContext(ctx).Info("The cluster answers over a new connection and not over the one that it had; closing that")
+		s.dialled.hangUp()
+	}
 	return report
 }
 
