@@ -88,30 +88,38 @@ func (r *serviceProxyREST) Connect(ctx context.Context, id string, options runti
 		return nil, err
 	}
 	namespace := request.NamespaceValue(ctx)
-	connection, err := r.choose(namespace, name)
+	chosen, err := r.choose(namespace, name)
 	if err != nil {
 		return nil, err
 	}
-	return connection.proxy(namespace, "services", id, proxied.Path, responder), nil
+	first := *chosen[0]
+	first.Transport = &elsewhere{service: name, clusters: chosen}
+	return first.proxy(namespace, "services", id, proxied.Path, responder), nil
 }
 
-// choose returns a cluster with ready endpoints, each as often as it has some, so that all endpoints get an equal share.
-func (r *serviceProxyREST) choose(namespace, service string) (*Connection, error) {
+// choose returns the clusters with ready endpoints, each first as often as it has some, so that all endpoints get an equal share.
+func (r *serviceProxyREST) choose(namespace, service string) ([]*Connection, error) {
 	slices, err := r.endpoints.EndpointSlices(namespace).List(labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: service}))
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("list the endpoints of Service %s/%s: %w", namespace, service, err))
 	}
 	found := countEndpoints(slices)
-	unreachable := map[string]error{}
+	unreachable, asked := map[string]error{}, map[string]bool{}
+	var chosen []*Connection
 	for _, cluster := range found.draw() {
-		if unreachable[cluster] != nil {
+		if asked[cluster] {
 			continue
 		}
+		asked[cluster] = true
 		connection, err := r.connections.Connection(cluster)
-		if err == nil {
-			return connection, nil
+		if err != nil {
+			unreachable[cluster] = err
+			continue
 		}
-		unreachable[cluster] = err
+		chosen = append(chosen, connection)
+	}
+	if len(chosen) > 0 {
+		return chosen, nil
 	}
 	return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q%s", service, found.explain(unreachable)))
 }
