@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,7 +9,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
@@ -27,9 +31,12 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := s.Subtest(t)
-			s.Logical.Apply(pinned(deployment(test.name, 4), test.from))
+			s.Logical.Apply(pinned(deployment(test.name, 4), test.from), serviceFor(test.name))
 			awaitAvailable(s, test.name, 4)
+			awaitEndpoints(s, test.name, 4)
 			fewest, stop := watchReady(s, test.name, 4)
+			led, stopWatching := watchEndpoints(s, test.name, 4)
+			refusal := askThroughout(s, test.name)
 			s.Logical.Kubectl("annotate", "deployment", test.name, pinKey+"="+test.to, "--overwrite")
 			awaitShares(s, test.name, test.want)
 			awaitAvailable(s, test.name, 4)
@@ -42,8 +49,12 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 				return readyPods(4)(pods)
 			})
 			stop()
-			if *fewest < 4 {
-				t.Errorf("once there were only %d ready pods in all clusters, want 4 at every moment", *fewest)
+			stopWatching()
+			if *fewest < 4 || *led < 4 {
+				t.Errorf("once there were only %d ready pods in all clusters, and %d ready endpoints, want 4 at every moment", *fewest, *led)
+			}
+			if text := refusal(); text != "" {
+				t.Errorf("a request to its Service was refused in the meantime: %s", text)
 			}
 			awaitEvent(s, test.name, "Moving", "available in west")
 			awaitEvent(s, test.name, "Moved", "it runs on west")
@@ -80,6 +91,58 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 		s.Logical.Apply(pinned(deployment("stuck", 8), "west"))
 		awaitShares(s, "stuck", placement.Decision{"west": {Replicas: 8}})
 	})
+}
+
+// endpointsOf counts the pods that a Service leads to.
+func endpointsOf(service string, slices []*discoveryv1.EndpointSlice) int {
+	led := sets.New[types.UID]()
+	for _, slice := range slices {
+		for _, e := range slice.Endpoints {
+			if slice.Labels[discoveryv1.LabelServiceName] == service && e.TargetRef != nil && ptr.Deref(e.Conditions.Ready, true) {
+				led.Insert(e.TargetRef.UID)
+			}
+		}
+	}
+	return led.Len()
+}
+
+func awaitEndpoints(s *framework.Scenario, service string, count int) {
+	s.Helper()
+	framework.AwaitList(s.Logical, "", fmt.Sprintf("Service %s leads to %d pods", service, count), func(slices []*discoveryv1.EndpointSlice) bool {
+		return endpointsOf(service, slices) == count
+	})
+}
+
+// watchEndpoints counts the pods that a Service above leads to at every moment, and returns the smallest number seen.
+func watchEndpoints(s *framework.Scenario, service string, want int) (fewest *int, stop func()) {
+	s.Helper()
+	low := want
+	stop = framework.Watch([]*framework.Side{s.Logical}, func(now map[string][]*discoveryv1.EndpointSlice) {
+		low = min(low, endpointsOf(service, now[s.Logical.Name]))
+	})
+	return &low, stop
+}
+
+// askThroughout sends one request after the other to a Service above, until refusal is called, which returns the first refusal.
+func askThroughout(s *framework.Scenario, service string) (refusal func() string) {
+	ctx, cancel := context.WithCancel(s.Context())
+	var first string
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			err := s.Logical.Kube.CoreV1().RESTClient().Get().Namespace(s.Namespace).Resource("services").Name(service).SubResource("proxy").Do(ctx).Error()
+			if err != nil && ctx.Err() == nil && first == "" {
+				first = err.Error()
+			}
+		}
+	}()
+	s.Cleanup(cancel)
+	return func() string {
+		cancel()
+		<-done
+		return first
+	}
 }
 
 // awaitEvent waits for an event about an object.
