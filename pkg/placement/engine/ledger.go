@@ -148,7 +148,7 @@ func running(o projection.Object, decision placement.Decision, arrived int32) ma
 func (l *ledger) set(k key, e entry, decision placement.Decision, running map[string]int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e.shares, e.running = l.loads.list(decision), l.loads.running(running)
+	e.shares, e.running = l.loads.list(decision, l.entries[k]), l.loads.running(running)
 	l.replace(k, &e)
 }
 
@@ -164,7 +164,7 @@ func (l *ledger) expect(w placement.Workload, decision placement.Decision) {
 	defer l.mu.Unlock()
 	l.expire()
 	k := keyOf(w)
-	e := entry{requests: sumOf(w.Requests, w.ClaimRequests), shares: l.loads.list(decision), apart: w.Division == placement.Everywhere,
+	e := entry{requests: sumOf(w.Requests, w.ClaimRequests), shares: l.loads.list(decision, l.entries[k]), apart: w.Division == placement.Everywhere,
 		expected: true, group: w.GVK.Group, labels: w.Labels, pinned: w.Pin != nil,
 		steps: w.Division == placement.Divisible || w.Numbered}
 	if w.Template != nil {
@@ -306,8 +306,10 @@ func (l *ledger) expire() {
 func (l *ledger) replace(k key, next *entry) (version uint64) {
 	last := l.entries[k]
 	l.loads.replace(last, next)
-	l.weigh(k.namespace, next, 1)
-	l.weigh(k.namespace, last, -1)
+	if last == nil || next == nil || last.apart != next.apart || !sameList(last.shares, next.shares) {
+		l.weigh(k.namespace, next, 1)
+		l.weigh(k.namespace, last, -1)
+	}
 	if next == nil {
 		delete(l.entries, k)
 		return 0

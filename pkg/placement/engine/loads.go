@@ -48,9 +48,13 @@ func (l *loads) load(number int32) placement.Load {
 
 // replace takes one entry off the sums and adds another, either of which may be nil. The version of a sum that stays the same stays, too.
 func (l *loads) replace(last, next *entry) {
-	if last != nil && next != nil && !maps.Equal(last.requests, next.requests) {
-		l.replace(last, nil)
-		last = nil
+	if last != nil && next != nil {
+		if !maps.Equal(last.requests, next.requests) {
+			l.replace(last, nil)
+			last = nil
+		} else if sameList(last.shares, next.shares) && sameList(last.running, next.running) {
+			return
+		}
 	}
 	l.count(last, -1)
 	l.count(next, 1)
@@ -96,13 +100,35 @@ func (l *loads) settle(e *entry) {
 	}
 }
 
-// list is a decision as entries keep it.
-func (l *loads) list(decision placement.Decision) []replicas {
+// list is a decision as entries keep it: the very list of the last entry of the workload, if there is one and it says the same. A decision is
+// often told several times, when it is made, stored and shown by a watch.
+func (l *loads) list(decision placement.Decision, last *entry) []replicas {
+	if last != nil && l.says(last.shares, decision) {
+		return last.shares
+	}
 	out := make([]replicas, 0, len(decision))
 	for cluster, share := range decision {
 		out = append(out, replicas{l.number(cluster), share.Replicas})
 	}
 	return out
+}
+
+// says tells whether list made the shares of the same decision, as far as it keeps it.
+func (l *loads) says(shares []replicas, decision placement.Decision) bool {
+	if len(shares) != len(decision) {
+		return false
+	}
+	for _, s := range shares {
+		if share, has := decision[l.sums[s.cluster].cluster]; !has || share.Replicas != s.count {
+			return false
+		}
+	}
+	return true
+}
+
+// sameList tells whether both are one list, or empty.
+func sameList(a, b []replicas) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // decision is what list made a list of, but for what matters to the workload itself alone.
