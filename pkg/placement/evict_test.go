@@ -44,6 +44,7 @@ func TestLeave(t *testing.T) {
 	for name, test := range map[string]struct {
 		clusters          []Cluster
 		division          Division
+		once              bool
 		elsewhere         bool
 		now, lost, forced map[string]bool
 		next              time.Duration // from now
@@ -60,10 +61,12 @@ func TestLeave(t *testing.T) {
 		}, now: set("east")},
 		"a silent cluster is tolerated for a while": {clusters: []Cluster{silent("east", time.Minute)}, next: 4 * time.Minute},
 		"and then lost": {clusters: []Cluster{silent("east", 5*time.Minute)}, now: set("east"), lost: set("east")},
-		"what is everywhere waits for its return": {clusters: []Cluster{silent("east", time.Hour)}, division: Everywhere},
-		"what has nothing there need not leave":   {clusters: []Cluster{silent("east", time.Hour), ready("west", drain)}, elsewhere: true},
-		"half of the clusters are not most":       {clusters: []Cluster{silent("east", time.Hour), silent("west", time.Hour)}, now: set("east"), lost: set("east")},
-		"nobody leaves when most are silent":      {clusters: []Cluster{silent("east", time.Hour), silent("west", time.Hour), silent("mid", time.Hour)}},
+		"what may run only once waits for its return":    {clusters: []Cluster{silent("east", time.Hour)}, once: true},
+		"one that is drained is left by such a workload": {clusters: []Cluster{ready("east", drain)}, once: true, now: set("east")},
+		"what is everywhere waits for its return":        {clusters: []Cluster{silent("east", time.Hour)}, division: Everywhere},
+		"what has nothing there need not leave":          {clusters: []Cluster{silent("east", time.Hour), ready("west", drain)}, elsewhere: true},
+		"half of the clusters are not most":              {clusters: []Cluster{silent("east", time.Hour), silent("west", time.Hour)}, now: set("east"), lost: set("east")},
+		"nobody leaves when most are silent":             {clusters: []Cluster{silent("east", time.Hour), silent("west", time.Hour), silent("mid", time.Hour)}},
 		"one that is left silent by the others has its time from when they returned": {
 			clusters: []Cluster{silent("east", time.Hour), silent("west", time.Hour), back("mid", time.Minute)}, next: 4 * time.Minute,
 		},
@@ -75,7 +78,7 @@ func TestLeave(t *testing.T) {
 		"unless they are drained as well, which is somebody's will": {clusters: []Cluster{func() Cluster { c := silent("east", time.Hour); c.Taints = append(c.Taints, drain); return c }(), silent("west", time.Hour), silent("mid", time.Hour)}, now: set("east")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Request{Workload: Workload{Division: test.division}, Current: shares("east", 3)}
+			r := Request{Workload: Workload{Division: test.division, Once: test.once}, Current: shares("east", 3)}
 			if test.elsewhere {
 				r.Current = shares("north", 3)
 			}

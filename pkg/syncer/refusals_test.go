@@ -30,7 +30,7 @@ func databaseBelow(pods int32) *appsv1.StatefulSet {
 	return set
 }
 
-// told is an event about the StatefulSet.
+// toldOf is an event about the StatefulSet.
 func toldOf(reason, message string, first, last time.Time) *corev1.Event {
 	return &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: "shop", Name: reason, UID: "event"},
