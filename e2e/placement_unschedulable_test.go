@@ -161,6 +161,27 @@ spec:
 		}
 		awaitNote(s, "task", `moved off cluster "east", which has no node for some of its pods`)
 	})
+	t.Run("a bare pod whose user chooses another cluster", func(t *testing.T) {
+		waitsIn := func(cluster string) func(*corev1.Pod) bool {
+			return func(p *corev1.Pod) bool { return p.Annotations[v1alpha1.AnnotationPodCluster] == cluster }
+		}
+		s.Logical.Apply(`apiVersion: v1
+kind: Pod
+metadata: {name: patient, annotations: {` + pinKey + `: west}}
+spec:
+  nodeSelector: {` + corev1.LabelTopologyRegion + `: mars}
+  containers: [{name: app, image: "app:1"}]
+`)
+		before := framework.Await(s.Logical, "patient", "waits in west", waitsIn("west"))
+		s.Logical.Kubectl("annotate", "pod", "patient", pinKey+"=east", "--overwrite")
+		after := framework.Await(s.Logical, "patient", "waits in east", waitsIn("east"))
+		framework.AwaitGone[*corev1.Pod](s.West, "patient")
+		if after.UID != before.UID {
+			t.Errorf("it is another pod above: %s, was %s", after.UID, before.UID)
+		}
+		s.Logical.Kubectl("delete", "pod", "patient")
+		framework.AwaitGone[*corev1.Pod](s.East, "patient")
+	})
 	t.Run("a StatefulSet whose claims have no volume", func(t *testing.T) {
 		framework.Await(s.Logical, "db", "runs", allRun(2))
 		framework.AwaitGone[*appsv1.StatefulSet](s.East, "db")
