@@ -39,6 +39,15 @@ func Progress(decision Decision, observed map[string]Observed) string {
 	return strings.Join(parts, ", ")
 }
 
+// ByNodes is the decision about a workload that runs wherever nodes are, with as many replicas as those of each cluster take.
+func ByNodes(decision Decision, observed map[string]Observed) Decision {
+	out := make(Decision, len(decision))
+	for cluster := range decision {
+		out[cluster] = Share{Replicas: observed[cluster].Replicas}
+	}
+	return out
+}
+
 // behind tells whether any cluster does not serve all that was decided.
 func behind(decision Decision, observed map[string]Observed) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(decision)), func(cluster string) bool {

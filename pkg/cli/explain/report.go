@@ -89,7 +89,11 @@ func explain(o *observed) (*Report, error) {
 	}
 	r.Replicas, r.Everywhere, r.Decision, r.firstOrdinal = o.replicas, o.everywhere, o.decision, o.firstOrdinal
 	r.Whole = o.custom
-	if !o.custom && !o.everywhere {
+	switch {
+	case o.everywhere:
+		nodes := observedBy(nil, breakdown)
+		r.Move = placement.Progress(placement.ByNodes(o.decision, nodes), nodes)
+	case !o.custom:
 		r.Move = placement.Progress(o.decision, observedBy(o.decision, breakdown))
 	}
 	r.Pin, r.PinnedBy = pinOf(o)

@@ -75,12 +75,12 @@ func (m *moves) tell(uid types.UID) {
 // that does not come to serve.
 func (c *Controller) moving(key syncer.Key, in summary.Object, reports map[string]summary.Report) string {
 	kind, ok := projection.ForResource(key.Resource)
-	if demand := kind.Demand(in); !ok || demand.Division != placement.Divisible && !demand.Numbered {
+	demand := kind.Demand(in)
+	if !ok || demand.Division != placement.Divisible && demand.Division != placement.Everywhere && !demand.Numbered {
 		return ""
 	}
-	decision := syncer.DecisionOf(in)
-	progress := placement.Progress(decision, observed(kind, key, reports))
-	now := c.Clock.Now()
+	decision, now := syncer.DecisionOf(in), c.Clock.Now()
+	progress := progressOf(decision, demand, observed(kind, key, reports))
 	before, after := c.moves.note(in.GetUID(), progress, now)
 	deadline := deadlineOf(in)
 	switch {
@@ -101,6 +101,14 @@ func (c *Controller) moving(key syncer.Key, in summary.Object, reports map[strin
 	return progress
 }
 
+// progressOf says how far a workload is.
+func progressOf(decision placement.Decision, demand projection.Demand, observed map[string]placement.Observed) string {
+	if demand.Division == placement.Everywhere {
+		decision = placement.ByNodes(decision, observed)
+	}
+	return placement.Progress(decision, observed)
+}
+
 // observed is what the clusters were told to run, and what of that serves.
 func observed(kind projection.Kind, key syncer.Key, reports map[string]summary.Report) map[string]placement.Observed {
 	out := make(map[string]placement.Observed, len(reports))
@@ -110,10 +118,10 @@ func observed(kind projection.Kind, key syncer.Key, reports map[string]summary.R
 		if !ok {
 			continue
 		}
-		counts := summarised.Counts(live)
-		out[cluster] = placement.Observed{Replicas: kind.Demand(live).Replicas, Available: counts.Available, Silent: report.Stale}
-		if report.Stale { // of which there may be no more than counters
-			out[cluster] = placement.Observed{Replicas: counts.Replicas, Available: counts.Available, Silent: true}
+		counts, demand := summarised.Counts(live), kind.Demand(live)
+		out[cluster] = placement.Observed{Replicas: demand.Replicas, Available: counts.Available, Silent: report.Stale}
+		if report.Stale || demand.Division == placement.Everywhere { // of which there may be no more than counters
+			out[cluster] = placement.Observed{Replicas: counts.Replicas, Available: counts.Available, Silent: report.Stale}
 		}
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -68,6 +69,31 @@ func TestMovesAreToldFromBeginToEnd(t *testing.T) {
 		}
 		if !slices.Equal(events, want) {
 			t.Errorf("events %q, want %q", events, want)
+		}
+	}
+}
+
+func TestAMoveOfWhatRunsOnEachNodeIsTold(t *testing.T) {
+	h := start(t)
+	recorder := record.NewFakeRecorder(10)
+	h.Recorder = recorder
+	on := func(nodes, available int32) summary.Report {
+		return summary.Report{Live: &appsv1.DaemonSet{Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: nodes, NumberAvailable: available}}}
+	}
+	daemons := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agent", UID: "agent", Annotations: map[string]string{
+		v1alpha1.AnnotationPlacement: `{"west":{"replicas":0}}`,
+	}}}
+	key := keyOf(deployment("", ""))
+	key.Resource = appsv1.SchemeGroupVersion.WithResource("daemonsets")
+	if got, want := h.moving(key, daemons, map[string]summary.Report{"east": on(3, 3), "west": on(2, 1)}), "3 to leave east, 1 of 2 available in west"; got != want {
+		t.Errorf("it is told %q, want %q", got, want)
+	}
+	if got := h.moving(key, daemons, map[string]summary.Report{"west": on(2, 1)}); got != "" {
+		t.Errorf("it is told %q, want nothing", got)
+	}
+	for _, want := range []string{"Normal Moving moves: 3 to leave east, 1 of 2 available in west", "Normal Moved moved: it runs on west"} {
+		if got := <-recorder.Events; got != want {
+			t.Errorf("event %q, want %q", got, want)
 		}
 	}
 }
