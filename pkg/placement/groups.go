@@ -155,11 +155,17 @@ type site struct {
 
 // split splits clusters by the value of a label, in the order of the values.
 func split(members []*candidate, key string) []site {
+	names := make([]string, len(members))
+	for i, k := range members {
+		names[i], _ = k.domain(key)
+	}
+	if slices.IsSorted(names) { // as if each cluster is a domain of its own
+		return splitSorted(members, names)
+	}
 	index := map[string]int32{}
 	var sizes []int
 	at := make([]int32, len(members)) // which site each is at
-	for i, k := range members {
-		name, _ := k.domain(key)
+	for i, name := range names {
 		n, known := index[name]
 		if !known {
 			n = int32(len(sizes))
@@ -181,6 +187,20 @@ func split(members []*candidate, key string) []site {
 		sites[at[i]].members = append(sites[at[i]].members, k)
 	}
 	slices.SortFunc(sites, func(a, b site) int { return strings.Compare(a.name, b.name) })
+	return sites
+}
+
+// splitSorted is split for members in the order of their domains.
+func splitSorted(members []*candidate, names []string) []site {
+	sites := make([]site, 0, len(members))
+	for start := 0; start < len(members); {
+		end := start + 1
+		for end < len(members) && names[end] == names[start] {
+			end++
+		}
+		sites = append(sites, site{names[start], members[start:end:end]})
+		start = end
+	}
 	return sites
 }
 
