@@ -114,7 +114,7 @@ func (s *session) probeAnew(ctx context.Context, silent health.Report, want stri
 }
 
 // act takes note of a report. The connection is made once the right cluster has answered, even if it is not ready, and ends only
-// if another one does: through a silence, requests and watches recover by themselves.
+// if another one does: through a silence, requests and watches recover by themselves, and after a long one the Runner begins anew.
 func (s *session) act(ctx context.Context, report health.Report) {
 	now := s.manager.Clock.Now()
 	s.mu.Lock()
