@@ -60,6 +60,25 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 			awaitEvent(s, test.name, "Moved", "it runs on west")
 		})
 	}
+	t.Run("what is paused moves as it runs", func(t *testing.T) {
+		s := s.Subtest(t)
+		s.Logical.Apply(pinned(deployment("paused", 2), "east"))
+		awaitAvailable(s, "paused", 2)
+		s.Logical.Kubectl("rollout", "pause", "deployment/paused")
+		s.Logical.Kubectl("set", "image", "deployment/paused", "web=web:2")
+		s.Logical.Kubectl("annotate", "deployment", "paused", pinKey+"=west", "--overwrite")
+		awaitShares(s, "paused", placement.Decision{"west": {Replicas: 2}})
+		framework.Await(s.West, "paused", "is paused", func(d *appsv1.Deployment) bool { return d.Spec.Paused })
+		image := func(want string) func([]*corev1.Pod) bool {
+			return func(pods []*corev1.Pod) bool {
+				return readyPods(2)(pods) && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.Spec.Containers[0].Image != want })
+			}
+		}
+		framework.AwaitList(s.West, "app=paused", "the pods are what they were", image("web:1"))
+		s.Logical.Kubectl("rollout", "resume", "deployment/paused")
+		awaitAvailable(s, "paused", 2)
+		framework.AwaitList(s.West, "app=paused", "the pods are new", image("web:2"))
+	})
 	t.Run("a move to where it never becomes ready breaks nothing", func(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Apply(pinned(deployment("stuck", 8), "east"))
