@@ -18,19 +18,37 @@ func (r *Report) print(out io.Writer, format output.Format) error {
 	return format.Print(out, r, r.text)
 }
 
+// text writes all that there is to say of the workloads of the manifests, and a line on each of the others.
 func (r *Report) text(out io.Writer) error {
 	tab := printers.GetNewTabWriter(out)
+	header, between := fmt.Sprintf("WORKLOAD\tBEFORE\t%s\tRESULT\n", strings.ToUpper(r.after())), ""
 	for i := range r.Workloads {
-		if i > 0 {
-			fmt.Fprintln(tab)
+		if e := &r.Workloads[i]; e.asked {
+			fmt.Fprint(tab, between)
+			e.text(tab, r.after())
+			between = "\n"
 		}
-		r.Workloads[i].text(tab, r.Without)
 	}
-	if len(r.Workloads) > 0 && r.footer() != "" {
-		fmt.Fprintln(tab)
+	for i := range r.Workloads {
+		if e := &r.Workloads[i]; !e.asked {
+			fmt.Fprintf(tab, "%s%s%s\n", between, header, e.line())
+			header, between = "", ""
+		}
 	}
-	fmt.Fprint(tab, r.footer())
+	if footer := r.footer(); footer != "" && len(r.Workloads) > 0 {
+		fmt.Fprintf(tab, "\n%s", footer)
+	} else {
+		fmt.Fprint(tab, footer)
+	}
 	return tab.Flush()
+}
+
+// after names the state that is the result.
+func (r *Report) after() string {
+	if len(r.Without) > 0 {
+		return "Without " + strings.Join(r.Without, ", ")
+	}
+	return "Placed"
 }
 
 // footer says what there is beside the workloads that are told of.
@@ -56,23 +74,37 @@ func (r *Report) footer() (text string) {
 	return text
 }
 
-func (e *Entry) text(out io.Writer, lost []string) {
-	everywhere := e.Result.Strategy == placement.EachCluster
-	shares := func(d placement.Decision) string { return cmp.Or(verdict.Shares(d, everywhere, e.first), "nowhere") }
+// shares writes a decision.
+func (e *Entry) shares(d placement.Decision) string {
+	return cmp.Or(verdict.Shares(d, e.everywhere(), e.first), "nowhere")
+}
+
+func (e *Entry) everywhere() bool { return e.Result.Strategy == placement.EachCluster }
+
+// line is a row of the table.
+func (e *Entry) line() string {
+	says := verdict.Sentence(e.Message)
+	for _, told := range e.Told {
+		says += " Preempted: " + told + "."
+	}
+	after := e.shares(e.Result.Decision)
+	if len(e.Down) > 0 {
+		after += " (down: " + e.shares(e.Down) + ")"
+	}
+	return fmt.Sprintf("%s %s/%s\t%s\t%s\t%s", e.Kind, e.Namespace, e.Name, e.shares(e.Before), after, says)
+}
+
+func (e *Entry) text(out io.Writer, placed string) {
 	fmt.Fprintf(out, "%s %s/%s\n\n", e.Kind, e.Namespace, e.Name)
-	if !everywhere {
+	if !e.everywhere() {
 		fmt.Fprintf(out, "Replicas:\t%d asked for\n", e.Replicas)
 	}
-	placed := "Placed"
-	if len(lost) > 0 {
-		placed = "Without " + strings.Join(lost, ", ")
+	if len(e.Before) > 0 || placed != "Placed" {
+		fmt.Fprintf(out, "Before:\t%s\n", e.shares(e.Before))
 	}
-	if len(e.Before) > 0 || len(lost) > 0 {
-		fmt.Fprintf(out, "Before:\t%s\n", shares(e.Before))
-	}
-	fmt.Fprintf(out, "%s:\t%s\n", placed, shares(e.Result.Decision))
+	fmt.Fprintf(out, "%s:\t%s\n", placed, e.shares(e.Result.Decision))
 	if len(e.Down) > 0 {
-		fmt.Fprintf(out, "Down:\t%s\n", shares(e.Down))
+		fmt.Fprintf(out, "Down:\t%s\n", e.shares(e.Down))
 	}
 	if e.Result.Policy != "" {
 		fmt.Fprintf(out, "Policy:\t%s\n", e.Result.Policy)
@@ -88,7 +120,7 @@ func (e *Entry) text(out io.Writer, lost []string) {
 	fmt.Fprintf(out, "\nCLUSTER\tSHARE\tVERDICT\n")
 	names := make([]string, 0, len(e.Result.Verdicts))
 	for _, v := range e.Result.Verdicts {
-		fmt.Fprintf(out, "%s\t%s\t%s\n", v.Cluster, verdict.Share(v.Share, everywhere), verdict.Text(v))
+		fmt.Fprintf(out, "%s\t%s\t%s\n", v.Cluster, verdict.Share(v.Share, e.everywhere()), verdict.Text(v))
 		names = append(names, v.Cluster)
 	}
 	verdict.Remedies(out, names, e.Remedies)

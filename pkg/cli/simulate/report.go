@@ -44,6 +44,8 @@ type Entry struct {
 
 	// first is the ordinal of the first replica.
 	first int32
+	// asked tells that it is one of the manifests.
+	asked bool
 }
 
 // mostSilent is what to know when nothing is placed elsewhere because too many clusters are lost at once.
@@ -83,7 +85,7 @@ func (w *world) simulate(ctx context.Context, lost []string) (*Report, error) {
 		if asked := slices.Contains(w.asked, ref); asked || !o.result.Decision.Equal(o.before) || len(o.told) > 0 || len(o.down(lost)) > 0 {
 			demand := kind.Demand(object)
 			entry := entryOf(ref, demand.Replicas, demand.First, o)
-			entry.Down = o.down(lost)
+			entry.Down, entry.asked = o.down(lost), asked
 			report.Workloads = append(report.Workloads, entry)
 			continue
 		}

@@ -134,6 +134,7 @@ func New(o Options) (*Controller, error) {
 		turns:    map[item]time.Time{},
 		stopped:  map[types.UID]string{},
 	}
+	o.Engine.Wake(c.look)
 	manifold := o.Manifold.Manifold().V1alpha1()
 	if o.Policies != nil {
 		c.followers = newFollowers(o.Policies, manifold.ClusterPlacementPolicies().Lister(), manifold.PlacementPolicies().Lister())

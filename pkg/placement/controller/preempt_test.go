@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -11,9 +12,11 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
 // preempting lets everything take room of lower priority.
@@ -38,20 +41,25 @@ func requesting(c *v1alpha1.Cluster, cores string) *v1alpha1.Cluster {
 	return c
 }
 
-// awaitEvent returns the first event that begins so, after those that it leaves out.
-func (h *harness) awaitEvent(t *testing.T, begins string) string {
+// told are the events that were sent so far.
+type told struct {
+	*harness
+	events []string
+}
+
+// await returns the first event that begins so.
+func (e *told) await(t *testing.T, begins string) string {
 	t.Helper()
-	var seen []string
 	late := time.After(20 * time.Second)
 	for {
+		if i := slices.IndexFunc(e.events, func(event string) bool { return strings.HasPrefix(event, begins) }); i >= 0 {
+			return e.events[i]
+		}
 		select {
-		case e := <-h.recorder.Events:
-			if strings.HasPrefix(e, begins) {
-				return e
-			}
-			seen = append(seen, e)
+		case event := <-e.recorder.Events:
+			e.events = append(e.events, event)
 		case <-late:
-			t.Fatalf("events %q, none begins with %q", seen, begins)
+			t.Fatalf("events %q, none begins with %q", e.events, begins)
 		}
 	}
 }
@@ -63,20 +71,40 @@ func TestMakesRoomBeforeItIsTaken(t *testing.T) {
 	high := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 100}
 	east := requesting(joined("east", 4), "4")
 	h := start(t, east, joined("west", 2), preempting(), high, low, wanting("web", "high", "3"))
+	events := &told{harness: h}
 	h.run(t)
 
-	waits := h.awaitEvent(t, "Warning Unplaced")
+	waits := events.await(t, "Warning Unplaced")
 	if want := "1 replica waits for room on east until replicas of Deployment shop/low, which has a lower priority, run elsewhere"; !strings.HasSuffix(waits, want) {
 		t.Errorf("event %q, want %q", waits, want)
 	}
 	h.await(t, "low", `{"east":{"replicas":2},"west":{"replicas":2}}`)
-	moves := h.awaitEvent(t, "Normal Displaced")
+	moves := events.await(t, "Normal Displaced")
 	if want := `moved off cluster "east", which makes room for Deployment shop/web, which has a higher priority`; !strings.HasSuffix(moves, want) {
 		t.Errorf("event %q, want %q", moves, want)
 	}
 	h.await(t, "web", "")
 
-	// Two have left east, and serve in west.
+	// Two have left east, and serve in west: clusters tell that before it is known of the workload.
+	for _, c := range []*v1alpha1.Cluster{requesting(east.DeepCopy(), "2"), requesting(joined("west", 2), "2")} {
+		if _, err := h.manifold.ManifoldV1alpha1().Clusters().Update(t.Context(), c, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := wait.PollUntilContextTimeout(h.ctx, 5*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+		probe := placement.Workload{Namespace: "shop", Name: "probe", Replicas: 1, Requests: placement.Resources{corev1.ResourceCPU: 9000}}
+		result, _ := h.Engine.Place(probe, nil)
+		free := map[string]int64{}
+		for _, v := range result.Verdicts {
+			for _, reason := range v.Reasons {
+				free[v.Cluster] = reason.Free
+			}
+		}
+		return free["east"] <= 0 && free["west"] < 0, nil // booked, and counted both as coming and as there
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	d, err := h.kube.AppsV1().Deployments("shop").Get(t.Context(), "low", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -85,13 +113,8 @@ func TestMakesRoomBeforeItIsTaken(t *testing.T) {
 	if _, err := h.kube.AppsV1().Deployments("shop").Update(t.Context(), d, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []*v1alpha1.Cluster{requesting(east.DeepCopy(), "2"), requesting(joined("west", 2), "2")} {
-		if _, err := h.manifold.ManifoldV1alpha1().Clusters().Update(t.Context(), c, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
 	h.await(t, "web", `{"east":{"replicas":1}}`)
-	stopped := h.awaitEvent(t, "Warning Preempted")
+	stopped := events.await(t, "Warning Preempted")
 	if want := "Deployment shop/web of priority 100 takes the room of 1 replica of priority 0 on east, which cannot run elsewhere; "; !strings.Contains(stopped, want) {
 		t.Errorf("event %q, want %q", stopped, want)
 	}

@@ -87,6 +87,14 @@ func (c *bookings) clusters(of Ref) []string {
 	return slices.Sorted(maps.Keys(c.by[of].room))
 }
 
+// concerns tells whether a workload waits for another one to move out of a cluster.
+func (c *bookings) concerns(of, other Ref, cluster string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, is := c.by[of].keeps[other][cluster]
+	return is
+}
+
 // less takes off what others wait for whose priority is not lower.
 func (c *bookings) less(s placement.Snapshot, of Ref, priority func() int32) placement.Snapshot {
 	c.mu.Lock()
@@ -162,6 +170,20 @@ func (c *booking) with(w placement.Workload, cluster string, replicas int32, kee
 
 // Waiting returns the workloads that wait for a workload to move out of their way.
 func (e *Engine) Waiting(w placement.Workload) []Ref { return e.bookings.waiting(refOf(w)) }
+
+// Wake has a function called with the workloads that wait for another one, whenever it is known that this one has come further. It must return
+// at once. Wake may be called before the informers start, and not later.
+func (e *Engine) Wake(wake func([]Ref)) { e.wake = wake }
+
+// changed tells who waits for a workload of which something is known now.
+func (e *Engine) changed(of Ref) {
+	if e.wake == nil {
+		return
+	}
+	if waiting := e.bookings.waiting(of); len(waiting) > 0 {
+		e.wake(waiting)
+	}
+}
 
 // add adds what so many replicas request of a cluster.
 func add(sums map[string]placement.Resources, cluster string, requests placement.Resources, n int64) {

@@ -58,6 +58,7 @@ type Engine struct {
 	priorities      priorities
 	bookings        *bookings
 	stores          map[string]kept // by kind
+	wake            func([]Ref)     // may be nil
 	levels          func(cluster string) []placement.Level
 	toleration      time.Duration
 	unschedulable   time.Duration
@@ -124,7 +125,7 @@ func New(o Options) (*Engine, error) {
 		if err != nil {
 			return nil, fmt.Errorf("watch %s: %w", kind.Resource.Resource, err)
 		}
-		registration, err := generic.Informer().AddEventHandler(e.ledger.handler(kind))
+		registration, err := generic.Informer().AddEventHandler(e.ledger.handler(kind, e.changed))
 		if err != nil {
 			return nil, fmt.Errorf("watch what is placed: %w", err)
 		}

@@ -74,11 +74,12 @@ func newLedger(c clock.PassiveClock) *ledger {
 	}
 }
 
-// handler keeps the entries of one kind.
-func (l *ledger) handler(kind projection.Kind) cache.ResourceEventHandler {
+// handler keeps the entries of one kind, and tells whoever wants to know which have changed.
+func (l *ledger) handler(kind projection.Kind, changed func(Ref)) cache.ResourceEventHandler {
 	set := func(obj any) {
 		o := obj.(projection.Object)
 		k := key{kind.GVK.Kind, o.GetNamespace(), o.GetName()}
+		defer changed(Ref{k.kind, k.namespace, k.name})
 		if kind.Mirror(o) {
 			l.forget(k) // it may have been a workload before a controller took it over
 			return
@@ -113,6 +114,7 @@ func (l *ledger) handler(kind projection.Kind) cache.ResourceEventHandler {
 		DeleteFunc: func(obj any) {
 			if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
 				l.forget(key{kind.GVK.Kind, name.Namespace, name.Name})
+				changed(Ref{kind.GVK.Kind, name.Namespace, name.Name})
 			}
 		},
 	}

@@ -276,7 +276,7 @@ func TestCapacityIsComingUntilTheBreakdownShowsPods(t *testing.T) {
 		return d
 	}
 	l := newLedger(testingclock.NewFakePassiveClock(start))
-	handler := l.handler(deployments)
+	handler := l.handler(deployments, func(Ref) {})
 	last := deployment("")
 	handler.OnAdd(last, false)
 	for _, step := range []struct {
@@ -316,7 +316,7 @@ func TestWorkloadWithoutADecisionIsForgotten(t *testing.T) {
 				Annotations: map[string]string{v1alpha1.AnnotationPlacement: on("east", 3).String()}}}
 			after := before.DeepCopy()
 			after.Annotations[v1alpha1.AnnotationPlacement] = annotation
-			l.handler(deployments).OnUpdate(before, after)
+			l.handler(deployments, func(Ref) {}).OnUpdate(before, after)
 			if got := l.neighbours(wanted("shop", "other", nil)); len(got) != 0 {
 				t.Errorf("neighbours %v, want none", got)
 			}

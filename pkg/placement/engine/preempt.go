@@ -192,7 +192,25 @@ func (p *preemption) moving(contest placement.Contest, decision placement.Decisi
 			break
 		}
 	}
-	return append(contest.Leaving(), moving...), stopped, keeps
+	return append(p.leaving(contest, keeps), moving...), stopped, keeps
+}
+
+// leaving are victims that have moved, and are still there: those that are to have nothing there any more, and those that the workload waits
+// for. Others that have more than they are to have may well have it for a rollout, which may take any time. That room counts as well, but
+// nobody waits for it.
+func (p *preemption) leaving(contest placement.Contest, keeps map[Ref]int32) (out []placement.Victim) {
+	for _, victim := range contest.Leaving() {
+		i := p.index(victim.Name)
+		share, stays := p.rivals[i].Decision[contest.Cluster]
+		if stays && !p.bookings.concerns(p.of, p.refs[i], contest.Cluster) {
+			continue
+		}
+		if _, goes := keeps[p.refs[i]]; !goes {
+			keeps[p.refs[i]] = share.Replicas
+		}
+		out = append(out, victim)
+	}
+	return out
 }
 
 // index is that of a rival; -1 for pods that are nobody's here.

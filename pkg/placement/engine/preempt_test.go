@@ -279,3 +279,26 @@ func TestGoesWhereFewestHaveToStop(t *testing.T) {
 		})
 	}
 }
+
+// A rollout has more pods for a while than are wanted. That is no reason to wait.
+func TestDoesNotWaitForRollouts(t *testing.T) {
+	low := runs("low", on("east", 3), on("east", 4))
+	low.Annotations[v1alpha1.AnnotationClusters] = "east"
+	e := newEngine(t, requested(joined("east", 4), 4), namespace(""), priorityClass("high", 100), classedPolicy(), low)
+	got := decide(t, e, urgent("web"), nil)
+	if !got.Decision.Equal(on("east", 1)) {
+		t.Errorf("placed on %s, want east: %s", got.Decision, got.Message())
+	}
+	if len(got.Preemptions) != 1 || len(got.Preemptions[0].Stopped) != 1 || got.Preemptions[0].Stopped[0].Replicas != 2 {
+		t.Errorf("preempts %+v, want 2 replicas beside the one that is about to end", got.Preemptions)
+	}
+}
+
+// What has nothing to have in a cluster any more is on its way out.
+func TestWaitsForWhatHasMovedAfterAStart(t *testing.T) {
+	e := newEngine(t, requested(joined("east", 4), 4), joined("west", 4), namespace(""), priorityClass("high", 100), classedPolicy(),
+		runs("low", on("west", 4), on("east", 4)))
+	if got := decide(t, e, pinned(urgent("web"), "east"), nil); len(got.Decision) > 0 || len(got.Preemptions) != 1 || got.Preemptions[0].Waiting != 1 {
+		t.Errorf("placed on %s, want nowhere yet: %s", got.Decision, got.Message())
+	}
+}
