@@ -559,7 +559,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 					},
 					"preemptionPolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "preemptionPolicy says whether workloads that have room nowhere may go where pods of lower priority take it, which the scheduler of that cluster then stops: PreemptLowerPriority or Never. The priority is that of the workload's PriorityClass. Pods that are stopped are made anew, and placed elsewhere once they have been unschedulable for as long as is tolerated. Unset means Never. It counts for pinned workloads as well.",
+							Description: "preemptionPolicy says whether workloads that have room nowhere may take that of pods of lower priority: PreemptLowerPriority or Never. Workloads that can run elsewhere move there first. Of the others, the scheduler of the cluster stops pods when the new ones arrive. The priority is that of the workload's PriorityClass. Pods that are stopped are made anew, and placed elsewhere once they have been unschedulable for as long as is tolerated. Unset means Never. It counts for pinned workloads as well.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1494,7 +1494,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 					},
 					"preemptionPolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "preemptionPolicy says whether workloads that have room nowhere may go where pods of lower priority take it, which the scheduler of that cluster then stops: PreemptLowerPriority or Never. The priority is that of the workload's PriorityClass. Pods that are stopped are made anew, and placed elsewhere once they have been unschedulable for as long as is tolerated. Unset means Never. It counts for pinned workloads as well.",
+							Description: "preemptionPolicy says whether workloads that have room nowhere may take that of pods of lower priority: PreemptLowerPriority or Never. Workloads that can run elsewhere move there first. Of the others, the scheduler of the cluster stops pods when the new ones arrive. The priority is that of the workload's PriorityClass. Pods that are stopped are made anew, and placed elsewhere once they have been unschedulable for as long as is tolerated. Unset means Never. It counts for pinned workloads as well.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -69,10 +69,10 @@ type PlacementPolicySpecApplyConfiguration struct {
 	// another one. Where nothing adds nodes, less is enough; where an autoscaler does, it should have the time to. It counts for pinned
 	// workloads as well; those that are pinned to one cluster stay there.
 	UnschedulableTolerationSeconds *int64 `json:"unschedulableTolerationSeconds,omitempty"`
-	// preemptionPolicy says whether workloads that have room nowhere may go where pods of lower priority take it, which the scheduler of
-	// that cluster then stops: PreemptLowerPriority or Never. The priority is that of the workload's PriorityClass. Pods that are stopped
-	// are made anew, and placed elsewhere once they have been unschedulable for as long as is tolerated. Unset means Never. It counts for
-	// pinned workloads as well.
+	// preemptionPolicy says whether workloads that have room nowhere may take that of pods of lower priority: PreemptLowerPriority or
+	// Never. Workloads that can run elsewhere move there first. Of the others, the scheduler of the cluster stops pods when the new ones
+	// arrive. The priority is that of the workload's PriorityClass. Pods that are stopped are made anew, and placed elsewhere once they
+	// have been unschedulable for as long as is tolerated. Unset means Never. It counts for pinned workloads as well.
 	PreemptionPolicy *corev1.PreemptionPolicy `json:"preemptionPolicy,omitempty"`
 	// overrides change what clusters hold of the workloads; the workloads themselves stay as they are. All that select a cluster are
 	// applied, in their order. They apply to pinned workloads as well. Only built-in kinds are changed. The pod template of a Job
