@@ -160,6 +160,8 @@ func tryFence(ctx context.Context, kubeconfig *clientcmdapi.Config) error {
 		case apierrors.IsForbidden(err):
 			// A role that does not count yet forbids too.
 			return strings.Contains(err.Error(), fenceDenial), nil
+		case apierrors.IsUnauthorized(err):
+			return false, nil // a fresh token, at another API server than that which took it a moment ago
 		}
 		return false, err
 	})
