@@ -83,7 +83,8 @@ func held(d *appsv1.Deployment) *appsv1.Deployment {
 
 type harness struct {
 	*Controller
-	kube *fake.Clientset
+	kube  *fake.Clientset
+	woken *recordingQueue
 }
 
 // start makes a controller whose caches hold the objects. No cluster is connected.
@@ -121,6 +122,8 @@ func start(t *testing.T, objects ...runtime.Object) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.woken = &recordingQueue{TypedRateLimitingInterface: h.queue}
+	h.queue = h.woken
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(func() {
 		cancel()
@@ -393,21 +396,17 @@ func TestClusterThatTurnsSilentWakesWhatConcernsIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, decided, reported, other)
-			woken := &recordingQueue{TypedRateLimitingInterface: h.queue}
-			h.queue = woken
 			h.clusterHandler().OnUpdate(test.before, test.after)
-			if slices.Sort(woken.names); !slices.Equal(woken.names, test.want) {
-				t.Errorf("woken %v, want %v", woken.names, test.want)
+			if woken := h.woken.taken(); !slices.Equal(woken, test.want) {
+				t.Errorf("woken %v, want %v", woken, test.want)
 			}
 		})
 	}
 	t.Run("when it is gone", func(t *testing.T) {
 		h := start(t, decided, reported, other)
-		woken := &recordingQueue{TypedRateLimitingInterface: h.queue}
-		h.queue = woken
 		h.clusterHandler().OnDelete(cache.DeletedFinalStateUnknown{Key: "east", Obj: cluster("east", "")})
-		if slices.Sort(woken.names); !slices.Equal(woken.names, []string{"decided", "reported"}) {
-			t.Errorf("woken %v, want decided and reported", woken.names)
+		if woken := h.woken.taken(); !slices.Equal(woken, []string{"decided", "reported"}) {
+			t.Errorf("woken %v, want decided and reported", woken)
 		}
 	})
 }
@@ -430,11 +429,9 @@ func TestMirrorsThatOthersChangeAreLookedAt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := start(t)
-			woken := &recordingQueue{TypedRateLimitingInterface: h.queue}
-			h.queue = woken
 			test.happens(h.replicaSetHandler())
-			if !slices.Equal(woken.names, test.want) {
-				t.Errorf("woken %v, want %v", woken.names, test.want)
+			if woken := h.woken.taken(); !slices.Equal(woken, test.want) {
+				t.Errorf("woken %v, want %v", woken, test.want)
 			}
 		})
 	}
