@@ -100,6 +100,8 @@ type Controller struct {
 	repinned map[item]bool
 	// turns says when those may be placed anew that failovers has let wait.
 	turns map[item]time.Time
+	// decided are the versions of workloads that decisions were written on and that the watch shows for another moment.
+	decided map[item]version
 	// stopped is what others were told last on account of each workload.
 	stopped map[types.UID]string
 }
@@ -132,6 +134,7 @@ func New(o Options) (*Controller, error) {
 		lonely:   map[item]bool{},
 		repinned: map[item]bool{},
 		turns:    map[item]time.Time{},
+		decided:  map[item]version{},
 		stopped:  map[types.UID]string{},
 	}
 	o.Engine.Wake(c.look)
@@ -200,6 +203,9 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 		return nil
 	}
 	d := obj.(projection.Object)
+	if c.outdated(name, d) {
+		return nil
+	}
 	kind, _ := projection.ForResource(name.resource)
 	if d.GetDeletionTimestamp() != nil || kind.Mirror(d) || kind.Demand(d).Finished {
 		c.forget(name, d)
@@ -280,11 +286,38 @@ func (c *Controller) write(ctx context.Context, name item, d projection.Object, 
 		return err
 	}
 	// Of the two kinds of patches that merge, the server carries out this one without writing the object as text and reading it again.
-	_, err = writer.Patch(ctx, name.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+	written, err := writer.Patch(ctx, name.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if shown := versionOf(d); versionOf(written).decision != shown.decision {
+		c.mu.Lock()
+		c.decided[name] = shown
+		c.mu.Unlock()
+	}
+	return nil
+}
+
+// outdated tells whether d is what the last decision was written on. The watch is about to show what came of that, which is looked at then;
+// decided about now, the workload would find its own room taken.
+func (c *Controller) outdated(name item, d projection.Object) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if shown, decided := c.decided[name]; decided && shown == versionOf(d) {
+		return true
+	}
+	delete(c.decided, name)
+	return false
+}
+
+// version tells an object from what it becomes by a decision.
+type version struct{ resource, decision string }
+
+func versionOf(d projection.Object) version {
+	return version{d.GetResourceVersion(), d.GetAnnotations()[v1alpha1.AnnotationPlacement]}
 }
 
 // explain writes an event when there is something to tell that has not been told.
@@ -375,4 +408,5 @@ func (c *Controller) forget(name item, d projection.Object) {
 	delete(c.stopped, d.GetUID())
 	delete(c.repinned, name)
 	delete(c.turns, name)
+	delete(c.decided, name)
 }

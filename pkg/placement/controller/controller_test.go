@@ -29,6 +29,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	manifoldfake "github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -270,6 +271,33 @@ func TestDecisionIsWrittenOnTheObjectThatItWasMadeFor(t *testing.T) {
 	want := `[map[metadata:map[annotations:map[manifold.dev/placement:{"east":{"replicas":2}}] resourceVersion:7 uid:uid-of-web]]]`
 	if got := fmt.Sprint(h.patches()); got != want {
 		t.Errorf("it wrote %s, want %s", got, want)
+	}
+}
+
+// The cache still shows it as it was: decided about again, it would find its own room taken.
+func TestWhatWasDecidedAboutIsSeenAnewBeforeItIsDecidedAboutAgain(t *testing.T) {
+	h := start(t, joined("east", 9), deployment("web"))
+	before := deployment("web")
+	result, _ := h.Engine.Place(placement.Workload{Namespace: "shop", Name: "web", Replicas: 2}, nil)
+	if h.outdated(named("web"), before) {
+		t.Error("what nobody has decided about is outdated")
+	}
+	if err := h.write(t.Context(), named("web"), before, result); err != nil {
+		t.Fatal(err)
+	}
+	if !h.outdated(named("web"), before) || !h.outdated(named("web"), before) {
+		t.Error("the version that was decided about is not outdated")
+	}
+	if h.outdated(named("web"), deployment("web", v1alpha1.AnnotationPlacement, result.Annotation())) {
+		t.Error("what has come of it is outdated")
+	}
+	if err := h.write(t.Context(), named("web"), before, result); err != nil {
+		t.Fatal(err)
+	}
+	changed := before.DeepCopy()
+	changed.ResourceVersion = "9"
+	if h.outdated(named("web"), changed) {
+		t.Error("what somebody has changed since is outdated")
 	}
 }
 
