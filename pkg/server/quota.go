@@ -50,7 +50,7 @@ func newQuotaUsage(client kubernetes.Interface, shared informers.SharedInformerF
 		quotas:   shared.Core().V1().ResourceQuotas().Lister(),
 		registry: generic.NewRegistry(evaluators.Evaluators()),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName](),
+			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](10*time.Millisecond, 10*time.Second),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "quota-usage"}),
 	}
 	core, apps := shared.Core().V1(), shared.Apps().V1()

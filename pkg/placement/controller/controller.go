@@ -35,9 +35,13 @@ import (
 
 // workers is how many workloads are decided about at a time. A decision takes microseconds; they wait for its write, beside all that follows
 // from those before it. When a large cluster is lost, those that follow should not keep the others waiting, so these are many.
-const workers = 96
+const workers = 192
 
 const (
+	// Retries of one workload grow from the first to the last delay. There is no bound on those of all together: when thousands are placed
+	// anew at once, many have a new status in between.
+	firstRetry = 10 * time.Millisecond
+	lastRetry  = 10 * time.Second
 	// defaultFailoverRate places all of a large cluster anew within seconds, and does not do so in one.
 	defaultFailoverRate = 1000
 	// startTime is how long after its making a Job may have started without anybody above knowing.
@@ -123,7 +127,7 @@ func New(o Options) (*Controller, error) {
 		failovers: rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond/2))),
 		stores:    map[schema.GroupVersionResource]cache.Indexer{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.DefaultTypedControllerRateLimiter[item](),
+			workqueue.NewTypedItemExponentialFailureRateLimiter[item](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[item]{Name: "placement"}),
 		told:     map[types.UID]string{},
 		waiting:  map[item]bool{},
@@ -217,24 +221,26 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 		current = nil
 	}
 	w.Repinned = w.Pin == nil && c.isRepinned(name)
-	decided, ready := c.Engine.Claim(w, current)
+	decided, ready := c.Engine.Decide(w, current)
 	if !ready {
 		return errors.New("the clusters are not known yet")
 	}
-	result := decided.Result
-	c.look(c.Engine.Book(w, decided))
-	if next := decided.Next; !next.IsZero() {
-		c.queue.AddAfter(name, next.Sub(c.Clock.Now()))
-	}
-	if wait := c.settles(d, w); wait > 0 && len(current) > 0 && !result.Decision.Equal(current) {
+	c.lookAt(name, decided.Next)
+	if wait := c.settles(d, w); wait > 0 && len(current) > 0 && !decided.Decision.Equal(current) {
 		c.queue.AddAfter(name, wait)
 		return nil
 	}
-	forced := (len(decided.Leaving.Lost) > 0 || result.Moved > 0) && !result.Decision.Equal(current)
+	forced := (len(decided.Leaving.Lost) > 0 || decided.Moved > 0) && !decided.Decision.Equal(current)
 	if delay := c.turn(name, forced); delay > 0 {
 		c.queue.AddAfter(name, delay)
 		return nil
 	}
+	if decided.Takes(current) {
+		decided, _ = c.Engine.Claim(w, current)
+		c.lookAt(name, decided.Next)
+	}
+	result := decided.Result
+	c.look(c.Engine.Book(w, decided))
 	c.followers.follow(name, result)
 	waits := len(result.Decision) == 0 || result.Unplaced > 0 || result.Displaced || result.Stuck > 0 || len(result.Tied) > 0
 	c.wait(name, waits, waits && result.KeptOff())
@@ -252,6 +258,13 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 		return c.unschedulable(ctx, pod, result.Message())
 	}
 	return nil
+}
+
+// lookAt has a workload decided about anew at a time, unless that is zero.
+func (c *Controller) lookAt(name item, at time.Time) {
+	if !at.IsZero() {
+		c.queue.AddAfter(name, at.Sub(c.Clock.Now()))
+	}
 }
 
 // settles is how long it is not known yet whether something has started that would then stay where it is: what runs is told by a status,

@@ -56,7 +56,7 @@ func newFollowers(client versioned.Interface, wide listers.ClusterPlacementPolic
 	return &followers{
 		client: client, wide: wide, namespaced: namespaced,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.DefaultTypedControllerRateLimiter[policyKey](),
+			workqueue.NewTypedItemExponentialFailureRateLimiter[policyKey](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[policyKey]{Name: "policies"}),
 		of: map[item]follower{}, byPolicy: map[policyKey]map[item]bool{}, troubles: map[item]string{},
 	}

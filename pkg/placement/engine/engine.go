@@ -160,6 +160,16 @@ type Decided struct {
 	request  placement.Request
 }
 
+// Takes tells whether more of any cluster is taken than by the last decision.
+func (d *Decided) Takes(last placement.Decision) bool {
+	for cluster, share := range d.Decision {
+		if had, has := last[cluster]; !has || share.Replicas > had.Replicas {
+			return true
+		}
+	}
+	return false
+}
+
 // Remedies says by cluster what would have to change; see placement.Remedies.
 func (d *Decided) Remedies() map[string][]string {
 	return placement.Remedies(d.snapshot, &d.request, d.Result)
@@ -168,20 +178,20 @@ func (d *Decided) Remedies() map[string][]string {
 // Place decides about a workload that is then stored with the decision. What the workload's namespace says is filled in here. It returns
 // false when the clusters are not known yet.
 func (e *Engine) Place(w placement.Workload, current placement.Decision) (placement.Result, bool) {
+	if len(current) > 0 {
+		if decided, known := e.Decide(w, current); !known || !decided.Takes(current) {
+			return decided.Result, known
+		}
+	}
 	decided, known := e.Claim(w, current)
 	return decided.Result, known
 }
 
 // Claim is Decide for who goes on to store the decision. One takes room after the other, and each knows what the one before it has taken: two
 // at once would take the same, and so would all that wait for room when there is some. Of workloads that are to be apart, two would choose
-// the same cluster, and none would ever leave it again; of those that are to be near each other, each another one. What stays as it is, as
-// most of what is decided about again, waits for nobody.
+// the same cluster, and none would ever leave it again; of those that are to be near each other, each another one. What takes no more of any
+// cluster, as most of what is decided about again, need not wait for others; see Decided.Takes.
 func (e *Engine) Claim(w placement.Workload, current placement.Decision) (Decided, bool) {
-	if len(current) > 0 {
-		if decided, known := e.Decide(w, current); !known || !takes(decided.Decision, current) {
-			return decided, known
-		}
-	}
 	e.turn.Lock()
 	defer e.turn.Unlock()
 	decided, known := e.Decide(w, current)
@@ -189,16 +199,6 @@ func (e *Engine) Claim(w placement.Workload, current placement.Decision) (Decide
 		e.ledger.expect(w, decided.Decision)
 	}
 	return decided, known
-}
-
-// takes tells whether a decision takes more of any cluster than the last one.
-func takes(next, last placement.Decision) bool {
-	for cluster, share := range next {
-		if had, has := last[cluster]; !has || share.Replicas > had.Replicas {
-			return true
-		}
-	}
-	return false
 }
 
 // Decide is Place, and tells what there is to do later.
