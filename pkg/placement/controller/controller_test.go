@@ -285,8 +285,10 @@ func TestWhatWasDecidedAboutIsSeenAnewBeforeItIsDecidedAboutAgain(t *testing.T) 
 	if err := h.write(t.Context(), named("web"), before, result); err != nil {
 		t.Fatal(err)
 	}
-	if !h.outdated(named("web"), before) || !h.outdated(named("web"), before) {
-		t.Error("the version that was decided about is not outdated")
+	for range 2 {
+		if !h.outdated(named("web"), before) {
+			t.Error("the version that was decided about is not outdated")
+		}
 	}
 	if h.outdated(named("web"), deployment("web", v1alpha1.AnnotationPlacement, result.Annotation())) {
 		t.Error("what has come of it is outdated")
