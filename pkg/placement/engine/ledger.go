@@ -18,17 +18,13 @@ import (
 // or have been a dry run.
 const expectation = 10 * time.Second
 
-type key struct{ kind, namespace, name string }
-
-func keyOf(w placement.Workload) key { return key{w.GVK.Kind, w.Namespace, w.Name} }
-
 // ledger keeps what decisions put on each cluster, and how much of that the cluster's pods do not show yet. Every change of a workload
 // costs the same, however many there are.
 type ledger struct {
 	clock clock.PassiveClock
 
 	mu      sync.Mutex
-	entries map[key]*entry
+	entries map[Ref]*entry
 	// loads and byNamespace are sums over entries, the latter what neighbours weigh by the number of the cluster.
 	loads       loads
 	byNamespace map[string]map[int32]int64
@@ -60,7 +56,7 @@ type entry struct {
 }
 
 type expected struct {
-	key     key
+	ref     Ref
 	version uint64
 	until   time.Time
 }
@@ -68,7 +64,7 @@ type expected struct {
 func newLedger(c clock.PassiveClock) *ledger {
 	return &ledger{
 		clock:       c,
-		entries:     map[key]*entry{},
+		entries:     map[Ref]*entry{},
 		loads:       loads{numbers: map[string]int32{}},
 		byNamespace: map[string]map[int32]int64{},
 	}
@@ -78,8 +74,8 @@ func newLedger(c clock.PassiveClock) *ledger {
 func (l *ledger) handler(kind projection.Kind, changed func(Ref)) cache.ResourceEventHandler {
 	set := func(obj any) {
 		o := obj.(projection.Object)
-		k := key{kind.GVK.Kind, o.GetNamespace(), o.GetName()}
-		defer changed(Ref{k.kind, k.namespace, k.name})
+		k := Ref{kind.GVK.Kind, o.GetNamespace(), o.GetName()}
+		defer changed(k)
 		if kind.Mirror(o) {
 			l.forget(k) // it may have been a workload before a controller took it over
 			return
@@ -113,7 +109,7 @@ func (l *ledger) handler(kind projection.Kind, changed func(Ref)) cache.Resource
 		},
 		DeleteFunc: func(obj any) {
 			if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
-				l.forget(key{kind.GVK.Kind, name.Namespace, name.Name})
+				l.forget(Ref{kind.GVK.Kind, name.Namespace, name.Name})
 				changed(Ref{kind.GVK.Kind, name.Namespace, name.Name})
 			}
 		},
@@ -147,14 +143,14 @@ func running(o projection.Object, decision placement.Decision, arrived int32) ma
 }
 
 // set records what a watch shows: a workload, its decision, and what of it runs in each cluster.
-func (l *ledger) set(k key, e entry, decision placement.Decision, running map[string]int32) {
+func (l *ledger) set(k Ref, e entry, decision placement.Decision, running map[string]int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e.shares, e.running = l.loads.list(decision, l.entries[k]), l.loads.running(running)
 	l.replace(k, &e)
 }
 
-func (l *ledger) forget(k key) {
+func (l *ledger) forget(k Ref) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.replace(k, nil)
@@ -165,7 +161,7 @@ func (l *ledger) expect(w placement.Workload, decision placement.Decision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire()
-	k := keyOf(w)
+	k := refOf(w)
 	e := entry{requests: sumOf(w.Requests, w.ClaimRequests), shares: l.loads.list(decision, l.entries[k]), apart: w.Division == placement.Everywhere,
 		expected: true, group: w.GVK.Group, labels: w.Labels, pinned: w.Pin != nil,
 		steps: w.Division == placement.Divisible || w.Numbered}
@@ -180,7 +176,7 @@ func (l *ledger) expect(w placement.Workload, decision placement.Decision) {
 		}
 	}
 	version := l.replace(k, &e)
-	l.expected = append(l.expected, expected{key: k, version: version, until: l.clock.Now().Add(expectation)})
+	l.expected = append(l.expected, expected{ref: k, version: version, until: l.clock.Now().Add(expectation)})
 }
 
 // neighbours returns where the other workloads of a workload's namespace are.
@@ -193,7 +189,7 @@ func (l *ledger) neighbours(w placement.Workload) placement.Neighbours {
 	for cluster, weight := range weights {
 		out[l.loads.sums[cluster].cluster] = weight
 	}
-	if own, ok := l.entries[keyOf(w)]; ok && !own.apart {
+	if own, ok := l.entries[refOf(w)]; ok && !own.apart {
 		out.Remove(l.loads.decision(own.shares))
 	}
 	return out
@@ -206,9 +202,9 @@ func (l *ledger) others(namespace string, all bool) []placement.Other {
 	l.expire()
 	var out []placement.Other
 	for k, e := range l.entries {
-		if all || k.namespace == namespace {
+		if all || k.Namespace == namespace {
 			out = append(out, placement.Other{
-				Kind: k.kind, Group: e.group, Namespace: k.namespace, Name: k.name, Labels: e.labels, Clusters: l.loads.names(e.shares),
+				Kind: k.Kind, Group: e.group, Namespace: k.Namespace, Name: k.Name, Labels: e.labels, Clusters: l.loads.names(e.shares),
 				Pinned: e.pinned,
 			})
 		}
@@ -272,7 +268,7 @@ func (l *ledger) classed() []classedEntry {
 	l.expire()
 	out := make([]classedEntry, 0, len(l.entries))
 	for k, e := range l.entries {
-		next := classedEntry{Ref{k.kind, k.namespace, k.name}, e.class, e.requests, l.loads.decision(e.shares), nil}
+		next := classedEntry{k, e.class, e.requests, l.loads.decision(e.shares), nil}
 		if e.steps {
 			next.running = l.loads.counts(e.running)
 		}
@@ -285,7 +281,7 @@ func (l *ledger) classed() []classedEntry {
 func (l *ledger) arrives(of Ref, cluster string, share int32) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.entries[key{of.Kind, of.Namespace, of.Name}]
+	e := l.entries[of]
 	return e == nil && share > 0 || e != nil && l.loads.counts(e.running)[cluster] < share
 }
 
@@ -298,19 +294,19 @@ func (l *ledger) expire() {
 	for len(l.expected) > 0 && !l.expected[0].until.After(now) {
 		x := l.expected[0]
 		l.expected = l.expected[1:]
-		if e := l.entries[x.key]; e != nil && e.version == x.version {
-			l.replace(x.key, e.shown)
+		if e := l.entries[x.ref]; e != nil && e.version == x.version {
+			l.replace(x.ref, e.shown)
 		}
 	}
 }
 
 // replace puts an entry in the place of another, nil for none, and keeps the sums. The caller holds the lock.
-func (l *ledger) replace(k key, next *entry) (version uint64) {
+func (l *ledger) replace(k Ref, next *entry) (version uint64) {
 	last := l.entries[k]
 	l.loads.replace(last, next)
 	if last == nil || next == nil || last.apart != next.apart || !sameList(last.shares, next.shares) {
-		l.weigh(k.namespace, next, 1)
-		l.weigh(k.namespace, last, -1)
+		l.weigh(k.Namespace, next, 1)
+		l.weigh(k.Namespace, last, -1)
 	}
 	if next == nil {
 		delete(l.entries, k)

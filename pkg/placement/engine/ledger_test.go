@@ -31,9 +31,9 @@ func on(cluster string, replicas int32) placement.Decision {
 
 // recount is a second ledger, which keeps no sums: it counts everything anew when it is asked.
 type recount struct {
-	shown    map[key]counted
-	expected map[key]counted
-	until    map[key]time.Time
+	shown    map[Ref]counted
+	expected map[Ref]counted
+	until    map[Ref]time.Time
 }
 
 type counted struct {
@@ -43,26 +43,26 @@ type counted struct {
 }
 
 func newRecount() *recount {
-	return &recount{shown: map[key]counted{}, expected: map[key]counted{}, until: map[key]time.Time{}}
+	return &recount{shown: map[Ref]counted{}, expected: map[Ref]counted{}, until: map[Ref]time.Time{}}
 }
 
-func (r *recount) set(k key, e counted) {
+func (r *recount) set(k Ref, e counted) {
 	r.forget(k)
 	r.shown[k] = e
 }
 
-func (r *recount) forget(k key) {
+func (r *recount) forget(k Ref) {
 	delete(r.shown, k)
 	delete(r.expected, k)
 	delete(r.until, k)
 }
 
-func (r *recount) expect(k key, e counted, now time.Time) {
+func (r *recount) expect(k Ref, e counted, now time.Time) {
 	e.running = r.entries(now)[k].running
 	r.expected[k], r.until[k] = e, now.Add(expectation)
 }
 
-func (r *recount) entries(now time.Time) map[key]counted {
+func (r *recount) entries(now time.Time) map[Ref]counted {
 	out := maps.Clone(r.shown)
 	for k, e := range r.expected {
 		if r.until[k].After(now) {
@@ -75,7 +75,7 @@ func (r *recount) entries(now time.Time) map[key]counted {
 func (r *recount) neighbours(namespace, except string, now time.Time) placement.Neighbours {
 	out := placement.Neighbours{}
 	for k, e := range r.entries(now) {
-		if k.namespace == namespace && k.name != except {
+		if k.Namespace == namespace && k.Name != except {
 			out.Add(e.decision)
 		}
 	}
@@ -134,7 +134,7 @@ func TestSumsEqualARecountWhateverHappens(t *testing.T) {
 			return d
 		}
 		for step := range 60 {
-			k := key{"Deployment", pick(namespaces), pick(names)}
+			k := Ref{"Deployment", pick(namespaces), pick(names)}
 			requests := placement.Resources{corev1.ResourceCPU: 100 * random.Int64N(5), corev1.ResourcePods: 1}
 			did := ""
 			switch random.IntN(5) {
@@ -149,7 +149,7 @@ func TestSumsEqualARecountWhateverHappens(t *testing.T) {
 				did = "forget"
 			case 2, 3:
 				d := decision()
-				l.expect(wanted(k.namespace, k.name, requests), d)
+				l.expect(wanted(k.Namespace, k.Name, requests), d)
 				dumb.expect(k, counted{requests: requests, decision: d}, clock.Now())
 				did = "expect"
 			case 4:
@@ -193,14 +193,14 @@ func TestDecisionThatNoWatchShowsIsTakenBack(t *testing.T) {
 		},
 		"a decision that the watch has shown stays": {
 			after: func(l *ledger) {
-				l.set(key{"Deployment", "shop", "web"}, entry{requests: oneCore}, on("east", 3), nil)
+				l.set(Ref{"Deployment", "shop", "web"}, entry{requests: oneCore}, on("east", 3), nil)
 			},
 			passed: time.Hour,
 			want:   placement.Neighbours{"east": 3},
 		},
 		"what the watch showed before comes back": {
 			before: func(l *ledger) {
-				l.set(key{"Deployment", "shop", "web"}, entry{requests: oneCore}, on("west", 2), nil)
+				l.set(Ref{"Deployment", "shop", "web"}, entry{requests: oneCore}, on("west", 2), nil)
 			},
 			passed: expectation,
 			want:   placement.Neighbours{"west": 2},
@@ -223,8 +223,8 @@ func TestDecisionThatNoWatchShowsIsTakenBack(t *testing.T) {
 		},
 		"a workload that was deleted and made again is not taken back with the first": {
 			after: func(l *ledger) {
-				l.forget(key{"Deployment", "shop", "web"})
-				l.set(key{"Deployment", "shop", "web"}, entry{requests: oneCore}, on("west", 4), nil)
+				l.forget(Ref{"Deployment", "shop", "web"})
+				l.set(Ref{"Deployment", "shop", "web"}, entry{requests: oneCore}, on("west", 4), nil)
 			},
 			passed: expectation,
 			want:   placement.Neighbours{"west": 4},
@@ -250,10 +250,10 @@ func TestDecisionThatNoWatchShowsIsTakenBack(t *testing.T) {
 
 func TestNeighboursLeaveOutTheWorkloadItself(t *testing.T) {
 	l := newLedger(testingclock.NewFakePassiveClock(start))
-	l.set(key{"Deployment", "shop", "web"}, entry{}, on("east", 3), nil)
-	l.set(key{"Deployment", "shop", "api"}, entry{}, on("west", 1), nil)
-	l.set(key{"Deployment", "shop", "none"}, entry{}, on("west", 0), nil)
-	l.set(key{"Deployment", "bank", "web"}, entry{}, on("north", 9), nil)
+	l.set(Ref{"Deployment", "shop", "web"}, entry{}, on("east", 3), nil)
+	l.set(Ref{"Deployment", "shop", "api"}, entry{}, on("west", 1), nil)
+	l.set(Ref{"Deployment", "shop", "none"}, entry{}, on("west", 0), nil)
+	l.set(Ref{"Deployment", "bank", "web"}, entry{}, on("north", 9), nil)
 	for name, want := range map[string]placement.Neighbours{
 		"web":   {"west": 2},
 		"api":   {"east": 3, "west": 1},
@@ -311,7 +311,7 @@ func TestWorkloadWithoutADecisionIsForgotten(t *testing.T) {
 	for _, annotation := range []string{"", "{}", "not JSON", `{"east":{"replicas":-1}}`} {
 		t.Run(fmt.Sprintf("%q", annotation), func(t *testing.T) {
 			l := newLedger(testingclock.NewFakePassiveClock(start))
-			l.set(key{"Deployment", "shop", "web"}, entry{requests: oneCore}, on("east", 3), nil)
+			l.set(Ref{"Deployment", "shop", "web"}, entry{requests: oneCore}, on("east", 3), nil)
 			before := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web",
 				Annotations: map[string]string{v1alpha1.AnnotationPlacement: on("east", 3).String()}}}
 			after := before.DeepCopy()

@@ -65,7 +65,7 @@ func TestViewLooksOnlyAtWhatHasChanged(t *testing.T) {
 		t.Errorf("free before %d and after %d, want 4000 and 3000", before[0].Free.Of(corev1.ResourceCPU), after[0].Free.Of(corev1.ResourceCPU))
 	}
 	w := workload("web", 1)
-	l.set(keyOf(w), entry{requests: w.Requests}, placement.Decision{"east": {Replicas: 1}}, nil)
+	l.set(refOf(w), entry{requests: w.Requests}, placement.Decision{"east": {Replicas: 1}}, nil)
 	if shown := v.of(list).Clusters(); shown[0] != after[0] {
 		t.Error("east is looked at anew when a watch shows what was expected")
 	}
