@@ -45,6 +45,8 @@ type Options struct {
 	Metrics bool
 	// Progress is told in lines how far the start is. Nil means that nobody is.
 	Progress io.Writer
+	// AuditPolicy is an audit policy for the API server, whose log is then AuditLog. Without one there is none.
+	AuditPolicy string
 	// ExtraArgs are further arguments of components.
 	ExtraArgs map[Component][]string
 }
@@ -165,6 +167,12 @@ func newLayout(options Options) (*layout, error) {
 	if err := os.WriteFile(l.file("kwok.yaml"), kwokConfig, 0o644); err != nil {
 		return nil, fmt.Errorf("write the configuration of kwok: %w", err)
 	}
+	if options.AuditPolicy != "" {
+		l.audited = true
+		if err := os.WriteFile(l.file("audit-policy.yaml"), []byte(options.AuditPolicy), 0o600); err != nil {
+			return nil, fmt.Errorf("write the audit policy: %w", err)
+		}
+	}
 	if err := os.WriteFile(l.file("network.yaml"), l.networkConfig(), 0o644); err != nil {
 		return nil, fmt.Errorf("write the API server's way to the network: %w", err)
 	}
@@ -243,6 +251,11 @@ func (c *Cluster) Name() string {
 // Dir returns the cluster's folder. The log of a component is in it as logs/<component>.log.
 func (c *Cluster) Dir() string {
 	return c.layout.dir
+}
+
+// AuditLog returns the path of the API server's audit log, which there is with Options.AuditPolicy.
+func (c *Cluster) AuditLog() string {
+	return c.layout.file("audit.log")
 }
 
 // Kubeconfig returns the path of a self-contained kubeconfig of a cluster administrator.

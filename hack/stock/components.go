@@ -50,6 +50,8 @@ type layout struct {
 	podPrefix string
 	ports     ports
 	pki       *pki
+	// audited tells whether the API server writes an audit log.
+	audited bool
 }
 
 func (l *layout) file(name string) string {
@@ -107,7 +109,7 @@ func (l *layout) etcdArgs() []string {
 }
 
 func (l *layout) apiServerArgs() []string {
-	return []string{
+	args := []string{
 		"--etcd-servers=" + etcdClientSocket,
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
@@ -137,6 +139,10 @@ func (l *layout) apiServerArgs() []string {
 		"--service-account-key-file=" + l.pki.key("sa"),
 		"--service-account-signing-key-file=" + l.pki.key("sa"),
 	}
+	if l.audited {
+		args = append(args, "--audit-policy-file="+l.file("audit-policy.yaml"), "--audit-log-path="+l.file("audit.log"), "--audit-log-mode=blocking")
+	}
+	return args
 }
 
 // networkConfig sends the API server's connections to nodes, pods and webhooks through kubelet.Server's network.

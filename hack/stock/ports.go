@@ -5,6 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
 )
 
 // Ports are taken from below the range that the kernel hands out by itself, usually from 32768 on. A component that is restarted
@@ -14,7 +19,34 @@ const (
 	lastPort  = 32000
 )
 
-// freePorts returns n ports that nobody listens on at the moment.
+// reservations are the files of ports that this process has chosen.
+var reservations struct {
+	sync.Mutex
+	files []*os.File
+}
+
+// reserve reports whether this process gets a port that nobody listens on, which is then its own until it ends: between the choice and the
+// moment when a server listens, and while that is down, another process that runs clusters would choose it as well.
+func reserve(port int) (bool, error) {
+	dir := filepath.Join(os.TempDir(), "manifold-ports")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return false, fmt.Errorf("reserve port %d: %w", port, err)
+	}
+	file, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(port)), os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		return false, fmt.Errorf("reserve port %d: %w", port, err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		file.Close()
+		return false, nil
+	}
+	reservations.Lock()
+	defer reservations.Unlock()
+	reservations.files = append(reservations.files, file) // the kernel lets go of them when the process ends, however it does
+	return true, nil
+}
+
+// freePorts returns n ports that nobody listens on at the moment, and that nobody else gets from here.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	// All stay taken until the last is found, so that they differ.
@@ -33,13 +65,20 @@ func freePorts(n int) ([]int, error) {
 		if err != nil {
 			continue
 		}
+		if mine, err := reserve(port); err != nil || !mine {
+			listener.Close()
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
 		taken = append(taken, listener)
 		ports = append(ports, port)
 	}
 	return ports, nil
 }
 
-// FreePort returns a port of this machine that nobody listens on at the moment, for a server that goes with the clusters.
+// FreePort returns a port of this machine that nobody listens on at the moment, and that nobody else gets from here, for a server that goes with the clusters.
 func FreePort() (int, error) {
 	ports, err := freePorts(1)
 	if err != nil {

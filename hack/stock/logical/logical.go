@@ -82,6 +82,9 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
+// SetArgs gives other arguments of "manifold start" than the server was made with, for the next start.
+func (s *Server) SetArgs(args ...string) { s.options.Args = args }
+
 // Kill ends the server as a crash would, and returns when it is gone.
 func (s *Server) Kill() error {
 	if s.process == nil {
