@@ -20,6 +20,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &manifoldv1alpha1.ArgsOverrideApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Cluster"):
 		return &manifoldv1alpha1.ClusterApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterAllows"):
+		return &manifoldv1alpha1.ClusterAllowsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterClasses"):
+		return &manifoldv1alpha1.ClusterClassesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterConnection"):
 		return &manifoldv1alpha1.ClusterConnectionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterGroup"):
@@ -36,6 +40,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &manifoldv1alpha1.ClusterSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterStatus"):
 		return &manifoldv1alpha1.ClusterStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterStorageClass"):
+		return &manifoldv1alpha1.ClusterStorageClassApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Division"):
 		return &manifoldv1alpha1.DivisionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("EnvOverride"):

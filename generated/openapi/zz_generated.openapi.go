@@ -15,6 +15,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 	return map[string]common.OpenAPIDefinition{
 		v1alpha1.ArgsOverride{}.OpenAPIModelName():               schema_manifold_apis_manifold_v1alpha1_ArgsOverride(ref),
 		v1alpha1.Cluster{}.OpenAPIModelName():                    schema_manifold_apis_manifold_v1alpha1_Cluster(ref),
+		v1alpha1.ClusterAllows{}.OpenAPIModelName():              schema_manifold_apis_manifold_v1alpha1_ClusterAllows(ref),
+		v1alpha1.ClusterClasses{}.OpenAPIModelName():             schema_manifold_apis_manifold_v1alpha1_ClusterClasses(ref),
 		v1alpha1.ClusterConnection{}.OpenAPIModelName():          schema_manifold_apis_manifold_v1alpha1_ClusterConnection(ref),
 		v1alpha1.ClusterGroup{}.OpenAPIModelName():               schema_manifold_apis_manifold_v1alpha1_ClusterGroup(ref),
 		v1alpha1.ClusterList{}.OpenAPIModelName():                schema_manifold_apis_manifold_v1alpha1_ClusterList(ref),
@@ -25,6 +27,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ClusterSelector{}.OpenAPIModelName():            schema_manifold_apis_manifold_v1alpha1_ClusterSelector(ref),
 		v1alpha1.ClusterSpec{}.OpenAPIModelName():                schema_manifold_apis_manifold_v1alpha1_ClusterSpec(ref),
 		v1alpha1.ClusterStatus{}.OpenAPIModelName():              schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref),
+		v1alpha1.ClusterStorageClass{}.OpenAPIModelName():        schema_manifold_apis_manifold_v1alpha1_ClusterStorageClass(ref),
 		v1alpha1.Division{}.OpenAPIModelName():                   schema_manifold_apis_manifold_v1alpha1_Division(ref),
 		v1alpha1.EnvOverride{}.OpenAPIModelName():                schema_manifold_apis_manifold_v1alpha1_EnvOverride(ref),
 		v1alpha1.ImageOverride{}.OpenAPIModelName():              schema_manifold_apis_manifold_v1alpha1_ImageOverride(ref),
@@ -141,6 +144,100 @@ func schema_manifold_apis_manifold_v1alpha1_Cluster(ref common.ReferenceCallback
 		},
 		Dependencies: []string{
 			v1alpha1.ClusterSpec{}.OpenAPIModelName(), v1alpha1.ClusterStatus{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+	}
+}
+
+func schema_manifold_apis_manifold_v1alpha1_ClusterAllows(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterAllows is what applications may bring along to a cluster that is in no namespace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"priorityClassesUpTo": {
+						SchemaProps: spec.SchemaProps{
+							Description: "priorityClassesUpTo is the highest value of PriorityClasses of the logical cluster that go to this one with the workloads that name them. Unset, none do.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_manifold_v1alpha1_ClusterClasses(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterClasses are the classes of a cluster that workloads and volume claims name.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"priorityClasses": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "priorityClasses are the names of its PriorityClasses, sorted. Those that it has from the logical cluster are not among them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"runtimeClasses": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "runtimeClasses are the names of its RuntimeClasses, sorted.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"storageClasses": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "storageClasses are its StorageClasses, by name.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ClusterStorageClass{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ClusterStorageClass{}.OpenAPIModelName()},
 	}
 }
 
@@ -732,12 +829,19 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterSpec(ref common.ReferenceCall
 							},
 						},
 					},
+					"allows": {
+						SchemaProps: spec.SchemaProps{
+							Description: "allows is what the cluster's admin has let applications bring along that is in no namespace. \"manifold cluster join\" writes it, along with the rights in the cluster, which are what counts there.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ClusterAllows{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"connection"},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterConnection{}.OpenAPIModelName(), "io.k8s.api.core.v1.Taint", "io.k8s.apimachinery.pkg.api.resource.Quantity"},
+			v1alpha1.ClusterAllows{}.OpenAPIModelName(), v1alpha1.ClusterConnection{}.OpenAPIModelName(), "io.k8s.api.core.v1.Taint", "io.k8s.apimachinery.pkg.api.resource.Quantity"},
 	}
 }
 
@@ -827,7 +931,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref common.ReferenceCa
 					},
 					"allocatable": {
 						SchemaProps: spec.SchemaProps{
-							Description: "allocatable is the sum over the cluster's ready and schedulable nodes. Less requested, it is the free capacity.",
+							Description: "allocatable is the sum over the cluster's ready and schedulable nodes, as far as it counts. Less requested, it is the free capacity.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -837,6 +941,26 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref common.ReferenceCa
 									},
 								},
 							},
+						},
+					},
+					"grownFrom": {
+						SchemaProps: spec.SchemaProps{
+							Description: "grownFrom is what was allocatable at grownAt. From then on at most twice as much counts, or an amount that does not matter, unless spec.limits names the resource.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("io.k8s.apimachinery.pkg.api.resource.Quantity"),
+									},
+								},
+							},
+						},
+					},
+					"grownAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "grownAt is when grownFrom was last taken down. Ten minutes later it is again, if the cluster has more.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
 						},
 					},
 					"requested": {
@@ -868,11 +992,53 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref common.ReferenceCa
 							},
 						},
 					},
+					"classes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "classes are those that the cluster has. Unset while they are not known.",
+							Ref:         ref(v1alpha1.ClusterClasses{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.NodeCount{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.api.resource.Quantity", "io.k8s.apimachinery.pkg.apis.meta.v1.Condition"},
+			v1alpha1.ClusterClasses{}.OpenAPIModelName(), v1alpha1.NodeCount{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.api.resource.Quantity", "io.k8s.apimachinery.pkg.apis.meta.v1.Condition", "io.k8s.apimachinery.pkg.apis.meta.v1.Time"},
+	}
+}
+
+func schema_manifold_apis_manifold_v1alpha1_ClusterStorageClass(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterStorageClass is a StorageClass of a cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of the StorageClass.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"default": {
+						SchemaProps: spec.SchemaProps{
+							Description: "default tells that claims which name no class get this one.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"waitForFirstConsumer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "waitForFirstConsumer tells that a claim gets its volume once a pod that uses it is scheduled.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
 	}
 }
 

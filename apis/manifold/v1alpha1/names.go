@@ -1,5 +1,10 @@
 package v1alpha1
 
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
 // Names on objects of the logical cluster.
 const (
 	// AnnotationClusters is the user's pin, on a workload or its namespace: cluster names separated by commas, or "*" for all
@@ -37,6 +42,12 @@ const (
 	// SystemNamespace holds credentials and leases above, and the syncer's ServiceAccount below.
 	SystemNamespace = "manifold-system"
 )
+
+// ProtectedNamespaces are the namespaces that exist in every cluster and belong to those who run it: nothing of the logical cluster goes there,
+// and nothing there is shown in it. A name that only looks like theirs, such as kube-flannel, is anybody's.
+func ProtectedNamespaces() []string {
+	return []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, SystemNamespace}
+}
 
 // What the logical cluster publishes of the process that serves it, in the namespace kube-public, for everybody who has logged in.
 const (
@@ -93,11 +104,22 @@ const FieldManager = "manifold"
 const (
 	// ControllerUser is the user name of Manifold's own controllers, which alone write decisions, summaries, mirrored ReplicaSets and Nodes.
 	ControllerUser = "system:manifold:controller"
+	// SummaryUser and PlacementUser are the user names of those of them that write what clusters report and what is decided. Both have rights
+	// of their own, and no others.
+	SummaryUser   = ControllerUser + ":summary"
+	PlacementUser = ControllerUser + ":placement"
+	// ControllersGroup is the group of those that have rights of their own.
+	ControllersGroup = "system:manifold:controllers"
 	// SyncerUserPrefix followed by a cluster's name is the user name of its syncer in the logical cluster.
 	SyncerUserPrefix = "system:manifold:cluster:"
+	// TrialUser is the user name under which Manifold asks the admission of the logical cluster about pods, by attempts that change nothing.
+	TrialUser = "system:manifold:trial"
 	// SyncersGroup is the group of all syncers.
 	SyncersGroup = "system:manifold:clusters"
 )
+
+// VerbOverride is the right to write the overrides of policies.
+const VerbOverride = "override"
 
 // DefaultPolicyName names the ClusterPlacementPolicy that is made on first start.
 const DefaultPolicyName = "default"

@@ -42,6 +42,18 @@ type ClusterSpec struct {
 	// cluster's free capacity alone.
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`
+	// allows is what the cluster's admin has let applications bring along that is in no namespace. "manifold cluster join" writes it, along
+	// with the rights in the cluster, which are what counts there.
+	// +optional
+	Allows ClusterAllows `json:"allows,omitempty"`
+}
+
+// ClusterAllows is what applications may bring along to a cluster that is in no namespace.
+type ClusterAllows struct {
+	// priorityClassesUpTo is the highest value of PriorityClasses of the logical cluster that go to this one with the workloads that name
+	// them. Unset, none do.
+	// +optional
+	PriorityClassesUpTo *int32 `json:"priorityClassesUpTo,omitempty"`
 }
 
 // ClusterConnection says how a cluster is reached.
@@ -66,6 +78,14 @@ const ClusterReady = "Ready"
 // ClusterSyncerRunning is the condition type that tells whether what is placed on the cluster is brought there: False with reason
 // RightsMissing while its credential may not do what that takes.
 const ClusterSyncerRunning = "SyncerRunning"
+
+// ClusterCredentialValid is the condition type that tells whether the cluster goes on being reached with the credential that is stored: False
+// when it is refused, has expired, or will and cannot be renewed.
+const ClusterCredentialValid = "CredentialValid"
+
+// ClusterCapacityCounted is the condition type that tells, by being False, that not all counts that a cluster says of its size: it has nodes
+// such as nobody has, or has grown faster than by doubling in ten minutes. A cluster of which all counts does not have it.
+const ClusterCapacityCounted = "CapacityCounted"
 
 // ClusterDrained is the condition type that tells how far a drain is: False while workloads are left, with reason Draining when some of
 // them move, else Stuck when some can neither move nor will end by themselves, else Waiting, and True when none is left. A cluster that is
@@ -119,15 +139,54 @@ type ClusterStatus struct {
 	// capacity is the sum over all of the cluster's nodes. It is for people to read; placement reads allocatable.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
-	// allocatable is the sum over the cluster's ready and schedulable nodes. Less requested, it is the free capacity.
+	// allocatable is the sum over the cluster's ready and schedulable nodes, as far as it counts. Less requested, it is the free capacity.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+	// grownFrom is what was allocatable at grownAt. From then on at most twice as much counts, or an amount that does not matter, unless
+	// spec.limits names the resource.
+	// +optional
+	GrownFrom corev1.ResourceList `json:"grownFrom,omitempty"`
+	// grownAt is when grownFrom was last taken down. Ten minutes later it is again, if the cluster has more.
+	// +optional
+	GrownAt *metav1.Time `json:"grownAt,omitempty"`
 	// requested is what the cluster's running and pending pods request, of all owners, in the resources of allocatable.
 	// +optional
 	Requested corev1.ResourceList `json:"requested,omitempty"`
 	// topology holds the region and zone labels that all of the cluster's nodes have with the same value.
 	// +optional
 	Topology map[string]string `json:"topology,omitempty"`
+	// classes are those that the cluster has. Unset while they are not known.
+	// +optional
+	Classes *ClusterClasses `json:"classes,omitempty"`
+}
+
+// ClusterClasses are the classes of a cluster that workloads and volume claims name.
+type ClusterClasses struct {
+	// priorityClasses are the names of its PriorityClasses, sorted. Those that it has from the logical cluster are not among them.
+	// +optional
+	// +listType=atomic
+	PriorityClasses []string `json:"priorityClasses,omitempty"`
+	// runtimeClasses are the names of its RuntimeClasses, sorted.
+	// +optional
+	// +listType=atomic
+	RuntimeClasses []string `json:"runtimeClasses,omitempty"`
+	// storageClasses are its StorageClasses, by name.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	StorageClasses []ClusterStorageClass `json:"storageClasses,omitempty"`
+}
+
+// ClusterStorageClass is a StorageClass of a cluster.
+type ClusterStorageClass struct {
+	// name is that of the StorageClass.
+	Name string `json:"name"`
+	// default tells that claims which name no class get this one.
+	// +optional
+	Default bool `json:"default,omitempty"`
+	// waitForFirstConsumer tells that a claim gets its volume once a pod that uses it is scheduled.
+	// +optional
+	WaitForFirstConsumer bool `json:"waitForFirstConsumer,omitempty"`
 }
 
 // NodeCount counts nodes.

@@ -16,6 +16,16 @@ func (in Cluster) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterAllows) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterAllows"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterClasses) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterClasses"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterConnection) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterConnection"
 }
@@ -63,6 +73,11 @@ func (in ClusterSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterStatus) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterStorageClass) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterStorageClass"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

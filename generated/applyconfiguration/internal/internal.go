@@ -59,6 +59,35 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterStatus
       default: {}
+- name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterAllows
+  map:
+    fields:
+    - name: priorityClassesUpTo
+      type:
+        scalar: numeric
+- name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterClasses
+  map:
+    fields:
+    - name: priorityClasses
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: runtimeClasses
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: storageClasses
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterStorageClass
+          elementRelationship: associative
+          keys:
+          - name
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterConnection
   map:
     fields:
@@ -217,6 +246,10 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterSpec
   map:
     fields:
+    - name: allows
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterAllows
+      default: {}
     - name: connection
       type:
         namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterConnection
@@ -248,6 +281,9 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: classes
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterClasses
     - name: conditions
       type:
         list:
@@ -256,6 +292,14 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: grownAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: grownFrom
+      type:
+        map:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
     - name: kinds
       type:
         list:
@@ -282,6 +326,19 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: uid
       type:
         scalar: string
+- name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterStorageClass
+  map:
+    fields:
+    - name: default
+      type:
+        scalar: boolean
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: waitForFirstConsumer
+      type:
+        scalar: boolean
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.Division
   map:
     fields:

@@ -24,6 +24,9 @@ type ClusterSpecApplyConfiguration struct {
 	// limits bounds what placement may use on this cluster, by resource. A resource that is not named is bounded by the
 	// cluster's free capacity alone.
 	Limits *corev1.ResourceList `json:"limits,omitempty"`
+	// allows is what the cluster's admin has let applications bring along that is in no namespace. "manifold cluster join" writes it, along
+	// with the rights in the cluster, which are what counts there.
+	Allows *ClusterAllowsApplyConfiguration `json:"allows,omitempty"`
 }
 
 // ClusterSpecApplyConfiguration constructs a declarative configuration of the ClusterSpec type for use with
@@ -66,5 +69,13 @@ func (b *ClusterSpecApplyConfiguration) WithTaints(values ...*v1.TaintApplyConfi
 // If called multiple times, the Limits field is set to the value of the last call.
 func (b *ClusterSpecApplyConfiguration) WithLimits(value corev1.ResourceList) *ClusterSpecApplyConfiguration {
 	b.Limits = &value
+	return b
+}
+
+// WithAllows sets the Allows field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Allows field is set to the value of the last call.
+func (b *ClusterSpecApplyConfiguration) WithAllows(value *ClusterAllowsApplyConfiguration) *ClusterSpecApplyConfiguration {
+	b.Allows = value
 	return b
 }

@@ -4,6 +4,7 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -24,12 +25,19 @@ type ClusterStatusApplyConfiguration struct {
 	Nodes *NodeCountApplyConfiguration `json:"nodes,omitempty"`
 	// capacity is the sum over all of the cluster's nodes. It is for people to read; placement reads allocatable.
 	Capacity *corev1.ResourceList `json:"capacity,omitempty"`
-	// allocatable is the sum over the cluster's ready and schedulable nodes. Less requested, it is the free capacity.
+	// allocatable is the sum over the cluster's ready and schedulable nodes, as far as it counts. Less requested, it is the free capacity.
 	Allocatable *corev1.ResourceList `json:"allocatable,omitempty"`
+	// grownFrom is what was allocatable at grownAt. From then on at most twice as much counts, or an amount that does not matter, unless
+	// spec.limits names the resource.
+	GrownFrom *corev1.ResourceList `json:"grownFrom,omitempty"`
+	// grownAt is when grownFrom was last taken down. Ten minutes later it is again, if the cluster has more.
+	GrownAt *metav1.Time `json:"grownAt,omitempty"`
 	// requested is what the cluster's running and pending pods request, of all owners, in the resources of allocatable.
 	Requested *corev1.ResourceList `json:"requested,omitempty"`
 	// topology holds the region and zone labels that all of the cluster's nodes have with the same value.
 	Topology map[string]string `json:"topology,omitempty"`
+	// classes are those that the cluster has. Unset while they are not known.
+	Classes *ClusterClassesApplyConfiguration `json:"classes,omitempty"`
 }
 
 // ClusterStatusApplyConfiguration constructs a declarative configuration of the ClusterStatus type for use with
@@ -101,6 +109,22 @@ func (b *ClusterStatusApplyConfiguration) WithAllocatable(value corev1.ResourceL
 	return b
 }
 
+// WithGrownFrom sets the GrownFrom field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the GrownFrom field is set to the value of the last call.
+func (b *ClusterStatusApplyConfiguration) WithGrownFrom(value corev1.ResourceList) *ClusterStatusApplyConfiguration {
+	b.GrownFrom = &value
+	return b
+}
+
+// WithGrownAt sets the GrownAt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the GrownAt field is set to the value of the last call.
+func (b *ClusterStatusApplyConfiguration) WithGrownAt(value metav1.Time) *ClusterStatusApplyConfiguration {
+	b.GrownAt = &value
+	return b
+}
+
 // WithRequested sets the Requested field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Requested field is set to the value of the last call.
@@ -120,5 +144,13 @@ func (b *ClusterStatusApplyConfiguration) WithTopology(entries map[string]string
 	for k, v := range entries {
 		b.Topology[k] = v
 	}
+	return b
+}
+
+// WithClasses sets the Classes field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Classes field is set to the value of the last call.
+func (b *ClusterStatusApplyConfiguration) WithClasses(value *ClusterClassesApplyConfiguration) *ClusterStatusApplyConfiguration {
+	b.Classes = value
 	return b
 }
