@@ -56,12 +56,31 @@ func TestWhatManifoldWritesOnCustomResourcesIsKept(t *testing.T) {
 			object: object(map[string]string{placement: "new"}), old: object(map[string]string{placement: "p"}, held),
 			want: object(map[string]string{placement: "new"}),
 		},
-		"a subresource is none of its business": {
-			subresource: "status", object: object(nil), old: object(map[string]string{placement: "p"}), want: object(nil),
+		"so does a controller of it with rights of its own": {
+			user: v1alpha1.ControllerUser + ":summary", subresource: "status",
+			object: object(map[string]string{status: "new"}), old: object(map[string]string{status: "s"}, held),
+			want: object(map[string]string{status: "new"}),
 		},
-		"nor is a kind of Kubernetes": {
+		"somebody who only sounds like it does not": {
+			user:   v1alpha1.ControllerUser + "s",
+			object: object(map[string]string{status: "new"}), old: object(map[string]string{status: "s"}),
+			want: object(map[string]string{status: "s"}), wantWarning: status,
+		},
+		"a status may bring metadata along": {
+			subresource: "status", object: object(map[string]string{status: "mine"}), old: object(map[string]string{placement: "p"}),
+			want: object(map[string]string{placement: "p"}), wantWarning: status,
+		},
+		"Deployments are left to their storage": {
 			resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
 			object:   object(nil), old: object(map[string]string{placement: "p"}), want: object(nil),
+		},
+		"no other kind of Kubernetes is": {
+			resource: schema.GroupVersionResource{Version: "v1", Resource: "services"},
+			object:   object(map[string]string{"note": "kept"}), old: object(map[string]string{status: "s"}),
+			want: object(map[string]string{"note": "kept", status: "s"}),
+		},
+		"a mark that was stored before there was this plugin may go": {
+			object: object(nil), old: object(map[string]string{v1alpha1.AnnotationUID: "u"}), want: object(nil),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,10 +14,16 @@ const (
 	PinPlugin     = "ManifoldPin"
 	MetricsPlugin = "ManifoldMetrics"
 	ManagedPlugin = "ManifoldManaged"
+	// OverridesPlugin asks for the right to write overrides.
+	OverridesPlugin = "ManifoldOverrides"
+	// ProtectedPlugin warns of what goes nowhere because of its namespace.
+	ProtectedPlugin = "ManifoldProtected"
 )
 
 // Names returns the names of all plugins in order.
-func Names() []string { return []string{NodesPlugin, PinPlugin, MetricsPlugin, ManagedPlugin} }
+func Names() []string {
+	return []string{NodesPlugin, PinPlugin, MetricsPlugin, ManagedPlugin, OverridesPlugin, ProtectedPlugin}
+}
 
 // Register makes the plugins known under their names.
 func Register(plugins *admission.Plugins) {
@@ -27,5 +33,10 @@ func Register(plugins *admission.Plugins) {
 	register(NodesPlugin, &nodes{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete)})
 	register(PinPlugin, &pin{Handler: admission.NewHandler(admission.Create, admission.Update)})
 	register(ManagedPlugin, &managed{Handler: admission.NewHandler(admission.Create, admission.Update)})
+	register(ProtectedPlugin, &protected{Handler: admission.NewHandler(admission.Create, admission.Update)})
+	// Each server that is made gets one of its own, with its own authorizer.
+	plugins.Register(OverridesPlugin, func(io.Reader) (admission.Interface, error) {
+		return &overrides{Handler: admission.NewHandler(admission.Create, admission.Update)}, nil
+	})
 	register(MetricsPlugin, &metrics{Handler: admission.NewHandler(admission.Update)})
 }

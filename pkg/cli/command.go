@@ -2,6 +2,9 @@
 package cli
 
 import (
+	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -16,6 +19,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/cli/cluster"
 	"github.com/manifold-dev/manifold/pkg/cli/explain"
 	"github.com/manifold-dev/manifold/pkg/cli/move"
+	"github.com/manifold-dev/manifold/pkg/cli/output"
 	"github.com/manifold-dev/manifold/pkg/cli/simulate"
 	"github.com/manifold-dev/manifold/pkg/cli/start"
 	"github.com/manifold-dev/manifold/pkg/cli/tree"
@@ -42,6 +46,9 @@ func NewCommand(streams genericiooptions.IOStreams, args []string) *cobra.Comman
 
 		Run: func(cmd *cobra.Command, _ []string) { cmdutil.CheckErr(cmd.Help()) },
 	}
+	raw := streams // kubectl's: a session in a container draws on the terminal
+	streams = output.Escaped(raw)
+	cmdutil.BehaviorOnFatal(func(message string, code int) { fail(streams.ErrOut, message, code) })
 	config := configFlags(streams)
 	config.AddFlags(root.PersistentFlags())
 	f := cmdutil.NewFactory(config)
@@ -52,7 +59,7 @@ func NewCommand(streams genericiooptions.IOStreams, args []string) *cobra.Comman
 			cluster.NewCommand(f, streams), explain.NewCommand(f, streams), move.NewCommand(f, streams), simulate.NewCommand(f, streams),
 			tree.NewCommand(f, streams),
 		}},
-		{Message: "Kubernetes Commands:", Commands: []*cobra.Command{newKubectlCommand(streams, args)}},
+		{Message: "Kubernetes Commands:", Commands: []*cobra.Command{newKubectlCommand(raw, args)}},
 	}
 	groups.Add(root)
 	root.AddCommand(newVersionCommand(f, streams), newOptionsCommand(streams.Out))
@@ -62,6 +69,14 @@ func NewCommand(streams genericiooptions.IOStreams, args []string) *cobra.Comman
 		renameExamples(root, root.Name(), display)
 	}
 	return root
+}
+
+// fail ends the process with an error's message, in which a server may say what it likes.
+func fail(out io.Writer, message string, code int) {
+	if message != "" {
+		fmt.Fprintln(out, strings.TrimSuffix(message, "\n"))
+	}
+	os.Exit(code)
 }
 
 // configFlags are the flags of kubectl that lead to an API server, without limits of the client's own.

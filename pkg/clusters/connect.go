@@ -12,11 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters/bearer"
+	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
 )
 
-// kubeconfigKey is the key of the credential Secret that holds the kubeconfig.
-const kubeconfigKey = "kubeconfig"
+// kubeconfigKey is the key of the credential Secret that holds the kubeconfig. revokedKey is there instead once that has been revoked.
+const (
+	kubeconfigKey = "kubeconfig"
+	revokedKey    = "revoked"
+)
 
 // syncConnection makes the session of a cluster fit its object and its credential.
 func (m *Manager) syncConnection(ctx context.Context, name string) error {
@@ -34,13 +39,20 @@ func (m *Manager) syncConnection(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("connect cluster %q: %w", name, err)
 	}
-	digest := digestOf(cluster, credential, problem)
 	last := m.session(name)
-	if last != nil && last.digest == digest {
+	whole := digestOf(cluster, credential, problem)
+	if last != nil && last.whole == whole {
+		return nil // as nearly always: every status that is written comes by here
+	}
+	token, rest := splitToken(credential)
+	digest := digestOf(cluster, rest, problem)
+	if last != nil && last.digest == digest && last.carryOn(token) {
+		last.whole = whole
 		return nil
 	}
 	m.end(name)
 	m.begin(ctx, cluster, last, digest, credential, problem)
+	m.session(name).whole = whole
 	return nil
 }
 
@@ -63,6 +75,9 @@ func (m *Manager) credential(ctx context.Context, cluster *v1alpha1.Cluster) (ku
 	if err != nil {
 		return nil, nil, fmt.Errorf("read Secret %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
+	if len(secret.Data[kubeconfigKey]) == 0 && len(secret.Data[revokedKey]) > 0 {
+		return nil, fmt.Errorf("its credential has been revoked; to go on with the cluster, run \"manifold cluster join %s\"", cluster.Name), nil
+	}
 	if len(secret.Data[kubeconfigKey]) == 0 {
 		return nil, fmt.Errorf("the Secret %s/%s has no key %q; run \"manifold cluster join %s\"",
 			ref.Namespace, ref.Name, kubeconfigKey, cluster.Name), nil
@@ -80,7 +95,7 @@ func (m *Manager) secret(ctx context.Context, ref *v1alpha1.SecretReference) (*c
 	return m.Client.CoreV1().Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 }
 
-// digestOf identifies what a session depends on.
+// digestOf identifies what a session depends on: all of its credential but the token, with the next of which it goes on.
 func digestOf(cluster *v1alpha1.Cluster, credential []byte, problem error) string {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s\n%v\n%s", cluster.UID, problem, credential)
@@ -108,8 +123,9 @@ func (m *Manager) begin(ctx context.Context, cluster *v1alpha1.Cluster, last *se
 		s.uid = last.uid // known, but its way through the status is not yet over
 	}
 	if problem == nil {
-		s.dialled, problem = m.dial(cluster.Name, credential)
+		s.dialled, problem = m.dial(cluster.Name, credential, s.exceeds)
 	}
+	s.refused, _ = splitToken(credential)
 	m.mu.Lock()
 	m.sessions[cluster.Name] = s
 	m.mu.Unlock()
@@ -126,11 +142,16 @@ func (m *Manager) begin(ctx context.Context, cluster *v1alpha1.Cluster, last *se
 	})
 }
 
-func (m *Manager) dial(name string, kubeconfig []byte) (*Connection, error) {
+func (m *Manager) dial(name string, kubeconfig []byte, exceeded func(error)) (*Connection, error) {
 	config, err := parseKubeconfig(kubeconfig)
 	if err == nil {
+		source := bearer.NewSource(config.BearerToken)
+		config.BearerToken = ""
+		config.Wrap(source.Over)
 		var c *Connection
-		if c, err = dial(name, config, m.UserAgent); err == nil {
+		limits := bounds.Options{Reads: m.reads, MostBytes: m.MaxBytes, Exceeded: exceeded}
+		if c, err = dial(name, config, m.UserAgent, m.Requester, limits); err == nil {
+			c.token = source
 			return c, nil
 		}
 	}

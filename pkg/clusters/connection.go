@@ -18,6 +18,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 
+	"github.com/manifold-dev/manifold/internal/redirects"
+	"github.com/manifold-dev/manifold/pkg/clusters/bearer"
+	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
 )
 
@@ -29,8 +32,8 @@ const (
 	keepAlive = 15 * time.Second
 )
 
-// Connection is a live connection to the cluster that joined under Name. It does not change: when the credential does, or another
-// cluster answers at the address, the connection ends and a new one is made. All requests share a few TCP connections and have no
+// Connection is a live connection to the cluster that joined under Name. It does not change, but for the token that its requests carry:
+// when anything else of the credential does, or another cluster answers at the address, the connection ends and a new one is made. All requests share a few TCP connections and have no
 // client-side rate limit, since the cluster has its own priority and fairness. It is safe for concurrent use.
 type Connection struct {
 	// Name is that of the Cluster object.
@@ -47,16 +50,25 @@ type Connection struct {
 	Metadata metadata.Interface
 	// Host is the address of the API server, with the path that it may be served under.
 	Host *url.URL
-	// Transport authenticates the requests that are proxied to the cluster.
+	// Transport authenticates the requests that are proxied to the cluster. What is answered with a redirect comes back as it is, and is not
+	// to be followed.
 	Transport http.RoundTripper
 	// UpgradeTransport does the same for requests that are upgraded to a stream (exec, attach, port-forward): it avoids HTTP/2,
 	// which has no upgrades. It belongs into the field of that name of proxy.UpgradeAwareHandler.
 	UpgradeTransport proxy.UpgradeRequestRoundTripper
 	// Usage sums up what the cluster's pods request. The Runner feeds it from its pod watch.
 	Usage *capacity.Usage
+	// Classes are those that the cluster has. The Runner feeds it from its watches.
+	Classes *Classes
 	// Answers tells whether the cluster answers.
 	Answers *Answers
+	// Budget counts what is kept of the cluster in memory. Informers of its objects belong behind its gates.
+	Budget *bounds.Budget
 
+	// token is what requests carry; it may be renewed while the connection lasts.
+	token *bearer.Source
+	// behalf tells the cluster whose requests are.
+	behalf *behalf
 	// lines are the TCP connections of all requests but those that are upgraded.
 	lines lines
 	// second makes its requests over TCP connections of its own, secondLines.
@@ -65,7 +77,7 @@ type Connection struct {
 }
 
 // dial makes a connection from a kubeconfig that has been checked. Nothing is sent yet.
-func dial(name string, config *rest.Config, userAgent string) (*Connection, error) {
+func dial(name string, config *rest.Config, userAgent string, who Requester, limits bounds.Options) (*Connection, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	config.UserAgent = userAgent
@@ -73,7 +85,9 @@ func dial(name string, config *rest.Config, userAgent string) (*Connection, erro
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext
 
-	c := &Connection{Name: name, Config: config, lines: newLines(config.Dial), secondLines: newLines(config.Dial)}
+	c := &Connection{
+		Name: name, Config: config, lines: newLines(config.Dial), secondLines: newLines(config.Dial), behalf: &behalf{who: who},
+	}
 	var err error
 	if c.Host, err = url.Parse(strings.TrimSuffix(config.Host, "/") + "/"); err != nil {
 		return nil, fmt.Errorf("the kubeconfig's server is not a URL: %w", err)
@@ -81,7 +95,9 @@ func dial(name string, config *rest.Config, userAgent string) (*Connection, erro
 	if c.Transport, err = transportOver(config, c.lines); err != nil {
 		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
-	httpClient := &http.Client{Transport: newPatience(c.Transport)}
+	c.Transport = c.behalf.over(c.Transport)
+	limits.Base = c.Host.Path
+	httpClient := &http.Client{Transport: bounds.NewReader(newPatience(redirects.Refuse(c.Transport)), limits)}
 	if c.Client, err = kubernetes.NewForConfigAndClient(config, httpClient); err != nil {
 		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
@@ -95,12 +111,13 @@ func dial(name string, config *rest.Config, userAgent string) (*Connection, erro
 	if err != nil {
 		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
-	if c.second, err = kubernetes.NewForConfigAndClient(config, &http.Client{Transport: secondTransport}); err != nil {
+	if c.second, err = kubernetes.NewForConfigAndClient(config, &http.Client{Transport: bounds.NewReader(redirects.Refuse(secondTransport), limits)}); err != nil {
 		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
 	if c.UpgradeTransport, err = upgradeTransport(config); err != nil {
 		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
+	c.UpgradeTransport = c.behalf.overUpgrades(c.UpgradeTransport)
 	return c, nil
 }
 
@@ -108,7 +125,11 @@ func dial(name string, config *rest.Config, userAgent string) (*Connection, erro
 func transportOver(config *rest.Config, over lines) (http.RoundTripper, error) {
 	config = rest.CopyConfig(config)
 	config.Dial = over.DialContext
-	return rest.TransportFor(config)
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return transport, bounds.Beneath(transport)
 }
 
 // upgradeTransport is for requests that turn into another protocol. As in kubectl proxy, it is a transport of its own that does not

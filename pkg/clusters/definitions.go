@@ -23,9 +23,12 @@ func (l *live) watchDefinitions(ctx context.Context) {
 	if l.connection.Metadata == nil {
 		return
 	}
-	informer := metadatainformer.NewFilteredMetadataInformer(l.connection.Metadata, definitions, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	gate := l.connection.Budget.Gate()
+	informer := metadatainformer.NewFilteredMetadataInformer(l.connection.Metadata, definitions, metav1.NamespaceAll, 0, cache.Indexers{},
+		gate.Tweak).Informer()
 	// The informer has not been started, so none of these can fail.
-	_ = informer.SetTransform(versionOnly)
+	_ = informer.SetTransform(gate.Transform(versionOnly))
+	_ = gate.Watch(informer)
 	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
 		klog.FromContext(ctx).V(2).Info("Watch of definitions interrupted", "err", err)
 	})

@@ -10,7 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
+	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+const (
+	// mostKinds bounds what is told of the kinds that a cluster serves. Large installations have some hundreds.
+	mostKinds = 5000
+	// longestName bounds the names of kinds and versions. A kind has 63 characters, as its version, and its group 253.
+	longestName = 400
 )
 
 // discover asks a cluster for its version and the kinds that it serves. An aggregated API that is down fails only its own group, of
@@ -31,7 +40,11 @@ func discover(client discovery.DiscoveryInterface, last []string) (version strin
 			failed = append(failed, version)
 		}
 	}
-	return info.GitVersion, servedKinds(lists, failed, last), nil
+	kinds = servedKinds(lists, failed, last)
+	if len(kinds) > mostKinds {
+		return "", nil, &bounds.ExceededError{What: fmt.Sprintf("the cluster serves %d kinds, more than %d", len(kinds), mostKinds), Do: "remove definitions of custom resources that nobody needs"}
+	}
+	return text.Line(info.GitVersion, longestName), kinds, nil
 }
 
 // servedKinds returns the names of the kinds in the lists, sorted, and those of last that belong to the groups that failed.
@@ -43,8 +56,9 @@ func servedKinds(lists []*metav1.APIResourceList, failed []schema.GroupVersion, 
 			continue
 		}
 		for _, resource := range list.APIResources {
-			if !strings.Contains(resource.Name, "/") {
-				kinds = append(kinds, placement.KindName(version.WithKind(resource.Kind)))
+			name := placement.KindName(version.WithKind(resource.Kind))
+			if !strings.Contains(resource.Name, "/") && text.Line(name, longestName) == name {
+				kinds = append(kinds, name)
 			}
 		}
 	}

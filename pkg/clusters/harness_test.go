@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -52,6 +53,11 @@ type below struct {
 	failing bool
 	// review answers what the credential may do; nil for a server that cannot tell.
 	review *authorizationv1.SubjectRulesReviewStatus
+	// next answers who asks for a token. It is honoured from then on, beside the one before.
+	next func() (token string, code int)
+	also string
+	// excess tells whether it may do what nobody needs.
+	excess bool
 }
 
 func startBelow(t *testing.T, uid types.UID) *below {
@@ -94,12 +100,13 @@ func (b *below) kubeconfig() []byte {
 
 func (b *below) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
-	uid, want, readyz, nodes, review, failing := b.uid, b.token, b.readyz, b.nodes, b.review, b.failing
+	uid, want, also, readyz, nodes, review, failing := b.uid, b.token, b.also, b.readyz, b.nodes, b.review, b.failing
+	excess := b.excess
 	b.mu.Unlock()
 	switch {
 	case failing:
 		w.WriteHeader(http.StatusBadGateway)
-	case r.Header.Get("Authorization") != "Bearer "+want:
+	case r.Header.Get("Authorization") != "Bearer "+want && (also == "" || r.Header.Get("Authorization") != "Bearer "+also):
 		answer(w, http.StatusUnauthorized, failure(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
 	case r.URL.Path == "/readyz":
 		w.WriteHeader(readyz)
@@ -118,6 +125,12 @@ func (b *below) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews" && review != nil:
 		answer(w, http.StatusCreated, &authorizationv1.SelfSubjectRulesReview{
 			TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectRulesReview"}, Status: *review})
+	case r.Method == http.MethodPost && r.URL.Path == "/api/v1/namespaces/manifold-system/serviceaccounts/syncer/token":
+		b.issue(w)
+	case r.URL.Path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
+		answer(w, http.StatusCreated, &authorizationv1.SelfSubjectAccessReview{
+			TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
+			Status:   authorizationv1.SubjectAccessReviewStatus{Allowed: excess}})
 	case r.URL.Path != "/api/v1/nodes":
 		http.NotFound(w, r)
 	case r.URL.Query().Get("sendInitialEvents") != "":
@@ -134,6 +147,20 @@ func (b *below) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		list.ResourceVersion = "1"
 		answer(w, http.StatusOK, list)
 	}
+}
+
+func (b *below) issue(w http.ResponseWriter) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	issued, code := b.next()
+	if code != http.StatusCreated {
+		answer(w, code, failure(int32(code), metav1.StatusReasonForbidden))
+		return
+	}
+	b.also = issued
+	answer(w, code, authenticationv1.TokenRequest{
+		TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"}, Status: authenticationv1.TokenRequestStatus{Token: issued},
+	})
 }
 
 func answer(w http.ResponseWriter, code int, body any) {
@@ -156,7 +183,7 @@ type harness struct {
 	stop     func() error
 }
 
-func startManager(t *testing.T, runner Runner) *harness {
+func startManager(t *testing.T, runner Runner, changes ...func(*Options)) *harness {
 	h := &harness{
 		T:        t,
 		clock:    testingclock.NewFakeClock(noon),
@@ -171,12 +198,16 @@ func startManager(t *testing.T, runner Runner) *harness {
 
 	core := informers.NewSharedInformerFactory(h.client, 0)
 	ours := externalversions.NewSharedInformerFactory(h.manifold, 0)
-	var err error
-	h.manager, err = New(Options{
+	options := Options{
 		Client: h.client, Manifold: h.manifold,
 		Clusters: ours.Manifold().V1alpha1().Clusters(), Nodes: core.Core().V1().Nodes(),
 		Runner: runner, Clock: h.clock, Identity: "test",
-	})
+	}
+	for _, change := range changes {
+		change(&options)
+	}
+	var err error
+	h.manager, err = New(options)
 	if err != nil {
 		t.Fatal(err)
 	}

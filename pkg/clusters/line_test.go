@@ -131,11 +131,11 @@ func TestAClusterThatReturnsIsReadyOnceItHasBeenSeenAnew(t *testing.T) {
 	h.eventuallyReady("east", time.Second, metav1.ConditionFalse, health.ReasonNotReady, "/readyz") // as one that begins
 	east.set(func(b *below) { b.readyz = http.StatusOK })
 	h.eventuallyReady("east", time.Second, metav1.ConditionUnknown, health.ReasonFenced, "it has not been seen yet what runs there")
-	runner.mu.Lock()
-	if runner.starts != 2 {
-		t.Errorf("the syncer was started %d times, want it anew", runner.starts)
-	}
-	runner.mu.Unlock()
+	h.eventually("the syncer is started anew", 0, func() bool {
+		runner.mu.Lock()
+		defer runner.mu.Unlock()
+		return runner.starts == 2
+	})
 	s := h.manager.session("east")
 	s.mu.Lock()
 	l := s.live

@@ -3,7 +3,6 @@ package clusters
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +18,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
 )
@@ -29,6 +30,9 @@ const (
 	firstRestart   = time.Second
 	slowestRestart = time.Minute
 	steadyRun      = time.Minute
+
+	// longestError bounds what a condition tells of an error, in which a cluster may have its say.
+	longestError = 500
 )
 
 // live is what runs while a session is connected: the watch of nodes, discovery and the Runner.
@@ -50,9 +54,11 @@ func startLive(ctx context.Context, s *session, c *Connection) *live {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &live{session: s, connection: c, since: s.manager.Clock.Now(), cancel: cancel}
 	l.group, ctx = errgroup.WithContext(ctx)
+	c.Budget = bounds.NewBudget(s.manager.MaxObjects, s.manager.MaxBytes, l.exceeds)
 	l.watchNodes(ctx)
 	l.watchDefinitions(ctx)
 	l.group.Go(func() error { l.discover(ctx); return nil })
+	l.group.Go(func() error { l.keepToken(ctx); return nil })
 	if s.manager.Runner != nil {
 		l.group.Go(func() error { l.runRunner(ctx); return nil })
 		l.group.Go(func() error { l.watchRights(ctx); return nil })
@@ -71,9 +77,11 @@ func (l *live) stop() {
 func (l *live) watchNodes(ctx context.Context) {
 	name := l.connection.Name
 	logger := klog.FromContext(ctx)
-	l.informer = coreinformers.NewNodeInformer(l.connection.Client, 0, cache.Indexers{})
+	gate := l.connection.Budget.Gate()
+	l.informer = coreinformers.NewFilteredNodeInformer(l.connection.Client, 0, cache.Indexers{}, gate.Tweak)
 	// The informer has not been started, so none of these can fail.
-	_ = l.informer.SetTransform(capacity.TrimNode)
+	_ = l.informer.SetTransform(gate.Transform(capacity.TrimNode))
+	_ = gate.Watch(l.informer)
 	_ = l.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
 		klog.FromContext(ctx).V(2).Info("Watch of nodes interrupted", "err", err)
 	})
@@ -139,6 +147,9 @@ func (l *live) discover(ctx context.Context) {
 			s.setDiscovered(version, kinds)
 		} else {
 			delay = s.manager.ProbeInterval
+			if exceeded := new(bounds.ExceededError); errors.As(err, &exceeded) {
+				s.exceeds(exceeded)
+			}
 			klog.FromContext(ctx).Error(err, "Cannot read what the cluster serves; trying again", "delay", delay)
 		}
 		timer := s.manager.Clock.NewTimer(delay)
@@ -177,7 +188,10 @@ func (l *live) runRunner(ctx context.Context) {
 		if err == nil {
 			err = errors.New("it ended by itself")
 		}
-		if clock.Since(began) >= steadyRun {
+		switch exceeded := new(bounds.ExceededError); {
+		case errors.As(err, &exceeded):
+			delay = slowestRestart // it has read much to find that out
+		case clock.Since(began) >= steadyRun:
 			delay = firstRestart
 		}
 		klog.FromContext(ctx).Error(err, "The syncer has stopped; starting it again", "delay", delay)
@@ -207,13 +221,24 @@ func (s *session) syncerCondition(usage *capacity.Usage) *metav1.Condition {
 		if len(s.missing) > 0 {
 			condition.Reason = reasonRightsMissing
 			condition.Message += ", but " + s.lacksRights()
+		} else if exceeded := s.exceeded(); exceeded != nil {
+			condition.Reason = health.ReasonBounds
+			condition.Message += ", but not with all: " + exceeded.Error()
+		} else if s.surplus != "" {
+			condition.Reason = reasonRightsExcess
+			condition.Message += ", but " + s.hasSurplus()
+		} else if s.untold != "" {
+			condition.Message += ", but its audit cannot tell whose requests are: " + s.lacks(s.untold)
 		}
 	case len(s.missing) > 0:
 		condition.Reason = reasonRightsMissing
 		condition.Message = "the syncer waits for rights: " + s.lacksRights()
+	case s.exceeded() != nil:
+		condition.Reason = health.ReasonBounds
+		condition.Message = "the syncer cannot work with the cluster, and tries again every minute: " + s.exceeded().Error()
 	case s.runnerErr != nil:
 		condition.Reason = reasonSyncerFailed
-		condition.Message = fmt.Sprintf("the syncer stopped and will be started again: %s", s.runnerErr)
+		condition.Message = "the syncer stopped and will be started again: " + text.Line(s.runnerErr.Error(), longestError)
 	default:
 		return nil
 	}

@@ -32,11 +32,15 @@ func (m *Manager) syncStatus(ctx context.Context, name string) error {
 	}
 	cluster = m.written.newest(cluster)
 	seen, again := s.observe(cluster.Status)
+	seen.limits = cluster.Spec.Limits
 	if again > 0 {
 		m.status.AddAfter(name, again)
 	}
 	now := m.Clock.Now()
 	next := nextStatus(cluster.Status, seen, now)
+	if wait := beliefEnds(next, now); wait > 0 {
+		m.status.AddAfter(name, wait)
+	}
 	if equality.Semantic.DeepEqual(cluster.Status, next) {
 		return nil
 	}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 )
 
 // connectWorkers is how many clusters can be connected or let go at a time. Letting go waits for a syncer to end, which should not
@@ -29,6 +30,9 @@ type queue = workqueue.TypedRateLimitingInterface[string]
 // Manager connects the clusters of a logical cluster and keeps their objects true. See the package's documentation.
 type Manager struct {
 	Options
+
+	// reads bounds what all clusters together have us read at once.
+	reads *bounds.Reads
 
 	secrets cache.SharedIndexInformer
 	synced  []cache.DoneChecker
@@ -49,7 +53,7 @@ func New(options Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{Options: options, sessions: map[string]*session{}, written: newWrites()}
+	m := &Manager{Options: options, sessions: map[string]*session{}, written: newWrites(), reads: bounds.NewReads()}
 	m.connect, m.status, m.mirror = m.newQueue("clusters_connect"), m.newQueue("clusters_status"), m.newQueue("clusters_mirror")
 	// Only Secrets of the system namespace count, so no others are watched: they are not this package's business.
 	m.secrets = coreinformers.NewSecretInformer(m.Client, v1alpha1.SystemNamespace, 0, cache.Indexers{})

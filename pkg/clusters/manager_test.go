@@ -37,11 +37,14 @@ func TestAJoinedClusterIsReadyWithAllThatPlacementNeeds(t *testing.T) {
 		Conditions: []metav1.Condition{
 			condition("Ready", "ClusterReady", "the cluster answers and is ready"),
 			condition("SyncerRunning", "SyncerRunning", "the syncer works with the cluster"),
+			condition("CredentialValid", "NotRenewed", "the token is none of a ServiceAccount, so that it is not renewed"),
 		},
 		UID: "uid-1", KubernetesVersion: "v1.37.1", Kinds: []string{"Pod.v1"},
 		Nodes:       v1alpha1.NodeCount{Total: 2, Ready: 2},
 		Capacity:    resources("cpu", "8", "memory", "16Gi", "pods", "220"),
 		Allocatable: resources("cpu", "8", "memory", "16Gi", "pods", "220"),
+		GrownFrom:   resources("cpu", "8", "memory", "16Gi", "pods", "220"),
+		GrownAt:     &metav1.Time{Time: noon},
 		Requested:   resources("cpu", "1", "memory", "0", "pods", "1"),
 	}
 	if !equality.Semantic.DeepEqual(status, want) {
@@ -254,6 +257,13 @@ func TestASyncerWithoutItsRightsSaysSoAndBeginsWhenItHasThem(t *testing.T) {
 
 	east.set(func(b *below) { b.review = everything() })
 	h.eventually("it runs", time.Second, told(metav1.ConditionTrue, "SyncerRunning: "))
+
+	// One that was joined by an earlier version goes on, and says that it has more than it needs.
+	east.set(func(b *below) { b.excess = true })
+	h.eventually("it says what is too much", time.Minute, told(metav1.ConditionTrue, "RightsExcess: ", "the syncer works", "list the secrets of all namespaces",
+		"manifold cluster join east --cluster-kubeconfig FILE"))
+	east.set(func(b *below) { b.excess = false })
+	h.eventually("it has been joined again", time.Minute, told(metav1.ConditionTrue, "SyncerRunning: "))
 
 	// What it has begun goes on without a right that is taken later.
 	east.set(func(b *below) {

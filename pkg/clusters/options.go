@@ -40,6 +40,9 @@ type Options struct {
 	// Fence says why a cluster that has been silent and answers again is not to count as ready yet, or "". Optional.
 	Fence func(cluster string) string
 
+	// Requester tells whose requests are. Optional.
+	Requester Requester
+
 	// ProbeInterval is the time between two probes of a cluster, and the longest that one may take. Default 10 s, or a quarter of
 	// the grace period if that is less: one lost probe must not count as silence.
 	ProbeInterval time.Duration
@@ -52,6 +55,8 @@ type Options struct {
 	// SettleTime is how long the first Ready of a cluster waits for its capacity and kinds, so that placement does not see a
 	// ready cluster without room. Default 2 s.
 	SettleTime time.Duration
+	// MaxObjects and MaxBytes bound what is kept of one cluster in memory. Default 0, which is any number.
+	MaxObjects, MaxBytes int64
 	// Identity is the holder of the Leases. Default: the host name.
 	Identity string
 	// UserAgent is how requests to clusters present themselves. Default "manifold".

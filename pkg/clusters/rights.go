@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/clusters/rights"
 )
 
@@ -25,14 +26,16 @@ var errAnew = errors.New("it is to begin anew")
 func (l *live) watchRights(ctx context.Context) {
 	s := l.session
 	for ctx.Err() == nil {
+		told := l.learnTelling(ctx)
 		delay := s.manager.DiscoveryInterval
+		l.learnSurplus(ctx)
 		missing, err := rights.Missing(ctx, l.connection.Client, rights.Syncer())
 		switch {
 		case err != nil:
 			delay = s.manager.ProbeInterval
 			klog.FromContext(ctx).V(2).Info("Cannot ask for the rights in the cluster; trying again", "delay", delay, "err", err)
 		default:
-			if len(missing) > 0 {
+			if len(missing) > 0 || !told {
 				delay = s.manager.ProbeInterval
 			}
 			if s.setMissing(missing) && len(missing) == 0 && !l.connection.Usage.Current() {
@@ -41,6 +44,26 @@ func (l *live) watchRights(ctx context.Context) {
 		}
 		pause(ctx, s.manager.Clock, delay)
 	}
+}
+
+// learnTelling learns whether the cluster can be told whose requests are, and returns false as long as it cannot or is not known. Then requests
+// go without.
+func (l *live) learnTelling(ctx context.Context) bool {
+	self, untold, err := rights.Tells(ctx, l.connection.Client)
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("Cannot ask whether the cluster can be told whose requests are; trying again", "err", err)
+		return false
+	}
+	l.connection.behalf.self.Store(&self)
+	s := l.session
+	s.mu.Lock()
+	changed := s.untold != untold
+	s.untold = untold
+	s.mu.Unlock()
+	if changed {
+		s.manager.status.Add(s.cluster.Name)
+	}
+	return untold == ""
 }
 
 // setMissing notes which rights are missing, and tells whether that has changed.
@@ -56,11 +79,14 @@ func (s *session) setMissing(missing []string) bool {
 }
 
 // restart ends the Runner, so that it is started anew at once.
-func (l *live) restart() {
+func (l *live) restart() { l.end(errAnew) }
+
+// end ends the Runner's present run for a reason.
+func (l *live) end(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.abort != nil {
-		l.abort(errAnew)
+		l.abort(why)
 	}
 }
 
@@ -72,8 +98,9 @@ func (l *live) runOnce(ctx context.Context) error {
 	l.abort = cancel
 	l.mu.Unlock()
 	err := l.session.manager.Runner.Run(ctx, l.connection)
-	if errors.Is(context.Cause(ctx), errAnew) {
-		return errAnew
+	exceeded := new(bounds.ExceededError)
+	if cause := context.Cause(ctx); errors.Is(cause, errAnew) || errors.As(cause, &exceeded) {
+		return cause
 	}
 	return err
 }
@@ -85,6 +112,10 @@ func (s *session) lacksRights() string {
 	if len(named) > rightsNamed {
 		named, more = named[:rightsNamed], fmt.Sprintf(" and %d more", len(s.missing)-rightsNamed)
 	}
-	return fmt.Sprintf("the credential may not %s%s; joining again grants that: manifold cluster join %s --cluster-kubeconfig FILE",
-		strings.Join(named, "; "), more, s.cluster.Name)
+	return s.lacks(strings.Join(named, "; ") + more)
+}
+
+// lacks says how a cluster grants what is missing.
+func (s *session) lacks(what string) string {
+	return fmt.Sprintf("the credential may not %s; joining again grants that: manifold cluster join %s --cluster-kubeconfig FILE", what, s.cluster.Name)
 }

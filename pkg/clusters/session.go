@@ -27,18 +27,21 @@ const fenceLook = 500 * time.Millisecond
 // usageDelay gathers the changes of pods that come in a burst. Placement does not wait for it: it reads Usage itself.
 const usageDelay = 200 * time.Millisecond
 
-// session is the dealing with one cluster by one credential. It ends when either changes.
+// session is the dealing with one cluster by one credential. It ends when either changes, but for a token that follows another one.
 type session struct {
 	manager *Manager
 	cluster *v1alpha1.Cluster // as it was when the session began
-	digest  string            // identifies the credential
+	digest  string            // identifies the credential but for its token
+	whole   string            // identifies it with its token; for syncConnection alone
 	dialled *Connection       // nil if the credential cannot be used
+	refused string            // the token of a credential that cannot be used
 	beat    *heartbeat
 	cancel  context.CancelFunc
 	done    chan struct{}
 	refresh chan struct{} // asks for another discovery
 
 	usageDirty atomic.Bool // a look at the pods' requests is due
+	excess     atomic.Pointer[excess]
 
 	mu        sync.Mutex
 	uid       string // of the cluster that joined, once known
@@ -50,6 +53,9 @@ type session struct {
 	nodes     *capacity.Nodes
 	runnerErr error
 	missing   []string // rights that syncing takes and the credential lacks
+	renewErr  error    // why the token could not be renewed when that was tried last
+	untold    string   // the right that telling whose requests are takes, if the credential lacks it
+	surplus   string   // what the credential may do and need not
 }
 
 // run probes the cluster until ctx ends, and keeps the live part running as long as the right cluster answers.
@@ -191,6 +197,7 @@ func (s *session) connect(ctx context.Context, uid types.UID) {
 	c := *s.dialled
 	c.UID = uid
 	c.Usage, c.Answers = capacity.NewUsage(s.usageChanged), NewAnswers()
+	c.Classes = NewClasses(func() { s.manager.status.Add(s.cluster.Name) })
 	s.live = startLive(ctx, s, &c)
 	s.manager.Registry.publish(&c)
 }
@@ -212,7 +219,7 @@ func (s *session) disconnect(why string) {
 	s.mu.Lock()
 	l := s.live
 	s.live = nil
-	s.nodes, s.runnerErr, s.missing = nil, nil, nil
+	s.nodes, s.runnerErr, s.missing, s.untold, s.surplus = nil, nil, nil, "", ""
 	s.mu.Unlock()
 	s.manager.Registry.withdraw(s.cluster.Name, why)
 	if l != nil {
@@ -229,7 +236,11 @@ func (s *session) observe(last v1alpha1.ClusterStatus) (seen observation, again 
 	if fenced := s.fenced(readyOf(last), seen.ready); fenced != nil {
 		seen.ready, again = fenced, fenceLook
 	}
+	if full := s.full(seen.ready); full != nil {
+		seen.ready, again = full, excessLook
+	}
 	seen.uid, seen.version, seen.kinds = s.uid, s.version, s.kinds
+	seen.credential = s.credentialCondition(now)
 	if s.live == nil {
 		// One that has just answered is about to be connected, and tells what it has then.
 		seen.settled = s.history.Last == nil || !s.history.Last.OK()
@@ -245,7 +256,7 @@ func (s *session) observe(last v1alpha1.ClusterStatus) (seen observation, again 
 		sum := capacity.SumNodes(s.live.nodes())
 		s.nodes = &sum
 	}
-	seen.nodes = s.nodes
+	seen.nodes, seen.classes = s.nodes, s.live.connection.Classes.Get()
 	seen.syncer = s.syncerCondition(usage)
 	complete := seen.nodes != nil && seen.kinds != nil && (s.manager.Runner == nil || seen.requested != nil)
 	seen.settled = complete || now.Sub(s.live.since) >= s.manager.SettleTime

@@ -1,12 +1,15 @@
 package clusters
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
@@ -22,18 +25,24 @@ const (
 	reasonSyncerFailed  = "SyncerFailed"
 	reasonNotConnected  = "NotConnected"
 	reasonRightsMissing = "RightsMissing"
+	reasonImplausible   = "Implausible"
+	reasonRightsExcess  = "RightsExcess"
 )
 
 // observation is what is known about a cluster at one moment. What is nil or empty is not known, which says nothing against what
 // was known before: a cluster that has gone silent still has the nodes that it had.
 type observation struct {
-	ready     *metav1.Condition
-	syncer    *metav1.Condition
-	uid       string
-	version   string
-	kinds     []string
-	nodes     *capacity.Nodes
-	requested corev1.ResourceList
+	ready      *metav1.Condition
+	syncer     *metav1.Condition
+	credential *metav1.Condition
+	uid        string
+	version    string
+	kinds      []string
+	nodes      *capacity.Nodes
+	classes    *v1alpha1.ClusterClasses
+	requested  corev1.ResourceList
+	// limits are those of the spec.
+	limits corev1.ResourceList
 	// settled is false while more is about to be learned within moments, as right after a connection was made.
 	settled bool
 }
@@ -41,7 +50,7 @@ type observation struct {
 // nextStatus returns the status after an observation. Where nothing has changed it equals last.
 func nextStatus(last v1alpha1.ClusterStatus, seen observation, now time.Time) v1alpha1.ClusterStatus {
 	next := *last.DeepCopy()
-	for _, condition := range [...]*metav1.Condition{seen.ready, seen.syncer} {
+	for _, condition := range [...]*metav1.Condition{seen.ready, seen.syncer, seen.credential} {
 		if condition != nil {
 			stamped := *condition
 			stamped.LastTransitionTime = metav1.NewTime(now)
@@ -62,16 +71,57 @@ func nextStatus(last v1alpha1.ClusterStatus, seen observation, now time.Time) v1
 	if seen.kinds != nil {
 		next.Kinds = seen.kinds
 	}
+	if seen.classes != nil {
+		next.Classes = seen.classes.DeepCopy()
+	}
 	if seen.nodes != nil {
 		next.Nodes = seen.nodes.Count
 		next.Capacity = seen.nodes.Capacity
-		next.Allocatable = seen.nodes.Allocatable
 		next.Topology = seen.nodes.Topology
+		believe(&next, seen, now)
 	}
 	if seen.requested != nil && next.Allocatable != nil {
 		next.Requested = capacity.Only(seen.requested, next.Allocatable)
 	}
 	return next
+}
+
+// believe takes over how large a cluster says that it is, as far as that counts. A condition tells of what does not, as long as there is any.
+func believe(next *v1alpha1.ClusterStatus, seen observation, now time.Time) {
+	growth := capacity.Growth{From: next.GrownFrom}
+	if next.GrownAt != nil {
+		growth.At = next.GrownAt.Time
+	}
+	belief := capacity.Believe(seen.nodes.Allocatable, next.Allocatable, growth, seen.limits, now)
+	next.Allocatable = belief.Counted
+	if !belief.Growth.At.Equal(growth.At) {
+		next.GrownFrom, next.GrownAt = belief.Growth.From, &metav1.Time{Time: belief.Growth.At.Truncate(time.Second)}
+	}
+	var doubts []string
+	if seen.nodes.Doubt != "" {
+		doubts = append(doubts, seen.nodes.Doubt)
+	}
+	if belief.Held != "" {
+		doubts = append(doubts, fmt.Sprintf("the cluster grows faster than by doubling in %s: %s count until %s; set spec.limits to the size that it is to have",
+			duration.HumanDuration(capacity.Window), belief.Held, belief.Until.UTC().Format(time.RFC3339)))
+	}
+	if len(doubts) == 0 {
+		meta.RemoveStatusCondition(&next.Conditions, v1alpha1.ClusterCapacityCounted)
+		return
+	}
+	condition := metav1.Condition{
+		Type: v1alpha1.ClusterCapacityCounted, Status: metav1.ConditionFalse, Reason: reasonImplausible, Message: strings.Join(doubts, "; "),
+		LastTransitionTime: metav1.NewTime(now),
+	}
+	meta.SetStatusCondition(&next.Conditions, condition)
+}
+
+// beliefEnds is in how long what does not count of a cluster's size is to be looked at again, 0 if all counts.
+func beliefEnds(status v1alpha1.ClusterStatus, now time.Time) time.Duration {
+	if status.GrownAt == nil || meta.FindStatusCondition(status.Conditions, v1alpha1.ClusterCapacityCounted) == nil {
+		return 0
+	}
+	return max(0, status.GrownAt.Add(capacity.Window).Sub(now))
 }
 
 // silentAnew tells whether a cluster that had answered after a silence has fallen silent again: what has been endured before is over.

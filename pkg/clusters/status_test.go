@@ -1,12 +1,14 @@
 package clusters
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,6 +43,8 @@ func fullStatus() v1alpha1.ClusterStatus {
 		Nodes:             v1alpha1.NodeCount{Total: 2, Ready: 1},
 		Capacity:          resources("cpu", "8", "pods", "220"),
 		Allocatable:       resources("cpu", "4", "pods", "110"),
+		GrownFrom:         resources("cpu", "4", "pods", "110"),
+		GrownAt:           &metav1.Time{Time: noon},
 		Requested:         resources("cpu", "1", "pods", "5"),
 		Topology:          map[string]string{corev1.LabelTopologyRegion: "eu"},
 	}
@@ -79,6 +83,7 @@ func TestNextStatus(t *testing.T) {
 			want: func(s *v1alpha1.ClusterStatus) {
 				*s = fullStatus()
 				s.Conditions[0].LastTransitionTime = metav1.NewTime(later)
+				s.GrownAt = &metav1.Time{Time: later}
 			},
 		},
 		"a change of state has its time": {
@@ -134,6 +139,36 @@ func TestNextStatus(t *testing.T) {
 				t.Error("the last status was changed")
 			}
 		})
+	}
+}
+
+func TestAClusterIsBelievedToGrowByDoubling(t *testing.T) {
+	status, now := fullStatus(), noon
+	nodes := &capacity.Nodes{Count: v1alpha1.NodeCount{Total: 1, Ready: 1}, Allocatable: resources("cpu", "200k", "pods", "110")}
+	for _, want := range []struct{ cpu, until string }{
+		{"1000", "2026-11-20T12:10:00Z"}, {"1000", "2026-11-20T12:10:00Z"}, {"2000", "2026-11-20T12:20:00Z"}, {"2000", "2026-11-20T12:20:00Z"},
+		{"4000", "2026-11-20T12:30:00Z"},
+	} {
+		status = nextStatus(status, observation{nodes: nodes}, now)
+		if got := status.Allocatable[corev1.ResourceCPU]; got.Cmp(resource.MustParse(want.cpu)) != 0 {
+			t.Errorf("at %s %s CPUs count, want %s", now.Format(time.TimeOnly), got.String(), want.cpu)
+		}
+		condition := meta.FindStatusCondition(status.Conditions, v1alpha1.ClusterCapacityCounted)
+		if condition == nil || condition.Status != metav1.ConditionFalse || !strings.Contains(condition.Message, want.until) {
+			t.Errorf("at %s it is told %+v, want until %s", now.Format(time.TimeOnly), condition, want.until)
+		}
+		if wait := beliefEnds(status, now); wait <= 0 || wait > capacity.Window {
+			t.Errorf("it is looked at again in %s", wait)
+		}
+		now = now.Add(capacity.Window / 2)
+	}
+	limited := nextStatus(status, observation{nodes: nodes, limits: resources("cpu", "100k")}, now)
+	if got := limited.Allocatable[corev1.ResourceCPU]; got.Cmp(resource.MustParse("100k")) != 0 || beliefEnds(limited, now) != 0 {
+		t.Errorf("with a limit %s CPUs count, conditions %+v", got.String(), limited.Conditions)
+	}
+	doubted := nextStatus(fullStatus(), observation{nodes: &capacity.Nodes{Doubt: "1 of 3 nodes are not counted"}}, noon)
+	if condition := meta.FindStatusCondition(doubted.Conditions, v1alpha1.ClusterCapacityCounted); condition == nil || condition.Message != "1 of 3 nodes are not counted" {
+		t.Errorf("it is told %+v", condition)
 	}
 }
 
@@ -228,7 +263,8 @@ func TestOlderTwin(t *testing.T) {
 
 func TestServedKinds(t *testing.T) {
 	lists := []*metav1.APIResourceList{
-		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod"}, {Name: "pods/log", Kind: "Pod"}}},
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod"}, {Name: "pods/log", Kind: "Pod"},
+			{Name: "lies", Kind: "Lie\x1b[2J"}, {Name: "stories", Kind: strings.Repeat("Story", 100)}}},
 		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{
 			{Name: "deployments", Kind: "Deployment"}, {Name: "deployments/scale", Kind: "Scale"},
 		}},

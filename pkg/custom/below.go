@@ -49,17 +49,25 @@ func (l *loop) begin(resource schema.GroupResource, k kind, version string) *wat
 		return w // another worker was faster
 	}
 	ctx, cancel := context.WithCancel(l.ctx)
+	gate := l.budget.Gate()
 	w := &watch{version: version, cancel: cancel}
 	w.informer = dynamicinformer.NewFilteredDynamicInformer(l.client, resource.WithVersion(version), metav1.NamespaceAll, 0,
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
 		func(o *metav1.ListOptions) {
 			o.LabelSelector = v1alpha1.LabelLogicalCluster + "=" + l.target.LogicalCluster
+			gate.Tweak(o)
 		}).Informer()
-	// The informer has not been started, so neither can fail.
+	// The informer has not been started, so none of these can fail.
+	_ = w.informer.SetTransform(gate.Transform(nil))
+	_ = gate.Watch(w.informer)
 	_ = w.informer.SetWatchErrorHandlerWithContext(l.watchErrorHandler(w, resource, k))
 	_, _ = w.informer.AddEventHandler(l.liveHandler(resource))
 	l.watches[resource] = w
-	l.group.Go(func() error { w.informer.RunWithContext(ctx); return nil })
+	l.group.Go(func() error {
+		defer gate.Close()
+		w.informer.RunWithContext(ctx)
+		return nil
+	})
 	l.group.Go(func() error {
 		if cache.WaitForCacheSync(ctx.Done(), w.informer.HasSynced) {
 			l.enqueueEverything()
@@ -96,9 +104,12 @@ func (l *loop) watchErrorHandler(w *watch, resource schema.GroupResource, k kind
 
 // liveHandler looks again at a projection that was changed below, by whomever, and reports what it says of itself.
 func (l *loop) liveHandler(resource schema.GroupResource) cache.ResourceEventHandler {
+	keyOf := func(obj any) (Key, bool) {
+		name, err := cache.DeletionHandlingObjectToName(obj)
+		return Key{resource, name.Namespace, name.Name}, err == nil
+	}
 	look := func(obj any) {
-		if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
-			key := Key{resource, name.Namespace, name.Name}
+		if key, ok := keyOf(obj); ok {
 			l.queue.Add(key)
 			l.changed(key)
 		}
@@ -110,7 +121,12 @@ func (l *loop) liveHandler(resource schema.GroupResource) cache.ResourceEventHan
 				look(obj)
 			}
 		},
-		DeleteFunc: look,
+		DeleteFunc: func(obj any) {
+			if key, ok := keyOf(obj); ok {
+				l.queue.Add(key)
+				l.Controller.queue.Add(key) // nothing follows that it could be told with, and whoever deletes waits for it
+			}
+		},
 	}
 }
 

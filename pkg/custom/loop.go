@@ -20,6 +20,7 @@ import (
 
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -32,6 +33,7 @@ type loop struct {
 	*Controller
 	cluster string
 	client  dynamic.Interface
+	budget  *bounds.Budget
 	target  projection.Target
 	queue   workqueue.TypedRateLimitingInterface[Key]
 	// ctx ends with the loop, and group with everything that it started.
@@ -73,6 +75,7 @@ func (c *Controller) runLoop(ctx context.Context, connection *clusters.Connectio
 		Controller: c,
 		cluster:    connection.Name,
 		client:     connection.Dynamic,
+		budget:     connection.Budget,
 		target:     projection.Target{LogicalCluster: c.Upstream.LogicalCluster, Cluster: connection.Name},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstRetry, lastRetry),

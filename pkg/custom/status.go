@@ -66,6 +66,9 @@ func (c *Controller) gather(key Key, o *metav1.PartialObjectMetadata, decision p
 		if l := c.loop(name); l != nil {
 			seen = l.report(key)
 		}
+		if origin, _ := originOf(seen.Live); seen.Live != nil && origin.UID != o.UID {
+			seen.Live, seen.Generation = nil, 0 // it is of an earlier object, or somebody says so
+		}
 		_, decided := decision[name]
 		out.add(cluster, seen, last[name], decided && projection.Lives(o))
 	}

@@ -49,6 +49,12 @@ func BoundsOf(move *v1alpha1.Move, own Rollout, wanted int64) Bounds {
 	return out
 }
 
+// SurgeOf is how many replicas a workload's own strategy lets a share of so many have beside them.
+func SurgeOf(own Rollout, replicas int32) int32 {
+	n, _ := scaled(int64(replicas), true, own.MaxSurge)
+	return n
+}
+
 // scaled is the first value that is set and can be read, of so many replicas.
 func scaled(wanted int64, up bool, values ...*intstr.IntOrString) (int32, bool) {
 	for _, value := range values {

@@ -33,6 +33,7 @@ var filters = []filter{
 	{"Affinity", freezes, checkCompany, func(c *cycle) bool { return len(c.company) > 0 }},
 	{"Apart", freezes, checkKeepers, func(c *cycle) bool { return len(c.keepers) > 0 }},
 	{"Kind", freezes, checkKind, always},
+	{"Class", freezes, checkClass, func(c *cycle) bool { return namesClasses(&c.request.Workload) }},
 	{"Volume", freezes, checkVolume, func(c *cycle) bool { return c.request.Workload.VolumesIn != nil }},
 	{"Nodes", isFull, checkNodes, always},
 }

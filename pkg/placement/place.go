@@ -49,6 +49,9 @@ type Request struct {
 // A workload of no replicas is placed too, on one cluster (or on each of them if it is duplicated), so that it exists and has a
 // place to start from when it is scaled up. Otherwise only clusters with replicas are part of the decision.
 func Place(s Snapshot, r Request) Result {
+	if r.Workload.Never != "" {
+		return nowhere(&r)
+	}
 	c := newCycle(s, &r)
 	c.filter()
 	c.makeWay()
@@ -65,6 +68,15 @@ func Place(s Snapshot, r Request) Result {
 		c.anchor()
 	}
 	return c.result()
+}
+
+// nowhere is the decision about a workload that no cluster may have. It looks at none of them, so nobody is told of their room.
+func nowhere(r *Request) Result {
+	out := Result{Unplaced: max(0, r.Workload.Replicas), Notes: []string{r.Workload.Never}}
+	if r.Workload.Division == Everywhere {
+		out.Unplaced = 0 // the nodes would say how many
+	}
+	return out
 }
 
 // restarts tells whether the workload has lost its only cluster, or is forced off it, and may start over. What nothing ran of may as well.

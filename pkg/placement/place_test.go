@@ -35,6 +35,34 @@ func testPlace(t *testing.T, cases map[string]placeCase) {
 	}
 }
 
+func TestPlaceNowhere(t *testing.T) {
+	never := func(b *requestBuilder) *requestBuilder {
+		b.Workload.Never = `namespace "kube-system" is not for it`
+		return b
+	}
+	everywhere := never(deployment(0))
+	everywhere.Workload.Division = Everywhere
+	testPlace(t, map[string]placeCase{
+		"what no cluster may have goes nowhere, whatever room there is": {
+			clusters: []*clusterBuilder{cluster("east", 10)}, request: never(deployment(4)), unplaced: 4,
+			message: `namespace "kube-system" is not for it`,
+		},
+		"a pin changes nothing about that": {
+			clusters: []*clusterBuilder{cluster("east", 10)}, request: never(deployment(4)).pinned("east", "north"), unplaced: 4,
+			message: `namespace "kube-system" is not for it`,
+		},
+		"neither does what ran before": {
+			clusters: []*clusterBuilder{cluster("east", 10)}, request: never(deployment(4)).on(shares("east", 4)), unplaced: 4,
+		},
+		"of what runs on every node nobody counts the missing": {
+			clusters: []*clusterBuilder{cluster("east", 10)}, request: everywhere, message: `namespace "kube-system" is not for it`,
+		},
+	})
+	if r := Place(snapshot(cluster("east", 10)), never(deployment(4)).Request); len(r.Verdicts) > 0 {
+		t.Errorf("verdicts %v, want none: room does not matter", r.Verdicts)
+	}
+}
+
 func TestPlaceWhole(t *testing.T) {
 	testPlace(t, map[string]placeCase{
 		"the cluster with the most free capacity gets everything": {

@@ -33,6 +33,7 @@ const (
 	ReasonCordoned      ReasonCode = "Cordoned"
 	ReasonTainted       ReasonCode = "Tainted"
 	ReasonNotServed     ReasonCode = "KindNotServed"
+	ReasonNoClass       ReasonCode = "LacksClass"
 	ReasonNoNodes       ReasonCode = "NoNodes"
 	ReasonLacks         ReasonCode = "LacksResource"
 	ReasonNoVolume      ReasonCode = "VolumeElsewhere"
@@ -111,6 +112,8 @@ func (r Reason) of(clusters int) string {
 		return has + " the untolerated taint " + r.Subject
 	case ReasonNotServed:
 		return does + " not serve " + r.Subject
+	case ReasonNoClass:
+		return lacks + " " + r.Subject
 	case ReasonNoVolume:
 		return does + " not have the volumes that it uses"
 	case ReasonNoNodes:

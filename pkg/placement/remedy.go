@@ -118,6 +118,7 @@ var remedies = map[ReasonCode]func(patient) string{
 		return fmt.Sprintf("take the taint %s off the cluster, or tolerate it in %s", p.reason.Subject, p.policyField("spec.tolerations"))
 	},
 	ReasonNotServed: func(p patient) string { return "have the cluster serve " + p.reason.Subject },
+	ReasonNoClass:   patient.offer,
 	ReasonNoNodes:   func(patient) string { return "add a node that is ready" },
 	ReasonLacks:     patient.provide,
 	ReasonNoVolume:  patient.follow,

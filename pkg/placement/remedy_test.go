@@ -114,6 +114,15 @@ func TestRemedies(t *testing.T) {
 			clusters: []*clusterBuilder{cluster("east", 9).serving("Pod.v1"), west}, request: deployment(2),
 			want: []string{"have the cluster serve Deployment.v1.apps"},
 		},
+		"a class": {
+			clusters: []*clusterBuilder{cluster("east", 9).offering(), west}, request: deployment(2).classed("high"),
+			want: []string{"create PriorityClass high in the cluster, or name another one"},
+		},
+		"a class that could come along": {
+			clusters: []*clusterBuilder{cluster("east", 9).offering().letsIn(5), west}, request: deployment(2).classed("high").bringing(7),
+			want: []string{"create PriorityClass high in the cluster, or name another one, or let it come along: " +
+				"manifold cluster join east --cluster-kubeconfig FILE --allow-priority-classes=7"},
+		},
 		"nodes": {clusters: []*clusterBuilder{cluster("east", 9).noNodes(), west}, request: deployment(2), want: []string{"add a node that is ready"}},
 		"nothing speaks against it, but another one comes first": {
 			clusters: []*clusterBuilder{cluster("east", 9), west}, request: deployment(2),

@@ -125,6 +125,10 @@ type Facts struct {
 	Limits Amounts
 	// Kinds are the kinds that the cluster serves, as KindName writes them. Empty means not known yet, and bounds nothing.
 	Kinds []string
+	// Classes are those that the cluster has of its own. Nil means not known yet, and bounds nothing.
+	Classes *v1alpha1.ClusterClasses
+	// Allows is what workloads may bring along.
+	Allows v1alpha1.ClusterAllows
 }
 
 // Load is what the logical cluster itself knows about the use of a cluster.
@@ -151,6 +155,8 @@ func Observe(c *v1alpha1.Cluster, load Load) Cluster {
 		Joined:        c.CreationTimestamp.Time,
 		Limits:        room.limits,
 		Kinds:         c.Status.Kinds,
+		Classes:       c.Status.Classes,
+		Allows:        c.Spec.Allows,
 	}
 	facts.sortKinds()
 	if ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterReady); ready != nil {

@@ -121,6 +121,9 @@ func (c *cycle) leaveStuck(k *candidate, replicas int64, why Reason) {
 
 func (c *cycle) cannotTake(k *candidate, why Reason) {
 	k.full, k.fits = true, 0
+	if slices.ContainsFunc(k.reasons, func(r Reason) bool { return r.Code == ReasonNoClass }) {
+		return // which is why
+	}
 	k.reasons = slices.Insert(k.reasons, 0, why)
 }
 

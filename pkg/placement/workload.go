@@ -41,6 +41,8 @@ type Workload struct {
 	// Whole is the reason why the workload is Indivisible although others of its kind are not, as the end of a sentence; "" if it has no
 	// reason of its own.
 	Whole string
+	// Never is the reason why no cluster may have the workload, whatever it has, in words for the user; "" if there is none.
+	Never string
 	// Fixed tells that a decision, once made, is never made anew.
 	Fixed bool
 	// Once tells that nothing of it may run twice, so that what a silent cluster may have begun is waited for.
@@ -55,6 +57,10 @@ type Workload struct {
 	Template *corev1.PodTemplateSpec
 	// Priority is that of its pods.
 	Priority int32
+	// StorageClass is the class that a volume claim names, which is decided about like a workload; "" for none.
+	StorageClass string
+	// Brings is the value of the PriorityClass that its pods name, if that is one of the logical cluster which may go along with them.
+	Brings *int32
 	// Failures are what is remembered of clusters that could not schedule replicas, or refused them.
 	Failures Failures
 	// Refused tells which clusters refuse pods of the workload now.

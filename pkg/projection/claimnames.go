@@ -58,6 +58,9 @@ func OwnsClaims(ref metav1.OwnerReference) bool {
 	return gvk == corev1.SchemeGroupVersion.WithKind("Pod") || gvk == appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 }
 
+// CutOrdinal splits the name of a replica of a StatefulSet into that of the set and its ordinal.
+func CutOrdinal(pod string) (set string, ordinal int32, ok bool) { return cutOrdinal(pod) }
+
 // cutOrdinal splits a name at its last dash if a number follows, written as controllers write it.
 func cutOrdinal(name string) (rest string, ordinal int32, ok bool) {
 	dash := strings.LastIndexByte(name, '-')

@@ -53,6 +53,7 @@ func CustomWorkload(gvk schema.GroupVersionKind, versions []string, in metav1.Ob
 	w := placement.Workload{
 		GVK: gvk, Versions: versions, Custom: true, Namespace: in.GetNamespace(), Name: in.GetName(), Labels: in.GetLabels(), Replicas: 1,
 	}
+	w.Never, _ = NamespaceRefusal(in.GetNamespace())
 	if text, ok := in.GetAnnotations()[v1alpha1.AnnotationClusters]; ok {
 		pin, err := v1alpha1.ParsePin(text)
 		if err != nil {

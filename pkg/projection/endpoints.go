@@ -3,8 +3,6 @@ package projection
 //lint:file-ignore SA1019 Users write Endpoints all the same.
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,13 +18,6 @@ const (
 	endpointSliceMirrorController = "endpointslicemirroring-controller.k8s.io"
 )
 
-// NotMadeThere selects, in a list of any kind, what the controllers of the cluster itself have not made. They copy labels, the mark of
-// ownership among them, so what they make for an object of ours looks like ours.
-var NotMadeThere = strings.Join([]string{
-	labelEndpointsBy + "!=" + endpointController,
-	discoveryv1.LabelManagedBy + " notin (" + endpointSliceController + "," + endpointSliceMirrorController + ")",
-}, ",")
-
 // endpoints goes along with its Service, if somebody wrote it.
 var endpoints = row[corev1.Endpoints, *corev1.Endpoints]{
 	resource:   corev1.SchemeGroupVersion.WithResource("endpoints"),
@@ -40,6 +31,8 @@ var endpoints = row[corev1.Endpoints, *corev1.Endpoints]{
 	mirror:  func(in *corev1.Endpoints) bool { return in.Labels[labelEndpointsBy] == endpointController },
 	follows: func(in *corev1.Endpoints, r *references) { r.add(service.resource, in.Name, true) },
 	refuse:  func(in *corev1.Endpoints) string { return ofTheAPIServer(in.Namespace, in.Name) },
+	// Controllers copy labels of the Service, the mark of ownership among them.
+	notMadeThere: labelEndpointsBy + "!=" + endpointController,
 }
 
 // endpointSlice goes along with the Service that it names, if somebody wrote it, or a controller other than those of Kubernetes.
@@ -67,6 +60,7 @@ var endpointSlice = row[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]{
 		}
 		return ""
 	},
+	notMadeThere: discoveryv1.LabelManagedBy + " notin (" + endpointSliceController + "," + endpointSliceMirrorController + ")",
 }
 
 // ofTheAPIServer refuses what belongs to the Service of a cluster's own API server.

@@ -4,6 +4,7 @@ package projection
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,25 +74,26 @@ func TestEndpointsThatSomebodyWroteGoAlongWithTheirService(t *testing.T) {
 }
 
 func TestWhatAClusterMakesForAnObjectOfOursIsNotWatched(t *testing.T) {
-	selector, err := labels.Parse(NotMadeThere)
-	if err != nil {
-		t.Fatal(err)
+	made := map[string]map[string]string{
+		"what has no such label": nil,
+		"a slice of an operator": {discoveryv1.LabelManagedBy: "mesh.example.com"},
+		"a slice of pods":        {discoveryv1.LabelManagedBy: endpointSliceController},
+		"a slice of Endpoints":   {discoveryv1.LabelManagedBy: endpointSliceMirrorController},
+		"Endpoints of pods":      {labelEndpointsBy: endpointController},
 	}
-	for name, test := range map[string]struct {
-		labels map[string]string
-		want   bool
-	}{
-		"what has no such label":  {nil, true},
-		"slices of an operator":   {map[string]string{discoveryv1.LabelManagedBy: "mesh.example.com"}, true},
-		"not slices of pods":      {map[string]string{discoveryv1.LabelManagedBy: endpointSliceController}, false},
-		"not slices of Endpoints": {map[string]string{discoveryv1.LabelManagedBy: endpointSliceMirrorController}, false},
-		"not Endpoints of pods":   {map[string]string{labelEndpointsBy: endpointController}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := selector.Matches(labels.Set(test.labels)); got != test.want {
-				t.Errorf("watched: %t, want %t", got, test.want)
+	hidden := map[string][]string{"Endpoints": {"Endpoints of pods"}, "EndpointSlice": {"a slice of pods", "a slice of Endpoints"}}
+	for _, kind := range Kinds() {
+		selector, err := labels.Parse(kind.NotMadeThere())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, has := range made {
+			// The labels are anybody's on other kinds: what has them would be made and never be seen again.
+			want := !slices.Contains(hidden[kind.GVK.Kind], name)
+			if got := selector.Matches(labels.Set(has)); got != want {
+				t.Errorf("a %s with the labels of %s is watched: %t, want %t", kind.GVK.Kind, name, got, want)
 			}
-		})
+		}
 	}
 }
 

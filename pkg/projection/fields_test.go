@@ -216,8 +216,8 @@ func TestProjectable(t *testing.T) {
 
 func TestNamespaceRules(t *testing.T) {
 	tests := map[string]struct{ refused, shared bool }{
-		"shop": {}, "default": {shared: true}, "kubernetes": {}, "kube-system": {refused: true}, "kube-flannel": {refused: true},
-		"manifold-system": {refused: true},
+		"shop": {}, "default": {shared: true}, "kubernetes": {}, "kube-system": {refused: true}, "kube-public": {refused: true},
+		"kube-node-lease": {refused: true}, "manifold-system": {refused: true}, "kube-flannel": {}, "kube-": {}, "manifold-systems": {},
 	}
 	for name, want := range tests {
 		reason, refused := NamespaceRefusal(name)

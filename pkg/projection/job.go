@@ -74,6 +74,13 @@ func jobIndexed(spec *batchv1.JobSpec) bool {
 	return ptr.Deref(spec.CompletionMode, batchv1.NonIndexedCompletion) == batchv1.IndexedCompletion
 }
 
+// resumes reports whether a Job that was suspended in its cluster goes on there.
+func resumes(desired, live Object) bool {
+	want, isJob := desired.(*batchv1.Job)
+	have, wasJob := live.(*batchv1.Job)
+	return isJob && wasJob && ptr.Deref(have.Spec.Suspend, false) && !ptr.Deref(want.Spec.Suspend, false)
+}
+
 // jobDivision says how far a Job may be divided, and if not at all, why.
 func jobDivision(spec *batchv1.JobSpec) (division placement.Division, whole string) {
 	switch {

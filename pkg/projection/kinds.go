@@ -87,6 +87,9 @@ type Kind struct {
 	requires func(in Object) []Requirement
 	// inForce tells whether an object below bounds what is made from now on. It is nil for a kind that bounds nothing.
 	inForce func(live Object) bool
+	// notMadeThere selects what the controllers of the cluster itself have not made, for a kind of which they make objects that look like
+	// ours. It is "" for all others.
+	notMadeThere string
 }
 
 // Part says what of an object a cluster is to hold.
@@ -149,6 +152,8 @@ type row[T any, P interface {
 	managers   bool
 	requires   func(in P) []Requirement
 	inForce    func(live P) bool
+
+	notMadeThere string
 }
 
 func (r row[T, P]) build() Kind {
@@ -171,6 +176,7 @@ func (r row[T, P]) build() Kind {
 		requires:   func(Object) []Requirement { return nil },
 
 		ReadsManagers: r.managers,
+		notMadeThere:  r.notMadeThere,
 	}
 	if r.demand != nil {
 		kind.demand = func(in Object) Demand { return r.demand(in.(P)) }
@@ -292,6 +298,10 @@ func (k Kind) Bounds() bool { return k.inForce != nil }
 // InForce tells whether an object below, of a kind that Bounds, bounds what is made from now on.
 func (k Kind) InForce(live Object) bool { return k.inForce == nil || k.inForce(live) }
 
+// NotMadeThere returns a label selector for what the controllers of a cluster itself have not made; "" for a kind of which they make nothing
+// that looks like ours. It is for objects of this kind alone: on any other, its labels are anybody's.
+func (k Kind) NotMadeThere() string { return k.notMadeThere }
+
 // Projectable tells whether the object may be projected to any cluster at all, and if not, why.
 func (k Kind) Projectable(in Object) (ok bool, reason string) {
 	if in.GetNamespace() != "" {
@@ -325,6 +335,9 @@ func (k Kind) Project(in Object, part Part, to Target) (Object, error) {
 			return nil, fmt.Errorf("project %s %s to cluster %q: %w", k.GVK.Kind, qualified(in.GetNamespace(), in.GetName()), to.Cluster, err)
 		}
 		out = overridden
+	}
+	if err := k.confine(out); err != nil {
+		return nil, err
 	}
 	if err := seal(out); err != nil {
 		return nil, fmt.Errorf("project %s %s to cluster %q: %w", k.GVK.Kind, qualified(in.GetNamespace(), in.GetName()), to.Cluster, err)

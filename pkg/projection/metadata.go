@@ -14,7 +14,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// annotationDomain is the prefix of every annotation that is Manifold's own.
+// annotationDomain is the prefix of every label and annotation that is Manifold's own.
 const annotationDomain = "manifold.dev/"
 
 // deploymentDomain is the prefix of the annotations that a Deployment controller keeps its revisions in. Each cluster has its own.
@@ -53,8 +53,7 @@ func own(in, out Object, to Target) {
 
 	labels := make(map[string]string, len(in.GetLabels())+1)
 	for key, value := range in.GetLabels() {
-		// Every API server sets this one on namespaces itself.
-		if key != corev1.LabelMetadataName {
+		if keepLabel(key) {
 			labels[key] = value
 		}
 	}
@@ -73,6 +72,11 @@ func own(in, out Object, to Target) {
 	annotations[v1alpha1.AnnotationName] = in.GetName()
 	annotations[v1alpha1.AnnotationUID] = string(in.GetUID())
 	out.SetAnnotations(annotations)
+}
+
+// keepLabel reports whether a label of the user means something below. Every API server sets the one on namespaces itself.
+func keepLabel(key string) bool {
+	return key != corev1.LabelMetadataName && !strings.HasPrefix(key, annotationDomain)
 }
 
 // keepAnnotation tells whether an annotation of the user means something below. What kubectl applied last describes the object

@@ -2,7 +2,7 @@ package projection
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,10 +30,10 @@ var namespace = row[corev1.Namespace, *corev1.Namespace]{
 // NamespaceRefusal tells whether nothing may be projected into the namespace of that name, and why.
 func NamespaceRefusal(name string) (reason string, refused bool) {
 	switch {
-	case strings.HasPrefix(name, "kube-"):
-		return fmt.Sprintf("namespace %q belongs to Kubernetes in every cluster, use another namespace", name), true
 	case name == v1alpha1.SystemNamespace:
 		return fmt.Sprintf("namespace %q belongs to Manifold, use another namespace", name), true
+	case slices.Contains(v1alpha1.ProtectedNamespaces(), name):
+		return fmt.Sprintf("namespace %q belongs to Kubernetes in every cluster, use another namespace", name), true
 	}
 	return "", false
 }

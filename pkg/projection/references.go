@@ -81,7 +81,7 @@ func (r *references) pullSecrets(in []corev1.LocalObjectReference) {
 }
 
 func (r *references) podSpec(in *corev1.PodSpec) {
-	name := cmp.Or(in.ServiceAccountName, in.DeprecatedServiceAccount, defaultServiceAccount)
+	name := accountOf(in)
 	// Without the default one upstream, pods run as the one that every cluster makes.
 	r.add(serviceAccount.resource, name, name == defaultServiceAccount)
 	r.pullSecrets(in.ImagePullSecrets)

@@ -30,6 +30,12 @@ var serviceAccount = row[corev1.ServiceAccount, *corev1.ServiceAccount]{
 	},
 }
 
+// OfEveryCluster reports whether a reference is to something that every cluster makes for itself, in every namespace.
+func OfEveryCluster(ref Reference) bool {
+	return ref.Resource == serviceAccount.resource && ref.Name == defaultServiceAccount ||
+		ref.Resource == configMap.resource && ref.Name == rootCAConfigMap
+}
+
 // adoptable tells whether an unmarked object below may be taken over: only the ServiceAccount "default" that a cluster made in a
 // namespace that is ours. In a shared namespace it belongs to the cluster's other users too.
 func adoptable(desired Object) bool {

@@ -1,7 +1,10 @@
 package projection
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -27,6 +30,7 @@ var statefulSet = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 	fill: func(in, out *appsv1.StatefulSet, part Part) {
 		in.Spec.DeepCopyInto(&out.Spec)
 		cutRange(&out.Spec, part.Share)
+		disownClaims(out.Spec.VolumeClaimTemplates)
 		if strategy := &out.Spec.UpdateStrategy; part.Waits && strategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
 			if strategy.RollingUpdate == nil {
 				strategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
@@ -34,6 +38,19 @@ var statefulSet = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 			strategy.RollingUpdate.Partition = ptr.To(part.Share.Replicas)
 		}
 		out.Annotations[v1alpha1.AnnotationTemplate] = TemplateHash(&in.Spec.Template)
+	},
+	frozen: func(live *appsv1.StatefulSet) bool {
+		return slices.ContainsFunc(live.Spec.VolumeClaimTemplates, func(c corev1.PersistentVolumeClaim) bool { return owned(&c) })
+	},
+	// Templates of claims cannot be changed. Those that were projected with owners keep them, so that all else can be.
+	keep: func(desired, live *appsv1.StatefulSet) {
+		for i := range desired.Spec.VolumeClaimTemplates {
+			for j := range live.Spec.VolumeClaimTemplates {
+				if template := &desired.Spec.VolumeClaimTemplates[i]; template.Name == live.Spec.VolumeClaimTemplates[j].Name {
+					template.OwnerReferences = slices.Clone(live.Spec.VolumeClaimTemplates[j].OwnerReferences)
+				}
+			}
+		}
 	},
 	claims: claimTemplates,
 	requires: func(in *appsv1.StatefulSet) []Requirement {
@@ -47,6 +64,17 @@ var statefulSet = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 	// The Service gives the pods their names. It is needed even if its selector does not meet them.
 	references: func(in *appsv1.StatefulSet, r *references) { r.add(service.resource, in.Spec.ServiceName, true) },
 }
+
+// disownClaims takes the owners from templates of claims: the garbage collector of a cluster finds none of that UID, and deletes the claims with
+// their data. The mirrors of the claims have them.
+func disownClaims(templates []corev1.PersistentVolumeClaim) {
+	for i := range templates {
+		templates[i].OwnerReferences = nil
+	}
+}
+
+// owned reports whether the template of a claim names what disownClaims takes from it.
+func owned(template *corev1.PersistentVolumeClaim) bool { return len(template.OwnerReferences) > 0 }
 
 func firstOrdinal(spec *appsv1.StatefulSetSpec) int32 {
 	if spec.Ordinals == nil {

@@ -113,3 +113,33 @@ func TestAStatefulSetIsNotReplacedForAField(t *testing.T) {
 		})
 	}
 }
+
+func TestNoOwnerOfAClaimGoesBelow(t *testing.T) {
+	mine := metav1.OwnerReference{APIVersion: "rabbitmq.com/v1beta1", Kind: "RabbitmqCluster", Name: "mq", UID: "above"}
+	in := database(func(in *appsv1.StatefulSet) {
+		in.Spec.VolumeClaimTemplates[0].OwnerReferences = []metav1.OwnerReference{mine}
+		in.Spec.VolumeClaimTemplates[0].Finalizers = []string{"example.com/backup"}
+	})
+	kind := statefulSet.build()
+	project := func() *appsv1.StatefulSet {
+		out, err := kind.Project(in, Part{Share: placement.Share{Replicas: 5}}, east)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.(*appsv1.StatefulSet)
+	}
+	out := project()
+	if template := out.Spec.VolumeClaimTemplates[0]; owned(&template) || len(template.Finalizers) != 1 || template.Spec.StorageClassName == nil {
+		t.Errorf("the template is %+v, want all of it but the owners", template)
+	}
+	if !owned(&in.Spec.VolumeClaimTemplates[0]) {
+		t.Error("the object above has lost its owners")
+	}
+
+	earlier := project()
+	earlier.Spec.VolumeClaimTemplates[0].OwnerReferences = []metav1.OwnerReference{mine}
+	kind.Keep(out, earlier)
+	if got := out.Spec.VolumeClaimTemplates[0].OwnerReferences; len(got) != 1 || got[0].UID != mine.UID {
+		t.Errorf("owners %v, want those of the template below, which cannot be changed", got)
+	}
+}

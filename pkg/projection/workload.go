@@ -64,6 +64,16 @@ func (k Kind) Demand(in Object) Demand {
 	return k.demand(in)
 }
 
+// MakesPods reports whether turning live into desired leads to pods that were not there, rather than to fewer of the same.
+func (k Kind) MakesPods(desired, live Object) bool {
+	want, have := k.Demand(desired), k.Demand(live)
+	within := want.First >= have.First && want.First+want.Replicas <= have.First+have.Replicas
+	if want.Numbered && !within || want.Replicas > have.Replicas || want.Template == nil || have.Template == nil {
+		return true
+	}
+	return !covers(want.Template, have.Template) || resumes(desired, live)
+}
+
 // WorkloadOf reads what placement needs from a workload. The error is that of a pin that does not parse.
 func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 	demand := k.Demand(in)
@@ -84,6 +94,7 @@ func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 		Template:  demand.Template,
 		Recreates: in.GetAnnotations()[v1alpha1.AnnotationVolumes] == v1alpha1.VolumesRecreate,
 	}
+	w.Never, _ = NamespaceRefusal(in.GetNamespace())
 	// What is damaged is forgotten, and at worst found out again.
 	w.Failures, _ = placement.ParseFailures(in.GetAnnotations()[v1alpha1.AnnotationPlacement])
 	w.Refused = placement.ParseRefusals(in.GetAnnotations()[v1alpha1.AnnotationStatus])

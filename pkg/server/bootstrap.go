@@ -34,8 +34,14 @@ func bootstrap(ctx context.Context, kube kubernetes.Interface, manifold versione
 	if err := ensure(ctx, rbac.ClusterRoleBindings(), adminBinding()); err != nil {
 		return fmt.Errorf("make ClusterRoleBinding %s: %w", kubeadmAdminsGroup, err)
 	}
-	if err := ensure(ctx, flows.FlowSchemas(), syncerFlowSchema()); err != nil {
-		return fmt.Errorf("make FlowSchema %s: %w", syncerFlowSchema().Name, err)
+	if err := ensure(ctx, flows.PriorityLevelConfigurations(), syncerPriorityLevel()); err != nil {
+		return fmt.Errorf("make PriorityLevelConfiguration %s: %w", syncerFlows, err)
+	}
+	if err := ensureSyncerFlowSchema(ctx, flows.FlowSchemas()); err != nil {
+		return fmt.Errorf("make FlowSchema %s: %w", syncerFlows, err)
+	}
+	if err := ensure(ctx, flows.FlowSchemas(), controllerFlowSchema()); err != nil {
+		return fmt.Errorf("make FlowSchema %s: %w", controllerFlowSchema().Name, err)
 	}
 	if err := publish(ctx, kube, silence); err != nil {
 		return err
@@ -91,7 +97,8 @@ func adminBinding() *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// policyRoles let those who may edit or view a namespace do so with its placement policies as well.
+// policyRoles let those who may edit or view a namespace do so with its placement policies as well. The right to override is for who is given it
+// by name: what overrides make of a workload is not what its users may write.
 func policyRoles() []*rbacv1.ClusterRole {
 	role := func(name string, verbs []string, into ...string) *rbacv1.ClusterRole {
 		r := &rbacv1.ClusterRole{
@@ -106,6 +113,7 @@ func policyRoles() []*rbacv1.ClusterRole {
 	return []*rbacv1.ClusterRole{
 		role("manifold:edit", []string{"create", "update", "patch", "delete", "deletecollection"}, "edit", "admin"),
 		role("manifold:view", []string{"get", "list", "watch"}, "view", "edit", "admin"),
+		role("manifold:override", []string{v1alpha1.VerbOverride}),
 	}
 }
 
@@ -123,16 +131,16 @@ func metricsRole() *rbacv1.ClusterRole {
 	}
 }
 
-// syncerFlowSchema keeps the reports of syncers out of the queues of users: what runs must be shown also when users ask for much.
-func syncerFlowSchema() *flowcontrolv1.FlowSchema {
+// controllerFlowSchema keeps those of our controllers that have rights of their own out of the queues of users, as all in system:masters are.
+func controllerFlowSchema() *flowcontrolv1.FlowSchema {
 	return &flowcontrolv1.FlowSchema{
-		ObjectMeta: metav1.ObjectMeta{Name: "manifold-syncers"},
+		ObjectMeta: metav1.ObjectMeta{Name: "manifold-controllers"},
 		Spec: flowcontrolv1.FlowSchemaSpec{
 			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "exempt"},
 			MatchingPrecedence:         100,
 			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
 				Subjects: []flowcontrolv1.Subject{{
-					Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: v1alpha1.SyncersGroup},
+					Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: v1alpha1.ControllersGroup},
 				}},
 				ResourceRules: []flowcontrolv1.ResourcePolicyRule{{
 					Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, Namespaces: []string{"*"}, ClusterScope: true,

@@ -73,7 +73,9 @@ func newNative(
 	}
 	o.Authorizer = kube.ControlPlane.Generic.Authorization.Authorizer
 	o.Budgets = client.PolicyV1()
-	o.Endpoints = kube.ControlPlane.Extra.VersionedInformers.Discovery().V1().EndpointSlices().Lister()
+	informers := kube.ControlPlane.Extra.VersionedInformers
+	o.Endpoints, o.Pods = informers.Discovery().V1().EndpointSlices().Lister(), informers.Core().V1().Pods().Lister()
+	o.Identity = identityFrom(informers)
 	providers = append(storage.Change(providers, o),
 		manifoldregistry.RESTStorageProvider{
 			Scheme: legacyscheme.Scheme, Codecs: legacyscheme.Codecs, ParameterCodec: legacyscheme.ParameterCodec,
@@ -118,7 +120,7 @@ func addServiceHooks(kube controlplane.CompletedConfig, server *controlplaneapis
 	}
 	return generic.AddPostStartHook("start-kubernetes-service-cidr-controller", func(ctx genericapiserver.PostStartHookContext) error {
 		defaultservicecidr.NewController(kube.Extra.ServiceIPRange, kube.Extra.SecondaryServiceIPRange, client).Start(ctx)
-		return nil
+		return widenServiceRange(ctx, client.NetworkingV1().ServiceCIDRs(), kube.Extra.ServiceIPRange)
 	})
 }
 

@@ -34,6 +34,8 @@ type config struct {
 	// informers are the ones of the server itself. Manifold's controllers share them.
 	informers  clientgoinformers.SharedInformerFactory
 	identities *identities
+	// guard is to be told who knows what clusters may write.
+	guard *mirrorGuard
 }
 
 // newConfig configures the chain. What it asks of net, it asks once the server serves.
@@ -66,7 +68,8 @@ func newConfig(opts kubeoptions.CompletedOptions, net *network) (*config, error)
 	if err != nil {
 		return nil, fmt.Errorf("configure the built-in APIs: %w", err)
 	}
-	kube.ControlPlane.Generic.AdmissionControl = exemptMirrors{kube.ControlPlane.Generic.AdmissionControl}
+	guard := &mirrorGuard{}
+	kube.ControlPlane.Generic.AdmissionControl = exemptMirrors{kube.ControlPlane.Generic.AdmissionControl, guard}
 
 	cp := kube.ControlPlane
 	apiExtensions, err := controlplaneapiserver.CreateAPIExtensionsConfig(*cp.Generic, cp.VersionedInformers, initializers, opts.CompletedOptions,
@@ -80,7 +83,7 @@ func newConfig(opts kubeoptions.CompletedOptions, net *network) (*config, error)
 	if err != nil {
 		return nil, fmt.Errorf("configure API aggregation: %w", err)
 	}
-	return &config{aggregator: aggregator, kube: kube, apiExtensions: apiExtensions, informers: informers, identities: identities}, nil
+	return &config{aggregator: aggregator, kube: kube, apiExtensions: apiExtensions, informers: informers, identities: identities, guard: guard}, nil
 }
 
 // installKinds makes the kinds known that the stock server does not serve itself.

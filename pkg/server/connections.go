@@ -34,6 +34,6 @@ func (c connections) Connection(cluster string) (*storage.Connection, error) {
 		}
 	}
 	return &storage.Connection{
-		Client: found.Client, Host: found.Host, Transport: found.Transport, UpgradeTransport: found.UpgradeTransport,
+		Name: found.Name, Client: found.Client, Host: found.Host, Transport: found.Transport, UpgradeTransport: found.UpgradeTransport,
 	}, nil
 }

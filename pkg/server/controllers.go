@@ -97,6 +97,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	if m.upstream, err = syncer.NewUpstream(m.informers); err != nil {
 		return nil, err
 	}
+	m.upstream.Overrides = m.engine.Overrides
 	if err := m.upstream.WatchPolicies(m.informers, m.own); err != nil {
 		return nil, err
 	}
@@ -108,8 +109,16 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	if err != nil {
 		return nil, err
 	}
+	decider, err := kubernetes.NewForConfig(ids.placement())
+	if err != nil {
+		return nil, err
+	}
+	policies, err := versioned.NewForConfig(asJSON(ids.placement()))
+	if err != nil {
+		return nil, err
+	}
 	placement, err := controller.New(controller.Options{
-		Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: kube, Recorder: recorder, Policies: manifold,
+		Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: decider, Recorder: recorder, Policies: policies,
 		FailoverRate: c.silence.FailoverRate,
 	})
 	if err != nil {
@@ -122,9 +131,17 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	if err != nil {
 		return nil, err
 	}
+	summariser, err := kubernetes.NewForConfig(ids.summary())
+	if err != nil {
+		return nil, err
+	}
 	summaries, err := summarycontroller.New(summarycontroller.Options{
-		Upstream: m.upstream, Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: kube, Recorder: recorder,
+		Upstream: m.upstream, Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: summariser, Recorder: recorder,
 	})
+	if err != nil {
+		return nil, err
+	}
+	trials, err := newTrials(ids)
 	if err != nil {
 		return nil, err
 	}
@@ -135,9 +152,10 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		Runner: runners{&syncer.Runner{Options: syncer.Options{
 			Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed, Mirror: summaries.Mirror,
 			Leaving: m.leaving, Lost: m.engine.Lost, Uses: m.custom.Uses, Overrides: m.engine.Overrides,
-			Moves: m.engine.Moves, Silent: m.silent,
+			Moves: m.engine.Moves, Silent: m.silent, Admits: trials.admits, Allows: m.allows,
 		}}, m.custom.Runner()},
-		GracePeriod: c.silence.GracePeriod, Fence: m.upstream.Fence,
+		GracePeriod: c.silence.GracePeriod, Fence: m.upstream.Fence, Requester: requester,
+		MaxObjects: c.bounds.Objects, MaxBytes: c.bounds.Bytes.Value(),
 	})
 	if err != nil {
 		return nil, err
@@ -243,6 +261,15 @@ func (m *controllers) leaving(cluster string) (bool, string) {
 func (m *controllers) silent(cluster string) bool {
 	c, err := m.joined.Get(cluster)
 	return err != nil || !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ClusterReady)
+}
+
+// allows tells syncers what the admin of a cluster lets come along there.
+func (m *controllers) allows(cluster string) v1alpha1.ClusterAllows {
+	c, err := m.joined.Get(cluster)
+	if err != nil {
+		return v1alpha1.ClusterAllows{}
+	}
+	return c.Spec.Allows
 }
 
 // runners run together for each cluster, and end together.

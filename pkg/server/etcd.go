@@ -60,6 +60,8 @@ func startEtcd(ctx context.Context, dir string) (*etcd, error) {
 	// The API server compacts every five minutes; the quota is what upstream recommends at most.
 	cfg.QuotaBackendBytes = 8 << 30
 	cfg.BackendBatchInterval = commitInterval
+	// The log of writes since the last snapshot is in memory, and kept beyond that for members that are behind, of which there are none.
+	cfg.SnapshotCount, cfg.SnapshotCatchUpEntries = 2000, 100
 	// A start after a crash must not wait out a full election: there is nobody else to vote.
 	cfg.TickMs, cfg.ElectionMs = 10, 100
 

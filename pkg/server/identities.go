@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/server/storage"
 )
 
@@ -40,6 +41,8 @@ func addIdentities(generic *genericapiserver.Config) (*identities, error) {
 		generic.Authentication.Authenticator)
 	union, err := authorizerunion.New(
 		authorizerunion.NamedAuthorizer{AuthorizerName: "ManifoldSyncer", Authorizer: syncerAuthorizer{}},
+		authorizerunion.NamedAuthorizer{AuthorizerName: "ManifoldTrial", Authorizer: trialAuthorizer{}},
+		authorizerunion.NamedAuthorizer{AuthorizerName: "ManifoldController", Authorizer: controllerAuthorizer{}},
 		authorizerunion.NamedAuthorizer{AuthorizerName: "Configured", Authorizer: generic.Authorization.Authorizer})
 	if err != nil {
 		return nil, fmt.Errorf("give syncers their rights: %w", err)
@@ -54,9 +57,12 @@ func (ids *identities) AuthenticateToken(_ context.Context, token string) (*auth
 		return nil, false, nil
 	}
 	info := &user.DefaultInfo{Name: token[len(ids.secret):], Groups: []string{user.AllAuthenticated}}
-	if strings.HasPrefix(info.Name, v1alpha1.SyncerUserPrefix) {
+	switch {
+	case strings.HasPrefix(info.Name, v1alpha1.SyncerUserPrefix):
 		info.Groups = append(info.Groups, v1alpha1.SyncersGroup)
-	} else {
+	case controllerRights[info.Name] != nil:
+		info.Groups = append(info.Groups, v1alpha1.ControllersGroup)
+	case info.Name == v1alpha1.ControllerUser:
 		info.Groups = append(info.Groups, user.SystemPrivilegedGroup)
 	}
 	return &authenticator.Response{User: info}, true, nil
@@ -64,6 +70,10 @@ func (ids *identities) AuthenticateToken(_ context.Context, token string) (*auth
 
 // controller returns how Manifold's own controllers reach the API.
 func (ids *identities) controller() *rest.Config { return ids.as(v1alpha1.ControllerUser) }
+
+// summary and placement return how those two of them reach it that need no more than rights of their own.
+func (ids *identities) summary() *rest.Config   { return ids.as(v1alpha1.SummaryUser) }
+func (ids *identities) placement() *rest.Config { return ids.as(v1alpha1.PlacementUser) }
 
 // syncer returns how the syncer of a cluster reaches the API.
 func (ids *identities) syncer(cluster string) *rest.Config {
@@ -79,13 +89,13 @@ func (ids *identities) as(name string) *rest.Config {
 }
 
 // syncerAuthorizer gives a syncer what it needs to report what runs in its cluster, and nothing else. It never denies: what it does not
-// know is left to RBAC. Which pods a syncer may report is checked where they are stored.
+// know is left to RBAC. What exactly a syncer may write is a question of admission, which sees the objects; see mirrorGuard.
 type syncerAuthorizer struct{}
 
 var syncerRights = map[string]map[string]bool{
 	"pods":                   {"create": true, "update": true, "delete": true},
 	"persistentvolumeclaims": {"create": true, "update": true, "patch": true, "delete": true},
-	"events":                 {"create": true, "patch": true, "update": true},
+	"events":                 {"create": true, "update": true},
 }
 
 // Authorize implements authorizer.Authorizer.
@@ -93,7 +103,7 @@ func (syncerAuthorizer) Authorize(_ context.Context, a authorizer.Attributes) (a
 	if _, ok := storage.SyncerCluster(a.GetUser()); !ok || !a.IsResourceRequest() || a.GetAPIGroup() != "" || a.GetSubresource() != "" {
 		return authorizer.DecisionNoOpinion, "", nil
 	}
-	if !syncerRights[a.GetResource()][a.GetVerb()] {
+	if _, refused := projection.NamespaceRefusal(a.GetNamespace()); refused || !syncerRights[a.GetResource()][a.GetVerb()] {
 		return authorizer.DecisionNoOpinion, "", nil
 	}
 	return authorizer.DecisionAllow, "a syncer reports what runs in its cluster", nil

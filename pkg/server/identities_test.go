@@ -197,11 +197,11 @@ func TestAdmissionLeavesMirrorsAlone(t *testing.T) {
 			}
 			attributes := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, "shop", "web", test.resource, test.subresource,
 				operation, nil, false, &user.DefaultInfo{Name: test.who})
-			chain := exemptMirrors{refusing{}}
+			chain := exemptMirrors{refusing{}, &mirrorGuard{}}
 			for what, err := range map[string]error{
 				"Admit": chain.Admit(t.Context(), attributes, nil), "Validate": chain.Validate(t.Context(), attributes, nil),
 			} {
-				if exempt := err == nil; exempt != test.wantExempt {
+				if exempt := !errors.Is(err, errRefused); exempt != test.wantExempt {
 					t.Errorf("%s: exempt %t, want %t", what, exempt, test.wantExempt)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	client "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 
+	"github.com/manifold-dev/manifold/internal/redirects"
 	"github.com/manifold-dev/manifold/pkg/registry/metrics"
 )
 
@@ -77,5 +78,5 @@ func (m *controllers) metricsOf(cluster string) (client.MetricsV1beta1Interface,
 	if err != nil {
 		return nil, err
 	}
-	return client.NewForConfigAndClient(connection.Config, &http.Client{Transport: connection.Transport})
+	return client.NewForConfigAndClient(connection.Config, &http.Client{Transport: redirects.Refuse(connection.Transport)})
 }

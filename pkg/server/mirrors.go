@@ -2,17 +2,101 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
 	"github.com/manifold-dev/manifold/pkg/server/storage"
 )
 
-// exemptMirrors keeps admission away from mirrors and from what Manifold notes on objects of users. Of mirrors, another API server has admitted the originals, a quota must not hide what runs, and
-// a webhook would change the picture without changing the thing.
+// exemptMirrors keeps admission away from mirrors and from what Manifold notes on objects of users. Of mirrors, another API server has admitted
+// the originals, a quota must not hide what runs, and a webhook would change the picture without changing the thing. Instead, what comes by the
+// identity of a cluster is compared with what is decided and known above.
 type exemptMirrors struct {
 	admission.Interface
+	guard *mirrorGuard
+}
+
+// mirrorGuard says what the identity of a cluster may write. It is made before the controllers that know, which come before the server serves.
+type mirrorGuard struct {
+	mirrorChecks
+}
+
+// mirrorChecks return why a cluster may not write something, nil if it may. See syncer.Guard.
+type mirrorChecks interface {
+	CreatePod(cluster string, pod *corev1.Pod) error
+	UpdatePod(cluster string, pod, stored *corev1.Pod) error
+	DeletePod(cluster string, stored *corev1.Pod) error
+	CreateClaim(cluster string, claim *corev1.PersistentVolumeClaim) error
+	UpdateClaim(cluster string, claim, stored *corev1.PersistentVolumeClaim) error
+	DeleteClaim(cluster string, stored *corev1.PersistentVolumeClaim) error
+	CreateEvent(cluster string, event *corev1.Event) error
+	UpdateEvent(cluster string, event, stored *corev1.Event) error
+}
+
+// completed gives a pod the defaults that it gets from every API server.
+func completed(pod *corev1.Pod) { legacyscheme.Scheme.Default(pod) }
+
+// check compares a write by the identity of a cluster with what is known above.
+func (g *mirrorGuard) check(cluster string, a admission.Attributes) error {
+	err := errors.New("the server has not begun to serve")
+	if g != nil && g.mirrorChecks != nil {
+		switch a.GetResource().Resource {
+		case "pods":
+			err = checked(a, cluster, g.CreatePod, g.UpdatePod, g.DeletePod)
+		case "persistentvolumeclaims":
+			err = checked(a, cluster, g.CreateClaim, g.UpdateClaim, g.DeleteClaim)
+		case "events":
+			err = checked(a, cluster, g.CreateEvent, g.UpdateEvent, nil)
+		default:
+			err = errors.New("it is none of its business")
+		}
+	}
+	if err != nil {
+		return admission.NewForbidden(a, fmt.Errorf("cluster %q: %w", cluster, err))
+	}
+	return nil
+}
+
+// checked gives the objects of a request to the check for its operation, in the version that is read everywhere but in storage.
+func checked[T any, P interface {
+	*T
+	runtime.Object
+}](a admission.Attributes, cluster string, create func(string, P) error, update func(string, P, P) error, remove func(string, P) error) error {
+	version := func(in runtime.Object) (P, error) {
+		out := P(new(T))
+		if in == nil {
+			return nil, errors.New("the object is not known")
+		}
+		return out, legacyscheme.Scheme.Convert(in, out, nil)
+	}
+	if a.GetOperation() == admission.Delete {
+		if remove == nil {
+			return errors.New("it deletes none")
+		}
+		old, err := version(a.GetOldObject())
+		if err != nil {
+			return err
+		}
+		return remove(cluster, old)
+	}
+	object, err := version(a.GetObject())
+	if err != nil {
+		return err
+	}
+	if a.GetOperation() == admission.Create {
+		return create(cluster, object)
+	}
+	old, err := version(a.GetOldObject())
+	if err != nil {
+		return err
+	}
+	return update(cluster, object, old)
 }
 
 var mirrorKinds = map[schema.GroupResource]bool{
@@ -36,8 +120,13 @@ func (e exemptMirrors) exempt(a admission.Attributes) bool {
 	if !mirrorKinds[a.GetResource().GroupResource()] {
 		return false
 	}
+	return e.reports(a) || storage.IsController(a.GetUserInfo())
+}
+
+// reports tells whether the identity of a cluster writes a mirror.
+func (e exemptMirrors) reports(a admission.Attributes) bool {
 	_, syncer := storage.SyncerCluster(a.GetUserInfo())
-	return syncer || storage.IsController(a.GetUserInfo())
+	return syncer && a.GetSubresource() == "" && mirrorKinds[a.GetResource().GroupResource()]
 }
 
 // Admit implements admission.MutationInterface.
@@ -50,6 +139,10 @@ func (e exemptMirrors) Admit(ctx context.Context, a admission.Attributes, o admi
 
 // Validate implements admission.ValidationInterface.
 func (e exemptMirrors) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if e.reports(a) {
+		cluster, _ := storage.SyncerCluster(a.GetUserInfo())
+		return e.guard.check(cluster, a)
+	}
 	if validating, ok := e.Interface.(admission.ValidationInterface); ok && !e.exempt(a) {
 		return validating.Validate(ctx, a, o)
 	}

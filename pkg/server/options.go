@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -15,7 +16,6 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 	cliflag "k8s.io/component-base/cli/flag"
 	kubeoptions "k8s.io/kubernetes/cmd/kube-apiserver/app/options"
-	cpoptions "k8s.io/kubernetes/pkg/controlplane/apiserver/options"
 	"k8s.io/kubernetes/plugin/pkg/admission/nodetaint"
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection"
 	"sigs.k8s.io/yaml"
@@ -30,6 +30,8 @@ type Options struct {
 	DataDir string
 	// Silence says what follows when a cluster does not answer.
 	Silence Silence
+	// Bounds say how much is kept of one cluster.
+	Bounds Bounds
 
 	*kubeoptions.ServerRunOptions
 }
@@ -39,6 +41,7 @@ func NewOptions() *Options {
 	o := &Options{
 		DataDir:          ".manifold",
 		Silence:          Silence{GracePeriod: 40 * time.Second, Toleration: 5 * time.Minute, Unschedulable: 2 * time.Minute, FailoverRate: 1000},
+		Bounds:           defaultBounds(),
 		ServerRunOptions: kubeoptions.NewServerRunOptions(),
 	}
 	o.SecureServing.BindAddress = net.IPv4(127, 0, 0, 1)
@@ -51,6 +54,8 @@ func NewOptions() *Options {
 	// Nobody but this process has the right address of the one etcd member, and losing a write to save a flush would break the
 	// promise that a crash changes nothing below.
 	o.Etcd.StorageConfig.Transport.ServerList = nil
+	// Definitions are large, and few watch them. Their cache would keep what a hundred charts and operators once defined for good.
+	o.Etcd.WatchCacheSizes = []string{"customresourcedefinitions.apiextensions.k8s.io#0"}
 	// The nodes are mirrors without a node controller that would take the taint away again, and claims are bound below.
 	o.Admission.GenericAdmission.DefaultOffPlugins.Insert(nodetaint.PluginName, storageobjectinuseprotection.PluginName)
 	o.addAdmission()
@@ -73,6 +78,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	fs.StringVar(&o.DataDir, "data-dir", o.DataDir,
 		"Folder for the embedded etcd, keys, certificates and admin.kubeconfig. A second start on the same folder continues.")
 	o.Silence.addFlags(fs)
+	o.Bounds.addFlags(fs)
 	stock := o.ServerRunOptions.Flags()
 	for _, name := range stock.Order {
 		named.FlagSet(name).AddFlagSet(stock.FlagSets[name])
@@ -94,23 +100,24 @@ type completedOptions struct {
 	names        certutil.AltNames
 	embeddedEtcd *etcd
 	silence      Silence
+	bounds       Bounds
 }
 
-// Complete locks the data directory, makes missing keys and certificates, starts the embedded etcd unless --etcd-servers names
-// another one, and fills in what the stock options need. What it started ends with Run, or with Close when Run is not reached.
+// Complete locks the data directory, makes missing keys and certificates, starts the embedded etcd with its Secrets encrypted unless
+// --etcd-servers names another one, and fills in what the stock options need. What it started ends with Run, or with Close when Run is not reached.
 func (o *Options) Complete(ctx context.Context) (_ CompletedOptions, err error) {
 	// First, so that the flag --runtime-config may name them.
 	if err := installKinds(); err != nil {
 		return CompletedOptions{}, err
 	}
-	if err := o.Silence.validate(); err != nil {
+	if err := errors.Join(o.Silence.validate(), o.Bounds.validate()); err != nil {
 		return CompletedOptions{}, err
 	}
 	dir, err := openDataDir(o.DataDir)
 	if err != nil {
 		return CompletedOptions{}, err
 	}
-	c := &completedOptions{dir: dir, pki: pki{dir: dir.join("pki")}, silence: o.Silence}
+	c := &completedOptions{dir: dir, pki: pki{dir: dir.join("pki")}, silence: o.Silence, bounds: o.Bounds}
 	completed := CompletedOptions{c}
 	defer func() {
 		if err != nil {
@@ -126,6 +133,12 @@ func (o *Options) Complete(ctx context.Context) (_ CompletedOptions, err error) 
 			return CompletedOptions{}, err
 		}
 		o.Etcd.StorageConfig.Transport.ServerList = []string{c.embeddedEtcd.Endpoint}
+		// Several servers in front of another etcd would each make a key of their own.
+		if o.Etcd.EncryptionProviderConfigFilepath == "" {
+			if err := o.encryptSecrets(ctx, dir, c.embeddedEtcd); err != nil {
+				return CompletedOptions{}, err
+			}
+		}
 	}
 	if c.kube, err = o.ServerRunOptions.Complete(ctx); err != nil {
 		return CompletedOptions{}, err
@@ -214,18 +227,4 @@ func setDefault(field *string, value string) {
 	if *field == "" {
 		*field = value
 	}
-}
-
-// serviceRange returns the first service range as the stock server reads it, and the address of the "kubernetes" Service in it.
-func serviceRange(flag string) (net.IPNet, string, net.IP, error) {
-	var given net.IPNet
-	if flag != "" {
-		_, parsed, err := net.ParseCIDR(firstOf(flag))
-		if err != nil {
-			return net.IPNet{}, "", nil, err
-		}
-		given = *parsed
-	}
-	ipRange, ip, err := cpoptions.ServiceIPRange(given)
-	return ipRange, ipRange.String(), ip, err
 }

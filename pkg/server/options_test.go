@@ -17,7 +17,7 @@ func TestServiceRange(t *testing.T) {
 		flag, want, wantIP string
 		wantErr            bool
 	}{
-		"the stock default":              {"", "10.0.0.0/24", "10.0.0.1", false},
+		"room for many by default":       {"", "10.0.0.0/16", "10.0.0.1", false},
 		"the one that is given":          {"10.96.0.0/16", "10.96.0.0/16", "10.96.0.1", false},
 		"the first of two":               {"10.96.0.0/16,fd00::/108", "10.96.0.0/16", "10.96.0.1", false},
 		"the network of an address":      {"10.96.1.2/16", "10.96.0.0/16", "10.96.0.1", false},
@@ -68,7 +68,7 @@ func TestKeysAreDefaultedAndFlagsAreObeyed(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if o.ServiceClusterIPRanges != "10.0.0.0/24" {
+		if o.ServiceClusterIPRanges != "10.0.0.0/16" {
 			t.Errorf("service range %q", o.ServiceClusterIPRanges)
 		}
 	})

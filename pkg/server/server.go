@@ -19,6 +19,7 @@ import (
 
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/server/storage"
+	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
 // Run serves the logical cluster until ctx ends. Then the controllers end, whose watches would keep the server from draining, the server
@@ -95,6 +96,7 @@ func newServer(c CompletedOptions) (*server, error) {
 	if s.controllers, err = newControllers(config.identities, config.informers, registry, c); err != nil {
 		return nil, fmt.Errorf("make the controllers: %w", err)
 	}
+	config.guard.mirrorChecks = syncer.Guard{Upstream: s.controllers.upstream, Complete: completed}
 	net.listed = s.controllers.own.Manifold().V1alpha1().Clusters().Lister()
 	s.controllers.servesMetrics = config.kube.ControlPlane.Generic.MergedResourceConfig.AnyResourceForGroupEnabled(metricsv1beta1.GroupName)
 	chain, definitions, err := newChain(config, storage.Options{Connections: connections{registry, net.listed}, Placer: s.controllers.engine},

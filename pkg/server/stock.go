@@ -126,7 +126,7 @@ func stockContext(ctx context.Context, config *rest.Config, shared informers.Sha
 	if err != nil {
 		return app.ControllerContext{}, err
 	}
-	builder := clientbuilder.SimpleControllerClientBuilder{ClientConfig: config}
+	builder := emptyingClients{clientbuilder.SimpleControllerClientBuilder{ClientConfig: config}}
 	metadataClient, err := metadata.NewForConfig(config)
 	if err != nil {
 		return app.ControllerContext{}, err

@@ -3,6 +3,7 @@ package summary
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
@@ -32,6 +33,8 @@ type ClusterStatus struct {
 	Stale bool `json:"stale,omitempty"`
 	// Problem says why the cluster cannot hold the object.
 	Problem string `json:"problem,omitempty"`
+	// Doubt says what the cluster reports that cannot be, and does not count.
+	Doubt string `json:"doubt,omitempty"`
 	// Refused tells of pods that the cluster does not let be made. Placement reads it, see placement.ParseRefusals.
 	Refused *placement.Refusal `json:"refused,omitempty"`
 }
@@ -45,7 +48,7 @@ func (k Kind) BreakdownOf(reports map[string]Report) Breakdown {
 			entry = k.count(report.Live)
 		}
 		entry.Generation, entry.Stale, entry.Problem = report.Generation, report.Stale, report.Problem
-		entry.Refused = report.Refused
+		entry.Refused, entry.Doubt = report.Refused, strings.Join(report.Doubts, "; ")
 		out[cluster] = entry
 	}
 	return out
@@ -73,4 +76,34 @@ func ParseBreakdown(annotation string) (Breakdown, error) {
 		return nil, fmt.Errorf("parse the status by cluster %.100q: %w", annotation, err)
 	}
 	return out, nil
+}
+
+// Leaving returns the annotation with a breakdown to which the clusters are added that a decision drops. Who stores the decision stores it
+// along: a cluster that may still hold a share is always known from the object itself, so that no other can say that it holds one. Such an
+// entry tells what the cluster was to run, since it may run that, counted from first; its syncer tells later what it has, if anything.
+func Leaving(annotation string, before, after placement.Decision, first int32) string {
+	var out Breakdown
+	for cluster, share := range before {
+		if _, stays := after[cluster]; stays {
+			continue
+		}
+		if out == nil {
+			// It is ours; if it is damaged, what it said is lost.
+			if out, _ = ParseBreakdown(annotation); out == nil {
+				out = Breakdown{}
+			}
+		}
+		if _, known := out[cluster]; known {
+			continue
+		}
+		entry := ClusterStatus{Replicas: share.Replicas}
+		if share.Start+first > 0 {
+			entry.Start = share.Start + first
+		}
+		out[cluster] = entry
+	}
+	if out == nil {
+		return annotation
+	}
+	return out.String()
 }

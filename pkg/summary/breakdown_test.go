@@ -3,6 +3,8 @@ package summary
 import (
 	"reflect"
 	"testing"
+
+	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
 func TestBreakdown(t *testing.T) {
@@ -46,5 +48,51 @@ func TestBreakdown(t *testing.T) {
 		if want := (Breakdown{"east": {Ready: 1}}); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("ParseBreakdown = %+v, %v, want %+v", got, err, want)
 		}
+	})
+}
+
+func TestLeavingKeepsTheClustersThatADecisionDrops(t *testing.T) {
+	both := placement.Decision{"east": {Replicas: 3}, "west": {Replicas: 2, Start: 3}}
+	for name, test := range map[string]struct {
+		annotation    string
+		before, after placement.Decision
+		first         int32
+		want          string
+	}{
+		"nothing is dropped":                           {annotation: `{"east":{"ready":1}}`, before: both, after: both, want: `{"east":{"ready":1}}`},
+		"a first decision drops nothing":               {after: both, want: ""},
+		"what reports already keeps its entry":         {annotation: `{"east":{"replicas":1}}`, before: both, after: placement.Decision{"west": {Replicas: 5}}, want: `{"east":{"replicas":1}}`},
+		"what has not reported is entered":             {before: both, after: placement.Decision{"east": {Replicas: 5}}, want: `{"west":{"replicas":2,"start":3}}`},
+		"ordinals are counted from the first":          {before: both, after: nil, first: 10, want: `{"east":{"replicas":3,"start":10},"west":{"replicas":2,"start":13}}`},
+		"a damaged annotation loses what it said":      {annotation: "{", before: both, after: placement.Decision{"east": {Replicas: 5}}, want: `{"west":{"replicas":2,"start":3}}`},
+		"a damaged annotation stays if nothing leaves": {annotation: "{", before: both, after: both, want: "{"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Leaving(test.annotation, test.before, test.after, test.first); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// Whatever an annotation says, reading it ends with an error or a breakdown that is written as it was read.
+func FuzzParseBreakdown(f *testing.F) {
+	for _, seed := range []string{
+		"", "{", "null", `{"east":null}`, `{"east":{"replicas":3,"start":2}}`, `{"east":{"replicas":1e99}}`, `{"a":{"replicas":-1}}`,
+		`{"east":{"refused":{"pods":1}}}`, `{"":{"doubt":"\u0000"}}`, `[1]`, `{"east":{"replicas":2147483648}}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, annotation string) {
+		parsed, err := ParseBreakdown(annotation)
+		if err != nil {
+			return
+		}
+		text := parsed.String()
+		again, err := ParseBreakdown(text)
+		if err != nil || again.String() != text {
+			t.Errorf("%q is read as %s, and that as %s, %v", annotation, text, again, err)
+		}
+		_ = Leaving(annotation, placement.Decision{"east": {Replicas: 1}}, nil, 0)
 	})
 }

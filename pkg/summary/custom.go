@@ -299,7 +299,7 @@ const maxStatuses = 64 << 10
 func CustomBreakdownOf(reports map[string]CustomReport, last CustomBreakdown) CustomBreakdown {
 	out := CustomBreakdown{}
 	for cluster, report := range reports {
-		entry := CustomCluster{Generation: report.Generation, Problem: report.Problem, State: stateOf(report.status())}
+		entry := CustomCluster{Generation: report.Generation, Problem: Text(report.Problem), State: Text(stateOf(report.status()))}
 		if len(reports) > 1 {
 			entry.Status = runtime.DeepCopyJSON(report.status())
 		}

@@ -31,6 +31,7 @@ func DaemonSet(in *appsv1.DaemonSet, from Input) appsv1.DaemonSetStatus {
 
 var daemonSetKind = row[appsv1.DaemonSet, *appsv1.DaemonSet]{
 	resource:  appsv1.SchemeGroupVersion.WithResource("daemonsets"),
+	sane:      saneDaemonSet,
 	summarise: func(out *appsv1.DaemonSet, from Input) { out.Status = DaemonSet(out, from) },
 	count: func(live *appsv1.DaemonSet) ClusterStatus {
 		s := live.Status
@@ -82,7 +83,7 @@ func (w daemonSet) counters() appsv1.DaemonSetStatus {
 		if _, decided := w.decision[cluster]; decided {
 			w.add(&sum, cluster, d.Status)
 		} else {
-			sum.NumberMisscheduled += d.Status.CurrentNumberScheduled + d.Status.NumberMisscheduled
+			sum.NumberMisscheduled = addUp(sum.NumberMisscheduled, addUp(d.Status.CurrentNumberScheduled, d.Status.NumberMisscheduled))
 		}
 	}
 	unknown := int32(0)
@@ -94,8 +95,8 @@ func (w daemonSet) counters() appsv1.DaemonSetStatus {
 	if len(w.decision) == 0 && w.unplaced != "" {
 		unknown++
 	}
-	sum.DesiredNumberScheduled += unknown
-	sum.NumberUnavailable += unknown
+	sum.DesiredNumberScheduled = addUp(sum.DesiredNumberScheduled, unknown)
+	sum.NumberUnavailable = addUp(sum.NumberUnavailable, unknown)
 	return sum
 }
 
@@ -103,16 +104,16 @@ func (w daemonSet) counters() appsv1.DaemonSetStatus {
 func (w daemonSet) add(sum *appsv1.DaemonSetStatus, cluster string, status appsv1.DaemonSetStatus) {
 	desired, unavailable := status.DesiredNumberScheduled, status.NumberUnavailable
 	if w.countsAsUpdated(cluster, w.reports[cluster]) {
-		sum.UpdatedNumberScheduled += status.UpdatedNumberScheduled
+		sum.UpdatedNumberScheduled = addUp(sum.UpdatedNumberScheduled, status.UpdatedNumberScheduled)
 	} else if desired == 0 {
 		desired, unavailable = 1, 1
 	}
-	sum.DesiredNumberScheduled += desired
-	sum.NumberUnavailable += unavailable
-	sum.CurrentNumberScheduled += status.CurrentNumberScheduled
-	sum.NumberMisscheduled += status.NumberMisscheduled
-	sum.NumberReady += status.NumberReady
-	sum.NumberAvailable += status.NumberAvailable
+	sum.DesiredNumberScheduled = addUp(sum.DesiredNumberScheduled, desired)
+	sum.NumberUnavailable = addUp(sum.NumberUnavailable, unavailable)
+	sum.CurrentNumberScheduled = addUp(sum.CurrentNumberScheduled, status.CurrentNumberScheduled)
+	sum.NumberMisscheduled = addUp(sum.NumberMisscheduled, status.NumberMisscheduled)
+	sum.NumberReady = addUp(sum.NumberReady, status.NumberReady)
+	sum.NumberAvailable = addUp(sum.NumberAvailable, status.NumberAvailable)
 }
 
 func (w daemonSet) conditions() []appsv1.DaemonSetCondition {

@@ -1,6 +1,8 @@
 package summary
 
 import (
+	"math"
+
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -29,6 +31,7 @@ func Deployment(in *appsv1.Deployment, from Input) appsv1.DeploymentStatus {
 
 var deploymentKind = row[appsv1.Deployment, *appsv1.Deployment]{
 	resource:  appsv1.SchemeGroupVersion.WithResource("deployments"),
+	sane:      saneDeployment,
 	summarise: func(out *appsv1.Deployment, from Input) { out.Status = Deployment(out, from) },
 	count: func(live *appsv1.Deployment) ClusterStatus {
 		s := live.Status
@@ -62,7 +65,9 @@ func statusOf(r Report) *appsv1.DeploymentStatus {
 }
 
 // total is the number of replicas in all clusters when the rollout is over.
-func (w deployment) total() int32 { return max(w.desired, int32(w.decision.Total())) }
+func (w deployment) total() int32 {
+	return max(w.desired, int32(min(w.decision.Total(), math.MaxInt32)))
+}
 
 // counters sums what the clusters report, in units of spec.replicas.
 func (w deployment) counters() appsv1.DeploymentStatus {
@@ -71,7 +76,7 @@ func (w deployment) counters() appsv1.DeploymentStatus {
 	if copies == 1 {
 		return sum
 	}
-	up := func(n int32) int32 { return (n + copies - 1) / copies }
+	up := func(n int32) int32 { return ceil(n, copies) }
 	sum.Replicas = up(sum.Replicas)
 	sum.UnavailableReplicas = up(sum.UnavailableReplicas)
 	if sum.TerminatingReplicas != nil {
@@ -92,20 +97,20 @@ func (w deployment) sum() appsv1.DeploymentStatus {
 		if status == nil {
 			continue
 		}
-		sum.Replicas += status.Replicas
-		sum.ReadyReplicas += status.ReadyReplicas
-		sum.AvailableReplicas += status.AvailableReplicas
-		sum.UnavailableReplicas += status.UnavailableReplicas
+		sum.Replicas = addUp(sum.Replicas, status.Replicas)
+		sum.ReadyReplicas = addUp(sum.ReadyReplicas, status.ReadyReplicas)
+		sum.AvailableReplicas = addUp(sum.AvailableReplicas, status.AvailableReplicas)
+		sum.UnavailableReplicas = addUp(sum.UnavailableReplicas, status.UnavailableReplicas)
 		if w.countsAsUpdated(cluster, report) {
-			sum.UpdatedReplicas += status.UpdatedReplicas
+			sum.UpdatedReplicas = addUp(sum.UpdatedReplicas, status.UpdatedReplicas)
 		}
 		if status.TerminatingReplicas != nil {
-			sum.TerminatingReplicas = ptr.To(ptr.Deref(sum.TerminatingReplicas, 0) + *status.TerminatingReplicas)
+			sum.TerminatingReplicas = ptr.To(addUp(ptr.Deref(sum.TerminatingReplicas, 0), *status.TerminatingReplicas))
 		}
 	}
 	for cluster, share := range w.decision {
 		if w.reports[cluster].Live == nil {
-			sum.UnavailableReplicas += share.Replicas
+			sum.UnavailableReplicas = addUp(sum.UnavailableReplicas, share.Replicas)
 		}
 	}
 	return sum
@@ -116,7 +121,7 @@ func (w deployment) leaving() int32 {
 	var n int32
 	for cluster, report := range w.reports {
 		if _, ok := w.decision[cluster]; !ok && report.Live != nil {
-			n += statusOf(report).Replicas
+			n = addUp(n, statusOf(report).Replicas)
 		}
 	}
 	return n

@@ -11,7 +11,7 @@ import (
 func TestThePackageStaysPure(t *testing.T) {
 	allowed := []string{
 		"github.com/manifold-dev/manifold/apis/", "github.com/manifold-dev/manifold/pkg/placement",
-		"github.com/manifold-dev/manifold/pkg/projection", "k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/utils/",
+		"github.com/manifold-dev/manifold/pkg/projection", "github.com/manifold-dev/manifold/internal/text", "k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/utils/",
 	}
 	forbidden := []string{"context", "net", "net/http", "os", "sync", "time", "math/rand"}
 	pkg, err := build.ImportDir(".", 0)

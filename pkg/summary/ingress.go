@@ -36,5 +36,6 @@ func Ingress(reports map[string]Report) networkingv1.IngressStatus {
 
 var ingressKind = row[networkingv1.Ingress, *networkingv1.Ingress]{
 	resource:  networkingv1.SchemeGroupVersion.WithResource("ingresses"),
+	sane:      saneIngress,
 	summarise: func(out *networkingv1.Ingress, from Input) { out.Status = Ingress(from.Reports) },
 }

@@ -36,6 +36,7 @@ func Job(in *batchv1.Job, from Input) batchv1.JobStatus {
 
 var jobKind = row[batchv1.Job, *batchv1.Job]{
 	resource:  batchv1.SchemeGroupVersion.WithResource("jobs"),
+	sane:      saneJob,
 	summarise: func(out *batchv1.Job, from Input) { out.Status = Job(out, from) },
 	count: func(live *batchv1.Job) ClusterStatus {
 		s := &live.Status
@@ -88,7 +89,7 @@ func (w job) copies() int32 {
 func (w job) counters() batchv1.JobStatus {
 	sum, copies := w.sum(), w.copies()
 	if copies > 1 {
-		up := func(n int32) int32 { return (n + copies - 1) / copies }
+		up := func(n int32) int32 { return ceil(n, copies) }
 		sum.Active, sum.Failed, sum.Succeeded = up(sum.Active), up(sum.Failed), sum.Succeeded/copies
 		if sum.Ready != nil {
 			sum.Ready = ptr.To(*sum.Ready / copies)
@@ -96,6 +97,9 @@ func (w job) counters() batchv1.JobStatus {
 		if sum.Terminating != nil {
 			sum.Terminating = ptr.To(up(*sum.Terminating))
 		}
+	}
+	if wanted := w.in.Spec.Completions; wanted != nil && copies == 1 {
+		sum.Succeeded = min(sum.Succeeded, *wanted)
 	}
 	was := &w.in.Status
 	sum.Failed = max(sum.Failed, was.Failed)
@@ -123,13 +127,13 @@ func (w job) sum() batchv1.JobStatus {
 		}
 		if _, decided := w.decision[cluster]; !decided {
 			if !w.reports[cluster].Stale {
-				sum.Terminating = plus(sum.Terminating, ptr.To(part.Active+ptr.Deref(part.Terminating, 0)))
+				sum.Terminating = plus(sum.Terminating, ptr.To(addUp(part.Active, ptr.Deref(part.Terminating, 0))))
 			}
 			continue
 		}
-		sum.Active += part.Active
-		sum.Succeeded += part.Succeeded
-		sum.Failed += part.Failed
+		sum.Active = addUp(sum.Active, part.Active)
+		sum.Succeeded = addUp(sum.Succeeded, part.Succeeded)
+		sum.Failed = addUp(sum.Failed, part.Failed)
 		sum.Ready = plus(sum.Ready, part.Ready)
 		sum.Terminating = plus(sum.Terminating, part.Terminating)
 		if !w.reports[cluster].Stale || part.CompletedIndexes != "" || part.FailedIndexes != nil {
@@ -144,7 +148,7 @@ func plus(a, b *int32) *int32 {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}
-	return ptr.To(*a + *b)
+	return ptr.To(addUp(*a, *b))
 }
 
 // startTime is when the first share has started. It changes only when the Job is suspended or resumed, however often the shares below

@@ -25,6 +25,7 @@ type Kind struct {
 	collide   func(out Object, collisions int32)
 	rollout   func(in Object, share placement.Share, live Object) Rollout
 	turn      func(in Object, lives map[string]Object, cluster string) (behind []string)
+	sane      func(in, live Object, bounds Bounds) (Object, []string)
 }
 
 // row makes a Kind of functions that are typed by the kind's Go type, so that only this function converts.
@@ -55,6 +56,8 @@ type row[T any, P interface {
 	// turn returns the clusters that a cluster is to update its pods after; nil for a kind whose clusters do not wait for each other. Lives
 	// are what the clusters of the decision have of in, nil for one that is not known.
 	turn func(in P, lives map[string]P, cluster string) (behind []string)
+	// sane takes what cannot be out of a cluster's report of in. Out is its own to change, though not what it points to.
+	sane func(in, out P, d *doubts)
 }
 
 func (r row[T, P]) build() Kind {
@@ -95,6 +98,15 @@ func (r row[T, P]) build() Kind {
 			}
 			return r.turn(in.(P), typed, cluster)
 		}
+	}
+	kind.sane = func(in, live Object, bounds Bounds) (Object, []string) {
+		out, d := P(new(T)), doubts{Bounds: bounds}
+		*out = *live.(P)
+		r.sane(in.(P), out, &d)
+		if len(d.texts) == 0 && !d.worded {
+			return live, nil
+		}
+		return out, d.texts
 	}
 	if r.rollout != nil {
 		kind.rollout = func(in Object, share placement.Share, live Object) Rollout { return r.rollout(in.(P), share, live.(P)) }

@@ -23,6 +23,7 @@ func PersistentVolumeClaim(in *corev1.PersistentVolumeClaim, from Input) corev1.
 			first = false
 			claim.Status.DeepCopyInto(&out)
 			out.Conditions = withUse(out.Conditions, in.Status.Conditions)
+			out.HealthStatus = in.Status.HealthStatus // what storage says of itself stays where it is
 			continue
 		}
 		if rank(claim.Status.Phase) < rank(out.Phase) {
@@ -89,6 +90,7 @@ func rank(phase corev1.PersistentVolumeClaimPhase) int {
 // cluster would do in the spec, and which kubectl looks for before it prints the capacity.
 var persistentVolumeClaimKind = row[corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaim]{
 	resource: corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
+	sane:     saneClaim,
 	summarise: func(out *corev1.PersistentVolumeClaim, from Input) {
 		out.Status = PersistentVolumeClaim(out, from)
 		if out.Spec.VolumeName == "" || projection.ShowsVolume(out) {

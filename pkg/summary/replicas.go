@@ -48,6 +48,7 @@ func ReplicationController(in *corev1.ReplicationController, from Input) corev1.
 
 var replicaSetKind = row[appsv1.ReplicaSet, *appsv1.ReplicaSet]{
 	resource:  appsv1.SchemeGroupVersion.WithResource("replicasets"),
+	sane:      saneReplicaSet,
 	summarise: func(out *appsv1.ReplicaSet, from Input) { out.Status = PlainReplicaSet(out, from) },
 	count:     func(live *appsv1.ReplicaSet) ClusterStatus { return replicaSetCounts(live).told() },
 	restore: func(out *appsv1.ReplicaSet, last ClusterStatus) {
@@ -64,6 +65,7 @@ var replicaSetKind = row[appsv1.ReplicaSet, *appsv1.ReplicaSet]{
 
 var replicationControllerKind = row[corev1.ReplicationController, *corev1.ReplicationController]{
 	resource:  corev1.SchemeGroupVersion.WithResource("replicationcontrollers"),
+	sane:      saneReplicationController,
 	summarise: func(out *corev1.ReplicationController, from Input) { out.Status = ReplicationController(out, from) },
 	count: func(live *corev1.ReplicationController) ClusterStatus {
 		return replicationControllerCounts(live).told()
@@ -152,19 +154,19 @@ func (w replicas) counters() replicaCounts {
 			continue
 		}
 		c := w.countsOf(w.reports[cluster].Live)
-		sum.replicas += c.replicas
-		sum.labelled += c.labelled
-		sum.ready += c.ready
-		sum.available += c.available
+		sum.replicas = addUp(sum.replicas, c.replicas)
+		sum.labelled = addUp(sum.labelled, c.labelled)
+		sum.ready = addUp(sum.ready, c.ready)
+		sum.available = addUp(sum.available, c.available)
 		if c.terminating != nil {
-			sum.terminating = ptr.To(ptr.Deref(sum.terminating, 0) + *c.terminating)
+			sum.terminating = ptr.To(addUp(ptr.Deref(sum.terminating, 0), *c.terminating))
 		}
 	}
 	copies := w.copies()
 	if copies == 1 {
 		return sum
 	}
-	up := func(n int32) int32 { return (n + copies - 1) / copies }
+	up := func(n int32) int32 { return ceil(n, copies) }
 	sum.replicas = up(sum.replicas)
 	if sum.terminating != nil {
 		sum.terminating = ptr.To(up(*sum.terminating))

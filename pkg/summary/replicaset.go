@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -32,6 +33,27 @@ type ReplicaSetShare struct {
 	ReplicaSet *appsv1.ReplicaSet
 }
 
+// Recorded is a template that a Deployment had, as the logical cluster has seen it.
+type Recorded struct {
+	Template corev1.PodTemplateSpec
+	// Annotations are those of the Deployment at that time.
+	Annotations map[string]string
+}
+
+// Record returns what is to be kept of a Deployment's template when the Deployment gets another.
+func Record(owner *appsv1.Deployment) *Recorded {
+	return &Recorded{Template: *owner.Spec.Template.DeepCopy(), Annotations: maps.Clone(owner.Annotations)}
+}
+
+// SaneShare is what a cluster says of a ReplicaSet that carries out its share of a Deployment, brought down to what can be. What it has is not
+// changed.
+func SaneShare(cluster string, rs *appsv1.ReplicaSet, bounds Bounds) ReplicaSetShare {
+	out, d := *rs, doubts{Bounds: bounds}
+	saneReplicaSet(rs, &out, &d)
+	d.maybe("spec.replicas", &out.Spec.Replicas, bounds.Replicas)
+	return ReplicaSetShare{Cluster: cluster, ReplicaSet: &out}
+}
+
 // ReplicaSetName returns the name of the mirror of the ReplicaSets that carry out the template with that hash: the one that a Deployment
 // controller would choose (generateReplicaSetName in k8s.io/kubernetes/pkg/controller/deployment/sync.go).
 func ReplicaSetName(owner, templateHash string) string { return hashedName(owner, templateHash) }
@@ -39,15 +61,16 @@ func ReplicaSetName(owner, templateHash string) string { return hashedName(owner
 // ReplicaSet returns the one mirror of the ReplicaSets that carry out the same upstream template in several clusters: owned by the
 // Deployment, replicas and status summed. Existing is the mirror as it is upstream, nil if there is none yet.
 //
-// A new mirror gets the Deployment's template if the hash is that one's, else the template of the first share by name of the cluster.
-// An existing one keeps its template, which is what "rollout undo" goes back to, whatever overrides or webhooks made of it below; it
+// Templates come from above alone: a new mirror gets the Deployment's if the hash is that one's, else what was recorded of an old one that the
+// Deployment had, nil if nothing was. What a cluster says that a template is would be run everywhere by "rollout undo". An existing mirror
+// keeps its template, which is what "rollout undo" goes back to, whatever overrides or webhooks made of it below; it
 // stays as history, with zero replicas, when no cluster has a share any more, until Prune names it. The mirror of the template in use
 // follows the Deployment's annotations, as a ReplicaSet does. Revisions says which revision annotations belong on it.
 //
-// The result is nil for an old template that has no mirror and runs nowhere: it was pruned, and a cluster that keeps a longer history
-// does not bring it back.
+// The result is nil for a template that the Deployment is not known to have had, and for an old one that has no mirror and runs nowhere: it
+// was pruned, and a cluster that keeps a longer history does not bring it back.
 func ReplicaSet(
-	owner *appsv1.Deployment, templateHash string, existing *appsv1.ReplicaSet, shares []ReplicaSetShare,
+	owner *appsv1.Deployment, templateHash string, recorded *Recorded, existing *appsv1.ReplicaSet, shares []ReplicaSetShare,
 ) *appsv1.ReplicaSet {
 	shares = slices.SortedFunc(slices.Values(shares), func(a, b ReplicaSetShare) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.ReplicaSet.Name, b.ReplicaSet.Name))
@@ -60,9 +83,9 @@ func ReplicaSet(
 		out = existing.DeepCopy()
 	case inUse:
 		out = newMirror(owner, templateHash, &owner.Spec.Template)
-	case replicas > 0:
-		out = newMirror(owner, templateHash, &shares[0].ReplicaSet.Spec.Template)
-		copyAnnotations(&out.ObjectMeta, shares[0].ReplicaSet.Annotations)
+	case recorded != nil && replicas > 0:
+		out = newMirror(owner, templateHash, &recorded.Template)
+		copyAnnotations(&out.ObjectMeta, recorded.Annotations)
 	default:
 		return nil
 	}
@@ -92,18 +115,18 @@ func locate(out *appsv1.ReplicaSet, shares []ReplicaSetShare) {
 }
 
 // OrphanedReplicaSet returns the workload upstream that ReplicaSets become, of one name in some clusters, which their Deployment leaves
-// behind and which have no mirror of that name.
-func OrphanedReplicaSet(shares []ReplicaSetShare) *appsv1.ReplicaSet {
-	below := shares[0].ReplicaSet.DeepCopy()
-	out := &appsv1.ReplicaSet{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: below.Name, Namespace: below.Namespace, Labels: below.Labels, Finalizers: []string{v1alpha1.FinalizerProjection},
-		},
-		Spec: below.Spec,
+// behind and which have no mirror of that name. The template is the Deployment's of that time; of the clusters it has no more than the hash
+// that their Kubernetes made of it, by which the pods there are selected. It is nil if there is no such hash, which is the end of the name.
+func OrphanedReplicaSet(owner *appsv1.Deployment, of Recorded, shares []ReplicaSetShare) *appsv1.ReplicaSet {
+	below := shares[0].ReplicaSet
+	hash := below.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+	if hash == "" || len(validation.IsValidLabelValue(hash)) > 0 || below.Name != ReplicaSetName(owner.Name, hash) {
+		return nil
 	}
+	out := newMirror(owner, hash, &of.Template)
+	out.OwnerReferences, out.Finalizers = nil, []string{v1alpha1.FinalizerProjection}
 	out.Spec.Replicas = ptr.To(specReplicas(shares))
-	projection.Unmark(&out.ObjectMeta)
-	copyAnnotations(&out.ObjectMeta, below.Annotations)
+	copyAnnotations(&out.ObjectMeta, of.Annotations)
 	locate(out, shares)
 	return out
 }
@@ -147,7 +170,7 @@ func CurrentReplicaSet(owner *appsv1.Deployment, mirrors []*appsv1.ReplicaSet) s
 func specReplicas(shares []ReplicaSetShare) int32 {
 	var sum int32
 	for _, share := range shares {
-		sum += ptr.Deref(share.ReplicaSet.Spec.Replicas, 1)
+		sum = addUp(sum, ptr.Deref(share.ReplicaSet.Spec.Replicas, 1))
 	}
 	return sum
 }
@@ -204,12 +227,12 @@ func replicaSetStatus(existing, out *appsv1.ReplicaSet, shares []ReplicaSetShare
 	observed := true
 	for _, share := range shares {
 		status := share.ReplicaSet.Status
-		sum.Replicas += status.Replicas
-		sum.FullyLabeledReplicas += status.FullyLabeledReplicas
-		sum.ReadyReplicas += status.ReadyReplicas
-		sum.AvailableReplicas += status.AvailableReplicas
+		sum.Replicas = addUp(sum.Replicas, status.Replicas)
+		sum.FullyLabeledReplicas = addUp(sum.FullyLabeledReplicas, status.FullyLabeledReplicas)
+		sum.ReadyReplicas = addUp(sum.ReadyReplicas, status.ReadyReplicas)
+		sum.AvailableReplicas = addUp(sum.AvailableReplicas, status.AvailableReplicas)
 		if status.TerminatingReplicas != nil {
-			sum.TerminatingReplicas = ptr.To(ptr.Deref(sum.TerminatingReplicas, 0) + *status.TerminatingReplicas)
+			sum.TerminatingReplicas = ptr.To(addUp(ptr.Deref(sum.TerminatingReplicas, 0), *status.TerminatingReplicas))
 		}
 		observed = observed && status.ObservedGeneration >= share.ReplicaSet.Generation
 	}

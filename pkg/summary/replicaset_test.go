@@ -38,7 +38,7 @@ func TestReplicaSetMerges(t *testing.T) {
 		"note": "kept", annotationRevision: "2", corev1.LastAppliedConfigAnnotation: "{}", "manifold.dev/placement": "{}",
 	}
 	hash := projection.TemplateHash(&owner.Spec.Template)
-	got := ReplicaSet(owner, hash, nil, []ReplicaSetShare{below("west", "web:1-mirror", 2), below("east", "web:1", 3)})
+	got := ReplicaSet(owner, hash, nil, nil, []ReplicaSetShare{below("west", "web:1-mirror", 2), below("east", "web:1", 3)})
 
 	template := templateOf("web:1")
 	template.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
@@ -65,28 +65,35 @@ func TestReplicaSetMerges(t *testing.T) {
 
 func TestReplicaSetOfAnOldTemplate(t *testing.T) {
 	owner := web(5)
-	t.Run("is made of what the first cluster has, while it runs", func(t *testing.T) {
-		got := ReplicaSet(owner, "old", nil, []ReplicaSetShare{below("west", "web:0-west", 1), below("east", "web:0", 2)})
+	had := Record(web(5))
+	had.Template.Spec.Containers[0].Image, had.Annotations = "web:0", map[string]string{"kubernetes.io/change-cause": "by the user", annotationRevision: "3"}
+	t.Run("is made of what the Deployment had, while it runs", func(t *testing.T) {
+		got := ReplicaSet(owner, "old", had, nil, []ReplicaSetShare{below("west", "evil:west", 1), below("east", "evil:0", 2)})
 		if *got.Spec.Replicas != 3 || got.Spec.Template.Spec.Containers[0].Image != "web:0" {
 			t.Errorf("mirror = %+v", got.Spec)
 		}
 		if got.Name != "web-old" || got.Spec.Template.Labels["pod-template-hash"] != "old" {
 			t.Errorf("mirror %s has template labels %v", got.Name, got.Spec.Template.Labels)
 		}
-		if want := map[string]string{"kubernetes.io/change-cause": "image web:0"}; !reflect.DeepEqual(got.Annotations, want) {
+		if want := map[string]string{"kubernetes.io/change-cause": "by the user"}; !reflect.DeepEqual(got.Annotations, want) {
 			t.Errorf("annotations = %v, want %v", got.Annotations, want)
 		}
 	})
+	t.Run("is none if only a cluster has it, whatever runs there", func(t *testing.T) {
+		if got := ReplicaSet(owner, "evil", nil, nil, []ReplicaSetShare{below("east", "evil:0", 2)}); got != nil {
+			t.Errorf("mirror = %+v, want none: rollout undo would run it everywhere", got)
+		}
+	})
 	t.Run("does not come back once it was pruned", func(t *testing.T) {
-		if got := ReplicaSet(owner, "old", nil, []ReplicaSetShare{below("east", "web:0", 0)}); got != nil {
+		if got := ReplicaSet(owner, "old", had, nil, []ReplicaSetShare{below("east", "web:0", 0)}); got != nil {
 			t.Errorf("mirror = %+v, want none", got)
 		}
 	})
 	t.Run("keeps its template, annotations and revision, and is history without shares", func(t *testing.T) {
-		existing := ReplicaSet(owner, "old", nil, []ReplicaSetShare{below("east", "web:0", 2)})
+		existing := ReplicaSet(owner, "old", had, nil, []ReplicaSetShare{below("east", "web:0", 2)})
 		existing.Generation = 1
 		existing.Annotations[annotationRevision] = "1"
-		got := ReplicaSet(owner, "old", existing, nil)
+		got := ReplicaSet(owner, "old", nil, existing, nil)
 		want := existing.DeepCopy()
 		want.Spec.Replicas = ptr.To[int32](0)
 		want.Status = appsv1.ReplicaSetStatus{ObservedGeneration: 2}
@@ -99,10 +106,10 @@ func TestReplicaSetOfAnOldTemplate(t *testing.T) {
 func TestReplicaSetInUseFollowsTheDeployment(t *testing.T) {
 	owner := web(3)
 	hash := projection.TemplateHash(&owner.Spec.Template)
-	existing := ReplicaSet(owner, hash, nil, []ReplicaSetShare{below("east", "web:1", 3)})
+	existing := ReplicaSet(owner, hash, nil, nil, []ReplicaSetShare{below("east", "web:1", 3)})
 	existing.Generation, existing.UID = 1, "mirror"
 	t.Run("nothing changed", func(t *testing.T) {
-		if got := ReplicaSet(owner, hash, existing, []ReplicaSetShare{below("east", "web:1", 3)}); !reflect.DeepEqual(got, existing) {
+		if got := ReplicaSet(owner, hash, nil, existing, []ReplicaSetShare{below("east", "web:1", 3)}); !reflect.DeepEqual(got, existing) {
 			t.Errorf("mirror = %+v\nwant %+v", got, existing)
 		}
 	})
@@ -110,7 +117,7 @@ func TestReplicaSetInUseFollowsTheDeployment(t *testing.T) {
 		changed := owner.DeepCopy()
 		changed.Annotations = map[string]string{"kubernetes.io/change-cause": "why not"}
 		changed.Spec.MinReadySeconds = 5
-		got := ReplicaSet(changed, hash, existing, []ReplicaSetShare{below("east", "web:1", 3)})
+		got := ReplicaSet(changed, hash, nil, existing, []ReplicaSetShare{below("east", "web:1", 3)})
 		if got.Annotations["kubernetes.io/change-cause"] != "why not" || got.Spec.MinReadySeconds != 5 || got.Status.ObservedGeneration != 2 {
 			t.Errorf("mirror = %+v", got)
 		}
@@ -118,7 +125,7 @@ func TestReplicaSetInUseFollowsTheDeployment(t *testing.T) {
 	t.Run("a cluster has not seen its own change yet", func(t *testing.T) {
 		share := below("east", "web:1", 2)
 		share.ReplicaSet.Generation++
-		if got := ReplicaSet(owner, hash, existing, []ReplicaSetShare{share}); got.Status.ObservedGeneration != 1 {
+		if got := ReplicaSet(owner, hash, nil, existing, []ReplicaSetShare{share}); got.Status.ObservedGeneration != 1 {
 			t.Errorf("observedGeneration = %d, want that of before, 1", got.Status.ObservedGeneration)
 		}
 	})
@@ -136,7 +143,7 @@ func TestReplicaSetInUseFollowsTheDeployment(t *testing.T) {
 		failing.Status.Conditions = []appsv1.ReplicaSetCondition{{
 			Type: appsv1.ReplicaSetReplicaFailure, Status: "True", LastTransitionTime: longAgo,
 		}}
-		got := ReplicaSet(owner, hash, failing, all).Status
+		got := ReplicaSet(owner, hash, nil, failing, all).Status
 		want := appsv1.ReplicaSetCondition{
 			Type: appsv1.ReplicaSetReplicaFailure, Status: "True", Reason: "FailedCreate", LastTransitionTime: longAgo,
 			Message: `cluster "east": exceeded quota; cluster "west": exceeded quota`,
@@ -187,7 +194,7 @@ func TestAReplicaSetMadeByHandIsKnownByItsTemplate(t *testing.T) {
 	}
 	// As the one in use it follows the Deployment and keeps its name.
 	share := []ReplicaSetShare{{Cluster: "east", ReplicaSet: &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](2)}}}}
-	if got := ReplicaSet(owner, hash, same, share); got.Name != "same" || *got.Spec.Replicas != 2 {
+	if got := ReplicaSet(owner, hash, nil, same, share); got.Name != "same" || *got.Spec.Replicas != 2 {
 		t.Errorf("shown as %s with %d replicas, want 2 of its own name", got.Name, *got.Spec.Replicas)
 	}
 }
@@ -212,8 +219,8 @@ func TestAMirrorTellsWhereItIs(t *testing.T) {
 		"not where one has it under a name of its own": {[]ReplicaSetShare{same("east", 3), below("west", "web:1", 2)}, `{"east":{"replicas":3}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			earlier := ReplicaSet(owner, hash, nil, []ReplicaSetShare{same("gone", 1)})
-			got := ReplicaSet(owner, hash, earlier, test.shares)
+			earlier := ReplicaSet(owner, hash, nil, nil, []ReplicaSetShare{same("gone", 1)})
+			got := ReplicaSet(owner, hash, nil, earlier, test.shares)
 			if got.Annotations[v1alpha1.AnnotationPlacement] != test.want {
 				t.Errorf("it is in %s, want %s", got.Annotations[v1alpha1.AnnotationPlacement], test.want)
 			}
@@ -222,23 +229,38 @@ func TestAMirrorTellsWhereItIs(t *testing.T) {
 }
 
 func TestAReplicaSetLeftBehindUnderAnotherNameIsAWorkloadThere(t *testing.T) {
-	share := below("west", "web:1", 2)
-	share.ReplicaSet.Labels = map[string]string{"app": "web", v1alpha1.LabelLogicalCluster: "l", v1alpha1.LabelOrphan: "true"}
-	got := OrphanedReplicaSet([]ReplicaSetShare{share})
-	want := metav1.ObjectMeta{
-		Namespace: "shop", Name: "web-hash-in-west", Labels: map[string]string{"app": "web"}, Finalizers: []string{v1alpha1.FinalizerProjection},
-		Annotations: map[string]string{"kubernetes.io/change-cause": "image web:1", v1alpha1.AnnotationPlacement: `{"west":{"replicas":2}}`},
+	owner := web(5)
+	owner.Annotations = map[string]string{"kubernetes.io/change-cause": "by the user"}
+	share := below("west", "evil:1", 2)
+	share.ReplicaSet.Name = "web-there"
+	share.ReplicaSet.Labels = map[string]string{
+		"app": "evil", "pod-template-hash": "there", v1alpha1.LabelLogicalCluster: "l", v1alpha1.LabelOrphan: "true",
 	}
-	if !reflect.DeepEqual(got.ObjectMeta, want) || !reflect.DeepEqual(got.Spec, share.ReplicaSet.Spec) {
-		t.Errorf("it is %+v\nwant %+v", got.ObjectMeta, want)
+	got := OrphanedReplicaSet(owner, *Record(owner), []ReplicaSetShare{share})
+	labels := map[string]string{"app": "web", "pod-template-hash": "there"}
+	want := metav1.ObjectMeta{
+		Namespace: "shop", Name: "web-there", Labels: labels, Finalizers: []string{v1alpha1.FinalizerProjection},
+		Annotations: map[string]string{"kubernetes.io/change-cause": "by the user", v1alpha1.AnnotationPlacement: `{"west":{"replicas":2}}`},
+	}
+	template := owner.Spec.Template.DeepCopy()
+	template.Labels = labels
+	spec := appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](2), Template: *template, Selector: &metav1.LabelSelector{MatchLabels: labels}}
+	if !reflect.DeepEqual(got.ObjectMeta, want) || !reflect.DeepEqual(got.Spec, spec) {
+		t.Errorf("it is %+v\n%+v\nwant %+v\n%+v", got.ObjectMeta, got.Spec, want, spec)
 	}
 	another := below("east", "web:1", 3)
 	another.ReplicaSet.Name = share.ReplicaSet.Name
-	both := OrphanedReplicaSet([]ReplicaSetShare{share, another})
+	both := OrphanedReplicaSet(owner, *Record(owner), []ReplicaSetShare{share, another})
 	if at := both.Annotations[v1alpha1.AnnotationPlacement]; *both.Spec.Replicas != 5 || at != `{"east":{"replicas":3},"west":{"replicas":2}}` {
 		t.Errorf("two of a name are %d replicas in %s", *both.Spec.Replicas, at)
 	}
-	if len(share.ReplicaSet.Labels) != 3 {
+	if len(share.ReplicaSet.Labels) != 4 {
 		t.Error("the ReplicaSet of the cache was changed")
+	}
+	for name, hash := range map[string]string{"another's name": "other", "no label": "", "what is no label": "../there"} {
+		share.ReplicaSet.Labels["pod-template-hash"] = hash
+		if got := OrphanedReplicaSet(owner, *Record(owner), []ReplicaSetShare{share}); got != nil {
+			t.Errorf("%s becomes %s", name, got.Name)
+		}
 	}
 }

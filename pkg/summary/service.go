@@ -44,6 +44,7 @@ func Service(in *corev1.Service, reports map[string]Report) corev1.ServiceStatus
 
 var serviceKind = row[corev1.Service, *corev1.Service]{
 	resource:  corev1.SchemeGroupVersion.WithResource("services"),
+	sane:      saneService,
 	summarise: func(out *corev1.Service, from Input) { out.Status = Service(out, from.Reports) },
 }
 

@@ -39,6 +39,7 @@ func StatefulSet(in *appsv1.StatefulSet, from Input) appsv1.StatefulSetStatus {
 
 var statefulSetKind = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 	resource:  appsv1.SchemeGroupVersion.WithResource("statefulsets"),
+	sane:      saneStatefulSet,
 	summarise: func(out *appsv1.StatefulSet, from Input) { out.Status = StatefulSet(out, from) },
 	count: func(live *appsv1.StatefulSet) ClusterStatus {
 		s := live.Status
@@ -125,13 +126,13 @@ func (w statefulSet) sum(current, update string) appsv1.StatefulSetStatus {
 		if set == nil {
 			continue
 		}
-		sum.Replicas += set.Status.Replicas
-		sum.ReadyReplicas += set.Status.ReadyReplicas
-		sum.AvailableReplicas += set.Status.AvailableReplicas
+		sum.Replicas = addUp(sum.Replicas, set.Status.Replicas)
+		sum.ReadyReplicas = addUp(sum.ReadyReplicas, set.Status.ReadyReplicas)
+		sum.AvailableReplicas = addUp(sum.AvailableReplicas, set.Status.AvailableReplicas)
 		pods := w.podsByRevision(report, set)
-		sum.CurrentReplicas += pods[current]
+		sum.CurrentReplicas = addUp(sum.CurrentReplicas, pods[current])
 		if _, decided := w.decision[cluster]; decided {
-			sum.UpdatedReplicas += pods[update]
+			sum.UpdatedReplicas = addUp(sum.UpdatedReplicas, pods[update])
 		}
 	}
 	return sum

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/csaupgrade"
 	"k8s.io/utils/ptr"
 
@@ -60,10 +62,10 @@ func (s *Syncer) create(ctx context.Context, kind projection.Kind, desired proje
 			}
 		}()
 	}
-	err = s.rest(kind).Post().
+	err = s.written(kind, desired, s.rest(kind).Post().
 		NamespaceIfScoped(desired.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).
 		VersionedParams(&metav1.CreateOptions{FieldManager: v1alpha1.FieldManager}, scheme.ParameterCodec).
-		Body(desired).Do(ctx).Error()
+		Body(desired).Do(ctx))
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -97,10 +99,25 @@ func (s *Syncer) apply(ctx context.Context, kind projection.Kind, desired, live 
 	if err != nil {
 		return fmt.Errorf("encode the projection: %w", err)
 	}
-	return s.rest(kind).Patch(types.ApplyPatchType).
+	return s.written(kind, desired, s.rest(kind).Patch(types.ApplyPatchType).
 		NamespaceIfScoped(desired.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).Name(desired.GetName()).
 		VersionedParams(&metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, Force: ptr.To(true)}, scheme.ParameterCodec).
-		Body(body).Do(ctx).Error()
+		Body(body).Do(ctx))
+}
+
+// written returns the error of a write. Where no watch shows what came of it, the answer does.
+func (s *Syncer) written(kind projection.Kind, desired projection.Object, answer rest.Result) error {
+	if !silentSecret(keyOf(kind, desired)) {
+		return answer.Error()
+	}
+	made := &corev1.Secret{}
+	err := answer.Into(made)
+	if err != nil {
+		s.below.secrets.unsure(cache.MetaObjectToName(desired))
+		return err
+	}
+	s.below.secrets.note(made)
+	return nil
 }
 
 // adoptFields turns the fields that we own by having created the object into applied ones, once: otherwise what we leave out later
@@ -157,15 +174,38 @@ func (s *Syncer) delete(ctx context.Context, kind projection.Kind, live projecti
 			GracePeriodSeconds: how.grace,
 		}).Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
-		return nil
+		err = nil
+	}
+	if err == nil && silentSecret(keyOf(kind, live)) {
+		s.deletedSilently(live)
 	}
 	return err
+}
+
+// deletedSilently notes what no watch shows: that a Secret is gone, or is to be looked at again if something holds it.
+func (s *Syncer) deletedSilently(live projection.Object) {
+	if len(live.GetFinalizers()) == 0 {
+		s.below.secrets.gone(live)
+		return
+	}
+	name := cache.MetaObjectToName(live)
+	s.below.secrets.unsure(name)
+	s.queue.AddAfter(Key{Resource: secretResource, Namespace: name.Namespace, Name: name.Name}, conflictRetry)
 }
 
 // orphan takes our marks off an object, which is nobody's business of ours from then on.
 func (s *Syncer) orphan(ctx context.Context, kind projection.Kind, live projection.Object) error {
 	if live == nil {
 		return nil
+	}
+	if kind.Resource == namespaceResource {
+		if secrets, _ := s.below.secrets.store.IndexKeys(cache.NamespaceIndex, live.GetName()); len(secrets) > 0 || !s.below.secrets.seen(live.GetName()) {
+			return errNotYet // they are let go of first, as long as they can be seen
+		}
+		s.below.secrets.leave(live.GetName())
+		if err := s.below.secrets.unbind(ctx, live.GetName()); err != nil {
+			return err
+		}
 	}
 	annotations := map[string]any{}
 	for _, key := range []string{
@@ -184,21 +224,34 @@ func (s *Syncer) orphan(ctx context.Context, kind projection.Kind, live projecti
 		VersionedParams(&metav1.PatchOptions{FieldManager: v1alpha1.FieldManager}, scheme.ParameterCodec).
 		Body(patch).Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
-		return nil
+		err = nil
+	}
+	if err == nil && silentSecret(keyOf(kind, live)) {
+		s.below.secrets.gone(live)
 	}
 	return err
 }
 
 // read gets an object past the cache, or nil if the cluster has none.
 func (s *Syncer) read(ctx context.Context, kind projection.Kind, of projection.Object) (projection.Object, error) {
+	if silentSecret(keyOf(kind, of)) {
+		live, err := s.below.secrets.read(ctx, cache.MetaObjectToName(of))
+		if err != nil || live.Name == "" {
+			return nil, err
+		}
+		return live, nil
+	}
 	out := kind.New()
 	err := s.rest(kind).Get().
 		NamespaceIfScoped(of.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).Name(of.GetName()).
 		Do(ctx).Into(out)
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err):
 		return nil, nil
-	}
-	if err != nil {
+	case kind.Resource == secretResource && apierrors.IsForbidden(err):
+		s.below.secrets.follow(of.GetNamespace(), true)
+		return nil, errNotYet // the right to read it is on its way
+	case err != nil:
 		return nil, err
 	}
 	return out, nil
@@ -236,22 +289,11 @@ func (s *Syncer) ensureNamespace(ctx context.Context, name string) error {
 	if above == nil || above.GetDeletionTimestamp() != nil {
 		return errNotYet
 	}
-	desired, err := s.desiredNamespace(kind, above)
+	desired, err := kind.Project(above, projection.Part{}, s.target)
 	if err != nil {
 		return err
 	}
 	return s.act(ctx, kind, kind.Plan(desired, nil), desired, nil)
-}
-
-func (s *Syncer) desiredNamespace(kind projection.Kind, above projection.Object) (projection.Object, error) {
-	desired, _, err := s.desired(kind, above, above)
-	if err != nil {
-		return nil, err
-	}
-	if desired == nil {
-		return nil, fmt.Errorf("namespace %q is never projected", above.GetName())
-	}
-	return desired, nil
 }
 
 func hashOf(obj projection.Object) string { return obj.GetAnnotations()[v1alpha1.AnnotationProjection] }

@@ -103,7 +103,7 @@ func TestWhoHasTakenOverIsToldAsTheObjectAbove(t *testing.T) {
 	}
 	overwritten := handProjected(byHand, below)
 	overwritten.Annotations[v1alpha1.AnnotationUID] = string(above.UID)
-	if got := attach(t, u, "west", below, overwritten).Adopter(key, byHand); got == nil || got.UID != above.UID {
+	if got := attach(t, newUpstream(t, above, byHand), "east", below, overwritten).Adopter(key, byHand); got == nil || got.UID != above.UID {
 		t.Errorf("one that carries the marks of the Deployment by now is taken over by %+v", got)
 	}
 	going := above.DeepCopy()

@@ -3,6 +3,7 @@ package syncer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -28,10 +30,14 @@ const (
 
 // below is a physical cluster as its syncer sees it.
 type below struct {
-	owned informers.SharedInformerFactory // what carries our label
-	all   informers.SharedInformerFactory // what the controllers below make of it, which carries no label
+	client kubernetes.Interface
+	budget *bounds.Budget
+	owned  []watched // what carries our label
+	all    []watched // what the controllers below make of it, which carries no label
 
+	projected   map[schema.GroupVersionResource]cache.SharedIndexInformer
 	stores      map[schema.GroupVersionResource]cache.Indexer
+	secrets     *secrets
 	namespaces  cache.SharedIndexInformer
 	replicaSets cache.SharedIndexInformer
 	revisions   cache.SharedIndexInformer
@@ -45,45 +51,50 @@ type below struct {
 	made sets.Set[string]
 }
 
-func newBelow(client kubernetes.Interface, logicalCluster string) (*below, error) {
+func newBelow(client kubernetes.Interface, logicalCluster string, budget *bounds.Budget) (*below, error) {
 	b := &below{
-		owned: informers.NewSharedInformerFactoryWithOptions(client, 0,
-			informers.WithTransform(trimManagedFields),
-			informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-				o.LabelSelector = v1alpha1.LabelLogicalCluster + "=" + logicalCluster + "," + projection.NotMadeThere
-			})),
-		all:    informers.NewSharedInformerFactory(client, 0),
-		stores: map[schema.GroupVersionResource]cache.Indexer{},
-		made:   sets.New[string](),
-	}
-	for _, kind := range projection.Kinds() {
-		generic, err := b.owned.ForResource(kind.Resource)
-		if err != nil {
-			return nil, fmt.Errorf("watch %s: %w", kind.Resource.Resource, err)
-		}
-		b.stores[kind.Resource] = generic.Informer().GetIndexer()
+		client:    client,
+		budget:    budget,
+		projected: map[schema.GroupVersionResource]cache.SharedIndexInformer{},
+		stores:    map[schema.GroupVersionResource]cache.Indexer{},
+		secrets:   newSecrets(client, logicalCluster, budget),
+		classes:   classes{},
+		made:      sets.New[string](),
 	}
 	var err error
-	if b.classes, err = classesOf(b.all); err != nil {
-		return nil, err
+	for _, kind := range projection.Kinds() {
+		if kind.Resource == secretResource {
+			b.stores[kind.Resource] = b.secrets.store
+			continue
+		}
+		selector := v1alpha1.LabelLogicalCluster + "=" + logicalCluster
+		if made := kind.NotMadeThere(); made != "" {
+			selector += "," + made
+		}
+		if b.projected[kind.Resource], err = b.watch(&b.owned, kind.Resource, selector, trimManagedFields); err != nil {
+			return nil, err
+		}
+		b.stores[kind.Resource] = b.projected[kind.Resource].GetIndexer()
 	}
-	b.namespaces = b.owned.Core().V1().Namespaces().Informer()
-
-	b.replicaSets = b.all.Apps().V1().ReplicaSets().Informer()
-	if err := b.replicaSets.SetTransform(trimManagedFields); err != nil {
-		return nil, err
+	b.namespaces = b.projected[namespaceResource]
+	for _, class := range projection.Classes() {
+		if b.classes[class.Resource], err = b.watch(&b.all, class.Resource, "", trimManagedFields); err != nil {
+			return nil, err
+		}
 	}
-	b.revisions = b.all.Apps().V1().ControllerRevisions().Informer()
-	if err := b.revisions.SetTransform(trimRevision); err != nil {
-		return nil, err
-	}
-	b.pods = b.all.Core().V1().Pods().Informer()
-	if err := b.pods.SetTransform(b.trimPod); err != nil {
-		return nil, err
-	}
-	b.claims = b.all.Core().V1().PersistentVolumeClaims().Informer()
-	if err := b.claims.SetTransform(trimManagedFields); err != nil {
-		return nil, err
+	for _, row := range []struct {
+		informer *cache.SharedIndexInformer
+		resource schema.GroupVersionResource
+		trim     cache.TransformFunc
+	}{
+		{&b.replicaSets, appsv1.SchemeGroupVersion.WithResource("replicasets"), trimManagedFields},
+		{&b.revisions, appsv1.SchemeGroupVersion.WithResource("controllerrevisions"), trimRevision},
+		{&b.pods, podResource, b.trimPod},
+		{&b.claims, claimResource, trimManagedFields},
+	} {
+		if *row.informer, err = b.watch(&b.all, row.resource, "", row.trim); err != nil {
+			return nil, err
+		}
 	}
 	if err := b.claims.AddIndexers(cache.Indexers{bySet: indexSet}); err != nil {
 		return nil, err
@@ -96,26 +107,59 @@ func newBelow(client kubernetes.Interface, logicalCluster string) (*below, error
 	return b, nil
 }
 
+// watched is an informer behind a gate of its own.
+type watched struct {
+	informers.SharedInformerFactory
+	gate *bounds.Gate
+}
+
+// watch returns an informer of a resource that counts to the cluster's budget, and is started with others.
+func (b *below) watch(with *[]watched, resource schema.GroupVersionResource, selector string, trim cache.TransformFunc) (cache.SharedIndexInformer, error) {
+	gate := b.budget.Gate()
+	factory := informers.NewSharedInformerFactoryWithOptions(b.client, 0, informers.WithTransform(gate.Transform(trim)),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.LabelSelector = selector
+			gate.Tweak(o)
+		}))
+	generic, err := factory.ForResource(resource)
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", resource.Resource, err)
+	}
+	*with = append(*with, watched{factory, gate})
+	return generic.Informer(), gate.Watch(generic.Informer())
+}
+
 // start runs the watches until ctx ends and waits for the first lists. Namespaces come first: they tell which pods may be ours.
 func (b *below) start(ctx context.Context) error {
-	b.owned.StartWithContext(ctx)
-	for kind, ok := range b.owned.WaitForCacheSync(ctx.Done()) {
-		if !ok {
-			return fmt.Errorf("list %v: %w", kind, context.Cause(ctx))
-		}
+	if err := startTogether(ctx, b.owned); err != nil {
+		return err
 	}
-	b.all.StartWithContext(ctx)
-	for kind, ok := range b.all.WaitForCacheSync(ctx.Done()) {
-		if !ok {
-			return fmt.Errorf("list %v: %w", kind, context.Cause(ctx))
+	if err := b.secrets.start(ctx, b.namespaces.GetIndexer().ListKeys()); err != nil {
+		return err
+	}
+	return startTogether(ctx, b.all)
+}
+
+func startTogether(ctx context.Context, together []watched) error {
+	for _, w := range together {
+		w.StartWithContext(ctx)
+	}
+	for _, w := range together {
+		for kind, ok := range w.WaitForCacheSync(ctx.Done()) {
+			if !ok {
+				return fmt.Errorf("list %v: %w", kind, context.Cause(ctx))
+			}
 		}
 	}
 	return nil
 }
 
 func (b *below) stop() {
-	b.owned.Shutdown()
-	b.all.Shutdown()
+	for _, w := range slices.Concat(b.owned, b.all) {
+		w.Shutdown()
+		w.gate.Close()
+	}
+	b.secrets.wait()
 }
 
 // get returns the object that the cluster holds under the name and that carries our label, or nil.
@@ -225,6 +269,9 @@ func (b *below) expect(namespace string, made bool) {
 
 // holdsIn tells whether a namespace holds anything of ours.
 func (b *below) holdsIn(namespace string) bool {
+	if !b.secrets.seen(namespace) {
+		return true // perhaps
+	}
 	for resource, store := range b.stores {
 		if resource == namespaceResource {
 			continue

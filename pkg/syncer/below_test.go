@@ -1,6 +1,8 @@
 package syncer
 
 import (
+	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -130,7 +132,11 @@ func TestNamespaceIsOursFromTheMomentItIsMade(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := attach(t, newUpstream(t, namespace("shop")), "east")
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var made corev1.Namespace
+				if body, err := io.ReadAll(r.Body); err != nil || json.Unmarshal(body, &made) != nil || made.Labels[v1alpha1.LabelLogicalCluster] != logicalCluster {
+					t.Errorf("it makes %s (%v), want a namespace with our mark", body, err)
+				}
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(test.answer)
 				_, _ = w.Write([]byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"shop"}}`))

@@ -1,6 +1,8 @@
 package syncer
 
 import (
+	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -9,9 +11,11 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -146,5 +150,40 @@ func TestAProblemThatHasPassedIsToldOnTheWorkloads(t *testing.T) {
 	s.done(key, kind, state{hash: "2"})
 	if want := []change{{keyOf(deployments, web), false}}; !slices.Equal(s.changes, want) {
 		t.Errorf("told of %+v, want %+v", s.changes, want)
+	}
+}
+
+func TestTheClassesOfAClusterAreTold(t *testing.T) {
+	s := attach(t, newUpstream(t), "east")
+	wait := storagev1.VolumeBindingWaitForFirstConsumer
+	ours := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelLogicalCluster: s.target.LogicalCluster}}}
+	for _, obj := range []metav1.Object{
+		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "low"}}, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}}, ours,
+		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "not\na name"}},
+	} {
+		if err := s.below.classes[priorityClasses].GetStore().Add(obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, class := range []*storagev1.StorageClass{
+		{ObjectMeta: metav1.ObjectMeta{Name: "slow", Annotations: map[string]string{defaultStorage: "true"}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, VolumeBindingMode: &wait},
+	} {
+		if err := s.below.classes[storageClasses].GetStore().Add(class); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := &v1alpha1.ClusterClasses{
+		PriorityClasses: []string{"high", "low"},
+		StorageClasses:  []v1alpha1.ClusterStorageClass{{Name: "fast", WaitForFirstConsumer: true}, {Name: "slow", Default: true}},
+	}
+	if got := s.below.classes.offered(s.target.LogicalCluster); !reflect.DeepEqual(got, want) {
+		t.Errorf("classes %+v, want %+v", got, want)
+	}
+	for i := range mostClasses {
+		addClass(t, s.below.classes, priorityClasses, fmt.Sprint("class-", i))
+	}
+	if got := s.below.classes.offered(s.target.LogicalCluster); got != nil {
+		t.Errorf("more than can be told are told: %d", len(got.PriorityClasses))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 var (
@@ -71,13 +72,21 @@ func (u *Upstream) part(kind projection.Kind, obj projection.Object, cluster str
 		share, ok := decision[cluster]
 		return projection.Part{Share: share, Decision: decision}, ok
 	}
-	if !u.anyNeeding(keyOf(kind, obj), func(w workload) bool { return u.runs(w, cluster) && u.usedHere(w, obj, cluster) }) {
+	n := needs{
+		upstream: u, seen: map[Key]bool{}, cluster: cluster,
+		is: func(w workload) bool { return u.runs(w, cluster) && u.usedHere(w, obj, cluster) },
+	}
+	if n.visit(keyOf(kind, obj)); !n.found {
 		return projection.Part{}, false
 	}
 	if !kind.Divided {
 		return projection.Part{}, true
 	}
-	return projection.Part{Workloads: placedOf(u.needing(keyOf(kind, obj))), LimitRanges: u.limitRanges(obj.GetNamespace())}, true
+	placed := placedOf(u.needing(keyOf(kind, obj)))
+	if len(placed) == 0 {
+		placed = u.placedShown(kind, obj)
+	}
+	return projection.Part{Workloads: placed, LimitRanges: u.limitRanges(obj.GetNamespace())}, true
 }
 
 // pinnedTo tells whether an object that goes where it is needed is pinned to a cluster by itself, where it then is besides. A pin on a
@@ -92,6 +101,36 @@ func pinnedTo(kind projection.Kind, obj projection.Object, cluster string) bool 
 	}
 	pin, err := v1alpha1.ParsePin(text)
 	return err == nil && pin.Selects(cluster) // a bad one is refused when it is written
+}
+
+// pinnedIn reports whether anything in a namespace is sent to a cluster by itself.
+func (u *Upstream) pinnedIn(namespace, cluster string) bool {
+	return slices.ContainsFunc(projection.Kinds(), func(kind projection.Kind) bool {
+		return slices.ContainsFunc(u.objectsIn(kind.Resource, namespace), func(obj projection.Object) bool {
+			return pinnedTo(kind, obj, cluster) || u.settledIn(kind, obj, cluster)
+		})
+	})
+}
+
+// settledIn tells whether a volume claim that nothing uses is to be in a cluster, by a decision of its own. Once it is elsewhere, for somebody
+// who uses it, it stays there.
+func (u *Upstream) settledIn(kind projection.Kind, obj projection.Object, cluster string) bool {
+	if kind.Resource != claimResource || kind.Mirror(obj) {
+		return false
+	}
+	if _, decided := DecisionOf(obj)[cluster]; !decided {
+		return false
+	}
+	breakdown, err := summary.ParseBreakdown(obj.GetAnnotations()[v1alpha1.AnnotationStatus])
+	if _, has := breakdown[cluster]; err != nil || len(breakdown) > 0 && !has {
+		return false
+	}
+	return !u.usedSomewhere(kind, obj)
+}
+
+// usedSomewhere tells whether anything that is placed needs an object.
+func (u *Upstream) usedSomewhere(kind projection.Kind, obj projection.Object) bool {
+	return u.anyNeeding(keyOf(kind, obj), func(w workload) bool { return len(DecisionOf(w)) > 0 && !w.kind.Demand(w.Object).Finished })
 }
 
 // placedOf are those of the workloads that run somewhere and have not finished.
@@ -137,7 +176,7 @@ func (u *Upstream) runs(w workload, cluster string) bool {
 		return true
 	}
 	s, ok := u.Syncer(cluster)
-	return ok && s.holds(w.key())
+	return ok && s.projectionOf(w.kind, w.Object) != nil
 }
 
 // needing returns the workloads that need an object beside them, by themselves or through something else that they need.
@@ -164,7 +203,9 @@ type needs struct {
 	upstream *Upstream
 	seen     map[Key]bool
 	is       func(workload) bool
-	found    bool
+	// cluster is one whose pods, as they are shown, need what selects them by their labels; "" for none.
+	cluster string
+	found   bool
 }
 
 func (n *needs) visit(key Key) {
@@ -192,6 +233,7 @@ func (n *needs) visit(key Key) {
 				n.add([]workload{w})
 			}
 		}
+		n.found = n.found || n.cluster != "" && n.upstream.selectedIn(kind, obj, n.cluster, 1) > 0
 	}
 	for _, ref := range kind.Follows(obj) {
 		if w := n.upstream.claimant(key, keyOfReference(ref)); w != nil {

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -108,14 +109,19 @@ func TestClusterHoldsWhatItsWorkloadsNeed(t *testing.T) {
 			of:      namespace("bank"),
 		},
 		"what pods need stays until they have left": {
-			objects: []projection.Object{deployment("web", `{"west":{"replicas":2}}`, usingSecret("key"))},
+			objects: []projection.Object{deployment("web", `{"west":{"replicas":2}}`, usingSecret("key"), stillIn("east"))},
 			below:   []projection.Object{projected(deployment("web", ""), 2, 2)},
 			of:      secret("key"), want: []string{"east", "west"},
+		},
+		"that a cluster has something of the name, with the right marks, makes it none that runs it": {
+			objects: []projection.Object{deployment("web", `{"west":{"replicas":2}}`, usingSecret("key"))},
+			below:   []projection.Object{projected(deployment("web", ""), 2, 2)},
+			of:      secret("key"), want: []string{"west"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstream(t, test.objects...)
-			attach(t, u, "east", test.below...)
+			attachFound(t, u, "east", test.below...)
 			attach(t, u, "west")
 			kind, _ := projection.ForResource(resourceOf(test.of))
 			var got []string
@@ -128,6 +134,13 @@ func TestClusterHoldsWhatItsWorkloadsNeed(t *testing.T) {
 				t.Errorf("wanted in %v, want %v", got, test.want)
 			}
 		})
+	}
+}
+
+// stillIn has the breakdown name a cluster that the decision does not name any more.
+func stillIn(cluster string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		d.Annotations[v1alpha1.AnnotationStatus] = `{"` + cluster + `":{"replicas":2}}`
 	}
 }
 

@@ -13,11 +13,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 const (
@@ -36,6 +38,9 @@ const (
 
 // sync brings one object of the cluster in line.
 func (s *Syncer) sync(ctx context.Context, key Key) error {
+	if key.Resource == priorityResource {
+		return s.syncPriority(ctx, key)
+	}
 	kind, ok := projection.ForResource(key.Resource)
 	if !ok {
 		return fmt.Errorf("no projection for %s", key)
@@ -44,11 +49,16 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 	if kind.Resource == namespaceResource && projection.NamespaceShared(key.Name) {
 		return nil
 	}
-	leaving, manner := s.Leaving(s.cluster)
-	switch {
-	case s.givenUp():
+	if s.givenUp() {
 		return nil
-	case leaving && manner == v1alpha1.RemoveOrphan:
+	}
+	if silentSecret(key) {
+		var err error
+		if live, err = s.below.secrets.look(ctx, cache.ObjectName{Namespace: key.Namespace, Name: key.Name}); err != nil {
+			return s.failed(key, above, err)
+		}
+	}
+	if leaving, manner := s.Leaving(s.cluster); leaving && manner == v1alpha1.RemoveOrphan {
 		return s.orphan(ctx, kind, live)
 	}
 	if err := s.settleClaim(ctx, kind, key, live); err != nil {
@@ -68,7 +78,9 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 		if !s.lingers(kind, above, live) {
 			return s.remove(ctx, kind, key, above, live)
 		}
-		s.done(key, kind, state{uid: above.GetUID(), generation: above.GetGeneration(), hash: hashOf(live)})
+		next := state{uid: above.GetUID(), generation: above.GetGeneration(), hash: hashOf(live)}
+		s.keepTold(workload{kind, above}, &next)
+		s.done(key, kind, next)
 		return nil
 	}
 	s.forgetLost(kind, above, live)
@@ -86,11 +98,16 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 	if err := s.ensureNamespace(ctx, desired.GetNamespace()); err != nil {
 		return s.failed(key, above, err)
 	}
+	if kind.Resource == secretResource {
+		s.below.secrets.follow(desired.GetNamespace(), true)
+	}
 	kind.Keep(desired, live)
 	action := kind.Plan(desired, live)
 	missing := s.missing(kind, above)
 	if makesPods(kind, action.Step) {
-		if reason := refusal(missing); reason != "" {
+		if reason, waits := s.classRefusal(key, missing); waits {
+			return nil // it is on its way, and what comes of it wakes us
+		} else if reason != "" {
 			s.fail(key, above, reasonClassMissing, reason)
 			if len(s.missing(kind, above)) == 0 {
 				return errNotYet // it came meanwhile
@@ -100,6 +117,12 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 		if !s.bounded(workload{kind, above}) {
 			return errNotYet
 		}
+	}
+	if held, err := s.heldBack(ctx, workload{kind, above}, action.Step, desired, live); held || err != nil {
+		if err != nil {
+			return s.failed(key, above, err)
+		}
+		return nil // what it waits for wakes us
 	}
 	if action.Step != projection.Nothing {
 		klog.FromContext(ctx).V(2).Info("Projecting", "key", key, "step", action.Step, "reason", action.Reason)
@@ -115,6 +138,7 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 		return nil // the watch tells when the old one is gone
 	}
 	next := state{uid: above.GetUID(), generation: above.GetGeneration(), hash: hashOf(desired), wait: waits, note: note(missing)}
+	s.noteTold(kind, above, desired, key, &next)
 	if waits.reason != "" && waits.reason != s.stateOf(key).reason {
 		s.Recorder.Eventf(above, corev1.EventTypeNormal, reasonWaiting, "cluster %q %s", s.cluster, waits.reason)
 	}
@@ -159,12 +183,15 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 	if ok, _ := kind.Projectable(above); !ok && !kind.Workload {
 		return nil, wait{}, nil // before who needs it is searched for: every workload of a namespace may name it
 	}
+	if kind.Workload && !s.counts(kind, above, live) {
+		live = nil // whoever has put it there, it keeps nothing
+	}
 	part, wanted := s.Upstream.part(kind, above, s.cluster)
-	if !wanted && pinnedTo(kind, above, s.cluster) {
+	if !wanted && (pinnedTo(kind, above, s.cluster) || s.Upstream.settledIn(kind, above, s.cluster)) {
 		leaving, _ := s.Leaving(s.cluster)
 		wanted = !leaving
 	}
-	if kind.Workload && !kind.Mirror(above) {
+	if kind.Workload && !kind.Mirror(above) && (live == nil || s.has(workload{kind, above})) {
 		if step, held := s.step(workload{kind, above}, live); held {
 			part.Share, wanted, waits.held = step, true, true
 		}
@@ -186,14 +213,17 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 	if kind.Resource == namespaceResource && live != nil {
 		// A namespace stays as long as the user's does: others may keep things in it by now. Only with the cluster it goes, last.
 		leaving, _ := s.Leaving(s.cluster)
-		wanted = wanted || !leaving || s.below.holdsIn(above.GetName()) || s.Uses != nil && s.Uses(s.cluster, above.GetName())
+		wanted = wanted || s.Uses != nil && s.Uses(s.cluster, above.GetName()) || !leaving && s.Upstream.pinnedIn(above.GetName(), s.cluster)
+		if !wanted && (!leaving || s.below.holdsIn(above.GetName())) {
+			return live, wait{}, nil // as it is: nothing that runs there asks for more, and who has marked it is not known
+		}
 	}
 	if !wanted && live != nil && !kind.Workload && !kind.Divided && s.usedByPods(kind, above) {
 		wanted = true
 	}
 	if kind.Stays && live != nil {
 		leaving, _ := s.Leaving(s.cluster)
-		wanted = wanted || !leaving
+		wanted = wanted || !leaving && !s.waitsForNobody(kind, above, live)
 	}
 	if !wanted || live == nil && kind.Ended(above) || s.over(kind, above) {
 		return nil, wait{}, nil
@@ -207,12 +237,22 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 	return desired, waits, err
 }
 
+// waitsForNobody tells of a volume claim that it came here while nothing used it, has no volume, and is used elsewhere now.
+func (s *Syncer) waitsForNobody(kind projection.Kind, above, live projection.Object) bool {
+	claim, ok := live.(*corev1.PersistentVolumeClaim)
+	if _, settled := DecisionOf(above)[s.cluster]; !ok || !settled || claim.Spec.VolumeName != "" || claim.Status.Phase == corev1.ClaimBound {
+		return false
+	}
+	return s.Upstream.usedSomewhere(kind, above)
+}
+
 // lingers tells whether the cluster keeps, as it is, a workload that is being deleted and that somebody holds by a finalizer. On a single
 // cluster its pods go on running; its controller begins nothing, and keeps the status current. A cluster that is being removed does not
 // wait for that somebody, and a namespace that is deleted takes the pods along.
 func (s *Syncer) lingers(kind projection.Kind, above, live projection.Object) bool {
 	leaving, _ := s.Leaving(s.cluster)
-	return !leaving && !s.namespaceGoes(above.GetNamespace()) && kind.Lingers(above) && ours(live, workload{kind, above})
+	return !leaving && !s.namespaceGoes(above.GetNamespace()) && kind.Lingers(above) && ours(live, workload{kind, above}) &&
+		s.counts(kind, above, live)
 }
 
 // over tells whether a workload has run to its end in a cluster that goes. Elsewhere what is there of it stays for people to look at.
@@ -224,6 +264,7 @@ func (s *Syncer) over(kind projection.Kind, above projection.Object) bool {
 // remove deletes what the cluster should not hold. What belongs to another object than the one above of that name, such as an earlier
 // one that was deleted meanwhile, goes too.
 func (s *Syncer) remove(ctx context.Context, kind projection.Kind, key Key, above, live projection.Object) error {
+	s.unwait(key)
 	if live == nil {
 		s.done(key, kind, state{})
 		s.ended(key, above)
@@ -300,6 +341,7 @@ func (s *Syncer) removeNamespace(ctx context.Context, kind projection.Kind, live
 func (s *Syncer) done(key Key, kind projection.Kind, st state) {
 	last := s.stateOf(key)
 	if last == st {
+		s.wakeWaiting(key) // it may have been gone meanwhile
 		return
 	}
 	s.setState(key, st)
@@ -357,6 +399,7 @@ func unanswered(err error) bool {
 
 // fail makes a problem visible: as an event on the object and on the workloads that need it, and in their reports.
 func (s *Syncer) fail(key Key, above projection.Object, reason, message string) {
+	message = summary.Text(message) // a cluster may have worded it
 	previous := s.stateOf(key)
 	if previous.problem == message {
 		return
@@ -369,9 +412,13 @@ func (s *Syncer) fail(key Key, above projection.Object, reason, message string) 
 	if above == nil {
 		return
 	}
+	kind, _ := projection.ForResource(key.Resource)
+	if !s.concerned(kind, above) {
+		return // it is about what somebody else has put there
+	}
 	text := fmt.Sprintf("cluster %q: %s", s.cluster, message)
 	s.Recorder.Event(above, corev1.EventTypeWarning, reason, text)
-	if kind, _ := projection.ForResource(key.Resource); kind.Workload {
+	if kind.Workload {
 		s.changed(key, true)
 		return
 	}

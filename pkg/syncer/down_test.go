@@ -155,6 +155,7 @@ func TestErrorInsideAClusterIsToldWhenItLasts(t *testing.T) {
 // A bare pod's status is mirrored, so nobody makes a summary of it who could be told of a failure.
 func TestFailureOfAPodIsAnEventAlone(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: objectMeta("once")}
+	pod.Annotations = map[string]string{v1alpha1.AnnotationPlacement: `{"east":{"replicas":1}}`}
 	u := newUpstream(t, pod)
 	s := attach(t, u, "east")
 	key := Key{Resource: podResource, Namespace: "shop", Name: "once"}
@@ -228,7 +229,7 @@ func TestReportAnswersForTheGenerationThatIsCarriedOut(t *testing.T) {
 	above.Generation = 7
 	live := projected(above, 2, 1)
 	key := Key{Resource: deploymentResource, Namespace: "shop", Name: "web"}
-	current := state{uid: above.UID, generation: 7, hash: "hash"}
+	current := state{uid: above.UID, generation: 7, hash: "hash", told: 2, most: 2}
 	for name, test := range map[string]struct {
 		live      *appsv1.Deployment
 		state     state
@@ -238,8 +239,8 @@ func TestReportAnswersForTheGenerationThatIsCarriedOut(t *testing.T) {
 		wantHolds bool
 	}{
 		"it is there and seen":              {live: live, state: current, want: 7, begun: 7, wantHolds: true},
-		"the cluster holds another version": {live: live, state: state{uid: above.UID, generation: 7, hash: "other"}, wantHolds: true},
-		"a share is held to a part of it":   {live: live, state: state{uid: above.UID, generation: 7, hash: "hash", wait: wait{held: true}}, begun: 7, wantHolds: true},
+		"the cluster holds another version": {live: live, state: state{uid: above.UID, generation: 7, hash: "other", told: 2, most: 2}, wantHolds: true},
+		"a share is held to a part of it":   {live: live, state: state{uid: above.UID, generation: 7, hash: "hash", told: 2, most: 2, wait: wait{held: true}}, begun: 7, wantHolds: true},
 		"an earlier object was carried out": {live: live, state: state{uid: "earlier", generation: 7, hash: "hash"}, wantHolds: true},
 		"the controllers there have not seen it": {
 			live: func() *appsv1.Deployment { d := live.DeepCopy(); d.Generation = 2; return d }(), state: current, wantHolds: true,
@@ -276,6 +277,7 @@ func TestWhatTheClusterShouldHold(t *testing.T) {
 	deleted.DeletionTimestamp = &metav1.Time{}
 	deleted.Finalizers = []string{v1alpha1.FinalizerProjection}
 	moved := deployment("web", `{"west":{"replicas":2}}`)
+	leaving := deployment("web", `{"west":{"replicas":2}}`, stillIn("east"))
 	refused := deployment("web", toEast, func(d *appsv1.Deployment) { d.Namespace = "kube-system" })
 	for name, test := range map[string]struct {
 		above, live projection.Object
@@ -288,7 +290,8 @@ func TestWhatTheClusterShouldHold(t *testing.T) {
 		"nothing of what is gone above":            {live: projected(deployment("web", toEast), 2, 2)},
 		"nothing of what is being deleted":         {above: deleted, live: projected(deleted, 2, 2)},
 		"nothing of what is elsewhere":             {above: moved},
-		"what serves until the rest serves":        {above: moved, live: projected(moved, 2, 2), want: ptr.To[int32](2), wantHeld: true},
+		"what serves until the rest serves":        {above: leaving, live: projected(leaving, 2, 2), want: ptr.To[int32](2), wantHeld: true},
+		"nothing that it was never given":          {above: moved, live: projected(moved, 2, 2)},
 		"nothing in a namespace of Kubernetes'":    {above: refused, wantErr: "kube-system"},
 		"a namespace that is empty, once made":     {above: namespace("shop"), live: namespace("shop"), want: ptr.To[int32](0)},
 		"no empty namespace when the cluster goes": {above: namespace("shop"), live: namespace("shop"), leaving: true},
@@ -299,7 +302,7 @@ func TestWhatTheClusterShouldHold(t *testing.T) {
 			if test.live != nil {
 				below = append(below, test.live)
 			}
-			s := attach(t, u, "east", below...)
+			s := attachFound(t, u, "east", below...)
 			s.Leaving = func(string) (bool, string) { return test.leaving, "" }
 			of := test.above
 			if of == nil {

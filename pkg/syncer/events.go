@@ -4,19 +4,21 @@ import (
 	"context"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/lru"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -34,6 +36,11 @@ const (
 	// which would take a quarter of the logical cluster's time just when users wait for the pods; people read events later.
 	eventRate  = 25
 	eventBurst = 200
+	// objectEvents is how many events about one object are shown at once, and within each minute after that.
+	objectEvents = 50
+	// listedEvents and listedEventBytes bound what a watch of events begins with. More are left out.
+	listedEvents     = 100_000
+	listedEventBytes = 64 << 20
 	// behindPods is how many times as long an event waits while more pods wait to be shown than are being shown: with thousands of new pods,
 	// most of what a busy machine writes would be events otherwise.
 	behindPods = 10
@@ -45,9 +52,9 @@ func (s *Syncer) mirrorEvents(ctx context.Context) error {
 		workqueue.NewTypedItemFastSlowRateLimiter[types.UID](eventDelay, eventDelay, eventTries),
 		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "events-" + s.cluster})
 	pending := &eventStore{events: map[types.UID]*corev1.Event{}, queue: queue, ours: s.below.ours, since: time.Now(),
-		refusal: s.refusalEvent}
+		refusal: s.refusalEvent, listed: bounds.NewBudget(listedEvents, listedEventBytes, nil).Gate(), paces: lru.New(maxEvents)}
 	reflector := cache.NewReflectorWithOptions(
-		cache.NewListWatchFromClient(s.client.CoreV1().RESTClient(), "events", metav1.NamespaceAll, fields.Everything()),
+		cache.NewFilteredListWatchFromClient(s.client.CoreV1().RESTClient(), "events", metav1.NamespaceAll, pending.listed.Tweak),
 		&corev1.Event{}, pending, cache.ReflectorOptions{Name: "events-" + s.cluster})
 
 	pace := rate.NewLimiter(eventRate, eventBurst)
@@ -116,19 +123,10 @@ func (s *Syncer) eventMirror(event *corev1.Event) (mirror *corev1.Event, known b
 	if about == nil {
 		return nil, known
 	}
-	out := event.DeepCopy()
-	out.ObjectMeta = metav1.ObjectMeta{
-		Namespace: event.Namespace,
-		// Two clusters may choose the same name for events about Deployments.
-		Name:   event.Name + "." + s.cluster,
-		Labels: event.Labels, Annotations: event.Annotations,
+	if s.Upstream.eventAbout(s.cluster, *about) != nil {
+		return nil, false // it may not be shown yet
 	}
-	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationCluster, s.cluster)
-	out.InvolvedObject = *about
-	if out.Source.Host == "" {
-		out.Source.Host = s.cluster
-	}
-	return out, true
+	return s.mirrorOfEvent(event, *about), true
 }
 
 // counterpart finds the object above that stands for one below.
@@ -164,7 +162,7 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 			if err != nil {
 				return nil, false
 			}
-			out.Name, out.UID = mirror.Name, mirror.UID
+			out.APIVersion, out.Name, out.UID = appsv1.SchemeGroupVersion.String(), mirror.Name, mirror.UID
 			return &out, true
 		}
 	}

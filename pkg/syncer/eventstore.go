@@ -5,8 +5,16 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/lru"
+
+	"golang.org/x/time/rate"
+
+	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 )
 
 // eventStore is what a reflector of events writes to: it keeps those that wait to be mirrored and forgets all others at once.
@@ -17,6 +25,10 @@ type eventStore struct {
 	since time.Time
 	// refusal is told of events about our namespaces, and since when they go on. It may be nil.
 	refusal func(event *corev1.Event, since time.Time)
+	// listed counts what a watch begins with.
+	listed *bounds.Gate
+	// paces are how fast events about each object are shown, by its UID. It may be nil.
+	paces *lru.Cache
 
 	mu     sync.Mutex
 	events map[types.UID]*corev1.Event
@@ -33,12 +45,41 @@ func (s *eventStore) Add(obj any) error {
 	return s.add(event)
 }
 
+// Transformer implements cache.TransformingStore. What a watch begins with is kept until all of it has come, also events about others.
+func (s *eventStore) Transformer() cache.TransformFunc {
+	return s.listed.Transform(func(obj any) (any, error) {
+		event, ok := obj.(*corev1.Event)
+		switch {
+		case !ok:
+			return obj, nil
+		case s.ours(event.InvolvedObject.Namespace):
+			return fitEvent(event), nil
+		}
+		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: event.Namespace, Name: event.Name, ResourceVersion: event.ResourceVersion}}, nil
+	})
+}
+
+// allowed tells whether there have not been too many events about the same object of late.
+func (s *eventStore) allowed(about types.UID) bool {
+	if s.paces == nil {
+		return true
+	}
+	pace, ok := s.paces.Get(about)
+	if !ok {
+		pace = rate.NewLimiter(rate.Every(time.Minute/objectEvents), objectEvents)
+		s.paces.Add(about, pace)
+	}
+	return pace.(*rate.Limiter).Allow()
+}
+
 func (s *eventStore) add(event *corev1.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, waiting := s.events[event.UID]; !waiting && len(s.events) >= maxEvents {
+	if _, waiting := s.events[event.UID]; !waiting && (len(s.events) >= maxEvents || !s.allowed(event.InvolvedObject.UID)) {
 		return nil
 	}
+	text.Repair(event)
+	fitEvent(event)
 	s.events[event.UID] = event
 	s.queue.Add(event.UID)
 	return nil
@@ -51,6 +92,7 @@ func (s *eventStore) Delete(any) error { return nil }
 
 // Replace takes the list that a watch begins with, less what is older than the syncer. Refusals of before count from when they began.
 func (s *eventStore) Replace(list []any, _ string) error {
+	defer s.listed.Forget()
 	made := map[types.UID]time.Time{} // when a pod was made last
 	for _, obj := range list {
 		if event, ok := obj.(*corev1.Event); ok && event.Reason == reasonSuccessfulCreate {

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 )
 
 var started = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
@@ -18,6 +20,7 @@ func newEventStore(t *testing.T) *eventStore {
 	t.Cleanup(queue.ShutDown)
 	return &eventStore{
 		ours: func(namespace string) bool { return namespace == "shop" }, queue: queue, since: started, events: map[types.UID]*corev1.Event{},
+		listed: bounds.NewBudget(100, 0, func(error) {}).Gate(),
 	}
 }
 

@@ -73,8 +73,8 @@ func (s *Syncer) told(w workload) map[string]told {
 	claims, out := s.Upstream.claims.byKey[w.key()], map[string]told{}
 	for _, other := range s.Upstream.Syncers() {
 		var what told
-		if live := other.below.get(w.key()); ours(live, w) {
-			what.numbers = numbersOf(w.kind, live)
+		if live := other.projectionOf(w.kind, w.Object); ours(live, w) {
+			what.numbers = numbersOf(w.kind, live).Intersect(other.given(w))
 			if summarised {
 				what.serves = kind.Counts(live).Available > 0
 			}

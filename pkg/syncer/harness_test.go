@@ -29,7 +29,6 @@ import (
 const logicalCluster = "logical"
 
 var (
-	secretResource   = corev1.SchemeGroupVersion.WithResource("secrets")
 	revisionResource = appsv1.SchemeGroupVersion.WithResource("controllerrevisions")
 )
 
@@ -67,8 +66,24 @@ type change struct {
 	urgent bool
 }
 
-// attach makes the syncer of a cluster that holds the objects, and makes it known to u.
+// attach makes the syncer of a cluster that holds the objects, which it was given by this syncer, and makes it known to u.
 func attach(t *testing.T, u *Upstream, cluster string, objects ...projection.Object) *testSyncer {
+	t.Helper()
+	s := attachFound(t, u, cluster, objects...)
+	for _, obj := range objects {
+		origin, owned := projection.OriginOf(obj)
+		if kind, ok := projection.KindOf(obj); ok && kind.Workload && owned {
+			demand := kind.Demand(obj)
+			s.setState(keyOf(kind, obj), state{
+				uid: origin.UID, hash: hashOf(obj), told: demand.Replicas, first: demand.First, most: demand.Replicas + 100,
+			})
+		}
+	}
+	return s
+}
+
+// attachFound is attach for a cluster of which this syncer knows nothing: whoever administers it has put there what it holds.
+func attachFound(t *testing.T, u *Upstream, cluster string, objects ...projection.Object) *testSyncer {
 	t.Helper()
 	s := &testSyncer{above: fake.NewClientset(), events: record.NewFakeRecorder(100)}
 	var err error
@@ -225,6 +240,6 @@ func projected(above *appsv1.Deployment, replicas, available int32) *appsv1.Depl
 		v1alpha1.AnnotationProjection: "hash",
 	}
 	d.Spec.Replicas = ptr.To(replicas)
-	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: available}
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: available, AvailableReplicas: available}
 	return d
 }

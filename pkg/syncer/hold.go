@@ -24,7 +24,7 @@ func (s *Syncer) step(w workload, live projection.Object) (share placement.Share
 	decision := DecisionOf(w)
 	decided, told := decision[s.cluster].Replicas, int32(0)
 	if live != nil {
-		told = w.kind.Demand(live).Replicas
+		told = s.toldReplicas(w, w.kind.Demand(live).Replicas)
 	}
 	if told == decided {
 		return placement.Share{}, false
@@ -125,12 +125,12 @@ func (u *Upstream) observed(w workload, silent func(cluster string) bool) map[st
 	name := cache.MetaObjectToName(w).String()
 	for _, s := range u.Syncers() {
 		live := getNamed(s.below.stores[key.Resource], name)
-		if !ours(live, w) || s.givenUp() { // what most of many clusters do not have is found out first
+		if !ours(live, w) || s.givenUp() || !s.counts(w.kind, w.Object, live) { // what most of many clusters do not have is found out first
 			continue
 		}
 		demand, counts := w.kind.Demand(live), summarised.Counts(live)
 		out[s.cluster] = placement.Observed{
-			Replicas: demand.Replicas, Available: counts.Available, Silent: silent(s.cluster),
+			Replicas: s.toldReplicas(w, demand.Replicas), Available: counts.Available, Silent: silent(s.cluster),
 			Replacing: demand.Rollout != placement.Rollout{} && counts.Updated < counts.Replicas,
 		}
 	}

@@ -104,7 +104,11 @@ func TestShareIsHeldUntilItsReplacementServes(t *testing.T) {
 // Replicas that keep no identity may run more than once for the time of a move, those of every kind that has such.
 func TestWhichKindsAreHeld(t *testing.T) {
 	meta := objectMeta("web")
-	meta.Annotations = map[string]string{v1alpha1.AnnotationPlacement: `{"west":{"replicas":3}}`, v1alpha1.AnnotationUID: string(meta.UID)}
+	meta.Labels = map[string]string{v1alpha1.LabelLogicalCluster: logicalCluster}
+	meta.Annotations = map[string]string{
+		v1alpha1.AnnotationPlacement: `{"west":{"replicas":3}}`, v1alpha1.AnnotationStatus: `{"east":{"replicas":3}}`,
+		v1alpha1.AnnotationNamespace: meta.Namespace, v1alpha1.AnnotationName: meta.Name, v1alpha1.AnnotationUID: string(meta.UID),
+	}
 	three := ptr.To[int32](3)
 	for name, test := range map[string]struct {
 		object projection.Object

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
@@ -15,6 +16,9 @@ import (
 // What a workload above needs is what its template names now, and what selects its labels. Pods below may be of an earlier template, in the
 // middle of a rollout or for as long as one is stuck, and so may those that are made in their place. They start again only if what they name
 // is still there, and are reached and fenced by what selects them.
+//
+// Of which template pods are is read from their mirrors, and from the ReplicaSets above. What pods below name is their cluster's word, which
+// would be enough for it to be sent any Secret.
 
 // replaced is how long a pod that is gone may take to be made anew, of the same template.
 const replaced = 2 * time.Second
@@ -22,18 +26,39 @@ const replaced = 2 * time.Second
 // usedByPods tells whether pods of ours in the cluster need an object, or such as a ReplicaSet of ours is about to make.
 func (s *Syncer) usedByPods(kind projection.Kind, above projection.Object) bool {
 	pods, _ := projection.ForResource(podResource)
-	for _, pod := range s.below.podsIn(above.GetNamespace()) {
-		if !ended(pod) && uses(workload{pods, pod}, kind, above) && s.ownerOf(pod) != nil {
+	shown, _ := s.Upstream.podStore.ByIndex(cache.NamespaceIndex, above.GetNamespace()) // every informer has it
+	for _, obj := range shown {
+		if pod := obj.(*corev1.Pod); clusterOf(pod) == s.cluster && !ended(pod) && uses(workload{pods, pod}, kind, above) {
 			return true
 		}
 	}
-	sets, _ := projection.ForResource(replicaSetResource)
 	for _, rs := range s.below.replicaSetsIn(above.GetNamespace()) {
-		if ptr.Deref(rs.Spec.Replicas, 0) > 0 && uses(workload{sets, rs}, kind, above) && s.below.deploymentOf(rs) != nil {
+		if ptr.Deref(rs.Spec.Replicas, 0) == 0 {
+			continue
+		}
+		if shown := s.setAbove(rs); shown.Object != nil && uses(shown, kind, above) {
 			return true
 		}
 	}
 	return false
+}
+
+// setAbove returns the ReplicaSet above that shows one of a Deployment which runs here, or nothing.
+func (s *Syncer) setAbove(rs *appsv1.ReplicaSet) workload {
+	projected := s.below.deploymentOf(rs)
+	if projected == nil {
+		return workload{}
+	}
+	own := s.owner(deploymentResource, projected, rs)
+	if own == nil || !s.has(own.above) {
+		return workload{}
+	}
+	above, err := s.Upstream.replicaSets.ReplicaSets(rs.Namespace).Get(s.shownAs(rs, projected.Name))
+	if err != nil || !metav1.IsControlledBy(above, own.above) {
+		return workload{}
+	}
+	sets, _ := projection.ForResource(replicaSetResource)
+	return workload{sets, above}
 }
 
 // uses tells whether pods name an object or are selected by it.
@@ -43,24 +68,25 @@ func uses(w workload, kind projection.Kind, obj projection.Object) bool {
 		slices.ContainsFunc(w.kind.References(w.Object), func(ref projection.Reference) bool { return keyOfReference(ref) == key })
 }
 
-// released has what pods needed looked at when they are gone: it may be that nothing else has kept it here.
+// released has what pods needed looked at when they are gone, with what follows that: it may be that nothing else has kept it here.
 func (s *Syncer) released(kind projection.Kind, gone projection.Object) {
-	later := func(key Key) {
-		if s.holds(key) {
-			s.queue.AddAfter(key, replaced)
-		}
-	}
+	needed := dependents{upstream: s.Upstream, seen: map[Key]bool{}}
 	for _, ref := range kind.References(gone) {
-		later(keyOfReference(ref))
+		needed.visit(keyOfReference(ref))
 	}
 	for _, selecting := range projection.Kinds() {
-		if !selecting.SelectsPods() || selecting.Divided {
+		if !selecting.SelectsPods() {
 			continue
 		}
 		for _, obj := range s.Upstream.objectsIn(selecting.Resource, gone.GetNamespace()) {
 			if selecting.Selects(obj, kind, gone) {
-				later(keyOf(selecting, obj))
+				needed.visit(keyOf(selecting, obj))
 			}
+		}
+	}
+	for _, key := range needed.keys {
+		if s.holds(key) {
+			s.queue.AddAfter(key, replaced)
 		}
 	}
 }

@@ -42,29 +42,49 @@ func TestWhatPodsNameStaysUntilTheyAreGone(t *testing.T) {
 	going.DeletionTimestamp = &metav1.Time{}
 	old.Spec.Template.Labels = map[string]string{"version": "1"}
 	scaled.Spec.Template.Labels, pod.Labels = old.Spec.Template.Labels, old.Spec.Template.Labels
+	old.Annotations = map[string]string{v1alpha1.AnnotationTemplate: "old"}
+	scaled.Annotations = old.Annotations
+	// What these are by their ReplicaSet above, and how the pods are shown there. The cluster says what it likes of them.
+	setAbove := &appsv1.ReplicaSet{ObjectMeta: objectMeta("web-old")}
+	setAbove.OwnerReferences = controlledBy(above, "Deployment")
+	old.Spec.Template.Spec.DeepCopyInto(&setAbove.Spec.Template.Spec)
+	setAbove.Spec.Template.Labels = old.Spec.Template.Labels
+	using(&old.Spec.Template.Spec, "stolen")
+	shown := func(of *corev1.Pod) *corev1.Pod {
+		m := of.DeepCopy()
+		m.OwnerReferences, m.Annotations = controlledBy(setAbove, "ReplicaSet"), map[string]string{v1alpha1.AnnotationCluster: "east"}
+		return m
+	}
 	first, second := service("first", map[string]string{"version": "1"}), service("second", map[string]string{"version": "2"})
 	for name, test := range map[string]struct {
 		above projection.Object
 		below []projection.Object
+		shown *corev1.Pod // the mirror, if there is one
 		want  bool
 	}{
-		"a pod of the earlier template":                   {secret("old"), []projection.Object{scaled, pod}, true},
-		"a ReplicaSet of the earlier template":            {secret("old"), []projection.Object{old}, true},
-		"a pod that has ended":                            {secret("old"), []projection.Object{scaled, over}, false},
-		"somebody else's pod":                             {secret("old"), []projection.Object{scaled, foreign}, false},
-		"nothing any more":                                {secret("old"), []projection.Object{scaled}, false},
-		"a pod, but the user deletes it, as on a cluster": {going, []projection.Object{scaled, pod}, false},
-		"a pod names another":                             {secret("third"), []projection.Object{scaled, pod}, false},
-		"the template":                                    {secret("new"), nil, true},
-		"a pod of the earlier template is selected":       {first, []projection.Object{scaled, pod}, true},
-		"pods of the earlier template are to come":        {first, []projection.Object{old}, true},
-		"pods of another template are selected":           {second, []projection.Object{old, pod}, false},
+		"a pod of the earlier template":                   {secret("old"), []projection.Object{scaled, pod}, shown(pod), true},
+		"a ReplicaSet of the earlier template":            {secret("old"), []projection.Object{old}, nil, true},
+		"a pod that has ended":                            {secret("old"), []projection.Object{scaled, over}, shown(over), false},
+		"somebody else's pod":                             {secret("old"), []projection.Object{scaled, foreign}, nil, false},
+		"a pod that is not shown":                         {secret("old"), []projection.Object{scaled, pod}, nil, false},
+		"what a ReplicaSet names in the cluster alone":    {secret("stolen"), []projection.Object{old}, nil, false},
+		"nothing any more":                                {secret("old"), []projection.Object{scaled}, nil, false},
+		"a pod, but the user deletes it, as on a cluster": {going, []projection.Object{scaled, pod}, shown(pod), false},
+		"a pod names another":                             {secret("third"), []projection.Object{scaled, pod}, shown(pod), false},
+		"the template":                                    {secret("new"), nil, nil, true},
+		"a pod of the earlier template is selected":       {first, []projection.Object{scaled, pod}, shown(pod), true},
+		"pods of the earlier template are to come":        {first, []projection.Object{old}, nil, true},
+		"pods of another template are selected":           {second, []projection.Object{old, pod}, shown(pod), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			held := test.above.DeepCopyObject().(projection.Object)
 			held.SetUID("below")
 			held.SetLabels(map[string]string{v1alpha1.LabelLogicalCluster: logicalCluster})
-			s := attach(t, newUpstream(t, above, test.above), "east", append(test.below, live, held, namespace("shop"))...)
+			objects := []projection.Object{above, setAbove, test.above}
+			if test.shown != nil {
+				objects = append(objects, test.shown)
+			}
+			s := attach(t, newUpstream(t, objects...), "east", append(test.below, live, held, namespace("shop"))...)
 			kind, _ := projection.ForResource(resourceOf(test.above))
 			desired, _, err := s.desired(kind, test.above, held)
 			if err != nil || (desired != nil) != test.want {
@@ -80,14 +100,18 @@ func TestWhatPodsNamedIsLookedAtWhenTheyAreGone(t *testing.T) {
 		{Name: "b", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "elsewhere"}}},
 	}}
 	pod := &corev1.Pod{ObjectMeta: objectMeta("web-old-1"), Spec: spec}
+	mirror := pod.DeepCopy()
+	mirror.Labels, mirror.Annotations = map[string]string{"version": "1"}, map[string]string{v1alpha1.AnnotationCluster: "east"}
+	over := mirror.DeepCopy()
+	over.ResourceVersion, over.Status.Phase = "2", corev1.PodSucceeded
 	set := &appsv1.ReplicaSet{ObjectMeta: objectMeta("web-old")}
 	set.Spec.Replicas, set.Spec.Template.Spec = ptr.To[int32](1), spec
-	pod.Labels = map[string]string{"version": "1"}
-	set.Spec.Template.Labels = pod.Labels
+	set.Spec.Template.Labels = mirror.Labels
 	scaled := set.DeepCopy()
 	scaled.Spec.Replicas = ptr.To[int32](0)
 	for name, happens := range map[string]func(s *Syncer){
-		"a pod":                        func(s *Syncer) { s.podHandler().OnDelete(pod) },
+		"a pod, whose mirror goes":     func(s *Syncer) { s.Upstream.podHandler().OnDelete(mirror) },
+		"a pod that ends":              func(s *Syncer) { s.Upstream.podHandler().OnUpdate(mirror, over) },
 		"a ReplicaSet":                 func(s *Syncer) { s.replicaSetHandler().OnDelete(set) },
 		"the replicas of a ReplicaSet": func(s *Syncer) { s.replicaSetHandler().OnUpdate(set, scaled) },
 	} {
@@ -98,7 +122,11 @@ func TestWhatPodsNamedIsLookedAtWhenTheyAreGone(t *testing.T) {
 				selecting := service("first", map[string]string{"version": "1"})
 				reached := selecting.DeepCopy()
 				reached.Labels = held.Labels
-				s := attach(t, newUpstream(t, selecting, service("second", map[string]string{"version": "2"})), "east", held, reached, namespace("shop"))
+				following := ingress("site", "first")
+				led := following.DeepCopy()
+				led.Labels = held.Labels
+				s := attach(t, newUpstream(t, selecting, following, service("second", map[string]string{"version": "2"})), "east",
+					held, reached, led, namespace("shop"))
 				happens(s.Syncer)
 				synctest.Wait()
 				if got := s.enqueued(); len(got) > 0 {
@@ -106,7 +134,7 @@ func TestWhatPodsNamedIsLookedAtWhenTheyAreGone(t *testing.T) {
 				}
 				time.Sleep(replaced)
 				synctest.Wait()
-				if got, want := s.enqueued(), []string{"secrets shop/old", "services shop/first"}; !slices.Equal(got, want) {
+				if got, want := s.enqueued(), []string{"ingresses shop/site", "secrets shop/old", "services shop/first"}; !slices.Equal(got, want) {
 					t.Errorf("looked at %v, want %v", got, want)
 				}
 			})

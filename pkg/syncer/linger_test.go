@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
@@ -65,17 +66,30 @@ func TestAWorkloadThatSomebodyHoldsStaysAsItIs(t *testing.T) {
 }
 
 func TestAWorkloadThatSomebodyHoldsIsReported(t *testing.T) {
-	above := heldBy(deployment("web", toEast), theirs)
-	above.Generation = 7 // the deletion counts
-	s := attach(t, newUpstream(t, above, namespace("shop")), "east", projected(deployment("web", toEast), 2, 2))
-	if err := s.sync(t.Context(), keyOf(deployments, above)); err != nil {
-		t.Fatal(err)
-	}
-	if report, known := s.Report(keyOf(deployments, above), above); !known || report.Live == nil || report.Generation != 7 {
-		t.Errorf("reports %+v, want what is there, for the generation of the deletion", report)
-	}
-	if got := s.client.(*fake.Clientset).Actions(); len(got) > 0 {
-		t.Errorf("the cluster was sent %v, want nothing", got)
+	for name, attach := range map[string]func(*testing.T, *Upstream, string, ...projection.Object) *testSyncer{
+		"by the process that gave it": attach,
+		"by one that started since":   attachFound,
+	} {
+		t.Run(name, func(t *testing.T) {
+			above := heldBy(deployment("web", toEast), theirs)
+			above.Generation = 7 // the deletion counts
+			s := attach(t, newUpstream(t, above, namespace("shop")), "east", projected(deployment("web", toEast), 2, 2))
+			for range 2 { // what it was told is the same when it is looked at again
+				if err := s.sync(t.Context(), keyOf(deployments, above)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			report, known := s.Report(keyOf(deployments, above), above)
+			if !known || report.Live == nil || report.Generation != 7 {
+				t.Fatalf("reports %+v, want what is there, for the generation of the deletion", report)
+			}
+			if got := report.Live.(*appsv1.Deployment).Status; got.ReadyReplicas != 2 || report.Doubts != nil {
+				t.Errorf("reports %d ready and doubts %q, want 2 and none", got.ReadyReplicas, report.Doubts)
+			}
+			if got := s.client.(*fake.Clientset).Actions(); len(got) > 0 {
+				t.Errorf("the cluster was sent %v, want nothing", got)
+			}
+		})
 	}
 }
 

@@ -33,7 +33,7 @@ func (u *Upstream) Occupants(cluster string) []Occupant {
 				continue
 			}
 			_, decided := o.Decision[cluster]
-			if decided || running && s.holds(keyOf(kind, o.Object)) {
+			if decided || running && s.projectionOf(kind, o.Object) != nil {
 				out = append(out, o)
 			}
 		}

@@ -3,6 +3,7 @@ package syncer
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,7 +16,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/typed"
-	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -154,22 +155,71 @@ func (s *Syncer) settleOrphan(ctx context.Context, kind projection.Kind, above, 
 	return false, nil
 }
 
-// takeOver has the logical cluster show an orphaned pod as one that somebody made there, under the name and the UID that it has.
-func (s *Syncer) takeOver(ctx context.Context, pod, mirror *corev1.Pod) error {
-	want := s.mirror(pod, mirrorOwner{})
-	if mirror != nil {
-		want.OwnerReferences = ownedStill(mirror.OwnerReferences, mirrorOwner{})
+// takeOver has the logical cluster show an orphaned pod as one that somebody made there, under the name and the UID that it has. It is what
+// the mirror showed of it, without what the cluster has added: only what came from above may ever be made of it elsewhere.
+func (s *Syncer) takeOver(ctx context.Context, pod, stored *corev1.Pod, template *corev1.PodSpec) error {
+	if template == nil && stored.Spec.NodeName == "" {
+		return s.refuse(pod, errNoRecord)
 	}
-	delete(want.Annotations, v1alpha1.AnnotationCluster)
-	metav1.SetMetaDataAnnotation(&want.ObjectMeta, v1alpha1.AnnotationPlacement, placement.Decision{s.cluster: {Replicas: 1}}.String())
-	metav1.SetMetaDataAnnotation(&want.ObjectMeta, v1alpha1.AnnotationPodUID, string(pod.UID))
-	if err := s.writeMirror(ctx, want, mirror); err != nil {
+	want := s.mirror(pod, mirrorOwner{references: ownedStill(stored.OwnerReferences, mirrorOwner{})})
+	mirror.TakenOver(want, stored, template, s.cluster)
+	if err := s.writeMirror(ctx, want, stored); err != nil {
 		return err
 	}
 	if own := s.ownerOf(pod); own != nil {
 		s.enqueue(own.above.key())
 	}
 	return nil
+}
+
+// errNoRecord is why a pod that nobody controls in its cluster is not shown.
+var errNoRecord = errors.New("nobody controls it there, and nothing above says that it goes on running without its controller")
+
+// letGoOf is for a pod that is shown and that nobody controls in its cluster any more. Its owner has let go of it, because its labels were
+// changed above, or has gone and left it to others: then it runs on, and its user deletes it. What above says nothing of is none of ours.
+func (s *Syncer) letGoOf(ctx context.Context, pod, stored *corev1.Pod) error {
+	if _, ok := s.Upstream.released(stored); ok {
+		kind, _ := projection.ForResource(podResource)
+		return s.markOrphan(ctx, kind, pod)
+	}
+	if s.podQueue.NumRequeues(cache.MetaObjectToName(pod)) < brokenTries {
+		return errNotYet // what was written above comes by another watch
+	}
+	s.tellRefused(pod, errNoRecord)
+	return s.deleteMirror(ctx, stored, 0)
+}
+
+// released tells whether it is known above that a pod goes on running without its controller: that is being deleted without what it owns, or
+// the garbage collector has taken it off the mirror, or the mirror has other labels than it selects. So a mirror is proof of that, and what
+// a cluster says never is. Template is what the last controller made the pod by, nil if nobody knows any more.
+func (u *Upstream) released(stored *corev1.Pod) (template *corev1.PodSpec, ok bool) {
+	ref := controllerOf(stored)
+	if ref == nil {
+		return u.lastTemplate(stored), true
+	}
+	controller, decider, found := u.controller(stored.Namespace, ref)
+	if !found || !projection.Orphans(controller.Object) && mirror.Selects(controller.Object, stored.Labels) {
+		return nil, false
+	}
+	return u.baseOf(stored, controller, decider), true
+}
+
+// lastTemplate returns the template of what is being deleted without the pods that it has, of which this is one.
+func (u *Upstream) lastTemplate(stored *corev1.Pod) *corev1.PodSpec {
+	for _, w := range u.workloadsIn(stored.Namespace) {
+		if w.kind.Resource != podResource && projection.Orphans(w.Object) && mirror.Selects(w.Object, stored.Labels) {
+			return u.baseOf(stored, w, w)
+		}
+	}
+	return nil
+}
+
+func (u *Upstream) baseOf(stored *corev1.Pod, controller, decider workload) *corev1.PodSpec {
+	owner := u.ownerOf(controller, decider, clusterOf(stored), revisionLabel(stored), true)
+	if owner.Template == nil {
+		return nil
+	}
+	return owner.Base(stored.Name)
 }
 
 // orphanOwner returns what a pod below belongs to whose ReplicaSet outlives its Deployment.

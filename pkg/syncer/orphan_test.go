@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -172,13 +173,18 @@ func TestAnOrphanedPodIsTakenOverAsItIs(t *testing.T) {
 	loose := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "c", UID: "c"}
 	mirror := mirrorOf(pod, "east")
 	mirror.OwnerReferences = append(controlledBy(set, "ReplicaSet"), loose)
+	mirror.Labels, mirror.Spec.NodeName, mirror.Annotations[v1alpha1.AnnotationNode] = map[string]string{"app": "web"}, "east", "node-1"
+	mirror.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:1"}, {Name: "added", Image: "evil:1"}}
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:1"}}
+	// The cluster says more than it may.
+	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "evil:1"}}
+	pod.Annotations[v1alpha1.AnnotationClusters] = "west"
 	for name, test := range map[string]struct {
 		above      []projection.Object
 		want       string
 		wantOwners []metav1.OwnerReference
 	}{
 		"that has a mirror": {[]projection.Object{mirror}, "update", []metav1.OwnerReference{loose}},
-		"that has none":     {nil, "create", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := attach(t, newUpstream(t, append(test.above, set, namespace("shop"))...), "east", live, pod)
@@ -196,8 +202,11 @@ func TestAnOrphanedPodIsTakenOverAsItIs(t *testing.T) {
 			}
 			got := actions[0].(clienttesting.CreateAction).GetObject().(*corev1.Pod)
 			if got.Annotations[v1alpha1.AnnotationPlacement] != `{"east":{"replicas":1}}` || got.Annotations[v1alpha1.AnnotationPodUID] != "uid-of-web-1" ||
-				got.Annotations[v1alpha1.AnnotationUID] != "uid-of-web-1" || clusterOf(got) != "" || got.Spec.NodeName != "east" {
+				got.Annotations[v1alpha1.AnnotationClusters] != "" || clusterOf(got) != "" || got.Spec.NodeName != "east" {
 				t.Errorf("it is %+v on %q, want one that runs where it is", got.Annotations, got.Spec.NodeName)
+			}
+			if len(got.Spec.Containers) != 1 || got.Spec.Containers[0].Image != "app:1" {
+				t.Errorf("it has %+v, want what came from above", got.Spec.Containers)
 			}
 			if len(got.Labels) != 1 || got.Labels["app"] != "web" || !equality.Semantic.DeepEqual(got.OwnerReferences, test.wantOwners) {
 				t.Errorf("labels %v and owners %v, want those of the user", got.Labels, got.OwnerReferences)
@@ -206,6 +215,103 @@ func TestAnOrphanedPodIsTakenOverAsItIs(t *testing.T) {
 				t.Errorf("looks at %v, want the owner, which waits for it", got)
 			}
 		})
+	}
+}
+
+// What goes on running is known above before it does, so a pod that is marked as such is first shown as one of its controller.
+func TestAMarkedPodIsNoneOfAUsersWithoutARecord(t *testing.T) {
+	set := plainSet("web", toEast)
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	set.Spec.Template.Labels = map[string]string{"app": "web"}
+	live := handProjected(set, nil)
+	pod := podOf(live, "web-1", marked)
+	alone := podOf(live, "web-1", marked, func(p *corev1.Pod) { p.OwnerReferences = nil })
+	mirror := func(change ...func(*corev1.Pod)) *corev1.Pod {
+		m := mirrorOf(pod, "east")
+		m.Labels, m.OwnerReferences, m.Spec.NodeName = map[string]string{"app": "web"}, controlledBy(set, "ReplicaSet"), "east"
+		for _, c := range change {
+			c(m)
+		}
+		return m
+	}
+	relabelled := func(p *corev1.Pod) { p.Labels["app"] = "broken" }
+	taken := func(p *corev1.Pod) { p.OwnerReferences = nil }
+	waiting := func(p *corev1.Pod) { p.Spec.NodeName = "" }
+	for name, test := range map[string]struct {
+		pod, mirror *corev1.Pod
+		want        string // the write and whether it is of a mirror
+		wantErr     error
+	}{
+		"a pod with its controller":                           {pod, nil, "create mirror", nil},
+		"a pod with its controller and a mirror":              {pod, mirror(), "update mirror", nil},
+		"a pod without a controller, that nobody knows":       {alone, nil, "", errNotYet},
+		"a pod without a controller, that is shown with one":  {alone, mirror(), "", errNotYet},
+		"a pod that a user has given other labels":            {alone, mirror(relabelled), "update pod", nil},
+		"a pod that the collector above has taken off":        {alone, mirror(taken), "update pod", nil},
+		"but none that could begin elsewhere, of no template": {alone, mirror(taken, waiting), "", errNotYet},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []projection.Object{set, namespace("shop")}
+			if test.mirror != nil {
+				objects = append(objects, test.mirror)
+			}
+			s := attach(t, newUpstream(t, objects...), "east", live, test.pod)
+			if test.mirror != nil {
+				if err := s.above.Tracker().Add(test.mirror); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.syncPod(t.Context(), podName); !errors.Is(err, test.wantErr) {
+				t.Fatalf("error %v, want %v", err, test.wantErr)
+			}
+			got := ""
+			for _, action := range s.above.Actions() {
+				got += action.GetVerb()
+				if written, ok := action.(clienttesting.CreateAction); ok {
+					if of := written.GetObject().(*corev1.Pod); clusterOf(of) == "east" && controllerOf(of) != nil {
+						got += " mirror"
+					} else {
+						got += " pod"
+					}
+				}
+			}
+			if got != test.want {
+				t.Errorf("writes %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAPodThatNobodyLetsGoOfIsTold(t *testing.T) {
+	set := plainSet("web", toEast)
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	live := handProjected(set, nil)
+	alone := podOf(live, "web-1", func(p *corev1.Pod) { p.OwnerReferences = nil })
+	mirror := mirrorOf(alone, "east")
+	mirror.Labels, mirror.OwnerReferences = map[string]string{"app": "web"}, controlledBy(set, "ReplicaSet")
+	s := attach(t, newUpstream(t, set, namespace("shop"), mirror), "east", live, alone)
+	if err := s.above.Tracker().Add(mirror); err != nil {
+		t.Fatal(err)
+	}
+	for range brokenTries {
+		if err := s.syncPod(t.Context(), podName); !errors.Is(err, errNotYet) {
+			t.Fatalf("error %v, want %v", err, errNotYet)
+		}
+		s.podQueue.AddRateLimited(podName)
+	}
+	if err := s.syncPod(t.Context(), podName); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.above.Actions(); len(got) != 1 || got[0].GetVerb() != "delete" {
+		t.Errorf("writes %v, want a deletion of the mirror", got)
+	}
+	select {
+	case got := <-s.events.Events:
+		if !strings.Contains(got, "NotShown") || !strings.Contains(got, "web-1") {
+			t.Errorf("event %q, want one that tells of the pod", got)
+		}
+	default:
+		t.Error("no event tells of it")
 	}
 }
 

@@ -37,8 +37,8 @@ func (s *Syncer) syncOwnPod(ctx context.Context, above, live *corev1.Pod) error 
 		if s.hasLeft(above) {
 			return s.letGo(ctx, above)
 		}
-		// What is still to be made is no pod that has ended.
-		if above.DeletionTimestamp != nil && live == nil || above.Annotations[v1alpha1.AnnotationPodUID] != "" {
+		// What is still to be made is no pod that has ended. What is there instead, a stranger's of that name, has nothing to do with it.
+		if above.DeletionTimestamp != nil || above.Annotations[v1alpha1.AnnotationPodUID] != "" {
 			return s.deleteMirror(ctx, above, 0)
 		}
 		return nil

@@ -21,6 +21,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/typed"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -125,8 +126,10 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 	if pod == nil {
 		return nil
 	}
-	if projection.Orphaned(pod) && pod.DeletionTimestamp == nil {
-		return s.takeOver(ctx, pod, mirror)
+	if projection.Orphaned(pod) && pod.DeletionTimestamp == nil && mirror != nil {
+		if template, ok := s.Upstream.released(mirror); ok {
+			return s.takeOver(ctx, pod, mirror, template)
+		}
 	}
 	if own := s.ownerOf(pod); own != nil && s.lost(own.above, DecisionOf(own.above), s.cluster) {
 		// It may run, but nobody hears of it, and its workload runs elsewhere, perhaps under the same names.
@@ -136,21 +139,26 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 		return s.deleteMirror(ctx, mirror, 0)
 	}
 	owner := s.mirrorOwner(pod)
-	if owner != nil && mirror != nil {
-		owner.references = ownedStill(mirror.OwnerReferences, *owner)
-	}
 	switch {
 	case owner != nil:
-		return s.writeMirror(ctx, s.mirror(pod, *owner), mirror)
+		want, err := s.showable(pod, *owner, mirror)
+		if err != nil {
+			return s.refuse(pod, err)
+		}
+		return s.writeMirror(ctx, want, mirror)
+	case mirror == nil && projection.Orphaned(pod):
+		return s.refuse(pod, errNoRecord)
 	case mirror == nil:
 		return nil // the owner's mirror comes first; its watch wakes us
 	case pod.DeletionTimestamp != nil:
 		// What it belonged to may be gone before it is, above as below.
-		return s.writeMirror(ctx, s.mirror(pod, mirrorOwner{references: mirror.OwnerReferences, labels: ownerLabels(mirror)}), mirror)
+		want, err := s.showable(pod, mirrorOwner{references: mirror.OwnerReferences, labels: ownerLabels(mirror)}, mirror)
+		if err != nil {
+			return s.refuse(pod, err)
+		}
+		return s.writeMirror(ctx, want, mirror)
 	case metav1.GetControllerOf(pod) == nil:
-		// Its owner has let go of it, because its labels were changed, or has gone and left it to others. It runs on, and its user deletes it.
-		kind, _ := projection.ForResource(podResource)
-		return s.markOrphan(ctx, kind, pod)
+		return s.letGoOf(ctx, pod, mirror)
 	case s.ownerOf(pod) == nil:
 		if gone, err := s.controllerGone(ctx, pod); gone || err != nil {
 			return err // the garbage collector of the cluster is about to decide about it
@@ -297,7 +305,7 @@ func (s *Syncer) ownerOf(pod *corev1.Pod) *ownership {
 func (s *Syncer) owner(resource schema.GroupVersionResource, projected projection.Object, rs *appsv1.ReplicaSet) *ownership {
 	kind, _ := projection.ForResource(resource)
 	above := s.Upstream.get(keyOf(kind, projected))
-	if above == nil || string(above.GetUID()) != projected.GetAnnotations()[v1alpha1.AnnotationUID] {
+	if above == nil || !s.counts(kind, above, projected) {
 		return nil
 	}
 	return &ownership{above: workload{kind, above}, replicaSet: rs}
@@ -308,6 +316,8 @@ type mirrorOwner struct {
 	references []metav1.OwnerReference
 	// labels are those by which the owner tells its pods apart.
 	labels map[string]string
+	// controller is the owner itself, and decider the workload that says where its pods run; both are empty for one that is gone.
+	controller, decider workload
 	// ending tells that the owner is being deleted.
 	ending bool
 }
@@ -345,21 +355,47 @@ func (s *Syncer) mirrorOwner(pod *corev1.Pod) *mirrorOwner {
 		return nil
 	}
 	if own.replicaSet == nil {
-		out := &mirrorOwner{labels: s.revisionLabels(pod, own), ending: own.above.GetDeletionTimestamp() != nil}
-		if !projection.Orphans(own.above) {
-			out.references = []metav1.OwnerReference{*metav1.NewControllerRef(own.above, own.above.kind.GVK)}
+		return &mirrorOwner{
+			labels: s.revisionLabels(pod, own), ending: own.above.GetDeletionTimestamp() != nil,
+			references: []metav1.OwnerReference{*metav1.NewControllerRef(own.above, own.above.kind.GVK)},
+			controller: own.above, decider: own.above,
 		}
-		return out
 	}
 	rs, err := s.Upstream.replicaSets.ReplicaSets(pod.Namespace).Get(s.shownAs(own.replicaSet, own.above.GetName()))
 	if err != nil || !metav1.IsControlledBy(rs, own.above) {
 		return nil
 	}
-	out := &mirrorOwner{references: []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}}
+	kind, _ := projection.ForResource(replicaSetResource)
+	out := &mirrorOwner{
+		references: []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))},
+		controller: workload{kind, rs}, decider: own.above,
+	}
 	if hash := rs.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" { // none, if it was made by hand
 		out.labels = map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: hash}
 	}
 	return out
+}
+
+// showable returns the mirror of a pod that has this owner; stored is the mirror as it is, or nil. The error says why there can be none: the
+// API server would refuse it, see Guard.
+func (s *Syncer) showable(pod *corev1.Pod, owner mirrorOwner, stored *corev1.Pod) (*corev1.Pod, error) {
+	of := mirror.Owner{Object: &corev1.Pod{}, Template: &corev1.PodTemplateSpec{}}
+	if stored != nil {
+		owner.references = ownedStill(stored.OwnerReferences, owner)
+		of.Revision = revisionLabel(stored)
+	}
+	out := s.mirror(pod, owner)
+	out.Finalizers = slices.Clone(pod.Finalizers)
+	if owner.controller.Object != nil {
+		if stored == nil || !metav1.IsControlledBy(stored, owner.controller) {
+			if err := s.Upstream.mayShow(s.cluster, pod, owner.controller, owner.decider); err != nil {
+				return nil, err
+			}
+		}
+		of = s.Upstream.ownerOf(owner.controller, owner.decider, s.cluster, revisionLabel(out), stored == nil)
+	}
+	of.Pod(out, stored)
+	return out, nil
 }
 
 // mirror returns what the logical cluster shows of a pod.
@@ -367,7 +403,7 @@ func (s *Syncer) mirror(pod *corev1.Pod, owner mirrorOwner) *corev1.Pod {
 	out := pod.DeepCopy()
 	out.ResourceVersion, out.UID, out.ManagedFields = "", "", nil
 	out.CreationTimestamp, out.Finalizers = metav1.Time{}, nil
-	projection.Unmark(&out.ObjectMeta)
+	out.Labels, out.Annotations = mirror.Unreserved(out.Labels), mirror.Unreserved(out.Annotations)
 	out.OwnerReferences = owner.references
 	for key, value := range owner.labels {
 		metav1.SetMetaDataLabel(&out.ObjectMeta, key, value)
@@ -381,6 +417,7 @@ func (s *Syncer) mirror(pod *corev1.Pod, owner mirrorOwner) *corev1.Pod {
 		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationNode, pod.Spec.NodeName)
 		out.Spec.NodeName = s.cluster
 	}
+	fitPod(out)
 	return out
 }
 
@@ -390,7 +427,7 @@ func sameMirror(want, have *corev1.Pod) bool {
 	delete(annotations, v1alpha1.AnnotationUID)
 	delete(annotations, v1alpha1.AnnotationCreated)
 	delete(annotations, v1alpha1.AnnotationGeneration)
-	return want.Generation == have.Generation && maps.Equal(want.Labels, have.Labels) &&
+	return want.Generation == have.Generation && maps.Equal(want.Labels, have.Labels) && slices.Equal(want.Finalizers, have.Finalizers) &&
 		maps.Equal(annotations, have.Annotations) &&
 		equality.Semantic.DeepEqual(want.OwnerReferences, have.OwnerReferences) &&
 		equality.Semantic.DeepEqual(want.Spec, have.Spec) &&

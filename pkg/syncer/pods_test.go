@@ -38,10 +38,17 @@ func newFamily() *family {
 	f.mirrored = &appsv1.ReplicaSet{ObjectMeta: objectMeta("web-abc")}
 	f.mirrored.Labels = map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "abc"}
 	f.mirrored.OwnerReferences = controlledBy(f.above, "Deployment")
+	f.mirrored.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	f.mirrored.Spec.Template = corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web", appsv1.DefaultDeploymentUniqueLabelKey: "abc"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}},
+	}
 	f.pod = &corev1.Pod{
 		ObjectMeta: objectMeta("web-1"),
-		Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "app"}}},
-		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.7"},
+		Spec: corev1.PodSpec{
+			NodeName: "node-1", Containers: []corev1.Container{{Name: "app"}}, ServiceAccountName: "default", DeprecatedServiceAccount: "default",
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.7"},
 	}
 	f.pod.Labels = map[string]string{"app": "web", appsv1.DefaultDeploymentUniqueLabelKey: "below"}
 	f.pod.CreationTimestamp = metav1.NewTime(time.Date(2026, time.November, 20, 13, 0, 0, 0, time.FixedZone("CET", 3600)))
@@ -221,10 +228,50 @@ func TestSyncPod(t *testing.T) {
 		"what its owner has let go of is marked in its cluster, and taken over when the watch shows that": {
 			prepare: func(f *family) (above, below objects) {
 				shown := f.shown("east")
+				shown.Labels["app"] = "broken"
 				f.pod.OwnerReferences = nil
 				return objects{f.above, f.mirrored, namespace("shop"), shown}, objects{f.projected, f.replicaSet, f.pod}
 			},
 			wantMarked: true,
+		},
+		"what its owner has let go of without a reason above is looked at again": {
+			prepare: func(f *family) (above, below objects) {
+				shown := f.shown("east")
+				f.pod.OwnerReferences = nil
+				return objects{f.above, f.mirrored, namespace("shop"), shown}, objects{f.projected, f.replicaSet, f.pod}
+			},
+			wantErr: errNotYet,
+		},
+		"a pod of what is not placed there is not shown": {
+			prepare: func(f *family) (above, below objects) {
+				f.above.Annotations[v1alpha1.AnnotationPlacement] = `{"west":{"replicas":2}}`
+				return objects{f.above, f.mirrored, namespace("shop")}, objects{f.projected, f.replicaSet, f.pod}
+			},
+			wantErr: errNotYet,
+		},
+		"but one that is shown goes on being shown": {
+			prepare: func(f *family) (above, below objects) {
+				shown := f.shown("east")
+				f.above.Annotations[v1alpha1.AnnotationPlacement] = `{"west":{"replicas":2}}`
+				f.pod.Status.Phase = corev1.PodFailed
+				return objects{f.above, f.mirrored, namespace("shop"), shown}, objects{f.projected, f.replicaSet, f.pod}
+			},
+			want: []string{"update"},
+		},
+		"labels, images and privileges that the cluster gives a pod are not shown": {
+			prepare: func(f *family) (above, below objects) {
+				shown := f.shown("east")
+				f.pod.Labels["app"], f.pod.Spec.Containers[0].Image, f.pod.Spec.HostNetwork = "bank", "evil:1", true
+				f.pod.Annotations = map[string]string{v1alpha1.AnnotationClusters: "west"}
+				return objects{f.above, f.mirrored, namespace("shop"), shown}, objects{f.projected, f.replicaSet, f.pod}
+			},
+		},
+		"a pod whose UID something above has is not shown": {
+			prepare: func(f *family) (above, below objects) {
+				f.pod.UID = f.above.UID
+				return objects{f.above, f.mirrored, namespace("shop")}, objects{f.projected, f.replicaSet, f.pod}
+			},
+			wantErr: errNotYet,
 		},
 		"another cluster's mirror is not ours to delete": {
 			prepare: func(f *family) (above, below objects) {
@@ -350,7 +397,8 @@ func TestEventsBelowAreAboutTheObjectsAbove(t *testing.T) {
 	live.Annotations = map[string]string{v1alpha1.AnnotationUID: "uid-of-key"}
 	site := ingress("site", "web")
 	site.UID, site.Annotations = live.UID, map[string]string{v1alpha1.AnnotationUID: "uid-of-site"}
-	u := newUpstream(t, f.above, f.mirrored, secret("key"), ingress("site", "web"))
+	usingSecret("key")(f.above)
+	u := newUpstream(t, f.above, f.mirrored, f.shown("east"), secret("key"), ingress("site", "web"), service("web", map[string]string{"app": "web"}))
 	s := attach(t, u, "east", f.projected, f.replicaSet, unmirrored, f.pod, foreign, live, site)
 
 	for name, test := range map[string]struct {

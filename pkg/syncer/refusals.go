@@ -102,7 +102,7 @@ func (s *Syncer) refusal(kind summary.Kind, live projection.Object) *placement.R
 	if !own || s.boundAbove(live.GetNamespace(), says) {
 		return nil
 	}
-	missing.Says = says
+	missing.Says = summary.Text(says)
 	return &missing
 }
 

@@ -2,28 +2,33 @@ package syncer
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
-// Report tells what the cluster has of an object. Report.Live is nil if it holds no projection of it. Known is false until the syncer
-// has seen everything that the cluster holds and has looked at this object once.
+// Report tells what the cluster has of an object. Report.Live is nil if it holds no projection of it that counts. Known is false until the
+// syncer has seen everything that the cluster holds and has looked at this object once.
 func (s *Syncer) Report(key Key, above projection.Object) (report summary.Report, known bool) {
 	kind, summarised := summary.ForResource(key.Resource)
 	if !summarised || !s.HasSynced() || s.Expects(key) {
 		return report, false
 	}
-	st := s.stateOf(key)
-	report.Problem = s.problem(key, above, st)
-	live := s.below.get(key)
-	if live == nil {
+	projected, _ := projection.ForResource(key.Resource)
+	live, st := s.below.get(key), s.stateOf(key)
+	if live == nil && st.problem == "" && !projected.Workload || !s.concerned(projected, above) {
 		return report, true
 	}
-	report.Live, report.Refused = live, s.refusal(kind, live)
+	report.Problem = s.problem(key, above, st)
+	if !s.isProjection(live, above) {
+		return report, true
+	}
+	report.Live, report.Doubts = s.sane(kind, key, above, live)
+	live = report.Live.(projection.Object)
+	report.Refused = s.refusal(kind, live)
 	if kind.KeepsHistory() {
-		projected, _ := projection.ForResource(key.Resource)
 		report.Revisions = s.below.templatesOf(live, projected)
 	}
 	if st.hash != "" && st.uid == above.GetUID() && st.hash == hashOf(live) && kind.Observed(live) {
@@ -34,17 +39,40 @@ func (s *Syncer) Report(key Key, above projection.Object) (report summary.Report
 	return report, true
 }
 
+// sane returns what the cluster reports of an object without what cannot be, and what that was.
+func (s *Syncer) sane(kind summary.Kind, key Key, above, live projection.Object) (summary.Object, []string) {
+	bounds := summary.Bounds{Now: metav1.Now()}
+	if projected, _ := projection.ForResource(key.Resource); projected.Workload {
+		bounds.Replicas = s.Most(key.Resource, above)
+	}
+	sane, doubts := kind.Sane(above, live, bounds)
+	if kind.Breakdown {
+		s.settleTold(key, kind.Counts(live).Replicas)
+	}
+	return sane, doubts
+}
+
 // Settled tells whether what the cluster reports of an object is what it will report until somebody changes something, or there is a
-// problem that keeps it from getting there.
+// problem that keeps it from getting there. Of what is being deleted that is nothing: nobody waits for less.
 func (s *Syncer) Settled(key Key) bool {
+	live := s.below.get(key)
+	if s.goes(key) {
+		return live == nil
+	}
 	switch st := s.stateOf(key); {
 	case st.problem != "":
 		return true
 	case st.held: // the next step of a move will change it
 		return false
 	}
-	live := s.below.get(key)
 	return live != nil && settled(key, live)
+}
+
+// goes tells whether an object of the logical cluster is on its way out of all clusters.
+func (s *Syncer) goes(key Key) bool {
+	kind, projected := projection.ForResource(key.Resource)
+	above := s.Upstream.get(key)
+	return projected && above != nil && !kind.Lives(above)
 }
 
 // problem is the first reason why the cluster cannot run a workload: its own, or that of something it needs.
@@ -72,10 +100,14 @@ func (s *Syncer) problem(key Key, above projection.Object, own state) string {
 
 // ReplicaSets returns the ReplicaSets that the cluster has for a Deployment, by the name of the one above that shows them.
 func (s *Syncer) ReplicaSets(above *appsv1.Deployment) map[string][]*appsv1.ReplicaSet {
+	kind, _ := projection.ForResource(deploymentResource)
+	projected := s.projectionOf(kind, above)
+	if projected == nil {
+		return nil
+	}
 	out := map[string][]*appsv1.ReplicaSet{}
 	for _, rs := range s.below.replicaSetsOf(above.Namespace, above.Name) {
-		projected := s.below.deploymentOf(rs)
-		if projected == nil || projected.Annotations[v1alpha1.AnnotationUID] != string(above.UID) {
+		if !metav1.IsControlledBy(rs, projected) {
 			continue
 		}
 		if name := s.shownAs(rs, above.Name); name != "" {
@@ -100,7 +132,7 @@ func (s *Syncer) shownAs(rs *appsv1.ReplicaSet, deployment string) string {
 
 // Owned is the number of objects of ours that the cluster holds.
 func (s *Syncer) Owned() int {
-	owned := 0
+	owned := s.below.secrets.unseen() + len(s.broughtPriorities())
 	for _, store := range s.below.stores {
 		owned += len(store.ListKeys())
 	}
@@ -113,6 +145,9 @@ func (s *Syncer) Resync() {
 		for _, obj := range s.below.stores[kind.Resource].List() {
 			s.enqueue(keyOf(kind, obj.(projection.Object)))
 		}
+	}
+	for _, class := range s.broughtPriorities() {
+		s.enqueue(priorityKey(class.Name))
 	}
 }
 

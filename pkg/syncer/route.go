@@ -87,6 +87,7 @@ func (u *Upstream) route(kind projection.Kind, before, after projection.Object) 
 }
 
 func (u *Upstream) routeWorkload(kind projection.Kind, key Key, before, after projection.Object) {
+	u.routePriority(kind, before, after)
 	was, is := u.wants(kind, before), u.wants(kind, after)
 	for _, s := range u.Syncers() {
 		_, wasPlaced := was.decision[s.cluster]
@@ -176,7 +177,7 @@ func (u *Upstream) routeDivided(namespace string) {
 
 func (u *Upstream) wanted(kind projection.Kind, obj projection.Object, cluster string) bool {
 	_, wanted := u.part(kind, obj, cluster)
-	return wanted || pinnedTo(kind, obj, cluster)
+	return wanted || pinnedTo(kind, obj, cluster) || u.settledIn(kind, obj, cluster)
 }
 
 // routeLinked enqueues what an object that is no workload refers to, or did, and what follows it: their demand follows its own.
@@ -225,7 +226,7 @@ func (u *Upstream) replicaSetHandler() cache.ResourceEventHandler {
 }
 
 // podHandler has a syncer look at mirrors of its cluster that vanish above, or whose owners change, of which the controller is what the
-// cluster says. Additions and other updates are our own writes.
+// cluster says, and at what selects them. Additions and other updates are our own writes.
 func (u *Upstream) podHandler() cache.ResourceEventHandler {
 	each := func(obj any, then func(*Syncer, *corev1.Pod)) {
 		pod, ok := untombed(obj).(*corev1.Pod)
@@ -251,10 +252,17 @@ func (u *Upstream) podHandler() cache.ResourceEventHandler {
 		s.enqueueEphemeral(pod)
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { each(obj, shown) },
+		AddFunc: func(obj any) { each(obj, shown) }, // a mirror that is new has the labels of its template
 		UpdateFunc: func(old, obj any) {
-			each(obj, shown)
-			if before, after := old.(*corev1.Pod), obj.(*corev1.Pod); !equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) {
+			before, after := old.(*corev1.Pod), obj.(*corev1.Pod)
+			each(obj, func(s *Syncer, pod *corev1.Pod) {
+				shown(s, pod)
+				s.relabelled(before, pod)
+				if !ended(before) && ended(pod) {
+					s.podReleased(pod)
+				}
+			})
+			if !equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) {
 				each(obj, func(s *Syncer, pod *corev1.Pod) { s.podQueue.Add(cache.MetaObjectToName(pod)) })
 			}
 		},
@@ -262,6 +270,7 @@ func (u *Upstream) podHandler() cache.ResourceEventHandler {
 			each(obj, func(s *Syncer, pod *corev1.Pod) {
 				s.mirrors.OnDelete(pod)
 				s.podQueue.Add(cache.MetaObjectToName(pod))
+				s.podReleased(pod)
 			})
 		},
 	}

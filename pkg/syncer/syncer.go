@@ -54,12 +54,16 @@ type Options struct {
 	Leaving func(cluster string) (leaving bool, manner string)
 	// Overrides returns what the policy of a workload changes of it in a cluster. It may be nil.
 	Overrides func(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error)
+	// Admits returns a RefusedError for a pod that the admission of the logical cluster refuses. It may be nil.
+	Admits func(ctx context.Context, pod *corev1.Pod) error
 	// Moves returns what the policy of a workload says about moving it, nil if nothing. It may be nil.
 	Moves func(kind projection.Kind, above projection.Object) *v1alpha1.Move
 	// Silent tells whether a cluster cannot be told anything at the moment. It may be nil.
 	Silent func(cluster string) bool
 	// Uses tells whether anything that is of no projected kind is in a namespace of a cluster, or is to be. It may be nil.
 	Uses func(cluster, namespace string) bool
+	// Allows returns what the admin of a cluster lets come along there. It may be nil.
+	Allows func(cluster string) v1alpha1.ClusterAllows
 	// Lost tells whether a workload has given up a silent cluster, so that it may run elsewhere what it ran there.
 	Lost func(w placement.Workload, cluster string) bool
 }
@@ -86,6 +90,7 @@ type Syncer struct {
 	above   kubernetes.Interface // of the logical cluster, as this syncer
 	usage   *capacity.Usage
 	answers *clusters.Answers
+	offered *clusters.Classes
 	target  projection.Target
 	below   *below
 	// mirrors are the pods above with our own writes that the watch has not shown yet.
@@ -111,6 +116,9 @@ type Syncer struct {
 	unseen map[Key]struct{}
 	// parked are the objects that wait until the cluster answers again.
 	parked map[Key]struct{}
+	// waitedFor are the workloads that wait for an object, waitsFor is the same the other way round.
+	waitedFor map[Key]map[Key]struct{}
+	waitsFor  map[Key][]Key
 }
 
 // state is what the last step with an object came to.
@@ -124,8 +132,16 @@ type state struct {
 	problem string
 	// note says what will not work although the cluster holds the projection, in words for the user.
 	note string
+	// most is the largest number of replicas that what the cluster was told explains, with those of a rollout, and told what it was told.
+	// Before is what most was, as long as the cluster still reports more than that.
+	told, most, before int32
+	// first is the number of the first of numbered replicas that it was told to run.
+	first int32
 	wait
 }
+
+// holds reports whether the cluster holds a projection of an object, by what this process has seen to.
+func (st state) holds(above projection.Object) bool { return st.hash != "" && st.uid == above.GetUID() }
 
 // wait tells that a cluster does not have what was decided, or not as it will be, until there is a change elsewhere.
 type wait struct {
@@ -143,7 +159,7 @@ func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := newBelow(c.Client, o.Upstream.LogicalCluster)
+	b, err := newBelow(c.Client, o.Upstream.LogicalCluster, c.Budget)
 	if err != nil {
 		return nil, err
 	}
@@ -154,6 +170,7 @@ func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {
 		above:   above,
 		usage:   c.Usage,
 		answers: c.Answers,
+		offered: c.Classes,
 		target:  projection.Target{LogicalCluster: o.Upstream.LogicalCluster, Cluster: c.Name},
 		below:   b,
 		mirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), o.Upstream.podStore,
@@ -175,7 +192,11 @@ func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {
 		awaited: map[Key]int{},
 		unseen:  map[Key]struct{}{},
 		parked:  map[Key]struct{}{},
+
+		waitedFor: map[Key]map[Key]struct{}{},
+		waitsFor:  map[Key][]Key{},
 	}
+	b.secrets.wanted = func(namespace string) bool { return o.Upstream.hasSecrets(namespace, c.Name) }
 	return s, s.watch()
 }
 
@@ -201,6 +222,7 @@ func (s *Syncer) run(ctx context.Context) error {
 	s.mu.Lock()
 	s.synced = true
 	s.mu.Unlock()
+	s.tellClasses()
 	s.Upstream.wakeAll(s)
 
 	group, ctx := errgroup.WithContext(ctx)
@@ -249,6 +271,9 @@ func (s *Syncer) enqueueEverything() {
 			if above := obj.(projection.Object); s.Upstream.wanted(kind, above, s.cluster) {
 				s.enqueue(keyOf(kind, above))
 				s.reportChanged(kind, above)
+				if name := priorityOf(kind, above); name != "" {
+					s.enqueue(priorityKey(name))
+				}
 			}
 		}
 		for _, obj := range s.below.stores[kind.Resource].List() {
@@ -258,6 +283,9 @@ func (s *Syncer) enqueueEverything() {
 			}
 			s.enqueue(key)
 		}
+	}
+	for _, class := range s.broughtPriorities() {
+		s.enqueue(priorityKey(class.Name))
 	}
 	for _, obj := range s.below.pods.GetStore().List() {
 		if pod := obj.(*corev1.Pod); s.below.ours(pod.Namespace) {
@@ -290,6 +318,9 @@ func (s *Syncer) setState(key Key, st state) {
 	}
 	if st.problem != "" {
 		s.problems++
+	}
+	for workload := range s.waitedFor[key] {
+		s.enqueue(workload)
 	}
 	if st == (state{}) {
 		delete(s.states, key)

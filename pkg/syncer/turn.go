@@ -108,7 +108,7 @@ func (s *Syncer) othersMayRun(w workload) map[string][]placement.Range {
 		if other.givenUp() || s.lost(w, decision, other.cluster) {
 			continue
 		}
-		out[other.cluster] = other.mayRun(w)
+		out[other.cluster] = other.takes(w)
 		if claimed, ok := s.Upstream.claims.byKey[key][other.cluster]; ok {
 			out[other.cluster] = append(out[other.cluster], claimed.numbers)
 		}
@@ -155,9 +155,33 @@ func (s *Syncer) mayRun(w workload) []placement.Range {
 	if live != nil && live.GetDeletionTimestamp() == nil {
 		out = append(out, numbersOf(w.kind, live))
 	}
+	return append(out, s.podNumbers(w, func(pod *corev1.Pod, _ int32) bool {
+		return live != nil && metav1.IsControlledBy(pod, live) || s.mirrored(pod)
+	})...)
+}
+
+// takes returns the numbers of a workload that this cluster keeps from others: of those that it may run, the ones that it was given, and
+// those of pods that the logical cluster shows, as of an earlier object of the name.
+func (s *Syncer) takes(w workload) []placement.Range {
+	if !s.concerned(w.kind, w.Object) {
+		return s.podNumbers(w, func(pod *corev1.Pod, _ int32) bool { return s.mirrored(pod) })
+	}
+	var out []placement.Range
+	live, given := s.below.get(w.key()), s.given(w)
+	if live != nil && live.GetDeletionTimestamp() == nil {
+		out = append(out, numbersOf(w.kind, live).Intersect(given))
+	}
+	return append(out, s.podNumbers(w, func(pod *corev1.Pod, number int32) bool {
+		own := live != nil && metav1.IsControlledBy(pod, live) && number >= given.Start && number < given.End
+		return own || s.mirrored(pod)
+	})...)
+}
+
+// podNumbers returns the numbers of those pods of a workload that count.
+func (s *Syncer) podNumbers(w workload, counts func(pod *corev1.Pod, number int32) bool) []placement.Range {
+	var out []placement.Range
 	for _, pod := range s.below.podsOf(w.kind.GVK.Kind, w.GetNamespace(), w.GetName()) {
-		number, ok := numberOf(pod, w.GetName())
-		if ok && !ended(pod) && (live != nil && metav1.IsControlledBy(pod, live) || s.mirrored(pod)) {
+		if number, ok := numberOf(pod, w.GetName()); ok && !ended(pod) && counts(pod, number) {
 			out = append(out, placement.Range{Start: number, End: number + 1})
 		}
 	}

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/lru"
 
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -36,18 +38,22 @@ const (
 	byReference = "manifold.dev/reference" // what they need; see projection.Kind.References
 	byFollowed  = "manifold.dev/followed"  // what they go along with; see projection.Kind.Follows
 	byNamespace = "manifold.dev/namespace" // the namespace of those that are no mirrors
+	byUID       = "manifold.dev/uid"       // their own UID
 )
 
 // Upstream is the logical cluster as the syncers of one process see it. Its caches are shared informers; nothing in them may be changed.
 type Upstream struct {
 	// LogicalCluster is the identity that marks what is ours below.
 	LogicalCluster string
+	// Overrides returns what the policy of a workload changes of it in a cluster. It may be nil.
+	Overrides func(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error)
 
 	stores      map[schema.GroupVersionResource]cache.Indexer
 	synced      []cache.InformerSynced
 	replicaSets appslisters.ReplicaSetLister
 	podStore    cache.Indexer
 	namespaces  corelisters.NamespaceLister
+	revisions   revisions
 	classes     classes
 
 	claims claims
@@ -67,12 +73,22 @@ func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
 		syncers:     map[string]*Syncer{},
 		claims:      claims{byKey: map[Key]map[string]claim{}},
 	}
+	u.revisions = revisions{
+		get: func(namespace, name string) (*appsv1.ControllerRevision, error) {
+			return factory.Apps().V1().ControllerRevisions().Lister().ControllerRevisions(namespace).Get(name)
+		},
+		decoded: lru.New(templatesKept),
+	}
+	u.synced = append(u.synced, factory.Apps().V1().ControllerRevisions().Informer().HasSynced)
 	var err error
 	if u.classes, err = classesOf(factory); err != nil {
 		return nil, err
 	}
 	for _, informer := range u.classes {
 		u.synced = append(u.synced, informer.HasSynced)
+	}
+	if err := u.handle(u.classes[priorityResource], u.priorityHandler()); err != nil {
+		return nil, err
 	}
 	for _, kind := range projection.Kinds() {
 		generic, err := factory.ForResource(kind.Resource)
@@ -88,8 +104,14 @@ func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
 		}
 		if err := informer.AddIndexers(cache.Indexers{
 			byReference: indexBy(kind, kind.References), byFollowed: indexBy(kind, kind.Follows), byNamespace: indexNamespace(kind),
+			byUID: indexUID, byPriority: indexPriority(kind),
 		}); err != nil {
 			return nil, fmt.Errorf("index %s by reference: %w", kind.Resource.Resource, err)
+		}
+		if kind.Resource == podResource {
+			if err := informer.AddIndexers(cache.Indexers{byCluster: indexCluster}); err != nil {
+				return nil, fmt.Errorf("index pods by cluster: %w", err)
+			}
 		}
 		if err := u.handle(informer, u.objectHandler(kind)); err != nil {
 			return nil, err

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -168,7 +169,29 @@ func (s *Syncer) syncClaim(ctx context.Context, name cache.ObjectName) error {
 	if mirror != nil && mirror.DeletionTimestamp != nil && live.DeletionTimestamp == nil {
 		return s.dropClaim(ctx, mirror) // and show it anew: it is not being deleted
 	}
-	return s.writeClaim(ctx, s.claimMirror(live, owners), mirror)
+	want, err := s.showableClaim(s.claimMirror(live, owners), mirror)
+	if err != nil {
+		if s.claimQueue.NumRequeues(name) == brokenTries {
+			s.tellNotShown("volume claim", live, nil, err)
+		}
+		return errNotYet
+	}
+	return s.writeClaim(ctx, want, mirror)
+}
+
+// showableClaim makes a mirror what may be shown of a claim; stored is the mirror as it is, or nil. The error says why there can be none: the API
+// server would refuse it, see Guard.
+func (s *Syncer) showableClaim(out, stored *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
+	if stored != nil {
+		mirror.Claim{}.Claim(out, stored)
+		return out, nil
+	}
+	known, err := s.Upstream.claimFor(s.cluster, out)
+	if err != nil {
+		return nil, err
+	}
+	known.Claim(out, nil)
+	return out, nil
 }
 
 // claimMirrorNamed returns a claim above as the watch or our own last write shows it, or nil.
@@ -251,7 +274,7 @@ func ignoreGone(err error) error {
 func (s *Syncer) claimOwners(claim *corev1.PersistentVolumeClaim) (owners []metav1.OwnerReference, ours bool) {
 	for _, ref := range claim.OwnerReferences {
 		uid, ok := s.ownerAbove(claim.Namespace, ref)
-		if !ok {
+		if !ok || !projection.OwnsClaims(ref) {
 			continue
 		}
 		ours = true
@@ -318,6 +341,7 @@ func (s *Syncer) claimMirror(claim *corev1.PersistentVolumeClaim, owners []metav
 	out := claim.DeepCopy()
 	out.ResourceVersion, out.UID, out.ManagedFields = "", "", nil
 	out.CreationTimestamp, out.OwnerReferences = metav1.Time{}, owners
+	out.Labels, out.Annotations = mirror.Unreserved(out.Labels), mirror.Unreserved(out.Annotations)
 	for _, finalizer := range []string{inUse, v1alpha1.FinalizerProjection} {
 		if !slices.Contains(out.Finalizers, finalizer) {
 			out.Finalizers = append(out.Finalizers, finalizer)
@@ -327,6 +351,7 @@ func (s *Syncer) claimMirror(claim *corev1.PersistentVolumeClaim, owners []metav
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationUID, string(claim.UID))
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationCreated, claim.CreationTimestamp.UTC().Format(time.RFC3339))
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationCluster, s.cluster)
+	fitClaim(out)
 	return out
 }
 
@@ -340,7 +365,7 @@ func keepAbove(want, have *corev1.PersistentVolumeClaim) {
 	if i := slices.IndexFunc(have.Status.Conditions, isUse); i >= 0 {
 		want.Status.Conditions = append(want.Status.Conditions, have.Status.Conditions[i])
 	}
-	want.OwnerReferences = append(slices.DeleteFunc(slices.Clone(have.OwnerReferences), projection.OwnsClaims), want.OwnerReferences...)
+	want.OwnerReferences = append(mirror.Told(want.OwnerReferences), mirror.Above(have.OwnerReferences)...)
 	if have.DeletionTimestamp != nil {
 		want.Finalizers = slices.DeleteFunc(want.Finalizers, func(f string) bool { return !slices.Contains(have.Finalizers, f) })
 	}

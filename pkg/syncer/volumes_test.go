@@ -177,10 +177,24 @@ func TestSyncClaim(t *testing.T) {
 			decision: westHasBoth,
 			prepare: func(e *estate) (above, below objects) {
 				shown := e.shown("east")
-				e.claim.Labels["new"] = "label"
+				e.claim.Spec.VolumeName = "pv-2"
 				return everything(e, shown)
 			},
 			want: []string{"update"},
+		},
+		"labels that the cluster gives a claim are not shown": {
+			prepare: func(e *estate) (above, below objects) {
+				shown := e.shown("east")
+				e.claim.Labels["new"] = "label"
+				return everything(e, shown)
+			},
+		},
+		"a claim of a template that the one above does not have is not shown": {
+			prepare: func(e *estate) (above, below objects) {
+				e.above.Spec.VolumeClaimTemplates = nil
+				return everything(e)
+			},
+			wantErr: errNotYet,
 		},
 		"the claim that the pod uses now takes the place of the other": {
 			prepare: func(e *estate) (above, below objects) { return everything(e, e.shown("west")) },

@@ -35,11 +35,13 @@ func (u *Upstream) Leaves(cluster string) bool {
 }
 
 // concerns tells whether a pod that a user made is this cluster's to report.
-func (s *Syncer) concerns(above *corev1.Pod) bool {
-	if cluster := podIn(above); cluster != "" {
-		return cluster == s.cluster
+func (s *Syncer) concerns(above *corev1.Pod) bool { return concerns(above, s.cluster) }
+
+func concerns(above *corev1.Pod, cluster string) bool {
+	if in := podIn(above); in != "" {
+		return in == cluster
 	}
-	_, placed := DecisionOf(above)[s.cluster]
+	_, placed := DecisionOf(above)[cluster]
 	return placed
 }
 

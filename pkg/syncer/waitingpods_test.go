@@ -46,6 +46,8 @@ func taskBelow(t *testing.T, above *corev1.Pod, node string) *corev1.Pod {
 func TestAPodThatWaitsIsInOneClusterAtATime(t *testing.T) {
 	deleted := task("west", "east")
 	deleted.DeletionTimestamp, deleted.Finalizers = &metav1.Time{}, []string{"x"}
+	kept := task("east", "")
+	kept.DeletionTimestamp, kept.Finalizers, kept.Spec.NodeName = &metav1.Time{}, []string{"x"}, "east"
 	bound := task("west", "")
 	bound.Annotations[v1alpha1.AnnotationPodUID], bound.Spec.NodeName = "below", "east"
 	for name, test := range map[string]struct {
@@ -53,7 +55,9 @@ func TestAPodThatWaitsIsInOneClusterAtATime(t *testing.T) {
 		there bool   // in east
 		node  string // there
 		left  bool   // it was deleted there to run elsewhere
-		want  string // what is written above: "has", "runs", "gone" below, "deleted", or nothing
+		// stranger is that somebody else has a pod of its name there.
+		stranger bool
+		want     string // what is written above: "has", "runs", "gone" below, "deleted", or nothing
 	}{
 		"one that waits says where it waits":              {above: task("east", ""), there: true, want: "has"},
 		"one that is about to leave is not reported":      {above: task("west", "east"), there: true},
@@ -66,11 +70,16 @@ func TestAPodThatWaitsIsInOneClusterAtATime(t *testing.T) {
 		"one that is deleted while it leaves ends":        {above: deleted, want: "deleted"},
 		"one that is still to be made has not ended":      {above: task("east", "")},
 		"one that is to run elsewhere and is not here is": {above: task("west", "")},
+		"one that a stranger keeps from being made waits": {above: task("east", ""), stranger: true},
+		"and ends when it is deleted, stranger or not":    {above: kept, stranger: true, want: "deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var below []projection.Object
 			if test.there {
 				below = append(below, taskBelow(t, test.above, test.node))
+			}
+			if test.stranger {
+				below = append(below, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "stranger"}})
 			}
 			s := attach(t, newUpstream(t, test.above, namespace("shop")), "east", below...)
 			if err := s.above.Tracker().Add(test.above); err != nil {

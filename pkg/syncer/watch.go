@@ -15,14 +15,15 @@ import (
 // watch registers with the cluster's informers.
 func (s *Syncer) watch() error {
 	for _, kind := range projection.Kinds() {
-		generic, err := s.below.owned.ForResource(kind.Resource)
-		if err != nil {
+		if kind.Resource == secretResource {
+			s.below.secrets.handler = s.ownedHandler(kind)
+			continue
+		}
+		informer := s.below.projected[kind.Resource]
+		if err := informer.SetWatchErrorHandlerWithContext(logWatchError); err != nil {
 			return err
 		}
-		if err := generic.Informer().SetWatchErrorHandlerWithContext(logWatchError); err != nil {
-			return err
-		}
-		if _, err := generic.Informer().AddEventHandler(s.ownedHandler(kind)); err != nil {
+		if _, err := informer.AddEventHandler(s.ownedHandler(kind)); err != nil {
 			return err
 		}
 	}
@@ -54,29 +55,29 @@ func (s *Syncer) watch() error {
 
 // ownedHandler looks again at a projection that was changed below, by whomever, and reports what its controllers say of it.
 func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
-	look := func(obj any) {
-		if live, ok := untombed(obj).(projection.Object); ok {
-			if kind.Resource == namespaceResource {
-				s.below.expect(live.GetName(), false)
-			}
-			s.enqueue(keyOf(kind, live))
-			s.reportChanged(kind, live)
-			s.enqueueClaimsOf(kind, live)
+	look := func(live projection.Object) {
+		if kind.Resource == namespaceResource {
+			s.below.expect(live.GetName(), false)
 		}
+		s.enqueue(keyOf(kind, live))
+		s.enqueueClaimsOf(kind, live)
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
-			look(obj)
-			if live := obj.(projection.Object); kind.Workload {
+			live := obj.(projection.Object)
+			look(live)
+			s.reportChanged(kind, live)
+			if kind.Workload {
 				s.enqueuePodsOf(kind, live.GetNamespace(), live.GetName()) // their watch may be ahead of this one
 			}
 		},
 		DeleteFunc: func(obj any) {
-			look(obj)
-			if gone, ok := untombed(obj).(projection.Object); ok && kind.Workload {
-				s.refusals.forget(gone.GetUID())
-				s.enqueueDependents(keyOf(kind, gone))
+			gone, ok := untombed(obj).(projection.Object)
+			if !ok {
+				return
 			}
+			look(gone)
+			s.gone(kind, gone)
 		},
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(projection.Object), obj.(projection.Object)
@@ -88,6 +89,24 @@ func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
 			}
 			s.reportChanged(kind, after)
 		},
+	}
+}
+
+// gone tells that something has left the cluster, at once: nothing follows that it could be told with, and a DELETE waits for it.
+func (s *Syncer) gone(kind projection.Kind, gone projection.Object) {
+	key := keyOf(kind, gone)
+	if summarised(kind) {
+		s.changed(key, true)
+	}
+	if kind.Resource == namespaceResource {
+		s.below.secrets.leave(gone.GetName())
+	}
+	if kind.Workload {
+		s.refusals.forget(gone.GetUID())
+		if name := priorityOf(kind, gone); name != "" {
+			s.enqueue(priorityKey(name))
+		}
+		s.enqueueDependents(key)
 	}
 }
 
@@ -166,7 +185,6 @@ func (s *Syncer) podHandler() cache.ResourceEventHandler {
 			if s.below.ours(pod.Namespace) || s.Upstream.shows(cache.MetaObjectToName(pod)) {
 				s.podQueue.Add(cache.MetaObjectToName(pod))
 				s.podLeft(pod)
-				s.podReleased(pod)
 			}
 		},
 	}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/manifold-dev/manifold/internal/redirects"
 )
 
 // access is the way to a cluster that a kubeconfig file describes.
@@ -87,6 +89,7 @@ func restConfig(config *clientcmdapi.Config) (*rest.Config, error) {
 	c.QPS, c.Burst = -1, 0
 	// A server that is slow with one answer is not hung; the steps bound themselves by their contexts.
 	c.Timeout = 0
+	c.Wrap(redirects.Refuse)
 	return c, nil
 }
 

@@ -9,7 +9,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -65,28 +64,21 @@ func kindRights(kinds []schema.GroupResource) []Right {
 
 // kindPieces are the role with the rights for custom kinds, and its binding.
 func kindPieces(logical types.UID, kinds []schema.GroupResource) ([]piece, error) {
-	meta := metav1.ObjectMeta{Name: kindsName(logical), Labels: madeByManifold()}
-	var out []piece
-	for _, o := range []struct {
-		kind, resource string
-		object         runtime.Object
-	}{
-		{"ClusterRole", "clusterroles", &rbacv1.ClusterRole{ObjectMeta: meta, Rules: policyRules(kindRights(kinds))}},
-		{"ClusterRoleBinding", "clusterrolebindings", &rbacv1.ClusterRoleBinding{
-			ObjectMeta: meta,
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-			Subjects: []rbacv1.Subject{{
-				Kind: rbacv1.ServiceAccountKind, Namespace: manifoldv1alpha1.SystemNamespace, Name: syncerName(logical),
-			}},
-		}},
-	} {
-		made, err := newPiece(rbacv1.SchemeGroupVersion, o.kind, o.resource, o.object)
-		if err != nil {
-			return nil, fmt.Errorf("%s %s: %w", o.kind, meta.Name, err)
-		}
-		out = append(out, made)
-	}
-	return out, nil
+	meta, granted := metav1.ObjectMeta{Name: kindsName(logical), Labels: madeByManifold()}, kindRights(kinds)
+	return assemble(meta.Name, []row{
+		{
+			version: rbacv1.SchemeGroupVersion, kind: "ClusterRole", resource: "clusterroles", why: "The custom kinds that it may manage, by --allow-kind.",
+			object: &rbacv1.ClusterRole{ObjectMeta: meta, Rules: policyRules(granted)}, rights: granted,
+		},
+		{
+			version: rbacv1.SchemeGroupVersion, kind: "ClusterRoleBinding", resource: "clusterrolebindings", why: "Gives it that.",
+			object: &rbacv1.ClusterRoleBinding{
+				ObjectMeta: meta,
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+				Subjects:   syncerAlone(logical),
+			},
+		},
+	})
 }
 
 // allow adds the rights for custom kinds to those that were given before.

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/manifold-dev/manifold/pkg/clusters/rights"
 )
 
 // reviewsAtOnce bounds the access reviews in flight, so that asking for some eighty rights is quick over a slow line without
@@ -26,7 +28,13 @@ func (p *physical) checkRights(ctx context.Context) error {
 		return err
 	}
 	if len(lacksGrant) > 0 {
-		needed = append(append(needed, SyncerRights()...), kindRights(p.kinds)...)
+		needed = slices.Concat(needed, SyncerRights(), kindRights(p.kinds))
+		if p.priorities != nil {
+			needed = append(needed, priorityRights()...)
+		}
+		if p.logical != "" {
+			needed = slices.Concat(needed, ownRights(p.logical), rights.Secrets(), tellingRights(p.logical))
+		}
 	}
 	missing, err := missingRights(ctx, p.client, questions(needed...))
 	if err != nil {
@@ -66,7 +74,7 @@ func missingRights(ctx context.Context, client kubernetes.Interface, asked []que
 	return missing, nil
 }
 
-// checkKinds makes sure that the cluster can keep the syncer out of kube-* namespaces, which takes a kind that Kubernetes has
+// checkKinds makes sure that the cluster can keep what the syncer writes within bounds, which takes a kind that Kubernetes has
 // since v1.30.
 func (p *physical) checkKinds(client discovery.DiscoveryInterface) error {
 	served, err := client.ServerResourcesForGroupVersion(admissionregistrationv1.SchemeGroupVersion.String())

@@ -1,4 +1,4 @@
-// Package cluster holds the commands that register, list, cordon, drain and remove physical clusters.
+// Package cluster holds the commands that register, list, check, cordon, drain and remove physical clusters.
 package cluster
 
 import (
@@ -31,9 +31,9 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 
 		DisableFlagsInUseLine: true,
 
-		Short: "Join, list, cordon, drain and remove physical clusters",
+		Short: "Join, list, check, cordon, drain and remove physical clusters",
 		Long: templates.LongDesc(`
-			Join, list, cordon, drain and remove the physical clusters that workloads run on.
+			Join, list, check, cordon, drain and remove the physical clusters that workloads run on.
 
 			--kubeconfig and --context lead to the logical cluster, as they do for kubectl.`),
 		Example: templates.Examples(`
@@ -42,6 +42,9 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 
 			# See what there is
 			manifold cluster list
+
+			# Compare Manifold's rights in a cluster with those that it needs
+			manifold cluster check east
 
 			# Keep new replicas away from a cluster, then let them come again
 			manifold cluster cordon east
@@ -58,9 +61,12 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 	cmd.AddCommand(
 		newJoinCommand(f, streams),
 		newListCommand(f, streams),
+		newCheckCommand(f, streams),
 		newCordonCommand(f, streams, cordon),
 		newCordonCommand(f, streams, uncordon),
 		newDrainCommand(f, streams),
+		newRotateCommand(f, streams),
+		newRevokeCommand(f, streams),
 		newRemoveCommand(f, streams),
 	)
 	return cmd

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,16 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/utils/ptr"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -30,13 +29,13 @@ import (
 // fields from an object that both apply.
 const joinManager = "manifold-join"
 
-// credentialTimeout bounds the wait for a token, and then for the cluster to honour it.
+// credentialTimeout bounds the wait for the cluster to honour a token.
 const credentialTimeout = 15 * time.Second
 
 // grant makes, or brings up to date, what the syncer of a logical cluster needs in p: identity, rights and the fence around
 // them. What is newly made goes on the undo stack.
 func (p *physical) grant(ctx context.Context, logical types.UID, undo *undoStack) error {
-	all, err := pieces(logical)
+	all, err := everything(logical, allowances{})
 	if err != nil {
 		return err
 	}
@@ -45,7 +44,10 @@ func (p *physical) grant(ctx context.Context, logical types.UID, undo *undoStack
 			return fmt.Errorf("apply %s in the cluster: %w", piece, err)
 		}
 	}
-	return p.allow(ctx, logical, undo)
+	if err := p.allow(ctx, logical, undo); err != nil {
+		return err
+	}
+	return p.allowPriorities(ctx, logical, undo)
 }
 
 func (p *physical) apply(ctx context.Context, piece piece, undo *undoStack) error {
@@ -58,6 +60,11 @@ func (p *physical) apply(ctx context.Context, piece piece, undo *undoStack) erro
 	}
 	if !fresh && found.GetDeletionTimestamp() != nil {
 		return errors.New("it is being deleted; try again when it is gone")
+	}
+	if !fresh {
+		if err := piece.reset(ctx, client, found); err != nil {
+			return err
+		}
 	}
 	applied, err := client.Apply(ctx, name, piece.object, metav1.ApplyOptions{FieldManager: joinManager, Force: true})
 	if err != nil || !fresh {
@@ -72,13 +79,33 @@ func (p *physical) apply(ctx context.Context, piece piece, undo *undoStack) erro
 	return nil
 }
 
-// kubeconfigFor waits for the syncer's token and returns a self-contained kubeconfig with it, once the cluster has honoured it.
-func (p *physical) kubeconfigFor(ctx context.Context, cluster string, logical types.UID) ([]byte, error) {
-	name := syncerName(logical)
-	token, err := p.awaitToken(ctx, name)
-	if err != nil {
-		return nil, err
+// reset brings what somebody else has changed of a piece back to what it should be: an apply leaves what others have added to a list, be it a
+// condition under which a policy counts, and only puts back what was taken away.
+func (p piece) reset(ctx context.Context, client dynamic.ResourceInterface, found *unstructured.Unstructured) error {
+	differs, err := p.differences(found)
+	if err != nil || len(differs) == 0 {
+		return err
 	}
+	patch := []map[string]any{{"op": "test", "path": "/metadata/uid", "value": found.GetUID()}}
+	for _, field := range []string{"spec", "rules", "subjects"} {
+		if want, has := p.object.Object[field]; has {
+			patch = append(patch, map[string]any{"op": "add", "path": "/" + field, "value": want})
+		}
+	}
+	if _, has := found.Object["aggregationRule"]; has {
+		patch = append(patch, map[string]any{"op": "remove", "path": "/aggregationRule"})
+	}
+	body, err := json.Marshal(patch)
+	if err != nil || len(patch) == 1 {
+		return err
+	}
+	_, err = client.Patch(ctx, found.GetName(), types.JSONPatchType, body, metav1.PatchOptions{FieldManager: joinManager})
+	return err
+}
+
+// kubeconfigWith returns a self-contained kubeconfig with a token, once the cluster has honoured that.
+func (p *physical) kubeconfigWith(ctx context.Context, cluster string, logical types.UID, token string) ([]byte, error) {
+	name := syncerName(logical)
 	config := p.access.withToken(cluster, name, token)
 	if err := p.tryCredential(ctx, config); err != nil {
 		return nil, fmt.Errorf("try the new credential of ServiceAccount %s/%s: %w", manifoldv1alpha1.SystemNamespace, name, err)
@@ -87,28 +114,6 @@ func (p *physical) kubeconfigFor(ctx context.Context, cluster string, logical ty
 		return nil, fmt.Errorf("try ValidatingAdmissionPolicy %s: %w", name, err)
 	}
 	return clientcmd.Write(*config)
-}
-
-// awaitToken waits until the cluster has put a token into the Secret of that name.
-func (p *physical) awaitToken(ctx context.Context, name string) (string, error) {
-	late := fmt.Errorf("no token was issued for ServiceAccount %s/%s within %s; does kube-controller-manager run in the cluster?",
-		manifoldv1alpha1.SystemNamespace, name, credentialTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, credentialTimeout, late)
-	defer cancel()
-
-	secrets := cache.NewListWatchFromClient(p.client.CoreV1().RESTClient(), "secrets", manifoldv1alpha1.SystemNamespace,
-		fields.OneTermEqualSelector(metav1.ObjectNameField, name))
-	var token string
-	_, err := watchtools.UntilWithSync(ctx, secrets, &corev1.Secret{}, nil, func(e watch.Event) (bool, error) {
-		if secret, ok := e.Object.(*corev1.Secret); ok && e.Type != watch.Deleted {
-			token = string(secret.Data[corev1.ServiceAccountTokenKey])
-		}
-		return token != "", nil
-	})
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		return "", cause
-	}
-	return token, err
 }
 
 // tryCredential asks the cluster who it is with the credential that will be stored. A fresh token and a fresh binding take a
@@ -141,7 +146,7 @@ func (p *physical) tryCredential(ctx context.Context, kubeconfig *clientcmdapi.C
 }
 
 // tryFence waits until the cluster denies the credential what the fence is there to deny: an API server takes a second or so until a
-// new admission policy counts. The attempt is a dry run in the system namespace, which the fence covers too.
+// new admission policy counts. The attempt is a dry run of what an earlier fence allowed.
 func tryFence(ctx context.Context, kubeconfig *clientcmdapi.Config) error {
 	config, err := restConfig(kubeconfig)
 	if err != nil {
@@ -152,14 +157,14 @@ func tryFence(ctx context.Context, kubeconfig *clientcmdapi.Config) error {
 		return err
 	}
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, credentialTimeout, true, func(ctx context.Context) (bool, error) {
-		_, err := client.CoreV1().ConfigMaps(manifoldv1alpha1.SystemNamespace).Create(ctx,
+		_, err := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx,
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "denied-"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		switch {
 		case err == nil:
 			return false, nil
 		case apierrors.IsForbidden(err):
 			// A role that does not count yet forbids too.
-			return strings.Contains(err.Error(), fenceDenial), nil
+			return strings.Contains(err.Error(), strangeDenial), nil
 		case apierrors.IsUnauthorized(err):
 			return false, nil // a fresh token, at another API server than that which took it a moment ago
 		}
@@ -174,12 +179,15 @@ func tryFence(ctx context.Context, kubeconfig *clientcmdapi.Config) error {
 
 // revoke removes what joining made in p for a logical cluster, the rights first and the fence around them last.
 func (p *physical) revoke(ctx context.Context, logical types.UID) error {
-	all, err := pieces(logical)
+	all, err := everything(logical, allowances{priorities: new(int32)})
 	if err != nil {
 		return err
 	}
 	kinds, err := kindPieces(logical, nil)
 	if err != nil {
+		return err
+	}
+	if err := p.retire(ctx, logical, ""); err != nil {
 		return err
 	}
 	for _, piece := range slices.Backward(append(all, kinds...)) {

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/rest"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/templates"
 
@@ -25,20 +24,20 @@ import (
 type DrainOptions struct {
 	genericiooptions.IOStreams
 
-	// Name is the cluster's.
-	Name string
+	subject
 	// Force moves off also what has to start over elsewhere.
 	Force bool
 	// Wait says whether to wait until the cluster is empty, and Timeout for how long.
 	Wait    bool
 	Timeout time.Duration
 
-	logicalConfig *rest.Config
+	// patience is how long nothing that is left may be able to move before there is nothing to wait for.
+	patience time.Duration
 }
 
 // NewDrainOptions returns options with their defaults.
 func NewDrainOptions(streams genericiooptions.IOStreams) *DrainOptions {
-	return &DrainOptions{IOStreams: streams, Wait: true, Timeout: 5 * time.Minute}
+	return &DrainOptions{IOStreams: streams, Wait: true, Timeout: 5 * time.Minute, patience: stuckFor}
 }
 
 func newDrainCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
@@ -49,7 +48,8 @@ func newDrainCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cob
 		Short:                 "Move everything off a cluster",
 		Long: templates.LongDesc(`
 			Move everything off a cluster, and keep new replicas away. Replicas are made elsewhere first; those in the cluster go when
-			their replacements are available. What cannot move stays, and is named with the reason.
+			their replacements are available. What cannot move stays, and is named with the reason: once nothing is left but that,
+			this command ends with an error.
 
 			The drain goes on when this command is interrupted. "manifold cluster uncordon" ends it: what has moved stays where it is.
 
@@ -78,17 +78,6 @@ func newDrainCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cob
 	flags.BoolVar(&o.Wait, "wait", o.Wait, "Wait until the cluster is empty.")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "How long to wait until the cluster is empty.")
 	return cmd
-}
-
-// Complete takes the arguments and finds the logical cluster.
-func (o *DrainOptions) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return cmdutil.UsageErrorf(cmd, "exactly one NAME is required, got %d", len(args))
-	}
-	o.Name = args[0]
-	var err error
-	o.logicalConfig, err = f.ToRESTConfig()
-	return err
 }
 
 // Validate refuses a time to wait that is none.
@@ -168,42 +157,27 @@ func drainOf(cluster, begun *manifoldv1alpha1.Cluster) (*metav1.Condition, error
 	return drained, nil
 }
 
-// awaitEmpty waits until the cluster is empty and tells on the way what its condition says.
+// awaitEmpty waits until the cluster is empty, or nothing that is left can move, and tells on the way what its condition says.
 func (o *DrainOptions) awaitEmpty(ctx context.Context, logical *logical, begun *manifoldv1alpha1.Cluster) error {
-	progress := progress{out: o.ErrOut}
-	progress.doing("Waiting up to %s until everything has moved off", o.Timeout)
-	var last string
-	var ended error
-	err := logical.follow(ctx, o.Name, o.Timeout, func(cluster *manifoldv1alpha1.Cluster) bool {
-		var drained *metav1.Condition
-		if drained, ended = drainOf(cluster, begun); ended != nil {
-			return true
-		}
-		if drained == nil {
-			return false
-		}
-		if drained.Status == metav1.ConditionTrue {
-			return true
-		}
-		if drained.Message != last {
-			last = drained.Message
-			progress.doing("%s", last)
-		}
-		return false
-	})
+	last, err := o.waiting(logical, begun).run(ctx)
 	switch {
-	case ended != nil:
-		return ended
 	case err == nil:
 		fmt.Fprintf(o.Out, "cluster/%s drained\n", o.Name)
 		return nil
+	case errors.Is(err, errStuck):
+		return fmt.Errorf("cluster %q cannot become empty, and its drain goes on without waiting: %s%s", o.Name, last.Message, o.advice())
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("cluster %q is not empty after %s, and the drain goes on without waiting: %s%s", o.Name, o.Timeout, last, o.advice())
+		return fmt.Errorf("cluster %q is not empty after %s, and the drain goes on without waiting: %s%s",
+			o.Name, o.Timeout, orUnknown(last.Message), o.advice())
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("interrupted; the drain of cluster %q goes on%s", o.Name, o.advice())
 	default:
 		return err
 	}
+}
+
+func (o *DrainOptions) waiting(logical *logical, begun *manifoldv1alpha1.Cluster) *draining {
+	return &draining{logical: logical, begun: begun, timeout: o.Timeout, patience: o.patience, progress: progress{out: o.ErrOut}}
 }
 
 func (o *DrainOptions) advice() string {

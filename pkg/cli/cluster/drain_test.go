@@ -37,7 +37,7 @@ func TestADrainIsATaintThatUncordonTakesAway(t *testing.T) {
 			client := fake.NewSimpleClientset(&cluster)
 			l := &logical{clusters: client.ManifoldV1alpha1().Clusters(), manifold: client}
 			streams, _, out, _ := genericiooptions.NewTestIOStreams()
-			o := &DrainOptions{IOStreams: streams, Name: "east", Force: test.force}
+			o := &DrainOptions{IOStreams: streams, subject: subject{Name: "east"}, Force: test.force}
 			begun, err := o.begin(t.Context(), l, &cluster)
 			if err != nil {
 				t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 )
 
 func TestAClusterIsEmptiedBeforeItIsRemoved(t *testing.T) {
-	const stuck = "1 cannot move: Deployment shop/web: 1 is not pinned"
+	const stuck = "1 cannot move: Deployment shop/web: there is not enough room elsewhere"
 	own := corev1.Taint{Key: "spot", Value: "true", Effect: corev1.TaintEffectNoSchedule}
 	drained := corev1.Taint{Key: manifoldv1alpha1.TaintDrain, Effect: corev1.TaintEffectNoExecute}
 	says := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
@@ -53,7 +53,7 @@ func TestAClusterIsEmptiedBeforeItIsRemoved(t *testing.T) {
 			client := fake.NewSimpleClientset(cluster)
 			l := &logical{clusters: client.ManifoldV1alpha1().Clusters(), manifold: client}
 			streams, _, _, _ := genericiooptions.NewTestIOStreams()
-			o := &RemoveOptions{IOStreams: streams, Name: "east", Timeout: test.timeout, patience: 10 * time.Millisecond}
+			o := &RemoveOptions{IOStreams: streams, asAdmin: asAdmin{subject: subject{Name: "east"}}, Timeout: test.timeout, patience: 10 * time.Millisecond}
 			err := o.empty(t.Context(), l, cluster)
 			if (err != nil) != (len(test.problem) > 0) {
 				t.Fatalf("error %v, want one with %q", err, test.problem)
@@ -72,6 +72,64 @@ func TestAClusterIsEmptiedBeforeItIsRemoved(t *testing.T) {
 			}
 			if len(undrained(after.Spec.Taints)) != len(undrained(test.taints)) {
 				t.Errorf("taints %v, want those of others as they were", after.Spec.Taints)
+			}
+		})
+	}
+}
+
+func TestADrainEndsWhenThereIsNothingToWaitFor(t *testing.T) {
+	const stuck = `1 cannot move: Deployment shop/web: pinned to "east" by annotation manifold.dev/clusters: unpin it or pin it elsewhere`
+	for name, test := range map[string]struct {
+		status          metav1.ConditionStatus
+		reason, message string
+		behind          bool // the condition is about an earlier generation
+		timeout         time.Duration
+		problem         []string
+	}{
+		"it is empty": {status: "True", reason: "Drained", message: "no workload is left", timeout: time.Hour},
+		"nothing that is left can move": {
+			status: "False", reason: "Stuck", message: stuck, timeout: time.Hour,
+			problem: []string{`cluster "east" cannot become empty`, stuck, "manifold cluster uncordon east"},
+		},
+		"what was said before the drain began does not count": {
+			status: "False", reason: "Stuck", message: stuck, behind: true, timeout: time.Second,
+			problem: []string{`cluster "east" is not empty after 1s`, "nobody has said yet what is left there"},
+		},
+		"what moves is waited for": {
+			status: "False", reason: "Draining", message: "1 on the move: Deployment shop/web", timeout: time.Second,
+			problem: []string{`cluster "east" is not empty after 1s`, "1 on the move"},
+		},
+		"and so are Jobs that will end": {
+			status: "False", reason: "Waiting", message: "1 to end there: Job shop/sums", timeout: time.Second,
+			problem: []string{`cluster "east" is not empty after 1s`, "1 to end there"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // some wait
+			cluster := withCondition(named("east", "1"), metav1.Condition{
+				Type: manifoldv1alpha1.ClusterDrained, Status: test.status, Reason: test.reason, Message: test.message, ObservedGeneration: 1,
+			})
+			cluster.Generation = 1
+			if test.behind {
+				cluster.Generation = 2
+			}
+			cluster.Spec.Unschedulable = true
+			cluster.Spec.Taints = []corev1.Taint{{Key: manifoldv1alpha1.TaintDrain, Effect: corev1.TaintEffectNoExecute}}
+			client := fake.NewSimpleClientset(cluster)
+			l := &logical{clusters: client.ManifoldV1alpha1().Clusters(), manifold: client}
+			streams, _, out, _ := genericiooptions.NewTestIOStreams()
+			o := &DrainOptions{IOStreams: streams, subject: subject{Name: "east"}, Timeout: test.timeout, patience: 10 * time.Millisecond}
+			err := o.awaitEmpty(t.Context(), l, cluster)
+			if (err != nil) != (len(test.problem) > 0) {
+				t.Fatalf("error %v, want one with %q", err, test.problem)
+			}
+			for _, want := range test.problem {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q, want one with %q", err, want)
+				}
+			}
+			if said := strings.Contains(out.String(), "cluster/east drained"); said != (len(test.problem) == 0) {
+				t.Errorf("printed %q", out)
 			}
 		})
 	}

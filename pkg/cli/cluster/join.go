@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/rest"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/templates"
 
@@ -24,45 +23,57 @@ import (
 // JoinOptions are what "cluster join" needs.
 type JoinOptions struct {
 	genericiooptions.IOStreams
-
 	// Name is what the cluster will be called.
-	Name string
-	// Kubeconfig and Context lead to the cluster that joins, as its admin.
-	Kubeconfig, Context string
+	asAdmin
+
 	// Labels are put on the Cluster, beside those that it has.
 	Labels map[string]string
 	// Kinds are custom kinds that the syncer is given rights for, beside those that it has: PLURAL.GROUP.
 	Kinds []string
+	// Priorities is up to which value PriorityClasses of applications may come along; "" for what was allowed before.
+	Priorities string
+	// Lifetime is that of the syncer's token, which is renewed long before it ends.
+	Lifetime time.Duration
+	// DryRun says whether to print what would be made in the cluster, in place of making it: "client", or "none".
+	DryRun string
 	// Wait says whether to wait until the cluster is ready, and Timeout for how long.
 	Wait    bool
 	Timeout time.Duration
 
-	logicalConfig *rest.Config
-	kinds         []schema.GroupResource
+	kinds      []schema.GroupResource
+	priorities *int32
 }
 
 // NewJoinOptions returns options with their defaults.
 func NewJoinOptions(streams genericiooptions.IOStreams) *JoinOptions {
-	return &JoinOptions{IOStreams: streams, Wait: true, Timeout: 30 * time.Second}
+	return &JoinOptions{IOStreams: streams, DryRun: dryRunNone, Lifetime: defaultLifetime, Wait: true, Timeout: 30 * time.Second}
 }
 
 func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	o := NewJoinOptions(streams)
 	cmd := &cobra.Command{
-		Use:                   "join NAME --cluster-kubeconfig FILE [--cluster-context CONTEXT] [--label KEY=VALUE]... [--allow-kind PLURAL.GROUP]...",
+		Use:                   "join NAME --cluster-kubeconfig FILE [--cluster-context CONTEXT] [--label KEY=VALUE]... [--allow-kind PLURAL.GROUP]... [--dry-run]",
 		DisableFlagsInUseLine: true,
 		Short:                 "Register a physical cluster with least rights",
 		Long: templates.LongDesc(`
 			Register a physical cluster, so that workloads may run on it.
 
 			The kubeconfig given is used for joining alone and is not stored. Joining makes a ServiceAccount in the cluster that
-			may do what Manifold needs and nothing more, keeps it out of kube-* namespaces by an admission policy, and stores
+			may do what Manifold needs and nothing more, lets it write only what carries its mark by an admission policy, and stores
 			only that credential in the logical cluster. It first asks for every right that it takes, so nothing is left half made.
 
-			Joining again under the same name refreshes the credential and adds labels.
+			The credential is a token that ends after some days, and is renewed long before by the server itself.
+
+			--dry-run prints what would be made in the cluster, with the reason of each right, and changes nothing anywhere: for the
+			cluster's admin to read, and to apply, if that is not who joins it. It needs no --cluster-kubeconfig.
+
+			Joining again under the same name makes a new credential, ends those from before, brings the rights up to date and adds labels.
 
 			Custom resources go to clusters that they are pinned to, or that a policy chooses which lists their kind, if Manifold may
-			manage them there: --allow-kind gives that right, and keeps those that were given before.`),
+			manage them there: --allow-kind gives that right, and keeps those that were given before.
+
+			An application that brings a PriorityClass of its own finds it in the clusters whose admin lets it come along:
+			--allow-priority-classes does, up to a value, which stays until another one is given.`),
 		Example: templates.Examples(`
 			# Join the cluster of the current context of a kubeconfig
 			manifold cluster join east --cluster-kubeconfig ~/.kube/east
@@ -70,8 +81,14 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 			# Choose a context, and label the cluster for placement policies
 			manifold cluster join west --cluster-kubeconfig ~/.kube/config --cluster-context west-admin --label region=eu-west
 
+			# Read what would be made in a cluster
+			manifold cluster join east --dry-run
+
 			# Let Manifold manage custom resources in a cluster, whether or not it has joined already
-			manifold cluster join east --cluster-kubeconfig ~/.kube/east --allow-kind certificates.cert-manager.io`),
+			manifold cluster join east --cluster-kubeconfig ~/.kube/east --allow-kind certificates.cert-manager.io
+
+			# Let applications bring PriorityClasses of their own there, of a value of at most 1000
+			manifold cluster join east --cluster-kubeconfig ~/.kube/east --allow-priority-classes 1000`),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Complete(f, cmd, args); err != nil {
@@ -85,31 +102,32 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 			return o.Run(ctx)
 		},
 	}
+	o.addFlags(cmd, "Path to a kubeconfig with admin rights in the cluster that joins.")
 	flags := cmd.Flags()
-	flags.StringVar(&o.Kubeconfig, "cluster-kubeconfig", o.Kubeconfig, "Path to a kubeconfig with admin rights in the cluster that joins.")
-	flags.StringVar(&o.Context, "cluster-context", o.Context, "The context in that kubeconfig. Defaults to its current one.")
 	flags.StringToStringVar(&o.Labels, "label", o.Labels, "Label to put on the Cluster, as KEY=VALUE. May be repeated.")
 	flags.StringArrayVar(&o.Kinds, "allow-kind", o.Kinds,
 		"Custom kind that Manifold may manage in the cluster, as PLURAL.GROUP, or *.GROUP for all of a group. May be repeated.")
+	flags.StringVar(&o.Priorities, "allow-priority-classes", o.Priorities,
+		"Let PriorityClasses of applications come along to the cluster whose value is at most this one.")
+	flags.DurationVar(&o.Lifetime, "token-lifetime", o.Lifetime,
+		"How long a token of Manifold in the cluster lasts. It is renewed after half of that.")
+	flags.StringVar(&o.DryRun, "dry-run", o.DryRun, `Must be "none" or "client". With "client", only print as YAML what would be made in the cluster.`)
+	flags.Lookup("dry-run").NoOptDefVal = dryRunClient
 	flags.BoolVar(&o.Wait, "wait", o.Wait, "Wait until the cluster is ready.")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "How long to wait for the cluster to be ready.")
-	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("cluster-context", completeContexts(&o.Kubeconfig)))
-	cmdutil.CheckErr(cmd.MarkFlagFilename("cluster-kubeconfig"))
+	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{dryRunNone, dryRunClient}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
-// Complete takes the arguments and finds the logical cluster.
+// Complete takes the arguments and finds the logical cluster. The other one is not needed to print what would be made.
 func (o *JoinOptions) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return cmdutil.UsageErrorf(cmd, "exactly one NAME is required, got %d", len(args))
+	if err := o.asAdmin.Complete(f, cmd, args); err != nil {
+		return err
 	}
-	if o.Kubeconfig == "" {
+	if o.Kubeconfig == "" && o.DryRun != dryRunClient {
 		return cmdutil.UsageErrorf(cmd, "--cluster-kubeconfig is required; --kubeconfig leads to the logical cluster")
 	}
-	o.Name = args[0]
-	var err error
-	o.logicalConfig, err = f.ToRESTConfig()
-	return err
+	return nil
 }
 
 // Validate refuses names and labels that could not be stored.
@@ -120,16 +138,28 @@ func (o *JoinOptions) Validate() error {
 	if problems := metavalidation.ValidateLabels(o.Labels, field.NewPath("label")); len(problems) > 0 {
 		return fmt.Errorf("--label: %w", problems.ToAggregate())
 	}
+	if o.DryRun != dryRunNone && o.DryRun != dryRunClient {
+		return fmt.Errorf("--dry-run must be %q or %q, not %q", dryRunNone, dryRunClient, o.DryRun)
+	}
 	if o.Wait && o.Timeout <= 0 {
 		return fmt.Errorf("--timeout must be more than zero, not %s; use --wait=false not to wait", o.Timeout)
 	}
+	if err := checkLifetime(o.Lifetime); err != nil {
+		return err
+	}
 	var err error
-	o.kinds, err = parseKinds(o.Kinds)
+	if o.kinds, err = parseKinds(o.Kinds); err != nil {
+		return err
+	}
+	o.priorities, err = parsePriority(o.Priorities)
 	return err
 }
 
 // Run joins the cluster. What it has newly made is taken back if it cannot finish.
 func (o *JoinOptions) Run(ctx context.Context) error {
+	if o.DryRun == dryRunClient {
+		return o.print(ctx)
+	}
 	logical, err := openLogical(ctx, o.logicalConfig)
 	if err != nil {
 		return err
@@ -163,7 +193,7 @@ func (o *JoinOptions) join(ctx context.Context, logical *logical) (*manifoldv1al
 	if err != nil {
 		return nil, err
 	}
-	physical.kinds = o.kinds
+	physical.kinds, physical.priorities, physical.logical = o.kinds, o.priorities, logical.uid
 	progress.done("Reached %s, Kubernetes %s", access.rest.Host, physical.version)
 	existing, err := o.check(ctx, logical, physical)
 	if err != nil {
@@ -207,15 +237,33 @@ func (o *JoinOptions) make(ctx context.Context, logical *logical, physical *phys
 	if len(o.Kinds) > 0 {
 		progress.done("Gave it the rights to manage %s", strings.Join(o.Kinds, ", "))
 	}
-	kubeconfig, err := physical.kubeconfigFor(ctx, o.Name, logical.uid)
+	if o.priorities != nil {
+		progress.done("Let PriorityClasses come along, up to a value of %d", *o.priorities)
+	}
+	token, err := physical.issue(ctx, logical.uid, o.Lifetime, undo)
 	if err != nil {
 		return err
 	}
-	progress.done("The cluster honours the new credential")
+	kubeconfig, err := physical.kubeconfigWith(ctx, o.Name, logical.uid, token.token)
+	if err != nil {
+		return err
+	}
+	progress.done("The cluster honours the new credential%s", token.capped(o.Lifetime))
+	if existing != nil {
+		*undo = nil // from now on the cluster may be reached with what has been made
+	}
 	if err := logical.store(ctx, o.cluster(physical), existing, kubeconfig, undo); err != nil {
 		return err
 	}
 	progress.done("Stored it as Secret %s/%s", manifoldv1alpha1.SystemNamespace, credentialName(o.Name))
+	if existing == nil {
+		return physical.retire(ctx, logical.uid, token.Secret) // of a cluster that was removed in a hurry
+	}
+	logical.awaitTakenUp(ctx, o.Name, token)
+	if err := physical.retire(ctx, logical.uid, token.Secret); err != nil {
+		return err
+	}
+	progress.done("Ended the credentials from before")
 	return nil
 }
 
@@ -227,7 +275,7 @@ func (o *JoinOptions) cluster(physical *physical) *manifoldv1alpha1.Cluster {
 			SecretRef: &manifoldv1alpha1.SecretReference{
 				Namespace: manifoldv1alpha1.SystemNamespace, Name: credentialName(o.Name),
 			},
-		}},
+		}, Allows: manifoldv1alpha1.ClusterAllows{PriorityClassesUpTo: physical.priorities}},
 		Status: manifoldv1alpha1.ClusterStatus{UID: string(physical.uid)},
 	}
 }

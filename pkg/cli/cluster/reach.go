@@ -34,6 +34,11 @@ type physical struct {
 	version string
 	// kinds are the custom kinds that joining gives rights for.
 	kinds []schema.GroupResource
+	// priorities is up to which value joining lets PriorityClasses come along, nil if that is not asked for. Once it has been granted, that
+	// of before is in its place.
+	priorities *int32
+	// logical is the UID of the logical cluster that it joins, as soon as that is known.
+	logical types.UID
 }
 
 // reach asks the cluster who it is. Its errors say what was asked and where, so that nothing has to be added.

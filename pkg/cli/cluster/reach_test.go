@@ -31,10 +31,11 @@ func TestReach(t *testing.T) {
 		untrusted bool
 		want      string
 	}{
-		"a cluster says who it is":                  {handler: mux},
-		"a certificate of another CA is refused":    {handler: mux, untrusted: true, want: "not to be trusted"},
-		"an unknown credential is named":            {handler: answer(http.StatusUnauthorized, `{"kind":"Status","apiVersion":"v1","code":401,"reason":"Unauthorized"}`), want: "does not know the credential"},
-		"something else than an API server is told": {handler: answer(http.StatusOK, `{"hello":"world"}`), want: "does not answer like a Kubernetes API server"},
+		"a cluster says who it is":                        {handler: mux},
+		"a certificate of another CA is refused":          {handler: mux, untrusted: true, want: "not to be trusted"},
+		"an unknown credential is named":                  {handler: answer(http.StatusUnauthorized, `{"kind":"Status","apiVersion":"v1","code":401,"reason":"Unauthorized"}`), want: "does not know the credential"},
+		"somebody who sends us elsewhere is not followed": {handler: http.RedirectHandler("/version", http.StatusFound), want: "which is not followed"},
+		"something else than an API server is told":       {handler: answer(http.StatusOK, `{"hello":"world"}`), want: "does not answer like a Kubernetes API server"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewTLSServer(test.handler)

@@ -21,8 +21,11 @@ import (
 	manifoldclient "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/manifold/v1alpha1"
 )
 
-// kubeconfigKey is the key of the credential Secret that holds the kubeconfig.
-const kubeconfigKey = "kubeconfig"
+// kubeconfigKey is the key of the credential Secret that holds the kubeconfig. revokedKey is there instead once that has been revoked.
+const (
+	kubeconfigKey = "kubeconfig"
+	revokedKey    = "revoked"
+)
 
 // logical is the logical cluster that physical ones join.
 type logical struct {
@@ -137,6 +140,9 @@ func (l *logical) storeCredential(ctx context.Context, name string, kubeconfig [
 		WithType(corev1.SecretTypeOpaque).
 		WithData(map[string][]byte{kubeconfigKey: kubeconfig})
 	stored, err := secrets.Apply(ctx, secret, metav1.ApplyOptions{FieldManager: joinManager, Force: true})
+	if _, revoked := stored.Data[revokedKey]; err == nil && revoked {
+		_, err = secrets.Patch(ctx, name, types.MergePatchType, []byte(`{"data":{"`+revokedKey+`":null}}`), metav1.PatchOptions{FieldManager: joinManager})
+	}
 	if err != nil || !fresh {
 		return err
 	}
@@ -186,7 +192,11 @@ func (l *logical) storeCluster(ctx context.Context, want, existing *manifoldv1al
 }
 
 func (l *logical) merge(ctx context.Context, want *manifoldv1alpha1.Cluster) (*manifoldv1alpha1.Cluster, error) {
-	change := map[string]any{"spec": map[string]any{"connection": want.Spec.Connection}}
+	change := map[string]any{"spec": map[string]any{
+		"connection": want.Spec.Connection,
+		// What is not allowed there any more, as after somebody has taken it away, is not to be here either.
+		"allows": map[string]any{"priorityClassesUpTo": want.Spec.Allows.PriorityClassesUpTo},
+	}}
 	if len(want.Labels) > 0 {
 		change["metadata"] = map[string]any{"labels": maps.Clone(want.Labels)}
 	}

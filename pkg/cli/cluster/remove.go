@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/rest"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/templates"
 	"k8s.io/utils/ptr"
@@ -24,21 +23,17 @@ import (
 // RemoveOptions are what "cluster remove" needs.
 type RemoveOptions struct {
 	genericiooptions.IOStreams
+	// The kubeconfig is for removing what joining made in the cluster. It is optional.
+	asAdmin
 
-	// Name is the cluster's.
-	Name string
 	// Force and Orphan stand for the values of AnnotationRemove.
 	Force, Orphan bool
-	// Kubeconfig and Context lead to the cluster as its admin, in order to remove what joining made there. Optional.
-	Kubeconfig, Context string
 	// Wait says whether to wait until the cluster is removed, and Timeout for how long.
 	Wait    bool
 	Timeout time.Duration
 
 	// patience is how long nothing that is left may be able to move before the cluster is not removed.
 	patience time.Duration
-
-	logicalConfig *rest.Config
 }
 
 // NewRemoveOptions returns options with their defaults.
@@ -88,25 +83,10 @@ func newRemoveCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *co
 	flags := cmd.Flags()
 	flags.BoolVar(&o.Force, "force", o.Force, "Do not wait for the cluster to be cleaned, because it is gone for good.")
 	flags.BoolVar(&o.Orphan, "orphan", o.Orphan, "Leave what runs in the cluster there.")
-	flags.StringVar(&o.Kubeconfig, "cluster-kubeconfig", o.Kubeconfig,
-		"Path to a kubeconfig with admin rights in the cluster, to remove there what joining made.")
-	flags.StringVar(&o.Context, "cluster-context", o.Context, "The context in that kubeconfig. Defaults to its current one.")
 	flags.BoolVar(&o.Wait, "wait", o.Wait, "Wait until the cluster is removed.")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "How long to wait for the cluster to be removed.")
-	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("cluster-context", completeContexts(&o.Kubeconfig)))
-	cmdutil.CheckErr(cmd.MarkFlagFilename("cluster-kubeconfig"))
+	o.addFlags(cmd, "Path to a kubeconfig with admin rights in the cluster, to remove there what joining made.")
 	return cmd
-}
-
-// Complete takes the arguments and finds the logical cluster.
-func (o *RemoveOptions) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return cmdutil.UsageErrorf(cmd, "exactly one NAME is required, got %d", len(args))
-	}
-	o.Name = args[0]
-	var err error
-	o.logicalConfig, err = f.ToRESTConfig()
-	return err
 }
 
 // Validate refuses options that contradict each other.
@@ -273,8 +253,11 @@ func hindrance(cluster *manifoldv1alpha1.Cluster) string {
 func (o *RemoveOptions) printCleanup(logical types.UID) {
 	fmt.Fprintf(o.ErrOut, `To remove what joining made in the cluster too, run with its admin's kubeconfig:
   kubectl delete clusterrolebinding,clusterrole %[1]s-kinds --ignore-not-found
+  kubectl delete clusterrolebinding,clusterrole,validatingadmissionpolicybinding,validatingadmissionpolicy %[1]s-priorities --ignore-not-found
+  kubectl delete clusterrole %[1]s-secrets --ignore-not-found
   kubectl delete clusterrolebinding,clusterrole,validatingadmissionpolicybinding,validatingadmissionpolicy %[1]s
-  kubectl delete serviceaccount,secret %[1]s -n %[2]s
+  kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy %[1]s-accounts --ignore-not-found
+  kubectl delete serviceaccount,role,rolebinding %[1]s -n %[2]s
 and, unless another logical cluster uses it:
   kubectl delete namespace %[2]s
 `, syncerName(logical), manifoldv1alpha1.SystemNamespace)

@@ -7,6 +7,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/rights"
@@ -17,6 +18,24 @@ type Right = rights.Right
 
 // SyncerRights returns everything that Manifold's credential may do in a cluster, custom resources aside.
 func SyncerRights() []Right { return rights.Syncer() }
+
+// ownRights returns the syncer's rights to take the role that reads Secrets, and to read what joining has made for it, by name, so that it can
+// be compared with what should be there.
+func ownRights(logical types.UID) []Right {
+	const why = "whether its own rights are what they should be"
+	get, name := []string{"get"}, syncerName(logical)
+	return append(rights.Taking(string(logical)), []Right{
+		{
+			Why: why, Group: rbacv1.GroupName, Resources: []string{"clusterroles", "clusterrolebindings"},
+			Names: []string{name, kindsName(logical), prioritiesName(logical), rights.SecretsRole(string(logical)), tellingName(logical)}, Verbs: get,
+		},
+		{
+			Why: why, Group: "admissionregistration.k8s.io", Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
+			Names: []string{name, accountsName(logical), prioritiesName(logical)}, Verbs: get,
+		},
+		{Why: why, Group: rbacv1.GroupName, Resources: []string{"roles", "rolebindings"}, Names: []string{name, tellingName(logical)}, Verbs: get},
+	}...)
+}
 
 // joinRights returns what the credential that joins a cluster needs beside the rights that it hands on, in order to make, and
 // to take back, what joining makes there.
@@ -30,12 +49,24 @@ func joinRights() []Right {
 			Namespace: manifoldv1alpha1.SystemNamespace,
 		},
 		{
-			Why: "the syncer's token", Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
+			Why: "what the syncer's token ends with", Resources: []string{"secrets"}, Verbs: []string{"list", "create", "delete"},
+			Namespace: manifoldv1alpha1.SystemNamespace,
+		},
+		{
+			Why: "the syncer's token", Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"},
+			Namespace: manifoldv1alpha1.SystemNamespace,
+		},
+		{
+			Why: "the rights to renew that, and to tell audits whose requests are", Group: rbac, Resources: []string{"roles", "rolebindings"}, Verbs: manage,
 			Namespace: manifoldv1alpha1.SystemNamespace,
 		},
 		{Why: "the syncer's role", Group: rbac, Resources: []string{"clusterroles", "clusterrolebindings"}, Verbs: manage},
 		{
-			Why: "keeping the syncer out of kube-* namespaces", Group: admission,
+			Why: "the syncer's role in its own namespace", Group: rbac, Resources: []string{"roles", "rolebindings"}, Verbs: manage,
+			Namespace: manifoldv1alpha1.SystemNamespace,
+		},
+		{
+			Why: "keeping the syncer out of the namespaces of the system", Group: admission,
 			Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}, Verbs: manage,
 		},
 	}
@@ -44,7 +75,7 @@ func joinRights() []Right {
 // grantRights returns the rights that let a credential hand on rights which it does not have itself.
 func grantRights() []Right {
 	return []Right{{
-		Why: "handing on rights", Group: rbacv1.GroupName, Resources: []string{"clusterroles"}, Verbs: []string{"bind", "escalate"},
+		Why: "handing on rights", Group: rbacv1.GroupName, Resources: []string{"clusterroles", "roles"}, Verbs: []string{"bind", "escalate"},
 	}}
 }
 
@@ -56,7 +87,7 @@ func policyRules(rights []Right) []rbacv1.PolicyRule {
 		if len(r.Paths) > 0 {
 			rule.NonResourceURLs = r.Paths
 		} else {
-			rule.APIGroups, rule.Resources = []string{r.Group}, r.Resources
+			rule.APIGroups, rule.Resources, rule.ResourceNames = []string{r.Group}, r.Resources, r.Names
 		}
 		rules = append(rules, rule)
 	}
@@ -65,19 +96,25 @@ func policyRules(rights []Right) []rbacv1.PolicyRule {
 
 // question is one right as an API server answers for it: a single verb on a single resource or path.
 type question struct {
-	verb, group, resource, path, namespace string
+	verb, group, resource, path, namespace, name string
 }
 
 // questions splits rows into the single rights that they consist of, each once.
 func questions(rights ...Right) []question {
 	var all []question
 	for _, r := range rights {
+		names := r.Names
+		if len(names) == 0 {
+			names = []string{""}
+		}
 		for _, verb := range r.Verbs {
 			for _, path := range r.Paths {
 				all = append(all, question{verb: verb, path: path})
 			}
 			for _, resource := range r.Resources {
-				all = append(all, question{verb: verb, group: r.Group, resource: resource, namespace: r.Namespace})
+				for _, name := range names {
+					all = append(all, question{verb: verb, group: r.Group, resource: resource, namespace: r.Namespace, name: name})
+				}
 			}
 		}
 	}
@@ -102,6 +139,9 @@ func (q question) target() string {
 			}
 		}
 	}
+	if q.name != "" {
+		target += " " + q.name
+	}
 	if q.namespace != "" {
 		target += fmt.Sprintf(" in namespace %s", q.namespace)
 	}
@@ -116,7 +156,7 @@ func (q question) review() *authorizationv1.SelfSubjectAccessReview {
 	} else {
 		resource, sub, _ := strings.Cut(q.resource, "/")
 		spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
-			Verb: q.verb, Group: q.group, Resource: resource, Subresource: sub, Namespace: q.namespace,
+			Verb: q.verb, Group: q.group, Resource: resource, Subresource: sub, Namespace: q.namespace, Name: q.name,
 		}
 	}
 	return &authorizationv1.SelfSubjectAccessReview{Spec: spec}

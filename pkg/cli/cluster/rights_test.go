@@ -21,6 +21,9 @@ func TestSyncerRightsAreLeast(t *testing.T) {
 		if slices.Contains([]string{"rbac.authorization.k8s.io", "admissionregistration.k8s.io", "certificates.k8s.io"}, q.group) {
 			t.Errorf("%s %s would let the syncer widen its own rights", q.verb, q.target())
 		}
+		if q.resource == "secrets" && slices.Contains([]string{"get", "list", "watch"}, q.verb) {
+			t.Errorf("%s %s would let the syncer read everybody's", q.verb, q.target())
+		}
 		if slices.Contains([]string{"impersonate", "escalate", "bind", "deletecollection"}, q.verb) {
 			t.Errorf("%s %s is not needed", q.verb, q.target())
 		}

@@ -57,6 +57,9 @@ func (g gatherer) gather(ctx context.Context, object *unstructured.Unstructured)
 	o := &observed{object: object}
 	w, first, placed, err := read(object, g.served(object))
 	if err != nil || !placed {
+		if err == nil && object.GroupVersionKind().GroupKind() == claims {
+			o.events, err = g.events(ctx, object)
+		}
 		return o, err
 	}
 	o.everywhere, o.custom = w.Division == placement.Everywhere, w.Custom

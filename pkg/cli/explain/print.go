@@ -10,9 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/cli/output"
 	"github.com/manifold-dev/manifold/pkg/cli/verdict"
 )
+
+// longestMessage bounds what an event takes of the screen.
+const longestMessage = 1024
 
 // print writes the report as json, as yaml, or as a text for people.
 func (r *Report) print(out io.Writer, format output.Format) error {
@@ -49,7 +53,7 @@ func (r *Report) text(out io.Writer, now time.Time) error {
 	if len(r.Events) > 0 {
 		fmt.Fprintf(tab, "\nAGE\tTYPE\tREASON\tEVENT\n")
 		for _, e := range r.Events {
-			fmt.Fprintf(tab, "%s\t%s\t%s\t%s\n", duration.HumanDuration(now.Sub(e.Last.Time)), e.Type, e.Reason, e.Message)
+			fmt.Fprintf(tab, "%s\t%s\t%s\t%s\n", duration.HumanDuration(now.Sub(e.Last.Time)), e.Type, e.Reason, text.Line(e.Message, longestMessage))
 		}
 	}
 	return tab.Flush()

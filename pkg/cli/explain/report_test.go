@@ -93,6 +93,16 @@ func shop(annotations map[string]string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: annotations}}
 }
 
+// protected puts an object into a namespace that belongs to every cluster, or makes it one.
+func protected[T metav1.Object](in T) T {
+	if in.GetNamespace() == "" && in.GetName() == "shop" {
+		in.SetName(metav1.NamespaceSystem)
+	} else {
+		in.SetNamespace(metav1.NamespaceSystem)
+	}
+	return in
+}
+
 // scene is what the logical cluster holds.
 type scene struct {
 	// object is what is explained.
@@ -151,6 +161,13 @@ func TestExplain(t *testing.T) {
 			object: web(2, nil), namespace: shop(nil), policies: together(),
 			clusters: []manifoldv1alpha1.Cluster{cordoned(cluster("east", "8")), cluster("west", "500m")},
 		},
+		"never placed for its namespace": {
+			object: protected(web(2, nil)), namespace: protected(shop(nil)), policies: together(),
+			clusters: []manifoldv1alpha1.Cluster{cluster("east", "8"), cluster("west", "8")},
+		},
+		"a dependent in a protected namespace": {object: protected(&corev1.PersistentVolumeClaim{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: metav1.ObjectMeta{Name: "data"},
+		})},
 		"pinned by its namespace to a cluster that has not joined": {
 			object: web(2, nil), namespace: shop(map[string]string{manifoldv1alpha1.AnnotationClusters: "north"}),
 			clusters: []manifoldv1alpha1.Cluster{cluster("east", "8")},

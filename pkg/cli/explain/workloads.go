@@ -3,7 +3,9 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -52,7 +54,12 @@ func unplaced(object *unstructured.Unstructured) string {
 	}
 	gk := object.GroupVersionKind().GroupKind()
 	_, follows := projection.ForGVK(object.GroupVersionKind())
+	never, protected := projection.NamespaceRefusal(object.GetNamespace())
 	switch {
+	case follows && protected:
+		return "it goes to no cluster: " + never
+	case gk == claims:
+		return aboutClaim(object)
 	case follows:
 		return "it is not placed by itself: it follows the workloads that need it, and goes to the clusters that its own annotation " +
 			manifoldv1alpha1.AnnotationClusters + " names"
@@ -61,4 +68,18 @@ func unplaced(object *unstructured.Unstructured) string {
 	default:
 		return "objects of this kind are not placed: they stay in the logical cluster"
 	}
+}
+
+// claims are the volume claims that users make.
+var claims = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim").GroupKind()
+
+// aboutClaim says where a volume claim is, or goes.
+func aboutClaim(object *unstructured.Unstructured) string {
+	text := "it is not placed by itself: it follows the workloads that use it, and goes to the clusters that its own annotation " +
+		manifoldv1alpha1.AnnotationClusters + " names"
+	settled, err := placement.ParseDecision(object.GetAnnotations()[manifoldv1alpha1.AnnotationPlacement])
+	if err != nil || len(settled) == 0 {
+		return text + "; as long as nothing uses it, it goes where its namespace is, unless its class waits for a pod"
+	}
+	return fmt.Sprintf("nothing that is placed uses it, or did when that was decided, so it went where its namespace is: %s", strings.Join(settled.Clusters(), ", "))
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"sigs.k8s.io/yaml"
+
+	"github.com/manifold-dev/manifold/internal/text"
 )
 
 // Format is how something is printed. The zero value is a text for people.
@@ -44,20 +46,24 @@ func (f *Format) String() string { return string(*f) }
 // Type implements pflag.Value.
 func (f *Format) Type() string { return "string" }
 
-// Print writes an object in the format, or lets text write it for people.
-func (f Format) Print(out io.Writer, object any, text func(out io.Writer) error) error {
+// Print writes an object in the format, or has it written for people.
+func (f Format) Print(out io.Writer, object any, people func(out io.Writer) error) error {
 	switch f {
 	case JSON:
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(object)
 	case YAML:
-		data, err := yaml.Marshal(object)
+		data, err := json.Marshal(object)
 		if err != nil {
+			return err
+		}
+		// YAML cannot be made of JSON that has control characters as they are.
+		if data, err = yaml.JSONToYAML([]byte(text.Escape(string(data)))); err != nil {
 			return err
 		}
 		_, err = out.Write(data)
 		return err
 	}
-	return text(out)
+	return people(out)
 }

@@ -12,10 +12,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/completion"
 	"k8s.io/kubectl/pkg/util/templates"
-	"k8s.io/kubectl/pkg/util/term"
 
 	"github.com/manifold-dev/manifold/pkg/cli/output"
 	"github.com/manifold-dev/manifold/pkg/cli/target"
@@ -88,6 +88,9 @@ func (o *Options) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string)
 	if err != nil {
 		return err
 	}
+	// Nobody asked for each of the kinds that are listed, so nobody is to be warned that one of them is deprecated.
+	config = rest.CopyConfig(config)
+	config.WarningHandlerWithContext = rest.NoWarnings{}
 	if o.gatherer.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return err
 	}
@@ -107,9 +110,5 @@ func (o *Options) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("tree of %s %s: %w", root.GetKind(), root.GetName(), err)
 	}
-	width := widest
-	if size := (term.TTY{Out: o.Out}).GetSize(); size != nil && size.Width > 0 {
-		width = int(size.Width)
-	}
-	return grow(objects, o.All).print(o.Out, o.Output, width)
+	return grow(objects, o.All).print(o.Out, o.Output, output.Width(o.Out, widest))
 }

@@ -13,17 +13,32 @@ func amountsOf(requests corev1.ResourceList) amounts {
 	for name, quantity := range requests {
 		switch name {
 		case corev1.ResourceCPU:
-			a.milliCPU = quantity.MilliValue()
+			a.milliCPU = bounded(quantity, resource.Milli)
 		case corev1.ResourceMemory:
-			a.memory = quantity.Value()
+			a.memory = bounded(quantity, 0)
 		default:
 			if a.other == nil {
 				a.other = map[corev1.ResourceName]int64{}
 			}
-			a.other[name] = quantity.Value()
+			a.other[name] = bounded(quantity, 0)
 		}
 	}
 	return a
+}
+
+// mostAmount bounds what one pod requests, in units of which half a million pods can be added: 16 TiB of memory, which no pod has, and more of
+// anything else.
+const mostAmount = 1 << 44
+
+// bounded reads a quantity that a cluster has chosen. What one pod requests must not make the sum of all overflow, or less than it is.
+func bounded(quantity resource.Quantity, scale resource.Scale) int64 {
+	switch most := resource.NewScaledQuantity(mostAmount, scale); {
+	case quantity.Sign() <= 0:
+		return 0
+	case quantity.Cmp(*most) >= 0:
+		return mostAmount
+	}
+	return quantity.ScaledValue(scale)
 }
 
 // add adds b so many times.

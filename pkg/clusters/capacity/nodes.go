@@ -1,9 +1,13 @@
 package capacity
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/text"
 )
 
 // Nodes is what the nodes of a cluster amount to.
@@ -19,6 +23,8 @@ type Nodes struct {
 	// Info holds what the node infos of all nodes have alike: operating system, architecture, kernel, container runtime. A field
 	// is empty where nodes differ.
 	Info corev1.NodeSystemInfo
+	// Doubt says which nodes are not counted and why, "" if all are.
+	Doubt string
 }
 
 // topologyLabels are the labels that say where a node is.
@@ -27,8 +33,22 @@ var topologyLabels = [...]string{corev1.LabelTopologyRegion, corev1.LabelTopolog
 // SumNodes computes what the nodes amount to. The order of the nodes does not matter.
 func SumNodes(nodes []*corev1.Node) Nodes {
 	sum := Nodes{Capacity: corev1.ResourceList{}, Allocatable: corev1.ResourceList{}}
+	doubted, first := 0, ""
 	for i, node := range nodes {
 		sum.Count.Total++
+		if why := Implausible(node); why != "" {
+			// The first by name is the same whatever the order.
+			if text := fmt.Sprintf("node %.63q: %s", node.Name, why); doubted == 0 || text < first {
+				first = text
+			}
+			doubted++
+			if i == 0 {
+				sum.Topology, sum.Info = topologyOf(node), systemOf(node)
+			} else {
+				keepCommon(&sum, node)
+			}
+			continue
+		}
 		addTo(sum.Capacity, node.Status.Capacity)
 		if usable(node) {
 			sum.Count.Ready++
@@ -40,6 +60,11 @@ func SumNodes(nodes []*corev1.Node) Nodes {
 		}
 		keepCommon(&sum, node)
 	}
+	if doubted > 0 {
+		sum.Doubt = fmt.Sprintf("%d of %d nodes are not counted: %s", doubted, len(nodes), first)
+	}
+	clip(sum.Capacity)
+	clip(sum.Allocatable)
 	for name := range sum.Capacity {
 		// A cluster whose nodes are all down has nothing of a resource, which is not the same as not knowing it.
 		if _, ok := sum.Allocatable[name]; !ok {
@@ -84,7 +109,7 @@ func addTo(sum, list corev1.ResourceList) {
 func topologyOf(node *corev1.Node) map[string]string {
 	found := map[string]string{}
 	for _, label := range topologyLabels {
-		if value := node.Labels[label]; value != "" {
+		if value := node.Labels[label]; value != "" && len(validation.IsValidLabelValue(value)) == 0 {
 			found[label] = value
 		}
 	}
@@ -94,11 +119,22 @@ func topologyOf(node *corev1.Node) map[string]string {
 func systemOf(node *corev1.Node) corev1.NodeSystemInfo {
 	info := node.Status.NodeInfo
 	return corev1.NodeSystemInfo{
-		OperatingSystem:         info.OperatingSystem,
-		Architecture:            info.Architecture,
-		KernelVersion:           info.KernelVersion,
-		ContainerRuntimeVersion: info.ContainerRuntimeVersion,
+		OperatingSystem:         labelValue(info.OperatingSystem),
+		Architecture:            labelValue(info.Architecture),
+		KernelVersion:           text.Line(info.KernelVersion, mostText),
+		ContainerRuntimeVersion: text.Line(info.ContainerRuntimeVersion, mostText),
 	}
+}
+
+// mostText is how many bytes of a version count.
+const mostText = 128
+
+// labelValue returns a value that is shown as a label, "" if it is none.
+func labelValue(value string) string {
+	if len(validation.IsValidLabelValue(value)) > 0 {
+		return ""
+	}
+	return value
 }
 
 // keepCommon drops from the sum what the node does not share.

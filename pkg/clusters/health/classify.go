@@ -9,16 +9,22 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/manifold-dev/manifold/internal/redirects"
+	"github.com/manifold-dev/manifold/internal/text"
 )
 
 // classify turns the error of a request to the API server at host, on behalf of cluster name, into a report.
 func classify(name, host, attempt string, err error) Report {
 	if reason, message := certificateTrouble(name, host, err); reason != "" {
 		return Report{Reason: reason, Message: message}
+	}
+	if redirect := new(redirects.Error); errors.As(err, &redirect) {
+		return Report{Reason: ReasonNotReady, Void: true, Message: fmt.Sprintf("%s is not the API server of cluster %q: tried to %s, and %s; "+
+			"correct the address", host, name, attempt, redirect)}
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -97,12 +103,8 @@ func cause(err error) string {
 	return firstLine(err.Error())
 }
 
-// firstLine keeps a message short enough for a condition.
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	const most = 300
-	if len(line) > most {
-		line = strings.ToValidUTF8(line[:most], "") + "..."
-	}
-	return line
-}
+// longestWords bounds what a cluster says in a condition.
+const longestWords = 300
+
+// firstLine makes what a cluster says fit for a condition.
+func firstLine(said string) string { return text.FirstLine(said, longestWords) }

@@ -95,6 +95,9 @@ func TestClassify(t *testing.T) {
 		"a server that has too much to do is there": {
 			err: apierrors.NewTooManyRequestsError("later"), reason: ReasonNotReady, says: []string{"later"},
 		},
+		"what a cluster says does nothing to a terminal": {
+			err: apierrors.NewInternalError(errors.New("a\x1b[2J\u202eb\xff")), reason: ReasonNotReady, void: true, says: []string{`a^[[2J\u202eb\xff`},
+		},
 		"a web server that is no API server": {
 			err: apierrors.NewGenericServerResponse(404, "get", namespaces, "", "", 0, true), reason: ReasonNotReady, void: true,
 			says: []string{"not like a Kubernetes API server"},

@@ -11,7 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/manifold-dev/manifold/internal/text"
 )
+
+// longestUID bounds by what a cluster says that it is known. A UID has 36 characters.
+const longestUID = 64
 
 // Probe asks the API server at host whether it is well, with the credential that everything else uses too. It makes two small
 // requests: the kube-system namespace, which takes the credential, authorization and storage to answer and whose UID is the
@@ -22,7 +27,7 @@ func Probe(ctx context.Context, client kubernetes.Interface, name, host, want st
 	if err != nil {
 		return classify(name, host, "get namespace kube-system", err)
 	}
-	uid := string(namespace.UID)
+	uid := text.Line(string(namespace.UID), longestUID)
 	if want != "" && uid != want {
 		return Different(name, host, want, uid)
 	}
@@ -59,5 +64,5 @@ func failingChecks(body string, code int32) string {
 		return fmt.Sprintf("/readyz answers with status %d", code)
 	}
 	slices.Sort(failing)
-	return "failing checks: " + strings.Join(failing, ", ")
+	return "failing checks: " + firstLine(strings.Join(failing, ", "))
 }

@@ -31,6 +31,8 @@ const (
 	ReasonUnreachable = "Unreachable"
 	// ReasonFenced: the cluster answers again, and has not given up yet what runs elsewhere by now.
 	ReasonFenced = "Fenced"
+	// ReasonBounds: the cluster sends or holds more than the server takes from one cluster.
+	ReasonBounds = "BoundsExceeded"
 )
 
 // Report is the outcome of one attempt to hear from a cluster.

@@ -82,6 +82,12 @@ func lacking(of []Right, has authorizationv1.SubjectRulesReviewStatus) []lack {
 	return slices.DeleteFunc(out, func(l lack) bool { return len(l.verbs) == 0 })
 }
 
+// split cuts the subresource off.
+func split(resource string) (plural, sub string) {
+	plural, sub, _ = strings.Cut(resource, "/")
+	return plural, sub
+}
+
 func holds(list []string, value string) bool {
 	return slices.Contains(list, "*") || slices.Contains(list, value)
 }
@@ -118,7 +124,7 @@ func (l lack) ask(ctx context.Context, client kubernetes.Interface, verb string)
 	if l.path != "" {
 		review.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: l.path, Verb: verb}
 	} else {
-		resource, sub, _ := strings.Cut(l.resource, "/")
+		resource, sub := split(l.resource)
 		review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Verb: verb, Group: l.group, Resource: resource, Subresource: sub}
 	}
 	review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})

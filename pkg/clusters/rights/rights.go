@@ -1,6 +1,8 @@
 // Package rights is the table of what Manifold may do in a cluster, and asks clusters what of it they grant.
 package rights
 
+import "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+
 // Right is one row of a table of rights: verbs on resources of one API group, or on paths that are not resources.
 type Right struct {
 	// Why says what the right is for.
@@ -15,10 +17,21 @@ type Right struct {
 	Verbs []string
 	// Namespace bounds the row to one namespace. Empty means all of them.
 	Namespace string
+	// Names bounds the row to objects of these names. None means all of them.
+	Names []string
+}
+
+// Renewal returns the right to renew the token of the ServiceAccount of that name, which is Manifold's own. It is granted in the system namespace
+// alone.
+func Renewal(account string) []Right {
+	return []Right{{
+		Why: "renewing its own token", Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"},
+		Namespace: v1alpha1.SystemNamespace, Names: []string{account},
+	}}
 }
 
 // Syncer returns everything that Manifold's credential may do in a cluster. The ClusterRole that joining makes, the check
-// before joining and the reference of names are all read from this table. Writing in kube-* namespaces, which a ClusterRole
+// before joining and the reference of names are all read from this table. Writing in namespaces of the system, which a ClusterRole
 // cannot leave out, is denied by the admission policy beside it.
 func Syncer() []Right {
 	read := []string{"get", "list", "watch"}
@@ -29,7 +42,9 @@ func Syncer() []Right {
 		{Why: "workloads", Group: "apps", Resources: []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, Verbs: own},
 		{Why: "workloads", Group: "batch", Resources: []string{"jobs"}, Verbs: own},
 		{Why: "workloads", Resources: []string{"replicationcontrollers"}, Verbs: own},
-		{Why: "what workloads need beside them", Resources: []string{"configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts", "services"}, Verbs: own},
+		{Why: "what workloads need beside them", Resources: []string{"configmaps", "persistentvolumeclaims", "serviceaccounts", "services"}, Verbs: own},
+		// What is there is read by another role, which is granted where it is ours; see Secrets.
+		{Why: "secrets that workloads need", Resources: []string{"secrets"}, Verbs: []string{"create", "patch", "delete"}},
 		{Why: "mirrored ControllerRevisions", Group: "apps", Resources: []string{"controllerrevisions"}, Verbs: read},
 		{
 			Why: "what leads to workloads and what guards them", Group: "networking.k8s.io",

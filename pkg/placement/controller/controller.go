@@ -85,6 +85,8 @@ type Controller struct {
 	stores map[schema.GroupVersionResource]cache.Indexer
 	queue  workqueue.TypedRateLimitingInterface[item]
 	synced []cache.InformerSynced
+	// unused decides about volume claims.
+	unused *claims
 	// followers is nil if nobody writes the statuses of policies.
 	followers *followers
 	// failovers paces what is placed anew because a cluster is silent or cannot schedule it.
@@ -143,6 +145,7 @@ func New(o Options) (*Controller, error) {
 		c.followers = newFollowers(o.Policies, manifold.ClusterPlacementPolicies().Lister(), manifold.PlacementPolicies().Lister())
 		c.followers.busy = func() bool { return c.queue.Len() > 0 }
 	}
+	c.unused = newClaims(c, o.Kube.Core().V1(), manifold.Clusters().Lister())
 	type watch struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
@@ -163,6 +166,9 @@ func New(o Options) (*Controller, error) {
 	for _, w := range append(watches, []watch{
 		{o.Kube.Core().V1().Namespaces().Informer(), c.namespaceHandler()},
 		{o.Kube.Core().V1().Pods().Informer(), c.mirrorHandler()},
+		{o.Kube.Scheduling().V1().PriorityClasses().Informer(), c.classHandler()},
+		{o.Kube.Core().V1().PersistentVolumeClaims().Informer(), c.unused.handler()},
+		{o.Kube.Core().V1().PersistentVolumes().Informer(), c.unused.volumeHandler()},
 		{manifold.Clusters().Informer(), c.clusterHandler()},
 		{manifold.PlacementPolicies().Informer(), c.policyHandler()},
 		{manifold.ClusterPlacementPolicies().Informer(), c.policyHandler()},
@@ -184,6 +190,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.bookAgain()
 	var group errgroup.Group
 	group.Go(func() error { work.Run(ctx, c.queue, workers, c.sync); return nil })
+	group.Go(func() error { work.Run(ctx, c.unused.queue, claimWorkers, c.unused.sync); return nil })
 	if c.followers != nil {
 		group.Go(func() error { work.Run(ctx, c.followers.queue, 1, c.followers.write); return nil })
 	}
@@ -245,7 +252,7 @@ func (c *Controller) sync(ctx context.Context, name item) error {
 	waits := len(result.Decision) == 0 || result.Unplaced > 0 || result.Displaced || result.Stuck > 0 || len(result.Tied) > 0
 	c.wait(name, waits, waits && result.KeptOff())
 	if !result.Decision.Equal(current) || !result.Failures.Equal(w.Failures) {
-		if err := c.write(ctx, name, d, result); err != nil {
+		if err := c.write(ctx, name, d, current, result); err != nil {
 			return err
 		}
 		c.Engine.Placed(w, result.Decision)

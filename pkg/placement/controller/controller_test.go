@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -282,7 +283,7 @@ func TestWhatWasDecidedAboutIsSeenAnewBeforeItIsDecidedAboutAgain(t *testing.T) 
 	if h.outdated(named("web"), before) {
 		t.Error("what nobody has decided about is outdated")
 	}
-	if err := h.write(t.Context(), named("web"), before, result); err != nil {
+	if err := h.write(t.Context(), named("web"), before, nil, result); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -293,7 +294,7 @@ func TestWhatWasDecidedAboutIsSeenAnewBeforeItIsDecidedAboutAgain(t *testing.T) 
 	if h.outdated(named("web"), deployment("web", v1alpha1.AnnotationPlacement, result.Annotation())) {
 		t.Error("what has come of it is outdated")
 	}
-	if err := h.write(t.Context(), named("web"), before, result); err != nil {
+	if err := h.write(t.Context(), named("web"), before, nil, result); err != nil {
 		t.Fatal(err)
 	}
 	changed := before.DeepCopy()
@@ -561,5 +562,19 @@ func TestAJobThatMayHaveStartedIsLeftAlone(t *testing.T) {
 				t.Errorf("it wrote %v, want %d writes", got, test.want)
 			}
 		})
+	}
+}
+
+func TestTheClustersThatADecisionDropsAreEnteredWithIt(t *testing.T) {
+	const inWest = `{"west":{"replicas":2}}`
+	h := start(t, joined("east", 9), deployment("web", v1alpha1.AnnotationPlacement, inWest))
+	current := placement.Decision{"west": {Replicas: 2}}
+	result := placement.Result{Decision: placement.Decision{"east": {Replicas: 2}}}
+	if err := h.write(t.Context(), named("web"), deployment("web", v1alpha1.AnnotationPlacement, inWest), current, result); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{v1alpha1.AnnotationPlacement: `{"east":{"replicas":2}}`, v1alpha1.AnnotationStatus: inWest}
+	if got := h.patches()[0]["metadata"].(map[string]any)["annotations"]; !reflect.DeepEqual(got, want) {
+		t.Errorf("it writes %v, want %v", got, want)
 	}
 }

@@ -62,6 +62,7 @@ func (c *Controller) workloadHandler(kind projection.Kind) cache.ResourceEventHa
 			}
 			if d, ok := obj.(projection.Object); ok {
 				c.forget(itemOf(kind, d), d)
+				c.unused.released(d)
 				others(d)
 			}
 		},
@@ -103,11 +104,15 @@ func (c *Controller) namespaceHandler() cache.ResourceEventHandler {
 // some.
 func (c *Controller) clusterHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { c.enqueueAll() },
+		AddFunc: func(any) {
+			c.enqueueAll()
+			c.unused.changed()
+		},
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(*v1alpha1.Cluster), obj.(*v1alpha1.Cluster)
 			if eligibilityChanged(before, after) {
 				c.enqueueAll()
+				c.unused.changed()
 				return
 			}
 			if !equality.Semantic.DeepEqual(before.Status, after.Status) {
@@ -129,7 +134,20 @@ func eligibilityChanged(before, after *v1alpha1.Cluster) bool {
 		before.Spec.Unschedulable != after.Spec.Unschedulable ||
 		// Beside those of the spec, these are what drives out of a silent cluster, and since when: the next decision is due by that.
 		!equality.Semantic.DeepEqual(clusters.Taints(before), clusters.Taints(after)) ||
-		!equality.Semantic.DeepEqual(before.Spec.Limits, after.Spec.Limits)
+		!equality.Semantic.DeepEqual(before.Spec.Limits, after.Spec.Limits) || !equality.Semantic.DeepEqual(before.Spec.Allows, after.Spec.Allows) ||
+		!equality.Semantic.DeepEqual(before.Status.Classes, after.Status.Classes)
+}
+
+// classHandler looks again at what waits when a PriorityClass changes, which may go along to clusters that do not have it.
+func (c *Controller) classHandler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(_ any, initial bool) {
+			if !initial {
+				c.enqueueWaiting()
+			}
+		},
+		UpdateFunc: func(any, any) { c.enqueueWaiting() },
+	}
 }
 
 func (c *Controller) policyHandler() cache.ResourceEventHandler {

@@ -13,18 +13,27 @@ import (
 	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
-// write stores a decision on the object it was made for: if that has changed meanwhile, it is decided anew.
-func (c *Controller) write(ctx context.Context, name item, d projection.Object, result placement.Result) error {
-	var value any
+// write stores a decision on the object it was made for: if that has changed meanwhile, it is decided anew. The breakdown keeps the clusters
+// that it drops from the current one.
+func (c *Controller) write(ctx context.Context, name item, d projection.Object, current placement.Decision, result placement.Result) error {
+	annotations := map[string]any{v1alpha1.AnnotationPlacement: nil}
 	if len(result.Decision) > 0 {
-		value = result.Annotation()
+		annotations[v1alpha1.AnnotationPlacement] = result.Annotation()
+	}
+	if kind, ok := summary.ForResource(name.resource); ok && kind.Breakdown {
+		w, _ := projection.ForResource(name.resource)
+		status := d.GetAnnotations()[v1alpha1.AnnotationStatus]
+		if leaving := summary.Leaving(status, current, result.Decision, w.Demand(d).First); leaving != status {
+			annotations[v1alpha1.AnnotationStatus] = leaving
+		}
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":             d.GetUID(),
 		"resourceVersion": d.GetResourceVersion(),
-		"annotations":     map[string]any{v1alpha1.AnnotationPlacement: value},
+		"annotations":     annotations,
 	}})
 	if err != nil {
 		return fmt.Errorf("encode the decision: %w", err)

@@ -170,6 +170,9 @@ func (d *Decided) Takes(last placement.Decision) bool {
 	return false
 }
 
+// Pin is the pin that counted, the workload's own or its namespace's; nil if there is none.
+func (d *Decided) Pin() *v1alpha1.Pin { return d.request.Workload.Pin }
+
 // Remedies says by cluster what would have to change; see placement.Remedies.
 func (d *Decided) Remedies() map[string][]string {
 	return placement.Remedies(d.snapshot, &d.request, d.Result)
@@ -229,6 +232,7 @@ func (e *Engine) ask(w placement.Workload, current placement.Decision, now situa
 ) {
 	e.complete(&w)
 	e.addVolumes(&w, current)
+	w.Brings = e.priorities.brought(w.Template)
 	if len(current) == 0 {
 		current = placement.Found(w, e.loose.metBy(w))
 	}
@@ -242,8 +246,12 @@ func (e *Engine) ask(w placement.Workload, current placement.Decision, now situa
 	}
 	request.Policy, request.Others = policy, e.others(w, policy)
 	if request.KeepsTogether() {
-		request.Neighbours = e.ledger.neighbours(w)
+		if request.Neighbours = e.ledger.neighbours(w); len(request.Neighbours) == 0 {
+			request.Neighbours = e.claimsIn(w)
+		}
 	}
+	request.Workload.Refused = now.snapshot.WithoutClass(&w, current)
+	w.Refused = request.Workload.Refused
 	request.Now, request.Tolerated = e.clock.Now(), policy.ToleratesUnschedulable(e.unschedulable)
 	request.Stuck, due = placement.Unschedulable(&w, current, e.mirrors.of(w, current), request.Tolerated, request.Now)
 	leaving = now.snapshot.Leave(&request, e.toleration, request.Now)

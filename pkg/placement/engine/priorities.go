@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	schedulinglisters "k8s.io/client-go/listers/scheduling/v1"
+
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // priorities resolves PriorityClasses, as admission does for pods.
@@ -25,6 +27,18 @@ func (p priorities) of(template *corev1.PodTemplateSpec) (priority int32, preemp
 	}
 	_, priority = p.values()
 	return priority, preempts
+}
+
+// brought returns the value of the PriorityClass that pods of a template may bring along, nil if there is none.
+func (p priorities) brought(template *corev1.PodTemplateSpec) *int32 {
+	if template == nil || template.Spec.PriorityClassName == "" {
+		return nil
+	}
+	class, err := p.classes.Get(template.Spec.PriorityClassName)
+	if err != nil || !projection.GoesAlong(class) {
+		return nil
+	}
+	return &class.Value
 }
 
 // values returns the priority of each class, and that of pods which name none: the lowest of the global defaults, of which there should be

@@ -36,6 +36,10 @@ func (e *Engine) volumesOf(w placement.Workload) map[string]bool {
 			continue // the pods wait for it, wherever they are
 		}
 		clusters := clustersOf(claim)
+		if !bound(claim) {
+			home := homeOf(claim) // where it waits for nobody
+			clusters = slices.DeleteFunc(clusters, func(cluster string) bool { _, waits := home[cluster]; return waits })
+		}
 		if len(clusters) == 0 || e.shared(claim) {
 			continue
 		}
@@ -46,6 +50,27 @@ func (e *Engine) volumesOf(w placement.Workload) map[string]bool {
 			}
 		}
 		out = has
+	}
+	return out
+}
+
+// homeOf returns where a claim is that nothing uses, by a decision of its own.
+func homeOf(claim *corev1.PersistentVolumeClaim) placement.Decision {
+	decision, err := placement.ParseDecision(claim.Annotations[v1alpha1.AnnotationPlacement])
+	if err != nil {
+		return nil
+	}
+	return decision
+}
+
+// claimsIn returns where those claims of a namespace are that nothing uses, for a namespace without workloads: the first of these follows them.
+func (e *Engine) claimsIn(w placement.Workload) placement.Neighbours {
+	out := placement.Neighbours{}
+	all, _ := e.claims.PersistentVolumeClaims(w.Namespace).List(labels.Everything()) // listing from a cache cannot fail
+	for _, claim := range all {
+		if claim.DeletionTimestamp == nil {
+			out.Add(homeOf(claim))
+		}
 	}
 	return out
 }

@@ -8,6 +8,8 @@ import (
 	metatable "k8s.io/apimachinery/pkg/api/meta/table"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	lines "github.com/manifold-dev/manifold/internal/text"
 )
 
 // column is what kubectl prints of an object in one place.
@@ -24,6 +26,9 @@ const wide = 1
 
 // unknown stands where a cluster has not reported.
 const unknown = "<unknown>"
+
+// longestCell bounds a cell. Clusters say their versions and regions themselves.
+const longestCell = 1024
 
 // none stands where there is nothing to show.
 const none = "<none>"
@@ -43,7 +48,7 @@ func newTable[T runtime.Object](columns ...column[T]) table[T] {
 func text[T runtime.Object](name, description string, cell func(T) string) column[T] {
 	return column[T]{
 		metav1.TableColumnDefinition{Name: name, Type: "string", Description: description},
-		func(object T, _ string) any { return cell(object) },
+		func(object T, _ string) any { return lines.Line(cell(object), longestCell) },
 	}
 }
 

@@ -52,6 +52,17 @@ func TestTables(t *testing.T) {
 	}
 }
 
+func TestCellsAreOneLineThatDoesNothingToATerminal(t *testing.T) {
+	cluster := &v1alpha1.Cluster{Status: v1alpha1.ClusterStatus{KubernetesVersion: "v1\n\x1b[2J\u009bb\xff"}}
+	table, err := clusterColumns().ConvertToTable(t.Context(), cluster, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := table.Rows[0].Cells[3], `v1 ^[[2J\u009bb\xff`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func decode(t *testing.T, manifest string) runtime.Object {
 	t.Helper()
 	list, _, err := serializer.NewCodecFactory(newScheme(t)).UniversalDeserializer().Decode([]byte(manifest), nil, nil)

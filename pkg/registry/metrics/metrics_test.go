@@ -201,11 +201,11 @@ func TestPods(t *testing.T) {
 			world: two(), namespace: "shop", fields: "metadata.name=web-2", want: []string{"shop/web-2=200m"},
 			wantAsked: map[string][]string{"west": {"/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods?fieldSelector=metadata.name%3Dweb-2"}},
 		},
-		"a pod that a user made and that was placed is one of them, one that a user has put on a node is not": {
+		"a pod that a user made and that a cluster runs is one of them, one that a user has put on a node is not": {
 			world: with(func(w *world) {
 				w.pods = []*corev1.Pod{
-					annotated("east", "shop", "web-1", web, map[string]string{v1alpha1.AnnotationPlacement: `{"east":{"replicas":1}}`}),
-					annotated("east", "shop", "stranger", web, map[string]string{v1alpha1.AnnotationPlacement: `{"west":{"replicas":1}}`}),
+					annotated("east", "shop", "web-1", web, map[string]string{v1alpha1.AnnotationPodUID: "below"}),
+					annotated("east", "shop", "stranger", web, map[string]string{v1alpha1.AnnotationPlacement: `{"east":{"replicas":1}}`}),
 					annotated("east", "shop", "db-1", web, nil),
 				}
 			}), namespace: "shop", want: []string{"shop/web-1=100m"},

@@ -14,8 +14,7 @@ import (
 	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	client "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // podREST serves what the pods of the logical cluster use, mirrored ones and those that were placed. Other pods of the clusters are not
@@ -97,18 +96,8 @@ func (r *podREST) selected(namespace string, by selector) (map[string]mirrors, e
 	return pods, nil
 }
 
-// clusterOf returns the cluster that a pod runs in, or nothing. A node alone does not tell: users may write it, and have no business with
-// a pod of that name there.
-func clusterOf(pod *corev1.Pod) string {
-	if cluster, ok := pod.Annotations[v1alpha1.AnnotationCluster]; ok {
-		return cluster
-	}
-	decision, err := placement.ParseDecision(pod.Annotations[v1alpha1.AnnotationPlacement])
-	if _, placed := decision[pod.Spec.NodeName]; err == nil && placed {
-		return pod.Spec.NodeName
-	}
-	return ""
-}
+// clusterOf returns the cluster that is known to run a pod, or nothing.
+func clusterOf(pod *corev1.Pod) string { return projection.ClusterOf(pod, pod.Spec.NodeName) }
 
 // mirrored returns the metrics of those pods of a cluster that are known above, with the labels that they have there.
 func mirrored(pods mirrors, below []v1beta1.PodMetrics, now metav1.Time) []v1beta1.PodMetrics {

@@ -6,11 +6,12 @@ import (
 	"io"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/manifold-dev/manifold/internal/text"
 )
 
 // failureWait is how long a connection that ends at its beginning waits to hear why.
@@ -44,7 +45,7 @@ func newConn(below net.Conn, streams httpstream.Connection, failures, data https
 	}
 	c.listening.Go(func() {
 		said, _ := io.ReadAll(io.LimitReader(failures, maxRefusal)) // what came until it broke is all there is
-		c.failure = strings.TrimSpace(string(said))
+		c.failure = text.Line(string(said), maxShown)
 		close(c.failed)
 		if c.failure != "" {
 			_ = c.data.Reset() // wakes Read, which tells

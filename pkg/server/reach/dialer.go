@@ -19,6 +19,9 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
+
+	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/server/ours"
 )
 
 const (
@@ -30,6 +33,8 @@ const (
 	perCluster = 1000
 	// maxRefusal is how much is read of what a cluster has to say when it refuses.
 	maxRefusal = 4 << 10
+	// maxShown is how much of that an error shows.
+	maxShown = 500
 )
 
 // DialFunc connects to an address.
@@ -39,6 +44,8 @@ type DialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 type Dialer struct {
 	Pods     corelisters.PodLister
 	Clusters Clusters
+	// Identity is what marks objects below as those of this logical cluster.
+	Identity ours.Identity
 	// Stock dials all other addresses.
 	Stock DialFunc
 
@@ -62,7 +69,7 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 	cluster := clusterOf(pod)
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	conn, err := d.forward(ctx, cluster, to)
+	conn, err := d.forward(ctx, cluster, pod, to)
 	if err != nil {
 		return nil, fmt.Errorf("forward %s: %w", to.describe(cluster), err)
 	}
@@ -70,9 +77,12 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 }
 
 // forward connects to a port of a pod by way of its cluster.
-func (d *Dialer) forward(ctx context.Context, name string, to podPort) (net.Conn, error) {
+func (d *Dialer) forward(ctx context.Context, name string, pod *corev1.Pod, to podPort) (net.Conn, error) {
 	cluster, err := d.Clusters.Cluster(name)
 	if err != nil {
+		return nil, err
+	}
+	if err := d.Identity.Pod(ctx, cluster.Client, name, pod); err != nil {
 		return nil, err
 	}
 	release, err := d.slot(ctx, name)
@@ -152,10 +162,11 @@ func forwardURL(host *url.URL, to podPort) *url.URL {
 // refusal is what a cluster answered instead.
 func refusal(response *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
-	if text := strings.TrimSpace(string(body)); err == nil && text != "" {
-		return fmt.Errorf("the cluster answers %s: %s", response.Status, text)
+	status := text.Line(response.Status, maxShown)
+	if said := text.Line(string(body), maxShown); err == nil && said != "" {
+		return fmt.Errorf("the cluster answers %s: %s", status, said)
 	}
-	return fmt.Errorf("the cluster answers %s", response.Status)
+	return fmt.Errorf("the cluster answers %s", status)
 }
 
 // upgraded is a connection that was taken over from HTTP.

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apiproxy "k8s.io/apimachinery/pkg/util/proxy"
+	"k8s.io/client-go/kubernetes/fake"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
 )
@@ -108,7 +109,10 @@ func (c *cluster) way(t *testing.T) Cluster {
 	}
 	connect := &http.Transport{TLSClientConfig: c.server.Client().Transport.(*http.Transport).TLSClientConfig}
 	t.Cleanup(connect.CloseIdleConnections)
-	return Cluster{Host: host, Transport: apiproxy.NewUpgradeRequestRoundTripper(connect, withToken{apiproxy.MirrorRequest})}
+	return Cluster{
+		Host: host, Transport: apiproxy.NewUpgradeRequestRoundTripper(connect, withToken{apiproxy.MirrorRequest}),
+		Client: fake.NewClientset(mirror("web-1", ""), mirror("web-2", "")),
+	}
 }
 
 func dialer(t *testing.T, w ways, pods ...*corev1.Pod) *Dialer {
@@ -120,7 +124,7 @@ func dialer(t *testing.T, w ways, pods ...*corev1.Pod) *Dialer {
 		}
 	}
 	return &Dialer{
-		Pods: corelisters.NewPodLister(store), Clusters: w,
+		Pods: corelisters.NewPodLister(store), Clusters: w, Identity: func() (string, error) { return "logical", nil },
 		Stock: func(context.Context, string, string) (net.Conn, error) {
 			return nil, errors.New("dialled by the stock dialer")
 		},
@@ -251,18 +255,25 @@ func TestWhatCannotBeReachedSaysWhy(t *testing.T) {
 	anonymous.Transport = apiproxy.NewUpgradeRequestRoundTripper(east.server.Client().Transport, apiproxy.MirrorRequest)
 	successor := mirror("web-1", "east")
 	successor.UID = "another"
+	replaced, left := way, way
+	replaced.Client, left.Client = fake.NewClientset(successor), fake.NewClientset()
+	written := mirror("web-1", "east")
+	written.Annotations = nil
 	for name, test := range map[string]struct {
 		ways    ways
 		pod     *corev1.Pod
 		address string
 		want    string
 	}{
-		"what is no pod":            {nil, mirror("web-1", "east"), "10.0.0.1:443", "dialled by the stock dialer"},
-		"a pod that has gone":       {ways{"east": way}, mirror("web-2", "east"), at(80), "pod shop/web-1, which served the Service, has gone"},
-		"a pod with a successor":    {ways{"east": way}, successor, at(80), "pod shop/web-1, which served the Service, has gone"},
-		"a cluster that has left":   {ways{}, mirror("web-1", "east"), at(80), `forward port 80 of pod shop/web-1 in cluster "east": it has not joined`},
-		"a pod that is gone there":  {ways{"east": way}, mirror("web-2", "east"), strings.ReplaceAll(at(80), "web-1", "web-2"), `the cluster answers 404 Not Found: no such pod`},
-		"a cluster that refuses us": {ways{"east": anonymous}, mirror("web-1", "east"), at(80), `the cluster answers 401 Unauthorized: who are you?`},
+		"what is no pod":                    {nil, mirror("web-1", "east"), "10.0.0.1:443", "dialled by the stock dialer"},
+		"a pod that has gone":               {ways{"east": way}, mirror("web-2", "east"), at(80), "pod shop/web-1, which served the Service, has gone"},
+		"a pod with a successor":            {ways{"east": way}, successor, at(80), "pod shop/web-1, which served the Service, has gone"},
+		"a pod that is another there":       {ways{"east": replaced}, mirror("web-1", "east"), at(80), `in cluster "east" namespace shop has another one of that name`},
+		"a pod that has left":               {ways{"east": left}, mirror("web-1", "east"), at(80), `pods "web-1" not found in cluster "east"`},
+		"a pod that only asks to run there": {ways{"east": way}, written, at(80), `forward port 80 of pod shop/web-1 in cluster ""`},
+		"a cluster that has left":           {ways{}, mirror("web-1", "east"), at(80), `forward port 80 of pod shop/web-1 in cluster "east": it has not joined`},
+		"a pod that is gone there":          {ways{"east": way}, mirror("web-2", "east"), strings.ReplaceAll(at(80), "web-1", "web-2"), `the cluster answers 404 Not Found: no such pod`},
+		"a cluster that refuses us":         {ways{"east": anonymous}, mirror("web-1", "east"), at(80), `the cluster answers 401 Unauthorized: who are you?`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := dialer(t, test.ways, test.pod)

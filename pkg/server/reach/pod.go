@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // suffix ends the host names that stand for pods. Nobody can have a name under .invalid.
@@ -65,10 +65,5 @@ func (p podPort) describe(cluster string) string {
 	return fmt.Sprintf("port %d of pod %s/%s in cluster %q", p.port, p.namespace, p.name, cluster)
 }
 
-// clusterOf returns the cluster where a pod runs, "" while there is none.
-func clusterOf(pod *corev1.Pod) string {
-	if cluster, mirrored := pod.Annotations[v1alpha1.AnnotationCluster]; mirrored {
-		return cluster
-	}
-	return pod.Spec.NodeName
-}
+// clusterOf returns the cluster that is known to run a pod, "" while there is none.
+func clusterOf(pod *corev1.Pod) string { return projection.ClusterOf(pod, pod.Spec.NodeName) }

@@ -16,6 +16,7 @@ import (
 	apiproxy "k8s.io/apimachinery/pkg/util/proxy"
 	"k8s.io/apiserver/pkg/util/proxy"
 	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/utils/ptr"
 )
@@ -25,6 +26,8 @@ type Cluster struct {
 	Host *url.URL
 	// Transport authenticates requests that leave HTTP behind.
 	Transport apiproxy.UpgradeRequestRoundTripper
+	// Client is for all others.
+	Client kubernetes.Interface
 }
 
 // Clusters finds clusters by name.

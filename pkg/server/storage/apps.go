@@ -18,6 +18,7 @@ func changeApps(storage map[string]rest.Storage, o Options) error {
 	if err := wrapStrategies(replicaSets.Store, func(s stockStrategy) stockStrategy { return replicaSetStrategy{s} }); err != nil {
 		return err
 	}
+	o.replicaSets = replicaSets
 	return changeWorkloads(storage, apps.GroupName, o)
 }
 

@@ -6,5 +6,8 @@ import (
 )
 
 func changeBatch(storage map[string]rest.Storage, o Options) error {
+	if err := changeCronJobs(storage); err != nil {
+		return err
+	}
 	return changeWorkloads(storage, batch.GroupName, o)
 }

@@ -16,6 +16,7 @@ import (
 	api "k8s.io/kubernetes/pkg/apis/core"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/server/ours"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -47,12 +48,6 @@ func (r *claimREST) askGrowth(ctx context.Context, claim *api.PersistentVolumeCl
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("claim %s/%s: %w", claim.Namespace, claim.Name, err))
 	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"resources": map[string]any{"requests": map[string]any{
-		string(api.ResourceStorage): want.String(),
-	}}}})
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, belowTimeout)
 	defer cancel()
 	for _, cluster := range slices.Sorted(maps.Keys(breakdown)) {
@@ -62,6 +57,17 @@ func (r *claimREST) askGrowth(ctx context.Context, claim *api.PersistentVolumeCl
 		connection, err := r.connections.Connection(cluster)
 		if err != nil {
 			return unanswered(claim, cluster, err)
+		}
+		live, err := r.identity.Claim(ctx, connection.Client, cluster, claim)
+		if ours.IsOther(err) {
+			continue // it does not have this claim, or not any more
+		}
+		if err != nil {
+			return unanswered(claim, cluster, err)
+		}
+		patch, err := growthPatch(live.UID, want)
+		if err != nil {
+			return err
 		}
 		_, err = connection.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, patch,
 			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: v1alpha1.FieldManager})
@@ -74,6 +80,14 @@ func (r *claimREST) askGrowth(ctx context.Context, claim *api.PersistentVolumeCl
 		}
 	}
 	return nil
+}
+
+// growthPatch asks for a size of the claim that has this UID alone.
+func growthPatch(uid types.UID, want resource.Quantity) ([]byte, error) {
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": uid},
+		"spec":     map[string]any{"resources": map[string]any{"requests": map[string]any{string(api.ResourceStorage): want.String()}}},
+	})
 }
 
 func unanswered(claim *api.PersistentVolumeClaim, cluster string, err error) error {

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -19,11 +20,11 @@ import (
 func TestTheClustersOfAClaimSayWhetherItCanGrow(t *testing.T) {
 	asked := 0
 	answering := func(err error) *Connection {
-		client := fake.NewClientset()
+		client := fake.NewClientset(&corev1.PersistentVolumeClaim{ObjectMeta: markedBelow("data-db-0", "uid-above")})
 		client.PrependReactor("patch", "persistentvolumeclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			asked++
 			patch := action.(clienttesting.PatchActionImpl)
-			if got := string(patch.GetPatch()); got != `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}` || len(patch.PatchOptions.DryRun) != 1 {
+			if got := string(patch.GetPatch()); got != `{"metadata":{"uid":"uid-live"},"spec":{"resources":{"requests":{"storage":"2Gi"}}}}` || len(patch.PatchOptions.DryRun) != 1 {
 				t.Errorf("asked by %s with options %+v", got, patch.PatchOptions)
 			}
 			return true, &corev1.PersistentVolumeClaim{}, err
@@ -32,6 +33,8 @@ func TestTheClustersOfAClaimSayWhetherItCanGrow(t *testing.T) {
 	}
 	agrees, lacks := answering(nil), answering(apierrors.NewNotFound(api.Resource("persistentvolumeclaims"), "data-db-0"))
 	refuses := answering(apierrors.NewForbidden(api.Resource("persistentvolumeclaims"), "data-db-0", errors.New("its class cannot")))
+	strange := answering(nil)
+	strange.Client = fake.NewClientset(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-db-0"}})
 	silent := answering(errors.New("connection refused"))
 	for name, test := range map[string]struct {
 		breakdown string
@@ -47,17 +50,18 @@ func TestTheClustersOfAClaimSayWhetherItCanGrow(t *testing.T) {
 		"nor where one is not connected":     {`{"east":{}}`, "2Gi", connections{}, 0, `claim shop/data-db-0 is in cluster "east", which cannot be asked`},
 		"it is not there yet":                {`{"east":{}}`, "2Gi", connections{"east": lacks}, 1, ""},
 		"not asked is who has another claim": {`{"east":{"problem":"the name is taken"}}`, "2Gi", connections{"east": refuses}, 0, ""},
+		"nor one that has a stranger's":      {`{"east":{}}`, "2Gi", connections{"east": strange}, 0, ""},
 		"nobody has it":                      {"", "2Gi", connections{}, 0, ""},
 		"it stays as it is":                  {`{"east":{}}`, "1Gi", connections{"east": refuses}, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked = 0
 			old := claimIn("", func(c *api.PersistentVolumeClaim) {
-				c.Annotations = map[string]string{v1alpha1.AnnotationStatus: test.breakdown}
+				c.UID, c.Annotations = "uid-above", map[string]string{v1alpha1.AnnotationStatus: test.breakdown}
 			})
 			claim := old.DeepCopy()
 			sized(test.size)(claim)
-			err := (&claimREST{connections: test.clusters}).withGrowth(nil)(t.Context(), claim, old)
+			err := (&claimREST{connections: test.clusters, identity: known}).withGrowth(nil)(t.Context(), claim, old)
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,17 +21,20 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/dryrun"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	claimstore "k8s.io/kubernetes/pkg/registry/core/persistentvolumeclaim/storage"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/server/ours"
 )
 
 // claimREST deletes and changes mirrored volume claims where they are. Their mirrors follow when the cluster reports it.
 type claimREST struct {
 	*claimstore.REST
 	connections Connections
+	identity    ours.Identity
 }
 
 func changeClaims(storage map[string]rest.Storage, o Options) error {
@@ -41,7 +45,7 @@ func changeClaims(storage map[string]rest.Storage, o Options) error {
 	if err := wrapStrategies(claims.Store, func(s stockStrategy) stockStrategy { return claimStrategy{s} }); err != nil {
 		return err
 	}
-	storage["persistentvolumeclaims"] = &claimREST{REST: claims, connections: o.Connections}
+	storage["persistentvolumeclaims"] = &claimREST{REST: claims, connections: o.Connections, identity: o.Identity}
 	status, err := lookup[stockStatus](storage, "persistentvolumeclaims/status")
 	if err != nil {
 		return err
@@ -91,7 +95,13 @@ func (r *claimREST) Update(ctx context.Context, name string, info rest.UpdatedOb
 	}
 	asked := want
 	if !sameClaim(want, based.claim) {
+		if err := r.recordLabels(ctx, based.claim, want, options); err != nil {
+			return nil, false, err
+		}
 		if err := r.changeBelow(ctx, based.claim, want, options); err != nil {
+			if back := r.recordLabels(context.WithoutCancel(ctx), want, based.claim, options); back != nil {
+				klog.FromContext(ctx).Error(back, "Labels of a mirror that its cluster refuses could not be taken back", "claim", klog.KObj(want))
+			}
 			return nil, false, err
 		}
 		if !dryrun.IsDryRun(options.DryRun) {
@@ -107,15 +117,30 @@ func (r *claimREST) Update(ctx context.Context, name string, info rest.UpdatedOb
 	return want, false, nil
 }
 
+// recordLabels stores the labels that a request gives to a mirrored claim, before the claim gets them; see podChangeREST.recordLabels.
+func (r *claimREST) recordLabels(ctx context.Context, old, want *api.PersistentVolumeClaim, options *metav1.UpdateOptions) error {
+	if maps.Equal(old.Labels, want.Labels) {
+		return nil
+	}
+	_, _, err := r.storeMirror(ctx, old, func(claim *api.PersistentVolumeClaim) { relabel(claim, old, want) }, options)
+	return err
+}
+
 // storeOwners gives a mirror its owners, which are known above alone but for those that its cluster tells.
 func (r *claimREST) storeOwners(ctx context.Context, of *api.PersistentVolumeClaim, owners []metav1.OwnerReference, options *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
+	return r.storeMirror(ctx, of, func(claim *api.PersistentVolumeClaim) { claim.OwnerReferences = owners }, options)
+}
+
+// storeMirror changes a mirror as it is stored.
+func (r *claimREST) storeMirror(ctx context.Context, of *api.PersistentVolumeClaim, change func(*api.PersistentVolumeClaim), options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
 	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
 		claim, ok := old.DeepCopyObject().(*api.PersistentVolumeClaim)
 		if !ok || claim.UID != of.UID {
 			return nil, apierrors.NewConflict(api.Resource("persistentvolumeclaims"), of.Name, errors.New("it is another claim by now"))
 		}
-		claim.OwnerReferences = owners
+		change(claim)
 		return claim, nil
 	})
 	return r.REST.Update(ctx, of.Name, info, nil, rest.ValidateAllObjectUpdateFunc, false, options) // admitted before

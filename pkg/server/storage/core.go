@@ -4,6 +4,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	podstore "k8s.io/kubernetes/pkg/registry/core/pod/storage"
+	servicestore "k8s.io/kubernetes/pkg/registry/core/service/storage"
 )
 
 func changeCore(storage map[string]rest.Storage, o Options) error {
@@ -14,7 +15,7 @@ func changeCore(storage map[string]rest.Storage, o Options) error {
 	if err := wrapStrategies(pods.Store, func(s stockStrategy) stockStrategy { return podStrategy{s} }); err != nil {
 		return err
 	}
-	below := podsBelow{get: pods.Store.Get, connections: o.Connections, authorizer: o.Authorizer}
+	below := podsBelow{get: pods.Store.Get, connections: o.Connections, identity: o.Identity, authorizer: o.Authorizer}
 	// What is changed below comes first: it wraps the stock endpoints, and workloads wrap whatever there is.
 	if err := changePodChanges(storage, below, pods.Store); err != nil {
 		return err
@@ -39,13 +40,16 @@ func changeCore(storage map[string]rest.Storage, o Options) error {
 	}
 	storage["pods/eviction"] = newEvictionREST(eviction, below, o.Budgets)
 
-	services, err := lookup[rest.Getter](storage, "services")
+	services, err := lookup[*servicestore.REST](storage, "services")
 	if err != nil {
 		return err
 	}
-	storage["services/proxy"] = &serviceProxyREST{get: services.Get, endpoints: o.Endpoints, connections: o.Connections}
+	storage["services"] = &serviceREST{services}
+	storage["services/proxy"] = &serviceProxyREST{
+		get: services.Get, endpoints: o.Endpoints, pods: o.Pods, connections: o.Connections, identity: o.Identity,
+	}
 	storage["nodes/proxy"] = nodeProxyREST{}
-	return nil
+	return changeBindings(storage)
 }
 
 // changePodChanges has changes of running pods made below.
@@ -57,9 +61,13 @@ func changePodChanges(storage map[string]rest.Storage, below podsBelow, pods res
 		if err != nil {
 			return err
 		}
-		storage["pods/"+subresource] = &podChangeREST{
-			patchStorage: stock, subresource: subresource, same: same, below: below, pods: pods,
+		change := &podChangeREST{patchStorage: stock, subresource: subresource, same: same, below: below, pods: pods}
+		if subresource == "ephemeralcontainers" {
+			if change.names, err = debugNamesOf(storage); err != nil {
+				return err
+			}
 		}
+		storage["pods/"+subresource] = change
 	}
 	status, err := lookup[stockStatus](storage, "pods/status")
 	if err != nil {

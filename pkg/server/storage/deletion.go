@@ -19,9 +19,15 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// deletionPatience is how long a DELETE waits for the clusters. They need some 50 ms when they answer; one that does not must not make
-// users wait for it.
-const deletionPatience = 5 * time.Second
+const (
+	// deletionPatience is how long a DELETE waits for the clusters. They need some 50 ms when they answer; one that does not must not make
+	// users wait for it.
+	deletionPatience = 5 * time.Second
+	// collectionPatience and podsPatience are how long the controller of namespaces waits for one more workload or pod to go. It looks again
+	// at what it finds left after 5 seconds at the earliest, and after half of the time that pods may take to end.
+	collectionPatience = 2 * time.Second
+	podsPatience       = 5 * time.Second
+)
 
 // workloadStorage is what the storage of every built-in workload offers.
 type workloadStorage interface {
@@ -62,7 +68,7 @@ func (s *awaitedDeletion) Delete(ctx context.Context, name string, validate rest
 	if err != nil || !heldByUsAlone(held) {
 		return obj, false, nil
 	}
-	if !s.awaitGone(ctx, only(held), sets.New(held.GetUID())) {
+	if !awaitGone(ctx, s, only(held), sets.New(held.GetUID()), s.patience) {
 		return obj, false, nil
 	}
 	return &metav1.Status{
@@ -70,30 +76,53 @@ func (s *awaitedDeletion) Delete(ctx context.Context, name string, validate rest
 	}, true, nil
 }
 
-// DeleteCollection implements rest.CollectionDeleter, with the same patience for all together.
+// DeleteCollection implements rest.CollectionDeleter, with the same patience for all together. The controller of namespaces waits as well,
+// as long as something goes: on a single cluster there is nothing left when it looks.
 func (s *awaitedDeletion) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions,
 	which *metainternalversion.ListOptions,
 ) (runtime.Object, error) {
 	deleted, err := s.workloadStorage.DeleteCollection(ctx, validate, options, which)
-	if err != nil || len(options.DryRun) > 0 || fromWithin(ctx) {
+	if err != nil || len(options.DryRun) > 0 || writesMirrors(ctx) {
 		return deleted, err
 	}
-	same := &metainternalversion.ListOptions{LabelSelector: which.LabelSelector, FieldSelector: which.FieldSelector}
-	left, err := s.List(ctx, same)
-	if err != nil {
-		return deleted, nil // the deletion has gone well
+	patience := s.patience
+	if fromWithin(ctx) {
+		patience = collectionPatience
 	}
-	held, version := heldIn(left)
-	same.ResourceVersion = version
-	s.awaitGone(ctx, same, held)
+	awaitCollection(ctx, s, which, patience, func(obj metav1.Object) bool { return obj.GetDeletionTimestamp() != nil && heldByUsAlone(obj) })
 	return deleted, nil
 }
 
-// heldIn returns the objects of a list that are being deleted and held by us alone, and the list's resource version.
-func heldIn(list runtime.Object) (held sets.Set[types.UID], version string) {
+// watchedList is a storage whose objects can be waited for.
+type watchedList interface {
+	rest.Lister
+	rest.Watcher
+}
+
+// awaitCollection waits until all of the objects are gone that the options choose and that are awaited. Patience is for all of them,
+// and for each when a controller asks, which has nobody wait.
+func awaitCollection(ctx context.Context, in watchedList, which *metainternalversion.ListOptions, patience time.Duration, awaited func(metav1.Object) bool) {
+	same := &metainternalversion.ListOptions{LabelSelector: which.LabelSelector, FieldSelector: which.FieldSelector}
+	left, err := in.List(ctx, same)
+	if err != nil {
+		return // the deletion has gone well
+	}
+	held, version := goingIn(left, awaited)
+	same.ResourceVersion = version
+	for before := -1; len(held) > 0 && len(held) != before; {
+		before = len(held)
+		awaitGone(ctx, in, same, held, patience)
+		if !fromWithin(ctx) {
+			return
+		}
+	}
+}
+
+// goingIn returns the objects of a list that are awaited, and the list's resource version.
+func goingIn(list runtime.Object, awaited func(metav1.Object) bool) (held sets.Set[types.UID], version string) {
 	held = sets.New[types.UID]()
 	_ = meta.EachListItem(list, func(item runtime.Object) error {
-		if obj, err := meta.Accessor(item); err == nil && obj.GetDeletionTimestamp() != nil && heldByUsAlone(obj) {
+		if obj, err := meta.Accessor(item); err == nil && awaited(obj) {
 			held.Insert(obj.GetUID())
 		}
 		return nil
@@ -124,12 +153,12 @@ func resourceOf(ctx context.Context) string {
 }
 
 // awaitGone waits until all of the objects are gone, and returns false if that is not seen in time. The options choose these objects, from
-// the version at which they were seen.
-func (s *awaitedDeletion) awaitGone(ctx context.Context, which *metainternalversion.ListOptions, held sets.Set[types.UID]) bool {
+// the version at which they were seen. What has gone is taken out of those that are held.
+func awaitGone(ctx context.Context, in rest.Watcher, which *metainternalversion.ListOptions, held sets.Set[types.UID], patience time.Duration) bool {
 	if len(held) == 0 {
 		return true
 	}
-	return awaitEvent(ctx, s, which, s.patience, func(event watch.Event, obj metav1.Object) bool {
+	return awaitEvent(ctx, in, which, patience, func(event watch.Event, obj metav1.Object) bool {
 		if event.Type == watch.Deleted {
 			held.Delete(obj.GetUID())
 		}
@@ -156,11 +185,20 @@ func awaitEvent(ctx context.Context, from rest.Watcher, which *metainternalversi
 			if !ok {
 				return false
 			}
+			event.Object = uncached(event.Object)
 			if obj, err := meta.Accessor(event.Object); err == nil && enough(event, obj) {
 				return true
 			}
 		}
 	}
+}
+
+// uncached returns the object of an event as its type. The watch cache hands out one wrapper to all watchers, which keeps the object encoded.
+func uncached(obj runtime.Object) runtime.Object {
+	if cached, ok := obj.(runtime.CacheableObject); ok {
+		return cached.GetObject()
+	}
+	return obj
 }
 
 // only returns options that choose one object, from the version at which it was seen.

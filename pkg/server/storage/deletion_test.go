@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -130,6 +131,7 @@ func TestDeleteOfACollectionReturnsOnceAllAreGone(t *testing.T) {
 	}
 	first, second := going("1", v1alpha1.FinalizerProjection), going("2", v1alpha1.FinalizerProjection)
 	tests := map[string]struct {
+		user    string
 		list    []*apps.Deployment
 		changes []watch.Event
 		// patience is an hour where waiting longer than for what happens would not end.
@@ -147,10 +149,19 @@ func TestDeleteOfACollectionReturnsOnceAllAreGone(t *testing.T) {
 		"what others hold too is not waited for":      {list: []*apps.Deployment{going("1", v1alpha1.FinalizerProjection, "x/y")}, patience: time.Hour},
 		"what is not deleted is not waited for":       {list: []*apps.Deployment{leaving("", v1alpha1.FinalizerProjection)}, patience: time.Hour},
 		"where nothing is left nothing is waited for": {patience: time.Hour},
+		"the controller of namespaces waits as well": {
+			user: user.APIServerUser, list: []*apps.Deployment{first, second}, wantWait: true,
+			changes: []watch.Event{{Type: watch.Deleted, Object: second}, {Type: watch.Deleted, Object: first}},
+		},
+		"but not for what does not go": {
+			user: user.APIServerUser, list: []*apps.Deployment{first, second}, patience: time.Hour, wantWait: true,
+			changes: []watch.Event{{Type: watch.Deleted, Object: second}},
+		},
+		"Manifold does not wait for itself": {user: v1alpha1.ControllerUser, list: []*apps.Deployment{first}, patience: time.Hour},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			ctx, _ := as(t, "alice")
+			ctx, _ := as(t, cmp.Or(tt.user, "alice"))
 			inner := &deleting{list: tt.list, changes: tt.changes}
 			which := &metainternalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", "web"), Limit: 1}
 			if _, err := (&awaitedDeletion{inner, tt.patience}).DeleteCollection(ctx, nil, &metav1.DeleteOptions{}, which); err != nil {

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -22,6 +23,8 @@ const (
 type elsewhere struct {
 	service  string
 	clusters []*Connection
+	// is asks a cluster other than the first whether it has the Service that the request is for. The error says that it has not.
+	is func(ctx context.Context, c *Connection) error
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -34,6 +37,9 @@ func (e *elsewhere) RoundTrip(request *http.Request) (*http.Response, error) {
 	for _, next := range e.clusters[1:] {
 		if err != nil || again == nil || !e.refused(response) {
 			break
+		}
+		if e.is(request.Context(), next) != nil {
+			continue
 		}
 		response.Body.Close()
 		response, err = next.Transport.RoundTrip(e.to(next, again()))

@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
 	api "k8s.io/kubernetes/pkg/apis/core"
 )
 
@@ -52,11 +53,11 @@ func TestAServiceIsReachedWhereverItHasEndpoints(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return &Connection{Host: address, Transport: http.DefaultTransport}
+				return &Connection{Name: "it", Host: address, Transport: http.DefaultTransport, Client: fake.NewClientset(serviceBelow("uid-web"))}
 			}
 			services := &serviceProxyREST{
-				endpoints: slice(t, "east", "west"), connections: connections{"east": serve(test.east), "west": serve(test.west)},
-				get: func(context.Context, string, *metav1.GetOptions) (runtime.Object, error) { return &api.Service{}, nil },
+				endpoints: slice(t, "east", "west"), pods: podsOf(t, "east", "west"), identity: known, connections: connections{"east": serve(test.east), "west": serve(test.west)},
+				get: func(context.Context, string, *metav1.GetOptions) (runtime.Object, error) { return serviceAbove(), nil },
 			}
 			for range 8 { // whichever is drawn first
 				ctx, _ := as(t, "jane")

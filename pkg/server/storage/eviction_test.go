@@ -103,7 +103,7 @@ func TestEvictionHappensBelow(t *testing.T) {
 		"unless the cluster is silent": {of: "web-1", below: errors.New("connection refused"), want: apierrors.IsServiceUnavailable, asked: true, taken: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			east := fake.NewClientset()
+			east := fake.NewClientset(liveOf("web-1"))
 			var evicted *policyv1.Eviction
 			east.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 				evicted = action.(clienttesting.CreateAction).GetObject().(*policyv1.Eviction)
@@ -195,7 +195,11 @@ func TestAPartOfABudgetDoesNotStandInTheWayOfTheWhole(t *testing.T) {
 func TestEvictionsAtOnceDoNotExceedTheBudget(t *testing.T) {
 	above := versioned(fake.NewClientset(budget(2)))
 	var evicted atomic.Int32
-	east := fake.NewClientset()
+	var running []runtime.Object
+	for i := range 6 {
+		running = append(running, liveOf("web-"+strconv.Itoa(i)))
+	}
+	east := fake.NewClientset(running...)
 	east.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		evicted.Add(1)
 		return true, nil, nil

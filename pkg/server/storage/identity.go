@@ -10,8 +10,11 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// IsController tells whether u is Manifold itself.
-func IsController(u user.Info) bool { return u != nil && u.GetName() == v1alpha1.ControllerUser }
+// IsController tells whether u is Manifold itself: its controllers, or one of those that have rights of their own. What a request may do is for
+// authorization to say; this tells only by whom a decision, a summary or a mirror is written.
+func IsController(u user.Info) bool {
+	return u != nil && (u.GetName() == v1alpha1.ControllerUser || strings.HasPrefix(u.GetName(), v1alpha1.ControllerUser+":"))
+}
 
 // SyncerCluster returns the cluster whose syncer u is, or false.
 func SyncerCluster(u user.Info) (string, bool) {
@@ -35,4 +38,10 @@ func writesMirrors(ctx context.Context) bool {
 func bySyncer(ctx context.Context) (string, bool) {
 	u, _ := request.UserFrom(ctx)
 	return SyncerCluster(u)
+}
+
+// tries reports whether a request is an attempt that asks admission alone, and is none of placement's business.
+func tries(ctx context.Context) bool {
+	u, _ := request.UserFrom(ctx)
+	return u != nil && u.GetName() == v1alpha1.TrialUser
 }

@@ -7,15 +7,18 @@ import (
 	"reflect"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 type updateOptions = *metav1.UpdateOptions
@@ -32,6 +35,8 @@ type placedStrategy struct {
 	placer Placer
 	// unheld tells that objects of the kind are not held by our finalizer: they have another way to wait for their cluster.
 	unheld bool
+	// copied reports whether a decision that somebody writes has been read from what shows the object, and not made up. Optional.
+	copied func(ctx context.Context, old runtime.Object, decision string) bool
 }
 
 func (s placedStrategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
@@ -46,7 +51,7 @@ func (s placedStrategy) PrepareForCreate(ctx context.Context, obj runtime.Object
 			setAnnotation(accessor, key, "")
 		}
 	}
-	if s.reader.mirror(obj) { // somebody else's to carry out
+	if s.reader.mirror(obj) || tries(ctx) { // somebody else's to carry out, or nobody's
 		s.stockStrategy.PrepareForCreate(ctx, obj)
 		return
 	}
@@ -78,11 +83,20 @@ func (s placedStrategy) keep(ctx context.Context, obj, old runtime.Object) {
 		setAnnotation(accessor, v1alpha1.AnnotationPlacement, annotation(old, v1alpha1.AnnotationPlacement))
 		s.hold(accessor)
 	} else {
+		s.forgetCopied(ctx, accessor, old)
 		keepManaged(ctx, obj, old)
 		keepFinalizer(accessor, old.(metav1.Object))
 	}
 	if accessor.GetDeletionTimestamp() == nil {
 		s.place(ctx, obj, old)
+	}
+}
+
+// forgetCopied leaves out a decision that is no news to us, so that nobody is told that his is ignored.
+func (s placedStrategy) forgetCopied(ctx context.Context, obj metav1.Object, old runtime.Object) {
+	is, present := obj.GetAnnotations()[v1alpha1.AnnotationPlacement]
+	if s.copied != nil && present && is != annotation(old, v1alpha1.AnnotationPlacement) && s.copied(ctx, old, is) {
+		setAnnotation(obj, v1alpha1.AnnotationPlacement, "")
 	}
 }
 
@@ -95,11 +109,27 @@ func (s placedStrategy) hold(obj metav1.Object) {
 
 // Validate reports a malformed annotation of the user's beside the stock strategy's own findings.
 func (s placedStrategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
-	return slices.Concat(s.stockStrategy.Validate(ctx, obj), validatePin(obj), validateVolumes(obj))
+	return slices.Concat(s.stockStrategy.Validate(ctx, obj), validatePin(obj), validateVolumes(obj), s.validateTemplates(ctx, obj, nil))
+}
+
+// validateTemplates reports marks of Manifold's own in what others write.
+func (s placedStrategy) validateTemplates(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	if writesMirrors(ctx) {
+		return nil // before the object is converted: mirrors are most of what is written
+	}
+	var before projection.Object
+	now, err := s.reader.versioned(obj)
+	if err == nil && old != nil {
+		before, err = s.reader.versioned(old)
+	}
+	if err != nil {
+		return nil // validation refuses the object with a better message than we could give
+	}
+	return validateTemplates(ctx, now, before)
 }
 
 func (s placedStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
-	errs := s.stockStrategy.ValidateUpdate(ctx, obj, old)
+	errs := append(s.stockStrategy.ValidateUpdate(ctx, obj, old), s.validateTemplates(ctx, obj, old)...)
 	// An object that was stored with a bad pin, by an older version say, must stay editable in everything else.
 	if was, pinned := pinText(old); !pinned || was != annotation(obj, v1alpha1.AnnotationClusters) {
 		errs = append(errs, validatePin(obj)...)
@@ -147,8 +177,18 @@ func (s placedStrategy) place(ctx context.Context, obj, old runtime.Object) {
 		return
 	}
 	accessor := obj.(metav1.Object)
+	if kind, ok := summary.ForResource(s.reader.kind.Resource); ok && kind.Breakdown {
+		status := annotation(obj, v1alpha1.AnnotationStatus)
+		if leaving := summary.Leaving(status, current, result.Decision, w.First); leaving != status {
+			setAnnotation(accessor, v1alpha1.AnnotationStatus, leaving)
+		}
+	}
 	if len(result.Decision) == 0 {
-		warning.AddWarning(ctx, "", fmt.Sprintf("%s %q is not placed yet: %s", w.GVK.Kind, w.Name, result.Message()))
+		yet := " yet"
+		if w.Never != "" {
+			yet = ""
+		}
+		warning.AddWarning(ctx, "", fmt.Sprintf("%s %q is not placed%s: %s", w.GVK.Kind, w.Name, yet, result.Message()))
 		setAnnotation(accessor, v1alpha1.AnnotationPlacement, "")
 		return
 	}
@@ -165,8 +205,16 @@ func sameDemand(before, after placement.Workload) bool {
 	return before.Replicas == after.Replicas &&
 		maps.Equal(before.Requests, after.Requests) &&
 		maps.Equal(before.Labels, after.Labels) &&
-		before.Recreates == after.Recreates &&
+		before.Recreates == after.Recreates && sameClasses(before.Template, after.Template) &&
 		reflect.DeepEqual(before.Pin, after.Pin)
+}
+
+// sameClasses reports whether pods of two templates need the same classes of their cluster.
+func sameClasses(before, after *corev1.PodTemplateSpec) bool {
+	if before == nil || after == nil {
+		return before == after
+	}
+	return before.Spec.PriorityClassName == after.Spec.PriorityClassName && ptr.Equal(before.Spec.RuntimeClassName, after.Spec.RuntimeClassName)
 }
 
 func keepManaged(ctx context.Context, obj, old runtime.Object) {

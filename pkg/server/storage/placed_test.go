@@ -9,11 +9,14 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/kubernetes/pkg/apis/apps"
 	_ "k8s.io/kubernetes/pkg/apis/apps/install" // strategies convert
@@ -178,6 +181,8 @@ func TestUpdateOfAWorkload(t *testing.T) {
 	scaled, relabelled := stored(3), stored(3)
 	scaled.Spec.Replicas = 5
 	relabelled.Labels = map[string]string{"tier": "front"}
+	undone := stored(3)
+	undone.Annotations[v1alpha1.AnnotationPlacement] = `{"east":{}}`
 	for name, test := range map[string]struct {
 		who            string // jane by default
 		old, object    *apps.Deployment
@@ -192,6 +197,9 @@ func TestUpdateOfAWorkload(t *testing.T) {
 		},
 		"a decision by hand is not obeyed": {
 			old: stored(3), object: moved(), want: onEast(3), wantFinalizers: []string{v1alpha1.FinalizerProjection}, wantWarning: true,
+		},
+		"a decision that its ReplicaSet has had, as a rollback brings it, is passed over in silence": {
+			old: stored(3), object: undone, want: onEast(3), wantFinalizers: []string{v1alpha1.FinalizerProjection},
 		},
 		"scaling divides anew in the same request": {
 			old: stored(3), object: scaled, want: onEast(5), wantAsked: true, wantFinalizers: []string{v1alpha1.FinalizerProjection},
@@ -225,7 +233,9 @@ func TestUpdateOfAWorkload(t *testing.T) {
 			ctx, seen := as(t, who)
 			p := &placer{}
 			before := test.old.DeepCopy()
-			placing(p).PrepareForUpdate(ctx, test.object, test.old)
+			s := placing(p)
+			s.copied = rolledBack(replicaSetsOf(test.old.UID))
+			s.PrepareForUpdate(ctx, test.object, test.old)
 			if got := test.object.Annotations[v1alpha1.AnnotationPlacement]; got != test.want {
 				t.Errorf("decision %q, want %q", got, test.want)
 			}
@@ -249,6 +259,27 @@ func TestUpdateOfAWorkload(t *testing.T) {
 			}
 		})
 	}
+}
+
+// replicaSets are those that a store has.
+type replicaSets struct {
+	rest.Lister
+	list apps.ReplicaSetList
+}
+
+func (r replicaSets) List(context.Context, *metainternalversion.ListOptions) (runtime.Object, error) {
+	return &r.list, nil
+}
+
+// replicaSetsOf returns one ReplicaSet of a Deployment, with a decision of its own, and one of somebody else.
+func replicaSetsOf(uid types.UID) replicaSets {
+	made := func(uid types.UID, decision string) apps.ReplicaSet {
+		owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: uid, Controller: new(true)}
+		return apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+			OwnerReferences: []metav1.OwnerReference{owner}, Annotations: map[string]string{v1alpha1.AnnotationPlacement: decision},
+		}}
+	}
+	return replicaSets{list: apps.ReplicaSetList{Items: []apps.ReplicaSet{made(uid, `{"east":{}}`), made("another", `{"west":{"replicas":3}}`)}}}
 }
 
 // The generation is what rollout status waits for: a share that changes is a change.

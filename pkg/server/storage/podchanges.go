@@ -10,9 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -40,6 +38,8 @@ type podChangeREST struct {
 	same  func(a, b *api.Pod) bool
 	below podsBelow
 	pods  rest.Watcher
+	// names are asked about what containers name that are added. It is nil for what adds none.
+	names debugNames
 }
 
 // sameEphemeralContainers and its siblings are for podChangeREST.
@@ -60,9 +60,9 @@ func sameConditions(a, b *api.Pod) bool {
 	return equality.Semantic.DeepEqual(a.Status.Conditions, b.Status.Conditions)
 }
 
-// sameMetadata is for changes of the pod itself, of which a mirror takes labels and annotations alone.
+// sameMetadata is for changes of the pod itself, of which a mirror takes labels, annotations and finalizers alone.
 func sameMetadata(a, b *api.Pod) bool {
-	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
+	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) && equality.Semantic.DeepEqual(a.Finalizers, b.Finalizers)
 }
 
 // Update asks the stock endpoint, by a dry run, what it would make of the mirror: patches, defaults, admission, validation and conflicts
@@ -94,7 +94,14 @@ func (r *podChangeREST) Update(ctx context.Context, name string, info rest.Updat
 		if err != nil {
 			return nil, false, err
 		}
+		recorded, err := r.recordLabels(ctx, pod, want, options)
+		if err != nil {
+			return nil, false, err
+		}
 		if made, err = r.changeBelow(ctx, connection, pod, want, options); err != nil {
+			if recorded {
+				r.unrecordLabels(ctx, want, pod, options)
+			}
 			return nil, false, fromCluster(err, pod)
 		}
 	}
@@ -138,6 +145,11 @@ func (r *podChangeREST) changeBelow(ctx context.Context, connection *Connection,
 	collected := fromWithin(ctx)
 	ctx, cancel := context.WithTimeout(ctx, belowTimeout)
 	defer cancel()
+	if r.names != nil {
+		if err := r.names.check(ctx, connection, old, want); err != nil {
+			return nil, err
+		}
+	}
 	patch, err := podPatch(old, want)
 	if err != nil {
 		return nil, err
@@ -146,7 +158,7 @@ func (r *podChangeREST) changeBelow(ctx context.Context, connection *Connection,
 	if err != nil {
 		return nil, err
 	}
-	if patch, err = withOwners(patch, uidBelow(old), owners); err != nil {
+	if patch, err = withMetadata(patch, uidBelow(old), owners, takenOff(old, want)); err != nil {
 		return nil, fmt.Errorf("encode the change of pod %s/%s: %w", old.Namespace, old.Name, err)
 	}
 	pod, err := connection.Client.CoreV1().Pods(old.Namespace).Patch(ctx, old.Name, types.StrategicMergePatchType, patch,
@@ -183,34 +195,28 @@ func podPatch(old, want *api.Pod) ([]byte, error) {
 	return strategicpatch.CreateTwoWayMergePatch(before, after, &corev1.Pod{})
 }
 
+// takenOff are the finalizers that an update takes off a pod. The pod has others in its cluster, which its mirror does not show.
+func takenOff(old, want *api.Pod) []string {
+	return slices.DeleteFunc(slices.Clone(old.Finalizers), func(f string) bool { return slices.Contains(want.Finalizers, f) })
+}
+
 // mirrorTimeout bounds how long an answer waits for the mirror.
 const mirrorTimeout = 5 * time.Second
 
 // awaitMirror returns the mirror once it shows what was made, so that who reads it next, or sends another change based on it, finds it
 // there. When that takes too long it returns want, which is the mirror to come.
 func (r *podChangeREST) awaitMirror(ctx context.Context, want, made *api.Pod) *api.Pod {
-	ctx, cancel := context.WithTimeout(ctx, mirrorTimeout)
-	defer cancel()
-	watcher, err := r.pods.Watch(ctx, &metainternalversion.ListOptions{
-		FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, want.Name),
-		ResourceVersion: want.ResourceVersion,
-	})
-	if err != nil {
-		return want
-	}
-	defer watcher.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return want
-		case event, ok := <-watcher.ResultChan():
-			pod, isPod := event.Object.(*api.Pod)
-			if !ok || !isPod || event.Type == watch.Deleted || pod.UID != want.UID {
-				return want
-			}
-			if r.same(pod, made) {
-				return pod
-			}
+	shown := want
+	awaitEvent(ctx, r.pods, only(want), mirrorTimeout, func(event watch.Event, obj metav1.Object) bool {
+		pod, ok := obj.(*api.Pod)
+		if !ok || event.Type == watch.Deleted || pod.UID != want.UID {
+			return true
 		}
-	}
+		if r.same(pod, made) {
+			shown = pod
+			return true
+		}
+		return false
+	})
+	return shown
 }

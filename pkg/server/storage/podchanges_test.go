@@ -69,7 +69,7 @@ func TestChangeOfAMirroredPodIsMadeBelow(t *testing.T) {
 		"unless it runs nowhere":                    {pod: mirror(""), change: debugged, version: "7"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := fake.NewClientset()
+			client := fake.NewClientset(liveOf("web-1"))
 			var got clienttesting.PatchActionImpl
 			client.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 				got = action.(clienttesting.PatchActionImpl)

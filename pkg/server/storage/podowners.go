@@ -156,9 +156,9 @@ func controllerBelow(ctx context.Context, connection *Connection, pod *api.Pod, 
 	return below, nil
 }
 
-// withOwners adds changes of owner references to a patch of a pod.
-func withOwners(patch []byte, uid types.UID, owners []any) ([]byte, error) {
-	if len(owners) == 0 {
+// withMetadata adds changes of owner references to a patch of a pod, and finalizers that it takes off.
+func withMetadata(patch []byte, uid types.UID, owners []any, finalizers []string) ([]byte, error) {
+	if len(owners)+len(finalizers) == 0 {
 		return patch, nil
 	}
 	var content map[string]any
@@ -169,22 +169,33 @@ func withOwners(patch []byte, uid types.UID, owners []any) ([]byte, error) {
 	if metadata == nil {
 		metadata = map[string]any{}
 	}
-	metadata["uid"], metadata["ownerReferences"] = uid, owners
+	metadata["uid"] = uid
+	if len(owners) > 0 {
+		metadata["ownerReferences"] = owners
+	}
+	if len(finalizers) > 0 {
+		metadata["$deleteFromPrimitiveList/finalizers"] = finalizers
+	}
 	content["metadata"] = metadata
 	return json.Marshal(content)
 }
 
 // storeOwners writes owners that are known above alone to a mirror, and returns it.
 func (r *podChangeREST) storeOwners(ctx context.Context, want *api.Pod, change ownerChange, options *metav1.UpdateOptions) (*api.Pod, error) {
+	return r.storeMirror(ctx, want, change.apply, options)
+}
+
+// storeMirror changes a mirror as it is stored, and returns it. Who asks for it has been admitted.
+func (r *podChangeREST) storeMirror(ctx context.Context, of *api.Pod, change func(*api.Pod), options *metav1.UpdateOptions) (*api.Pod, error) {
 	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
 		pod, ok := old.DeepCopyObject().(*api.Pod)
-		if !ok || pod.UID != want.UID {
-			return nil, apierrors.NewConflict(api.Resource("pods"), want.Name, fmt.Errorf("it is another pod by now"))
+		if !ok || pod.UID != of.UID {
+			return nil, apierrors.NewConflict(api.Resource("pods"), of.Name, fmt.Errorf("it is another pod by now"))
 		}
-		change.apply(pod)
+		change(pod)
 		return pod, nil
 	})
-	obj, _, err := r.patchStorage.Update(ctx, want.Name, info, nil, rest.ValidateAllObjectUpdateFunc, false, options)
+	obj, _, err := r.patchStorage.Update(ctx, of.Name, info, nil, rest.ValidateAllObjectUpdateFunc, false, options)
 	if err != nil {
 		return nil, err
 	}

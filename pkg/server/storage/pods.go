@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // podStrategy takes mirrored pods as their cluster's syncer reports them: metadata, spec and status in one write, with the UID and the
@@ -87,7 +89,7 @@ func (s podStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object
 	}
 	if pod := old.(*api.Pod); mirrored(pod) && !labelledAnew(obj.(*api.Pod), pod) {
 		return field.ErrorList{field.Forbidden(field.NewPath("metadata", "name"),
-			fmt.Sprintf("the pod mirrors one in cluster %q, and only its labels, annotations and owners can be changed here: "+
+			fmt.Sprintf("the pod mirrors one in cluster %q, and only its labels, annotations and owners can be changed here, and finalizers taken off: "+
 				"change the workload that it belongs to", clusterOf(pod)))}
 	}
 	return s.stockStrategy.ValidateUpdate(ctx, obj, old)
@@ -130,30 +132,20 @@ func mirrored(pod *api.Pod) bool {
 	return ok
 }
 
-// clusterOf returns the cluster where a pod is, "" while there is none.
-func clusterOf(pod *api.Pod) string {
-	if mirrored(pod) {
-		return pod.Annotations[v1alpha1.AnnotationCluster]
-	}
-	return pod.Spec.NodeName
-}
+// clusterOf returns the cluster that is known to run a pod, "" while there is none.
+func clusterOf(pod *api.Pod) string { return projection.ClusterOf(pod, pod.Spec.NodeName) }
 
 // uidBelow is the UID that a pod has in its cluster.
-func uidBelow(pod *api.Pod) types.UID {
-	if mirrored(pod) {
-		return pod.UID
-	}
-	return types.UID(pod.Annotations[v1alpha1.AnnotationPodUID])
-}
+func uidBelow(pod *api.Pod) types.UID { return projection.UIDBelow(pod) }
 
 // runsIn tells whether a pod is in a cluster: as a mirror, or made there, or placed there while no cluster is known to have it.
 func runsIn(pod *api.Pod, cluster string) bool {
 	waits := pod.Annotations[v1alpha1.AnnotationPodCluster]
 	switch {
+	case !mirrored(pod) && waits != "":
+		return waits == cluster
 	case mirrored(pod), pod.Spec.NodeName != "" && uidBelow(pod) != "":
 		return clusterOf(pod) == cluster
-	case waits != "":
-		return waits == cluster
 	}
 	decision, err := placement.ParseDecision(pod.Annotations[v1alpha1.AnnotationPlacement])
 	_, placed := decision[cluster]
@@ -167,9 +159,10 @@ func letGo(pod, old *api.Pod) bool {
 		pod.Annotations[v1alpha1.AnnotationPlacement] == old.Annotations[v1alpha1.AnnotationPlacement]
 }
 
-// labelledAnew tells whether an update leaves everything but labels, annotations and owners as it is.
+// labelledAnew tells whether an update leaves everything but labels, annotations and owners as it is, and finalizers that it takes off.
 func labelledAnew(pod, old *api.Pod) bool {
-	return equality.Semantic.DeepEqual(pod.Spec, old.Spec) && equality.Semantic.DeepEqual(pod.Finalizers, old.Finalizers)
+	added := slices.ContainsFunc(pod.Finalizers, func(f string) bool { return !slices.Contains(old.Finalizers, f) })
+	return equality.Semantic.DeepEqual(pod.Spec, old.Spec) && !added
 }
 
 // podREST deletes mirrored pods where they run, and changes their labels and annotations there. Their mirrors follow when the cluster
@@ -193,6 +186,11 @@ func (r *podREST) Update(ctx context.Context, name string, info rest.UpdatedObje
 
 func (r *podREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	if _, ok := bySyncer(ctx); ok || byController(ctx) {
+		if options != nil && ptr.Deref(options.GracePeriodSeconds, 1) == 0 {
+			if err := r.letLoose(ctx, name, options.Preconditions); err != nil {
+				return nil, false, err
+			}
+		}
 		return r.REST.Delete(ctx, name, validate, options)
 	}
 	obj, err := r.REST.Get(ctx, name, &metav1.GetOptions{})
@@ -240,16 +238,60 @@ func (r *podREST) deleteBelow(ctx context.Context, pod *api.Pod, options *metav1
 	switch {
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
 		// Gone below, or replaced by another pod of that name: only the mirror is left, which was admitted for deletion above.
-		return r.REST.Delete(ctx, pod.Name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{
-			GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+		own := metav1.NewUIDPreconditions(string(pod.UID))
+		if err := r.letLoose(ctx, pod.Name, own); err != nil {
+			return nil, false, err
+		}
+		return r.REST.Delete(ctx, pod.Name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: own})
 	case err != nil:
 		return nil, false, fromCluster(err, pod)
 	}
-	if fromWithin(ctx) {
+	switch {
+	case fromWithin(ctx):
 		return pod, false, nil
+	case endsGracefully(pod, options):
+		return r.tellDeletion(ctx, pod, options)
 	}
 	told, gone := awaitTold(ctx, r.REST, pod, deletionPatience)
 	return told, gone, nil
+}
+
+// letLoose takes the finalizers off the mirror of a pod that is gone: they held the pod.
+func (r *podREST) letLoose(ctx context.Context, name string, preconditions *metav1.Preconditions) error {
+	obj, err := r.REST.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if pod := obj.(*api.Pod); !mirrored(pod) || len(pod.Finalizers) == 0 {
+		return nil
+	}
+	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+		pod := old.DeepCopyObject().(*api.Pod)
+		if err := checkPreconditions(pod, preconditions); err != nil {
+			return nil, err
+		}
+		pod.Finalizers = nil
+		return pod, nil
+	})
+	_, _, err = r.REST.Update(ctx, name, info, nil, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	return err
+}
+
+// endsGracefully reports whether a pod that is deleted goes on running for a while, as the stock strategy decides it.
+func endsGracefully(pod *api.Pod, options *metav1.DeleteOptions) bool {
+	grace := ptr.Deref(options.GracePeriodSeconds, ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0))
+	return grace > 0 && pod.Spec.NodeName != "" && pod.Status.Phase != api.PodSucceeded && pod.Status.Phase != api.PodFailed
+}
+
+// tellDeletion has the mirror of a pod that ends in its cluster say so at once, as any pod does by the answer to its deletion. Its end is an
+// event that follows: who listens for it only once the deletion is answered, as some operators do, must not have missed it.
+func (r *podREST) tellDeletion(ctx context.Context, pod *api.Pod, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	obj, gone, err := r.REST.Delete(ctx, pod.Name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{
+		GracePeriodSeconds: options.GracePeriodSeconds, Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return pod, true, nil // the cluster was faster
+	}
+	return obj, gone, err
 }
 
 // awaitTold waits until the mirror of a pod that was deleted below tells so, and returns it as it is then, or as it was if that takes too
@@ -268,7 +310,8 @@ func awaitTold(ctx context.Context, from rest.Watcher, pod *api.Pod, patience ti
 // maxDeleteWorkers bounds how many pods one deletecollection deletes at a time, as the stock store's flag does by default.
 const maxDeleteWorkers = 16
 
-// DeleteCollection deletes as Delete does, pod by pod: the store's own would pass by the clusters.
+// DeleteCollection deletes as Delete does, pod by pod: the store's own would pass by the clusters. The controller of namespaces waits until
+// the mirrors are gone, as long as some go: it leaves everything else in a namespace until there are no pods.
 func (r *podREST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *metainternalversion.ListOptions) (runtime.Object, error) {
 	list, err := r.REST.List(ctx, listOptions)
 	if err != nil {
@@ -288,6 +331,9 @@ func (r *podREST) DeleteCollection(ctx context.Context, validate rest.ValidateOb
 		if err != nil {
 			return nil, err
 		}
+	}
+	if fromWithin(ctx) && !writesMirrors(ctx) && !dryrun.IsDryRun(options.DryRun) {
+		awaitCollection(ctx, r.REST, listOptions, podsPatience, func(pod metav1.Object) bool { return len(pod.GetFinalizers()) == 0 })
 	}
 	return pods, ctx.Err()
 }

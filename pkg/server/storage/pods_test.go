@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -140,6 +141,8 @@ func TestWhoMayReportAndEditMirrors(t *testing.T) {
 		"a syncer tells that a pod has left, which waited":    {eastSyncer, own("east", ""), own("", ""), ""},
 		"or that it has got a node after all":                 {eastSyncer, own("east", ""), own("", "east"), ""},
 		"or that it goes on waiting":                          {eastSyncer, own("east", ""), own("east", ""), ""},
+		"a pod that waits where its user wants it is":         {eastSyncer, own("east", "east"), own("east", "east"), ""},
+		"and is not another syncer's to report":               {eastSyncer, own("west", "east"), own("west", "east"), cluster + " " + cluster},
 		"a pod that runs has not left":                        {eastSyncer, own("", "east"), own("", ""), cluster},
 		"a pod that waits is not reported by another syncer":  {eastSyncer, own("west", ""), own("west", ""), cluster + " " + cluster},
 		"nor told to have left by one":                        {eastSyncer, own("west", ""), own("", ""), cluster},
@@ -207,8 +210,19 @@ func TestErrorsOfAClusterAreToldFromItsSilence(t *testing.T) {
 
 // cluster is a connection to a cluster at https://east.example/base.
 func cluster(client *fake.Clientset) *Connection {
+	if client == nil {
+		client = fake.NewClientset(liveOf("web-1"))
+	}
 	return &Connection{Client: client, Host: &url.URL{Scheme: "https", Host: "east.example", Path: "/base/"}, Transport: http.DefaultTransport}
 }
+
+// liveOf is the pod that mirror is a mirror of, or another of its namespace, as its cluster has it.
+func liveOf(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "uid-below"}}
+}
+
+// known is the identity of the logical cluster.
+func known() (string, error) { return "logical", nil }
 
 // connections are clusters by name.
 type connections map[string]*Connection
@@ -221,7 +235,7 @@ func (c connections) Connection(name string) (*Connection, error) {
 }
 
 func below(pod *api.Pod, c connections) podsBelow {
-	return podsBelow{connections: c, get: func(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+	return podsBelow{connections: c, identity: known, get: func(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 		if name != pod.Name {
 			return nil, apierrors.NewNotFound(api.Resource("pods"), name)
 		}
@@ -265,15 +279,26 @@ func TestLocationOfASubresource(t *testing.T) {
 
 func TestPodIsFoundInItsCluster(t *testing.T) {
 	east := cluster(nil)
+	gone, replaced := cluster(fake.NewClientset()), liveOf("web-1")
+	replaced.UID = "next"
+	own := func(annotations map[string]string) *api.Pod {
+		pod := mirror("")
+		pod.Spec.NodeName, pod.Annotations = "east", annotations
+		return pod
+	}
 	for name, test := range map[string]struct {
 		pod  *api.Pod
 		name string
 		want func(error) bool // nil if it is found
 	}{
-		"a mirror":                     {mirror("east"), "web-1", nil},
-		"a pod that is not there":      {mirror("east"), "web-2", apierrors.IsNotFound},
-		"a pod that runs nowhere":      {mirror(""), "web-1", apierrors.IsBadRequest},
-		"one of a cluster that is not": {mirror("west"), "web-1", apierrors.IsServiceUnavailable},
+		"not where a user has written that it runs": {own(nil), "web-1", apierrors.IsBadRequest},
+		"nor where it was decided to run then":      {own(map[string]string{v1alpha1.AnnotationPlacement: `{"east":{"replicas":1}}`}), "web-1", apierrors.IsBadRequest},
+		"nor where it waits":                        {own(map[string]string{v1alpha1.AnnotationPodUID: "uid-below", v1alpha1.AnnotationPodCluster: "east"}), "web-1", apierrors.IsBadRequest},
+		"not as a stranger's of its name":           {own(map[string]string{v1alpha1.AnnotationPodUID: "uid-below"}), "web-1", apierrors.IsConflict},
+		"a mirror":                                  {mirror("east"), "web-1", nil},
+		"a pod that is not there":                   {mirror("east"), "web-2", apierrors.IsNotFound},
+		"a pod that runs nowhere":                   {mirror(""), "web-1", apierrors.IsBadRequest},
+		"one of a cluster that is not":              {mirror("west"), "web-1", apierrors.IsServiceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod, connection, err := below(test.pod, connections{"east": east}).find(t.Context(), test.name)
@@ -284,6 +309,19 @@ func TestPodIsFoundInItsCluster(t *testing.T) {
 				return
 			}
 			if !test.want(err) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+	for name, test := range map[string]struct {
+		cluster *Connection
+		want    func(error) bool
+	}{
+		"a mirror whose pod has gone":        {gone, apierrors.IsNotFound},
+		"a mirror whose pod has a successor": {cluster(fake.NewClientset(replaced)), apierrors.IsConflict},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, _, err := below(mirror("east"), connections{"east": test.cluster}).find(t.Context(), "web-1"); !test.want(err) {
 				t.Errorf("error %v", err)
 			}
 		})

@@ -26,6 +26,9 @@ import (
 	"k8s.io/kubernetes/pkg/capabilities"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/internal/redirects"
+	"github.com/manifold-dev/manifold/pkg/server/ours"
 )
 
 // UpgradeRequestRoundTripper opens connections that leave HTTP behind.
@@ -35,13 +38,14 @@ type UpgradeRequestRoundTripper = proxy.UpgradeRequestRoundTripper
 type podsBelow struct {
 	get         func(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error)
 	connections Connections
+	identity    ours.Identity
 	authorizer  authorizer.UnconditionalAuthorizer
 }
 
 // Destroy has nothing to release: the store belongs to the pods' own endpoint.
 func (podsBelow) Destroy() {}
 
-// find returns a pod and the connection to the cluster where it runs, under the same name.
+// find returns a pod and the connection to the cluster where it runs, under the same name, once that has said that it is this pod.
 func (b podsBelow) find(ctx context.Context, name string) (*api.Pod, *Connection, error) {
 	obj, err := b.get(ctx, name, &metav1.GetOptions{})
 	if err != nil {
@@ -55,6 +59,11 @@ func (b podsBelow) find(ctx context.Context, name string) (*api.Pod, *Connection
 	connection, err := b.connections.Connection(cluster)
 	if err != nil {
 		return nil, nil, apierrors.NewServiceUnavailable(fmt.Sprintf("pod %s/%s runs in cluster %q: %v", pod.Namespace, pod.Name, cluster, err))
+	}
+	ctx, cancel := context.WithTimeout(ctx, belowTimeout)
+	defer cancel()
+	if err := b.identity.Pod(ctx, connection.Client, cluster, pod); err != nil {
+		return nil, nil, fromCluster(err, pod)
 	}
 	return pod, connection, nil
 }
@@ -72,19 +81,24 @@ func location(connection *Connection, pod *api.Pod, name, subresource string, op
 
 // address is where a subresource of a core object is in the cluster.
 func (c *Connection) address(namespace, resource, name, subresource string) *url.URL {
+	return c.at(fmt.Sprintf("/api/v1/namespaces/%s/%s/%s/%s", namespace, resource, name, subresource))
+}
+
+// at returns the address of a path at the cluster's API server.
+func (c *Connection) at(path string) *url.URL {
 	out := *c.Host
-	out.Path = strings.TrimSuffix(out.Path, "/") + fmt.Sprintf("/api/v1/namespaces/%s/%s/%s/%s", namespace, resource, name, subresource)
+	out.Path, out.RawPath = strings.TrimSuffix(out.Path, "/")+path, ""
 	return &out
 }
 
-// handler hands requests through to location. Links and redirects in the answer are left as they come: the cluster's API server has
-// rewritten them to paths of its own, which are the same above.
+// handler hands requests through to location. Links and redirects in the answer are left as they come, for the user alone to follow: the
+// cluster's API server has rewritten them to paths of its own, which are the same above.
 func (c *Connection) handler(location *url.URL, upgrade bool, responder rest.Responder) http.Handler {
 	h := proxy.NewUpgradeAwareHandler(location, c.Transport, false, upgrade, proxy.NewErrorResponder(responder))
 	h.UpgradeTransport = c.UpgradeTransport
 	h.UseLocationHost = true
 	h.MaxBytesPerSec = capabilities.Get().PerConnectionBandwidthLimitBytesPerSec
-	return h
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, ours.Anonymous(r)) })
 }
 
 // stream is what exec, attach and port-forward share: the cluster's API server speaks both stream protocols, so the upgraded connection
@@ -215,7 +229,7 @@ func (r *logREST) Get(ctx context.Context, name string, options runtime.Object) 
 	}
 	return &genericrest.LocationStreamer{
 		Location:        to,
-		Transport:       connection.Transport,
+		Transport:       redirects.Refuse(connection.Transport),
 		ContentType:     "text/plain",
 		Flush:           log.Follow,
 		ResponseChecker: genericrest.NewGenericHttpResponseChecker(api.Resource("pods/log"), name),

@@ -12,14 +12,18 @@ import (
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
 	"k8s.io/client-go/kubernetes"
 	policyclient "k8s.io/client-go/kubernetes/typed/policy/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/server/ours"
 )
 
 // Connection is what the storage needs of a physical cluster.
 type Connection struct {
+	// Name is that of the Cluster.
+	Name   string
 	Client kubernetes.Interface
 	// Host is the address of the cluster's API server.
 	Host *url.URL
@@ -49,8 +53,14 @@ type Options struct {
 	Authorizer  authorizer.UnconditionalAuthorizer
 	// Budgets are the disruption budgets of the logical cluster.
 	Budgets policyclient.PodDisruptionBudgetsGetter
-	// Endpoints tell which clusters serve a Service.
+	// Endpoints tell which pods serve a Service, and Pods where these are.
 	Endpoints discoverylisters.EndpointSliceLister
+	Pods      corelisters.PodLister
+	// Identity is what marks objects below as those of this logical cluster.
+	Identity ours.Identity
+
+	// replicaSets are those of the group that is being changed; nil if it has none.
+	replicaSets rest.Lister
 }
 
 // change alters the storage of one API group after it was made. The map is that of group version v1, by resource.

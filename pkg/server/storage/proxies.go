@@ -18,9 +18,13 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/server/ours"
 )
 
 // proxyMethods are the methods that the proxy subresources take.
@@ -45,25 +49,29 @@ func (r *podProxyREST) Connect(ctx context.Context, id string, options runtime.O
 	if !ok {
 		return nil, apierrors.NewInternalError(fmt.Errorf("options of proxy are a %T", options))
 	}
-	pod, connection, err := r.find(ctx, name)
+	path, err := ours.ProxyPath(request.NamespaceValue(ctx), "pods", id, proxied.Path)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	_, connection, err := r.find(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return connection.proxy(pod.Namespace, "pods", id, proxied.Path, responder), nil
+	return connection.proxy(path, responder), nil
 }
 
-// proxy hands requests through to path behind an object of the cluster.
-func (c *Connection) proxy(namespace, resource, id, path string, responder rest.Responder) http.Handler {
-	to := c.address(namespace, resource, id, "proxy")
-	to.Path = utilnet.JoinPreservingTrailingSlash(to.Path, path)
-	return c.handler(to, false, responder)
+// proxy hands requests through to a path of the cluster that ours.ProxyPath has made.
+func (c *Connection) proxy(path string, responder rest.Responder) http.Handler {
+	return c.handler(c.at(path), false, responder)
 }
 
 // serviceProxyREST passes HTTP requests on to a Service, in a cluster that has ready endpoints of it.
 type serviceProxyREST struct {
 	get         func(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error)
 	endpoints   discoverylisters.EndpointSliceLister
+	pods        corelisters.PodLister
 	connections Connections
+	identity    ours.Identity
 }
 
 // Destroy has nothing to release: the store belongs to the Services' own endpoint.
@@ -84,26 +92,37 @@ func (r *serviceProxyREST) Connect(ctx context.Context, id string, options runti
 	if !ok {
 		return nil, apierrors.NewInternalError(fmt.Errorf("options of proxy are a %T", options))
 	}
-	if _, err := r.get(ctx, name, &metav1.GetOptions{}); err != nil {
+	path, err := ours.ProxyPath(request.NamespaceValue(ctx), "services", id, proxied.Path)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	found, err := r.get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
 		return nil, err
 	}
-	namespace := request.NamespaceValue(ctx)
-	chosen, err := r.choose(namespace, name)
+	service := found.(*api.Service)
+	is := func(ctx context.Context, c *Connection) error {
+		ctx, cancel := context.WithTimeout(ctx, belowTimeout)
+		defer cancel()
+		return r.identity.Service(ctx, c.Client, c.Name, service)
+	}
+	chosen, err := r.choose(service.Namespace, service.Name, func(c *Connection) error { return is(ctx, c) })
 	if err != nil {
 		return nil, err
 	}
 	first := *chosen[0]
-	first.Transport = &elsewhere{service: name, clusters: chosen}
-	return first.proxy(namespace, "services", id, proxied.Path, responder), nil
+	first.Transport = &elsewhere{service: name, clusters: chosen, is: is}
+	return first.proxy(path, responder), nil
 }
 
-// choose returns the clusters with ready endpoints, each first as often as it has some, so that all endpoints get an equal share.
-func (r *serviceProxyREST) choose(namespace, service string) ([]*Connection, error) {
+// choose returns the clusters with ready endpoints, each first as often as it has some, so that all endpoints get an equal share. The first of
+// them has said that the Service of that name is this one.
+func (r *serviceProxyREST) choose(namespace, service string, is func(*Connection) error) ([]*Connection, error) {
 	slices, err := r.endpoints.EndpointSlices(namespace).List(labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: service}))
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("list the endpoints of Service %s/%s: %w", namespace, service, err))
 	}
-	found := countEndpoints(slices)
+	found := r.countEndpoints(namespace, slices)
 	unreachable, asked := map[string]error{}, map[string]bool{}
 	var chosen []*Connection
 	for _, cluster := range found.draw() {
@@ -112,6 +131,9 @@ func (r *serviceProxyREST) choose(namespace, service string) ([]*Connection, err
 		}
 		asked[cluster] = true
 		connection, err := r.connections.Connection(cluster)
+		if err == nil && len(chosen) == 0 {
+			err = is(connection)
+		}
 		if err != nil {
 			unreachable[cluster] = err
 			continue
@@ -127,13 +149,21 @@ func (r *serviceProxyREST) choose(namespace, service string) ([]*Connection, err
 // endpointCounts holds how many endpoints each cluster has.
 type endpointCounts map[string]struct{ ready, all int }
 
-// countEndpoints counts the endpoints that are mirrored pods. Dual-stack Services have a slice for each family of addresses, which does
-// not matter: what counts is the proportion.
-func countEndpoints(slices []*discoveryv1.EndpointSlice) endpointCounts {
+// countEndpoints counts the endpoints that are pods which the namespace has above: users may write slices, and say nothing there about who is
+// asked in a cluster. Dual-stack Services have a slice for each family of addresses, which does not matter: what counts is the proportion.
+func (r *serviceProxyREST) countEndpoints(namespace string, slices []*discoveryv1.EndpointSlice) endpointCounts {
 	counts := endpointCounts{}
 	for _, slice := range slices {
 		for _, endpoint := range slice.Endpoints {
-			cluster := ptr.Deref(endpoint.NodeName, "")
+			ref := endpoint.TargetRef
+			if ref == nil || ref.Kind != "Pod" {
+				continue
+			}
+			pod, err := r.pods.Pods(namespace).Get(ref.Name)
+			if err != nil || pod.UID != ref.UID {
+				continue
+			}
+			cluster := projection.ClusterOf(pod, pod.Spec.NodeName)
 			if cluster == "" {
 				continue
 			}

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -9,17 +10,24 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/client-go/kubernetes/fake"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 	"k8s.io/client-go/tools/cache"
 	api "k8s.io/kubernetes/pkg/apis/core"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// slice is an EndpointSlice of Service "web". Each endpoint is the name of its cluster, with a "!" if it is not ready.
+// slice is an EndpointSlice of Service "web". Each endpoint is a pod that has the name of its cluster, with a "!" if it is not ready. That of no
+// name is an address, and what begins with "?" is what somebody has written who would like it to be a pod there.
 func slice(t *testing.T, endpoints ...string) discoverylisters.EndpointSliceLister {
 	t.Helper()
 	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
@@ -28,8 +36,12 @@ func slice(t *testing.T, endpoints ...string) discoverylisters.EndpointSliceList
 	for _, e := range endpoints {
 		cluster, sick := strings.CutSuffix(e, "!")
 		endpoint := discoveryv1.Endpoint{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(!sick)}}
-		if cluster != "" {
+		if claimed, ok := strings.CutPrefix(cluster, "?"); ok {
+			endpoint.NodeName = &claimed
+			endpoint.TargetRef = &corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: claimed, UID: "uid-of-nobody"}
+		} else if cluster != "" {
 			endpoint.NodeName = &cluster
+			endpoint.TargetRef = &corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: cluster, UID: types.UID("uid-" + cluster)}
 		}
 		s.Endpoints = append(s.Endpoints, endpoint)
 	}
@@ -40,8 +52,45 @@ func slice(t *testing.T, endpoints ...string) discoverylisters.EndpointSliceList
 	return discoverylisters.NewEndpointSliceLister(store)
 }
 
+// podsOf are mirrored pods, each in the cluster whose name it has, but for "written", which names "east" for its node itself.
+func podsOf(t *testing.T, names ...string) corelisters.PodLister {
+	t.Helper()
+	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for _, name := range names {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)}}
+		if name == "written" {
+			pod.Spec.NodeName = "east"
+		} else {
+			pod.Annotations = map[string]string{v1alpha1.AnnotationCluster: name}
+		}
+		if err := store.Add(pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return corelisters.NewPodLister(store)
+}
+
+// markedBelow is what a cluster has of an object of namespace shop that has a UID above.
+func markedBelow(name string, above types.UID) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: "shop", Name: name, UID: "uid-live", Labels: map[string]string{v1alpha1.LabelLogicalCluster: "logical"},
+		Annotations: map[string]string{
+			v1alpha1.AnnotationNamespace: "shop", v1alpha1.AnnotationName: name, v1alpha1.AnnotationUID: string(above),
+		},
+	}
+}
+
+func serviceBelow(above types.UID) *corev1.Service {
+	return &corev1.Service{ObjectMeta: markedBelow("web", above)}
+}
+
+func serviceAbove() *api.Service {
+	return &api.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web"}}
+}
+
 func TestServiceIsReachedWhereItHasReadyEndpoints(t *testing.T) {
-	east, west := cluster(nil), cluster(nil)
+	east, west, south := cluster(nil), cluster(nil), cluster(nil)
+	others := errors.New("it is another one")
 	for name, test := range map[string]struct {
 		endpoints   []string
 		connections connections
@@ -59,12 +108,26 @@ func TestServiceIsReachedWhereItHasReadyEndpoints(t *testing.T) {
 			`no endpoints available for service "web": none of its pods runs in a cluster`},
 		"not at an address that is no pod's": {[]string{""}, connections{"east": east}, nil,
 			`no endpoints available for service "web": none of its pods runs in a cluster`},
+		"not where somebody has written that there are pods": {[]string{"?east"}, connections{"east": east}, nil,
+			`no endpoints available for service "web": none of its pods runs in a cluster`},
+		"not where a pod only asks to run": {[]string{"written"}, connections{"east": east}, nil,
+			`no endpoints available for service "web": none of its pods runs in a cluster`},
+		"not where another Service has its name": {[]string{"south", "south", "west"}, connections{"south": south, "west": west}, west, ""},
+		"nowhere if another one has it everywhere": {[]string{"south"}, connections{"south": south}, nil,
+			`no endpoints available for service "web": cluster "south": it is another one`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &serviceProxyREST{endpoints: slice(t, test.endpoints...), connections: test.connections}
-			got, err := r.choose("shop", "web")
-			if test.want != nil && (len(got) != 1 || got[0] != test.want) || test.want == nil && got != nil {
-				t.Errorf("chose %v, want %p", got, test.want)
+			r := &serviceProxyREST{
+				endpoints: slice(t, test.endpoints...), pods: podsOf(t, "east", "west", "south", "written"), connections: test.connections,
+			}
+			got, err := r.choose("shop", "web", func(c *Connection) error {
+				if c == south {
+					return others
+				}
+				return nil
+			})
+			if test.want != nil && (len(got) == 0 || got[0] != test.want) || test.want == nil && got != nil {
+				t.Errorf("chose %v, want %p first", got, test.want)
 			}
 			if test.refusal != "" && (!apierrors.IsServiceUnavailable(err) || err.Error() != test.refusal) {
 				t.Errorf("error %v, want %s", err, test.refusal)
@@ -74,12 +137,13 @@ func TestServiceIsReachedWhereItHasReadyEndpoints(t *testing.T) {
 }
 
 func TestEveryReadyEndpointIsDrawnOnce(t *testing.T) {
+	r := &serviceProxyREST{pods: podsOf(t, "east", "west", "north")}
 	s, err := slice(t, "east", "east", "west", "west!", "north!").EndpointSlices("shop").Get("web-abc")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]int{}
-	for _, cluster := range countEndpoints([]*discoveryv1.EndpointSlice{s}).draw() {
+	for _, cluster := range r.countEndpoints("shop", []*discoveryv1.EndpointSlice{s}).draw() {
 		got[cluster]++
 	}
 	if len(got) != 2 || got["east"] != 2 || got["west"] != 1 {
@@ -98,14 +162,16 @@ func TestProxiesHandRequestsThrough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	east := connections{"east": {Host: address, Transport: http.DefaultTransport}}
+	east := connections{"east": {
+		Name: "east", Host: address, Transport: http.DefaultTransport, Client: fake.NewClientset(liveOf("web-1"), serviceBelow("uid-web")),
+	}}
 	pods := &podProxyREST{below(mirror("east"), east)}
-	services := &serviceProxyREST{endpoints: slice(t, "east"), connections: east,
+	services := &serviceProxyREST{endpoints: slice(t, "east"), pods: podsOf(t, "east"), connections: east, identity: known,
 		get: func(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 			if name != "web" {
 				return nil, apierrors.NewNotFound(api.Resource("services"), name)
 			}
-			return &api.Service{}, nil
+			return serviceAbove(), nil
 		}}
 	for name, test := range map[string]struct {
 		proxy   rest.Connecter
@@ -120,11 +186,14 @@ func TestProxiesHandRequestsThrough(t *testing.T) {
 		"to a Service": {services, "web", &api.ServiceProxyOptions{Path: "/a"}, "GET /base/api/v1/namespaces/shop/services/web/proxy/a?q=1", nil},
 		"to a port of a Service": {services, "https:web:main", &api.ServiceProxyOptions{Path: "/a"},
 			"GET /base/api/v1/namespaces/shop/services/https:web:main/proxy/a?q=1", nil},
-		"not to no pod":      {pods, "web-2", &api.PodProxyOptions{}, "", apierrors.IsNotFound},
-		"not to no Service":  {services, "shop", &api.ServiceProxyOptions{}, "", apierrors.IsNotFound},
-		"not to a riddle":    {services, "a:b:c:d", &api.ServiceProxyOptions{}, "", apierrors.IsBadRequest},
-		"not to a node":      {nodeProxyREST{}, "east", &api.NodeProxyOptions{}, "", apierrors.IsForbidden},
-		"not to its kubelet": {nodeProxyREST{}, "https:east:10250", &api.NodeProxyOptions{}, "", apierrors.IsForbidden},
+		"not to no pod":        {pods, "web-2", &api.PodProxyOptions{}, "", apierrors.IsNotFound},
+		"not to no Service":    {services, "shop", &api.ServiceProxyOptions{}, "", apierrors.IsNotFound},
+		"not out of a pod":     {pods, "web-1", &api.PodProxyOptions{Path: "/../../../../kube-system/secrets/x"}, "", apierrors.IsBadRequest},
+		"not out of a Service": {services, "web", &api.ServiceProxyOptions{Path: "/..%2f..%2fx"}, "", apierrors.IsBadRequest},
+		"not beside a port":    {pods, "web-1:80%2f..", &api.PodProxyOptions{}, "", apierrors.IsBadRequest},
+		"not to a riddle":      {services, "a:b:c:d", &api.ServiceProxyOptions{}, "", apierrors.IsBadRequest},
+		"not to a node":        {nodeProxyREST{}, "east", &api.NodeProxyOptions{}, "", apierrors.IsForbidden},
+		"not to its kubelet":   {nodeProxyREST{}, "https:east:10250", &api.NodeProxyOptions{}, "", apierrors.IsForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, _ := as(t, "jane")
@@ -144,5 +213,79 @@ func TestProxiesHandRequestsThrough(t *testing.T) {
 				t.Errorf("%d %s to %s, want %s", w.Code, w.Body, w.Header().Get("Location"), test.want)
 			}
 		})
+	}
+}
+
+// A redirect of an app is for whoever asked the app. The server goes nowhere itself, and says nothing of its credential.
+func TestTheServerFollowsNobodysRedirects(t *testing.T) {
+	visits := 0
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visits++ }))
+	defer elsewhere.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere.URL+"/secrets", http.StatusTemporaryRedirect)
+	}))
+	defer server.Close()
+	address, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	east := cluster(nil)
+	east.Host = address
+	pods := below(mirror("east"), connections{"east": east})
+	ctx, _ := as(t, "jane")
+	handler, err := (&podProxyREST{pods}).Connect(ctx, "web-1", &api.PodProxyOptions{Path: "/"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, "/", nil))
+		if w.Code != http.StatusTemporaryRedirect || w.Header().Get("Location") != elsewhere.URL+"/secrets" {
+			t.Errorf("%s: %d to %q, want the app's answer", method, w.Code, w.Header().Get("Location"))
+		}
+	}
+	log, err := (&logREST{pods}).Get(ctx, "web-1", &api.PodLogOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, _, err = log.(rest.ResourceStreamer).InputStream(ctx, "v1", "text/plain")
+	if err == nil || !strings.Contains(err.Error(), "is not followed") {
+		t.Errorf("a log is read with error %v, want that the redirect is not followed", err)
+	}
+	if visits != 0 {
+		t.Errorf("the server followed %d redirects", visits)
+	}
+}
+
+// What the user's request says of who it is would count below before what Manifold says.
+func TestProxiesDoNotPassOnWhoTheRequestSaysItIs(t *testing.T) {
+	var heard http.Header
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { heard = r.Header }))
+	defer server.Close()
+	address, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	east := cluster(nil)
+	east.Host = address
+	ctx, _ := as(t, "jane")
+	handler, err := (&podProxyREST{below(mirror("east"), connections{"east": east})}).Connect(ctx, "web-1", &api.PodProxyOptions{Path: "/"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
+	forged := []string{"Authorization", "Impersonate-User", "Impersonate-Group", "Impersonate-Extra-Manifold.dev%2fuser", "X-Remote-User"}
+	for _, name := range forged {
+		request.Header.Set(name, "system:admin")
+	}
+	request.Header.Set("X-Order", "1")
+	handler.ServeHTTP(httptest.NewRecorder(), request)
+	for _, name := range forged {
+		if value, ok := heard[name]; ok {
+			t.Errorf("%s arrives as %q", name, value)
+		}
+	}
+	if heard.Get("X-Order") != "1" {
+		t.Errorf("what is for the app does not arrive: %v", heard)
 	}
 }

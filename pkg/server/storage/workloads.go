@@ -33,6 +33,9 @@ func changeWorkloads(storage map[string]rest.Storage, group string, o Options) e
 			return err
 		}
 		strategy := placedStrategy{reader: reader{kind}, placer: o.Placer, unheld: resource == "pods"}
+		if resource == "deployments" && o.replicaSets != nil {
+			strategy.copied = rolledBack(o.replicaSets)
+		}
 		if err := wrapStrategies(store, func(s stockStrategy) stockStrategy {
 			strategy.stockStrategy = s
 			return strategy

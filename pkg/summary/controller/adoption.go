@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -52,9 +54,24 @@ func (c *Controller) adopter(kind projection.Kind, key syncer.Key, in summary.Ob
 		return nil
 	}
 	for _, s := range c.Upstream.Syncers() {
-		if by := s.Adopter(key, in); by != nil {
+		if by := s.Adopter(key, in); by != nil && c.wouldAdopt(by, in) {
 			return by
 		}
 	}
 	return nil
+}
+
+// wouldAdopt reports whether a controller above would take an object over as well: its selector meets it. A cluster that says it has been
+// taken over by anything else is not heard.
+func (c *Controller) wouldAdopt(by *metav1.OwnerReference, in summary.Object) bool {
+	obj, exists, err := c.stores[deploymentResource].GetByKey(in.GetNamespace() + "/" + by.Name)
+	if err != nil || !exists {
+		return false
+	}
+	d, ok := obj.(*appsv1.Deployment)
+	if !ok || by.Kind != "Deployment" || d.UID != by.UID {
+		return false
+	}
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	return err == nil && !selector.Empty() && selector.Matches(labels.Set(in.GetLabels()))
 }

@@ -80,6 +80,10 @@ type Controller struct {
 	moves moves
 	// held are the statuses that wait for mirrors of pods.
 	held waits
+	// templates are those that Deployments had and that no mirror keeps.
+	templates templates
+	// doubted is what was told of reports that cannot be.
+	doubted doubted
 
 	// turns lets one worker at a time deal with an object, of which there may be two tasks.
 	turns [64]sync.Mutex
@@ -158,11 +162,21 @@ func New(o Options) (*Controller, error) {
 
 // Changed has the summary of an object made again. Syncers call it.
 func (c *Controller) Changed(key syncer.Key, urgent bool) {
-	delay := settle
-	if urgent && c.settled(key) {
-		delay = together
+	switch {
+	case !urgent || !c.settled(key):
+		c.queue.AddAfter(task{Key: key}, settle)
+	case c.goes(key):
+		c.queue.Add(task{Key: key}) // it is gone from everywhere, and a DELETE waits
+	default:
+		c.queue.AddAfter(task{Key: key}, together)
 	}
-	c.queue.AddAfter(task{Key: key}, delay)
+}
+
+// goes tells whether an object is on its way out of all clusters.
+func (c *Controller) goes(key syncer.Key) bool {
+	kind, summarised := summary.ForResource(key.Resource)
+	obj, exists, err := c.stores[key.Resource].GetByKey(key.Namespace + "/" + key.Name)
+	return summarised && err == nil && exists && !lives(kind, obj.(summary.Object))
 }
 
 // settled tells whether no cluster is about to change its part of an object: one that has settled before the others need not be told
@@ -228,17 +242,19 @@ func (c *Controller) workloadHandler(kind summary.Kind) cache.ResourceEventHandl
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if o := obj.(summary.Object); !mirror(kind, o) {
-				c.Changed(keyOf(o), false)
+				c.Changed(keyOf(o), len(syncer.DecisionOf(o)) == 0) // nobody is going to tell more of what runs nowhere
 			}
 		},
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(summary.Object), obj.(summary.Object)
+			c.recordTemplate(before, after)
 			if !mirror(kind, after) && (mirror(kind, before) || before.GetGeneration() != after.GetGeneration() ||
 				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) || lives(kind, before) != lives(kind, after) ||
 				before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement]) {
 				c.queue.Add(task{Key: keyOf(after)})
 			}
 		},
+		DeleteFunc: c.forgetTemplates,
 	}
 }
 

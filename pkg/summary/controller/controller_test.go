@@ -361,6 +361,9 @@ func TestSetAnnotation(t *testing.T) {
 func TestServiceKeepsItsStatusUntilEveryClusterCouldBeAsked(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
 	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
+	service.Spec.Selector = map[string]string{"app": "web"}
+	web := deployment(`{"east":{"replicas":3}}`, "")
+	web.Spec.Template.Labels = service.Spec.Selector
 	key := syncer.Key{Resource: corev1.SchemeGroupVersion.WithResource("services"), Namespace: "shop", Name: "web"}
 	for name, test := range map[string]struct {
 		clusters []runtime.Object
@@ -370,7 +373,7 @@ func TestServiceKeepsItsStatusUntilEveryClusterCouldBeAsked(t *testing.T) {
 		"there is none to be": {nil, []string{"update services/status"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := start(t, append(test.clusters, service.DeepCopy())...)
+			h := start(t, append(test.clusters, service.DeepCopy(), web.DeepCopy())...)
 			if err := h.sync(t.Context(), task{Key: key}); err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
@@ -20,41 +21,57 @@ func (c *Controller) orphanReplicaSets(ctx context.Context, in summary.Object) e
 	if !ok {
 		return nil
 	}
-	byName := map[string][]summary.ReplicaSetShare{}
+	byName, templates := map[string][]summary.ReplicaSetShare{}, map[string]*summary.Recorded{}
 	for name, shares := range c.replicaSetShares(d) {
 		for _, share := range shares {
 			rs := share.ReplicaSet
 			if rs.DeletionTimestamp != nil || ptr.Deref(rs.Spec.Replicas, 1) == 0 {
 				continue
 			}
+			mirror, err := c.mirrorNamed(d.Namespace, name)
+			if err != nil {
+				return err
+			}
 			byName[rs.Name] = append(byName[rs.Name], share)
+			templates[rs.Name] = c.templateOf(d, rs.Annotations[v1alpha1.AnnotationTemplate], mirror)
 			if rs.Name == name {
 				continue
 			}
-			if err := c.scaleToOwn(ctx, d.Namespace, name); err != nil {
+			if err := c.scaleToOwn(ctx, mirror); err != nil {
 				return err
 			}
 		}
 	}
 	for name, shares := range byName {
-		if c.taken(d.Namespace, name) {
+		if templates[name] == nil || c.taken(d.Namespace, name) {
 			continue
 		}
-		if err := c.writeReplicaSet(ctx, summary.OrphanedReplicaSet(shares), nil); err != nil && !apierrors.IsAlreadyExists(err) {
+		orphan := summary.OrphanedReplicaSet(d, *templates[name], shares)
+		if orphan == nil {
+			continue
+		}
+		if err := c.writeReplicaSet(ctx, orphan, nil); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 	}
 	return nil
 }
 
-// scaleToOwn leaves a former mirror only the replicas that are its own, now that those of clusters which name it otherwise have a
-// ReplicaSet to themselves.
-func (c *Controller) scaleToOwn(ctx context.Context, namespace, name string) error {
+// mirrorNamed returns a ReplicaSet above as the watch or our own last write shows it, or nil.
+func (c *Controller) mirrorNamed(namespace, name string) (*appsv1.ReplicaSet, error) {
 	obj, exists, err := c.mirrors.GetByKey(namespace + "/" + name)
 	if err != nil || !exists {
-		return err
+		return nil, err
 	}
-	rs := obj.(*appsv1.ReplicaSet)
+	return obj.(*appsv1.ReplicaSet), nil
+}
+
+// scaleToOwn leaves a former mirror only the replicas that are its own, now that those of clusters which name it otherwise have a
+// ReplicaSet to themselves.
+func (c *Controller) scaleToOwn(ctx context.Context, rs *appsv1.ReplicaSet) error {
+	if rs == nil {
+		return nil
+	}
 	own := int32(syncer.DecisionOf(rs).Total())
 	if metav1.GetControllerOf(rs) != nil || rs.DeletionTimestamp != nil || ptr.Deref(rs.Spec.Replicas, 1) == own {
 		return nil

@@ -36,7 +36,7 @@ func TestAFormerMirrorRunsWhatIsItsOwn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, test.mirror)
-			if err := h.scaleToOwn(t.Context(), "shop", "web-1"); err != nil {
+			if err := h.scaleToOwn(t.Context(), test.mirror); err != nil {
 				t.Fatal(err)
 			}
 			if got := h.writes(); !slices.Equal(got, test.want) {

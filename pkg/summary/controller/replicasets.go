@@ -16,9 +16,10 @@ import (
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
-// syncReplicaSets brings the mirrored ReplicaSets of a Deployment up to date: one for each template that any cluster carries out or that
-// is in its history. It returns the Deployment's revision, "" while there is none.
-func (c *Controller) syncReplicaSets(ctx context.Context, d *appsv1.Deployment) (string, error) {
+// syncReplicaSets brings the mirrored ReplicaSets of a Deployment up to date: one for each template of the Deployment that any cluster carries
+// out or that is in its history, and for the one in use also if idle says that no cluster is going to. It returns the Deployment's revision,
+// "" while there is none.
+func (c *Controller) syncReplicaSets(ctx context.Context, d *appsv1.Deployment, idle bool) (string, error) {
 	existing := c.mirrorsOf(d)
 	shares := c.replicaSetShares(d)
 
@@ -30,11 +31,14 @@ func (c *Controller) syncReplicaSets(ctx context.Context, d *appsv1.Deployment) 
 		if existing[name] == nil && (name != summary.ReplicaSetName(d.Name, hash) || c.taken(d.Namespace, name)) {
 			continue // one that was made by hand, or let go of, and is not the Deployment's above, yet or any more
 		}
-		if rs := summary.ReplicaSet(d, hash, existing[name], shares[name]); rs != nil {
+		if rs := summary.ReplicaSet(d, hash, c.templates.get(d.UID, hash), existing[name], shares[name]); rs != nil {
 			wanted = append(wanted, rs)
 		}
 	}
 	currentName := summary.CurrentReplicaSet(d, wanted)
+	if idle && !named(wanted, currentName) && !c.taken(d.Namespace, currentName) {
+		wanted = append(wanted, summary.ReplicaSet(d, projection.TemplateHash(&d.Spec.Template), nil, nil, nil))
+	}
 	revisions := summary.Revisions(currentName, wanted)
 	for _, rs := range wanted {
 		revisions[rs.Name].Annotate(rs)
@@ -55,6 +59,26 @@ func (c *Controller) syncReplicaSets(ctx context.Context, d *appsv1.Deployment) 
 	return "", nil
 }
 
+// idle tells whether a Deployment begins with its template although no cluster is going to tell of it soon: it is to run nowhere, or all the
+// clusters where it is to run cannot be told of it, or are kept from it by a problem. On a single cluster it has a revision nevertheless, and
+// people go back to that.
+func idle(d *appsv1.Deployment, reports map[string]summary.Report) bool {
+	if d.Spec.Paused || d.DeletionTimestamp != nil {
+		return false
+	}
+	for cluster := range syncer.DecisionOf(d) {
+		report, known := reports[cluster]
+		if known && (report.Generation >= d.Generation || !report.Stale && report.Problem == "") {
+			return false
+		}
+	}
+	return true
+}
+
+func named(list []*appsv1.ReplicaSet, name string) bool {
+	return slices.ContainsFunc(list, func(rs *appsv1.ReplicaSet) bool { return rs.Name == name })
+}
+
 // taken tells whether there is a ReplicaSet of the name.
 func (c *Controller) taken(namespace, name string) bool {
 	_, exists, err := c.mirrors.GetByKey(namespace + "/" + name)
@@ -69,7 +93,7 @@ func (c *Controller) addReplicaSets(ctx context.Context, d *appsv1.Deployment) e
 	existing := c.mirrorsOf(d)
 	for name := range c.replicaSetShares(d) {
 		if existing[name] == nil {
-			_, err := c.syncReplicaSets(ctx, d)
+			_, err := c.syncReplicaSets(ctx, d, false)
 			return err
 		}
 	}
@@ -93,9 +117,10 @@ func (c *Controller) replicaSetShares(d *appsv1.Deployment) map[string][]summary
 		if _, decided := decision[s.Cluster()]; c.leftBehind(s.Cluster(), decided) {
 			continue
 		}
+		bounds := summary.Bounds{Replicas: s.Most(deploymentResource, d), Now: metav1.NewTime(c.Clock.Now())}
 		for name, list := range s.ReplicaSets(d) {
 			for _, rs := range list {
-				out[name] = append(out[name], summary.ReplicaSetShare{Cluster: s.Cluster(), ReplicaSet: rs})
+				out[name] = append(out[name], summary.SaneShare(s.Cluster(), rs, bounds))
 			}
 		}
 	}

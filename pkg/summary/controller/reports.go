@@ -50,7 +50,7 @@ func (c *Controller) gather(kind summary.Kind, key syncer.Key, in summary.Object
 				out.held = out.held || holds
 				continue
 			}
-			if s.Expects(key) {
+			if s.Expects(key) && s.Concerns(key, in) {
 				out.held, out.pending = true, true
 			}
 		}
@@ -94,7 +94,7 @@ func (c *Controller) unplaced(key syncer.Key, in summary.Object, decision placem
 }
 
 // otherReports are those of the clusters that hold, or should hold, an object that follows workloads. Complete is false as long as a cluster
-// that may hold it could not be asked: until then it keeps the status that it has.
+// that may hold it could not be asked: until then it keeps the status that it has. What a cluster holds that is not to have it says nothing.
 func (c *Controller) otherReports(key syncer.Key, in summary.Object) (reports map[string]summary.Report, complete bool) {
 	reports = map[string]summary.Report{}
 	clusters, _ := c.clusters.List(labels.Everything())
@@ -105,7 +105,7 @@ func (c *Controller) otherReports(key syncer.Key, in summary.Object) (reports ma
 			report, known = s.Report(key, in)
 		}
 		switch {
-		case !known && !awayFor(cluster, in):
+		case !known && !awayFor(cluster, in) && c.Upstream.MayHave(key, in, cluster.Name):
 			return nil, false
 		case known && (report.Live != nil || report.Problem != ""):
 			report.Stale = silent(cluster)

@@ -44,7 +44,7 @@ func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key sy
 	var revision string
 	if d, ok := in.(*appsv1.Deployment); ok {
 		var err error
-		if revision, err = c.syncReplicaSets(ctx, d); err != nil {
+		if revision, err = c.syncReplicaSets(ctx, d, idle(d, now.reports)); err != nil {
 			return err
 		}
 	}
@@ -61,6 +61,7 @@ func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key sy
 		Decision: decision, Reports: now.reports, Unplaced: c.unplaced(key, in, decision), Now: metav1.NewTime(c.Clock.Now()),
 		Move: moving,
 	})
+	c.tellDoubts(in, now.reports)
 	setAnnotation(next, v1alpha1.AnnotationStatus, kind.BreakdownOf(now.reports).String())
 	setAnnotation(next, annotationRevision, revision)
 	return errors.Join(c.write(ctx, key, in, next), history)
@@ -72,6 +73,7 @@ func (c *Controller) syncOther(ctx context.Context, kind summary.Kind, key synce
 	if !complete {
 		return nil
 	}
+	c.tellOtherDoubts(key, in, reports)
 	return c.write(ctx, key, in, kind.Summarise(in, summary.Input{Reports: reports, Now: metav1.NewTime(c.Clock.Now())}))
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -188,11 +189,12 @@ func (c *Controller) obstacle(o syncer.Occupant, cluster string) (why string, en
 	if _, stays := decided.Decision[cluster]; !known || !stays {
 		return "", false
 	}
-	return whyStays(w, decided.Result, cluster), w.Fixed && w.Restarts
+	return whyStays(w, decided.Pin(), decided.Result, cluster), w.Fixed && w.Restarts
 }
 
-// whyStays says why the decision about a workload keeps it on a cluster that it should leave.
-func whyStays(w placement.Workload, result placement.Result, cluster string) string {
+// whyStays says why the decision about a workload keeps it on a cluster that it should leave. pin is the one that counts, which may be its
+// namespace's.
+func whyStays(w placement.Workload, pin *v1alpha1.Pin, result placement.Result, cluster string) string {
 	switch {
 	case w.Fixed && w.Restarts:
 		return "it is not moved once it has started; it leaves when it ends, and \"cluster drain --force\" has it start over elsewhere"
@@ -201,10 +203,31 @@ func whyStays(w placement.Workload, result placement.Result, cluster string) str
 	case slices.Contains(result.Tied, cluster):
 		return "its volumes cannot follow; " + placement.TiedAdvice
 	}
-	if why := result.Obstacle(cluster); why != "" {
-		return why
+	why := result.Obstacle(cluster)
+	if why == "" {
+		why = "there is not enough room elsewhere"
 	}
-	return "there is not enough room elsewhere"
+	switch {
+	case pin == nil || pin.All || len(pin.Names) == 0:
+		return why
+	case !slices.ContainsFunc(pin.Names, func(name string) bool { return name != cluster }):
+		return pinnedBy(pin, w.Pin == nil)
+	default:
+		return why + "; " + pinnedBy(pin, w.Pin == nil)
+	}
+}
+
+// pinnedBy says that a pin keeps a workload where it is, and what its user can do.
+func pinnedBy(pin *v1alpha1.Pin, ofNamespace bool) string {
+	quoted := make([]string, len(pin.Names))
+	for i, name := range pin.Names {
+		quoted[i] = strconv.Quote(name)
+	}
+	by := "annotation " + v1alpha1.AnnotationClusters
+	if ofNamespace {
+		by += " of its namespace"
+	}
+	return fmt.Sprintf("pinned to %s by %s: unpin it or pin it elsewhere", enumerate(quoted, ", "), by)
 }
 
 func enumerate(names []string, separator string) string {

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,9 +51,11 @@ func TestConditionSaysWhatMovesAndWhatCannot(t *testing.T) {
 
 func TestWhyStays(t *testing.T) {
 	refused := placement.Result{Verdicts: []placement.Verdict{{Cluster: "east"}, {Cluster: "west", Reasons: []placement.Reason{{Code: placement.ReasonCordoned}}}}}
+	unpinned := placement.Result{Verdicts: []placement.Verdict{{Cluster: "east"}, {Cluster: "west", Reasons: []placement.Reason{{Code: placement.ReasonNotPinned}}}}}
 	roomy := placement.Result{Verdicts: []placement.Verdict{{Cluster: "east"}, {Cluster: "west", Feasible: true}}}
 	for name, test := range map[string]struct {
 		workload placement.Workload
+		pin      *v1alpha1.Pin // the one that counts; by default the workload's own
 		result   placement.Result
 		want     string
 	}{
@@ -67,9 +70,24 @@ func TestWhyStays(t *testing.T) {
 		},
 		"the other clusters say why not":      {result: refused, want: "1 is cordoned"},
 		"one has room, but not for all of it": {result: roomy, want: "there is not enough room elsewhere"},
+		"a pin to the cluster keeps it there": {
+			workload: placement.Workload{Pin: &v1alpha1.Pin{Names: []string{"east"}}}, result: unpinned,
+			want: `pinned to "east" by annotation manifold.dev/clusters: unpin it or pin it elsewhere`,
+		},
+		"of several that it is pinned to, the others say why not": {
+			workload: placement.Workload{Pin: &v1alpha1.Pin{Names: []string{"east", "west"}}}, result: refused,
+			want: `1 is cordoned; pinned to "east", "west" by annotation manifold.dev/clusters: unpin it or pin it elsewhere`,
+		},
+		"its namespace's pin does too": {
+			pin: &v1alpha1.Pin{Names: []string{"east"}}, result: unpinned,
+			want: `pinned to "east" by annotation manifold.dev/clusters of its namespace: unpin it or pin it elsewhere`,
+		},
+		"pinned to all is pinned to none": {
+			workload: placement.Workload{Pin: &v1alpha1.Pin{All: true}}, result: refused, want: "1 is cordoned",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := whyStays(test.workload, test.result, "east"); got != test.want {
+			if got := whyStays(test.workload, cmp.Or(test.pin, test.workload.Pin), test.result, "east"); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

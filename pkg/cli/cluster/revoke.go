@@ -1,0 +1,104 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/templates"
+	"k8s.io/utils/ptr"
+
+	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// RevokeOptions are what "cluster revoke" needs.
+type RevokeOptions struct {
+	credentialOptions
+}
+
+// NewRevokeOptions returns options with their defaults.
+func NewRevokeOptions(streams genericiooptions.IOStreams) *RevokeOptions {
+	return &RevokeOptions{credentialOptions{IOStreams: streams}}
+}
+
+func newRevokeCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := NewRevokeOptions(streams)
+	cmd := &cobra.Command{
+		Use:                   "revoke NAME --cluster-kubeconfig FILE [--cluster-context CONTEXT]",
+		DisableFlagsInUseLine: true,
+		Short:                 "End every credential that Manifold has in a cluster",
+		Long: templates.LongDesc(`
+			End every credential of Manifold's in a cluster, whoever has it, and forget the one that is stored. Nothing that runs
+			there is touched; it stays as it is, and is not brought up to date, until "manifold cluster join" under the same name
+			makes another credential.
+
+			An API server may remember a token for some ten seconds after it has ended.`),
+		Example: templates.Examples(`
+			# Lock Manifold out of a cluster
+			manifold cluster revoke east --cluster-kubeconfig ~/.kube/east
+
+			# Let it in again
+			manifold cluster join east --cluster-kubeconfig ~/.kube/east`),
+		ValidArgsFunction: completeClusters(f, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.complete(f, cmd, args); err != nil {
+				return err
+			}
+			ctx, stop := interruptible(cmd.Context())
+			defer stop()
+			return o.Run(ctx)
+		},
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+// Run revokes the credential, below first: that is what it is worth something for.
+func (o *RevokeOptions) Run(ctx context.Context) error {
+	logical, physical, _, err := o.open(ctx)
+	if err != nil {
+		return fmt.Errorf("revoke the credential of cluster %q: %w", o.Name, err)
+	}
+	progress := progress{out: o.ErrOut}
+	if err := physical.disown(ctx, logical.uid); err != nil {
+		return fmt.Errorf("revoke the credential of cluster %q: %w", o.Name, err)
+	}
+	progress.done("Ended every credential in the cluster")
+	if err := logical.forget(ctx, o.Name); err != nil {
+		return fmt.Errorf("the credential of cluster %q is worth nothing any more, but is still stored: %w", o.Name, err)
+	}
+	fmt.Fprintf(o.Out, "cluster/%s has no credential any more\n", o.Name)
+	return nil
+}
+
+// disown removes the ServiceAccount of the syncer, and with it every token, whatever that is bound to. Its rights stay for the next one of that
+// name, which nobody but an admin of the cluster can make.
+func (p *physical) disown(ctx context.Context, logical types.UID) error {
+	name := syncerName(logical)
+	err := p.client.CoreV1().ServiceAccounts(manifoldv1alpha1.SystemNamespace).Delete(ctx, name,
+		metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete ServiceAccount %s/%s: %w", manifoldv1alpha1.SystemNamespace, name, err)
+	}
+	return p.retire(ctx, logical, "")
+}
+
+// forget takes the credential out of what is stored of a cluster, and notes why it is gone.
+func (l *logical) forget(ctx context.Context, cluster string) error {
+	patch, err := json.Marshal(map[string]any{"data": map[string][]byte{kubeconfigKey: nil, revokedKey: []byte("true")}})
+	if err != nil {
+		return err
+	}
+	_, err = l.client.CoreV1().Secrets(manifoldv1alpha1.SystemNamespace).Patch(ctx, credentialName(cluster), types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: joinManager})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,154 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/templates"
+
+	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// credentialOptions are what the commands about the credential of a cluster have in common.
+type credentialOptions struct {
+	genericiooptions.IOStreams
+	asAdmin
+}
+
+func (o *credentialOptions) addFlags(cmd *cobra.Command) {
+	o.asAdmin.addFlags(cmd, "Path to a kubeconfig with admin rights in the cluster.")
+}
+
+// complete takes the arguments and finds the logical cluster.
+func (o *credentialOptions) complete(f cmdutil.Factory, cmd *cobra.Command, args []string) error {
+	if err := o.Complete(f, cmd, args); err != nil {
+		return err
+	}
+	if o.Kubeconfig == "" {
+		return cmdutil.UsageErrorf(cmd, "--cluster-kubeconfig is required: Manifold's own credential may not end others")
+	}
+	return nil
+}
+
+// open reaches both sides, and makes sure that they belong together.
+func (o *credentialOptions) open(ctx context.Context) (*logical, *physical, *manifoldv1alpha1.Cluster, error) {
+	logical, err := openLogical(ctx, o.logicalConfig)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	cluster, err := logical.clusters.Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	access, err := loadAccess(o.Kubeconfig, o.Context)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	physical, err := reach(ctx, access)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err := sameCluster(o.Name, physical.uid, []manifoldv1alpha1.Cluster{*cluster}); err != nil {
+		return nil, nil, nil, fmt.Errorf("%s leads to another cluster: %w", access, err)
+	}
+	return logical, physical, cluster, nil
+}
+
+// RotateOptions are what "cluster rotate" needs.
+type RotateOptions struct {
+	credentialOptions
+
+	// Lifetime is that of the token.
+	Lifetime time.Duration
+}
+
+// NewRotateOptions returns options with their defaults.
+func NewRotateOptions(streams genericiooptions.IOStreams) *RotateOptions {
+	return &RotateOptions{credentialOptions: credentialOptions{IOStreams: streams}, Lifetime: defaultLifetime}
+}
+
+func newRotateCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := NewRotateOptions(streams)
+	cmd := &cobra.Command{
+		Use:                   "rotate NAME --cluster-kubeconfig FILE [--cluster-context CONTEXT] [--token-lifetime DURATION]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Replace the credential of a cluster, and end the one from before",
+		Long: templates.LongDesc(`
+			Replace the token that Manifold reaches a cluster with, and end all those from before, stolen ones among them. What
+			watches the cluster goes on, and nothing that runs there is touched.
+
+			Tokens are renewed by themselves; this is for one that somebody else may know, that has expired while the server was
+			down, or that a cluster has from an earlier version and never ends. An API server may remember a token for some ten
+			seconds after it has ended.`),
+		Example: templates.Examples(`
+			# Replace the credential of a cluster
+			manifold cluster rotate east --cluster-kubeconfig ~/.kube/east
+
+			# With one that lasts for a day, and is renewed after half of it
+			manifold cluster rotate east --cluster-kubeconfig ~/.kube/east --token-lifetime 24h`),
+		ValidArgsFunction: completeClusters(f, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.complete(f, cmd, args); err != nil {
+				return err
+			}
+			if err := checkLifetime(o.Lifetime); err != nil {
+				return err
+			}
+			ctx, stop := interruptible(cmd.Context())
+			defer stop()
+			return o.Run(ctx)
+		},
+	}
+	o.addFlags(cmd)
+	cmd.Flags().DurationVar(&o.Lifetime, "token-lifetime", o.Lifetime, "How long the token lasts. It is renewed after half of that.")
+	return cmd
+}
+
+// Run replaces the credential.
+func (o *RotateOptions) Run(ctx context.Context) error {
+	logical, physical, _, err := o.open(ctx)
+	if err != nil {
+		return fmt.Errorf("rotate the credential of cluster %q: %w", o.Name, err)
+	}
+	if err := o.rotate(ctx, logical, physical); err != nil {
+		return fmt.Errorf("rotate the credential of cluster %q: %w", o.Name, err)
+	}
+	fmt.Fprintf(o.Out, "cluster/%s has a new credential\n", o.Name)
+	return nil
+}
+
+func (o *RotateOptions) rotate(ctx context.Context, logical *logical, physical *physical) error {
+	progress := progress{out: o.ErrOut}
+	var undo undoStack
+	token, err := physical.issue(ctx, logical.uid, o.Lifetime, &undo)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w; it has been revoked: run \"manifold cluster join %s --cluster-kubeconfig FILE\"", err, o.Name)
+	}
+	if err != nil {
+		return takenBack(ctx, err, undo)
+	}
+	if err := physical.tryCredential(ctx, physical.access.withToken(o.Name, token.Account, token.token)); err != nil {
+		return takenBack(ctx, fmt.Errorf("try the new credential: %w", err), undo)
+	}
+	progress.done("The cluster honours the new credential%s", token.capped(o.Lifetime))
+	if err := logical.replaceToken(ctx, o.Name, token.token); err != nil {
+		return takenBack(ctx, err, undo)
+	}
+	progress.done("Stored it as Secret %s/%s", manifoldv1alpha1.SystemNamespace, credentialName(o.Name))
+	logical.awaitTakenUp(ctx, o.Name, token)
+	if err := ctx.Err(); err != nil {
+		return errors.Join(err, errors.New("the new credential is stored, and those from before are still good; run the command again"))
+	}
+	if err := physical.retire(ctx, logical.uid, token.Secret); err != nil {
+		return err
+	}
+	progress.done("Ended the credentials from before")
+	return nil
+}

@@ -1,0 +1,131 @@
+// Package bearer is about the tokens that clusters are reached with: what they say of themselves, when they are to be renewed, and how a
+// connection goes on with the next one.
+package bearer
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+)
+
+// longest is the length of the longest token that is read. A cluster makes them, and they go into a header of every request.
+const longest = 16 << 10
+
+// Claims are what a token of a ServiceAccount says of itself. Nobody has checked its signature: that is for the cluster that made it, which it
+// is about alone.
+type Claims struct {
+	// Namespace and Account name the ServiceAccount.
+	Namespace, Account string
+	// Secret is the Secret that the token ends with; empty if it is not bound to one.
+	Secret    string
+	SecretUID types.UID
+	// Issued and Expires bound its life. Expires is zero for a token that never ends.
+	Issued, Expires time.Time
+}
+
+// Parse reads the claims of a token. It reports an error for what is no token of a ServiceAccount.
+func Parse(token string) (Claims, error) {
+	parts := strings.Split(token, ".")
+	if len(token) > longest || len(parts) != 3 {
+		return Claims{}, errors.New("it is no JSON web token")
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return Claims{}, fmt.Errorf("its claims are not encoded in base64: %w", err)
+	}
+	var said struct {
+		Subject string `json:"sub"`
+		Issued  int64  `json:"iat"`
+		Expires int64  `json:"exp"`
+		Private struct {
+			Secret struct {
+				Name string    `json:"name"`
+				UID  types.UID `json:"uid"`
+			} `json:"secret"`
+		} `json:"kubernetes.io"`
+	}
+	if err := json.Unmarshal(payload, &said); err != nil {
+		return Claims{}, fmt.Errorf("its claims are no JSON: %w", err)
+	}
+	namespace, account, err := serviceaccount.SplitUsername(said.Subject)
+	if err != nil {
+		return Claims{}, errors.New("it is not a ServiceAccount's")
+	}
+	claims := Claims{Namespace: namespace, Account: account, Secret: said.Private.Secret.Name, SecretUID: said.Private.Secret.UID}
+	if said.Expires != 0 {
+		claims.Issued, claims.Expires = time.Unix(said.Issued, 0), time.Unix(said.Expires, 0)
+	}
+	return claims, nil
+}
+
+// Ends reports whether the token ends by itself.
+func (c Claims) Ends() bool { return !c.Expires.IsZero() }
+
+// Renewable reports whether another token can take its place that ends with the same Secret.
+func (c Claims) Renewable() bool { return c.Ends() && c.Secret != "" && c.lifetime() > 0 }
+
+// lifetime is how long the token is good for as a whole.
+func (c Claims) lifetime() time.Duration { return c.Expires.Sub(c.Issued) }
+
+// Seconds is the lifetime as a request for another token takes it.
+func (c Claims) Seconds() int64 { return int64(c.lifetime() / time.Second) }
+
+const (
+	// A token is renewed after half its life, and up to a tenth later, so that clusters that joined together are not all renewed at once.
+	renewedAfter = 2
+	spread       = 10
+	// One that is in the last quarter of its life should have been renewed long ago.
+	late = 4
+	// What fails is tried again this many times in a lifetime, within bounds.
+	attempts     = 40
+	soonestAgain = 10 * time.Second
+	latestAgain  = 5 * time.Minute
+)
+
+// Due is when to renew the token. share, from 0 to 1, says how much of the time over which renewals are spread to wait.
+func (c Claims) Due(share float64) time.Time {
+	return c.Issued.Add(c.lifetime()/renewedAfter + time.Duration(share*float64(c.lifetime()/spread)))
+}
+
+// Again is how long to wait after a renewal that failed.
+func (c Claims) Again() time.Duration {
+	return min(max(c.lifetime()/attempts, soonestAgain), latestAgain)
+}
+
+// Late reports whether the token should have been renewed long ago.
+func (c Claims) Late(now time.Time) bool {
+	return c.Ends() && c.Expires.Sub(now) < c.lifetime()/late
+}
+
+// Expired reports whether the token is worth nothing any more.
+func (c Claims) Expired(now time.Time) bool { return c.Ends() && !now.Before(c.Expires) }
+
+// Follows returns an error unless next may take the token's place: it is for the same ServiceAccount, ends with the same Secret, and later.
+func (c Claims) Follows(next Claims) error {
+	switch {
+	case next.Namespace != c.Namespace || next.Account != c.Account:
+		return fmt.Errorf("the token that the cluster gave is for ServiceAccount %s/%s, not %s/%s", next.Namespace, next.Account, c.Namespace, c.Account)
+	case next.Secret != c.Secret || next.SecretUID != c.SecretUID:
+		return fmt.Errorf("the token that the cluster gave does not end with Secret %s/%s", c.Namespace, c.Secret)
+	case !next.Renewable() || !next.Expires.After(c.Expires):
+		return errors.New("the token that the cluster gave ends no later than the present one")
+	}
+	return nil
+}
+
+// Ending says with what the token ends. The condition of a cluster carries it, which stays the same while tokens follow one another.
+func (c Claims) Ending() string {
+	return fmt.Sprintf("it ends with Secret %s/%s there", c.Namespace, c.Secret)
+}
+
+// NamesSecret reports whether a condition says that the cluster is reached with a token that ends with the same Secret as one.
+func NamesSecret(condition *metav1.Condition, one Claims) bool {
+	return condition != nil && condition.Status == metav1.ConditionTrue && strings.HasSuffix(condition.Message, one.Ending())
+}

@@ -1,0 +1,48 @@
+package placement
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// ClaimWorkload returns what a decision needs to know about a volume claim that nothing uses, which goes whole to one cluster.
+func ClaimWorkload(claim *corev1.PersistentVolumeClaim) Workload {
+	return Workload{
+		GVK:       corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
+		Namespace: claim.Namespace,
+		Name:      claim.Name,
+		Labels:    claim.Labels,
+		Replicas:  1,
+
+		StorageClass: classOf(claim),
+	}
+}
+
+// classOf is the StorageClass that a claim names, "" if it leaves that to its cluster or wants a volume of none.
+func classOf(claim *corev1.PersistentVolumeClaim) string {
+	if name := claim.Spec.StorageClassName; name != nil {
+		return *name
+	}
+	return claim.Annotations[corev1.BetaStorageClassAnnotation]
+}
+
+// StorageClassOf returns the one of a cluster's classes that makes the volume of a claim, nil if none does.
+func StorageClassOf(claim *corev1.PersistentVolumeClaim, classes *v1alpha1.ClusterClasses) *v1alpha1.ClusterStorageClass {
+	name := classOf(claim)
+	unnamed := name == "" && claim.Spec.StorageClassName == nil
+	for i := range classes.StorageClasses {
+		if class := &classes.StorageClasses[i]; class.Name == name || unnamed && class.Default {
+			return class
+		}
+	}
+	return nil
+}
+
+// VolumeIsFor reports whether a volume that was made by hand is for a claim: either names the other.
+func VolumeIsFor(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	if ref := volume.Spec.ClaimRef; ref != nil {
+		return ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == "" || ref.UID == claim.UID)
+	}
+	return claim.Spec.VolumeName == volume.Name
+}

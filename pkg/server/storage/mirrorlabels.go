@@ -1,0 +1,55 @@
+package storage
+
+import (
+	"context"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	api "k8s.io/kubernetes/pkg/apis/core"
+)
+
+// The labels of a mirror are those that its owner above gives its pods, and those that users have written above: never what its cluster says,
+// since by its labels a pod is served from, fenced, and told from those of others. So what a user writes is stored by the same request that
+// changes the pod in its cluster, and before: the controller there may let go of the pod by its new labels at once, and whether it is right
+// to is read from the mirror.
+
+// relabel makes the change of labels from old to want to those that an object has by now.
+func relabel(object, old, want metav1.Object) {
+	labels := maps.Clone(object.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	for key := range old.GetLabels() {
+		if _, kept := want.GetLabels()[key]; !kept {
+			delete(labels, key)
+		}
+	}
+	for key, value := range want.GetLabels() {
+		if had, ok := old.GetLabels()[key]; !ok || had != value {
+			labels[key] = value
+		}
+	}
+	object.SetLabels(labels)
+}
+
+// recordLabels stores the labels that a request gives to a mirrored pod, and reports whether there was anything to store.
+func (r *podChangeREST) recordLabels(ctx context.Context, old, want *api.Pod, options *metav1.UpdateOptions) (bool, error) {
+	if r.subresource != "" || !mirrored(old) || maps.Equal(old.Labels, want.Labels) {
+		return false, nil
+	}
+	stored, err := r.storeMirror(ctx, want, func(pod *api.Pod) { relabel(pod, old, want) }, options)
+	if err != nil {
+		return false, err
+	}
+	want.ResourceVersion = stored.ResourceVersion
+	return true, nil
+}
+
+// unrecordLabels takes back what recordLabels has stored, as the cluster refuses it. The user is told of that.
+func (r *podChangeREST) unrecordLabels(ctx context.Context, old, want *api.Pod, options *metav1.UpdateOptions) {
+	_, err := r.storeMirror(context.WithoutCancel(ctx), want, func(pod *api.Pod) { relabel(pod, old, want) }, options)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Labels of a mirror that its cluster refuses could not be taken back", "pod", klog.KObj(want))
+	}
+}

@@ -1,0 +1,275 @@
+package syncer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/mirror"
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// Guard says what the identity of a cluster may write to the logical cluster, as the node authorizer and NodeRestriction do for nodes: what
+// the cluster runs by decision, under the owner and in the shape that are known above. The syncer of a cluster asks the same questions before it
+// writes, so it is refused nothing; whoever else comes by its identity can do no more than it.
+type Guard struct {
+	*Upstream
+	// Complete gives a pod the defaults that it gets on its way to storage. It may be nil.
+	Complete func(*corev1.Pod)
+}
+
+// errNotSeen is returned as long as the caches are empty.
+var errNotSeen = errors.New("the logical cluster has not been read yet")
+
+// Open returns why nothing of a cluster is shown in a namespace, nil if something may be.
+func (g Guard) Open(namespace string) error {
+	if !g.HasSynced() {
+		return errNotSeen
+	}
+	if reason, refused := projection.NamespaceRefusal(namespace); refused {
+		return errors.New(reason)
+	}
+	if _, err := g.namespaces.Get(namespace); err != nil {
+		return fmt.Errorf("there is no namespace %q", namespace)
+	}
+	return nil
+}
+
+// CreatePod returns why a cluster may not have a pod shown, nil if it may.
+func (g Guard) CreatePod(cluster string, pod *corev1.Pod) error {
+	if err := g.Open(pod.Namespace); err != nil {
+		return err
+	}
+	if clusterOf(pod) != cluster {
+		return fmt.Errorf("it is not marked as a pod of cluster %q", cluster)
+	}
+	if len(pod.OwnerReferences) != 1 {
+		return errors.New("a mirror that is new has one owner, its controller")
+	}
+	owner, err := g.podOwner(cluster, pod, nil)
+	if err != nil {
+		return err
+	}
+	return owner.CheckPod(pod, nil, cluster, g.Complete)
+}
+
+// UpdatePod returns why a cluster may not write pod over stored, nil if it may.
+func (g Guard) UpdatePod(cluster string, pod, stored *corev1.Pod) error {
+	if !g.HasSynced() {
+		return errNotSeen
+	}
+	if pod.UID != stored.UID || !pod.CreationTimestamp.Equal(&stored.CreationTimestamp) {
+		return errors.New("it is another pod by its UID or its age")
+	}
+	switch clusterOf(stored) {
+	case "":
+		return g.reportsPod(cluster, pod, stored)
+	case cluster:
+	default:
+		return fmt.Errorf("it mirrors a pod of cluster %q", clusterOf(stored))
+	}
+	if clusterOf(pod) == "" {
+		return g.takesOver(cluster, pod, stored)
+	}
+	if err := sameOwnersAbove(pod, stored); err != nil {
+		return err
+	}
+	owner, err := g.podOwner(cluster, pod, stored)
+	if err != nil {
+		return err
+	}
+	return owner.CheckPod(pod, stored, cluster, g.Complete)
+}
+
+// DeletePod returns why a cluster may not take a pod away, nil if it may: its mirrors, and pods of users that were there.
+func (g Guard) DeletePod(cluster string, stored *corev1.Pod) error {
+	switch showing := clusterOf(stored); {
+	case showing == cluster:
+		return nil
+	case showing != "":
+		return fmt.Errorf("it mirrors a pod of cluster %q", showing)
+	case !concerns(stored, cluster):
+		return fmt.Errorf("it is not in cluster %q", cluster)
+	case stored.DeletionTimestamp == nil && stored.Annotations[v1alpha1.AnnotationPodUID] == "":
+		return fmt.Errorf("cluster %q has never had it", cluster)
+	}
+	return nil
+}
+
+// podOwner finds what controls a mirror above. One that is stored may keep the controller that it has, also when that is gone or runs nowhere
+// any more: it shows what is left of it.
+func (g Guard) podOwner(cluster string, pod, stored *corev1.Pod) (mirror.Owner, error) {
+	ref := controllerOf(pod)
+	controller, decider, found := g.controller(pod.Namespace, ref)
+	if stored != nil {
+		had := controllerOf(stored)
+		switch {
+		case ref == nil && had == nil, ref != nil && had != nil && equality.Semantic.DeepEqual(*ref, *had):
+			if !found {
+				return mirror.Owner{Object: &corev1.Pod{}, Template: &corev1.PodTemplateSpec{}, Revision: stored.Labels[appsv1.ControllerRevisionHashLabelKey]}, nil
+			}
+			return g.ownerOf(controller, decider, cluster, revisionLabel(pod), false), nil
+		}
+	}
+	switch {
+	case ref == nil:
+		return mirror.Owner{}, errors.New("it has no controller, and nothing above says that it has been let go")
+	case !found:
+		return mirror.Owner{}, fmt.Errorf("there is no %s %s with UID %s above", ref.Kind, ref.Name, ref.UID)
+	}
+	if err := g.mayShow(cluster, pod, controller, decider); err != nil {
+		return mirror.Owner{}, err
+	}
+	return g.ownerOf(controller, decider, cluster, revisionLabel(pod), stored == nil), nil
+}
+
+// mayShow returns why a pod of a cluster cannot be shown as one that a controller above has there, nil if it can.
+func (u *Upstream) mayShow(cluster string, pod *corev1.Pod, controller, decider workload) error {
+	if !involves(decider.Object, cluster) {
+		return fmt.Errorf("%s %s is not placed in cluster %q", decider.kind.GVK.Kind, decider.GetName(), cluster)
+	}
+	if controller.kind.Demand(controller.Object).Template == nil {
+		return fmt.Errorf("%s %s has no template", controller.kind.GVK.Kind, controller.GetName())
+	}
+	if err := u.named(cluster, pod, controller); err != nil {
+		return err
+	}
+	return u.uidFree(podResource, pod)
+}
+
+func revisionLabel(pod metav1.Object) string {
+	return pod.GetLabels()[appsv1.ControllerRevisionHashLabelKey]
+}
+
+// named returns why a controller does not have a pod of that name in a cluster: the replicas of a StatefulSet have their names to themselves,
+// and each ordinal is one cluster's.
+func (u *Upstream) named(cluster string, pod metav1.Object, controller workload) error {
+	sets, _ := projection.ForResource(statefulSetResource)
+	set, ordinal, numbered := projection.CutOrdinal(pod.GetName())
+	if controller.kind.Resource != statefulSetResource {
+		if !numbered {
+			return nil
+		}
+		above := u.get(Key{Resource: statefulSetResource, Namespace: pod.GetNamespace(), Name: set})
+		if above == nil {
+			return nil
+		}
+		if demand := sets.Demand(above); ordinal >= demand.First && ordinal < demand.First+demand.Replicas {
+			return fmt.Errorf("its name is that of a replica of StatefulSet %s", set)
+		}
+		return nil
+	}
+	if !numbered || set != controller.GetName() {
+		return fmt.Errorf("StatefulSet %s has no replica of that name", controller.GetName())
+	}
+	return u.ordinalOf(cluster, controller, ordinal)
+}
+
+// ordinalOf returns why a cluster does not run an ordinal of a StatefulSet: it is not to by decision, and did not before. An ordinal that is
+// nobody's yet would be taken when the StatefulSet grows to it.
+func (u *Upstream) ordinalOf(cluster string, set workload, ordinal int32) error {
+	one := placement.Range{Start: ordinal, End: ordinal + 1}
+	decision := DecisionOf(set)
+	if share, decided := decision[cluster]; decided && !numbersIn(set, share).Intersect(one).Empty() {
+		return nil
+	}
+	if had, ok := toldNumbers(set, cluster); ok && !had.Intersect(one).Empty() {
+		return nil // it is about to leave
+	}
+	for other, share := range decision {
+		if other != cluster && !numbersIn(set, share).Intersect(one).Empty() {
+			return fmt.Errorf("ordinal %d of StatefulSet %s belongs to cluster %q", ordinal, set.GetName(), other)
+		}
+	}
+	return fmt.Errorf("no cluster is to run ordinal %d of StatefulSet %s", ordinal, set.GetName())
+}
+
+// sameOwnersAbove returns why the owners of a mirror that are known above alone are not those that it has.
+func sameOwnersAbove(pod, stored *corev1.Pod) error {
+	above := func(of *corev1.Pod) []metav1.OwnerReference {
+		return slices.DeleteFunc(slices.Clone(of.OwnerReferences), projection.ControlsPods)
+	}
+	if !equality.Semantic.DeepEqual(above(pod), above(stored)) {
+		return errors.New("metadata.ownerReferences: but for the controller, they are not the cluster's to change")
+	}
+	return nil
+}
+
+// reportsPod returns why an update is not what a cluster may say of a pod that a user has made.
+func (g Guard) reportsPod(cluster string, pod, stored *corev1.Pod) error {
+	if clusterOf(pod) != "" {
+		return errors.New("it is no mirror")
+	}
+	if !concerns(stored, cluster) {
+		return fmt.Errorf("it is not placed in cluster %q", cluster)
+	}
+	if err := sameOwnersAbove(pod, stored); err != nil {
+		return err
+	}
+	if ref, had := controllerOf(pod), controllerOf(stored); ref != nil && !equality.Semantic.DeepEqual(ref, had) {
+		_, decider, found := g.controller(pod.Namespace, ref)
+		if !found || !involves(decider.Object, cluster) {
+			return fmt.Errorf("metadata.ownerReferences: there is no %s %s with UID %s that is placed in cluster %q", ref.Kind, ref.Name, ref.UID, cluster)
+		}
+	}
+	return mirror.CheckReport(pod, stored, cluster)
+}
+
+// takesOver returns why the mirror of a pod cannot become a pod of its own.
+func (g Guard) takesOver(cluster string, pod, stored *corev1.Pod) error {
+	template, ok := g.released(stored)
+	if !ok {
+		return errors.New("nothing above says that its controller has let go of it")
+	}
+	if controllerOf(pod) != nil {
+		return errors.New("metadata.ownerReferences: what has been let go of has no controller")
+	}
+	if err := sameOwnersAbove(pod, stored); err != nil {
+		return err
+	}
+	return mirror.CheckTakenOver(pod, stored, template, cluster)
+}
+
+// uidFree returns why an object that a cluster has made cannot have its UID above: something else has it, for which the garbage collector
+// would take it.
+func (u *Upstream) uidFree(resource schema.GroupVersionResource, obj metav1.Object) error {
+	uid := obj.GetUID()
+	if uid == "" || len(uid) > maxUID {
+		return fmt.Errorf("%.100q is no UID", uid)
+	}
+	for of, store := range u.stores {
+		found, err := store.ByIndex(byUID, string(uid))
+		if err != nil {
+			return err
+		}
+		for _, other := range found {
+			name := cache.MetaObjectToName(other.(metav1.Object))
+			if of != resource || name != (cache.ObjectName{Namespace: obj.GetNamespace(), Name: obj.GetName()}) {
+				return fmt.Errorf("its UID is that of %s %s", of.Resource, name)
+			}
+		}
+	}
+	return nil
+}
+
+// maxUID bounds UIDs: those that API servers give out have 36 characters.
+const maxUID = 64
+
+// indexUID is for byUID.
+func indexUID(obj any) ([]string, error) {
+	o, ok := obj.(metav1.Object)
+	if !ok || o.GetUID() == types.UID("") {
+		return nil, nil
+	}
+	return []string{string(o.GetUID())}, nil
+}
