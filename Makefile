@@ -16,6 +16,12 @@ version_flags := $(foreach package,k8s.io/component-base/version k8s.io/client-g
 	-X $(package).gitMajor=$(word 1,$(numbers)) -X $(package).gitMinor=$(word 2,$(numbers)) \
 	-X $(package).gitCommit=$(commit) -X $(package).gitTreeState=$(state) -X $(package).buildDate=$(date))
 
+# What the first build takes on two cores. Nearly all of it is Kubernetes, which is compiled once.
+cold := 8 to 15 minutes when nothing is compiled yet
+
+# Symbols are for debuggers and for govulncheck. Stack traces and profiles do without.
+stripped := -s -w
+
 # Packages that do not link Kubernetes itself are light enough to be tested with the race detector.
 unit_packages = $(shell go list ./... | grep -v '/e2e\(/\|$$\)')
 light_packages = $(shell go list -race -f '{{.ImportPath}} {{join .Deps " "}}' ./... | grep -v -e '/e2e[/ ]' -e ' k8s.io/kubernetes/' | cut -d ' ' -f 1)
@@ -35,7 +41,7 @@ help: ## Show the targets
 
 .PHONY: build
 build: ## Build bin/manifold
-	$(call say,build bin/manifold (minutes at first),go build -ldflags "$(version_flags)" -o bin/manifold ./cmd/manifold)
+	$(call say,build bin/manifold ($(cold)),go build -ldflags "$(stripped) $(version_flags)" -o bin/manifold ./cmd/manifold)
 
 .PHONY: tools
 tools: ## Build the stock Kubernetes programs for tests and demo into _output/tools/bin
@@ -47,7 +53,7 @@ clients: ## Build Helm and the operators that the end-to-end tests run against c
 
 # These end by Ctrl-C, which "go run" would take for a failure.
 .PHONY: demo
-demo: build tools ## Run a logical cluster in front of two stock clusters until Ctrl-C
+demo: build ## Run a logical cluster in front of two stock clusters until Ctrl-C
 	@go build -o _output/bin/demo ./hack/demo && exec _output/bin/demo
 
 .PHONY: clusters
@@ -59,7 +65,11 @@ test: build tools clients ## Run all tests: the race detector on light packages,
 	$(call say,unit tests of light packages with the race detector,go test -race $(light_packages))
 	$(call say,unit tests of the other packages,go test $(filter-out $(light_packages),$(unit_packages)))
 	@echo "end-to-end tests"
-	go test -count=1 -timeout 60m ./e2e/...
+	go test -count=1 -p 1 -timeout 60m ./e2e/...
+
+.PHONY: hostile
+hostile: build tools ## Attack a logical cluster for longer than the end-to-end tests do: storms of many gigabytes; ARGS are passed on
+	HOSTILE_STORM=20 go test -count=1 -timeout 60m ./e2e/hostile $(ARGS)
 
 .PHONY: bench
 bench: build tools ## Measure Manifold against creating directly on two stock clusters; ARGS are passed on
@@ -70,10 +80,16 @@ conformance: build ## Run Kubernetes' conformance specs on a logical cluster; AR
 	@go build -o _output/bin/conformance ./hack/conformance && exec _output/bin/conformance $(ARGS)
 
 .PHONY: lint
-lint: ## Check format, vet and staticcheck
+lint: build sbom ## Check format, vet, staticcheck and known vulnerabilities, and list the modules in _output/sbom.cdx.json
 	@unformatted=$$(gofmt -l $$(go list -f "{{.Dir}}" ./...) | sort -u); test -z "$$unformatted" || { echo "gofmt these files:"; echo "$$unformatted"; exit 1; }
 	$(call say,go vet,go vet ./...)
 	$(call say,staticcheck,go tool -modfile=hack/tools/lint/go.mod staticcheck $$(go list ./... | grep -v /generated/))
+	$(call say,link bin/manifold with its symbols,go build -ldflags "$(version_flags)" -o _output/bin/manifold-symbols ./cmd/manifold)
+	$(call say,govulncheck,hack/vulncheck.sh _output/bin/manifold-symbols)
+
+.PHONY: sbom
+sbom: build ## List the modules that bin/manifold is built from, as CycloneDX in _output/sbom.cdx.json
+	@mkdir -p _output && go run ./hack/sbom bin/manifold > _output/sbom.cdx.json
 
 .PHONY: generate
 generate: ## Generate what is derived from the API types

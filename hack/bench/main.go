@@ -42,6 +42,11 @@ type options struct {
 	// drain moves so many Deployments from one stock cluster to another instead.
 	drain      bool
 	drainCount int
+	// storm makes and deletes so many definitions of custom resources instead.
+	storm     bool
+	stormSize int
+	// deletion measures deletions instead.
+	deletion bool
 }
 
 func main() {
@@ -66,6 +71,9 @@ func main() {
 	flag.IntVar(&o.failoverSizes.Namespaces, "over", 1, "with -failover: namespaces that the Deployments are in; those of one are in one cluster")
 	flag.BoolVar(&o.drain, "drain", false, "measure the drain of a cluster instead, to another one")
 	flag.IntVar(&o.drainCount, "moved", 1_000, "with -drain: Deployments")
+	flag.BoolVar(&o.storm, "storm", false, "measure the memory instead that definitions of custom resources leave when they are gone")
+	flag.IntVar(&o.stormSize, "definitions", 300, "with -storm: definitions")
+	flag.BoolVar(&o.deletion, "delete", false, "measure deletions instead, as kubectl makes them, against one stock cluster")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -104,6 +112,12 @@ func run(o options) (err error) {
 	}
 	if o.drain {
 		return runDrain(ctx, o, root, dir, bin)
+	}
+	if o.storm {
+		return runStorm(ctx, o, root, dir, bin)
+	}
+	if o.deletion {
+		return runDeletion(ctx, o, root, dir, bin)
 	}
 	if o.scale {
 		return runScale(ctx, o, root, dir, bin)

@@ -30,8 +30,10 @@ func main() {
 
 // demo is what runs.
 type demo struct {
-	root     string
-	bin      string
+	root string
+	bin  string
+	// metrics tells that metrics-server has been built, as "make tools" does.
+	metrics  bool
 	server   *logical.Server
 	clusters []*stock.Cluster
 }
@@ -49,7 +51,7 @@ func run() (err error) {
 	}
 	defer lock.Close()
 	step("The stock programs")
-	if d.bin, err = tools.Build(ctx, d.root, os.Stdout); err != nil {
+	if d.bin, d.metrics, err = tools.BuildWithoutMetrics(ctx, d.root, os.Stdout); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()
@@ -116,7 +118,7 @@ func (d *demo) start(ctx context.Context) error {
 }
 
 func (d *demo) cluster(name string) stock.Options {
-	return stock.Options{Name: name, Dir: filepath.Join(d.dir(), name), BinDir: d.bin, Metrics: true, Progress: os.Stdout}
+	return stock.Options{Name: name, Dir: filepath.Join(d.dir(), name), BinDir: d.bin, Metrics: d.metrics, Progress: os.Stdout}
 }
 
 // redirectLogs keeps what the libraries of this process log out of the terminal.
