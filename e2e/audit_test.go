@@ -11,6 +11,7 @@ import (
 
 // auditEvent is what tests read of an audit log.
 type auditEvent struct {
+	AuditID   string
 	Verb      string
 	Stage     string
 	ObjectRef struct{ Resource, Subresource, Namespace, Name string }

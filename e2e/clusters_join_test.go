@@ -182,7 +182,15 @@ func TestJoiningAgainIsNoChange(t *testing.T) {
 	below := s.Side("north")
 	s.Logical.Apply(pinned(deployment("web", 2), "north"))
 	awaitAvailable(s, "web", 2)
-	before, pieces := clusterNow(s, "north"), ours(t.Context(), t, below.API, managed)
+	made := func() []found { // but for what the token ends with, which is another one each time
+		all := ours(t.Context(), t, below.API, managed)
+		kept := slices.DeleteFunc(slices.Clone(all), func(f found) bool { return f.resource.Resource == "secrets" })
+		if len(all) != len(kept)+1 {
+			t.Errorf("joining made %v, want one Secret among it", all)
+		}
+		return kept
+	}
+	before, pieces := clusterNow(s, "north"), made()
 	kept, pods := ours(t.Context(), t, below.API, owned(s)), podUIDs(s, below, "web")
 
 	say(t, s.Logical.CLI(append(args, "--label", "second=yes")...), "already joined")
@@ -191,7 +199,7 @@ func TestJoiningAgainIsNoChange(t *testing.T) {
 		t.Errorf("it was\n%v\nand is\n%v", before, after)
 	}
 	for what, lists := range map[string][2][]found{
-		"what joining made": {pieces, ours(t.Context(), t, below.API, managed)},
+		"what joining made": {pieces, made()},
 		"what runs there":   {kept, ours(t.Context(), t, below.API, owned(s))},
 	} {
 		if !slices.EqualFunc(lists[0], lists[1], func(a, b found) bool { return a.String() == b.String() && a.uid == b.uid }) {
@@ -231,9 +239,9 @@ func TestTheStoredCredentialHasLeastRights(t *testing.T) {
 		refuse(t, syncer.Try("delete", "namespace", namespace), "forbidden") // Kubernetes itself protects some of them.
 	}
 	refuse(t, syncer.In("kube-system").Try("delete", "serviceaccount", "default"), "Manifold does not write in namespace kube-system")
-	refuse(t, syncer.Try("create", "namespace", "kube-mine"), "Manifold does not write in namespace kube-mine")
+	refuse(t, syncer.Try("create", "namespace", "kube-mine"), "Manifold does not own a new object of namespaces")
 	for _, right := range [][]string{
-		{"create", "clusterroles"}, {"create", "rolebindings"}, {"delete", "nodes"}, {"patch", "nodes"}, {"create", "pods", "--subresource=binding"},
+		{"create", "clusterroles"}, {"update", "rolebindings"}, {"get", "secrets"}, {"list", "secrets"}, {"watch", "secrets"}, {"delete", "nodes"}, {"patch", "nodes"}, {"create", "pods", "--subresource=binding"},
 		{"delete", "validatingadmissionpolicies"}, {"impersonate", "users"}, {"create", "serviceaccounts", "--subresource=token"}, {"*", "*"},
 	} {
 		if result := syncer.Try(append([]string{"auth", "can-i", "--all-namespaces"}, right...)...); strings.TrimSpace(result.Stdout) != "no" {
@@ -241,7 +249,8 @@ func TestTheStoredCredentialHasLeastRights(t *testing.T) {
 		}
 	}
 	// What it is for, it may.
-	syncer.In("default").Kubectl("create", "configmap", "mine")
+	syncer.In("default").KubectlInput("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: mine\n  labels: {"+v1alpha1.LabelLogicalCluster+": "+identity(t, s.Environment)+"}\n",
+		"create", "-f", "-")
 	syncer.In("default").Kubectl("delete", "configmap", "mine")
 }
 

@@ -137,10 +137,10 @@ func TestNamespacesOfKubernetesAreRefused(t *testing.T) {
 		t.Errorf("condition %+v, want False", c)
 	}
 	events := framework.AwaitList(system, "", "an event says why", func(events []*corev1.Event) bool {
-		return len(eventsAbout(events, name, "ProjectionFailed")) > 0
+		return len(eventsAbout(events, name, "Unplaced")) > 0
 	})
-	say(t, eventsAbout(events, name, "ProjectionFailed")[0].Message, want)
-	say(t, system.CLI("explain", "deployment/"+name), want)
+	say(t, eventsAbout(events, name, "Unplaced")[0].Message, want)
+	say(t, system.CLI("explain", "deployment/"+name), want[1:]) // there it begins a sentence
 	for _, side := range []*framework.Side{s.East, s.West} {
 		refuse(t, side.In("kube-system").Try("get", "deployment", name), "NotFound")
 	}

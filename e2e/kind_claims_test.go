@@ -229,6 +229,57 @@ func TestClaimsAreKeptOrNotAsTheStatefulSetSays(t *testing.T) {
 	framework.AwaitGone[*corev1.PersistentVolumeClaim](s.East, "data-db-0")
 }
 
+// Operators give the claims of their StatefulSets owners and finalizers, which are objects and controllers of the logical cluster. The garbage
+// collector of a cluster deletes what belongs to nothing, and data with it.
+func TestOwnersOfClaimTemplatesAreThoseAbove(t *testing.T) {
+	s := scenario(t)
+	const hold = "example.com/backup"
+	disks(s, s.East, 1)
+	disks(s, s.West, 1)
+	s.Logical.Apply(dividing)
+	awaitPolicy(s)
+	s.Logical.Kubectl("create", "configmap", "bank")
+	owner := framework.Await(s.Logical, "bank", "is there", framework.Exists[*corev1.ConfigMap])
+	s.Logical.Apply(database("db", 2, withDisks(s), func(set *appsv1.StatefulSet) {
+		template := &set.Spec.VolumeClaimTemplates[0]
+		template.Finalizers = []string{hold}
+		template.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}}
+	}))
+	awaitRunning(s, "db", 2)
+	sides := map[string]*framework.Side{}
+	for _, side := range []*framework.Side{s.East, s.West} {
+		claims := framework.AwaitList(side, "app=db", "there is the claim of a replica", func(claims []*corev1.PersistentVolumeClaim) bool { return len(claims) == 1 })
+		sides[claims[0].Name] = side
+	}
+	for name := range sides {
+		framework.Await(s.Logical, name, "is bound and belongs to what its template says", func(c *corev1.PersistentVolumeClaim) bool {
+			return bound(c) && slices.ContainsFunc(c.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID }) &&
+				slices.Contains(c.Finalizers, hold)
+		})
+	}
+
+	for name, side := range sides {
+		// The garbage collector of the cluster has been at work since the claim was made.
+		side.Apply(fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: stray, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: bank, uid: %q}]}}", owner.UID))
+		framework.AwaitGone[*corev1.ConfigMap](side, "stray")
+		framework.Await(side, name, "stays", func(c *corev1.PersistentVolumeClaim) bool { return c.DeletionTimestamp == nil && bound(c) })
+	}
+
+	s.Logical.Kubectl("delete", "statefulset", "db")
+	s.Logical.Kubectl("delete", "configmap", "bank")
+	for name, side := range sides {
+		framework.Await(side, name, "is collected with what it belongs to", func(c *corev1.PersistentVolumeClaim) bool {
+			return c.DeletionTimestamp != nil && slices.Contains(c.Finalizers, hold)
+		})
+		framework.Await(s.Logical, name, "is held by nothing else", func(c *corev1.PersistentVolumeClaim) bool {
+			return c.DeletionTimestamp != nil && slices.Contains(c.Finalizers, hold) && !slices.Contains(c.Finalizers, "kubernetes.io/pvc-protection")
+		})
+		s.Logical.Kubectl("patch", "pvc", name, "--type=merge", "-p", unhold)
+		framework.AwaitGone[*corev1.PersistentVolumeClaim](side, name)
+		framework.AwaitGone[*corev1.PersistentVolumeClaim](s.Logical, name)
+	}
+}
+
 func TestAStatefulSetUsesClaimsThatWereMadeForIt(t *testing.T) {
 	s := scenario(t)
 	disks(s, s.West, 3)

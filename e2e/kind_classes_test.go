@@ -11,6 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
 // TestClassesAreLookedForInTheClusters uses names of its own: classes are not namespaced.
@@ -23,15 +24,12 @@ func TestClassesAreLookedForInTheClusters(t *testing.T) {
 	for _, kind := range []string{"priorityclass", "ingressclass", "storageclass"} {
 		s.Cleanup(func() { s.Environment.Cleanup(t, "delete", kind, class) })
 	}
-	important := edited(deployment("web", 1), func(d *appsv1.Deployment) { d.Spec.Template.Spec.PriorityClassName = class })
-	s.Logical.Apply(pinned(important, "east"), site)
+	s.Logical.Apply(pinned(important("web", class, 1), "east"), site)
 	s.Logical.Kubectl("patch", "ingress", "site", "--type=merge", "-p", `{"spec":{"ingressClassName":"`+class+`"}}`)
 
-	framework.Await(s.Logical, "web", "says what is missing", func(d *appsv1.Deployment) bool {
-		return condition(d, appsv1.DeploymentProgressing).Reason == "NotApplied"
-	})
-	say(t, s.Logical.CLI("explain", "deployment/web"), "it has no PriorityClass", "create it there")
-	say(t, s.Logical.Kubectl("describe", "deployment", "web"), "ClassMissing", `cluster "east"`)
+	awaitUnplaced(s, "web", "1 lacks PriorityClass "+class)
+	say(t, s.Logical.CLI("explain", "deployment/web"), "create PriorityClass "+class+" in the cluster, or name another one",
+		"manifold cluster join east --cluster-kubeconfig FILE --allow-priority-classes=7")
 
 	s.East.Kubectl("create", "priorityclass", class, "--value=7")
 	s.Cleanup(func() { s.Environment.CleanupIn(t, s.East.API, "delete", "priorityclass", class) })
@@ -56,4 +54,53 @@ func TestClassesAreLookedForInTheClusters(t *testing.T) {
 			return e.InvolvedObject.Kind == "PersistentVolumeClaim" && e.Reason == "ClassMissing" && strings.Contains(e.Message, "it has no StorageClass")
 		})
 	})
+}
+
+// important is a Deployment whose pods have a PriorityClass.
+func important(name, class string, replicas int) string {
+	return edited(deployment(name, replicas), func(d *appsv1.Deployment) { d.Spec.Template.Spec.PriorityClassName = class })
+}
+
+// priorityClass makes a PriorityClass of the scenario's name in some APIs.
+func priorityClass(s *framework.Scenario, in ...*framework.Side) (class string) {
+	s.Helper()
+	for _, side := range in {
+		side.Kubectl("create", "priorityclass", s.Namespace, "--value=7")
+		s.Cleanup(func() {
+			s.Environment.CleanupIn(s.T, side.API, "delete", "priorityclass", s.Namespace, "--ignore-not-found")
+		})
+	}
+	return s.Namespace
+}
+
+func TestAWorkloadGoesWhereItsClassIs(t *testing.T) {
+	s := scenario(t)
+	class := priorityClass(s, s.Logical, s.West)
+	// The namespace is in east, so that it would go there.
+	s.Logical.Apply(pinned(deployment("neighbour", 2), "east"))
+	s.Logical.Apply(important("web", class, 2))
+	awaitShares(s, "web", placement.Decision{"west": {Replicas: 2}})
+	awaitAvailable(s, "web", 2)
+	say(t, s.Logical.CLI("explain", "deployment/web"), "lacks PriorityClass "+class)
+
+	// What cannot be made any more for lack of the class moves to where it is. What runs stays until then.
+	priorityClass(s, s.East)
+	s.West.Kubectl("delete", "priorityclass", class)
+	s.West.Kubectl("delete", "pods", "-l", "app=web", "--wait=false")
+	awaitShares(s, "web", placement.Decision{"east": {Replicas: 2}})
+	awaitAvailable(s, "web", 2)
+}
+
+func TestARuntimeClassIsLookedForInTheClusters(t *testing.T) {
+	s := scenario(t)
+	class := s.Namespace
+	manifest := "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: " + class + "}\nhandler: sandboxed\n"
+	for _, side := range []*framework.Side{s.Logical, s.West} {
+		side.Apply(manifest)
+		s.Cleanup(func() { s.Environment.CleanupIn(t, side.API, "delete", "runtimeclass", class) })
+	}
+	s.Logical.Apply(pinned(deployment("neighbour", 2), "east"))
+	s.Logical.Apply(edited(deployment("web", 1), func(d *appsv1.Deployment) { d.Spec.Template.Spec.RuntimeClassName = &class }))
+	awaitShares(s, "web", placement.Decision{"west": {Replicas: 1}})
+	say(t, s.Logical.CLI("explain", "deployment/web"), "lacks RuntimeClass "+class)
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -82,4 +83,34 @@ func TestAPinToAClusterThatHasNotJoinedWaitsForIt(t *testing.T) {
 		return len(eventsAbout(events, "web", "PlacementNote")) > 0
 	})
 	say(t, eventsAbout(events, "web", "PlacementNote")[0].Message, `cluster "north" has not joined`)
+}
+
+// The controller of Deployments gives each template a revision, whether its pods find a place or not.
+func TestADeploymentHasRevisionsWhereverItRuns(t *testing.T) {
+	const key = "deployment.kubernetes.io/revision"
+	s := scenario(t)
+	revision := func(name, want string) {
+		t.Helper()
+		framework.Await(s.Logical, name, "has revision "+want, func(d *appsv1.Deployment) bool { return d.Annotations[key] == want })
+		framework.AwaitList(s.Logical, "app="+name, "the ReplicaSet in use has it as well", func(sets []*appsv1.ReplicaSet) bool {
+			return slices.ContainsFunc(sets, func(rs *appsv1.ReplicaSet) bool { return rs.Annotations[key] == want })
+		})
+	}
+	s.Logical.Apply(pinned(deployment("nowhere", 2), "north"), pinned(deployment("none", 0), "east"), asking(deployment("huge", 2), "200"))
+	for _, name := range []string{"nowhere", "none", "huge"} {
+		revision(name, "1")
+	}
+	s.Logical.Kubectl("set", "image", "deployment/nowhere", "web=web:2")
+	revision("nowhere", "2")
+	say(t, s.Logical.Kubectl("rollout", "history", "deployment/nowhere"), "1 ", "2 ")
+	s.Logical.Kubectl("rollout", "undo", "deployment/nowhere")
+	revision("nowhere", "3")
+
+	// Where it comes to run, it goes on from there.
+	s.Logical.Apply(pinned(deployment("nowhere", 2), "west"))
+	awaitAvailable(s, "nowhere", 2)
+	revision("nowhere", "3")
+	framework.AwaitList(s.Logical, "app=nowhere", "one ReplicaSet runs", func(sets []*appsv1.ReplicaSet) bool {
+		return len(sets) == 2 && sets[0].Status.ReadyReplicas+sets[1].Status.ReadyReplicas == 2
+	})
 }

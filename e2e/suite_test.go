@@ -9,11 +9,8 @@ import (
 	"github.com/manifold-dev/manifold/hack/stock"
 )
 
-// withMetrics gives every cluster what most have, a metrics-server.
-var withMetrics = stock.Options{Metrics: true}
-
-// shared is the logical cluster with clusters "east" and "west" that all tests use which break nothing.
-var shared = framework.NewShared(framework.Options{Clusters: []string{"east", "west"}, Cluster: withMetrics, AuditPolicy: `
+// streams is an audit policy for requests to what runs in pods.
+const streams = `
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -21,9 +18,20 @@ rules:
 - level: Metadata
   resources:
   - group: ""
-    resources: [pods/exec, pods/log, pods/attach, pods/portforward]
+    resources: [pods/exec, pods/log, pods/attach, pods/portforward, pods/proxy, services/proxy, pods/eviction]
+- level: Metadata
+  verbs: [delete, patch]
+  resources:
+  - group: ""
+    resources: [pods]
 - level: None
-`})
+`
+
+// withMetrics gives every cluster what most have, a metrics-server, and an audit.
+var withMetrics = stock.Options{Metrics: true, AuditPolicy: streams}
+
+// shared is the logical cluster with clusters "east" and "west" that all tests use which break nothing.
+var shared = framework.NewShared(framework.Options{Clusters: []string{"east", "west"}, Cluster: withMetrics, AuditPolicy: streams})
 
 // breakable is for the tests that break things, one after another: each leaves it with "east" and "west" joined and well, and with
 // "north" running and not joined. Silence is told early, so that they need not wait for it.

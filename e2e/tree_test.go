@@ -50,6 +50,9 @@ metadata:
 		tree.Name != "web" || tree.Health != "Healthy" || len(tree.Clusters) != 2 {
 		t.Errorf("as JSON the root is %+v, %v", tree, err)
 	}
+	if r := s.Logical.TryCLI("tree", "deployment/web"); r.Stderr != "" {
+		t.Errorf("beside the tree it says something: %s", r)
+	}
 	refuse(t, s.Logical.TryCLI("tree", "deployment/nobody"), "NotFound")
 }
 

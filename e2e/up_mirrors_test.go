@@ -3,12 +3,14 @@ package e2e
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
@@ -86,7 +88,11 @@ func TestRevisionsAreNumberedAbove(t *testing.T) {
 	say(t, s.Logical.Kubectl("rollout", "history", "deployment/web"), "first", "second")
 	say(t, s.Logical.Kubectl("rollout", "history", "deployment/web", "--revision=1"), "web:1")
 
-	s.Logical.Kubectl("rollout", "undo", "deployment/web", "--to-revision=1")
+	if r := s.Logical.Try("rollout", "undo", "deployment/web", "--to-revision=1"); r.Code != 0 || strings.Contains(r.Stderr, v1alpha1.AnnotationPlacement) {
+		t.Errorf("who goes back to a revision has not written its decision: %s", r)
+	}
+	say(t, s.Logical.Try("annotate", "deployment/web", "--overwrite", v1alpha1.AnnotationPlacement+`={"west":{"replicas":9}}`).Stderr,
+		"metadata.annotations[manifold.dev/placement]: written by Manifold alone, your value is ignored")
 	framework.Await(s.Logical, "web", "runs the first template as the fourth revision", func(d *appsv1.Deployment) bool {
 		return image(d) == "web:1" && d.Annotations["deployment.kubernetes.io/revision"] == "4" && available(4)(d)
 	})

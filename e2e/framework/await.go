@@ -13,6 +13,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -160,7 +162,7 @@ func inform[T Object](s *Side, selector fields.Selector, handler cache.ResourceE
 
 func clusterScoped[T Object]() bool {
 	switch any(*new(T)).(type) {
-	case *corev1.Namespace, *corev1.Node, *v1alpha1.Cluster, *v1alpha1.ClusterPlacementPolicy:
+	case *corev1.Namespace, *corev1.Node, *schedulingv1.PriorityClass, *v1alpha1.Cluster, *v1alpha1.ClusterPlacementPolicy:
 		return true
 	}
 	return false
@@ -201,6 +203,8 @@ func resourceOf[T Object](a *API) (cache.Getter, string, error) {
 		return a.Kube.NetworkingV1().RESTClient(), "ingresses", nil
 	case *networkingv1.NetworkPolicy:
 		return a.Kube.NetworkingV1().RESTClient(), "networkpolicies", nil
+	case *rbacv1.RoleBinding:
+		return a.Kube.RbacV1().RESTClient(), "rolebindings", nil
 	case *coordinationv1.Lease:
 		return a.Kube.CoordinationV1().RESTClient(), "leases", nil
 	case *batchv1.Job:
@@ -219,6 +223,8 @@ func resourceOf[T Object](a *API) (cache.Getter, string, error) {
 		return apps, "controllerrevisions", nil
 	case *discoveryv1.EndpointSlice:
 		return discovery, "endpointslices", nil
+	case *schedulingv1.PriorityClass:
+		return a.Kube.SchedulingV1().RESTClient(), "priorityclasses", nil
 	case *v1alpha1.Cluster:
 		return manifold, "clusters", nil
 	case *v1alpha1.ClusterPlacementPolicy:

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/manifold-dev/manifold/e2e/framework/liar"
 	"github.com/manifold-dev/manifold/hack/stock"
 	"github.com/manifold-dev/manifold/hack/stock/logical"
 	"github.com/manifold-dev/manifold/hack/stock/tools"
@@ -30,6 +31,8 @@ type Options struct {
 	KeepApart bool
 	// Spare are the names of further stock clusters, which do not join.
 	Spare []string
+	// Liars are the names of the clusters that join by way of a proxy, which tests have say what is not true.
+	Liars []string
 }
 
 // Environment is a logical cluster, and physical ones that joined it.
@@ -40,6 +43,8 @@ type Environment struct {
 	Manifold *logical.Server
 	// Clusters are the stock clusters by name.
 	Clusters map[string]*stock.Cluster
+	// Liars are the proxies before stock clusters, by their names.
+	Liars map[string]*liar.Server
 
 	// Logical reaches the logical cluster, and Physical the stock ones by name.
 	Logical  *API
@@ -57,7 +62,7 @@ func Start(ctx context.Context, options Options) (_ *Environment, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the processes: %w", err)
 	}
-	e := &Environment{Dir: dir, Clusters: map[string]*stock.Cluster{}, Physical: map[string]*API{}}
+	e := &Environment{Dir: dir, Clusters: map[string]*stock.Cluster{}, Liars: map[string]*liar.Server{}, Physical: map[string]*API{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("start what the tests need, logs are in %s: %w", dir, err), e.Stop())
@@ -65,6 +70,11 @@ func Start(ctx context.Context, options Options) (_ *Environment, err error) {
 	}()
 	if err := e.startClusters(ctx, bin, options); err != nil {
 		return nil, err
+	}
+	for _, name := range options.Liars {
+		if e.Liars[name], err = liar.Start(dir, name, e.Physical[name].Config); err != nil {
+			return nil, err
+		}
 	}
 	args, err := e.auditArgs(options.AuditPolicy)
 	if err != nil {
@@ -136,8 +146,12 @@ func (e *Environment) auditArgs(policy string) ([]string, error) {
 
 // Join joins a stock cluster under its name and with the label "cluster", whose value is its name. It returns once it is ready.
 func (e *Environment) Join(ctx context.Context, name string, args ...string) error {
+	kubeconfig := e.Clusters[name].Kubeconfig()
+	if proxy := e.Liars[name]; proxy != nil {
+		kubeconfig = proxy.Kubeconfig()
+	}
 	args = append([]string{
-		"cluster", "join", name, "--cluster-kubeconfig", e.Clusters[name].Kubeconfig(), "--kubeconfig", e.Manifold.Kubeconfig(),
+		"cluster", "join", name, "--cluster-kubeconfig", kubeconfig, "--kubeconfig", e.Manifold.Kubeconfig(),
 		"--label", "cluster=" + name,
 	}, args...)
 	result := run(exec.CommandContext(ctx, e.Manifold.Binary(), args...))
@@ -152,6 +166,9 @@ func (e *Environment) Stop() error {
 	var errs []error
 	if e.Manifold != nil {
 		errs = append(errs, e.Manifold.Stop())
+	}
+	for _, proxy := range e.Liars {
+		errs = append(errs, proxy.Stop())
 	}
 	var clusters []*stock.Cluster
 	for _, c := range e.Clusters {

@@ -1,0 +1,108 @@
+package hostile
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/manifold-dev/manifold/e2e/framework"
+)
+
+// TestAWithheldDeletionHoldsItsOwnAlone has west go on showing what it was told to delete, of every kind. What is in east too goes there.
+func TestAWithheldDeletionHoldsItsOwnAlone(t *testing.T) {
+	a := enter(t)
+	west, east := a.Environment.Physical["west"], a.Environment.Physical["east"]
+	a.create(deployment("both", 2, "east,west"))
+	for _, of := range owned() {
+		obj := manifest(of, "held", honestImage)
+		selectOwn(of, obj)
+		a.create(object{resource: of, manifest: pin(obj, "west").Object})
+	}
+	framework.Await(a.Logical, "both", "runs", available(2))
+	framework.Await(a.Logical, "held", "runs", available(1))
+	framework.Await(a.Logical, "held", "runs", func(s *appsv1.StatefulSet) bool { return s.Status.ReadyReplicas == 1 })
+	framework.Await(a.Logical, "held", "runs", func(d *appsv1.DaemonSet) bool { return d.Status.NumberReady > 0 })
+	framework.Await(a.Logical, "held", "runs", func(rc *corev1.ReplicationController) bool { return rc.Status.ReadyReplicas == 1 })
+	shown := map[resourceOf][]*unstructured.Unstructured{}
+	for _, of := range mirrored(t) {
+		for _, obj := range a.list(west, of, "") {
+			if name := obj.GetName(); strings.HasPrefix(name, "held") || strings.HasPrefix(name, "both") {
+				shown[of] = append(shown[of], obj.DeepCopy())
+			}
+		}
+	}
+	for _, of := range owned() {
+		if len(shown[of]) == 0 {
+			t.Errorf("west has no %s", of.Resource)
+		}
+	}
+	stop := a.invent(shown)
+	defer stop()
+	var all []string
+	for _, of := range owned() {
+		all = append(all, of.GroupResource().String())
+	}
+	a.Logical.Kubectl("delete", "deployment", "both", "--wait=false")
+	a.Logical.Kubectl("delete", strings.Join(all, ","), "held", "--wait=false")
+	a.Logical.Poll("east has deleted it", func() error {
+		if left := a.list(east, pods, "app=both"); len(left) > 0 {
+			return fmt.Errorf("%d pods are left", len(left))
+		}
+		return nil
+	})
+	// What is made meanwhile is made, also in west.
+	a.canary()
+	stop()
+	framework.AwaitGone[*appsv1.Deployment](a.Logical, "both")
+	a.Logical.Poll("all of it is gone, above and in west", func() error {
+		for _, of := range owned() {
+			for _, api := range []*framework.API{a.Environment.Logical, west} {
+				if _, err := api.Dynamic.Resource(of).Namespace(a.Namespace).Get(a.Context(), "held", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+					return fmt.Errorf("%s has %s held: %v", api.Name, of.Resource, err)
+				}
+			}
+		}
+		return nil
+	})
+	a.unharmed()
+}
+
+// TestPromisesDrawNothing has west claim to be the largest cluster in the best region, and to have what others wait for.
+func TestPromisesDrawNothing(t *testing.T) {
+	a := enter(t)
+	stop := a.west.Change(resource("", "v1", "nodes").GroupResource(), func(node *unstructured.Unstructured) bool {
+		for _, field := range []string{"capacity", "allocatable"} {
+			set(node, map[string]any{"cpu": "200000", "memory": "9223372036854775807", "pods": "2000000000", "nvidia.com/gpu": "999999"}, "status", field)
+		}
+		label(node, map[string]string{corev1.LabelTopologyRegion: "east", corev1.LabelTopologyZone: "east-1", "manifold.dev/cluster": "east"})
+		return true
+	})
+	defer stop()
+	a.Logical.Poll("west has lied about its nodes", func() error {
+		west, err := a.Environment.Logical.Manifold.ManifoldV1alpha1().Clusters().Get(t.Context(), "west", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if cpu := west.Status.Allocatable[corev1.ResourceCPU]; cpu.Value() < 1000 && cpu.Value() != 0 {
+			return errors.New("its capacity is still the true one")
+		}
+		return nil
+	})
+	// What runs stays where it is, whatever is promised; what is pinned goes where it is pinned to.
+	a.create(deployment("pinned", 3, "east"))
+	framework.Await(a.Logical, "pinned", "runs", available(3))
+	for _, pod := range a.list(a.Environment.Logical, pods, "app=pinned") {
+		if node, _, _ := unstructured.NestedString(pod.Object, "spec", "nodeName"); node != "east" {
+			t.Errorf("pod %s runs in %s", pod.GetName(), node)
+		}
+	}
+	stop()
+	a.unharmed()
+}

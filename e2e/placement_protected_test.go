@@ -1,0 +1,67 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/manifold-dev/manifold/e2e/framework"
+)
+
+func TestANamespaceThatOnlySoundsLikeOneOfTheSystemIsAnApplications(t *testing.T) {
+	s := scenario(t)
+	name := "kube-" + s.Namespace // as kube-flannel
+	s.Logical.Kubectl("create", "namespace", name)
+	s.Cleanup(func() { s.Environment.Cleanup(t, "delete", "namespace", name, "--wait=false") })
+	logical, east := s.Logical.In(name), s.East.In(name)
+	result := logical.TryInput(pinned(deployment("web", 1), "east"), "apply", "-f", "-")
+	if result.Code != 0 || result.Stderr != "" {
+		t.Fatalf("it is refused, or warned of: %s", result)
+	}
+	framework.Await(logical, "web", "runs", available(1))
+	framework.AwaitList(east, "app=web", "its pod is there", readyPods(1))
+	framework.AwaitList(logical, "app=web", "its pod is shown", readyPods(1))
+}
+
+func TestWhatIsAppliedToAProtectedNamespaceIsWarnedOfAndStays(t *testing.T) {
+	s := scenario(t)
+	name := s.Namespace // free in every API
+	for _, namespace := range []string{"kube-system", "kube-public", "kube-node-lease", "manifold-system"} {
+		logical := s.Logical.In(namespace)
+		s.Cleanup(func() {
+			s.Environment.Cleanup(t, "delete", "-n", namespace, "--wait=false", "deployment/"+name, "pvc/"+name)
+		})
+		owner := "Kubernetes in every cluster"
+		if namespace == "manifold-system" {
+			owner = "Manifold"
+		}
+		reason := `namespace "` + namespace + `" belongs to ` + owner + ", use another namespace"
+
+		result := logical.TryInput(pinned(deployment(name, 1), "east"), "apply", "-f", "-")
+		if result.Code != 0 {
+			t.Fatal(result)
+		}
+		say(t, result.Stderr, `Warning: Deployment "`+name+`" is not placed: `+reason)
+		claim := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " + name + "}\n" +
+			"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
+		if result = logical.TryInput(claim, "apply", "-f", "-"); result.Code != 0 {
+			t.Fatal(result)
+		}
+		say(t, result.Stderr, `Warning: PersistentVolumeClaim "`+name+`" goes to no cluster: `+reason)
+
+		framework.AwaitList(logical, "", "an event says so", func(events []*corev1.Event) bool {
+			found := eventsAbout(events, name, "Unplaced")
+			return len(found) > 0 && strings.Contains(found[0].Message, reason)
+		})
+		explained := logical.CLI("explain", "deployment/"+name)
+		say(t, explained, "Placed:", "nowhere", "N"+reason[1:])
+		for _, misleading := range []string{"has room", "pin it there"} {
+			if strings.Contains(explained, misleading) {
+				t.Errorf("it says %q:\n%s", misleading, explained)
+			}
+		}
+		say(t, logical.CLI("explain", "pvc/"+name), "goes to no cluster: "+reason)
+		refuse(t, s.East.In(namespace).Try("get", "deployment", name), "NotFound")
+	}
+}

@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework"
+)
+
+const overridingPolicy = `
+apiVersion: manifold.dev/v1alpha1
+kind: PlacementPolicy
+metadata:
+  name: p
+spec:
+  priority: %d
+  overrides:
+  - strategicMergePatch: '{"spec":{"template":{"spec":%s}}}'
+`
+
+func TestOverridesTakeARightOfTheirOwn(t *testing.T) {
+	s := scenario(t)
+	plain := "apiVersion: manifold.dev/v1alpha1\nkind: PlacementPolicy\nmetadata:\n  name: plain\nspec: {priority: 1}\n"
+	refusal := fmt.Sprintf(`spec.overrides: it takes the right to "override" placementpolicies.manifold.dev in namespace %q`, s.Namespace)
+	for _, role := range []string{"edit", "admin"} {
+		user := s.Logical.As(serviceAccount(s, role, role))
+		s.Logical.Poll(role+" may write policies", func() error { return failure(user.TryInput(plain, "apply", "-f", "-")) })
+		refuse(t, user.TryInput(fmt.Sprintf(overridingPolicy, 1, `{"hostPID":true}`), "create", "-f", "-"), "forbidden", refusal)
+		refuse(t, user.Try("patch", "placementpolicy", "plain", "--type=merge", "-p", `{"spec":{"overrides":[{"labels":{"a":"b"}}]}}`), refusal)
+	}
+	// Who may, writes them; others go on changing the rest.
+	s.Logical.Apply(fmt.Sprintf(overridingPolicy, 1, `{"terminationGracePeriodSeconds":1}`))
+	user := s.Logical.As(serviceAccount(s, "other", "edit"))
+	s.Logical.Poll("the rest may be changed", func() error {
+		return failure(user.Try("patch", "placementpolicy", "p", "--type=merge", "-p", `{"spec":{"priority":2}}`))
+	})
+	refuse(t, user.Try("patch", "placementpolicy", "p", "--type=merge", "-p", `{"spec":{"workloads":{"kinds":["Deployment"]}}}`), refusal)
+	refuse(t, user.Try("patch", "placementpolicy", "p", "--type=merge", "-p", `{"spec":{"overrides":null}}`), refusal)
+	s.Logical.Kubectl("create", "rolebinding", "overriding", "--clusterrole=manifold:override", "--serviceaccount="+s.Namespace+":other")
+	s.Logical.Poll("who is given the right has it", func() error {
+		return failure(user.Try("patch", "placementpolicy", "p", "--type=merge", "-p", `{"spec":{"overrides":null}}`))
+	})
+}
+
+// TestWhatOverridesMakePassesTheAdmissionOfTheLogicalCluster is about what admission above would have refused of a user.
+func TestWhatOverridesMakePassesTheAdmissionOfTheLogicalCluster(t *testing.T) {
+	s := scenario(t)
+	id := strings.TrimPrefix(s.Namespace, "e2e-")
+	t.Cleanup(func() {
+		for _, kind := range []string{"validatingadmissionpolicybinding", "validatingadmissionpolicy"} {
+			s.Environment.Cleanup(t, "delete", kind, "e2e-"+id, "--ignore-not-found")
+		}
+	})
+	s.Logical.Kubectl("label", "namespace", s.Namespace, "pod-security.kubernetes.io/enforce=baseline")
+	s.Logical.Kubectl("create", "quota", "pods", "--hard=pods=1")
+	s.Logical.Apply(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: e2e-` + id + `
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [pods], operations: [CREATE]}]
+  validations:
+  - expression: object.spec.containers.all(c, !c.image.startsWith("evil.example.com/"))
+    message: not from there
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: e2e-` + id + `
+spec:
+  policyName: e2e-` + id + `
+  validationActions: [Deny]
+  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ` + s.Namespace + `}}}
+`)
+	s.Logical.Poll("the policy is in force", func() error {
+		r := s.Logical.Try("run", "evil", "--image=evil.example.com/web", "--dry-run=server")
+		if r.Code == 0 {
+			return fmt.Errorf("it was admitted: %s", r)
+		}
+		return nil
+	})
+	s.Logical.Apply(pinned(deployment("web", 1), "east"))
+	awaitAvailable(s, "web", 1)
+
+	for _, test := range []struct{ pods, want string }{
+		{`{"hostPID":true}`, "host namespaces (hostPID=true)"},
+		{`{"volumes":[{"name":"root","hostPath":{"path":"/"}}]}`, "hostPath volumes (volume"},
+		{`{"containers":[{"name":"web","securityContext":{"privileged":true}}]}`, "privileged (container"},
+		{`{"priorityClassName":"system-node-critical-not"}`, `no PriorityClass with name system-node-critical-not was found`},
+		{`{"containers":[{"name":"web","image":"evil.example.com/web"}]}`, "not from there"},
+	} {
+		s.Logical.Apply(fmt.Sprintf(overridingPolicy, 1, test.pods))
+		s.Logical.Poll("the Deployment says "+test.want, func() error {
+			if got := condition(read(s, "web"), appsv1.DeploymentProgressing).Message; !strings.Contains(got, test.want) {
+				return fmt.Errorf("it says %q", got)
+			}
+			return nil
+		})
+		d := read(s, "web")
+		say(t, condition(d, appsv1.DeploymentProgressing).Message, `cluster "east": overrides of PlacementPolicy `+s.Namespace+"/p")
+		say(t, d.Annotations[v1alpha1.AnnotationStatus], test.want)
+		say(t, s.Logical.CLI("explain", "deployment/web"), test.want)
+		framework.AwaitList(s.Logical, "", "an event says "+test.want, func(events []*corev1.Event) bool {
+			return slices.ContainsFunc(eventsAbout(events, "web", "OverrideRefused"), func(e *corev1.Event) bool { return strings.Contains(e.Message, test.want) })
+		})
+		s.Logical.Poll("the policy says it too", func() error {
+			got := s.Logical.Kubectl("get", "placementpolicy", "p", "-o", "jsonpath={.status.lastError}")
+			if !strings.Contains(got, test.want) {
+				return fmt.Errorf("its status is %q", got)
+			}
+			return nil
+		})
+		framework.Await(s.East, "web", "is as it was", func(d *appsv1.Deployment) bool {
+			p := d.Spec.Template.Spec
+			return !p.HostPID && len(p.Volumes) == 0 && p.PriorityClassName == "" && p.Containers[0].SecurityContext == nil && image(d) == "web:1" &&
+				d.Status.AvailableReplicas == 1
+		})
+	}
+	// What is admitted comes, though the quota leaves no room for one more pod.
+	s.Logical.Apply(fmt.Sprintf(overridingPolicy, 1, `{"containers":[{"name":"web","image":"good.example.com/web"}]}`))
+	framework.Await(s.East, "web", "has what is admitted", func(d *appsv1.Deployment) bool { return image(d) == "good.example.com/web" })
+}
