@@ -18,11 +18,13 @@ const (
 	OverridesPlugin = "ManifoldOverrides"
 	// ProtectedPlugin warns of what goes nowhere because of its namespace.
 	ProtectedPlugin = "ManifoldProtected"
+	// PodWebhooksPlugin warns of webhooks that are not called for the pods of workloads.
+	PodWebhooksPlugin = "ManifoldPodWebhooks"
 )
 
 // Names returns the names of all plugins in order.
 func Names() []string {
-	return []string{NodesPlugin, PinPlugin, MetricsPlugin, ManagedPlugin, OverridesPlugin, ProtectedPlugin}
+	return []string{NodesPlugin, PinPlugin, MetricsPlugin, ManagedPlugin, OverridesPlugin, ProtectedPlugin, PodWebhooksPlugin}
 }
 
 // Register makes the plugins known under their names.
@@ -34,6 +36,7 @@ func Register(plugins *admission.Plugins) {
 	register(PinPlugin, &pin{Handler: admission.NewHandler(admission.Create, admission.Update)})
 	register(ManagedPlugin, &managed{Handler: admission.NewHandler(admission.Create, admission.Update)})
 	register(ProtectedPlugin, &protected{Handler: admission.NewHandler(admission.Create, admission.Update)})
+	register(PodWebhooksPlugin, &podWebhooks{Handler: admission.NewHandler(admission.Create, admission.Update)})
 	// Each server that is made gets one of its own, with its own authorizer.
 	plugins.Register(OverridesPlugin, func(io.Reader) (admission.Interface, error) {
 		return &overrides{Handler: admission.NewHandler(admission.Create, admission.Update)}, nil
