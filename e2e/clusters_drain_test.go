@@ -34,7 +34,7 @@ func TestADrainMovesEverythingOffWithoutAnOutage(t *testing.T) {
 	for name, replicas := range map[string]int32{"web": 4, "free": 2, "both": 4} {
 		awaitAvailable(s, name, replicas)
 	}
-	fewest, stop := watchReady(s, "both", 4)
+	fewest := watchReady(s, "both", 4)
 
 	// What may run nowhere else stays, and is told as soon as all else is gone: nobody waits an hour for it.
 	r := s.Logical.TryCLI("cluster", "drain", "west", "--timeout", "1h")
@@ -44,19 +44,17 @@ func TestADrainMovesEverythingOffWithoutAnOutage(t *testing.T) {
 	drained(s, "west", v1alpha1.ReasonStuck, "1 cannot move: Deployment "+s.Namespace+"/web")
 	awaitShares(s, "both", placement.Decision{"east": {Replicas: 4}})
 	awaitAvailable(s, "web", 4)
-	stop()
-	if *fewest < 4 {
-		t.Errorf("once there were only %d ready pods in all clusters, want 4 at every moment", *fewest)
+	if few := fewest(); few < 4 {
+		t.Errorf("once there were only %d ready pods in all clusters, want 4 at every moment", few)
 	}
 	say(t, s.Logical.Kubectl("get", "nodes", "west"), "SchedulingDisabled")
 
 	// Once it may, it goes, and the drain ends.
-	fewest, stop = watchReady(s, "web", 4)
+	fewest = watchReady(s, "web", 4)
 	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=east,west", "--overwrite")
 	say(t, s.Logical.CLI("cluster", "drain", "west"), "cluster/west drained")
-	stop()
-	if *fewest < 4 {
-		t.Errorf("once there were only %d ready pods in all clusters, want 4 at every moment", *fewest)
+	if few := fewest(); few < 4 {
+		t.Errorf("once there were only %d ready pods in all clusters, want 4 at every moment", few)
 	}
 	for _, name := range []string{"web", "both"} {
 		awaitShares(s, name, placement.Decision{"east": {Replicas: 4}})
@@ -127,11 +125,10 @@ func TestMoveTellsItsStepsAndEndsWhenAllIsThere(t *testing.T) {
 	s := scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 3), "east"))
 	awaitAvailable(s, "web", 3)
-	fewest, stop := watchReady(s, "web", 3)
+	fewest := watchReady(s, "web", 3)
 	r := s.Logical.TryCLI("move", "deployment/web", "--to", "west")
-	stop()
-	if r.Code != 0 || *fewest < 3 {
-		t.Errorf("%d ready pods at the fewest, want 3; %s", *fewest, r)
+	if few := fewest(); r.Code != 0 || few < 3 {
+		t.Errorf("%d ready pods at the fewest, want 3; %s", few, r)
 	}
 	say(t, r.Stdout, "deployment/web moved")
 	say(t, r.Stderr, "3 of 3 available in west")

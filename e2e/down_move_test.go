@@ -34,7 +34,7 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 			s.Logical.Apply(pinned(deployment(test.name, 4), test.from), serviceFor(test.name))
 			awaitAvailable(s, test.name, 4)
 			awaitEndpoints(s, test.name, 4)
-			fewest, stop := watchReady(s, test.name, 4)
+			fewest := watchReady(s, test.name, 4)
 			led, stopWatching := watchEndpoints(s, test.name, 4)
 			refusal := askThroughout(s, test.name)
 			s.Logical.Kubectl("annotate", "deployment", test.name, pinKey+"="+test.to, "--overwrite")
@@ -48,10 +48,9 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 				}
 				return readyPods(4)(pods)
 			})
-			stop()
 			stopWatching()
-			if *fewest < 4 || *led < 4 {
-				t.Errorf("once there were only %d ready pods in all clusters, and %d ready endpoints, want 4 at every moment", *fewest, *led)
+			if few := fewest(); few < 4 || *led < 4 {
+				t.Errorf("once there were only %d ready pods in all clusters, and %d ready endpoints, want 4 at every moment", few, *led)
 			}
 			if text := refusal(); text != "" {
 				t.Errorf("a request to its Service was refused in the meantime: %s", text)
@@ -83,7 +82,7 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Apply(pinned(deployment("stuck", 8), "east"))
 		awaitAvailable(s, "stuck", 8)
-		fewest, stop := watchReady(s, "stuck", 8)
+		fewest := watchReady(s, "stuck", 8)
 		// In one request it is moved, and its new pods cannot start.
 		s.Logical.Apply(pinned(edited(deployment("stuck", 8), func(d *appsv1.Deployment) {
 			d.Spec.ProgressDeadlineSeconds = ptr.To[int32](2)
@@ -102,10 +101,9 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 		})
 		awaitEvent(s, "stuck", "MoveStalled", "0 of 8 available in west")
 		say(t, s.Logical.CLI("explain", "deployment/stuck"), "Move:", "0 of 8 available in west")
-		stop()
 		// Its own strategy lets a rollout take away a quarter.
-		if *fewest < 6 {
-			t.Errorf("once there were only %d ready pods, want 6 at every moment", *fewest)
+		if few := fewest(); few < 6 {
+			t.Errorf("once there were only %d ready pods, want 6 at every moment", few)
 		}
 		s.Logical.Apply(pinned(deployment("stuck", 8), "west"))
 		awaitShares(s, "stuck", placement.Decision{"west": {Replicas: 8}})
@@ -174,45 +172,54 @@ func awaitEvent(s *framework.Scenario, name, reason, message string) {
 	})
 }
 
-// watchReady counts the ready pods of a Deployment in both clusters at every moment, and returns the smallest number seen.
-func watchReady(s *framework.Scenario, name string, want int) (fewest *int, stop func()) {
+// watchReady is fewestReady in the two clusters that every test has.
+func watchReady(s *framework.Scenario, name string, want int) (fewest func() int) {
 	s.Helper()
-	low := want
-	count := func(pods []*corev1.Pod) int {
-		n := 0
-		for _, pod := range pods {
-			if pod.Labels["app"] == name && ready(pod) {
-				n++
+	return fewestReady(s, []*framework.Side{s.East, s.West}, name, want)
+}
+
+// fewestReady counts the ready pods of an app in clusters from now on. What it returns ends that and tells the smallest number.
+func fewestReady(s *framework.Scenario, sides []*framework.Side, app string, want int) func() int {
+	s.Helper()
+	low, begun := want, false
+	stop := framework.Watch(sides, func(now map[string][]*corev1.Pod) {
+		seen := 0
+		for _, pods := range now {
+			for _, pod := range pods {
+				seen += one(pod.Labels["app"] == app && ready(pod))
 			}
 		}
-		return n
-	}
-	begun := false
-	stop = framework.Watch([]*framework.Side{s.East, s.West}, func(now map[string][]*corev1.Pod) {
-		seen := count(now["east"]) + count(now["west"])
-		// At first, one of the two has not been listed yet.
+		// At first, not all have been listed. Later one watch may be behind another: what the clusters say themselves counts.
 		if begun = begun || seen >= want; !begun || seen >= low {
 			return
 		}
-		// One watch may be behind the other. What a cluster says now is what counts, if the other is asked after it.
-		if live := liveReady(s, count); live < low {
-			low = live
+		if live, answered := readyNow(s, sides, app); answered {
+			low = min(low, len(live))
 		}
 	})
-	return &low, stop
+	return func() int {
+		stop()
+		return low
+	}
 }
 
-func liveReady(s *framework.Scenario, count func([]*corev1.Pod) int) int {
-	sum := 0
-	for _, side := range []*framework.Side{s.East, s.West} {
-		list, err := side.Kube.CoreV1().Pods(s.Namespace).List(s.Context(), metav1.ListOptions{})
-		if err != nil {
-			s.Error(fmt.Errorf("list the pods of %s: %w", side.Name, err))
-			return 0
-		}
-		for i := range list.Items {
-			sum += count([]*corev1.Pod{&list.Items[i]})
+// readyNow returns the ready pods of an app in clusters. They answer one after the other, and a replica may go from one to the other in
+// between. So they are asked in two rounds, and a pod that was ready in either may have been so between the two. Answered is false if a
+// cluster gave no answer, as when the test has ended.
+func readyNow(s *framework.Scenario, sides []*framework.Side, app string) (pods []string, answered bool) {
+	for range 2 {
+		for _, side := range sides {
+			list, err := side.Kube.CoreV1().Pods(s.Namespace).List(s.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
+			if err != nil {
+				return nil, false
+			}
+			for i := range list.Items {
+				if pod := &list.Items[i]; ready(pod) {
+					pods = append(pods, side.Name+"/"+pod.Name)
+				}
+			}
 		}
 	}
-	return sum
+	slices.Sort(pods)
+	return slices.Compact(pods), true
 }

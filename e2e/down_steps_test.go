@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -126,28 +125,10 @@ type steps struct {
 }
 
 // watchSteps looks at a Deployment in the clusters from now on, until it is stopped, which returns what was seen. One watch may be ahead of
-// the others, so what looks wrong is asked for again. Clusters answer one after the other, and a replica may go from one to the other in
-// between, so they are asked twice: what was ready in either round may have been so in between, and so may the smaller share of both.
+// the others, so what looks wrong is asked for again, in two rounds as by readyNow: of shares, the smaller one of both may have been there.
 func watchSteps(s *framework.Scenario, sides []*framework.Side, name string, replicas int, want steps) *steps {
 	s.Helper()
 	seen := steps{fewest: replicas, most: replicas, told: replicas}
-	readyNow := func() (now []string, answered bool) {
-		for range 2 {
-			for _, side := range sides {
-				list, err := side.Kube.CoreV1().Pods(s.Namespace).List(s.Context(), metav1.ListOptions{LabelSelector: "app=" + name})
-				if err != nil {
-					return nil, false // the test has ended, or the watch tells later
-				}
-				for i := range list.Items {
-					if pod := &list.Items[i]; ready(pod) {
-						now = append(now, side.Name+"/"+pod.Name)
-					}
-				}
-			}
-		}
-		slices.Sort(now)
-		return slices.Compact(now), true
-	}
 	toldNow := func() (n int) {
 		shares := map[string]int{}
 		for round := range 2 {
@@ -174,7 +155,7 @@ func watchSteps(s *framework.Scenario, sides []*framework.Side, name string, rep
 			}
 		}
 		if n < seen.fewest && n < want.fewest {
-			if list, answered := readyNow(); answered && len(list) < seen.fewest {
+			if list, answered := readyNow(s, sides, name); answered && len(list) < seen.fewest {
 				seen.fewest, seen.then = len(list), fmt.Sprint(list)
 			}
 		}

@@ -85,46 +85,6 @@ func checkForgotten(s *framework.Scenario, name string) {
 	})
 }
 
-// fewestReady counts the ready pods of an app in all clusters from now on. What it returns ends that and tells the smallest number.
-func fewestReady(s *framework.Scenario, sides []*framework.Side, app string, want int) func() int {
-	s.Helper()
-	count := func(pods []*corev1.Pod) (n int) {
-		for _, pod := range pods {
-			if pod.Labels["app"] == app && ready(pod) {
-				n++
-			}
-		}
-		return n
-	}
-	live := func() (n int) {
-		for _, side := range sides {
-			list, err := side.Kube.CoreV1().Pods(s.Namespace).List(s.Context(), metav1.ListOptions{})
-			if err != nil {
-				return want // The test has ended, or the watch tells later.
-			}
-			for i := range list.Items {
-				n += count([]*corev1.Pod{&list.Items[i]})
-			}
-		}
-		return n
-	}
-	low, begun := want, false
-	stop := framework.Watch(sides, func(now map[string][]*corev1.Pod) {
-		seen := 0
-		for _, side := range sides {
-			seen += count(now[side.Name])
-		}
-		// At first, not all have been listed. Later one watch may be behind another: what the clusters say themselves counts.
-		if begun = begun || seen >= want; begun && seen < low {
-			low = min(low, live())
-		}
-	})
-	return func() int {
-		stop()
-		return low
-	}
-}
-
 func TestAnOrphanedClusterKeepsWhatRunsThere(t *testing.T) {
 	s := fragile(t)
 	join(s, "north")

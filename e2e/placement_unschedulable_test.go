@@ -286,15 +286,14 @@ func TestHigherPriorityTakesRoomOfLower(t *testing.T) {
 	if decision(s, awaitAvailable(s, "batch", 5))["west"].Replicas == 3 {
 		full = "west"
 	}
-	fewest, stop := watchReady(s, "batch", 5)
+	fewest := watchReady(s, "batch", 5)
 	s.Logical.TryInput(pinned(important("first", func(d *appsv1.Deployment) { d.Labels["urgent"] = "true" }), full), "apply", "-f", "-")
 	awaitAvailable(s, "first", 1)
 	awaitShares(s, "batch", placement.Decision{full: {Replicas: 2}, other[full]: {Replicas: 3}})
 	awaitNote(s, "first", "waits for room on "+full+" until replicas of Deployment "+s.Namespace+"/batch, which has a lower priority, run elsewhere")
 	awaitNote(s, "batch", "which makes room for Deployment "+s.Namespace+"/first, which has a higher priority")
-	stop()
-	if *fewest < 5 {
-		t.Errorf("once there were only %d ready pods of batch, want 5 at every moment", *fewest)
+	if few := fewest(); few < 5 {
+		t.Errorf("once there were only %d ready pods of batch, want 5 at every moment", few)
 	}
 	s.Logical.Kubectl("delete", "deployment", "first", "--timeout=60s")
 	s.Logical.Kubectl("scale", "deployment/batch", "--replicas=6")
