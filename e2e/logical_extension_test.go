@@ -95,6 +95,37 @@ webhooks:
 	awaitAvailable(s, "web", 1)
 }
 
+// Pods of workloads are made in the clusters, so nobody is to wait for such a webhook there.
+func TestAWebhookForPodsIsWarnedOf(t *testing.T) {
+	s := scenario(t)
+	register := func(kind, resource string) string {
+		t.Helper()
+		result := s.Logical.TryInput(fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: %[1]s
+metadata: {name: e2e-%[2]s}
+webhooks:
+- name: hook.e2e.example.com
+  clientConfig: {url: "https://127.0.0.1:1/hook"}
+  rules:
+  - {apiGroups: ["", apps], apiVersions: [v1], operations: [CREATE], resources: [%[3]s]}
+  failurePolicy: Ignore
+  sideEffects: None
+  admissionReviewVersions: [v1]
+`, kind, s.Namespace, resource), "create", "--dry-run=server", "-f", "-")
+		if result.Code != 0 {
+			t.Fatal(result)
+		}
+		return result.Stderr
+	}
+	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+		say(t, register(kind, "pods"), `Warning: webhook "hook.e2e.example.com" is called for pods that users create themselves`)
+		if stderr := register(kind, "deployments"); stderr != "" {
+			t.Errorf("%s for Deployments is warned of: %s", kind, stderr)
+		}
+	}
+}
+
 func TestACELPolicyRefuses(t *testing.T) {
 	s := scenario(t)
 	name := "e2e-" + s.Namespace
