@@ -22,6 +22,17 @@ func exclusive(t *testing.T) *framework.Scenario {
 	return framework.NewScenario(t, shared.Get(t))
 }
 
+// undisturbed is exclusive for a test that depends on what clusters have free: what earlier tests ran there is gone, and is not counted any more.
+func undisturbed(t *testing.T) *framework.Scenario {
+	t.Helper()
+	s := exclusive(t)
+	for _, side := range []*framework.Side{s.East, s.West} {
+		framework.AwaitList(side.In(metav1.NamespaceAll), "", "the pods of earlier tests are gone", nothing[*corev1.Pod])
+		framework.Await(s.Logical, side.Name, "counts none of them any more", func(c *v1alpha1.Cluster) bool { return c.Status.Requested.Cpu().IsZero() })
+	}
+	return s
+}
+
 // asking sets what each pod of a Deployment asks for.
 func asking(manifest, cpu string) string {
 	return edited(manifest, func(d *appsv1.Deployment) {
@@ -54,8 +65,8 @@ func ballast(t *testing.T, cluster string, pods int, cpu string) {
 }
 
 func TestANamespaceStaysTogetherOnTheClusterWithMostFreeCapacity(t *testing.T) {
+	first := undisturbed(t)
 	ballast(t, "east", 2, "20")
-	first := exclusive(t)
 	burst(first, 8)
 	for i := range 8 {
 		d := awaitAvailable(first, fmt.Sprintf("web-%d", i), 2)
@@ -101,7 +112,7 @@ func burst(s *framework.Scenario, count int) {
 }
 
 func TestOnlyWhatDoesNotFitGoesElsewhereAndAnEventSaysSo(t *testing.T) {
-	s := exclusive(t)
+	s := undisturbed(t)
 	s.Logical.Apply(deployment("web", 2))
 	home := decision(s, awaitAvailable(s, "web", 2)).Clusters()[0]
 	s.Logical.Apply(asking(deployment("big", 30), "4"))

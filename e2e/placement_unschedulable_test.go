@@ -55,7 +55,7 @@ func awaitNote(s *framework.Scenario, name, says string) {
 
 // TestWhatAClusterCannotScheduleGoesElsewhere has clusters whose nodes have room by their sum, and no node that a pod fits on.
 func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
-	s := exclusive(t) // one of its workloads takes most of what east has
+	s := undisturbed(t) // one of its workloads takes most of what east has
 	s.Logical.Apply(brief)
 
 	t.Run("no node of the cluster is selected", func(t *testing.T) {
@@ -256,7 +256,7 @@ spec:
 
 // TestHigherPriorityTakesRoomOfLower fills both clusters, and then wants room for something that matters more.
 func TestHigherPriorityTakesRoomOfLower(t *testing.T) {
-	s := exclusive(t)
+	s := undisturbed(t)
 	for _, side := range []*framework.API{s.Environment.Logical, s.Environment.Physical["east"], s.Environment.Physical["west"]} {
 		class := &schedulingv1.PriorityClass{}
 		if err := yaml.UnmarshalStrict([]byte(classes), class); err != nil {
