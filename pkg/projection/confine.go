@@ -112,8 +112,9 @@ func confineAccount(namespace string, pods *corev1.PodSpec) string {
 	return ""
 }
 
+// bringsToken reports whether a volume has a token for the API server of the cluster.
 func bringsToken(volume *corev1.Volume) bool {
 	return volume.Projected != nil && slices.ContainsFunc(volume.Projected.Sources, func(s corev1.VolumeProjection) bool {
-		return s.ServiceAccountToken != nil
+		return s.ServiceAccountToken != nil && !callsLogical(s.ServiceAccountToken)
 	})
 }

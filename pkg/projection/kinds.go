@@ -109,6 +109,8 @@ type Part struct {
 	Overrides Overrides
 	// Workloads are those that an object of a Divided kind goes along with, wherever they run.
 	Workloads []Placed
+	// API is how the pods of a workload reach the API of the logical cluster; nil if they call that of the cluster.
+	API *API
 	// LimitRanges are those of the namespace of an object of a Divided kind. They complete what pods ask for.
 	LimitRanges []*corev1.LimitRange
 }
@@ -336,8 +338,16 @@ func (k Kind) Project(in Object, part Part, to Target) (Object, error) {
 		}
 		out = overridden
 	}
+	if part.API != nil && k.demand != nil {
+		_, pods := podsOf(k, out)
+		part.API.give(pods, to)
+	}
 	if err := k.confine(out); err != nil {
 		return nil, err
+	}
+	if part.API != nil && k.demand != nil {
+		meta, _ := podMeta(k, out)
+		part.API.tell(meta)
 	}
 	if err := seal(out); err != nil {
 		return nil, fmt.Errorf("project %s %s to cluster %q: %w", k.GVK.Kind, qualified(in.GetNamespace(), in.GetName()), to.Cluster, err)

@@ -41,7 +41,9 @@ var pod = row[corev1.Pod, *corev1.Pod]{
 		out.Spec.Priority, out.Spec.PreemptionPolicy, out.Spec.Overhead = nil, nil, nil
 		out.Spec.EphemeralContainers = nil
 	},
-	once: func(in *corev1.Pod) bool { return in.Annotations[v1alpha1.AnnotationPodUID] != "" },
+	frozen: func(live *corev1.Pod) bool { return live.Annotations[v1alpha1.AnnotationAPIAuthority] != "" },
+	keep:   keepAPI,
+	once:   func(in *corev1.Pod) bool { return in.Annotations[v1alpha1.AnnotationPodUID] != "" },
 }
 
 // podWaits tells whether a pod is known to wait in a cluster that has no node for it, so that nothing of it has run. One that a controller

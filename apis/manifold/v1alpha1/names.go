@@ -16,6 +16,9 @@ const (
 	// AnnotationSharedStorage marks, with the value "true", a StorageClass of the logical cluster of which a claim leads to the same data in
 	// each cluster.
 	AnnotationSharedStorage = "manifold.dev/shared-storage"
+	// AnnotationAPI is the user's word, on a pod template or a pod, about which API the pods call; see APILogical. Without it, pods whose
+	// ServiceAccount has been given rights call the logical cluster.
+	AnnotationAPI = "manifold.dev/api"
 	// AnnotationPlacement is the decision, JSON by cluster. Manifold alone writes it.
 	AnnotationPlacement = "manifold.dev/placement"
 	// AnnotationStatus is the compact breakdown of the status by cluster, JSON. Manifold alone writes it.
@@ -63,6 +66,14 @@ const (
 // are.
 const VolumesRecreate = "recreate"
 
+// Values of AnnotationAPI.
+const (
+	// APILogical has pods call the logical cluster, as their ServiceAccount there.
+	APILogical = "logical"
+	// APICluster has them call the cluster that they run in, as on any cluster.
+	APICluster = "cluster"
+)
+
 // Values of AnnotationRemove.
 const (
 	// RemoveForce gives up a cluster that is gone for good: what is there is not asked for any more.
@@ -86,6 +97,8 @@ const (
 	// AnnotationTemplate is the hash of the upstream pod template that the object carries out. The Deployment controller below
 	// copies it to the ReplicaSets it makes, which is how they are matched across clusters.
 	AnnotationTemplate = "manifold.dev/template"
+	// AnnotationAPIAuthority is carried by pods that call the logical cluster: its certificate authority in PEM, which they have as a file.
+	AnnotationAPIAuthority = "manifold.dev/api-authority"
 	// LabelOrphan is carried by what outlives its owner, from when it is marked as ours until it is a projection like any other.
 	LabelOrphan = "manifold.dev/orphan"
 )

@@ -24,10 +24,12 @@ import (
 // What clusters make of templates carries the labels and annotations that stand there. With a mark of Manifold among them, it would be taken
 // for what Manifold has made itself. So users write none into templates, nor into selectors, by which they would ask for them.
 
-// mark is a reserved key in a template or selector.
+// mark is a reserved key in a template or selector, or a key of users' own with a value that means nothing.
 type mark struct {
 	path  *field.Path
 	value string
+	// values are those that users may write; none for a reserved key.
+	values []string
 }
 
 // marks gathers the reserved keys in an object.
@@ -50,18 +52,26 @@ func validateTemplates(ctx context.Context, obj, old projection.Object) field.Er
 	var errs field.ErrorList
 	for _, m := range marksIn(obj) {
 		if was, stored := had[m.path.String()]; !stored || was != m.value {
-			errs = append(errs, field.Forbidden(m.path, "is Manifold's own"))
+			errs = append(errs, m.refusal())
 		}
 	}
 	return errs
 }
 
-// marksIn returns the reserved keys in the templates and selectors of an object, in the order of its fields.
+func (m mark) refusal() *field.Error {
+	if len(m.values) > 0 {
+		return field.NotSupported(m.path, m.value, m.values)
+	}
+	return field.Forbidden(m.path, "is Manifold's own")
+}
+
+// marksIn returns the reserved keys and wrong values in the templates and selectors of an object, in the order of its fields.
 func marksIn(obj projection.Object) []mark {
 	var m marks
 	spec := field.NewPath("spec")
 	switch o := obj.(type) {
 	case *corev1.Pod:
+		m.api(&o.ObjectMeta, field.NewPath("metadata"))
 		m.pods(&o.Spec, spec)
 	case *appsv1.Deployment:
 		m.selector(o.Spec.Selector, spec)
@@ -96,6 +106,7 @@ func marksIn(obj projection.Object) []mark {
 
 func (m *marks) template(in *corev1.PodTemplateSpec, under *field.Path) {
 	m.metadata(&in.ObjectMeta, under.Child("template"))
+	m.api(&in.ObjectMeta, under.Child("template", "metadata"))
 	m.pods(&in.Spec, under.Child("template", "spec"))
 }
 
@@ -104,6 +115,14 @@ func (m *marks) pods(in *corev1.PodSpec, at *field.Path) {
 		if ephemeral := in.Volumes[i].Ephemeral; ephemeral != nil && ephemeral.VolumeClaimTemplate != nil {
 			m.metadata(&ephemeral.VolumeClaimTemplate.ObjectMeta, at.Child("volumes").Index(i).Child("ephemeral", "volumeClaimTemplate"))
 		}
+	}
+}
+
+// api finds a value of the annotation about the API that is none. Pods would call another API than their user believes.
+func (m *marks) api(in *metav1.ObjectMeta, at *field.Path) {
+	values := []string{v1alpha1.APILogical, v1alpha1.APICluster}
+	if value, ok := in.Annotations[v1alpha1.AnnotationAPI]; ok && !slices.Contains(values, value) {
+		m.found = append(m.found, mark{at.Child("annotations").Key(v1alpha1.AnnotationAPI), value, values})
 	}
 }
 
@@ -119,7 +138,7 @@ func (m *marks) selector(in *metav1.LabelSelector, under *field.Path) {
 	m.pairs(in.MatchLabels, under.Child("selector", "matchLabels"))
 	for i, requirement := range in.MatchExpressions {
 		if v1alpha1.ReservedKey(requirement.Key) {
-			m.found = append(m.found, mark{under.Child("selector", "matchExpressions").Index(i).Child("key"), requirement.Key})
+			m.found = append(m.found, mark{path: under.Child("selector", "matchExpressions").Index(i).Child("key"), value: requirement.Key})
 		}
 	}
 }
@@ -133,7 +152,7 @@ func (m *marks) pairs(in map[string]string, at *field.Path) {
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		m.found = append(m.found, mark{at.Key(key), in[key]})
+		m.found = append(m.found, mark{path: at.Key(key), value: in[key]})
 	}
 }
 

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -85,6 +87,27 @@ func TestUsersWriteNoMarksIntoTemplates(t *testing.T) {
 	for name, obj := range marked(v1alpha1.AnnotationClusters, "east") {
 		if errs := validateTemplates(jane, obj, nil); len(errs) > 0 {
 			t.Errorf("a %s is refused for a key that users write: %v", name, errs)
+		}
+	}
+}
+
+func TestAPodCallsOneOfTwoAPIs(t *testing.T) {
+	const key = "metadata.annotations[" + v1alpha1.AnnotationAPI + "]"
+	paths := map[string]string{"Pod": key, "CronJob": "spec.jobTemplate.spec.template." + key}
+	jane, _ := as(t, "jane")
+	for name, obj := range marked(v1alpha1.AnnotationAPI, "both") {
+		want := cmp.Or(paths[name], "spec.template."+key)
+		errs := validateTemplates(jane, obj, nil)
+		if len(errs) != 1 || errs[0].Field != want || errs[0].Type != field.ErrorTypeNotSupported {
+			t.Errorf("%s is refused for %v, want %s", name, errs, want)
+		}
+		if errs := validateTemplates(jane, obj, obj); len(errs) > 0 {
+			t.Errorf("a %s that was stored like that cannot be changed: %v", name, errs)
+		}
+		for _, value := range []string{v1alpha1.APILogical, v1alpha1.APICluster} {
+			if errs := validateTemplates(jane, marked(v1alpha1.AnnotationAPI, value)[name], nil); len(errs) > 0 {
+				t.Errorf("a %s that calls the API of the %s is refused: %v", name, value, errs)
+			}
 		}
 	}
 }
