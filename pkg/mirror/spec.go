@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 const (
@@ -21,7 +23,8 @@ const (
 //
 //   - the node, tolerations that are added, gates, priority (where the template names no class, by one that is not the system's), overhead
 //   - resources of containers, which defaults, autoscalers and resizes change, and when images are pulled
-//   - containers, volumes, variables and mounts that base does not have, without what would give them any authority
+//   - containers, volumes, variables and mounts that base does not have, without what would give them any authority, and without those by which
+//     the projection has pods call the logical cluster
 //   - containers for debugging
 //
 // In everything else base is shown, whatever the pod has. A field that a later version of Kubernetes brings is base's. The spec of a mirror
@@ -150,6 +153,8 @@ func sameVolume(_, base corev1.Volume) corev1.Volume { return base }
 // every pod has.
 func addedVolume(v corev1.Volume) (corev1.Volume, bool) {
 	switch {
+	case v.Name == projection.APIVolume:
+		return corev1.Volume{}, false
 	case v.EmptyDir != nil:
 		return corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{EmptyDir: v.EmptyDir}}, true
 	case v.DownwardAPI != nil:
@@ -180,7 +185,13 @@ func sameContainer(pod, base corev1.Container, volumes map[string]bool) corev1.C
 	if pod.ImagePullPolicy != "" {
 		out.ImagePullPolicy = pod.ImagePullPolicy
 	}
-	out.Env = merged(pod.Env, base.Env, envName, func(_, base corev1.EnvVar) corev1.EnvVar { return base }, addedVariable)
+	out.Env = merged(pod.Env, base.Env, envName, func(_, base corev1.EnvVar) corev1.EnvVar { return base },
+		func(e corev1.EnvVar) (corev1.EnvVar, bool) {
+			if projection.APIVariable(e.Name) {
+				return corev1.EnvVar{}, false
+			}
+			return addedVariable(e)
+		})
 	out.VolumeMounts = merged(pod.VolumeMounts, base.VolumeMounts, mountPath,
 		func(_, base corev1.VolumeMount) corev1.VolumeMount { return base },
 		func(m corev1.VolumeMount) (corev1.VolumeMount, bool) { return m, volumes[m.Name] })
