@@ -233,6 +233,9 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 			return nil, wait{}, err
 		}
 	}
+	if kind.Workload {
+		part.API = s.Upstream.api(workload{kind, above}, live)
+	}
 	desired, err = kind.Project(above, part, s.target)
 	return desired, waits, err
 }

@@ -48,6 +48,9 @@ type Upstream struct {
 	// Overrides returns what the policy of a workload changes of it in a cluster. It may be nil.
 	Overrides func(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error)
 
+	// API is how pods reach the logical cluster. Without a Host none are told.
+	API projection.API
+
 	stores      map[schema.GroupVersionResource]cache.Indexer
 	synced      []cache.InformerSynced
 	replicaSets appslisters.ReplicaSetLister
@@ -55,6 +58,7 @@ type Upstream struct {
 	namespaces  corelisters.NamespaceLister
 	revisions   revisions
 	classes     classes
+	grants      grants
 
 	claims claims
 	led    led
@@ -125,6 +129,9 @@ func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
 		return nil, err
 	}
 	if err := u.handle(factory.Core().V1().PersistentVolumeClaims().Informer(), u.claimHandler()); err != nil {
+		return nil, err
+	}
+	if err := u.watchBindings(factory); err != nil {
 		return nil, err
 	}
 	if err := u.watchSlices(factory.Discovery().V1().EndpointSlices().Informer()); err != nil {

@@ -1,0 +1,218 @@
+package syncer
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+func binding(namespace string, subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "rights"}, Subjects: subjects}
+}
+
+func toAccount(namespace, name string) rbacv1.Subject {
+	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
+}
+
+func saying(value string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		d.Spec.Template.Annotations = map[string]string{v1alpha1.AnnotationAPI: value}
+	}
+}
+
+// withRights is a logical cluster, which pods can reach, with bindings and other objects.
+func withRights(t *testing.T, bindings []any, objects ...projection.Object) *Upstream {
+	t.Helper()
+	u := newUpstream(t, objects...)
+	u.API = projection.API{Host: "manifold.example", Port: "443", Authority: "PEM"}
+	for _, b := range bindings {
+		store := u.grants[0]
+		if _, wide := b.(*rbacv1.ClusterRoleBinding); wide {
+			store = u.grants[1]
+		}
+		if err := store.Add(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return u
+}
+
+func TestWhichWorkloadsCallTheLogicalCluster(t *testing.T) {
+	wide := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "rights"}, Subjects: []rbacv1.Subject{toAccount("shop", "operator")}}
+	silent := account("operator")
+	silent.AutomountServiceAccountToken = ptr.To(false)
+	for name, test := range map[string]struct {
+		bindings    []any
+		account     *corev1.ServiceAccount
+		change      []func(*appsv1.Deployment)
+		want, token bool
+	}{
+		"nothing gives its account rights": {change: []func(*appsv1.Deployment){runningAs("operator")}},
+		"its account has rights": {
+			bindings: []any{binding("shop", toAccount("shop", "operator"))}, change: []func(*appsv1.Deployment){runningAs("operator")}, want: true, token: true,
+		},
+		"its account has rights everywhere": {bindings: []any{wide}, change: []func(*appsv1.Deployment){runningAs("operator")}, want: true, token: true},
+		"its account wants no token": {
+			bindings: []any{wide}, account: silent, change: []func(*appsv1.Deployment){runningAs("operator")}, want: true,
+		},
+		"all accounts of the namespace have": {
+			bindings: []any{binding("shop", rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:shop"})}, want: true, token: true,
+		},
+		"another account has":                   {bindings: []any{wide}},
+		"the one that pods run as by default":   {bindings: []any{binding("shop", toAccount("shop", "default"))}, want: true, token: true},
+		"somebody elsewhere binds its account":  {bindings: []any{binding("evil", toAccount("shop", "operator"))}, change: []func(*appsv1.Deployment){runningAs("operator")}},
+		"it says so without any rights":         {change: []func(*appsv1.Deployment){saying(v1alpha1.APILogical)}, want: true, token: true},
+		"it says otherwise in spite of rights":  {bindings: []any{wide}, change: []func(*appsv1.Deployment){runningAs("operator"), saying(v1alpha1.APICluster)}},
+		"an account of that name has elsewhere": {bindings: []any{binding("bank", toAccount("bank", "operator"))}, change: []func(*appsv1.Deployment){runningAs("operator")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			above := deployment("web", `{"east":{"replicas":1}}`, test.change...)
+			objects := []projection.Object{above}
+			if test.account != nil {
+				objects = append(objects, test.account)
+			}
+			u := withRights(t, test.bindings, objects...)
+			kind, _ := projection.KindOf(above)
+			got := u.api(workload{kind, above}, nil)
+			if (got != nil) != test.want || got != nil && got.Token != test.token {
+				t.Errorf("it is given %+v", got)
+			}
+			if u.API.Token {
+				t.Error("what all are given was changed")
+			}
+		})
+	}
+}
+
+func TestRightsThatGoAwayReplaceNoPods(t *testing.T) {
+	above := deployment("web", `{"east":{"replicas":1}}`, runningAs("operator"), saying(v1alpha1.APILogical))
+	u := withRights(t, nil, above)
+	kind, _ := projection.KindOf(above)
+	share := projection.Part{Share: placement.Share{Replicas: 1}, API: u.api(workload{kind, above}, nil)}
+	project := func(of *appsv1.Deployment) projection.Object {
+		t.Helper()
+		out, err := kind.Project(of, share, projection.Target{LogicalCluster: logicalCluster, Cluster: "east"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	unsaid := deployment("web", `{"east":{"replicas":1}}`, runningAs("operator"))
+	live := project(unsaid)
+
+	if got := u.api(workload{kind, unsaid}, live); got == nil || !got.Token {
+		t.Errorf("with the same template it is given %+v", got)
+	}
+	scaled := unsaid.DeepCopy()
+	scaled.Spec.Replicas = ptr.To[int32](9)
+	if got := u.api(workload{kind, scaled}, live); got == nil {
+		t.Error("scaling took the API away")
+	}
+	changed := unsaid.DeepCopy()
+	changed.Spec.Template.Labels["version"] = "2"
+	if got := u.api(workload{kind, changed}, live); got != nil {
+		t.Errorf("with another template it is given %+v", got)
+	}
+	anew := unsaid.DeepCopy()
+	anew.UID = "another"
+	if got := u.api(workload{kind, anew}, live); got != nil {
+		t.Errorf("another one of that name is given %+v", got)
+	}
+}
+
+// A pod cannot be changed: it is as it was made, whatever comes or goes.
+func TestAPodCallsWhatItWasMadeToCall(t *testing.T) {
+	above := &corev1.Pod{ObjectMeta: objectMeta("web"), Spec: corev1.PodSpec{ServiceAccountName: "operator", Containers: []corev1.Container{{Name: "web"}}}}
+	u := withRights(t, []any{binding("shop", toAccount("shop", "operator"))}, above)
+	kind, _ := projection.KindOf(above)
+	given := u.api(workload{kind, above}, nil)
+	if given == nil {
+		t.Fatal("it is not given the API")
+	}
+	for name, api := range map[string]*projection.API{"with it": given, "without it": nil} {
+		live, err := kind.Project(above, projection.Part{API: api}, projection.Target{LogicalCluster: logicalCluster, Cluster: "east"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := u.api(workload{kind, above}, live); (got != nil) != (api != nil) {
+			t.Errorf("one that was made %s is given %+v", name, got)
+		}
+	}
+}
+
+func TestBindingsHaveTheirWorkloadsLookedAt(t *testing.T) {
+	u := withRights(t, nil,
+		deployment("web", `{"east":{"replicas":1}}`, runningAs("operator")), deployment("elsewhere", `{"west":{"replicas":1}}`, runningAs("operator")),
+		deployment("other", `{"east":{"replicas":1}}`))
+	s := attach(t, u, "east")
+	handler := u.bindingHandler().(cache.ResourceEventHandlerFuncs)
+	one := binding("shop", toAccount("shop", "operator"))
+	all := binding("shop", rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:shop"})
+	for name, test := range map[string]struct {
+		happen func()
+		want   []string
+	}{
+		"one that is made":              {func() { handler.AddFunc(one) }, []string{"deployments shop/web"}},
+		"one that changes for nobody":   {func() { handler.UpdateFunc(one, one.DeepCopy()) }, nil},
+		"one that comes to name others": {func() { handler.UpdateFunc(one, all) }, []string{"deployments shop/other", "deployments shop/web"}},
+		"one that goes unseen":          {func() { handler.DeleteFunc(cache.DeletedFinalStateUnknown{Obj: one}) }, []string{"deployments shop/web"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.enqueued()
+			test.happen()
+			if diff := cmp.Diff(test.want, s.enqueued()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAPodThatIsShownCallsWhatItsControllerSays(t *testing.T) {
+	set := &appsv1.StatefulSet{ObjectMeta: objectMeta("db")}
+	shown := func(change func(*corev1.Pod)) *corev1.Pod {
+		pod := &corev1.Pod{ObjectMeta: objectMeta("db-0"), Spec: corev1.PodSpec{ServiceAccountName: "operator"}}
+		pod.Annotations = map[string]string{v1alpha1.AnnotationCluster: "east", v1alpha1.AnnotationAPI: v1alpha1.APILogical}
+		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+		change(pod)
+		return pod
+	}
+	for name, test := range map[string]struct {
+		template string
+		rights   bool
+		pod      func(*corev1.Pod)
+		want     bool
+	}{
+		"its account has rights":                           {rights: true, pod: func(*corev1.Pod) {}, want: true},
+		"its account has none, whatever it says":           {pod: func(*corev1.Pod) {}},
+		"its controller says so":                           {template: v1alpha1.APILogical, pod: func(*corev1.Pod) {}, want: true},
+		"its controller says otherwise":                    {template: v1alpha1.APICluster, rights: true, pod: func(*corev1.Pod) {}},
+		"it is its user's own, and says so":                {pod: func(p *corev1.Pod) { delete(p.Annotations, v1alpha1.AnnotationCluster) }, want: true},
+		"its controller is another one of that name":       {template: v1alpha1.APILogical, pod: func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" }},
+		"it has no controller, and an account with rights": {rights: true, pod: func(p *corev1.Pod) { p.OwnerReferences = nil }, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := set.DeepCopy()
+			if test.template != "" {
+				of.Spec.Template.Annotations = map[string]string{v1alpha1.AnnotationAPI: test.template}
+			}
+			var bindings []any
+			if test.rights {
+				bindings = append(bindings, binding("shop", toAccount("", "operator")))
+			}
+			if got := withRights(t, bindings, of).CallsAPI(shown(test.pod)); got != test.want {
+				t.Errorf("it calls the logical cluster: %t, want %t", got, test.want)
+			}
+		})
+	}
+}
