@@ -36,6 +36,8 @@ type config struct {
 	identities *identities
 	// guard is to be told who knows what clusters may write.
 	guard *mirrorGuard
+	// callers is to be told who knows which pods call the API.
+	callers *podCallers
 }
 
 // newConfig configures the chain. What it asks of net, it asks once the server serves.
@@ -64,6 +66,8 @@ func newConfig(opts kubeoptions.CompletedOptions, net *network) (*config, error)
 		return nil, err
 	}
 
+	callers := addPodTokens(generic, informers, net)
+
 	kube, serviceResolver, initializers, err := configureBuiltIn(opts, generic, informers, storageFactory, net)
 	if err != nil {
 		return nil, fmt.Errorf("configure the built-in APIs: %w", err)
@@ -83,7 +87,8 @@ func newConfig(opts kubeoptions.CompletedOptions, net *network) (*config, error)
 	if err != nil {
 		return nil, fmt.Errorf("configure API aggregation: %w", err)
 	}
-	return &config{aggregator: aggregator, kube: kube, apiExtensions: apiExtensions, informers: informers, identities: identities, guard: guard}, nil
+	return &config{aggregator: aggregator, kube: kube, apiExtensions: apiExtensions, informers: informers, identities: identities, guard: guard,
+		callers: callers}, nil
 }
 
 // installKinds makes the kinds known that the stock server does not serve itself.

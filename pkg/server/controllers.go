@@ -98,6 +98,9 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		return nil, err
 	}
 	m.upstream.Overrides = m.engine.Overrides
+	if m.upstream.API, err = c.advertised.api(c.pki); err != nil {
+		return nil, err
+	}
 	if err := m.upstream.WatchPolicies(m.informers, m.own); err != nil {
 		return nil, err
 	}

@@ -28,6 +28,8 @@ import (
 type Options struct {
 	// DataDir holds the embedded etcd, keys, certificates and the administrator's kubeconfig.
 	DataDir string
+	// AdvertiseURL is where pods in clusters find the logical cluster. Empty means where the server is told that it is.
+	AdvertiseURL string
 	// Silence says what follows when a cluster does not answer.
 	Silence Silence
 	// Bounds say how much is kept of one cluster.
@@ -77,6 +79,9 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	fs := named.FlagSet("manifold")
 	fs.StringVar(&o.DataDir, "data-dir", o.DataDir,
 		"Folder for the embedded etcd, keys, certificates and admin.kubeconfig. A second start on the same folder continues.")
+	fs.StringVar(&o.AdvertiseURL, "advertise-url", o.AdvertiseURL,
+		"How pods in clusters reach this logical cluster, https://HOST:PORT. The host is put into the serving certificate that is made here. "+
+			"Default is the external hostname, or the address that is advertised or bound, with the secure port.")
 	o.Silence.addFlags(fs)
 	o.Bounds.addFlags(fs)
 	stock := o.ServerRunOptions.Flags()
@@ -97,7 +102,9 @@ type completedOptions struct {
 	dir  *dataDir
 	pki  pki
 	// names are those that the serving certificate is made out to.
-	names        certutil.AltNames
+	names certutil.AltNames
+	// advertised is what pods are told of where the server is.
+	advertised   advertised
 	embeddedEtcd *etcd
 	silence      Silence
 	bounds       Bounds
@@ -169,7 +176,11 @@ func (o *Options) defaultKeys(c *completedOptions) error {
 	if o.ServiceClusterIPRanges == "" {
 		o.ServiceClusterIPRanges = serviceRange
 	}
+	if c.advertised, err = o.advertised(); err != nil {
+		return err
+	}
 	names := servingNames(serviceIP, o.SecureServing.BindAddress, o.GenericServerRunOptions.AdvertiseAddress)
+	c.advertised.cover(&names)
 	c.names = names
 	if err := c.pki.ensure(time.Now(), names); err != nil {
 		return err

@@ -27,6 +27,10 @@ import (
 func Run(ctx context.Context, c CompletedOptions) error {
 	defer c.Close()
 	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion, "dataDir", c.dir.path)
+	if c.advertised.loopback() {
+		klog.FromContext(ctx).Info("Pods that call the API are told an address that only this host reaches: give another one by --advertise-url",
+			"host", c.advertised.host, "port", c.advertised.port)
+	}
 	setGCPercent(startGCPercent)
 	s, err := newServer(c)
 	if err != nil {
@@ -97,6 +101,7 @@ func newServer(c CompletedOptions) (*server, error) {
 		return nil, fmt.Errorf("make the controllers: %w", err)
 	}
 	config.guard.mirrorChecks = syncer.Guard{Upstream: s.controllers.upstream, Complete: completed}
+	config.callers.upstream = s.controllers.upstream
 	net.listed = s.controllers.own.Manifold().V1alpha1().Clusters().Lister()
 	s.controllers.servesMetrics = config.kube.ControlPlane.Generic.MergedResourceConfig.AnyResourceForGroupEnabled(metricsv1beta1.GroupName)
 	chain, definitions, err := newChain(config, storage.Options{Connections: connections{registry, net.listed}, Placer: s.controllers.engine},

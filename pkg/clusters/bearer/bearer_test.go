@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,10 @@ func TestParse(t *testing.T) {
 			token: tokenOf(`{"sub":"system:serviceaccount:manifold-system:syncer","kubernetes.io/serviceaccount/secret.name":"syncer"}`),
 			want:  Claims{Namespace: "manifold-system", Account: "syncer"},
 		},
+		"one that is bound to a pod": {
+			token: tokenOf(`{"sub":"system:serviceaccount:shop:web","kubernetes.io":{"pod":{"name":"web-1","uid":"2"}}}`),
+			want:  Claims{Namespace: "shop", Account: "web", Pod: "web-1", PodUID: "2"},
+		},
 		"what is no token":                {token: "opaque", problem: "no JSON web token"},
 		"a token without claims":          {token: "a..c", problem: "no JSON"},
 		"claims that are not encoded":     {token: "a.!.c", problem: "base64"},
@@ -51,6 +56,27 @@ func TestParse(t *testing.T) {
 			}
 			if !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAudiences(t *testing.T) {
+	for name, test := range map[string]struct {
+		token string
+		want  []string
+	}{
+		"one, as a text":           {tokenOf(`{"aud":"a"}`), []string{"a"}},
+		"one, in a list":           {tokenOf(`{"aud":["a"]}`), []string{"a"}},
+		"several":                  {tokenOf(`{"aud":["a","b"]}`), []string{"a", "b"}},
+		"none":                     {tokenOf(`{"sub":"jane"}`), nil},
+		"what is no list":          {tokenOf(`{"aud":{"a":1}}`), nil},
+		"what is no token":         {"opaque", nil},
+		"a token that is too long": {"a." + strings.Repeat("e", longest) + ".c", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Audiences(test.token); !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}

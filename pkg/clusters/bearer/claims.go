@@ -26,20 +26,15 @@ type Claims struct {
 	// Secret is the Secret that the token ends with; empty if it is not bound to one.
 	Secret    string
 	SecretUID types.UID
+	// Pod is the pod that the token ends with; empty if it is not bound to one.
+	Pod    string
+	PodUID types.UID
 	// Issued and Expires bound its life. Expires is zero for a token that never ends.
 	Issued, Expires time.Time
 }
 
 // Parse reads the claims of a token. It reports an error for what is no token of a ServiceAccount.
 func Parse(token string) (Claims, error) {
-	parts := strings.Split(token, ".")
-	if len(token) > longest || len(parts) != 3 {
-		return Claims{}, errors.New("it is no JSON web token")
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return Claims{}, fmt.Errorf("its claims are not encoded in base64: %w", err)
-	}
 	var said struct {
 		Subject string `json:"sub"`
 		Issued  int64  `json:"iat"`
@@ -49,20 +44,62 @@ func Parse(token string) (Claims, error) {
 				Name string    `json:"name"`
 				UID  types.UID `json:"uid"`
 			} `json:"secret"`
+			Pod struct {
+				Name string    `json:"name"`
+				UID  types.UID `json:"uid"`
+			} `json:"pod"`
 		} `json:"kubernetes.io"`
 	}
-	if err := json.Unmarshal(payload, &said); err != nil {
-		return Claims{}, fmt.Errorf("its claims are no JSON: %w", err)
+	if err := read(token, &said); err != nil {
+		return Claims{}, err
 	}
 	namespace, account, err := serviceaccount.SplitUsername(said.Subject)
 	if err != nil {
 		return Claims{}, errors.New("it is not a ServiceAccount's")
 	}
-	claims := Claims{Namespace: namespace, Account: account, Secret: said.Private.Secret.Name, SecretUID: said.Private.Secret.UID}
+	claims := Claims{
+		Namespace: namespace, Account: account, Secret: said.Private.Secret.Name, SecretUID: said.Private.Secret.UID,
+		Pod: said.Private.Pod.Name, PodUID: said.Private.Pod.UID,
+	}
 	if said.Expires != 0 {
 		claims.Issued, claims.Expires = time.Unix(said.Issued, 0), time.Unix(said.Expires, 0)
 	}
 	return claims, nil
+}
+
+// Audiences returns whom a token says that it is for; none for what is no JSON web token.
+func Audiences(token string) []string {
+	var said struct {
+		Audiences json.RawMessage `json:"aud"`
+	}
+	if read(token, &said) != nil {
+		return nil
+	}
+	var one string
+	if json.Unmarshal(said.Audiences, &one) == nil {
+		return []string{one}
+	}
+	var all []string
+	if json.Unmarshal(said.Audiences, &all) != nil {
+		return nil
+	}
+	return all
+}
+
+// read reads what a JSON web token says.
+func read(token string, into any) error {
+	parts := strings.Split(token, ".")
+	if len(token) > longest || len(parts) != 3 {
+		return errors.New("it is no JSON web token")
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return fmt.Errorf("its claims are not encoded in base64: %w", err)
+	}
+	if err := json.Unmarshal(payload, into); err != nil {
+		return fmt.Errorf("its claims are no JSON: %w", err)
+	}
+	return nil
 }
 
 // Ends reports whether the token ends by itself.

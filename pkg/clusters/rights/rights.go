@@ -78,6 +78,10 @@ func Syncer() []Right {
 		},
 		{Why: "events shown upstream", Resources: []string{"events"}, Verbs: read},
 		{Why: "capacity, zones and regions", Resources: []string{"nodes"}, Verbs: read},
+		{
+			Why: "whether a pod that calls the logical cluster is who its token says", Group: "authentication.k8s.io", Resources: []string{"tokenreviews"},
+			Verbs: []string{"create"},
+		},
 		{Why: "kubectl top and autoscaling", Group: "metrics.k8s.io", Resources: []string{"nodes", "pods"}, Verbs: []string{"get", "list"}},
 		{
 			Why:   "health, version and served kinds",
