@@ -303,6 +303,66 @@ func lead(ctx context.Context, namespace string, client kubernetes.Interface) er
 	return nil
 }
 
+// oneOffs are what cannot be changed once it is made.
+const oneOffs = `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: hook}
+spec:
+  template:
+    metadata: {labels: {app: hook}}
+    spec:
+      serviceAccountName: operator
+      restartPolicy: Never
+      containers: [{name: hook, image: "hook:1"}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: tool, labels: {app: tool}}
+spec:
+  serviceAccountName: operator
+  automountServiceAccountToken: false
+  containers:
+  - name: tool
+    image: "tool:1"
+    volumeMounts: [{name: own, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}]
+  volumes:
+  - name: own
+    projected:
+      sources:
+      - serviceAccountToken: {path: token}
+      - configMap: {name: kube-root-ca.crt, items: [{key: ca.crt, path: ca.crt}]}
+`
+
+// What has its rights with it calls the logical cluster from the beginning, and a token that is mounted by hand is for it as well.
+func TestJobsAndPodsCallTheLogicalClusterFromTheBeginning(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Apply(operatorAccount, operatorRights, oneOffs)
+	framework.AwaitList(s.Side(podCluster(s, "app=hook")), "app=hook", "calls the logical cluster", func(pods []*corev1.Pod) bool {
+		return len(pods) == 1 && callsLogical(pods[0])
+	})
+	tool := framework.Await(s.Logical, "tool", "is ready", ready)
+	side := s.Side(tool.Spec.NodeName)
+	below := framework.Await(side, "tool", "is there", framework.Exists[*corev1.Pod])
+	client := enter(s, side, below).client(s)
+	if _, err := client.CoreV1().Pods(s.Namespace).List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Error(err)
+	}
+	if sources := tool.Spec.Volumes[0].Projected.Sources; sources[0].ServiceAccountToken.Audience != "" || sources[1].ConfigMap == nil {
+		t.Errorf("the pod above is another than its user's: %+v", sources)
+	}
+	s.Logical.Kubectl("delete", "pod", "tool", "--wait=false")
+	awaitUnauthorized(s, client)
+}
+
+// podCluster waits for a pod and returns where it is.
+func podCluster(s *framework.Scenario, selector string) string {
+	s.Helper()
+	return framework.AwaitList(s.Logical, selector, "a pod is in a cluster", func(pods []*corev1.Pod) bool {
+		return len(pods) == 1 && pods[0].Spec.NodeName != ""
+	})[0].Spec.NodeName
+}
+
 func TestPodsCallTheLogicalClusterOnceTheyHaveRights(t *testing.T) {
 	s := scenario(t)
 	s.Logical.Apply(operatorAccount, operatedBy("late"), operatedBy("own", func(d *appsv1.Deployment) {
@@ -315,11 +375,9 @@ func TestPodsCallTheLogicalClusterOnceTheyHaveRights(t *testing.T) {
 	}
 	// A token that is made for it all the same, by somebody who may, is none.
 	forged := func(in *framework.Side, pod *corev1.Pod) kubernetes.Interface {
-		p := inPod{env: map[string]string{}, root: t.TempDir()}
 		audience := projection.Target{LogicalCluster: identity(t, s.Environment), Cluster: in.Name}.Audience()
 		config := rest.AnonymousClientConfig(s.Logical.Config)
 		config.BearerToken = tokenOf(s, in, pod, &corev1.ServiceAccountTokenProjection{Audience: audience})
-		p.write(s, "token", config.BearerToken)
 		client, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package syncer
 import (
 	"fmt"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -10,11 +11,15 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // byGrantee indexes bindings by the ServiceAccounts that they give rights.
 const byGrantee = "manifold.dev/grantee"
+
+// defaultAccount is the ServiceAccount that pods run as which name none.
+const defaultAccount = "default"
 
 var accountResource = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
 
@@ -52,6 +57,22 @@ func indexGrantees(binding any) ([]string, error) {
 		out = append(out, to.Namespace+"/"+to.Name)
 	}
 	return out, nil
+}
+
+// grantTries is how often in a row a pod or Job waits for rights that its ServiceAccount may be about to have: for a third of a second. Charts and
+// manifests bring all of them at once, in whatever order, and each kind is watched by itself.
+const grantTries = 3
+
+// mayBeGranted reports whether a workload, which is about to be made, cannot be given the API any more once it is made, and runs as a
+// ServiceAccount of its own that has no rights yet.
+func (u *Upstream) mayBeGranted(w workload) bool {
+	if _, job := w.Object.(*batchv1.Job); u.API.Host == "" || w.kind.Resource != podResource && !job {
+		return false
+	}
+	template := w.kind.Demand(w.Object).Template
+	_, says := template.Annotations[v1alpha1.AnnotationAPI]
+	account := projection.AccountOf(&template.Spec)
+	return !says && account != defaultAccount && !u.granted(w.GetNamespace(), account)
 }
 
 // granted reports whether a ServiceAccount has been given rights, itself or with all of its namespace.

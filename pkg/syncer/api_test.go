@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -148,6 +149,39 @@ func TestAPodCallsWhatItWasMadeToCall(t *testing.T) {
 		if got := u.api(workload{kind, above}, live); (got != nil) != (api != nil) {
 			t.Errorf("one that was made %s is given %+v", name, got)
 		}
+	}
+}
+
+// What cannot be changed once it is made waits a moment for rights that come with it.
+func TestAJobMayBeGrantedRightsThatAreOnTheirWay(t *testing.T) {
+	job := func(account string) *batchv1.Job {
+		j := &batchv1.Job{ObjectMeta: objectMeta("hook")}
+		j.Spec.Template.Spec.ServiceAccountName = account
+		return j
+	}
+	said := job("operator")
+	said.Spec.Template.Annotations = map[string]string{v1alpha1.AnnotationAPI: v1alpha1.APICluster}
+	for name, test := range map[string]struct {
+		of     projection.Object
+		rights bool
+		want   bool
+	}{
+		"a Job with an account of its own":           {of: job("operator"), want: true},
+		"one whose account has rights":               {of: job("operator"), rights: true},
+		"one with the account that all have":         {of: job("")},
+		"one that says what it calls":                {of: said},
+		"a Deployment, which is rolled when need be": {of: deployment("web", "", runningAs("operator"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var bindings []any
+			if test.rights {
+				bindings = append(bindings, binding("shop", toAccount("shop", "operator")))
+			}
+			kind, _ := projection.KindOf(test.of)
+			if got := withRights(t, bindings, test.of).mayBeGranted(workload{kind, test.of}); got != test.want {
+				t.Errorf("it may be granted: %t, want %t", got, test.want)
+			}
+		})
 	}
 }
 

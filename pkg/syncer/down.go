@@ -103,6 +103,9 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 	}
 	kind.Keep(desired, live)
 	action := kind.Plan(desired, live)
+	if action.Step == projection.Create && s.queue.NumRequeues(key) < grantTries && s.Upstream.mayBeGranted(workload{kind, above}) {
+		return errNotYet
+	}
 	missing := s.missing(kind, above)
 	if makesPods(kind, action.Step) {
 		if reason, waits := s.classRefusal(key, missing); waits {
