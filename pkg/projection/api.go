@@ -109,6 +109,12 @@ func Grantees(namespace string, subjects []rbacv1.Subject) []Grantee {
 	return out
 }
 
+// Grants reports whether a binding, which is in the namespace that is given or in none, gives a ServiceAccount rights, itself or with all of its
+// namespace.
+func Grants(namespace string, subjects []rbacv1.Subject, account Grantee) bool {
+	return slices.ContainsFunc(Grantees(namespace, subjects), func(to Grantee) bool { return to == account || to == Grantee{Namespace: account.Namespace} })
+}
+
 // audiences begins the audience of every token that is made for a logical cluster.
 const audiences = "https://" + v1alpha1.GroupName + "/"
 

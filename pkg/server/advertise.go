@@ -58,6 +58,9 @@ func (o *Options) advertised() (advertised, error) {
 	return at, nil
 }
 
+// String is the URL.
+func (a advertised) String() string { return "https://" + net.JoinHostPort(a.host, a.port) }
+
 // loopback reports whether no other machine, and no pod with a network of its own, reaches it.
 func (a advertised) loopback() bool {
 	ip := net.ParseIP(a.host)

@@ -20,7 +20,7 @@ import (
 // bootstrap makes the objects that a logical cluster starts with. What exists is left as it is, so admins may edit it, but for what tells of
 // this process; the default
 // policy is not put back once it is deleted, since the system namespace, made last, tells that this has been done.
-func bootstrap(ctx context.Context, kube kubernetes.Interface, manifold versioned.Interface, silence Silence) error {
+func bootstrap(ctx context.Context, kube kubernetes.Interface, manifold versioned.Interface, silence Silence, at advertised) error {
 	// A new server makes kube-system some time after it serves. The controllers read it at once.
 	if err := makeNamespace(ctx, kube, metav1.NamespaceSystem); err != nil {
 		return err
@@ -43,7 +43,7 @@ func bootstrap(ctx context.Context, kube kubernetes.Interface, manifold versione
 	if err := ensure(ctx, flows.FlowSchemas(), controllerFlowSchema()); err != nil {
 		return fmt.Errorf("make FlowSchema %s: %w", controllerFlowSchema().Name, err)
 	}
-	if err := publish(ctx, kube, silence); err != nil {
+	if err := publish(ctx, kube, silence, at); err != nil {
 		return err
 	}
 

@@ -15,7 +15,7 @@ import (
 
 func TestFirstStartMakesWhatALogicalClusterNeeds(t *testing.T) {
 	kube, manifold := fake.NewClientset(), manifoldfake.NewClientset()
-	if err := bootstrap(t.Context(), kube, manifold, Silence{}); err != nil {
+	if err := bootstrap(t.Context(), kube, manifold, Silence{}, advertised{"127.0.0.1", "6443"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{metav1.NamespaceSystem, v1alpha1.SystemNamespace} {
@@ -47,7 +47,7 @@ func TestFirstStartMakesWhatALogicalClusterNeeds(t *testing.T) {
 
 func TestLaterStartsLeaveAloneWhatAdminsHaveChanged(t *testing.T) {
 	kube, manifold := fake.NewClientset(), manifoldfake.NewClientset()
-	if err := bootstrap(t.Context(), kube, manifold, Silence{}); err != nil {
+	if err := bootstrap(t.Context(), kube, manifold, Silence{}, advertised{"127.0.0.1", "6443"}); err != nil {
 		t.Fatal(err)
 	}
 	role, err := kube.RbacV1().ClusterRoles().Get(t.Context(), "manifold:edit", metav1.GetOptions{})
@@ -62,7 +62,7 @@ func TestLaterStartsLeaveAloneWhatAdminsHaveChanged(t *testing.T) {
 	if err := policies.Delete(t.Context(), v1alpha1.DefaultPolicyName, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := bootstrap(t.Context(), kube, manifold, Silence{}); err != nil {
+	if err := bootstrap(t.Context(), kube, manifold, Silence{}, advertised{"127.0.0.1", "6443"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := policies.Get(t.Context(), v1alpha1.DefaultPolicyName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -76,12 +76,12 @@ func TestLaterStartsLeaveAloneWhatAdminsHaveChanged(t *testing.T) {
 // A webhook whose pod cannot be reached yet must not keep the server from starting.
 func TestLaterStartsWriteNothing(t *testing.T) {
 	kube, manifold := fake.NewClientset(), manifoldfake.NewClientset()
-	if err := bootstrap(t.Context(), kube, manifold, Silence{}); err != nil {
+	if err := bootstrap(t.Context(), kube, manifold, Silence{}, advertised{"127.0.0.1", "6443"}); err != nil {
 		t.Fatal(err)
 	}
 	kube.ClearActions()
 	manifold.ClearActions()
-	if err := bootstrap(t.Context(), kube, manifold, Silence{}); err != nil {
+	if err := bootstrap(t.Context(), kube, manifold, Silence{}, advertised{"127.0.0.1", "6443"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, action := range append(kube.Actions(), manifold.Actions()...) {
@@ -94,13 +94,13 @@ func TestLaterStartsWriteNothing(t *testing.T) {
 // A start that was killed halfway is made good by the next one.
 func TestStartThatWasKilledIsContinued(t *testing.T) {
 	kube, manifold := fake.NewClientset(), manifoldfake.NewClientset()
-	if err := bootstrap(t.Context(), kube, manifold, Silence{}); err != nil {
+	if err := bootstrap(t.Context(), kube, manifold, Silence{}, advertised{"127.0.0.1", "6443"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := kube.CoreV1().Namespaces().Delete(t.Context(), v1alpha1.SystemNamespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := bootstrap(t.Context(), kube, manifold, Silence{}); err != nil {
+	if err := bootstrap(t.Context(), kube, manifold, Silence{}, advertised{"127.0.0.1", "6443"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := kube.CoreV1().Namespaces().Get(t.Context(), v1alpha1.SystemNamespace, metav1.GetOptions{}); err != nil {
@@ -111,14 +111,16 @@ func TestStartThatWasKilledIsContinued(t *testing.T) {
 func TestTolerationsAreThereToBeRead(t *testing.T) {
 	kube, manifold := fake.NewClientset(), manifoldfake.NewClientset()
 	for _, unschedulable := range []time.Duration{2 * time.Minute, 30 * time.Second} { // a later start with other flags
-		if err := bootstrap(t.Context(), kube, manifold, Silence{Toleration: time.Minute, Unschedulable: unschedulable}); err != nil {
+		if err := bootstrap(t.Context(), kube, manifold, Silence{Toleration: time.Minute, Unschedulable: unschedulable}, advertised{"127.0.0.1", "6443"}); err != nil {
 			t.Fatal(err)
 		}
 		got, err := kube.CoreV1().ConfigMaps("kube-public").Get(t.Context(), "manifold", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := map[string]string{"cluster-toleration": "1m0s", "unschedulable-toleration": unschedulable.String()}; !maps.Equal(got.Data, want) {
+		if want := map[string]string{
+			"cluster-toleration": "1m0s", "unschedulable-toleration": unschedulable.String(), "advertise-url": "https://127.0.0.1:6443",
+		}; !maps.Equal(got.Data, want) {
 			t.Errorf("published is %v, want %v", got.Data, want)
 		}
 	}

@@ -45,6 +45,7 @@ type controllers struct {
 	informers  informers.SharedInformerFactory
 	own        externalversions.SharedInformerFactory
 	silence    Silence
+	advertised advertised
 	joined     listers.ClusterLister // syncers ask it so often that making it each time would cost more than the answer
 	// servesMetrics tells whether the server answers for metrics.k8s.io.
 	servesMetrics bool
@@ -81,9 +82,9 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		informers: kubeInformers,
 		own:       externalversions.NewSharedInformerFactory(manifold, 0),
 		registry:  registry,
-		silence:   c.silence,
-		events:    record.NewBroadcaster(),
-		grace:     c.silence.GracePeriod,
+		silence:   c.silence, advertised: c.advertised,
+		events: record.NewBroadcaster(),
+		grace:  c.silence.GracePeriod,
 	}
 	m.joined = m.own.Manifold().V1alpha1().Clusters().Lister()
 	recorder := m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"})
@@ -196,7 +197,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 
 // run makes what a logical cluster starts with, learns the logical cluster's identity, and runs all parts until ctx ends or one fails.
 func (m *controllers) run(ctx context.Context, ready func()) error {
-	if err := bootstrap(ctx, m.kube, m.manifold, m.silence); err != nil {
+	if err := bootstrap(ctx, m.kube, m.manifold, m.silence, m.advertised); err != nil {
 		return fmt.Errorf("prepare the logical cluster: %w", err)
 	}
 	apis, err := apiregistration.NewForConfig(m.identities.controller())

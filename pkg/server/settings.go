@@ -15,8 +15,9 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// publish lets everybody who has logged in read by which tolerations this process decides, so that others decide alike.
-func publish(ctx context.Context, kube kubernetes.Interface, s Silence) error {
+// publish lets everybody who has logged in read by which tolerations this process decides, so that others decide alike, and where pods are told
+// that it is.
+func publish(ctx context.Context, kube kubernetes.Interface, s Silence, at advertised) error {
 	if err := makeNamespace(ctx, kube, metav1.NamespacePublic); err != nil {
 		return err
 	}
@@ -25,6 +26,7 @@ func publish(ctx context.Context, kube kubernetes.Interface, s Silence) error {
 		Data: map[string]string{
 			v1alpha1.SettingClusterToleration:       s.Toleration.String(),
 			v1alpha1.SettingUnschedulableToleration: s.Unschedulable.String(),
+			v1alpha1.SettingAdvertiseURL:            at.String(),
 		},
 	}
 	if err := write(ctx, kube, want); err != nil {

@@ -60,6 +60,8 @@ const (
 	// their cluster is silent or cannot run their pods.
 	SettingClusterToleration       = "cluster-toleration"
 	SettingUnschedulableToleration = "unschedulable-toleration"
+	// SettingAdvertiseURL is where pods in clusters find the logical cluster.
+	SettingAdvertiseURL = "advertise-url"
 )
 
 // VolumesRecreate is the value of AnnotationVolumes that has a workload begin with new volumes where it goes. The old ones stay where they

@@ -28,6 +28,8 @@ type held struct {
 	// everywhere tells that nobody asks for a number.
 	everywhere bool
 	overrides  projection.Overrides
+	// callsLogical tells that the pods call the logical cluster.
+	callsLogical bool
 	// projected is the object in the cluster, once it holds what was decided.
 	projected projection.Object
 	// problem says why there is none.
@@ -68,7 +70,12 @@ func (g gatherer) hold(ctx context.Context, object *unstructured.Unstructured, c
 	if err != nil {
 		return nil, err
 	}
-	part := projection.Part{Share: share, Decision: decision, Overrides: h.overrides}
+	api, err := g.api(ctx, kind.Demand(typed).Template, typed.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	h.callsLogical = api != nil
+	part := projection.Part{API: api, Share: share, Decision: decision, Overrides: h.overrides}
 	target := projection.Target{LogicalCluster: string(system.UID), Cluster: cluster}
 	if h.projected, err = kind.Project(typed, part, target); err != nil {
 		h.problem = err.Error()
@@ -107,6 +114,9 @@ func (h *held) text(out io.Writer) error {
 	fmt.Fprintf(out, "%s %s/%s in cluster %s: %s\n\n", h.kind, h.above.GetNamespace(), h.above.GetName(), h.cluster, h.replicas())
 	if h.problem != "" {
 		fmt.Fprintf(out, "It cannot be applied: %s.\n\n", h.problem)
+	}
+	if h.callsLogical {
+		fmt.Fprint(out, "Its pods call the API of the logical cluster.\n\n")
 	}
 	if len(h.overrides.Items) == 0 {
 		_, err := fmt.Fprintln(out, "No policy overrides anything there.")
