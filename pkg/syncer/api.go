@@ -144,11 +144,12 @@ func (u *Upstream) api(w workload, live projection.Object) *projection.API {
 	out := u.API
 	if live != nil && ours(live, w) {
 		given, token := w.kind.GivenAPI(live)
-		if given && w.kind.KeepsTemplate(w.Object, live) {
+		pod := w.kind.Resource == podResource
+		if given && (pod || template.Annotations[v1alpha1.AnnotationAPI] != v1alpha1.APICluster && w.kind.KeepsTemplate(w.Object, live)) {
 			out.Token = token
 			return &out
 		}
-		if w.kind.Resource == podResource {
+		if pod {
 			return nil
 		}
 	}

@@ -125,6 +125,11 @@ func TestRightsThatGoAwayReplaceNoPods(t *testing.T) {
 	if got := u.api(workload{kind, changed}, live); got != nil {
 		t.Errorf("with another template it is given %+v", got)
 	}
+	said := unsaid.DeepCopy()
+	saying(v1alpha1.APICluster)(said)
+	if got := u.api(workload{kind, said}, live); got != nil {
+		t.Errorf("one that says that it calls its cluster is given %+v", got)
+	}
 	anew := unsaid.DeepCopy()
 	anew.UID = "another"
 	if got := u.api(workload{kind, anew}, live); got != nil {
