@@ -161,6 +161,13 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterAllows(ref common.ReferenceCa
 							Format:      "int32",
 						},
 					},
+					"volumes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "volumes tells that PersistentVolumes that are made by hand in the logical cluster go to this one along with the claims that they are for. Unset, they stay in the logical cluster, and claims that are for them go to other clusters.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 				},
 			},
 		},
@@ -1031,6 +1038,13 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStorageClass(ref common.Refer
 					"waitForFirstConsumer": {
 						SchemaProps: spec.SchemaProps{
 							Description: "waitForFirstConsumer tells that a claim gets its volume once a pod that uses it is scheduled.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"byHand": {
+						SchemaProps: spec.SchemaProps{
+							Description: "byHand tells that nothing makes volumes of the class: claims that name it wait for those that somebody makes by hand.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/clusters/rights"
+	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
 // rightsNamed bounds how many missing rights a condition names.
@@ -29,7 +30,7 @@ func (l *live) watchRights(ctx context.Context) {
 		told := l.learnTelling(ctx)
 		delay := s.manager.DiscoveryInterval
 		l.learnSurplus(ctx)
-		missing, err := rights.Missing(ctx, l.connection.Client, rights.Syncer())
+		missing, err := rights.Missing(ctx, l.connection.Client, s.neededRights())
 		switch {
 		case err != nil:
 			delay = s.manager.ProbeInterval
@@ -44,6 +45,29 @@ func (l *live) watchRights(ctx context.Context) {
 		}
 		pause(ctx, s.manager.Clock, delay)
 	}
+}
+
+// neededRights are those that the cluster is to have granted.
+func (s *session) neededRights() []rights.Right {
+	needed := rights.Syncer()
+	if s.manager.allowsVolumes(s.cluster.Name) {
+		needed = append(needed, rights.Volumes()...)
+	}
+	return needed
+}
+
+// allowsVolumes tells whether PersistentVolumes of the logical cluster are to go to a cluster.
+func (m *Manager) allowsVolumes(cluster string) bool {
+	c, err := m.Clusters.Lister().Get(cluster)
+	return err == nil && c.Spec.Allows.Volumes
+}
+
+// joinAgain is the command that brings the rights in a cluster up to date, with what joining again would take away otherwise.
+func (m *Manager) joinAgain(cluster string) string {
+	if m.allowsVolumes(cluster) {
+		return placement.LetVolumesIn(cluster)
+	}
+	return "manifold cluster join " + cluster + " --cluster-kubeconfig FILE"
 }
 
 // learnTelling learns whether the cluster can be told whose requests are, and returns false as long as it cannot or is not known. Then requests
@@ -117,5 +141,5 @@ func (s *session) lacksRights() string {
 
 // lacks says how a cluster grants what is missing.
 func (s *session) lacks(what string) string {
-	return fmt.Sprintf("the credential may not %s; joining again grants that: manifold cluster join %s --cluster-kubeconfig FILE", what, s.cluster.Name)
+	return fmt.Sprintf("the credential may not %s; joining again grants that: %s", what, s.manager.joinAgain(s.cluster.Name))
 }

@@ -28,6 +28,6 @@ func (l *live) learnSurplus(ctx context.Context) {
 
 // hasSurplus says which rights are not needed and how the cluster takes them away. The caller holds the lock.
 func (s *session) hasSurplus() string {
-	return fmt.Sprintf("the credential has more rights than it needs: it may %s; joining again takes that away: manifold cluster join %s --cluster-kubeconfig FILE",
-		s.surplus, s.cluster.Name)
+	return fmt.Sprintf("the credential has more rights than it needs: it may %s; joining again takes that away: %s",
+		s.surplus, s.manager.joinAgain(s.cluster.Name))
 }

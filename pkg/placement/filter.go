@@ -35,6 +35,7 @@ var filters = []filter{
 	{"Kind", freezes, checkKind, always},
 	{"Class", freezes, checkClass, func(c *cycle) bool { return namesClasses(&c.request.Workload) }},
 	{"Volume", freezes, checkVolume, func(c *cycle) bool { return c.request.Workload.VolumesIn != nil }},
+	{"HandMade", freezes, checkHandMade, func(c *cycle) bool { return len(c.request.Workload.HandMade) > 0 }},
 	{"Nodes", isFull, checkNodes, always},
 }
 

@@ -37,6 +37,8 @@ const (
 	ReasonNoNodes       ReasonCode = "NoNodes"
 	ReasonLacks         ReasonCode = "LacksResource"
 	ReasonNoVolume      ReasonCode = "VolumeElsewhere"
+	ReasonNoHandMade    ReasonCode = "VolumeStaysAbove"
+	ReasonUnreached     ReasonCode = "VolumeOutOfReach"
 
 	ReasonUnschedulable     ReasonCode = "Unschedulable"
 	ReasonLeftUnschedulable ReasonCode = "LeftUnschedulable"
@@ -116,6 +118,10 @@ func (r Reason) of(clusters int) string {
 		return lacks + " " + r.Subject
 	case ReasonNoVolume:
 		return does + " not have the volumes that it uses"
+	case ReasonNoHandMade:
+		return does + " not take PersistentVolume " + r.Subject + " of the logical cluster"
+	case ReasonUnreached:
+		return is + " out of reach of PersistentVolume " + r.Subject + " by its nodeAffinity"
 	case ReasonNoNodes:
 		return has + " no ready node"
 	case ReasonUnschedulable:

@@ -117,11 +117,15 @@ var remedies = map[ReasonCode]func(patient) string{
 	ReasonTainted: func(p patient) string {
 		return fmt.Sprintf("take the taint %s off the cluster, or tolerate it in %s", p.reason.Subject, p.policyField("spec.tolerations"))
 	},
-	ReasonNotServed: func(p patient) string { return "have the cluster serve " + p.reason.Subject },
-	ReasonNoClass:   patient.offer,
-	ReasonNoNodes:   func(patient) string { return "add a node that is ready" },
-	ReasonLacks:     patient.provide,
-	ReasonNoVolume:  patient.follow,
+	ReasonNotServed:  func(p patient) string { return "have the cluster serve " + p.reason.Subject },
+	ReasonNoClass:    patient.offer,
+	ReasonNoNodes:    func(patient) string { return "add a node that is ready" },
+	ReasonLacks:      patient.provide,
+	ReasonNoVolume:   patient.follow,
+	ReasonNoHandMade: patient.letIn,
+	ReasonUnreached: func(p patient) string {
+		return fmt.Sprintf("change spec.nodeAffinity of PersistentVolume %s, if the cluster can reach it", p.reason.Subject)
+	},
 	ReasonDisplaced: func(p patient) string {
 		return fmt.Sprintf("give its pods a PriorityClass that is not below that of %s, or make room for both", p.reason.Subject)
 	},

@@ -59,6 +59,8 @@ type Workload struct {
 	Priority int32
 	// StorageClass is the class that a volume claim names, which is decided about like a workload; "" for none.
 	StorageClass string
+	// HandMade are the PersistentVolumes of the logical cluster that go along with its claims. They must not be changed.
+	HandMade []*corev1.PersistentVolume
 	// Brings is the value of the PriorityClass that its pods name, if that is one of the logical cluster which may go along with them.
 	Brings *int32
 	// Failures are what is remembered of clusters that could not schedule replicas, or refused them.
@@ -72,6 +74,8 @@ type Workload struct {
 	// ClaimTemplates are those by which volume claims are made for numbered replicas, First is the ordinal of the first one.
 	ClaimTemplates []string
 	First          int32
+	// Claims are these templates themselves, which must not be changed.
+	Claims []corev1.PersistentVolumeClaim
 	// Kept tells by number which cluster has the volumes of a replica, which outlive it.
 	Kept map[int32]string
 	// Recreates tells that the user wants new volumes where the workload goes, rather than have it stay where they are.

@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +34,11 @@ func NumberedClaim(claim, set string, templates []string) (ordinal int32, ok boo
 	rest, ordinal, ok := cutOrdinal(claim)
 	template, ofSet := strings.CutSuffix(rest, "-"+set)
 	return ordinal, ok && ofSet && slices.Contains(templates, template)
+}
+
+// ClaimName is the name of the claim that a template of a StatefulSet stands for, for a replica.
+func ClaimName(template, set string, ordinal int32) string {
+	return fmt.Sprintf("%s-%s-%d", template, set, ordinal)
 }
 
 // SetsOfClaim returns the names of the StatefulSets that a claim of that name may belong to: TEMPLATE-SET-ORDINAL can be read in several
@@ -72,6 +78,29 @@ func cutOrdinal(name string) (rest string, ordinal int32, ok bool) {
 		return "", 0, false
 	}
 	return name[:dash], int32(number), true
+}
+
+// claimsMadeBy returns the templates of the claims that are made for the replicas of a StatefulSet. They must not be changed.
+func claimsMadeBy(in Object) []corev1.PersistentVolumeClaim {
+	if set, ok := in.(*appsv1.StatefulSet); ok {
+		return set.Spec.VolumeClaimTemplates
+	}
+	return nil
+}
+
+// ClaimOfSet returns the claim that a StatefulSet asks for under a name, whatever a cluster has made of that: nil if none of its templates stands
+// for that name. What becomes of it is not in there.
+func ClaimOfSet(set *appsv1.StatefulSet, name string) *corev1.PersistentVolumeClaim {
+	for i := range set.Spec.VolumeClaimTemplates {
+		template := &set.Spec.VolumeClaimTemplates[i]
+		if _, made := NumberedClaim(name, set.Name, []string{template.Name}); made {
+			return &corev1.PersistentVolumeClaim{
+				ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, Annotations: template.Annotations, Labels: template.Labels},
+				Spec:       template.Spec,
+			}
+		}
+	}
+	return nil
 }
 
 // claimTemplates are the names of a StatefulSet's templates of claims.

@@ -109,6 +109,7 @@ func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 		}
 	}
 	w.ClaimTemplates, w.First = k.ClaimTemplates(in), demand.First
+	w.Claims = claimsMadeBy(in)
 	if demand.Only != "" {
 		w.Pin = &v1alpha1.Pin{Names: []string{demand.Only}}
 		return w, nil

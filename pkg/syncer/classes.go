@@ -154,6 +154,7 @@ func (c classes) offered(logicalCluster string) *v1alpha1.ClusterClasses {
 			case *storagev1.StorageClass:
 				out.StorageClasses = append(out.StorageClasses, v1alpha1.ClusterStorageClass{
 					Name: class.Name, Default: isDefault(class), WaitForFirstConsumer: waitsForConsumer(class),
+					ByHand: class.Provisioner == noProvisioner,
 				})
 			}
 		}
@@ -169,6 +170,9 @@ const (
 	defaultStorage     = "storageclass.kubernetes.io/is-default-class"
 	betaDefaultStorage = "storageclass.beta.kubernetes.io/is-default-class"
 )
+
+// noProvisioner is the provisioner of StorageClasses whose volumes are made by hand.
+const noProvisioner = "kubernetes.io/no-provisioner"
 
 func isDefault(class *storagev1.StorageClass) bool {
 	return class.Annotations[defaultStorage] == "true" ||

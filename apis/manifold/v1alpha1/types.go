@@ -54,6 +54,10 @@ type ClusterAllows struct {
 	// them. Unset, none do.
 	// +optional
 	PriorityClassesUpTo *int32 `json:"priorityClassesUpTo,omitempty"`
+	// volumes tells that PersistentVolumes that are made by hand in the logical cluster go to this one along with the claims that they are
+	// for. Unset, they stay in the logical cluster, and claims that are for them go to other clusters.
+	// +optional
+	Volumes bool `json:"volumes,omitempty"`
 }
 
 // ClusterConnection says how a cluster is reached.
@@ -187,6 +191,9 @@ type ClusterStorageClass struct {
 	// waitForFirstConsumer tells that a claim gets its volume once a pod that uses it is scheduled.
 	// +optional
 	WaitForFirstConsumer bool `json:"waitForFirstConsumer,omitempty"`
+	// byHand tells that nothing makes volumes of the class: claims that name it wait for those that somebody makes by hand.
+	// +optional
+	ByHand bool `json:"byHand,omitempty"`
 }
 
 // NodeCount counts nodes.

@@ -65,6 +65,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: priorityClassesUpTo
       type:
         scalar: numeric
+    - name: volumes
+      type:
+        scalar: boolean
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterClasses
   map:
     fields:
@@ -329,6 +332,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterStorageClass
   map:
     fields:
+    - name: byHand
+      type:
+        scalar: boolean
     - name: default
       type:
         scalar: boolean

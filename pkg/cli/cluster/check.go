@@ -32,6 +32,9 @@ func (p *physical) checkRights(ctx context.Context) error {
 		if p.priorities != nil {
 			needed = append(needed, priorityRights()...)
 		}
+		if p.volumes {
+			needed = append(needed, rights.Volumes()...)
+		}
 		if p.logical != "" {
 			needed = slices.Concat(needed, ownRights(p.logical), rights.Secrets(), tellingRights(p.logical))
 		}

@@ -40,7 +40,11 @@ func (p *physical) compare(ctx context.Context, logical types.UID) ([]finding, e
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("read ClusterRole %s: %w", prioritiesName(logical), err)
 	}
-	custom := allowances{priorities: priorities}
+	volumes, err := p.allowsVolumes(ctx, logical)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("read ClusterRole %s: %w", volumesName(logical), err)
+	}
+	custom := allowances{priorities: priorities, volumes: volumes}
 	if len(kinds) > 0 {
 		custom.kinds = customOnly(kinds)
 	}

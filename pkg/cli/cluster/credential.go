@@ -47,7 +47,10 @@ func (p *physical) grant(ctx context.Context, logical types.UID, undo *undoStack
 	if err := p.allow(ctx, logical, undo); err != nil {
 		return err
 	}
-	return p.allowPriorities(ctx, logical, undo)
+	if err := p.allowPriorities(ctx, logical, undo); err != nil {
+		return err
+	}
+	return p.allowVolumes(ctx, logical, undo)
 }
 
 func (p *physical) apply(ctx context.Context, piece piece, undo *undoStack) error {
@@ -179,7 +182,7 @@ func tryFence(ctx context.Context, kubeconfig *clientcmdapi.Config) error {
 
 // revoke removes what joining made in p for a logical cluster, the rights first and the fence around them last.
 func (p *physical) revoke(ctx context.Context, logical types.UID) error {
-	all, err := everything(logical, allowances{priorities: new(int32)})
+	all, err := everything(logical, allowances{priorities: new(int32), volumes: true})
 	if err != nil {
 		return err
 	}
@@ -190,7 +193,12 @@ func (p *physical) revoke(ctx context.Context, logical types.UID) error {
 	if err := p.retire(ctx, logical, ""); err != nil {
 		return err
 	}
-	for _, piece := range slices.Backward(append(all, kinds...)) {
+	return p.removeAll(ctx, append(all, kinds...), logical)
+}
+
+// removeAll removes what joining made, the last first.
+func (p *physical) removeAll(ctx context.Context, all []piece, logical types.UID) error {
+	for _, piece := range slices.Backward(all) {
 		if err := p.remove(ctx, piece, logical); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete %s: %w", piece, err)
 		}

@@ -23,7 +23,7 @@ func (o *JoinOptions) print(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	beside := allowances{kinds: o.kinds, priorities: o.priorities}
+	beside := allowances{kinds: o.kinds, priorities: o.priorities, volumes: o.Volumes}
 	if o.Kubeconfig != "" {
 		before, err := o.allowedBefore(ctx, logical)
 		if err != nil {

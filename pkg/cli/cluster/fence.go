@@ -222,7 +222,7 @@ func expressionsOf(logical types.UID) func(string) string {
 // written are the resources that the role lets the syncer write, and those that another one may, as GROUP/RESOURCE.
 func written() []string {
 	var out []string
-	for _, right := range slices.Concat(SyncerRights(), priorityRights()) {
+	for _, right := range slices.Concat(SyncerRights(), priorityRights(), rights.Volumes()) {
 		if !slices.ContainsFunc(right.Verbs, writes) {
 			continue
 		}

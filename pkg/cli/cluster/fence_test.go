@@ -132,48 +132,52 @@ func TestFence(t *testing.T) {
 		"a definition of custom resources":                 {attempt: attempt{operation: c, resource: "apiextensions.k8s.io/customresourcedefinitions", kind: "CustomResourceDefinition", object: mine}, want: notWritten},
 		"an APIService":                                    {attempt: attempt{operation: c, resource: "apiregistration.k8s.io/apiservices", kind: "APIService", object: mine}, want: notWritten},
 		"a node":                                           {attempt: attempt{operation: u, resource: "/nodes", kind: "Node", name: "n", old: mine, object: mine}, want: notWritten},
-		"a PersistentVolume":                               {attempt: attempt{operation: c, resource: "/persistentvolumes", kind: "PersistentVolume", object: mine}, want: notWritten},
-		"a marked custom resource":                         {attempt: attempt{operation: c, resource: "example.com/widgets", kind: "Widget", namespace: "shop", object: mine, home: mine}},
-		"a stranger's custom resource":                     {attempt: attempt{operation: d, resource: "example.com/widgets", kind: "Widget", namespace: "shop", name: "w", old: "{}", home: mine}, want: notOurs},
-		"the status of a custom resource":                  {attempt: attempt{operation: u, resource: "example.com/widgets/status", kind: "Widget", namespace: "shop", name: "w", old: mine, object: mine, home: mine}, want: notWritten},
-		"binding a pod to a node":                          {attempt: attempt{operation: c, resource: "/pods/binding", kind: "Binding", namespace: "shop", name: "a", object: "{}", home: mine}, want: notWritten + "pods/binding"},
-		"scaling past the object":                          {attempt: attempt{operation: u, resource: "apps/deployments/scale", kind: "Scale", namespace: "shop", name: "a", old: mine, object: mine, home: mine}, want: notWritten},
-		"a Secret that becomes somebody's token":           {attempt: attempt{operation: c, resource: "/secrets", kind: "Secret", namespace: "default", object: token, home: "{}"}, want: "Manifold makes no tokens"},
-		"a slice of the API server's Service":              {attempt: attempt{operation: c, resource: "discovery.k8s.io/endpointslices", kind: "EndpointSlice", namespace: "default", object: slice, home: "{}"}, want: notWritten + "what leads to the API server"},
-		"such a slice in a namespace of ours":              {attempt: attempt{operation: c, resource: "discovery.k8s.io/endpointslices", kind: "EndpointSlice", namespace: "shop", object: slice, home: mine}},
-		"its own token":                                    {attempt: attempt{operation: c, resource: "/serviceaccounts/token", kind: "TokenRequest", namespace: "manifold-system", name: "manifold-syncer-0a1b2c3d", object: request, home: "{}"}},
-		"its own token, not bound":                         {attempt: attempt{operation: c, resource: "/serviceaccounts/token", kind: "TokenRequest", namespace: "manifold-system", name: "manifold-syncer-0a1b2c3d", object: unbound, home: "{}"}, want: notThere},
-		"its own token, bound to another Secret":           {attempt: attempt{operation: c, resource: "/serviceaccounts/token", kind: "TokenRequest", namespace: "manifold-system", name: "manifold-syncer-0a1b2c3d", object: toOther, home: "{}"}, want: notThere},
-		"the token of another logical cluster":             {attempt: attempt{operation: c, resource: "/serviceaccounts/token", kind: "TokenRequest", namespace: "manifold-system", name: "manifold-syncer-99999999", object: request, home: "{}"}, want: notThere},
-		"a token in a namespace of ours":                   {attempt: attempt{operation: c, resource: "/serviceaccounts/token", kind: "TokenRequest", namespace: "shop", name: "manifold-syncer-0a1b2c3d", object: request, home: mine}, want: notWritten},
-		"its own ServiceAccount":                           {attempt: attempt{operation: u, resource: "/serviceaccounts", kind: "ServiceAccount", namespace: "manifold-system", name: "manifold-syncer-0a1b2c3d", object: "{}", old: "{}", home: "{}"}, want: notThere},
-		"deleting a pod that a controller made":            {attempt: attempt{operation: d, resource: "/pods", kind: "Pod", namespace: "shop", name: "a", old: made, home: mine}},
-		"deleting a released pod":                          {attempt: attempt{operation: d, resource: "/pods", kind: "Pod", namespace: "shop", name: "a", old: let, home: mine}},
-		"deleting one in default":                          {attempt: attempt{operation: d, resource: "/pods", kind: "Pod", namespace: "default", name: "a", old: made, home: "{}"}},
-		"deleting a stranger's bare pod":                   {attempt: attempt{operation: d, resource: "/pods", kind: "Pod", namespace: "shop", name: "bare", old: bare, home: mine}, want: notOurs + "pods bare"},
-		"deleting a pod in a stranger's place":             {attempt: attempt{operation: d, resource: "/pods", kind: "Pod", namespace: "bank", name: "a", old: made, home: "{}"}, want: notThere + "bank"},
-		"labels of a pod that a controller made":           {attempt: attempt{operation: u, resource: "/pods", kind: "Pod", namespace: "shop", name: "a", old: made, object: let, home: mine}},
-		"its status":                                       {attempt: attempt{operation: u, resource: "/pods/status", kind: "Pod", namespace: "shop", name: "a", old: made, object: made, home: mine}},
-		"its debug containers":                             {attempt: attempt{operation: u, resource: "/pods/ephemeralcontainers", kind: "Pod", namespace: "shop", name: "a", old: made, object: made, home: mine}},
-		"a stranger's debug containers":                    {attempt: attempt{operation: u, resource: "/pods/ephemeralcontainers", kind: "Pod", namespace: "shop", name: "bare", old: bare, object: bare, home: mine}, want: notOurs},
-		"marking it as an orphan":                          {attempt: attempt{operation: u, resource: "/pods", kind: "Pod", namespace: "shop", name: "a", old: made, object: marking, home: mine}},
-		"marking it as a projection":                       {attempt: attempt{operation: u, resource: "/pods", kind: "Pod", namespace: "shop", name: "a", old: made, object: stolen, home: mine}, want: notOurs},
-		"evicting a pod":                                   {attempt: attempt{operation: c, resource: "/pods/eviction", kind: "Eviction", namespace: "shop", name: "a", object: "{}", home: mine}},
-		"evicting a pod of kube-system":                    {attempt: attempt{operation: c, resource: "/pods/eviction", kind: "Eviction", namespace: "kube-system", name: "a", object: "{}", home: "{}"}, want: notThere},
-		"exec":                                             {attempt: attempt{operation: x, resource: "/pods/exec", kind: "PodExecOptions", namespace: "shop", name: "a", object: exec, home: mine}},
-		"exec in a stranger's namespace":                   {attempt: attempt{operation: x, resource: "/pods/exec", kind: "PodExecOptions", namespace: "bank", name: "a", object: exec, home: "{}"}, want: notThere},
-		"exec in kube-system":                              {attempt: attempt{operation: x, resource: "/pods/exec", kind: "PodExecOptions", namespace: "kube-system", name: "a", object: exec, home: "{}"}, want: notThere},
-		"a proxy to a stranger's Service":                  {attempt: attempt{operation: x, resource: "/services/proxy", kind: "ServiceProxyOptions", namespace: "bank", name: "a", object: exec, home: "{}"}, want: notThere},
-		"a proxy to a node":                                {attempt: attempt{operation: x, resource: "/nodes/proxy", kind: "NodeProxyOptions", name: "n", object: exec}, want: notWritten},
-		"deleting a claim of a StatefulSet":                {attempt: attempt{operation: d, resource: "/persistentvolumeclaims", kind: "PersistentVolumeClaim", namespace: "shop", name: "data-db-0", old: claim, home: mine}},
-		"growing it":                                       {attempt: attempt{operation: u, resource: "/persistentvolumeclaims", kind: "PersistentVolumeClaim", namespace: "shop", name: "data-db-0", old: claim, object: claim, home: mine}},
-		"taking it over for the user":                      {attempt: attempt{operation: u, resource: "/persistentvolumeclaims", kind: "PersistentVolumeClaim", namespace: "shop", name: "data-db-0", old: claim, object: claimed, home: mine}},
-		"deleting a stranger's claim":                      {attempt: attempt{operation: d, resource: "/persistentvolumeclaims", kind: "PersistentVolumeClaim", namespace: "shop", name: "bare", old: bare, home: mine}, want: notOurs},
-		"keeping a ReplicaSet of ours":                     {attempt: attempt{operation: u, resource: "apps/replicasets", kind: "ReplicaSet", namespace: "shop", name: "web-1", old: replica, object: keptSet, home: mine}},
-		"keeping one of a stranger":                        {attempt: attempt{operation: u, resource: "apps/replicasets", kind: "ReplicaSet", namespace: "default", name: "web-1", old: made, object: keptSet, home: "{}"}, want: notOurs},
-		"scaling a ReplicaSet that is not marked":          {attempt: attempt{operation: u, resource: "apps/replicasets", kind: "ReplicaSet", namespace: "shop", name: "web-1", old: replica, object: replica, home: mine}, want: notOurs},
-		"the ServiceAccount of our namespace":              {attempt: attempt{operation: u, resource: "/serviceaccounts", kind: "ServiceAccount", namespace: "shop", name: "default", old: account, object: ours, home: mine}},
-		"that of the shared namespace":                     {attempt: attempt{operation: u, resource: "/serviceaccounts", kind: "ServiceAccount", namespace: "default", name: "default", old: account, object: ours, home: "{}"}, want: notOurs},
+		"a marked PersistentVolume, by another role and its own fence": {attempt: attempt{operation: c, resource: "/persistentvolumes", kind: "PersistentVolume", object: mine}},
+		"a PersistentVolume without the mark":                          {attempt: attempt{operation: c, resource: "/persistentvolumes", kind: "PersistentVolume", object: "{}"}, want: notOurs},
+		"changing a stranger's PersistentVolume":                       {attempt: attempt{operation: u, resource: "/persistentvolumes", kind: "PersistentVolume", name: "disk", old: "{}", object: mine}, want: notOurs + "persistentvolumes disk"},
+		"deleting a stranger's PersistentVolume":                       {attempt: attempt{operation: d, resource: "/persistentvolumes", kind: "PersistentVolume", name: "disk", old: "{}"}, want: notOurs + "persistentvolumes disk"},
+		"the status of a PersistentVolume of ours":                     {attempt: attempt{operation: u, resource: "/persistentvolumes/status", kind: "PersistentVolume", name: "disk", old: mine, object: mine}, want: notWritten},
+		"a marked custom resource":                                     {attempt: attempt{operation: c, resource: "example.com/widgets", kind: "Widget", namespace: "shop", object: mine, home: mine}},
+		"a stranger's custom resource":                                 {attempt: attempt{operation: d, resource: "example.com/widgets", kind: "Widget", namespace: "shop", name: "w", old: "{}", home: mine}, want: notOurs},
+		"the status of a custom resource":                              {attempt: attempt{operation: u, resource: "example.com/widgets/status", kind: "Widget", namespace: "shop", name: "w", old: mine, object: mine, home: mine}, want: notWritten},
+		"binding a pod to a node":                                      {attempt: attempt{operation: c, resource: "/pods/binding", kind: "Binding", namespace: "shop", name: "a", object: "{}", home: mine}, want: notWritten + "pods/binding"},
+		"scaling past the object":                                      {attempt: attempt{operation: u, resource: "apps/deployments/scale", kind: "Scale", namespace: "shop", name: "a", old: mine, object: mine, home: mine}, want: notWritten},
+		"a Secret that becomes somebody's token":                       {attempt: attempt{operation: c, resource: "/secrets", kind: "Secret", namespace: "default", object: token, home: "{}"}, want: "Manifold makes no tokens"},
+		"a slice of the API server's Service":                          {attempt: attempt{operation: c, resource: "discovery.k8s.io/endpointslices", kind: "EndpointSlice", namespace: "default", object: slice, home: "{}"}, want: notWritten + "what leads to the API server"},
+		"such a slice in a namespace of ours":                          {attempt: attempt{operation: c, resource: "discovery.k8s.io/endpointslices", kind: "EndpointSlice", namespace: "shop", object: slice, home: mine}},
+		"its own token":                                                {attempt: attempt{operation: c, resource: "/serviceaccounts/token", kind: "TokenRequest", namespace: "manifold-system", name: "manifold-syncer-0a1b2c3d", object: request, home: "{}"}},
+		"its own token, not bound":                                     {attempt: attempt{operation: c, resource: "/serviceaccounts/token", kind: "TokenRequest", namespace: "manifold-system", name: "manifold-syncer-0a1b2c3d", object: unbound, home: "{}"}, want: notThere},
+		"its own token, bound to another Secret":                       {attempt: attempt{operation: c, resource: "/serviceaccounts/token", kind: "TokenRequest", namespace: "manifold-system", name: "manifold-syncer-0a1b2c3d", object: toOther, home: "{}"}, want: notThere},
+		"the token of another logical cluster":                         {attempt: attempt{operation: c, resource: "/serviceaccounts/token", kind: "TokenRequest", namespace: "manifold-system", name: "manifold-syncer-99999999", object: request, home: "{}"}, want: notThere},
+		"a token in a namespace of ours":                               {attempt: attempt{operation: c, resource: "/serviceaccounts/token", kind: "TokenRequest", namespace: "shop", name: "manifold-syncer-0a1b2c3d", object: request, home: mine}, want: notWritten},
+		"its own ServiceAccount":                                       {attempt: attempt{operation: u, resource: "/serviceaccounts", kind: "ServiceAccount", namespace: "manifold-system", name: "manifold-syncer-0a1b2c3d", object: "{}", old: "{}", home: "{}"}, want: notThere},
+		"deleting a pod that a controller made":                        {attempt: attempt{operation: d, resource: "/pods", kind: "Pod", namespace: "shop", name: "a", old: made, home: mine}},
+		"deleting a released pod":                                      {attempt: attempt{operation: d, resource: "/pods", kind: "Pod", namespace: "shop", name: "a", old: let, home: mine}},
+		"deleting one in default":                                      {attempt: attempt{operation: d, resource: "/pods", kind: "Pod", namespace: "default", name: "a", old: made, home: "{}"}},
+		"deleting a stranger's bare pod":                               {attempt: attempt{operation: d, resource: "/pods", kind: "Pod", namespace: "shop", name: "bare", old: bare, home: mine}, want: notOurs + "pods bare"},
+		"deleting a pod in a stranger's place":                         {attempt: attempt{operation: d, resource: "/pods", kind: "Pod", namespace: "bank", name: "a", old: made, home: "{}"}, want: notThere + "bank"},
+		"labels of a pod that a controller made":                       {attempt: attempt{operation: u, resource: "/pods", kind: "Pod", namespace: "shop", name: "a", old: made, object: let, home: mine}},
+		"its status":                                                   {attempt: attempt{operation: u, resource: "/pods/status", kind: "Pod", namespace: "shop", name: "a", old: made, object: made, home: mine}},
+		"its debug containers":                                         {attempt: attempt{operation: u, resource: "/pods/ephemeralcontainers", kind: "Pod", namespace: "shop", name: "a", old: made, object: made, home: mine}},
+		"a stranger's debug containers":                                {attempt: attempt{operation: u, resource: "/pods/ephemeralcontainers", kind: "Pod", namespace: "shop", name: "bare", old: bare, object: bare, home: mine}, want: notOurs},
+		"marking it as an orphan":                                      {attempt: attempt{operation: u, resource: "/pods", kind: "Pod", namespace: "shop", name: "a", old: made, object: marking, home: mine}},
+		"marking it as a projection":                                   {attempt: attempt{operation: u, resource: "/pods", kind: "Pod", namespace: "shop", name: "a", old: made, object: stolen, home: mine}, want: notOurs},
+		"evicting a pod":                                               {attempt: attempt{operation: c, resource: "/pods/eviction", kind: "Eviction", namespace: "shop", name: "a", object: "{}", home: mine}},
+		"evicting a pod of kube-system":                                {attempt: attempt{operation: c, resource: "/pods/eviction", kind: "Eviction", namespace: "kube-system", name: "a", object: "{}", home: "{}"}, want: notThere},
+		"exec":                                                         {attempt: attempt{operation: x, resource: "/pods/exec", kind: "PodExecOptions", namespace: "shop", name: "a", object: exec, home: mine}},
+		"exec in a stranger's namespace":                               {attempt: attempt{operation: x, resource: "/pods/exec", kind: "PodExecOptions", namespace: "bank", name: "a", object: exec, home: "{}"}, want: notThere},
+		"exec in kube-system":                                          {attempt: attempt{operation: x, resource: "/pods/exec", kind: "PodExecOptions", namespace: "kube-system", name: "a", object: exec, home: "{}"}, want: notThere},
+		"a proxy to a stranger's Service":                              {attempt: attempt{operation: x, resource: "/services/proxy", kind: "ServiceProxyOptions", namespace: "bank", name: "a", object: exec, home: "{}"}, want: notThere},
+		"a proxy to a node":                                            {attempt: attempt{operation: x, resource: "/nodes/proxy", kind: "NodeProxyOptions", name: "n", object: exec}, want: notWritten},
+		"deleting a claim of a StatefulSet":                            {attempt: attempt{operation: d, resource: "/persistentvolumeclaims", kind: "PersistentVolumeClaim", namespace: "shop", name: "data-db-0", old: claim, home: mine}},
+		"growing it":                                                   {attempt: attempt{operation: u, resource: "/persistentvolumeclaims", kind: "PersistentVolumeClaim", namespace: "shop", name: "data-db-0", old: claim, object: claim, home: mine}},
+		"taking it over for the user":                                  {attempt: attempt{operation: u, resource: "/persistentvolumeclaims", kind: "PersistentVolumeClaim", namespace: "shop", name: "data-db-0", old: claim, object: claimed, home: mine}},
+		"deleting a stranger's claim":                                  {attempt: attempt{operation: d, resource: "/persistentvolumeclaims", kind: "PersistentVolumeClaim", namespace: "shop", name: "bare", old: bare, home: mine}, want: notOurs},
+		"keeping a ReplicaSet of ours":                                 {attempt: attempt{operation: u, resource: "apps/replicasets", kind: "ReplicaSet", namespace: "shop", name: "web-1", old: replica, object: keptSet, home: mine}},
+		"keeping one of a stranger":                                    {attempt: attempt{operation: u, resource: "apps/replicasets", kind: "ReplicaSet", namespace: "default", name: "web-1", old: made, object: keptSet, home: "{}"}, want: notOurs},
+		"scaling a ReplicaSet that is not marked":                      {attempt: attempt{operation: u, resource: "apps/replicasets", kind: "ReplicaSet", namespace: "shop", name: "web-1", old: replica, object: replica, home: mine}, want: notOurs},
+		"the ServiceAccount of our namespace":                          {attempt: attempt{operation: u, resource: "/serviceaccounts", kind: "ServiceAccount", namespace: "shop", name: "default", old: account, object: ours, home: mine}},
+		"that of the shared namespace":                                 {attempt: attempt{operation: u, resource: "/serviceaccounts", kind: "ServiceAccount", namespace: "default", name: "default", old: account, object: ours, home: "{}"}, want: notOurs},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := judge(t, fence(testLogical), test.attempt, nil); !fits(got, test.want) {
@@ -216,6 +220,41 @@ func TestAccountsFence(t *testing.T) {
 	a := attempt{operation: admission.Create, resource: "/pods", kind: "Pod", namespace: "default", home: "{}", object: pod("default")}
 	if got := judge(t, accountsFence(testLogical), a, shared); got != "" {
 		t.Errorf("a pod as everybody's ServiceAccount is told %q", got)
+	}
+}
+
+func TestVolumeFence(t *testing.T) {
+	volume := func(namespace, claim string) string {
+		return `{"metadata":{"name":"disk","labels":` + mine + `},"spec":{"claimRef":{"namespace":"` + namespace + `","name":"` + claim + `"}}}`
+	}
+	c, u := admission.Create, admission.Update
+	for name, test := range map[string]struct {
+		attempt
+		want string
+	}{
+		"for a claim in a namespace of ours":          {attempt: attempt{operation: c, object: volume("shop", "data")}},
+		"for one in default, which is shared":         {attempt: attempt{operation: c, object: volume("default", "data")}},
+		"for one in a stranger's namespace":           {attempt: attempt{operation: c, object: volume("bank", "data")}, want: "Manifold makes no PersistentVolume here for a claim in namespace bank"},
+		"for one in a namespace of the system":        {attempt: attempt{operation: c, object: volume("kube-system", "data")}, want: "Manifold makes no PersistentVolume here for a claim in namespace kube-system"},
+		"for nobody":                                  {attempt: attempt{operation: c, object: `{"metadata":{"name":"disk"},"spec":{}}`}, want: "Manifold makes no PersistentVolume here that is for no claim, and disk is"},
+		"changing what else it says":                  {attempt: attempt{operation: u, object: volume("shop", "data"), old: volume("shop", "data")}},
+		"changing it where the namespace went":        {attempt: attempt{operation: u, object: volume("bank", "data"), old: volume("bank", "data")}},
+		"giving it to another claim":                  {attempt: attempt{operation: u, object: volume("shop", "other"), old: volume("shop", "data")}, want: "Manifold gives PersistentVolume disk to no other claim"},
+		"giving it to a stranger's claim":             {attempt: attempt{operation: u, object: volume("bank", "data"), old: volume("shop", "data")}, want: "Manifold gives PersistentVolume disk to no other claim"},
+		"having it be for whoever asks":               {attempt: attempt{operation: u, object: `{"metadata":{"name":"disk"},"spec":{}}`, old: volume("shop", "data")}, want: "Manifold makes no PersistentVolume here that is for no claim"},
+		"what somebody else does is not its business": {attempt: attempt{user: "admin", operation: c, object: volume("bank", "data")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.resource, test.kind, test.name = "/persistentvolumes", "PersistentVolume", "disk"
+			for _, stranger := range []string{"bank", "default", "kube-system"} {
+				namespace := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: stranger}}
+				got := judge(t, volumeFence(testLogical), test.attempt, namespace)
+				// Each of them may refuse it, so that which it is for has to be among them.
+				if !fits(got, test.want) && (got != "" || stranger == "bank") {
+					t.Errorf("beside namespace %s it is told %q, want %q", stranger, got, test.want)
+				}
+			}
+		})
 	}
 }
 

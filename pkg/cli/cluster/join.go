@@ -32,6 +32,8 @@ type JoinOptions struct {
 	Kinds []string
 	// Priorities is up to which value PriorityClasses of applications may come along; "" for what was allowed before.
 	Priorities string
+	// Volumes says whether PersistentVolumes of the logical cluster go along with their claims.
+	Volumes bool
 	// Lifetime is that of the syncer's token, which is renewed long before it ends.
 	Lifetime time.Duration
 	// DryRun says whether to print what would be made in the cluster, in place of making it: "client", or "none".
@@ -73,7 +75,11 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 			manage them there: --allow-kind gives that right, and keeps those that were given before.
 
 			An application that brings a PriorityClass of its own finds it in the clusters whose admin lets it come along:
-			--allow-priority-classes does, up to a value, which stays until another one is given.`),
+			--allow-priority-classes does, up to a value, which stays until another one is given.
+
+			PersistentVolumes that are made in the logical cluster go along with their claims to clusters whose admin lets them, by
+			--allow-volumes; joining again without it takes that back. Whoever makes such a volume reads and writes what it leads to,
+			such as any folder of a node.`),
 		Example: templates.Examples(`
 			# Join the cluster of the current context of a kubeconfig
 			manifold cluster join east --cluster-kubeconfig ~/.kube/east
@@ -88,7 +94,10 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 			manifold cluster join east --cluster-kubeconfig ~/.kube/east --allow-kind certificates.cert-manager.io
 
 			# Let applications bring PriorityClasses of their own there, of a value of at most 1000
-			manifold cluster join east --cluster-kubeconfig ~/.kube/east --allow-priority-classes 1000`),
+			manifold cluster join east --cluster-kubeconfig ~/.kube/east --allow-priority-classes 1000
+
+			# Let PersistentVolumes that are made by hand go there along with their claims
+			manifold cluster join east --cluster-kubeconfig ~/.kube/east --allow-volumes`),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Complete(f, cmd, args); err != nil {
@@ -109,6 +118,8 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 		"Custom kind that Manifold may manage in the cluster, as PLURAL.GROUP, or *.GROUP for all of a group. May be repeated.")
 	flags.StringVar(&o.Priorities, "allow-priority-classes", o.Priorities,
 		"Let PriorityClasses of applications come along to the cluster whose value is at most this one.")
+	flags.BoolVar(&o.Volumes, "allow-volumes", o.Volumes,
+		"Let PersistentVolumes of the logical cluster go to the cluster along with their claims. Joining again without it takes that back.")
 	flags.DurationVar(&o.Lifetime, "token-lifetime", o.Lifetime,
 		"How long a token of Manifold in the cluster lasts. It is renewed after half of that.")
 	flags.StringVar(&o.DryRun, "dry-run", o.DryRun, `Must be "none" or "client". With "client", only print as YAML what would be made in the cluster.`)
@@ -193,7 +204,7 @@ func (o *JoinOptions) join(ctx context.Context, logical *logical) (*manifoldv1al
 	if err != nil {
 		return nil, err
 	}
-	physical.kinds, physical.priorities, physical.logical = o.kinds, o.priorities, logical.uid
+	physical.kinds, physical.priorities, physical.volumes, physical.logical = o.kinds, o.priorities, o.Volumes, logical.uid
 	progress.done("Reached %s, Kubernetes %s", access.rest.Host, physical.version)
 	existing, err := o.check(ctx, logical, physical)
 	if err != nil {
@@ -240,6 +251,9 @@ func (o *JoinOptions) make(ctx context.Context, logical *logical, physical *phys
 	if o.priorities != nil {
 		progress.done("Let PriorityClasses come along, up to a value of %d", *o.priorities)
 	}
+	if o.Volumes {
+		progress.done("Let PersistentVolumes go along with their claims")
+	}
 	token, err := physical.issue(ctx, logical.uid, o.Lifetime, undo)
 	if err != nil {
 		return err
@@ -256,6 +270,15 @@ func (o *JoinOptions) make(ctx context.Context, logical *logical, physical *phys
 		return err
 	}
 	progress.done("Stored it as Secret %s/%s", manifoldv1alpha1.SystemNamespace, credentialName(o.Name))
+	if !o.Volumes {
+		taken, err := physical.forbidVolumes(ctx, logical.uid)
+		if err != nil {
+			return fmt.Errorf("take back that PersistentVolumes go along: %w", err)
+		}
+		if taken {
+			progress.done("Took back that PersistentVolumes go along; those that are there stay")
+		}
+	}
 	if existing == nil {
 		return physical.retire(ctx, logical.uid, token.Secret) // of a cluster that was removed in a hurry
 	}
@@ -275,7 +298,7 @@ func (o *JoinOptions) cluster(physical *physical) *manifoldv1alpha1.Cluster {
 			SecretRef: &manifoldv1alpha1.SecretReference{
 				Namespace: manifoldv1alpha1.SystemNamespace, Name: credentialName(o.Name),
 			},
-		}, Allows: manifoldv1alpha1.ClusterAllows{PriorityClassesUpTo: physical.priorities}},
+		}, Allows: manifoldv1alpha1.ClusterAllows{PriorityClassesUpTo: physical.priorities, Volumes: physical.volumes}},
 		Status: manifoldv1alpha1.ClusterStatus{UID: string(physical.uid)},
 	}
 }

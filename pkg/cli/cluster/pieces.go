@@ -119,6 +119,8 @@ type allowances struct {
 	kinds []schema.GroupResource
 	// priorities is up to which value PriorityClasses may come along, nil if none may.
 	priorities *int32
+	// volumes tells whether PersistentVolumes may go along with their claims.
+	volumes bool
 }
 
 // row is what a piece is made of.
@@ -167,6 +169,13 @@ func everything(logical types.UID, beside allowances) ([]piece, error) {
 			return nil, err
 		}
 		all = append(all, priorities...)
+	}
+	if beside.volumes {
+		volumes, err := volumePieces(logical)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, volumes...)
 	}
 	return all, nil
 }

@@ -37,6 +37,8 @@ type physical struct {
 	// priorities is up to which value joining lets PriorityClasses come along, nil if that is not asked for. Once it has been granted, that
 	// of before is in its place.
 	priorities *int32
+	// volumes tells whether joining lets PersistentVolumes go along with their claims.
+	volumes bool
 	// logical is the UID of the logical cluster that it joins, as soon as that is known.
 	logical types.UID
 }

@@ -254,6 +254,7 @@ func (o *RemoveOptions) printCleanup(logical types.UID) {
 	fmt.Fprintf(o.ErrOut, `To remove what joining made in the cluster too, run with its admin's kubeconfig:
   kubectl delete clusterrolebinding,clusterrole %[1]s-kinds --ignore-not-found
   kubectl delete clusterrolebinding,clusterrole,validatingadmissionpolicybinding,validatingadmissionpolicy %[1]s-priorities --ignore-not-found
+  kubectl delete clusterrolebinding,clusterrole,validatingadmissionpolicybinding,validatingadmissionpolicy %[1]s-volumes --ignore-not-found
   kubectl delete clusterrole %[1]s-secrets --ignore-not-found
   kubectl delete clusterrolebinding,clusterrole,validatingadmissionpolicybinding,validatingadmissionpolicy %[1]s
   kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy %[1]s-accounts --ignore-not-found

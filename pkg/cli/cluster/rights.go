@@ -27,11 +27,11 @@ func ownRights(logical types.UID) []Right {
 	return append(rights.Taking(string(logical)), []Right{
 		{
 			Why: why, Group: rbacv1.GroupName, Resources: []string{"clusterroles", "clusterrolebindings"},
-			Names: []string{name, kindsName(logical), prioritiesName(logical), rights.SecretsRole(string(logical)), tellingName(logical)}, Verbs: get,
+			Names: []string{name, kindsName(logical), prioritiesName(logical), volumesName(logical), rights.SecretsRole(string(logical)), tellingName(logical)}, Verbs: get,
 		},
 		{
 			Why: why, Group: "admissionregistration.k8s.io", Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
-			Names: []string{name, accountsName(logical), prioritiesName(logical)}, Verbs: get,
+			Names: []string{name, accountsName(logical), prioritiesName(logical), volumesName(logical)}, Verbs: get,
 		},
 		{Why: why, Group: rbacv1.GroupName, Resources: []string{"roles", "rolebindings"}, Names: []string{name, tellingName(logical)}, Verbs: get},
 	}...)

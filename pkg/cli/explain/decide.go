@@ -66,6 +66,7 @@ func (g gatherer) ask(ctx context.Context, question func(*engine.Engine) error) 
 	watched := []cache.SharedIndexInformer{
 		kube.Core().V1().Namespaces().Informer(),
 		kube.Core().V1().PersistentVolumeClaims().Informer(),
+		kube.Core().V1().PersistentVolumes().Informer(),
 		kube.Storage().V1().StorageClasses().Informer(),
 		kube.Scheduling().V1().PriorityClasses().Informer(),
 		manifold.Manifold().V1alpha1().Clusters().Informer(),

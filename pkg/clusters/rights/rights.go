@@ -30,6 +30,14 @@ func Renewal(account string) []Right {
 	}}
 }
 
+// Volumes returns the rights that PersistentVolumes take which go along with their claims. They are granted where a cluster's admin allows that.
+func Volumes() []Right {
+	return []Right{{
+		Why: "PersistentVolumes that are made in the logical cluster", Resources: []string{"persistentvolumes"},
+		Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
+	}}
+}
+
 // Syncer returns everything that Manifold's credential may do in a cluster. The ClusterRole that joining makes, the check
 // before joining and the reference of names are all read from this table. Writing in namespaces of the system, which a ClusterRole
 // cannot leave out, is denied by the admission policy beside it.

@@ -48,6 +48,7 @@ type Engine struct {
 	namespaces      corelisters.NamespaceLister
 	claims          corelisters.PersistentVolumeClaimLister
 	storage         storagelisters.StorageClassLister
+	volumes         corelisters.PersistentVolumeLister
 	synced          []cache.InformerSynced
 	ledger          *ledger
 	view            *view
@@ -90,6 +91,7 @@ func New(o Options) (*Engine, error) {
 		namespaces:      namespaces.Lister(),
 		claims:          o.Kube.Core().V1().PersistentVolumeClaims().Lister(),
 		storage:         o.Kube.Storage().V1().StorageClasses().Lister(),
+		volumes:         o.Kube.Core().V1().PersistentVolumes().Lister(),
 		ledger:          newLedger(o.Clock),
 		priorities:      priorities{o.Kube.Scheduling().V1().PriorityClasses().Lister()},
 		bookings:        newBookings(o.Clock),
@@ -106,6 +108,7 @@ func New(o Options) (*Engine, error) {
 		manifold.ClusterPlacementPolicies().Informer().HasSynced,
 		namespaces.Informer().HasSynced,
 		o.Kube.Core().V1().PersistentVolumeClaims().Informer().HasSynced,
+		o.Kube.Core().V1().PersistentVolumes().Informer().HasSynced,
 		o.Kube.Storage().V1().StorageClasses().Informer().HasSynced,
 		o.Kube.Scheduling().V1().PriorityClasses().Informer().HasSynced,
 	}
@@ -232,6 +235,7 @@ func (e *Engine) ask(w placement.Workload, current placement.Decision, now situa
 ) {
 	e.complete(&w)
 	e.addVolumes(&w, current)
+	e.addHandMade(&w, now.joined)
 	w.Brings = e.priorities.brought(w.Template)
 	if len(current) == 0 {
 		current = placement.Found(w, e.loose.metBy(w))

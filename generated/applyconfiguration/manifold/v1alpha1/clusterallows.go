@@ -10,6 +10,9 @@ type ClusterAllowsApplyConfiguration struct {
 	// priorityClassesUpTo is the highest value of PriorityClasses of the logical cluster that go to this one with the workloads that name
 	// them. Unset, none do.
 	PriorityClassesUpTo *int32 `json:"priorityClassesUpTo,omitempty"`
+	// volumes tells that PersistentVolumes that are made by hand in the logical cluster go to this one along with the claims that they are
+	// for. Unset, they stay in the logical cluster, and claims that are for them go to other clusters.
+	Volumes *bool `json:"volumes,omitempty"`
 }
 
 // ClusterAllowsApplyConfiguration constructs a declarative configuration of the ClusterAllows type for use with
@@ -23,5 +26,13 @@ func ClusterAllows() *ClusterAllowsApplyConfiguration {
 // If called multiple times, the PriorityClassesUpTo field is set to the value of the last call.
 func (b *ClusterAllowsApplyConfiguration) WithPriorityClassesUpTo(value int32) *ClusterAllowsApplyConfiguration {
 	b.PriorityClassesUpTo = &value
+	return b
+}
+
+// WithVolumes sets the Volumes field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Volumes field is set to the value of the last call.
+func (b *ClusterAllowsApplyConfiguration) WithVolumes(value bool) *ClusterAllowsApplyConfiguration {
+	b.Volumes = &value
 	return b
 }

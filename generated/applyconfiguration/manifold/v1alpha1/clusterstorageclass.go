@@ -13,6 +13,8 @@ type ClusterStorageClassApplyConfiguration struct {
 	Default *bool `json:"default,omitempty"`
 	// waitForFirstConsumer tells that a claim gets its volume once a pod that uses it is scheduled.
 	WaitForFirstConsumer *bool `json:"waitForFirstConsumer,omitempty"`
+	// byHand tells that nothing makes volumes of the class: claims that name it wait for those that somebody makes by hand.
+	ByHand *bool `json:"byHand,omitempty"`
 }
 
 // ClusterStorageClassApplyConfiguration constructs a declarative configuration of the ClusterStorageClass type for use with
@@ -42,5 +44,13 @@ func (b *ClusterStorageClassApplyConfiguration) WithDefault(value bool) *Cluster
 // If called multiple times, the WaitForFirstConsumer field is set to the value of the last call.
 func (b *ClusterStorageClassApplyConfiguration) WithWaitForFirstConsumer(value bool) *ClusterStorageClassApplyConfiguration {
 	b.WaitForFirstConsumer = &value
+	return b
+}
+
+// WithByHand sets the ByHand field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ByHand field is set to the value of the last call.
+func (b *ClusterStorageClassApplyConfiguration) WithByHand(value bool) *ClusterStorageClassApplyConfiguration {
+	b.ByHand = &value
 	return b
 }

@@ -1,0 +1,67 @@
+package engine
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// addHandMade adds the volumes of the logical cluster that the claims of a workload are for and do not have yet. Of those that a StatefulSet has
+// made, what its template says counts, not what a cluster shows.
+func (e *Engine) addHandMade(w *placement.Workload, joined []*v1alpha1.Cluster) {
+	isClaim := w.GVK == corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+	if !isClaim && len(w.VolumeClaims) == 0 && len(w.Claims) == 0 {
+		return
+	}
+	volumes, _ := e.volumes.List(labels.Everything()) // listing from a cache cannot fail
+	if len(volumes) == 0 {
+		return
+	}
+	shelf := placement.Shelf{Volumes: volumes, Clusters: joined}
+	names := w.VolumeClaims
+	if isClaim {
+		names = []string{w.Name}
+	}
+	for _, name := range names {
+		claim, err := e.claims.PersistentVolumeClaims(w.Namespace).Get(name)
+		if err != nil || claim.Annotations[v1alpha1.AnnotationCluster] != "" || claim.Status.Phase == corev1.ClaimBound || e.closedTo(claim, joined) {
+			continue
+		}
+		if volume, _ := shelf.VolumeFor(claim); volume != nil {
+			w.HandMade = append(w.HandMade, volume)
+			if isClaim {
+				w.StorageClass = "" // it needs nothing that makes one
+			}
+		}
+	}
+	e.addHandMadeOfSet(w, shelf)
+}
+
+// addHandMadeOfSet adds those of the first replica of a StatefulSet, as the others are alike.
+func (e *Engine) addHandMadeOfSet(w *placement.Workload, shelf placement.Shelf) {
+	for i := range w.Claims {
+		template := &w.Claims[i]
+		first := projection.ClaimName(template.Name, w.Name, w.First)
+		claim := &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: first, Annotations: template.Annotations}, Spec: template.Spec,
+		}
+		if made, err := e.claims.PersistentVolumeClaims(w.Namespace).Get(first); err == nil {
+			if bound(made) {
+				continue
+			}
+			claim.UID = made.UID
+		}
+		if volume, _ := shelf.VolumeFor(claim); volume != nil {
+			w.HandMade = append(w.HandMade, volume)
+		}
+	}
+}
+
+// closedTo reports whether a claim is already where no such volume goes, and so waits for one of its cluster.
+func (e *Engine) closedTo(claim *corev1.PersistentVolumeClaim, joined []*v1alpha1.Cluster) bool {
+	return placement.ClosedTo(clustersOf(claim), joined)
+}

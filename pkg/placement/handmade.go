@@ -1,0 +1,201 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storage "k8s.io/component-helpers/storage/volume"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// A PersistentVolume that somebody makes by hand in the logical cluster is for a claim there: it names the claim, or the claim names it, or it is
+// one that the claim could have. It goes where the claim goes, to clusters whose admin lets such volumes in. Which one a claim gets is chosen
+// once, and noted on the volume as the stock controller does.
+
+// Shelf is the volumes that were made by hand in the logical cluster, and the clusters that there are.
+type Shelf struct {
+	// Volumes are all PersistentVolumes of the logical cluster, in any order.
+	Volumes []*corev1.PersistentVolume
+	// Clusters are those that have joined.
+	Clusters []*v1alpha1.Cluster
+}
+
+// Open reports whether any cluster takes such volumes.
+func (s Shelf) Open() bool {
+	return slices.ContainsFunc(s.Clusters, func(c *v1alpha1.Cluster) bool { return c.Spec.Allows.Volumes })
+}
+
+// VolumeFor returns the volume that a claim is for, nil if there is none: one that is bound to it by either side, or the smallest of those
+// that it could have, if no cluster makes volumes of its class. The problem says why a claim gets nothing of the volume that it names.
+func (s Shelf) VolumeFor(claim *corev1.PersistentVolumeClaim) (volume *corev1.PersistentVolume, problem string) {
+	for _, v := range s.Volumes {
+		if storage.IsVolumeBoundToClaim(v, claim) && (volume == nil || preferred(v, volume, claim)) {
+			volume = v
+		}
+	}
+	if name := claim.Spec.VolumeName; name != "" {
+		named := s.named(name)
+		switch {
+		case named == nil:
+			return nil, "" // one of its cluster
+		case named.Spec.ClaimRef != nil && !storage.IsVolumeBoundToClaim(named, claim):
+			ref := named.Spec.ClaimRef
+			return nil, fmt.Sprintf("it names PersistentVolume %s of the logical cluster, which is for the claim %s/%s: name another one, "+
+				"or none, in a new claim", name, ref.Namespace, ref.Name) + recreated(ref, claim)
+		}
+		return named, ""
+	}
+	if volume != nil || claim.Status.Phase == corev1.ClaimBound || claim.Status.Phase == corev1.ClaimLost || !s.ByHand(claim) {
+		return volume, ""
+	}
+	return s.match(claim), ""
+}
+
+// recreated says what to do if a volume is for an earlier claim of the same name.
+func recreated(ref *corev1.ObjectReference, claim *corev1.PersistentVolumeClaim) string {
+	if ref.Namespace != claim.Namespace || ref.Name != claim.Name {
+		return ""
+	}
+	return "; that was an earlier one of this name, so if its data may be used again, take spec.claimRef off the volume"
+}
+
+// preferred reports whether a claim rather gets one volume that is for it than another: that which names its UID, which it may have already.
+func preferred(v, than *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	if knows, known := v.Spec.ClaimRef.UID != "", than.Spec.ClaimRef.UID != ""; knows != known {
+		return knows
+	}
+	if is, was := v.Name == claim.Spec.VolumeName, than.Name == claim.Spec.VolumeName; is != was {
+		return is
+	}
+	return v.Name < than.Name
+}
+
+func (s Shelf) named(name string) *corev1.PersistentVolume {
+	if i := slices.IndexFunc(s.Volumes, func(v *corev1.PersistentVolume) bool { return v.Name == name }); i >= 0 {
+		return s.Volumes[i]
+	}
+	return nil
+}
+
+// match chooses among the volumes that are for nobody, as the stock controller does. One that is new counts as available: that is about to
+// be written.
+func (s Shelf) match(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	var free []*corev1.PersistentVolume
+	for _, v := range s.Volumes {
+		if v.Spec.ClaimRef != nil || v.DeletionTimestamp != nil || !storage.CheckAccessModes(claim, v) {
+			continue
+		}
+		if v.Status.Phase == corev1.VolumePending || v.Status.Phase == "" {
+			fresh := *v
+			fresh.Status.Phase = corev1.VolumeAvailable
+			v = &fresh
+		}
+		free = append(free, v)
+	}
+	slices.SortFunc(free, func(a, b *corev1.PersistentVolume) int { return cmp.Compare(a.Name, b.Name) })
+	found, err := storage.FindMatchingVolume(claim, free, nil, nil, false, true)
+	if err != nil || found == nil {
+		return nil // by a selector that is none
+	}
+	return s.named(found.Name)
+}
+
+// ByHand reports whether a claim waits for a volume that somebody makes: it wants one of no class, or no cluster makes volumes of its class.
+func (s Shelf) ByHand(claim *corev1.PersistentVolumeClaim) bool {
+	name := classOf(claim)
+	if name == "" && claim.Spec.StorageClassName != nil {
+		return true
+	}
+	return !s.anyClass(func(c *v1alpha1.ClusterStorageClass) bool {
+		return !c.ByHand && (c.Name == name || name == "" && c.Default)
+	})
+}
+
+// WaitsForPod reports whether a claim gets such a volume only once a pod uses it.
+func (s Shelf) WaitsForPod(claim *corev1.PersistentVolumeClaim) bool {
+	name := classOf(claim)
+	return name != "" && s.anyClass(func(c *v1alpha1.ClusterStorageClass) bool { return c.Name == name && c.WaitForFirstConsumer })
+}
+
+func (s Shelf) anyClass(is func(*v1alpha1.ClusterStorageClass) bool) bool {
+	for _, cluster := range s.Clusters {
+		if cluster.Status.Classes == nil {
+			continue // not known, and when it is, this is asked again
+		}
+		for i := range cluster.Status.Classes.StorageClasses {
+			if is(&cluster.Status.Classes.StorageClasses[i]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// checkHandMade keeps what uses volumes that were made by hand away from clusters to which these cannot go.
+func checkHandMade(c *cycle, k *candidate) bool {
+	for _, volume := range c.request.Workload.HandMade {
+		switch {
+		case !k.Allows.Volumes:
+			return k.refuse(Reason{Code: ReasonNoHandMade, Subject: volume.Name})
+		case !k.mayReach(volume):
+			return k.refuse(Reason{Code: ReasonUnreached, Subject: volume.Name})
+		}
+	}
+	return false
+}
+
+// locations are the labels of nodes that are known of a cluster where all of its nodes share them, by what they were called before.
+var locations = map[string]string{
+	corev1.LabelTopologyZone: corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone: corev1.LabelTopologyZone,
+	corev1.LabelTopologyRegion: corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
+}
+
+// mayReach reports whether a node of the cluster can reach a volume, as far as can be told: by zone and region, if those of the cluster are known.
+func (c *Cluster) mayReach(volume *corev1.PersistentVolume) bool {
+	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
+		return true
+	}
+	return slices.ContainsFunc(volume.Spec.NodeAffinity.Required.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
+		return !slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool {
+			is := c.location(locations[r.Key])
+			if is == "" {
+				return false
+			}
+			switch r.Operator {
+			case corev1.NodeSelectorOpIn:
+				return !slices.Contains(r.Values, is)
+			case corev1.NodeSelectorOpNotIn:
+				return slices.Contains(r.Values, is)
+			case corev1.NodeSelectorOpDoesNotExist:
+				return true
+			}
+			return false
+		})
+	})
+}
+
+// location is what a cluster has for the label of a zone or a region, "" if that is not known.
+func (c *Cluster) location(key string) string {
+	if key == "" {
+		return ""
+	}
+	return cmp.Or(c.Topology[key], c.Labels[key])
+}
+
+// letIn says how a volume gets to a cluster that takes none.
+func (p patient) letIn() string {
+	return fmt.Sprintf("let PersistentVolume %s go there along with its claim: %s", p.reason.Subject, LetVolumesIn(p.name))
+}
+
+// LetVolumesIn is the command that has a cluster take volumes that were made by hand.
+func LetVolumesIn(cluster string) string {
+	return fmt.Sprintf("manifold cluster join %s --cluster-kubeconfig FILE --allow-volumes", cluster)
+}
+
+// ClosedTo reports whether something is in clusters of which none takes such volumes.
+func ClosedTo(in []string, joined []*v1alpha1.Cluster) bool {
+	return len(in) > 0 && !slices.ContainsFunc(joined, func(c *v1alpha1.Cluster) bool { return c.Spec.Allows.Volumes && slices.Contains(in, c.Name) })
+}
