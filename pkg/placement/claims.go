@@ -39,10 +39,11 @@ func StorageClassOf(claim *corev1.PersistentVolumeClaim, classes *v1alpha1.Clust
 	return nil
 }
 
-// VolumeIsFor reports whether a volume that was made by hand is for a claim: either names the other.
-func VolumeIsFor(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
-	if ref := volume.Spec.ClaimRef; ref != nil {
-		return ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == "" || ref.UID == claim.UID)
+// VolumeMayBeFor reports whether a volume that was made by hand may matter to a claim: either names the other, or the claim has none and names the
+// same class.
+func VolumeMayBeFor(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	if ref := volume.Spec.ClaimRef; ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name || claim.Spec.VolumeName == volume.Name {
+		return true
 	}
-	return claim.Spec.VolumeName == volume.Name
+	return volume.Spec.ClaimRef == nil && claim.Status.Phase != corev1.ClaimBound && volume.Spec.StorageClassName == classOf(claim)
 }

@@ -34,6 +34,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/syncer"
 	"github.com/manifold-dev/manifold/pkg/syncer/drain"
 	"github.com/manifold-dev/manifold/pkg/syncer/removal"
+	"github.com/manifold-dev/manifold/pkg/syncer/volumes"
 )
 
 // controllers are Manifold's own. They are made before the server serves, since its storage asks the engine and the registry, and run
@@ -145,6 +146,10 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	if err != nil {
 		return nil, err
 	}
+	handMade, err := volumes.New(volumes.Options{Upstream: m.upstream, Kube: m.informers, Manifold: m.own, Client: kube, Recorder: recorder})
+	if err != nil {
+		return nil, err
+	}
 	trials, err := newTrials(ids)
 	if err != nil {
 		return nil, err
@@ -157,6 +162,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 			Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed, Mirror: summaries.Mirror,
 			Leaving: m.leaving, Lost: m.engine.Lost, Uses: m.custom.Uses, Overrides: m.engine.Overrides,
 			Moves: m.engine.Moves, Silent: m.silent, Admits: trials.admits, Allows: m.allows,
+			VolumeChanged: handMade.Changed, ClaimWanted: handMade.ClaimWanted,
 		}}, m.custom.Runner()},
 		GracePeriod: c.silence.GracePeriod, Fence: m.upstream.Fence, Requester: requester,
 		MaxObjects: c.bounds.Objects, MaxBytes: c.bounds.Bytes.Value(),
@@ -183,6 +189,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	m.parts = []part{
 		{"placement", placement.Run},
 		{"summary", summaries.Run},
+		{"volumes made by hand", handMade.Run},
 		{"custom resources", m.custom.Run},
 		{"clusters", manager.Run},
 		{"removal of clusters", removals.Run},

@@ -44,6 +44,7 @@ type below struct {
 	pods        cache.SharedIndexInformer
 	claims      cache.SharedIndexInformer
 	classes     classes
+	volumes     *volumes
 
 	// made are the namespaces that we have made and that the watch of namespaces has not shown yet. The watch of pods may be ahead of it, and
 	// what it shows in them is ours.
@@ -59,6 +60,7 @@ func newBelow(client kubernetes.Interface, logicalCluster string, budget *bounds
 		stores:    map[schema.GroupVersionResource]cache.Indexer{},
 		secrets:   newSecrets(client, logicalCluster, budget),
 		classes:   classes{},
+		volumes:   newVolumes(),
 		made:      sets.New[string](),
 	}
 	var err error

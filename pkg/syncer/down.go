@@ -41,11 +41,17 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 	if key.Resource == priorityResource {
 		return s.syncPriority(ctx, key)
 	}
+	if key.Resource == volumeResource {
+		return s.syncVolume(ctx, key)
+	}
 	kind, ok := projection.ForResource(key.Resource)
 	if !ok {
 		return fmt.Errorf("no projection for %s", key)
 	}
 	above, live := s.Upstream.get(key), s.below.get(key)
+	if kind.Resource == claimResource {
+		s.claimLooked(cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
+	}
 	if kind.Resource == namespaceResource && projection.NamespaceShared(key.Name) {
 		return nil
 	}
@@ -105,6 +111,14 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 	action := kind.Plan(desired, live)
 	if action.Step == projection.Create && s.queue.NumRequeues(key) < grantTries && s.Upstream.mayBeGranted(workload{kind, above}) {
 		return errNotYet
+	}
+	if kind.Resource == claimResource && action.Step == projection.Create {
+		if waits, problem := s.awaitsVolume(key, above); problem != "" {
+			s.fail(key, above, reasonNotApplied, problem)
+			return nil // what comes of the volume wakes us
+		} else if waits {
+			return nil
+		}
 	}
 	missing := s.missing(kind, above)
 	if makesPods(kind, action.Step) {

@@ -77,6 +77,9 @@ func (u *Upstream) clusterChanged(old, obj any) {
 	if ready(before) != ready(after) {
 		u.wakeAll(nil)
 	}
+	if s, ok := u.Syncer(after.Name); ok && before.Spec.Allows.Volumes != after.Spec.Allows.Volumes {
+		s.below.volumes.changed()
+	}
 	if s, ok := u.Syncer(after.Name); ok && !maps.Equal(before.Labels, after.Labels) {
 		u.reprojectTo([]*Syncer{s}, metav1.NamespaceAll)
 	}

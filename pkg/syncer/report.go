@@ -132,7 +132,7 @@ func (s *Syncer) shownAs(rs *appsv1.ReplicaSet, deployment string) string {
 
 // Owned is the number of objects of ours that the cluster holds.
 func (s *Syncer) Owned() int {
-	owned := s.below.secrets.unseen() + len(s.broughtPriorities())
+	owned := s.below.secrets.unseen() + len(s.broughtPriorities()) + len(s.below.volumes.names())
 	for _, store := range s.below.stores {
 		owned += len(store.ListKeys())
 	}
@@ -148,6 +148,9 @@ func (s *Syncer) Resync() {
 	}
 	for _, class := range s.broughtPriorities() {
 		s.enqueue(priorityKey(class.Name))
+	}
+	for _, name := range s.below.volumes.names() {
+		s.enqueue(volumeKey(name))
 	}
 }
 

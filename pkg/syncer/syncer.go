@@ -64,6 +64,10 @@ type Options struct {
 	Uses func(cluster, namespace string) bool
 	// Allows returns what the admin of a cluster lets come along there. It may be nil.
 	Allows func(cluster string) v1alpha1.ClusterAllows
+	// VolumeChanged is told of PersistentVolumes of the logical cluster of which a cluster may have something new to tell, and ClaimWanted of
+	// claims that are to be somewhere. They return at once, and may be nil.
+	VolumeChanged func(name string)
+	ClaimWanted   func(claim cache.ObjectName)
 	// Lost tells whether a workload has given up a silent cluster, so that it may run elsewhere what it ran there.
 	Lost func(w placement.Workload, cluster string) bool
 }
@@ -230,6 +234,7 @@ func (s *Syncer) run(ctx context.Context) error {
 	group.Go(func() error { work.Run(ctx, s.podQueue, podWorkers, s.showPod); return nil })
 	group.Go(func() error { work.Run(ctx, s.claimQueue, claimWorkers, s.syncClaim); return nil })
 	group.Go(func() error { return s.mirrorEvents(ctx) })
+	group.Go(func() error { return s.followVolumes(ctx) })
 	group.Go(func() error { return s.listen(ctx) })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err

@@ -59,6 +59,7 @@ type Upstream struct {
 	revisions   revisions
 	classes     classes
 	grants      grants
+	volumes     cache.Indexer // PersistentVolumes
 
 	claims claims
 	led    led
@@ -92,6 +93,14 @@ func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
 		u.synced = append(u.synced, informer.HasSynced)
 	}
 	if err := u.handle(u.classes[priorityResource], u.priorityHandler()); err != nil {
+		return nil, err
+	}
+	volumes := factory.Core().V1().PersistentVolumes().Informer()
+	if err := volumes.AddIndexers(cache.Indexers{byClaim: indexClaim}); err != nil {
+		return nil, fmt.Errorf("index PersistentVolumes by claim: %w", err)
+	}
+	u.volumes = volumes.GetIndexer()
+	if err := u.handle(volumes, u.volumeHandler()); err != nil {
 		return nil, err
 	}
 	for _, kind := range projection.Kinds() {

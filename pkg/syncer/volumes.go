@@ -80,6 +80,8 @@ func (s *Syncer) claimHandler() cache.ResourceEventHandler {
 	look := func(obj any) {
 		if claim, ok := untombed(obj).(*corev1.PersistentVolumeClaim); ok && s.below.ours(claim.Namespace) {
 			s.enqueueClaim(claim)
+			s.enqueueVolumesOf(cache.MetaObjectToName(claim))
+			s.tellVolumesOf(claim)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -92,6 +94,7 @@ func (s *Syncer) claimHandler() cache.ResourceEventHandler {
 		DeleteFunc: func(obj any) {
 			if claim, ok := untombed(obj).(*corev1.PersistentVolumeClaim); ok {
 				s.claimQueue.Add(cache.MetaObjectToName(claim))
+				s.enqueueVolumesOf(cache.MetaObjectToName(claim))
 			}
 		},
 	}
@@ -106,6 +109,7 @@ func (u *Upstream) claimHandler() cache.ResourceEventHandler {
 			return
 		}
 		s.claimMirrors.OnAddOrUpdate(claim)
+		s.enqueueVolumesOf(cache.MetaObjectToName(claim))
 		if claim.DeletionTimestamp != nil {
 			s.claimQueue.Add(cache.MetaObjectToName(claim))
 		}
@@ -120,6 +124,7 @@ func (u *Upstream) claimHandler() cache.ResourceEventHandler {
 			}
 			for _, s := range u.Syncers() {
 				s.claimMirrors.OnDelete(claim)
+				s.enqueueVolumesOf(cache.MetaObjectToName(claim))
 				s.claimQueue.Add(cache.MetaObjectToName(claim))
 			}
 		},

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -9,39 +10,61 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
-// reasonVolumeStays is that of the event on a claim whose volume was made by hand in the logical cluster, where nothing can mount it.
-const reasonVolumeStays = "VolumeStaysAbove"
+const (
+	// reasonVolumeStays is that of the event on a claim whose volume was made by hand in the logical cluster, and does not go where the claim is.
+	reasonVolumeStays = "VolumeStaysAbove"
+	// reasonVolumeTaken is that of the event on a claim that names the volume of another one.
+	reasonVolumeTaken = "VolumeTaken"
+)
 
-// tellVolume says that a claim waits for a PersistentVolume of the logical cluster. It is sent where it is used all the same: its cluster may have
-// a volume of that name.
+// tellVolume says why a claim does not get the PersistentVolume of the logical cluster that it is for.
 func (c *claims) tellVolume(claim *corev1.PersistentVolumeClaim) {
 	if claim.DeletionTimestamp != nil || claim.Status.Phase == corev1.ClaimBound || claim.Annotations[v1alpha1.AnnotationCluster] != "" {
 		return
 	}
-	volumes, _ := c.volumes.List(labels.Everything()) // listing from a cache cannot fail
-	name := ""
-	for _, volume := range volumes {
-		if placement.VolumeIsFor(volume, claim) && (name == "" || volume.Name < name) {
-			name = volume.Name
-		}
-	}
+	reason, text := c.withoutVolume(claim)
 	c.mu.Lock()
-	known := c.stays[claim.UID] == name
-	if name == "" {
+	known := c.stays[claim.UID] == text
+	if c.stays[claim.UID] = text; text == "" {
 		delete(c.stays, claim.UID)
-	} else {
-		c.stays[claim.UID] = name
 	}
 	c.mu.Unlock()
-	if !known {
-		c.Recorder.Event(claim, corev1.EventTypeWarning, reasonVolumeStays, fmt.Sprintf("it is for PersistentVolume %s of the logical cluster, which "+
-			"goes to no cluster: volumes are each cluster's own, so make it in the cluster where the claim is to be", name))
+	if !known && text != "" {
+		c.Recorder.Event(claim, corev1.EventTypeWarning, reason, text)
 	}
 }
 
-// volumeHandler looks again at the claims that a PersistentVolume is for.
+// withoutVolume is why a claim does not get its volume, "" if it does, or if there is none for it.
+func (c *claims) withoutVolume(claim *corev1.PersistentVolumeClaim) (reason, text string) {
+	volumes, _ := c.volumes.List(labels.Everything()) // listing from a cache cannot fail
+	clusters, _ := c.clusters.List(labels.Everything())
+	shelf := placement.Shelf{Volumes: volumes, Clusters: clusters}
+	volume, problem := shelf.VolumeFor(claim)
+	if problem != "" || volume == nil {
+		return reasonVolumeTaken, problem
+	}
+	goesTo, let := "no cluster", "NAME"
+	if shelf.Open() {
+		var in []string
+		breakdown, _ := summary.ParseBreakdown(claim.Annotations[v1alpha1.AnnotationStatus]) // Manifold's own
+		for _, cluster := range clusters {
+			if _, has := breakdown[cluster.Name]; has {
+				in = append(in, cluster.Name)
+			}
+		}
+		if !placement.ClosedTo(in, clusters) {
+			return "", ""
+		}
+		goesTo, let = "other clusters than "+strings.Join(in, ", ")+", where the claim is", in[0]
+	}
+	return reasonVolumeStays, fmt.Sprintf("it is for PersistentVolume %s of the logical cluster, which goes to %s: let such volumes go there along with "+
+		"their claims (%s), or make it in the cluster where the claim is to be", volume.Name, goesTo, placement.LetVolumesIn(let))
+}
+
+// volumeHandler looks again at the claims that a PersistentVolume is for, or may be, and at what waits.
 func (c *claims) volumeHandler() cache.ResourceEventHandler {
 	look := func(obj any) {
 		if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
@@ -53,10 +76,24 @@ func (c *claims) volumeHandler() cache.ResourceEventHandler {
 		}
 		all, _ := c.lister.List(labels.Everything()) // listing from a cache cannot fail
 		for _, claim := range all {
-			if placement.VolumeIsFor(volume, claim) {
+			if placement.VolumeMayBeFor(volume, claim) {
 				c.queue.Add(cache.MetaObjectToName(claim))
 			}
 		}
 	}
-	return cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, obj any) { look(obj) }, DeleteFunc: look}
+	changed := func(obj any) {
+		look(obj)
+		c.enqueueWaiting()
+		c.changed()
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: changed, DeleteFunc: changed,
+		UpdateFunc: func(old, obj any) {
+			before, after := old.(*corev1.PersistentVolume), obj.(*corev1.PersistentVolume)
+			if before.ResourceVersion != after.ResourceVersion {
+				look(before)
+				changed(obj)
+			}
+		},
+	}
 }
