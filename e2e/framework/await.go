@@ -162,7 +162,7 @@ func inform[T Object](s *Side, selector fields.Selector, handler cache.ResourceE
 
 func clusterScoped[T Object]() bool {
 	switch any(*new(T)).(type) {
-	case *corev1.Namespace, *corev1.Node, *schedulingv1.PriorityClass, *v1alpha1.Cluster, *v1alpha1.ClusterPlacementPolicy:
+	case *corev1.Namespace, *corev1.Node, *corev1.PersistentVolume, *schedulingv1.PriorityClass, *v1alpha1.Cluster, *v1alpha1.ClusterPlacementPolicy:
 		return true
 	}
 	return false
@@ -181,6 +181,8 @@ func resourceOf[T Object](a *API) (cache.Getter, string, error) {
 		return core, "namespaces", nil
 	case *corev1.Node:
 		return core, "nodes", nil
+	case *corev1.PersistentVolume:
+		return core, "persistentvolumes", nil
 	case *corev1.PersistentVolumeClaim:
 		return core, "persistentvolumeclaims", nil
 	case *corev1.Pod:
