@@ -91,12 +91,12 @@ func (h VolumeHolders) String() string {
 	return string(data)
 }
 
-// Reclaimed reports whether nothing is left to do for a volume whose claim is gone: the clusters that had it as released have made away with it.
-// Those that hold it no longer are left in, and if none does that ever had it released, nobody knows what became of the data.
-func (h VolumeHolders) Reclaimed(holds func(cluster string) bool) bool {
+// Reclaimed reports whether nothing is left to do for a volume whose claim is gone: every cluster that had it says that it is gone, and one of
+// them had it as released, and so made away with it. Of one that cannot be asked any more nobody knows what became of the data.
+func (h VolumeHolders) Reclaimed(gone func(cluster string) bool) bool {
 	released := false
 	for cluster, holder := range h {
-		if holds(cluster) {
+		if !gone(cluster) {
 			return false
 		}
 		released = released || holder.Released()

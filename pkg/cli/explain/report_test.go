@@ -237,7 +237,10 @@ func TestExplain(t *testing.T) {
 					{Kind: "ReplicaSet", Name: "web-0", Controller: ptr.To(true)},
 				}},
 		}},
-		"what stays in the logical cluster": {object: &corev1.PersistentVolume{
+		"what stays in the logical cluster": {object: &corev1.ComponentStatus{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ComponentStatus"}, ObjectMeta: metav1.ObjectMeta{Name: "data"},
+		}},
+		"a volume that is made by hand": {object: &corev1.PersistentVolume{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "data"},
 		}},
 	} {

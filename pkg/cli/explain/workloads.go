@@ -63,6 +63,9 @@ func unplaced(object *unstructured.Unstructured) string {
 	case follows:
 		return "it is not placed by itself: it follows the workloads that need it, and goes to the clusters that its own annotation " +
 			manifoldv1alpha1.AnnotationClusters + " names"
+	case gk == volumes:
+		return "it is not placed by itself: it goes along with the volume claim that it is for, to clusters that take such volumes (manifold cluster " +
+			"join NAME --cluster-kubeconfig FILE --allow-volumes)"
 	case gk == manifoldv1alpha1.SchemeGroupVersion.WithKind("Cluster").GroupKind():
 		return "it is what workloads are placed on"
 	default:
@@ -72,6 +75,9 @@ func unplaced(object *unstructured.Unstructured) string {
 
 // claims are the volume claims that users make.
 var claims = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim").GroupKind()
+
+// volumes are those that users make by hand.
+var volumes = corev1.SchemeGroupVersion.WithKind("PersistentVolume").GroupKind()
 
 // aboutClaim says where a volume claim is, or goes.
 func aboutClaim(object *unstructured.Unstructured) string {

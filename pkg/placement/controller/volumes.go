@@ -61,7 +61,7 @@ func (c *claims) withoutVolume(claim *corev1.PersistentVolumeClaim) (reason, tex
 		goesTo, let = "other clusters than "+strings.Join(in, ", ")+", where the claim is", in[0]
 	}
 	return reasonVolumeStays, fmt.Sprintf("it is for PersistentVolume %s of the logical cluster, which goes to %s: let such volumes go there along with "+
-		"their claims (%s), or make it in the cluster where the claim is to be", volume.Name, goesTo, placement.LetVolumesIn(let))
+		"their claims (%s), or make it in the cluster where the claim is to be, and none here", volume.Name, goesTo, placement.LetVolumesIn(let))
 }
 
 // volumeHandler looks again at the claims that a PersistentVolume is for, or may be, and at what waits.

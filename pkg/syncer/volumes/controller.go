@@ -304,7 +304,7 @@ func (c *Controller) sync(ctx context.Context, name string) error {
 	before := summary.HoldersOf(volume)
 	reports, silent := c.reports(volume, before)
 	holders := holdersOf(before, reports, silent)
-	if gone, err := c.reclaimed(ctx, volume, claim, before, reports, silent); gone || err != nil {
+	if gone, err := c.reclaimed(ctx, volume, claim, before, reports); gone || err != nil {
 		return err
 	}
 	if next := holders.String(); next != volume.Annotations[v1alpha1.AnnotationStatus] {
@@ -369,17 +369,17 @@ func holdersOf(before summary.VolumeHolders, reports map[string]summary.VolumeRe
 
 // reclaimed deletes a volume whose data is gone, as its user wants it when the claim is.
 func (c *Controller) reclaimed(ctx context.Context, volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, before summary.VolumeHolders,
-	reports map[string]summary.VolumeReport, silent map[string]bool,
+	reports map[string]summary.VolumeReport,
 ) (bool, error) {
 	if claim != nil || volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.UID == "" || volume.DeletionTimestamp != nil ||
 		volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
 		return false, nil
 	}
-	holds := func(cluster string) bool {
+	gone := func(cluster string) bool {
 		report, asked := reports[cluster]
-		return silent[cluster] || asked && report.Phase != ""
+		return asked && report.Phase == ""
 	}
-	if !before.Reclaimed(holds) {
+	if !before.Reclaimed(gone) {
 		return false, nil
 	}
 	preconditions := metav1.NewUIDPreconditions(string(volume.UID))
