@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -128,6 +129,8 @@ type volumes struct {
 	mu     sync.Mutex
 	store  cache.Store // nil while they are not watched
 	synced func() bool
+	// denied tells that the cluster does not let us read them, although its admin is said to.
+	denied bool
 }
 
 func newVolumes() *volumes { return &volumes{poke: make(chan struct{}, 1)} }
@@ -165,7 +168,23 @@ func (v *volumes) names() []string {
 func (v *volumes) set(store cache.Store, synced func() bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.store, v.synced = store, synced
+	v.store, v.synced, v.denied = store, synced, false
+}
+
+// deny notes whether the cluster lets us read them, and reports whether that is news.
+func (v *volumes) deny(denied bool) (news bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	news = v.denied != denied
+	v.denied = denied
+	return news
+}
+
+// isDenied reports whether the cluster does not let us read them.
+func (v *volumes) isDenied() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.denied
 }
 
 // takesVolumes reports whether the admin of the cluster lets volumes of the logical cluster in.
@@ -204,7 +223,12 @@ func (s *Syncer) watchVolumes(ctx context.Context) error {
 		AddFunc: look, UpdateFunc: func(_, obj any) { look(obj) }, DeleteFunc: look,
 	})
 	if err == nil {
-		err = informer.SetWatchErrorHandlerWithContext(logWatchError)
+		err = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+			logWatchError(ctx, r, err)
+			if apierrors.IsForbidden(err) && s.below.volumes.deny(true) {
+				s.enqueueVolumes()
+			}
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("watch PersistentVolumes: %w", err)
@@ -226,6 +250,7 @@ func (s *Syncer) watchVolumes(ctx context.Context) error {
 		case <-s.below.volumes.poke:
 		case <-seen:
 			seen = nil
+			s.below.volumes.deny(false)
 			s.enqueueVolumes()
 		}
 	}
@@ -262,9 +287,7 @@ type carried struct {
 
 func (s *Syncer) gatherVolume(name string) (c carried, known bool) {
 	c = carried{above: s.Upstream.volume(name)}
-	if c.below, known = s.below.volumes.get(name); !known {
-		return c, false
-	}
+	c.below, known = s.below.volumes.get(name)
 	c.mine = c.below != nil && c.above != nil && s.isProjection(c.below, c.above)
 	if c.above != nil && c.above.Spec.ClaimRef != nil {
 		claim := s.Upstream.ClaimOf(c.above)
@@ -280,7 +303,7 @@ func (s *Syncer) gatherVolume(name string) (c carried, known bool) {
 		// One of a claim that is being deleted, which may be bound this very moment, counts as well.
 		c.held = live != nil && (live.UID == ref.UID || live.Spec.VolumeName == c.below.Name)
 	}
-	return c, true
+	return c, known
 }
 
 // isClaim reports whether a claim of the cluster is the projection of one above, or what that shows.
@@ -298,6 +321,9 @@ func (s *Syncer) syncVolume(ctx context.Context, key Key) error {
 	}
 	c, known := s.gatherVolume(key.Name)
 	if !known {
+		if c.wanted && s.below.volumes.isDenied() {
+			s.tellVolume(key, c.above, reasonNotApplied, "the credential may not read PersistentVolumes there; joining again grants that: "+placement.LetVolumesIn(s.cluster))
+		}
 		return nil // they are looked at when they have been seen
 	}
 	err := s.actVolume(ctx, c)

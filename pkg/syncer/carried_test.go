@@ -209,6 +209,19 @@ func TestAClaimWaitsForItsVolume(t *testing.T) {
 	if waits, _ := s.awaitsVolume(key, dataClaim()); waits {
 		t.Error("it waits although the volume is there")
 	}
+	must(t, s.client.(*fake.Clientset).Tracker().Delete(volumeResource, "", "disk"))
+	// Nobody waits in silence for a right that was not granted.
+	s.below.volumes.set(cache.NewStore(cache.MetaNamespaceKeyFunc), func() bool { return false })
+	s.below.volumes.deny(true)
+	must(t, s.sync(t.Context(), volumeKey("disk")))
+	if _, problem := s.awaitsVolume(key, dataClaim()); !strings.Contains(problem, "manifold cluster join east --cluster-kubeconfig FILE --allow-volumes") {
+		t.Errorf("problem %q", problem)
+	}
+	s.below.volumes.set(cache.NewStore(cache.MetaNamespaceKeyFunc), func() bool { return true })
+	must(t, s.sync(t.Context(), volumeKey("disk")))
+	if waits, problem := s.awaitsVolume(key, dataClaim()); !waits || problem != "" {
+		t.Errorf("waits %v, problem %q", waits, problem)
+	}
 	// One that was for an earlier claim is nothing to wait for, nor is any where none goes.
 	must(t, u.volumes.Update(disk("earlier")))
 	s.below.volumes.set(cache.NewStore(cache.MetaNamespaceKeyFunc), func() bool { return true })

@@ -45,6 +45,8 @@ func kinds() []kind {
 		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), resource: "namespaces", new: func() object { return &corev1.Namespace{} }, wide: true},
 		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), resource: "persistentvolumeclaims",
 			new: func() object { return &corev1.PersistentVolumeClaim{} }},
+		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("PersistentVolume"), resource: "persistentvolumes",
+			new: func() object { return &corev1.PersistentVolume{} }, wide: true},
 		{GroupVersionKind: storagev1.SchemeGroupVersion.WithKind("StorageClass"), resource: "storageclasses.storage.k8s.io",
 			new: func() object { return &storagev1.StorageClass{} }, wide: true},
 		{GroupVersionKind: schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"), resource: "priorityclasses.scheduling.k8s.io",
