@@ -120,6 +120,10 @@ func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
 	if got := s.Logical.Kubectl("get", "cluster", "north", "-o", "jsonpath={.spec.allows.volumes}"); got == "true" {
 		t.Errorf("it still allows volumes")
 	}
+	role := "manifold-syncer-" + identity(t, s.Environment)[:8] + "-volumes"
+	refuse(t, north.Try("get", "clusterrole", role), "NotFound")
+	refuse(t, north.Try("get", "validatingadmissionpolicy", role), "NotFound")
+	refuse(t, north.As(stored(s, "north")).Try("get", "pv", name), "Forbidden")
 	framework.Await(north, name, "stays", volumeIn(corev1.VolumeBound))
 }
 

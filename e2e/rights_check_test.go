@@ -51,7 +51,7 @@ func TestADryRunOfJoiningIsWhatIsMade(t *testing.T) {
 	s := fragile(t)
 	before := listed(s)
 	below := s.Side("north")
-	text := s.Logical.CLI("cluster", "join", "north", "--dry-run", "--allow-kind", "widgets.example.com")
+	text := s.Logical.CLI("cluster", "join", "north", "--dry-run", "--allow-kind", "widgets.example.com", "--allow-volumes")
 	if left := ours(t.Context(), t, below.API, managed); len(left) > 0 || len(listed(s)) != len(before) {
 		t.Fatalf("a dry run made %v", left)
 	}
@@ -62,7 +62,7 @@ func TestADryRunOfJoiningIsWhatIsMade(t *testing.T) {
 	s.Cleanup(func() { dismiss(s, "north") })
 	below.In(v1alpha1.SystemNamespace).Kubectl("create", "-f", file)
 	made := ours(t.Context(), t, below.API, managed)
-	join(s, "north", "--allow-kind", "widgets.example.com")
+	join(s, "north", "--allow-kind", "widgets.example.com", "--allow-volumes")
 	// What a token ends with is made with the token.
 	after := slices.DeleteFunc(ours(t.Context(), t, below.API, managed), func(f found) bool { return f.resource.Resource == "secrets" })
 	if len(made) != len(after) {
@@ -73,5 +73,5 @@ func TestADryRunOfJoiningIsWhatIsMade(t *testing.T) {
 			t.Errorf("joining made %s, applied was %s", after[i], made[i])
 		}
 	}
-	say(t, s.Logical.CLI("cluster", "check", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig()), "-kinds")
+	say(t, s.Logical.CLI("cluster", "check", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig()), "-kinds", "✓ ClusterRole manifold-syncer-"+identity(t, s.Environment)[:8]+"-volumes")
 }
