@@ -2,6 +2,7 @@ package placement
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	storage "k8s.io/component-helpers/storage/volume"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
@@ -45,5 +46,5 @@ func VolumeMayBeFor(volume *corev1.PersistentVolume, claim *corev1.PersistentVol
 	if ref := volume.Spec.ClaimRef; ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name || claim.Spec.VolumeName == volume.Name {
 		return true
 	}
-	return volume.Spec.ClaimRef == nil && claim.Status.Phase != corev1.ClaimBound && volume.Spec.StorageClassName == classOf(claim)
+	return volume.Spec.ClaimRef == nil && claim.Status.Phase != corev1.ClaimBound && storage.GetPersistentVolumeClass(volume) == classOf(claim)
 }

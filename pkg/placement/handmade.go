@@ -45,6 +45,8 @@ func (s Shelf) VolumeFor(claim *corev1.PersistentVolumeClaim) (volume *corev1.Pe
 			ref := named.Spec.ClaimRef
 			return nil, fmt.Sprintf("it names PersistentVolume %s of the logical cluster, which is for the claim %s/%s: name another one, "+
 				"or none, in a new claim", name, ref.Namespace, ref.Name) + recreated(ref, claim)
+		case named.Spec.ClaimRef == nil && mismatch(named, claim) != "":
+			return nil, fmt.Sprintf("it names PersistentVolume %s of the logical cluster, which it cannot have: %s", name, mismatch(named, claim))
 		}
 		return named, ""
 	}
@@ -52,6 +54,23 @@ func (s Shelf) VolumeFor(claim *corev1.PersistentVolumeClaim) (volume *corev1.Pe
 		return volume, ""
 	}
 	return s.match(claim), ""
+}
+
+// mismatch says what of a volume that nobody has is not what a claim asks for, "" if all is: the stock controller binds no other, and to name one
+// must not be enough to keep it from those who could have it.
+func mismatch(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {
+	size, want := v.Spec.Capacity[corev1.ResourceStorage], claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	switch {
+	case size.Cmp(want) < 0:
+		return fmt.Sprintf("it is too small, %s for %s", size.String(), want.String())
+	case storage.GetPersistentVolumeClass(v) != classOf(claim):
+		return "its storageClassName is another one"
+	case storage.CheckVolumeModeMismatches(&claim.Spec, &v.Spec):
+		return "its volumeMode is another one"
+	case !storage.CheckAccessModes(claim, v):
+		return "it lacks an access mode"
+	}
+	return ""
 }
 
 // recreated says what to do if a volume is for an earlier claim of the same name.
