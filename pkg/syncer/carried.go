@@ -279,6 +279,8 @@ type carried struct {
 	mine bool
 	// claimed tells that the claim is there above which the volume is bound to, wanted that it is to be in this cluster.
 	claimed, wanted bool
+	// going tells that this claim is being deleted: what becomes of the data is decided once it is gone.
+	going bool
 	// held tells that a claim of the cluster has the volume.
 	held bool
 	// stranger tells that the name of the claim is somebody else's here.
@@ -293,6 +295,7 @@ func (s *Syncer) gatherVolume(name string) (c carried, known bool) {
 		claim := s.Upstream.ClaimOf(c.above)
 		c.claimed = claim != nil
 		leaving, _ := s.Leaving(s.cluster)
+		c.going = c.claimed && !leaving && claim.DeletionTimestamp != nil
 		c.wanted = c.claimed && !leaving && s.takesVolumes() && claim.DeletionTimestamp == nil && s.Upstream.ClaimGoesTo(claim, s.cluster)
 		live := s.below.claim(cache.ObjectName{Namespace: c.above.Spec.ClaimRef.Namespace, Name: c.above.Spec.ClaimRef.Name})
 		c.stranger = live != nil && c.claimed && !s.isClaim(live, claim)
@@ -374,7 +377,7 @@ func (s *Syncer) actVolume(ctx context.Context, c carried) error {
 		return s.removeVolume(ctx, c.below) // and make it anew, for the claim that it is for now
 	case c.mine && c.wanted:
 		return s.applyVolume(ctx, c.above, c.below)
-	case c.held:
+	case c.held || c.mine && c.going:
 		return s.retainVolume(ctx, c.below)
 	case s.reclaims(c):
 		return s.reclaimVolume(ctx, c.below)

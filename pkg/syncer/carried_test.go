@@ -98,6 +98,7 @@ func TestAVolumeGoesWithItsClaim(t *testing.T) {
 		below   *corev1.PersistentVolume
 		claim   *corev1.PersistentVolumeClaim // below
 		runsIn  string                        // "east" unless given
+		going   bool                          // the claim is being deleted above
 		gone    bool                          // the claim is gone above
 		forbids bool                          // the cluster takes none
 		leaving string                        // the manner in which the cluster is removed, "-" for the usual one
@@ -119,6 +120,8 @@ func TestAVolumeGoesWithItsClaim(t *testing.T) {
 		"a claim that moves takes it along, and no data":     {above: disk("uid-of-data", noted(corev1.VolumeReleased)), runsIn: "west", below: carriedDisk(t, "below-data", corev1.VolumeReleased, retain), want: "delete"},
 		"not before it retains its data":                     {above: disk("uid-of-data", noted(corev1.VolumeReleased)), runsIn: "west", below: carriedDisk(t, "below-data", corev1.VolumeReleased, remove), want: "patch Retain"},
 		"a claim that is gone leaves the data that is kept":  {above: disk("uid-of-data", keptAbove, noted(corev1.VolumeReleased)), gone: true, below: carriedDisk(t, "below-data", corev1.VolumeReleased, retain), want: "delete"},
+		"one that is about to go decides about nothing yet":  {above: disk("uid-of-data", noted(corev1.VolumeBound)), going: true, below: carriedDisk(t, "below-data", corev1.VolumeReleased, retain)},
+		"and makes nothing":                                  {above: disk("uid-of-data"), going: true},
 		"data that is to go goes":                            {above: disk("uid-of-data", noted(corev1.VolumeReleased)), gone: true, below: carriedDisk(t, "below-data", corev1.VolumeReleased, retain), want: "patch Delete"},
 		"not before that is on record":                       {above: disk("uid-of-data", noted(corev1.VolumeBound)), gone: true, below: carriedDisk(t, "below-data", corev1.VolumeReleased, retain)},
 		"it is the cluster that makes away with it":          {above: disk("uid-of-data", noted(corev1.VolumeReleased)), gone: true, below: carriedDisk(t, "below-data", corev1.VolumeReleased, remove)},
@@ -137,8 +140,12 @@ func TestAVolumeGoesWithItsClaim(t *testing.T) {
 				runsIn = test.runsIn
 			}
 			objects := []projection.Object{namespace("shop"), usingData(runsIn)}
-			if !test.gone {
-				objects = append(objects, dataClaim())
+			if claim := dataClaim(); !test.gone {
+				if test.going {
+					now := metav1.Now()
+					claim.DeletionTimestamp = &now
+				}
+				objects = append(objects, claim)
 			}
 			u := newUpstream(t, objects...)
 			if test.above != nil {
