@@ -48,7 +48,6 @@ func shelve(s *framework.Scenario, in *framework.Side, names []string, manifests
 	s.Cleanup(func() {
 		for _, name := range names {
 			s.Environment.CleanupIn(s.T, in.API, "delete", "pv", name, "--ignore-not-found", "--wait=false")
-			s.Environment.CleanupIn(s.T, in.API, "patch", "pv", name, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 		}
 	})
 	in.Apply(manifests...)
