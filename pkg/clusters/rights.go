@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/clusters/rights"
 	"github.com/manifold-dev/manifold/pkg/placement"
@@ -62,12 +63,9 @@ func (m *Manager) allowsVolumes(cluster string) bool {
 	return err == nil && c.Spec.Allows.Volumes
 }
 
-// joinAgain is the command that brings the rights in a cluster up to date, with what joining again would take away otherwise.
+// joinAgain is the command that brings the rights in a cluster up to date.
 func (m *Manager) joinAgain(cluster string) string {
-	if m.allowsVolumes(cluster) {
-		return placement.LetVolumesIn(cluster)
-	}
-	return "manifold cluster join " + cluster + " --cluster-kubeconfig FILE"
+	return placement.JoinAgain(cluster, v1alpha1.ClusterAllows{Volumes: m.allowsVolumes(cluster)})
 }
 
 // learnTelling learns whether the cluster can be told whose requests are, and returns false as long as it cannot or is not known. Then requests

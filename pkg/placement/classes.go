@@ -100,5 +100,5 @@ func (p patient) offer() string {
 	if brings == nil || p.reason.Subject != (class{"PriorityClass", p.Workload.Template.Spec.PriorityClassName}).String() {
 		return text
 	}
-	return fmt.Sprintf("%s, or let it come along: manifold cluster join %s --cluster-kubeconfig FILE --allow-priority-classes=%d", text, p.name, *brings)
+	return fmt.Sprintf("%s, or let it come along: %s --allow-priority-classes=%d", text, JoinAgain(p.name, p.cluster.Allows), *brings)
 }

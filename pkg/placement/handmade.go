@@ -211,7 +211,16 @@ func (p patient) letIn() string {
 
 // LetVolumesIn is the command that has a cluster take volumes that were made by hand.
 func LetVolumesIn(cluster string) string {
-	return fmt.Sprintf("manifold cluster join %s --cluster-kubeconfig FILE --allow-volumes", cluster)
+	return JoinAgain(cluster, v1alpha1.ClusterAllows{Volumes: true})
+}
+
+// JoinAgain is the command that brings the rights in a cluster up to date, with what joining without it would take back.
+func JoinAgain(cluster string, allows v1alpha1.ClusterAllows) string {
+	command := fmt.Sprintf("manifold cluster join %s --cluster-kubeconfig FILE", cluster)
+	if allows.Volumes {
+		command += " --allow-volumes"
+	}
+	return command
 }
 
 // ClosedTo reports whether something is in clusters of which none takes such volumes.

@@ -17,6 +17,7 @@ import (
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
 // CheckOptions are what "cluster check" needs.
@@ -90,11 +91,12 @@ func (o *CheckOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("check cluster %q: %w", o.Name, err)
 	}
+	physical.volumes = cluster.Spec.Allows.Volumes
 	findings, err := physical.compare(ctx, logical.uid)
 	if err != nil {
 		return fmt.Errorf("check cluster %q: %w", o.Name, err)
 	}
-	return o.report(findings)
+	return o.report(findings, placement.JoinAgain(o.Name, cluster.Spec.Allows))
 }
 
 // open reaches the cluster, as its admin or with the credential that is stored, and makes sure that it is the one that has joined.
@@ -147,8 +149,8 @@ func (l *logical) reachStored(ctx context.Context, cluster *manifoldv1alpha1.Clu
 	return p, sameCluster(cluster.Name, p.uid, []manifoldv1alpha1.Cluster{*cluster})
 }
 
-// report prints findings. The error is that of a cluster that differs.
-func (o *CheckOptions) report(findings []finding) error {
+// report prints findings. The error is that of a cluster that differs, and says what to run.
+func (o *CheckOptions) report(findings []finding, join string) error {
 	differ, unread := 0, 0
 	for _, f := range findings {
 		switch {
@@ -167,7 +169,7 @@ func (o *CheckOptions) report(findings []finding) error {
 	}
 	if differ > 0 {
 		return fmt.Errorf("cluster %q differs from what this version makes, in %d of %d; to bring it up to date: "+
-			"manifold cluster join %s --cluster-kubeconfig FILE", o.Name, differ, len(findings), o.Name)
+			"%s", o.Name, differ, len(findings), join)
 	}
 	if unread > 0 {
 		fmt.Fprintf(o.ErrOut, "Nothing differs. %d of %d could not be read; an admin's kubeconfig shows them: manifold cluster check %s --cluster-kubeconfig FILE\n",

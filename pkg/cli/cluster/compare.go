@@ -44,7 +44,7 @@ func (p *physical) compare(ctx context.Context, logical types.UID) ([]finding, e
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("read ClusterRole %s: %w", volumesName(logical), err)
 	}
-	custom := allowances{priorities: priorities, volumes: volumes}
+	custom := allowances{priorities: priorities, volumes: volumes || p.volumes}
 	if len(kinds) > 0 {
 		custom.kinds = customOnly(kinds)
 	}

@@ -205,7 +205,7 @@ func TestWhatCannotBeReadIsSaidAndIsNoDifference(t *testing.T) {
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
 	o := NewCheckOptions(streams)
 	o.Name = "east"
-	if err := o.report(findings); err != nil {
+	if err := o.report(findings, ""); err != nil {
 		t.Errorf("it is told to differ: %v", err)
 	}
 	for _, want := range []string{"? Role manifold-system/manifold-syncer-0a1b2c3d: the credential may not read it", "? Other bindings", "✓ ClusterRole"} {
@@ -216,7 +216,7 @@ func TestWhatCannotBeReadIsSaidAndIsNoDifference(t *testing.T) {
 	if want := "3 of"; !strings.Contains(errOut.String(), want) {
 		t.Errorf("it does not say that %q could not be read: %s", want, errOut)
 	}
-	if err := o.report([]finding{{what: "ClusterRole x", differs: []string{"missing"}}}); err == nil || !strings.Contains(err.Error(), "manifold cluster join east") {
+	if err := o.report([]finding{{what: "ClusterRole x", differs: []string{"missing"}}}, "manifold cluster join east"); err == nil || !strings.Contains(err.Error(), "manifold cluster join east") {
 		t.Errorf("a difference ends with %v", err)
 	}
 }
