@@ -41,20 +41,24 @@ func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key sy
 	if err := c.forgetLost(ctx, key, in, now.unasked); err != nil {
 		return err
 	}
-	var revision string
-	if d, ok := in.(*appsv1.Deployment); ok {
-		var err error
-		if revision, err = c.syncReplicaSets(ctx, d, idle(d, now.reports)); err != nil {
-			return err
-		}
-	}
 	var history error
 	if kind.KeepsHistory() {
 		history = c.syncHistory(ctx, kind, key, in) // the status does not wait for it
 	}
 	moving := c.moving(key, in, now.reports)
-	if c.waitsForMirrors(key, now.reports) {
+	d, isDeployment := in.(*appsv1.Deployment)
+	switch waits := c.waitsForMirrors(key, now.reports); {
+	case waits && isDeployment:
+		return c.addReplicaSets(ctx, d) // without them no pod is shown, and what else they say is for when the status says it too
+	case waits:
 		return history
+	}
+	var revision string
+	if isDeployment {
+		var err error
+		if revision, err = c.syncReplicaSets(ctx, d, idle(d, now.reports)); err != nil {
+			return err
+		}
 	}
 	decision := syncer.DecisionOf(in)
 	next := kind.Summarise(in, summary.Input{
