@@ -127,6 +127,33 @@ func TestPackagesAreNamedAfterWhatTheyHold(t *testing.T) {
 	}
 }
 
+// pureImports are what pure packages may import beside each other and the standard library: types, and functions of them.
+var pureImports = []string{
+	"apis/...", "internal/text", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/...", "k8s.io/utils/...",
+	"sigs.k8s.io/structured-merge-diff/...",
+}
+
+// A library that nobody has thought about may bring a client, a cache or a clock along, which every test would have to fake.
+func TestPurePackagesImportWhatIsKnownToBePure(t *testing.T) {
+	graph, err := Read(root, module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range pure {
+		if len(graph[folder]) == 0 {
+			t.Fatalf("%s imports nothing: it is no package", folder)
+		}
+		for _, imported := range graph[folder] {
+			first, _, _ := strings.Cut(imported, "/")
+			_, ours := graph[imported]
+			standard := !ours && !strings.Contains(first, ".")
+			if !standard && !matches(pureImports, imported) && !slices.Contains(pure, imported) || standard && matches([]string{"sync/...", "math/rand/..."}, imported) {
+				t.Errorf("%s imports %s", folder, imported)
+			}
+		}
+	}
+}
+
 // A pure function takes the time as an argument.
 func TestPurePackagesReadNoClock(t *testing.T) {
 	for _, folder := range pure {

@@ -1,6 +1,7 @@
 package volumes
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
@@ -92,12 +94,10 @@ func (s shown) Done() <-chan struct{} {
 	out := make(chan struct{})
 	go func() {
 		defer close(out)
-		for s.t.Context().Err() == nil {
-			if have, err := s.volumes.Get(s.want.Name); err == nil && have.ResourceVersion == s.want.ResourceVersion && sameSpec(have, s.want) {
-				return
-			}
-			time.Sleep(time.Millisecond)
-		}
+		_ = wait.PollUntilContextCancel(s.t.Context(), time.Millisecond, true, func(context.Context) (bool, error) {
+			have, err := s.volumes.Get(s.want.Name)
+			return err == nil && have.ResourceVersion == s.want.ResourceVersion && sameSpec(have, s.want), nil
+		}) // The test has ended otherwise.
 	}()
 	return out
 }
