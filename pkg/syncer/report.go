@@ -56,7 +56,7 @@ func (s *Syncer) sane(kind summary.Kind, key Key, above, live projection.Object)
 // problem that keeps it from getting there. Of what is being deleted that is nothing: nobody waits for less.
 func (s *Syncer) Settled(key Key) bool {
 	live := s.below.get(key)
-	if s.goes(key) {
+	if s.Upstream.Goes(key) {
 		return live == nil
 	}
 	switch st := s.stateOf(key); {
@@ -68,10 +68,10 @@ func (s *Syncer) Settled(key Key) bool {
 	return live != nil && settled(key, live)
 }
 
-// goes tells whether an object of the logical cluster is on its way out of all clusters.
-func (s *Syncer) goes(key Key) bool {
+// Goes reports whether an object of the logical cluster is on its way out of all clusters.
+func (u *Upstream) Goes(key Key) bool {
 	kind, projected := projection.ForResource(key.Resource)
-	above := s.Upstream.get(key)
+	above := u.get(key)
 	return projected && above != nil && !kind.Lives(above)
 }
 

@@ -165,18 +165,11 @@ func (c *Controller) Changed(key syncer.Key, urgent bool) {
 	switch {
 	case !urgent || !c.settled(key):
 		c.queue.AddAfter(task{Key: key}, settle)
-	case c.goes(key):
+	case c.Upstream.Goes(key):
 		c.queue.Add(task{Key: key}) // it is gone from everywhere, and a DELETE waits
 	default:
 		c.queue.AddAfter(task{Key: key}, together)
 	}
-}
-
-// goes tells whether an object is on its way out of all clusters.
-func (c *Controller) goes(key syncer.Key) bool {
-	kind, summarised := summary.ForResource(key.Resource)
-	obj, exists, err := c.stores[key.Resource].GetByKey(key.Namespace + "/" + key.Name)
-	return summarised && err == nil && exists && !lives(kind, obj.(summary.Object))
 }
 
 // settled tells whether no cluster is about to change its part of an object: one that has settled before the others need not be told
