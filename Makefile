@@ -24,6 +24,8 @@ stripped := -s -w
 
 # Packages that do not link Kubernetes itself are light enough to be tested with the race detector.
 unit_packages = $(shell go list ./... | grep -v '/e2e\(/\|$$\)')
+# The operators that take long to build are tested by "make operators" alone.
+end_to_end_packages = $(shell go list ./e2e/... | grep -v '/e2e/operators$$')
 light_packages = $(shell go list -race -f '{{.ImportPath}} {{join .Deps " "}}' ./... | grep -v -e '/e2e[/ ]' -e ' k8s.io/kubernetes/' | cut -d ' ' -f 1)
 
 # say runs a command that takes long and prints nothing, and tells every 15 seconds that it is still at it.
@@ -65,7 +67,13 @@ test: build tools clients ## Run all tests: the race detector on light packages,
 	$(call say,unit tests of light packages with the race detector,go test -race $(light_packages))
 	$(call say,unit tests of the other packages,go test $(filter-out $(light_packages),$(unit_packages)))
 	@echo "end-to-end tests"
-	go test -count=1 -p 1 -timeout 60m ./e2e/...
+	go vet ./e2e/operators
+	go test -count=1 -p 1 -timeout 60m $(end_to_end_packages)
+
+.PHONY: operators
+operators: build tools ## Build further released operators and run them beside a logical cluster; ARGS are passed on
+	@go run ./hack/stock/buildtools -operators
+	go test -count=1 -timeout 60m ./e2e/operators $(ARGS)
 
 .PHONY: hostile
 hostile: build tools ## Attack a logical cluster for longer than the end-to-end tests do: storms of many gigabytes; ARGS are passed on

@@ -19,30 +19,7 @@ import (
 // disks gives a cluster so many volumes for claims of the scenario's own storage class, which can grow.
 func disks(s *framework.Scenario, side *framework.Side, count int) {
 	s.Helper()
-	manifests := []string{fmt.Sprintf(`
-apiVersion: storage.k8s.io/v1
-kind: StorageClass
-metadata: {name: %s}
-provisioner: kubernetes.io/no-provisioner
-allowVolumeExpansion: true
-`, s.Namespace)}
-	names := []string{"storageclass/" + s.Namespace}
-	for i := range count {
-		name := fmt.Sprintf("%s-%d", s.Namespace, i)
-		names = append(names, "persistentvolume/"+name)
-		manifests = append(manifests, fmt.Sprintf(`
-apiVersion: v1
-kind: PersistentVolume
-metadata: {name: %s}
-spec:
-  capacity: {storage: 1Gi}
-  accessModes: [ReadWriteOnce]
-  storageClassName: %s
-  hostPath: {path: /tmp}
-`, name, s.Namespace))
-	}
-	side.Apply(manifests...)
-	s.Cleanup(func() { side.Try(append([]string{"delete", "--wait=false"}, names...)...) })
+	s.Disks(side, count)
 }
 
 // withDisks has each replica of a StatefulSet keep data in a claim of the scenario's class.

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
-	"github.com/manifold-dev/manifold/hack/stock"
 	"github.com/manifold-dev/manifold/hack/stock/tools"
 )
 
@@ -65,16 +64,6 @@ spec:
       - {name: web, image: "web:1", resources: {requests: {cpu: 10m, memory: 16Mi}}}
 `
 
-// freePort returns a port for a program that the test starts.
-func freePort(t *testing.T) int {
-	t.Helper()
-	port, err := stock.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
-
 // awaitLeader waits until somebody holds the lease of an operator.
 func awaitLeader(s *framework.Scenario, lease string) {
 	s.Helper()
@@ -101,7 +90,7 @@ func TestArgoRollouts(t *testing.T) {
 	l.Kubectl("annotate", "namespace", s.Namespace, pinKey+"=east,west")
 	operator := l.WithEnv("POD_NAMESPACE="+s.Namespace).StartOperator(s.Environment.Dir, tools.ArgoRollouts,
 		"--namespaced", "--namespace", s.Namespace, "--leader-election-lease-duration=8s", "--leader-election-renew-deadline=6s",
-		"--leader-election-retry-period=1s", fmt.Sprintf("--metricsPort=%d", freePort(t)), fmt.Sprintf("--healthzPort=%d", freePort(t)))
+		"--leader-election-retry-period=1s", fmt.Sprintf("--metricsPort=%d", s.FreePort()), fmt.Sprintf("--healthzPort=%d", s.FreePort()))
 	awaitLeader(s, "argo-rollouts-controller-lock")
 
 	l.Apply(rollout)

@@ -69,7 +69,7 @@ func TestCertManager(t *testing.T) {
 	l := s.Logical
 	s.InstallCRDs(tools.CertManager, "deploy/crds/crd-*.yaml")
 	operator := l.StartOperator(s.Environment.Dir, tools.CertManager, "--kubeconfig="+l.Kubeconfig, "--namespace="+s.Namespace,
-		"--leader-election-namespace="+s.Namespace, fmt.Sprintf("--metrics-listen-address=127.0.0.1:%d", freePort(t)))
+		"--leader-election-namespace="+s.Namespace, fmt.Sprintf("--metrics-listen-address=127.0.0.1:%d", s.FreePort()))
 	awaitLeader(s, "cert-manager-controller")
 	certManagerWebhook(s)
 
@@ -117,9 +117,9 @@ func otherThan(before *corev1.Secret) func(*corev1.Secret) bool {
 func certManagerWebhook(s *framework.Scenario) {
 	s.Helper()
 	l := s.Logical
-	port := freePort(s.T)
+	port := s.FreePort()
 	l.StartOperator(s.Environment.Dir, tools.CertManagerWebhook, "--kubeconfig="+l.Kubeconfig, fmt.Sprintf("--secure-port=%d", port),
-		fmt.Sprintf("--healthz-port=%d", freePort(s.T)), "--dynamic-serving-ca-secret-namespace="+s.Namespace,
+		fmt.Sprintf("--healthz-port=%d", s.FreePort()), "--dynamic-serving-ca-secret-namespace="+s.Namespace,
 		"--dynamic-serving-ca-secret-name=webhook", "--dynamic-serving-dns-names=localhost")
 	secret := framework.Await(l, "webhook", "has an authority", certified)
 	name := "e2e-" + s.Namespace

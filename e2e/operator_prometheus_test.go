@@ -63,7 +63,7 @@ func TestThePrometheusOperator(t *testing.T) {
 	s.InstallCRDs(tools.PrometheusOperator, "example/prometheus-operator-crd-full/*.yaml")
 	prometheusWebhooks(s)
 	operator := l.StartOperator(s.Environment.Dir, tools.PrometheusOperator, "--namespaces="+s.Namespace,
-		fmt.Sprintf("--web.listen-address=127.0.0.1:%d", freePort(t)))
+		fmt.Sprintf("--web.listen-address=127.0.0.1:%d", s.FreePort()))
 
 	l.Apply(monitoring)
 	l.Kubectl("wait", "prometheus/main", "alertmanager/main", "--for=condition=Available", "--timeout=60s")
@@ -134,7 +134,7 @@ func prometheusWebhooks(s *framework.Scenario) {
 	s.Helper()
 	l := s.Logical
 	certificate, key, authority := certificateFiles(s.T)
-	port := freePort(s.T)
+	port := s.FreePort()
 	l.StartOperator(s.Environment.Dir, tools.PrometheusAdmission, fmt.Sprintf("--web.listen-address=127.0.0.1:%d", port),
 		"--web.enable-tls=true", "--web.cert-file="+certificate, "--web.key-file="+key, "--web.client-ca-file=")
 	bundle := base64.StdEncoding.EncodeToString(authority)

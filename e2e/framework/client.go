@@ -9,18 +9,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/manifold-dev/manifold/hack/stock"
 	"github.com/manifold-dev/manifold/hack/stock/process"
 	"github.com/manifold-dev/manifold/hack/stock/tools"
 )
 
-// clientProgram returns the path of a program that is a client of clusters, one of tools.BuildClients, which is built if it is missing.
+// clientProgram returns the path of a program that is a client of clusters, one of tools.BuildClients or tools.BuildOperators, which is built
+// if it is missing.
 func (s *Side) clientProgram(name string) string {
 	s.t.Helper()
 	root, err := tools.Root()
 	if err != nil {
 		s.t.Fatalf("%v", err)
 	}
-	dir, err := tools.BuildClients(s.ctx, root, os.Stdout, name)
+	dir, err := tools.BuildClient(s.ctx, root, os.Stdout, name)
 	if err != nil {
 		s.t.Fatalf("%v", err)
 	}
@@ -86,6 +88,16 @@ func (s *Side) Established(manifest string) {
 // templateLine is a label that only a chart gives a value.
 var templateLine = regexp.MustCompile(`(?m)^ +(#|app\S*:).*\{\{.*\n`)
 
+// FreePort returns a port for a program that the test starts.
+func (s *Scenario) FreePort() int {
+	s.Helper()
+	port, err := stock.FreePort()
+	if err != nil {
+		s.Fatal(err)
+	}
+	return port
+}
+
 // operatorGrace is how long an operator may take to end when it is asked to.
 const operatorGrace = 10 * time.Second
 
@@ -103,7 +115,8 @@ type Operator struct {
 	process  *process.Process
 }
 
-// StartOperator starts one of tools.BuildClients with the side's kubeconfig in its environment. Its log is kept in dir.
+// StartOperator starts one of tools.BuildClients or tools.BuildOperators with the side's kubeconfig in its environment. Its log is kept in
+// dir.
 func (s *Side) StartOperator(dir, name string, args ...string) *Operator {
 	s.t.Helper()
 	o := &Operator{

@@ -1,5 +1,5 @@
 // Command buildtools builds the stock programs that the test clusters run, as far as they are missing or not as pinned. With -clients it builds
-// Helm and the operators that the end-to-end tests run against clusters.
+// Helm and the operators that the end-to-end tests run against clusters, with -operators the further ones that "make operators" runs.
 package main
 
 import (
@@ -21,7 +21,8 @@ func main() {
 }
 
 func run() error {
-	clients := flag.Bool("clients", false, "build Helm and the operators instead")
+	clients := flag.Bool("clients", false, "build Helm and the operators of the end-to-end tests instead")
+	operators := flag.Bool("operators", false, "build the operators that are tested only when asked for instead")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -29,10 +30,13 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	if *clients {
-		_, err = tools.BuildClients(ctx, root, os.Stdout)
-		return err
+	build := tools.Build
+	switch {
+	case *clients:
+		build = tools.BuildClients
+	case *operators:
+		build = tools.BuildOperators
 	}
-	_, err = tools.Build(ctx, root, os.Stdout)
+	_, err = build(ctx, root, os.Stdout)
 	return err
 }

@@ -1,6 +1,6 @@
 // Package tools builds the stock programs that the test clusters run: etcd, the Kubernetes control plane, kubectl, kwok and
 // metrics-server; those that hold clusters against Kubernetes' own conformance specs; and those that use a cluster as its users do, Helm
-// and operators.
+// and operators, of which some are built only when they are asked for.
 //
 // Each is built from the module that a go.mod in hack/tools pins, into _output/tools/bin, and only when the program there was not built
 // from exactly these modules with exactly these flags. What a program was built from is read from the program itself.
@@ -37,6 +37,8 @@ const (
 	PrometheusAdmission   = "prometheus-operator-admission-webhook"
 	CertManager           = "cert-manager"
 	CertManagerWebhook    = "cert-manager-webhook"
+	RabbitMQ              = "rabbitmq-cluster-operator"
+	KubeRay               = "kuberay-operator"
 )
 
 // program is a program to build.
@@ -63,6 +65,8 @@ const (
 	argoRolloutsFolder  = "hack/tools/argo-rollouts"
 	prometheusFolder    = "hack/tools/prometheus-operator"
 	certManagerFolder   = "hack/tools/cert-manager"
+	rabbitMQFolder      = "hack/tools/rabbitmq"
+	kubeRayFolder       = "hack/tools/kuberay"
 )
 
 func programs() []program {
@@ -107,10 +111,22 @@ func clientPrograms() []program {
 	}
 }
 
-// SourceOf returns the folder with the sources of the module that a program of BuildClients is built from, where operators keep their
-// CustomResourceDefinitions.
+// operatorPrograms are the operators that take too long to build for every run of the end-to-end tests.
+func operatorPrograms() []program {
+	const (
+		rabbitMQ = "github.com/rabbitmq/cluster-operator/v2"
+		kubeRay  = "github.com/ray-project/kuberay/ray-operator"
+	)
+	return []program{
+		{name: RabbitMQ, module: rabbitMQ, pkg: rabbitMQ, folder: rabbitMQFolder},
+		{name: KubeRay, module: kubeRay, pkg: kubeRay, folder: kubeRayFolder},
+	}
+}
+
+// SourceOf returns the folder with the sources of the module that a program of BuildClients or BuildOperators is built from, where operators
+// keep their CustomResourceDefinitions.
 func SourceOf(ctx context.Context, root, name string) (string, error) {
-	for _, p := range clientPrograms() {
+	for _, p := range slices.Concat(clientPrograms(), operatorPrograms()) {
 		if p.name != name {
 			continue
 		}
@@ -184,15 +200,22 @@ func BuildConformance(ctx context.Context, root string, out io.Writer) (string, 
 	return buildAll(ctx, root, conformancePrograms(), out)
 }
 
-// BuildClients does the same for Helm and the operators, which the end-to-end tests run against the logical cluster: for all of them, or for
-// those that are named.
-func BuildClients(ctx context.Context, root string, out io.Writer, names ...string) (string, error) {
-	wanted := clientPrograms()
-	if len(names) > 0 {
-		wanted = slices.DeleteFunc(wanted, func(p program) bool { return !slices.Contains(names, p.name) })
-	}
-	if len(wanted) < len(names) {
-		return "", fmt.Errorf("build %s: not all of these are known", strings.Join(names, ", "))
+// BuildClients does the same for Helm and the operators that the end-to-end tests run against the logical cluster.
+func BuildClients(ctx context.Context, root string, out io.Writer) (string, error) {
+	return buildAll(ctx, root, clientPrograms(), out)
+}
+
+// BuildOperators does the same for the operators that are tested only when asked for.
+func BuildOperators(ctx context.Context, root string, out io.Writer) (string, error) {
+	return buildAll(ctx, root, operatorPrograms(), out)
+}
+
+// BuildClient does the same for one program of BuildClients or BuildOperators.
+func BuildClient(ctx context.Context, root string, out io.Writer, name string) (string, error) {
+	all := slices.Concat(clientPrograms(), operatorPrograms())
+	wanted := slices.DeleteFunc(all, func(p program) bool { return p.name != name })
+	if len(wanted) == 0 {
+		return "", fmt.Errorf("build %s: no such program is known", name)
 	}
 	return buildAll(ctx, root, wanted, out)
 }

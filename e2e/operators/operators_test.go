@@ -1,0 +1,186 @@
+package operators
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework"
+)
+
+// operator is a released operator, and what it is to do.
+type operator struct {
+	// program is one of tools.BuildOperators, and crds the pattern of the files in its module that define its custom resources.
+	program, crds string
+	// start returns the arguments and the environment of the program, which is to look after the scenario's namespace alone.
+	start func(s *framework.Scenario) (args, env []string)
+	// given is a manifest of what it needs from its admin or users, which stays when its custom resource goes.
+	given string
+	// resource is a manifest of the custom resource, and name its kind and name. NAMESPACE in both manifests is the namespace, which a storage
+	// class with some volumes in each cluster is named after too, and FREEPORT a port.
+	resource, name string
+	// well is what "kubectl wait --for" waits for.
+	well string
+	// selects is a label selector of the pods that are counted.
+	selects string
+	// pods is how many of them there are at first.
+	pods int
+	// play, if there is one, does what a program in a pod would do that really runs, once all pods are ready.
+	play func(s *framework.Scenario)
+	// steps are the changes of its size, one after another.
+	steps []step
+	// keeps are objects that it leaves behind above, as it is meant to.
+	keeps []string
+	// makes are objects that it makes in its namespace, as "statefulsets.apps/main". Those in below are in the clusters that need them.
+	makes, below []string
+	// divided is whether its pods are of a workload that is divided over the clusters, so that each has some.
+	divided bool
+}
+
+// step is a change of the custom resource after which there are that many pods.
+type step struct {
+	patch string
+	pods  int
+}
+
+func TestOperators(t *testing.T) {
+	for _, o := range []operator{rabbitMQ, kubeRay} {
+		t.Run(o.program, func(t *testing.T) {
+			framework.NewScenario(t, shared.Get(t)).InstallCRDs(o.program, o.crds)
+			for _, places := range [][]string{clusters[:1], clusters} {
+				t.Run("in "+strings.Join(places, " and "), func(t *testing.T) { o.run(framework.NewScenario(t, shared.Get(t)), places) })
+			}
+		})
+	}
+}
+
+// even has workloads divided evenly, StatefulSets as well, which otherwise stay whole.
+const even = `
+apiVersion: manifold.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: even}
+spec: {division: {type: Divide, by: Even}}
+---
+apiVersion: manifold.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: even-sets}
+spec: {priority: 1, workloads: {kinds: [StatefulSet]}, division: {type: Divide, by: Even}}
+`
+
+// disks is how many volumes each cluster has for an operator.
+const disks = 6
+
+// patience is how long an operator may take for what needs several rounds of it.
+const patience = 2 * time.Minute
+
+// run has the operator go from nothing to nothing in a namespace that is pinned to the places.
+func (o operator) run(s *framework.Scenario, places []string) {
+	s.Helper()
+	fill := strings.NewReplacer("NAMESPACE", s.Namespace, "FREEPORT", strconv.Itoa(s.FreePort()))
+	program := o.begin(s, places, fill)
+	l := s.Logical.Within(patience)
+	before := sets.KeySet(inventory(s, l))
+
+	l.Apply(fill.Replace(o.resource))
+	o.runs(s, places, o.pods)
+	if o.play != nil {
+		o.play(s)
+	}
+	o.isWell(l)
+	o.hasMade(s, places, before)
+
+	for _, step := range o.steps {
+		l.Kubectl("patch", o.name, "--type=json", "-p", step.patch)
+		o.runs(s, places, step.pods)
+		if step.pods > 0 {
+			o.isWell(l)
+		}
+	}
+
+	l.Kubectl("delete", o.name, fmt.Sprintf("--timeout=%s", patience))
+	gone(s, l, before.Insert(o.keeps...))
+	for _, cluster := range clusters {
+		gone(s, s.Side(cluster).Within(patience), brought)
+	}
+	if log := program.LogTail(1000); strings.Contains(log, "panic") {
+		s.Errorf("the operator has panicked:\n%s", log)
+	}
+}
+
+// begin starts the operator in a namespace that is pinned to the places, with all that it needs.
+func (o operator) begin(s *framework.Scenario, places []string, fill *strings.Replacer) *framework.Operator {
+	s.Helper()
+	s.Logical.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"="+strings.Join(places, ","))
+	s.Logical.Apply(even)
+	for _, cluster := range clusters {
+		s.Disks(s.Side(cluster), disks)
+	}
+	if o.given != "" {
+		s.Logical.Apply(fill.Replace(o.given))
+	}
+	args, env := o.start(s)
+	program := s.Logical.WithEnv(env...).StartOperator(s.Environment.Dir, o.program, args...)
+	s.Cleanup(func() {
+		if s.Failed() {
+			s.Logf("%s:\n%s", o.program, program.LogTail(20))
+		}
+	})
+	return program
+}
+
+// hasMade checks that what the operator makes is there, in the logical cluster and in the clusters.
+func (o operator) hasMade(s *framework.Scenario, places []string, before sets.Set[string]) {
+	s.Helper()
+	above, below := sets.KeySet(inventory(s, s.Logical)).Difference(before), sets.New[string]()
+	for _, place := range places {
+		below = below.Union(sets.KeySet(inventory(s, s.Side(place))))
+	}
+	if missing := sets.New(o.makes...).Difference(above); len(missing) > 0 {
+		s.Errorf("it has not made %v, but %v", sets.List(missing), sets.List(above))
+	}
+	if missing := sets.New(o.below...).Difference(below); len(missing) > 0 {
+		s.Errorf("no cluster has %v, but they have %v", sets.List(missing), sets.List(below))
+	}
+}
+
+func (o operator) isWell(l *framework.Side) {
+	l.Kubectl("wait", o.name, "--for="+o.well, fmt.Sprintf("--timeout=%s", patience))
+}
+
+// runs waits until there are that many ready pods above, and the same ones in the clusters where they may be.
+func (o operator) runs(s *framework.Scenario, places []string, count int) {
+	s.Helper()
+	framework.AwaitList(s.Logical.Within(patience), o.selects, fmt.Sprintf("%d run", count), func(pods []*corev1.Pod) bool {
+		return len(pods) == count && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return !ready(p) })
+	})
+	s.Logical.Within(patience).Poll(fmt.Sprintf("the clusters run %d", count), func() error {
+		total, parts := 0, map[string]int{}
+		for _, place := range clusters {
+			parts[place] = podsIn(s, s.Side(place), o.selects)
+			total += parts[place]
+			if parts[place] > 0 && !slices.Contains(places, place) {
+				return fmt.Errorf("some are where none may be: %v", parts)
+			}
+			if o.divided && slices.Contains(places, place) && parts[place] == 0 && count >= len(places) {
+				return fmt.Errorf("they are not divided: %v", parts)
+			}
+		}
+		if total != count {
+			return fmt.Errorf("they run %v", parts)
+		}
+		return nil
+	})
+}
+
+func ready(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
