@@ -51,7 +51,7 @@ type step struct {
 }
 
 func TestOperators(t *testing.T) {
-	for _, o := range []operator{rabbitMQ, kubeRay} {
+	for _, o := range []operator{rabbitMQ, kubeRay, jobSet, fluent} {
 		t.Run(o.program, func(t *testing.T) {
 			framework.NewScenario(t, shared.Get(t)).InstallCRDs(o.program, o.crds)
 			for _, places := range [][]string{clusters[:1], clusters} {

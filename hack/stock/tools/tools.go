@@ -39,6 +39,8 @@ const (
 	CertManagerWebhook    = "cert-manager-webhook"
 	RabbitMQ              = "rabbitmq-cluster-operator"
 	KubeRay               = "kuberay-operator"
+	JobSet                = "jobset"
+	Fluent                = "fluent-operator"
 )
 
 // program is a program to build.
@@ -67,6 +69,8 @@ const (
 	certManagerFolder   = "hack/tools/cert-manager"
 	rabbitMQFolder      = "hack/tools/rabbitmq"
 	kubeRayFolder       = "hack/tools/kuberay"
+	jobSetFolder        = "hack/tools/jobset"
+	fluentFolder        = "hack/tools/fluent-operator"
 )
 
 func programs() []program {
@@ -116,10 +120,14 @@ func operatorPrograms() []program {
 	const (
 		rabbitMQ = "github.com/rabbitmq/cluster-operator/v2"
 		kubeRay  = "github.com/ray-project/kuberay/ray-operator"
+		jobSet   = "sigs.k8s.io/jobset"
+		fluent   = "github.com/fluent/fluent-operator/v3"
 	)
 	return []program{
 		{name: RabbitMQ, module: rabbitMQ, pkg: rabbitMQ, folder: rabbitMQFolder},
 		{name: KubeRay, module: kubeRay, pkg: kubeRay, folder: kubeRayFolder},
+		{name: JobSet, module: jobSet, pkg: jobSet, folder: jobSetFolder},
+		{name: Fluent, module: fluent, pkg: fluent + "/cmd/fluent-manager", folder: fluentFolder},
 	}
 }
 
