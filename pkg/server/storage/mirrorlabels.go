@@ -33,17 +33,18 @@ func relabel(object, old, want metav1.Object) {
 	object.SetLabels(labels)
 }
 
-// recordLabels stores the labels that a request gives to a mirrored pod, and reports whether there was anything to store.
-func (r *podChangeREST) recordLabels(ctx context.Context, old, want *api.Pod, options *metav1.UpdateOptions) (bool, error) {
+// recordLabels stores the labels that a request gives to a mirrored pod, and returns the mirror as it is stored then, or nil if there was
+// nothing to store.
+func (r *podChangeREST) recordLabels(ctx context.Context, old, want *api.Pod, options *metav1.UpdateOptions) (*api.Pod, error) {
 	if r.subresource != "" || !mirrored(old) || maps.Equal(old.Labels, want.Labels) {
-		return false, nil
+		return nil, nil
 	}
 	stored, err := r.storeMirror(ctx, want, func(pod *api.Pod) { relabel(pod, old, want) }, options)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	want.ResourceVersion = stored.ResourceVersion
-	return true, nil
+	return stored, nil
 }
 
 // unrecordLabels takes back what recordLabels has stored, as the cluster refuses it. The user is told of that.

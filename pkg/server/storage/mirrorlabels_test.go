@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,7 +75,13 @@ func TestLabelsOfAMirrorAreStoredBeforeItsPodHasThem(t *testing.T) {
 			var then map[string]string
 			below := podsBelow{get: pods.Store.Get, identity: known, connections: patchedBelow("pods", &corev1.Pod{}, test.refusal, func() { then = stored() })}
 			r := &podChangeREST{patchStorage: pods, same: sameMetadata, below: below, pods: pods.Store}
-			_, _, err := r.Update(updating(t, "pods"), "web-1", labelling(want), nil, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{DryRun: test.dryRun})
+			// The watch shows nothing more of labels that are stored by then, so who waits for that would wait to the end.
+			ctx, cancel := context.WithTimeout(updating(t, "pods"), mirrorTimeout-time.Second)
+			defer cancel()
+			_, _, err := r.Update(ctx, "web-1", labelling(want), nil, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{DryRun: test.dryRun})
+			if ctx.Err() != nil {
+				t.Error("the answer has waited for what does not come")
+			}
 			if apierrors.IsForbidden(err) != (test.refusal != nil) || err != nil && test.refusal == nil {
 				t.Fatalf("error %v, want that of the cluster: %v", err, test.refusal)
 			}

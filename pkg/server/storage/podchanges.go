@@ -88,18 +88,17 @@ func (r *podChangeREST) Update(ctx context.Context, name string, info rest.Updat
 	}
 	owners, pod, asked := ownerChangeOf(based.pod, want), based.pod, want
 	same := sameMetadata(want, pod) && equality.Semantic.DeepEqual(want.Spec, pod.Spec) && equality.Semantic.DeepEqual(want.Status, pod.Status)
-	var made *api.Pod
+	var recorded, made *api.Pod
 	if !same || owners.concernsCluster(fromWithin(ctx)) {
 		_, connection, err := r.below.find(ctx, name)
 		if err != nil {
 			return nil, false, err
 		}
-		recorded, err := r.recordLabels(ctx, pod, want, options)
-		if err != nil {
+		if recorded, err = r.recordLabels(ctx, pod, want, options); err != nil {
 			return nil, false, err
 		}
 		if made, err = r.changeBelow(ctx, connection, pod, want, options); err != nil {
-			if recorded {
+			if recorded != nil {
 				r.unrecordLabels(ctx, want, pod, options)
 			}
 			return nil, false, fromCluster(err, pod)
@@ -116,6 +115,7 @@ func (r *podChangeREST) Update(ctx context.Context, name string, info rest.Updat
 	case same:
 	case !mirrored(pod): // a pod of the user's own is stored above as well
 		return r.patchStorage.Update(ctx, name, info, create, update, false, options)
+	case recorded != nil && r.same(recorded, want): // nothing more comes to the mirror
 	case !dryrun.IsDryRun(options.DryRun) && r.subresource == "":
 		want = r.awaitMirror(ctx, want, want) // the metadata of a mirror is not quite that of its pod
 	case !dryrun.IsDryRun(options.DryRun):
