@@ -32,12 +32,8 @@ type operator struct {
 	selects string
 	// pods is how many of them there are at first.
 	pods int
-	// play, if there is one, does what a program in a pod would do that really runs, once all pods are ready.
-	play func(s *framework.Scenario)
 	// steps are the changes of its size, one after another.
 	steps []step
-	// keeps are objects that it leaves behind above, as it is meant to.
-	keeps []string
 	// makes are objects that it makes in its namespace, as "statefulsets.apps/main". Those in below are in the clusters that need them.
 	makes, below []string
 	// divided is whether its pods are of a workload that is divided over the clusters, so that each has some.
@@ -51,7 +47,7 @@ type step struct {
 }
 
 func TestOperators(t *testing.T) {
-	for _, o := range []operator{rabbitMQ, kubeRay, jobSet, fluent} {
+	for _, o := range []operator{kubeRay, jobSet, fluent} {
 		t.Run(o.program, func(t *testing.T) {
 			framework.NewScenario(t, shared.Get(t)).InstallCRDs(o.program, o.crds)
 			for _, places := range [][]string{clusters[:1], clusters} {
@@ -90,9 +86,6 @@ func (o operator) run(s *framework.Scenario, places []string) {
 
 	l.Apply(fill.Replace(o.resource))
 	o.runs(s, places, o.pods)
-	if o.play != nil {
-		o.play(s)
-	}
 	o.isWell(l)
 	o.hasMade(s, places, before)
 
@@ -105,7 +98,7 @@ func (o operator) run(s *framework.Scenario, places []string) {
 	}
 
 	l.Kubectl("delete", o.name, fmt.Sprintf("--timeout=%s", patience))
-	gone(s, l, before.Insert(o.keeps...))
+	gone(s, l, before)
 	for _, cluster := range clusters {
 		gone(s, s.Side(cluster).Within(patience), brought)
 	}

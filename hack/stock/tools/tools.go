@@ -37,7 +37,6 @@ const (
 	PrometheusAdmission   = "prometheus-operator-admission-webhook"
 	CertManager           = "cert-manager"
 	CertManagerWebhook    = "cert-manager-webhook"
-	RabbitMQ              = "rabbitmq-cluster-operator"
 	KubeRay               = "kuberay-operator"
 	JobSet                = "jobset"
 	Fluent                = "fluent-operator"
@@ -67,7 +66,6 @@ const (
 	argoRolloutsFolder  = "hack/tools/argo-rollouts"
 	prometheusFolder    = "hack/tools/prometheus-operator"
 	certManagerFolder   = "hack/tools/cert-manager"
-	rabbitMQFolder      = "hack/tools/rabbitmq"
 	kubeRayFolder       = "hack/tools/kuberay"
 	jobSetFolder        = "hack/tools/jobset"
 	fluentFolder        = "hack/tools/fluent-operator"
@@ -118,13 +116,11 @@ func clientPrograms() []program {
 // operatorPrograms are the operators that take too long to build for every run of the end-to-end tests.
 func operatorPrograms() []program {
 	const (
-		rabbitMQ = "github.com/rabbitmq/cluster-operator/v2"
-		kubeRay  = "github.com/ray-project/kuberay/ray-operator"
-		jobSet   = "sigs.k8s.io/jobset"
-		fluent   = "github.com/fluent/fluent-operator/v3"
+		kubeRay = "github.com/ray-project/kuberay/ray-operator"
+		jobSet  = "sigs.k8s.io/jobset"
+		fluent  = "github.com/fluent/fluent-operator/v3"
 	)
 	return []program{
-		{name: RabbitMQ, module: rabbitMQ, pkg: rabbitMQ, folder: rabbitMQFolder},
 		{name: KubeRay, module: kubeRay, pkg: kubeRay, folder: kubeRayFolder},
 		{name: JobSet, module: jobSet, pkg: jobSet, folder: jobSetFolder},
 		{name: Fluent, module: fluent, pkg: fluent + "/cmd/fluent-manager", folder: fluentFolder},
