@@ -26,9 +26,9 @@ const replaced = 2 * time.Second
 // usedByPods tells whether pods of ours in the cluster need an object, or such as a ReplicaSet of ours is about to make.
 func (s *Syncer) usedByPods(kind projection.Kind, above projection.Object) bool {
 	pods, _ := projection.ForResource(podResource)
-	shown, _ := s.Upstream.podStore.ByIndex(cache.NamespaceIndex, above.GetNamespace()) // every informer has it
+	shown, _ := s.Upstream.podStore.ByIndex(byCluster, clusterIndex(above.GetNamespace(), s.cluster)) // the index exists: NewUpstream made it
 	for _, obj := range shown {
-		if pod := obj.(*corev1.Pod); clusterOf(pod) == s.cluster && !ended(pod) && uses(workload{pods, pod}, kind, above) {
+		if pod := obj.(*corev1.Pod); !ended(pod) && uses(workload{pods, pod}, kind, above) {
 			return true
 		}
 	}
