@@ -26,16 +26,23 @@ type operator struct {
 	// resource is a manifest of the custom resource, and name its kind and name. NAMESPACE in both manifests is the namespace, which a storage
 	// class with some volumes in each cluster is named after too, and FREEPORT a port.
 	resource, name string
-	// well is what "kubectl wait --for" waits for.
+	// well is what "kubectl wait --for" waits for, or nothing if the custom resource does not tell how it is.
 	well string
 	// selects is a label selector of the pods that are counted.
 	selects string
 	// pods is how many of them there are at first.
 	pods int
+	// play, if there is one, does what the programs in the pods would do, once all of these are ready.
+	play func(s *framework.Scenario)
 	// steps are the changes of its size, one after another.
 	steps []step
 	// makes are objects that it makes in its namespace, as "statefulsets.apps/main". Those in below are in the clusters that need them.
 	makes, below []string
+	// keeps are objects that may be left behind, as they are on any cluster if nothing else is said. A "*" stands for what a controller makes up
+	// of a name.
+	keeps []string
+	// returns is whether the operator may make its custom resource anew just after it was deleted, on any cluster. It is deleted again then.
+	returns bool
 	// divided is whether its pods are of a workload that is divided over the clusters, so that each has some.
 	divided bool
 }
@@ -47,9 +54,11 @@ type step struct {
 }
 
 func TestOperators(t *testing.T) {
-	for _, o := range []operator{kubeRay, jobSet, fluent} {
+	for _, o := range []operator{rabbitMQ, kubeRay, jobSet, fluent, mpi, training, redis, postgres, leaderWorkerSet} {
 		t.Run(o.program, func(t *testing.T) {
-			framework.NewScenario(t, shared.Get(t)).InstallCRDs(o.program, o.crds)
+			s := framework.NewScenario(t, shared.Get(t))
+			s.InstallCRDs(o.program, o.crds)
+			o.collected(s)
 			for _, places := range [][]string{clusters[:1], clusters} {
 				t.Run("in "+strings.Join(places, " and "), func(t *testing.T) { o.run(framework.NewScenario(t, shared.Get(t)), places) })
 			}
@@ -85,25 +94,45 @@ func (o operator) run(s *framework.Scenario, places []string) {
 	before := sets.KeySet(inventory(s, l))
 
 	l.Apply(fill.Replace(o.resource))
-	o.runs(s, places, o.pods)
-	o.isWell(l)
+	o.becomes(s, places, o.pods)
 	o.hasMade(s, places, before)
 
 	for _, step := range o.steps {
 		l.Kubectl("patch", o.name, "--type=json", "-p", step.patch)
-		o.runs(s, places, step.pods)
-		if step.pods > 0 {
-			o.isWell(l)
-		}
+		o.becomes(s, places, step.pods)
 	}
 
-	l.Kubectl("delete", o.name, fmt.Sprintf("--timeout=%s", patience))
-	gone(s, l, before)
-	for _, cluster := range clusters {
-		gone(s, s.Side(cluster).Within(patience), brought)
-	}
+	o.deletes(s, before)
 	if log := program.LogTail(1000); strings.Contains(log, "panic") {
 		s.Errorf("the operator has panicked:\n%s", log)
+	}
+}
+
+// becomes waits until the custom resource has so many pods and, if there are any, is well.
+func (o operator) becomes(s *framework.Scenario, places []string, pods int) {
+	s.Helper()
+	o.runs(s, places, pods)
+	if o.play != nil {
+		o.play(s)
+	}
+	if pods > 0 && o.well != "" {
+		s.Logical.Kubectl("wait", o.name, "--for="+o.well, fmt.Sprintf("--timeout=%s", patience))
+	}
+}
+
+// deletes deletes the custom resource and waits until nothing is left of it anywhere.
+func (o operator) deletes(s *framework.Scenario, before sets.Set[string]) {
+	s.Helper()
+	l := s.Logical.Within(patience)
+	again := func() {}
+	if o.returns {
+		again = func() { l.Kubectl("delete", o.name, "--ignore-not-found", "--wait=false") }
+	}
+	l.Kubectl("delete", o.name, fmt.Sprintf("--timeout=%s", patience))
+	kept := sets.New(o.keeps...)
+	gone(s, l, before.Union(kept), again)
+	for _, cluster := range clusters {
+		gone(s, s.Side(cluster).Within(patience), brought.Union(kept), again)
 	}
 }
 
@@ -141,10 +170,6 @@ func (o operator) hasMade(s *framework.Scenario, places []string, before sets.Se
 	if missing := sets.New(o.below...).Difference(below); len(missing) > 0 {
 		s.Errorf("no cluster has %v, but they have %v", sets.List(missing), sets.List(below))
 	}
-}
-
-func (o operator) isWell(l *framework.Side) {
-	l.Kubectl("wait", o.name, "--for="+o.well, fmt.Sprintf("--timeout=%s", patience))
 }
 
 // runs waits until there are that many ready pods above, and the same ones in the clusters where they may be.

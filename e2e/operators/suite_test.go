@@ -9,8 +9,8 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
-// shared is the logical cluster beside which all operators run, one after another.
-var shared = framework.NewShared(framework.Options{Clusters: clusters})
+// shared is the logical cluster beside which all operators run, one after another. Pods pass their webhooks.
+var shared = framework.NewShared(framework.Options{Clusters: clusters, JoinArgs: []string{"--pod-webhooks"}})
 
 // clusters are the names of the clusters behind it.
 var clusters = []string{"east", "west"}

@@ -50,7 +50,7 @@ type layout struct {
 	podPrefix string
 	ports     ports
 	pki       *pki
-	// audited tells whether the API server writes an audit log.
+	// audited reports whether the API server writes an audit log.
 	audited bool
 }
 

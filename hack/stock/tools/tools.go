@@ -37,9 +37,15 @@ const (
 	PrometheusAdmission   = "prometheus-operator-admission-webhook"
 	CertManager           = "cert-manager"
 	CertManagerWebhook    = "cert-manager-webhook"
+	RabbitMQ              = "rabbitmq-cluster-operator"
 	KubeRay               = "kuberay-operator"
 	JobSet                = "jobset"
 	Fluent                = "fluent-operator"
+	MPI                   = "mpi-operator"
+	Postgres              = "postgres-operator"
+	Redis                 = "redis-operator"
+	Training              = "training-operator"
+	LeaderWorkerSet       = "lws"
 )
 
 // program is a program to build.
@@ -66,9 +72,15 @@ const (
 	argoRolloutsFolder  = "hack/tools/argo-rollouts"
 	prometheusFolder    = "hack/tools/prometheus-operator"
 	certManagerFolder   = "hack/tools/cert-manager"
+	rabbitMQFolder      = "hack/tools/rabbitmq"
 	kubeRayFolder       = "hack/tools/kuberay"
 	jobSetFolder        = "hack/tools/jobset"
 	fluentFolder        = "hack/tools/fluent-operator"
+	mpiFolder           = "hack/tools/mpi-operator"
+	postgresFolder      = "hack/tools/postgres-operator"
+	redisFolder         = "hack/tools/redis-operator"
+	trainingFolder      = "hack/tools/training-operator"
+	lwsFolder           = "hack/tools/lws"
 )
 
 func programs() []program {
@@ -116,14 +128,26 @@ func clientPrograms() []program {
 // operatorPrograms are the operators that take too long to build for every run of the end-to-end tests.
 func operatorPrograms() []program {
 	const (
-		kubeRay = "github.com/ray-project/kuberay/ray-operator"
-		jobSet  = "sigs.k8s.io/jobset"
-		fluent  = "github.com/fluent/fluent-operator/v3"
+		rabbitMQ = "github.com/rabbitmq/cluster-operator/v2"
+		kubeRay  = "github.com/ray-project/kuberay/ray-operator"
+		jobSet   = "sigs.k8s.io/jobset"
+		fluent   = "github.com/fluent/fluent-operator/v3"
+		mpi      = "github.com/kubeflow/mpi-operator"
+		postgres = "github.com/zalando/postgres-operator"
+		redis    = "github.com/spotahome/redis-operator"
+		training = "github.com/kubeflow/training-operator"
+		lws      = "sigs.k8s.io/lws"
 	)
 	return []program{
+		{name: RabbitMQ, module: rabbitMQ, pkg: rabbitMQ, folder: rabbitMQFolder},
 		{name: KubeRay, module: kubeRay, pkg: kubeRay, folder: kubeRayFolder},
 		{name: JobSet, module: jobSet, pkg: jobSet, folder: jobSetFolder},
 		{name: Fluent, module: fluent, pkg: fluent + "/cmd/fluent-manager", folder: fluentFolder},
+		{name: MPI, module: mpi, pkg: mpi + "/cmd/mpi-operator", folder: mpiFolder},
+		{name: Postgres, module: postgres, pkg: postgres + "/cmd", folder: postgresFolder},
+		{name: Redis, module: redis, pkg: redis + "/cmd/redisoperator", folder: redisFolder},
+		{name: Training, module: training, pkg: training + "/cmd/training-operator.v1", folder: trainingFolder},
+		{name: LeaderWorkerSet, module: lws, pkg: lws + "/cmd", folder: lwsFolder},
 	}
 }
 
