@@ -111,7 +111,7 @@ func TestACredentialIsRotatedWithoutABreak(t *testing.T) {
 	refuse(t, s.Logical.TryCLI("cluster", "rotate", "north", "--cluster-kubeconfig", kubeconfig, "--token-lifetime=1m"), "--token-lifetime must be at least 10m0s")
 }
 
-// contained tells whether all of some values are among others.
+// contained reports whether all of some values are among others.
 func contained[T comparable](some, others []T) bool {
 	seen := map[T]bool{}
 	for _, o := range others {

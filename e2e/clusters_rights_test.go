@@ -56,7 +56,7 @@ func ruleOf(s *framework.Scenario, role, group string) string {
 	return ""
 }
 
-// conditionOf tells whether a Cluster has a condition of that status and reason whose message contains the words.
+// conditionOf reports whether a Cluster has a condition of that status and reason whose message contains the words.
 func conditionOf(c *v1alpha1.Cluster, kind, status, reason string, words ...string) bool {
 	for _, condition := range c.Status.Conditions {
 		if condition.Type == kind {

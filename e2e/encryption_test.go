@@ -15,7 +15,7 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
-// inStore tells whether any value below a prefix in the etcd of a logical cluster has some text in it.
+// inStore reports whether any value below a prefix in the etcd of a logical cluster has some text in it.
 func inStore(t *testing.T, e *framework.Environment, prefix, text string) bool {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"unix://" + filepath.Join(e.Manifold.DataDir(), "etcd", "client.sock")}})

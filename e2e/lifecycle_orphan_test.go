@@ -168,6 +168,41 @@ func TestAStatefulSetIsMadeAnewAroundItsPods(t *testing.T) {
 	awaitRunning(s, "db", 3)
 }
 
+// Operators make a StatefulSet anew to change it. What it is not to have any more goes, also where it is not placed any more, and its claims stay.
+func TestAStatefulSetThatIsMadeAnewSmallerEndsThePodsThatAreLeft(t *testing.T) {
+	s := scenario(t)
+	s.Logical.Apply(dividing)
+	awaitPolicy(s)
+	defer watchOrdinals(s)()
+	for _, side := range []*framework.Side{s.East, s.West} {
+		disks(s, side, 4)
+	}
+	both := setOn("east,west")
+	s.Logical.Apply(database("db", 4, both, withDisks(s)))
+	if got := sharesOf(s, awaitRunning(s, "db", 4)); got["east"].Replicas != 2 || got["west"].Replicas != 2 {
+		t.Fatalf("divided into %s, want 2 in each cluster", got)
+	}
+	first := uidsOf(awaitPods(s.Logical, "app=db", ordinals("db", 0, 4)))
+	claims := uidsOf(framework.AwaitList(s.Logical, "", "the claims are shown", func(claims []*corev1.PersistentVolumeClaim) bool { return len(claims) == 4 }))
+
+	s.Logical.Kubectl("delete", "statefulset", "db", "--cascade=orphan", "--timeout=60s")
+	s.Logical.Apply(database("db", 1, both, withDisks(s)))
+	awaitRunning(s, "db", 1)
+	left := uidsOf(awaitPods(s.Logical, "app=db", ordinals("db", 0, 1)))
+	if left["db-0"] != first["db-0"] {
+		t.Errorf("db-0 is %v, want the one that was there, %v", left, first)
+	}
+	if got := podsBelow(s, "app=db"); !maps.Equal(got, left) {
+		t.Errorf("the clusters run %v, want %v", got, left)
+	}
+	framework.AwaitList(s.Logical, "", "all claims are there", func(c []*corev1.PersistentVolumeClaim) bool { return maps.Equal(uidsOf(c), claims) })
+
+	s.Logical.Kubectl("scale", "statefulset", "db", "--replicas=4")
+	awaitRunning(s, "db", 4)
+	awaitPods(s.Logical, "app=db", ordinals("db", 0, 4))
+	framework.AwaitList(s.Logical, "", "with the same claims", func(c []*corev1.PersistentVolumeClaim) bool { return maps.Equal(uidsOf(c), claims) })
+}
+
 func TestReplicaSetsOutliveTheirDeployment(t *testing.T) {
 	s := scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 4), "east,west"), serviceFor("web"))

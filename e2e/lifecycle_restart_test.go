@@ -85,7 +85,7 @@ webhooks:
 	awaitRefusal(s, `service "nobody" not found`, "create", "namespace", "any", "--dry-run=server")
 }
 
-// rolledOut tells whether the last that a rollout changes has been told.
+// rolledOut reports whether the last that a rollout changes has been told.
 func rolledOut(d *appsv1.Deployment) bool {
 	return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
 		return c.Type == appsv1.DeploymentProgressing && c.Reason == "NewReplicaSetAvailable"

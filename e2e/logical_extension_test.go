@@ -95,7 +95,7 @@ webhooks:
 	awaitAvailable(s, "web", 1)
 }
 
-// Pods of workloads are made in the clusters, so nobody is to wait for such a webhook there.
+// Pods of workloads are made in the clusters, so nobody is to wait for such a webhook where a cluster does not ask about them.
 func TestAWebhookForPodsIsWarnedOf(t *testing.T) {
 	s := scenario(t)
 	register := func(kind, resource string) string {
@@ -119,7 +119,8 @@ webhooks:
 		return result.Stderr
 	}
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
-		say(t, register(kind, "pods"), `Warning: webhook "hook.e2e.example.com" is called for pods that users create themselves`)
+		say(t, register(kind, "pods"), `Warning: webhook "hook.e2e.example.com" is not called for pods of Deployments and other workloads in clusters "east", "west"`,
+			"manifold cluster join east --cluster-kubeconfig FILE --pod-webhooks")
 		if stderr := register(kind, "deployments"); stderr != "" {
 			t.Errorf("%s for Deployments is warned of: %s", kind, stderr)
 		}
@@ -183,16 +184,23 @@ func awaitRefusal(s *framework.Scenario, want string, args ...string) {
 // serveWebhook serves a webhook on loopback that refuses what it has an objection to, and returns its URL and its authority.
 func serveWebhook(t *testing.T, objection func(*admissionv1.AdmissionRequest) string) (url string, authority []byte) {
 	t.Helper()
+	return serveAdmission(t, func(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		message := objection(request)
+		return &admissionv1.AdmissionResponse{Allowed: message == "", Result: &metav1.Status{Message: message}}
+	})
+}
+
+// serveAdmission serves a webhook on loopback, and returns its URL and its authority.
+func serveAdmission(t *testing.T, answer func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) (url string, authority []byte) {
+	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
 		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		message := objection(review.Request)
-		review.Response = &admissionv1.AdmissionResponse{
-			UID: review.Request.UID, Allowed: message == "", Result: &metav1.Status{Message: message},
-		}
+		review.Response = answer(review.Request)
+		review.Response.UID = review.Request.UID
 		_ = json.NewEncoder(w).Encode(review) // The API server would report it.
 	}))
 	certificate, authority := selfSigned(t)

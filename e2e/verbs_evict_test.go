@@ -30,7 +30,7 @@ func evict(s *framework.Scenario, pod *corev1.Pod, options *metav1.DeleteOptions
 	})
 }
 
-// refusedByBudget tells whether an error is the one by which clients know a budget.
+// refusedByBudget reports whether an error is the one by which clients know a budget.
 func refusedByBudget(err error) bool {
 	return apierrors.IsTooManyRequests(err) && apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause)
 }

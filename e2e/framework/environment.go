@@ -27,6 +27,8 @@ type Options struct {
 	AuditPolicy string
 	// ManifoldArgs are further arguments of "manifold start".
 	ManifoldArgs []string
+	// JoinArgs are further arguments of "manifold cluster join" for the clusters that join at the start.
+	JoinArgs []string
 	// KeepApart leaves the clusters unjoined.
 	KeepApart bool
 	// Spare are the names of further stock clusters, which do not join.
@@ -92,7 +94,7 @@ func Start(ctx context.Context, options Options) (_ *Environment, err error) {
 		return e, nil
 	}
 	for _, name := range options.Clusters {
-		if err := e.Join(ctx, name); err != nil {
+		if err := e.Join(ctx, name, options.JoinArgs...); err != nil {
 			return nil, err
 		}
 	}

@@ -91,9 +91,9 @@ func (s *Scenario) dump(ctx context.Context) string {
 	for _, a := range apis {
 		side := &Side{API: a, Namespace: s.Namespace, ctx: ctx}
 		out += fmt.Sprintf("== %s\n%s\n%s\n%s\n", a.Name,
-			side.Try("get", "deployments,replicasets,jobs,pods,services", "-o", "wide").Stdout,
+			side.Try("get", "deployments,statefulsets,replicasets,jobs,pods,services", "-o", "wide").Stdout,
 			side.Try("get", "events", "--sort-by=.lastTimestamp").Stdout,
-			side.Try("get", "deployments", "-o", "yaml").Stdout)
+			side.Try("get", "deployments,statefulsets", "-o", "yaml").Stdout)
 	}
 	return out + "== manifold\n" + s.Environment.Manifold.LogTail(40)
 }

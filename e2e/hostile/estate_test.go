@@ -97,7 +97,7 @@ func statuses(ctx context.Context, e *framework.Environment) (string, error) {
 	return out.String(), nil
 }
 
-// settled tells whether all runs: below and above there are the same pods, and all are ready.
+// settled reports whether all runs: below and above there are the same pods, and all are ready.
 func settled(ctx context.Context, e *framework.Environment) error {
 	for _, namespace := range []string{victim, metav1.NamespaceDefault} {
 		above, err := e.Logical.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})

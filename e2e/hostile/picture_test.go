@@ -118,7 +118,7 @@ func inTest(obj *unstructured.Unstructured) bool {
 	return strings.HasPrefix(obj.GetNamespace(), testPrefix) || obj.GetKind() == "Namespace" && strings.HasPrefix(obj.GetName(), testPrefix)
 }
 
-// aboutWest tells whether an object is what west may lie about: itself.
+// aboutWest reports whether an object is what west may lie about: itself.
 func aboutWest(obj *unstructured.Unstructured) bool {
 	return (obj.GetKind() == "Cluster" || obj.GetKind() == "Node") && obj.GetName() == "west"
 }

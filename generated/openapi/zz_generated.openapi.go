@@ -151,7 +151,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterAllows(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterAllows is what applications may bring along to a cluster that is in no namespace.",
+				Description: "ClusterAllows is what applications may bring along to a cluster that is in no namespace, and what the cluster asks the logical one about.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"priorityClassesUpTo": {
@@ -164,6 +164,13 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterAllows(ref common.ReferenceCa
 					"volumes": {
 						SchemaProps: spec.SchemaProps{
 							Description: "volumes tells that PersistentVolumes that are made by hand in the logical cluster go to this one along with the claims that they are for. Unset, they stay in the logical cluster, and claims that are for them go to other clusters.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"podWebhooks": {
+						SchemaProps: spec.SchemaProps{
+							Description: "podWebhooks tells that the cluster asks the logical cluster about pods which controllers make there, in namespaces for whose pods a webhook is registered in the logical cluster. Unset, such webhooks see the pods alone that users make themselves.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

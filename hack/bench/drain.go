@@ -266,7 +266,7 @@ func (r *readiness) set(place string, object any, there bool) {
 	}
 }
 
-// isReady tells whether a Deployment is ready anywhere. The caller holds the lock.
+// isReady reports whether a Deployment is ready anywhere. The caller holds the lock.
 func (r *readiness) isReady(name string) bool {
 	for _, ready := range r.ready {
 		if ready[name] > 0 {

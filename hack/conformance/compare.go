@@ -55,7 +55,7 @@ func outdated(logical []result, known string) []string {
 	return names
 }
 
-// isKnown tells whether a text names a spec, in backquotes.
+// isKnown reports whether a text names a spec, in backquotes.
 func isKnown(name, text string) bool {
 	return strings.Contains(text, "`"+name+"`")
 }

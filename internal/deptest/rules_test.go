@@ -18,8 +18,27 @@ const (
 	root   = "../.."
 )
 
+// placementRooms are the pure rooms of placement, each with what it may import of the others. The arrows run one way, from those that decide
+// to the values and words that all talk in.
+var placementRooms = map[string][]string{
+	"pkg/placement/words":    {},
+	"pkg/placement":          {"words"},
+	"pkg/placement/portion":  {"."},
+	"pkg/placement/move":     {"."},
+	"pkg/placement/handmade": {"."},
+	"pkg/placement/rules":    {".", "words"},
+	"pkg/placement/stuck":    {".", "words", "rules"},
+	"pkg/placement/score":    {".", "rules"},
+	"pkg/placement/divide":   {".", "words", "portion", "rules", "score"},
+	"pkg/placement/ordinals": {".", "words", "portion", "rules", "score", "divide"},
+	"pkg/placement/decide":   {".", "words", "rules", "stuck", "score", "divide", "ordinals"},
+	"pkg/placement/preempt":  {".", "words", "rules", "decide"},
+	"pkg/placement/remedy":   {".", "words", "rules", "handmade"},
+	"pkg/placement/build":    {"."},
+}
+
 var (
-	pure        = []string{"pkg/mirror", "pkg/placement", "pkg/projection", "pkg/summary"}
+	pure        = append([]string{"pkg/mirror", "pkg/projection", "pkg/summary"}, slices.Sorted(maps.Keys(placementRooms))...)
 	controllers = []string{"pkg/clusters/...", "pkg/placement/...", "pkg/summary/...", "pkg/syncer/..."}
 	server      = []string{"pkg/admission/...", "pkg/registry/...", "pkg/server/..."}
 )
@@ -88,10 +107,22 @@ var rules = map[string]Rule{
 		Allow:  []string{"pkg/cli"},
 		Why:    "code in a main package cannot be tested or used by others",
 	},
+	"what is inside of a decision is left to placement": {
+		From:   []string{"cmd/...", "e2e/...", "hack/...", "pkg/..."},
+		Except: []string{"pkg/placement/..."},
+		Forbid: []string{"pkg/placement/rules", "pkg/placement/stuck", "pkg/placement/score", "pkg/placement/divide", "pkg/placement/ordinals",
+			"pkg/placement/preempt"},
+		Why: "a part of a decision that is made elsewhere is another decision; ask the engine, or pkg/placement/decide",
+	},
+	"who gathers for decisions leaves how they are made to them": {
+		From:   []string{"pkg/placement/controller", "pkg/placement/engine"},
+		Forbid: []string{"pkg/placement/score", "pkg/placement/divide", "pkg/placement/ordinals"},
+		Why:    "they are stages of pkg/placement/decide, which mean nothing alone",
+	},
 	"the product needs nothing of the tools and tests": {
 		From:   []string{"apis/...", "cmd/...", "config/...", "generated/...", "pkg/..."},
 		Except: []string{"generated/clientset/versioned/fake/...", "generated/clientset/versioned/typed/manifold/v1alpha1/fake"},
-		Forbid: []string{"hack/...", "e2e/...", "internal/deptest", "testing/...", "k8s.io/client-go/testing/...", "k8s.io/client-go/kubernetes/fake",
+		Forbid: []string{"hack/...", "e2e/...", "internal/deptest", "pkg/placement/build", "testing/...", "k8s.io/client-go/testing/...", "k8s.io/client-go/kubernetes/fake",
 			"k8s.io/utils/clock/testing", "generated/clientset/versioned/fake/..."},
 		Why: "what is for tests does not belong into the binary",
 	},
@@ -111,6 +142,34 @@ func TestImportsFollowTheRules(t *testing.T) {
 				t.Errorf("no package matches %q: the rule guards nothing there", pattern)
 			}
 		})
+	}
+}
+
+// Whoever adds a room of placement says here where it belongs.
+func TestTheArrowsBetweenTheRoomsOfPlacementRunOneWay(t *testing.T) {
+	graph, err := Read(root, module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside := []string{"pkg/placement/controller", "pkg/placement/engine"}
+	for folder, imports := range graph {
+		if !matches([]string{"pkg/placement/..."}, folder) || slices.Contains(outside, folder) {
+			continue
+		}
+		below, known := placementRooms[folder]
+		if !known {
+			t.Errorf("%s is a room of placement that placementRooms does not name", folder)
+		}
+		for _, imported := range imports {
+			if matches([]string{"pkg/placement/..."}, imported) && !slices.ContainsFunc(below, func(room string) bool { return path.Join("pkg/placement", room) == imported }) {
+				t.Errorf("%s imports %s", folder, imported)
+			}
+		}
+	}
+	for folder := range placementRooms {
+		if graph[folder] == nil {
+			t.Errorf("there is no %s", folder)
+		}
 	}
 }
 

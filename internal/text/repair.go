@@ -78,7 +78,7 @@ func repairMap(m reflect.Value) {
 	}
 }
 
-// wrong tells whether an entry of a map has to be replaced. What it points to is repaired in place.
+// wrong reports whether an entry of a map has to be replaced. What it points to is repaired in place.
 func wrong(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.String:

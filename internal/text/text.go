@@ -66,7 +66,7 @@ func Escape(said string) string {
 	return out.String()
 }
 
-// plain tells whether a text is of printable ASCII and line breaks, as most are.
+// plain reports whether a text is of printable ASCII and line breaks, as most are.
 func plain(said string) bool {
 	for i := range len(said) {
 		if c := said[i]; (c < ' ' || c > '~') && c != '\n' && c != '\t' {
@@ -94,7 +94,7 @@ func escaped(r rune, bytes string) string {
 	return fmt.Sprintf(`\u%04x`, r)
 }
 
-// obeyed tells whether a character changes how others are shown instead of being shown: control characters of 7 and of 8 bits, those that
+// obeyed reports whether a character changes how others are shown instead of being shown: control characters of 7 and of 8 bits, those that
 // turn the direction of writing or are not seen, and other ends of lines. The two that join letters, which some languages need, are not.
 func obeyed(r rune) bool {
 	const nonJoiner, joiner = '\u200c', '\u200d'

@@ -34,7 +34,7 @@ func Run[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInt
 	_ = group.Wait() // none of them returns an error
 }
 
-// next does one key, and tells whether there may be more.
+// next does one key, and reports whether there may be more.
 func next[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], step func(context.Context, K) error) bool {
 	key, shutdown := queue.Get()
 	if shutdown {

@@ -110,7 +110,7 @@ func leftAlone(resource schema.GroupResource, pairs pairs) func(key string) bool
 	return func(string) bool { return false }
 }
 
-// isCustom tells whether a resource is neither of Kubernetes nor of Manifold.
+// isCustom reports whether a resource is neither of Kubernetes nor of Manifold.
 func isCustom(resource schema.GroupResource) bool {
 	return !scheme.Scheme.IsGroupRegistered(resource.Group) && resource.Group != v1alpha1.GroupName
 }

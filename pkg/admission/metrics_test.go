@@ -24,7 +24,7 @@ func TestWhoAnswersForMetrics(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		object, old *apiregistration.APIService
-		// wantService tells whether a Service answers in the end.
+		// wantService reports whether a Service answers in the end.
 		wantService bool
 		wantWarning string
 	}{

@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
 // Names of the plugins, in the order in which they belong into the chain: before webhooks.
@@ -27,8 +29,8 @@ func Names() []string {
 	return []string{NodesPlugin, PinPlugin, MetricsPlugin, ManagedPlugin, OverridesPlugin, ProtectedPlugin, PodWebhooksPlugin}
 }
 
-// Register makes the plugins known under their names.
-func Register(plugins *admission.Plugins) {
+// Register makes the plugins known under their names. Joined returns the clusters that have joined, in a list that may be changed.
+func Register(plugins *admission.Plugins, joined func() []*v1alpha1.Cluster) {
 	register := func(name string, plugin admission.Interface) {
 		plugins.Register(name, func(io.Reader) (admission.Interface, error) { return plugin, nil })
 	}
@@ -36,7 +38,7 @@ func Register(plugins *admission.Plugins) {
 	register(PinPlugin, &pin{Handler: admission.NewHandler(admission.Create, admission.Update)})
 	register(ManagedPlugin, &managed{Handler: admission.NewHandler(admission.Create, admission.Update)})
 	register(ProtectedPlugin, &protected{Handler: admission.NewHandler(admission.Create, admission.Update)})
-	register(PodWebhooksPlugin, &podWebhooks{Handler: admission.NewHandler(admission.Create, admission.Update)})
+	register(PodWebhooksPlugin, &podWebhooks{Handler: admission.NewHandler(admission.Create, admission.Update), joined: joined})
 	// Each server that is made gets one of its own, with its own authorizer.
 	plugins.Register(OverridesPlugin, func(io.Reader) (admission.Interface, error) {
 		return &overrides{Handler: admission.NewHandler(admission.Create, admission.Update)}, nil

@@ -73,7 +73,7 @@ func TestPlugins(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			plugins := admission.NewPlugins()
-			Register(plugins)
+			Register(plugins, func() []*v1alpha1.Cluster { return nil })
 			plugin, err := plugins.InitPlugin(test.plugin, nil, admission.PluginInitializers{})
 			if err != nil {
 				t.Fatal(err)

@@ -1,29 +1,36 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement/handmade"
+	"github.com/manifold-dev/manifold/pkg/podhooks"
 )
 
-// podWebhooks warns of webhooks that are registered for new pods. The pods of workloads are made in the clusters, and a mirror is not what runs,
-// so such a webhook would be waited for in vain.
+// podWebhooks warns of webhooks that are registered for new pods, as long as there are clusters that do not ask about pods: those of workloads are
+// made there, and a mirror is not what runs, so such a webhook would be waited for in vain.
 type podWebhooks struct {
 	*admission.Handler
+	joined func() []*v1alpha1.Cluster
 }
 
 var _ admission.ValidationInterface = &podWebhooks{}
 
+// mostNamed is how many clusters a warning names.
+const mostNamed = 3
+
 // Validate warns of each webhook that the object before did not have registered so, and refuses nothing.
-func (*podWebhooks) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func (p *podWebhooks) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if a.GetResource().Group != admissionregistrationv1.GroupName || a.GetSubresource() != "" {
 		return nil
 	}
@@ -32,16 +39,43 @@ func (*podWebhooks) Validate(ctx context.Context, a admission.Attributes, o admi
 		return err
 	}
 	now, err := seesPods(a.GetKind().Kind, a.GetObject(), o)
-	if err != nil {
+	if err != nil || len(now) == 0 {
 		return err
+	}
+	silent := p.silent()
+	if len(silent) == 0 {
+		return nil
 	}
 	for _, name := range now {
 		if !slices.Contains(before, name) {
-			warning.AddWarning(ctx, "", fmt.Sprintf("webhook %q is called for pods that users create themselves. Pods of Deployments and other workloads "+
-				"are made in the clusters, where it is not called: register it there as well", name))
+			warning.AddWarning(ctx, "", fmt.Sprintf("webhook %q is not called for pods of Deployments and other workloads in %s, where these are made. "+
+				"To have it called: %s. Else register it there as well", name, named(silent), handmade.LetPodWebhooksIn(silent[0].Name, silent[0].Spec.Allows)))
 		}
 	}
 	return nil
+}
+
+// silent returns the clusters that do not ask about pods, by name.
+func (p *podWebhooks) silent() []*v1alpha1.Cluster {
+	silent := slices.DeleteFunc(p.joined(), func(c *v1alpha1.Cluster) bool { return c.Spec.Allows.PodWebhooks })
+	slices.SortFunc(silent, func(a, b *v1alpha1.Cluster) int { return cmp.Compare(a.Name, b.Name) })
+	return silent
+}
+
+// named names clusters as the end of a sentence, the first few of many.
+func named(clusters []*v1alpha1.Cluster) string {
+	names := make([]string, 0, len(clusters))
+	for _, c := range clusters {
+		names = append(names, fmt.Sprintf("%q", c.Name))
+	}
+	word := "cluster "
+	if len(names) > 1 {
+		word = "clusters "
+	}
+	if more := len(names) - mostNamed; more > 0 {
+		names = append(names[:mostNamed], fmt.Sprintf("%d others", more))
+	}
+	return word + strings.Join(names, ", ")
 }
 
 // seesPods returns the names of the webhooks of a configuration of whose rules one matches new pods.
@@ -54,29 +88,10 @@ func seesPods(kind string, configuration runtime.Object, o admission.ObjectInter
 		return nil, err
 	}
 	var names []string
-	add := func(name string, rules []admissionregistrationv1.RuleWithOperations) {
-		if slices.ContainsFunc(rules, matchesNewPods) {
-			names = append(names, name)
-		}
-	}
-	switch c := versioned.(type) {
-	case *admissionregistrationv1.MutatingWebhookConfiguration:
-		for _, w := range c.Webhooks {
-			add(w.Name, w.Rules)
-		}
-	case *admissionregistrationv1.ValidatingWebhookConfiguration:
-		for _, w := range c.Webhooks {
-			add(w.Name, w.Rules)
+	for _, w := range podhooks.WebhooksOf(versioned) {
+		if w.SeesNewPods() {
+			names = append(names, w.Name)
 		}
 	}
 	return names, nil
-}
-
-// newPod is the creation of a pod, of whatever name and namespace.
-var newPod = admission.NewAttributesRecord(nil, nil, corev1.SchemeGroupVersion.WithKind("Pod"), metav1.NamespaceDefault, "",
-	corev1.SchemeGroupVersion.WithResource("pods"), "", admission.Create, nil, false, nil)
-
-func matchesNewPods(rule admissionregistrationv1.RuleWithOperations) bool {
-	matcher := rules.Matcher{Rule: rule, Attr: newPod}
-	return matcher.Matches()
 }

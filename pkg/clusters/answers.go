@@ -11,7 +11,7 @@ type Answers struct {
 // NewAnswers returns those of a cluster that answers.
 func NewAnswers() *Answers { return &Answers{again: make(chan struct{}, 1)} }
 
-// Silent tells whether the cluster has not answered the last time that it was asked.
+// Silent reports whether the cluster has not answered the last time that it was asked.
 func (a *Answers) Silent() bool { return a != nil && a.silent.Load() }
 
 // Again is received from when the cluster answers again after it was silent.

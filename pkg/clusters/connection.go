@@ -60,7 +60,7 @@ type Connection struct {
 	Usage *capacity.Usage
 	// Classes are those that the cluster has. The Runner feeds it from its watches.
 	Classes *Classes
-	// Answers tells whether the cluster answers.
+	// Answers reports whether the cluster answers.
 	Answers *Answers
 	// Budget counts what is kept of the cluster in memory. Informers of its objects belong behind its gates.
 	Budget *bounds.Budget

@@ -56,7 +56,7 @@ type below struct {
 	// next answers who asks for a token. It is honoured from then on, beside the one before.
 	next func() (token string, code int)
 	also string
-	// excess tells whether it may do what nobody needs.
+	// excess reports whether it may do what nobody needs.
 	excess bool
 }
 

@@ -27,7 +27,7 @@ func newLines(dial connrotation.DialFunc) lines {
 	}), heard}
 }
 
-// carriedSince tells whether anything has come over any of them since then. Then they are not dead, though they may be busy.
+// carriedSince reports whether anything has come over any of them since then. Then they are not dead, though they may be busy.
 func (l lines) carriedSince(then time.Time) bool { return l.heard.Load() > then.UnixNano() }
 
 // listened is a connection that tells when something comes.

@@ -112,7 +112,7 @@ func (l *live) watchNodes(ctx context.Context) {
 	})
 }
 
-// countsAlike tells whether two trimmed nodes differ in nothing but their versions, as after a kubelet's report of its health.
+// countsAlike reports whether two trimmed nodes differ in nothing but their versions, as after a kubelet's report of its health.
 func countsAlike(last, next *corev1.Node) bool {
 	a, b := *last, *next
 	a.ResourceVersion, b.ResourceVersion = "", ""
@@ -202,7 +202,7 @@ func (l *live) runRunner(ctx context.Context) {
 	}
 }
 
-// syncerCondition tells whether the syncer runs. usage is that of the live connection, nil if there is none. A syncer that has
+// syncerCondition reports whether the syncer runs. usage is that of the live connection, nil if there is none. A syncer that has
 // failed counts as running only once it has read the cluster's pods again. The caller holds the lock.
 func (s *session) syncerCondition(usage *capacity.Usage) *metav1.Condition {
 	if s.manager.Runner == nil {

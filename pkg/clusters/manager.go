@@ -183,7 +183,7 @@ func work(ctx context.Context, q queue, handle func(ctx context.Context, name st
 	}
 }
 
-// isRace tells whether a write failed only because the cache was behind. That mends itself as the cache catches up.
+// isRace reports whether a write failed only because the cache was behind. That mends itself as the cache catches up.
 func isRace(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }

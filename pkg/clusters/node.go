@@ -23,7 +23,7 @@ const (
 	providerPrefix = "manifold://"
 )
 
-// IsMirror tells whether a Node of the logical cluster mirrors a Cluster.
+// IsMirror reports whether a Node of the logical cluster mirrors a Cluster.
 func IsMirror(node *corev1.Node) bool { return node.Labels[LabelNodeCluster] != "" }
 
 // mirrorNode returns the Node that mirrors a cluster. nodes is what is known of the cluster's own nodes; without it, what the last

@@ -12,7 +12,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/clusters/rights"
-	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/handmade"
 )
 
 // rightsNamed bounds how many missing rights a condition names.
@@ -57,7 +57,7 @@ func (s *session) neededRights() []rights.Right {
 	return needed
 }
 
-// allowsVolumes tells whether PersistentVolumes of the logical cluster are to go to a cluster.
+// allowsVolumes reports whether PersistentVolumes of the logical cluster are to go to a cluster.
 func (m *Manager) allowsVolumes(cluster string) bool {
 	c, err := m.Clusters.Lister().Get(cluster)
 	return err == nil && c.Spec.Allows.Volumes
@@ -65,7 +65,11 @@ func (m *Manager) allowsVolumes(cluster string) bool {
 
 // joinAgain is the command that brings the rights in a cluster up to date.
 func (m *Manager) joinAgain(cluster string) string {
-	return placement.JoinAgain(cluster, v1alpha1.ClusterAllows{Volumes: m.allowsVolumes(cluster)})
+	c, err := m.Clusters.Lister().Get(cluster)
+	if err != nil {
+		return handmade.JoinAgain(cluster, v1alpha1.ClusterAllows{})
+	}
+	return handmade.JoinAgain(cluster, c.Spec.Allows)
 }
 
 // learnTelling learns whether the cluster can be told whose requests are, and returns false as long as it cannot or is not known. Then requests
@@ -88,7 +92,7 @@ func (l *live) learnTelling(ctx context.Context) bool {
 	return untold == ""
 }
 
-// setMissing notes which rights are missing, and tells whether that has changed.
+// setMissing notes which rights are missing, and reports whether that has changed.
 func (s *session) setMissing(missing []string) bool {
 	s.mu.Lock()
 	changed := !slices.Equal(s.missing, missing)

@@ -16,7 +16,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
 )
 
-// ConditionSyncer is the condition type that tells whether the cluster's syncer runs.
+// ConditionSyncer is the condition type that reports whether the cluster's syncer runs.
 const ConditionSyncer = v1alpha1.ClusterSyncerRunning
 
 // Reasons of the SyncerRunning condition.
@@ -124,7 +124,7 @@ func beliefEnds(status v1alpha1.ClusterStatus, now time.Time) time.Duration {
 	return max(0, status.GrownAt.Add(capacity.Window).Sub(now))
 }
 
-// silentAnew tells whether a cluster that had answered after a silence has fallen silent again: what has been endured before is over.
+// silentAnew reports whether a cluster that had answered after a silence has fallen silent again: what has been endured before is over.
 func silentAnew(last, next *metav1.Condition) bool {
 	return last.Reason == health.ReasonFenced && next.Reason == health.ReasonUnreachable
 }
@@ -138,7 +138,7 @@ func writeIn(last, next v1alpha1.ClusterStatus, sinceWrite, interval time.Durati
 	return interval - sinceWrite
 }
 
-// urgent tells whether more has changed than numbers that were there before.
+// urgent reports whether more has changed than numbers that were there before.
 func urgent(last, next v1alpha1.ClusterStatus) bool {
 	if (last.Allocatable == nil) != (next.Allocatable == nil) || (last.Requested == nil) != (next.Requested == nil) {
 		return true
@@ -147,7 +147,7 @@ func urgent(last, next v1alpha1.ClusterStatus) bool {
 	return !equality.Semantic.DeepEqual(last, next)
 }
 
-// isReady tells whether the status says that the cluster is ready.
+// isReady reports whether the status says that the cluster is ready.
 func isReady(status v1alpha1.ClusterStatus) bool {
 	return meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ClusterReady)
 }

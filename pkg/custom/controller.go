@@ -51,7 +51,7 @@ type Options struct {
 	Recorder record.EventRecorder
 	// Follow learns what was decided about an object, nil if nothing is decided about it any more. It may be nil.
 	Follow func(resource schema.GroupVersionResource, name cache.ObjectName, result *placement.Result)
-	// Leaving tells whether a cluster is being removed, and in which manner: a value of AnnotationRemove.
+	// Leaving reports whether a cluster is being removed, and in which manner: a value of AnnotationRemove.
 	Leaving func(cluster string) (leaving bool, manner string)
 	// Clock is for tests; the zero value is the real one.
 	Clock clock.PassiveClock

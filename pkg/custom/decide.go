@@ -51,7 +51,7 @@ func (c *Controller) failed(k kind, o *metav1.PartialObjectMetadata, err error) 
 	return err
 }
 
-// decide stores another decision than the object carries, and tells whether there was one.
+// decide stores another decision than the object carries, and reports whether there was one.
 func (c *Controller) decide(ctx context.Context, k kind, o *metav1.PartialObjectMetadata) (written bool, err error) {
 	w, err := projection.CustomWorkload(k.gvk(), k.versions[1:], o)
 	if err != nil {

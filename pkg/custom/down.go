@@ -65,7 +65,7 @@ func (l *loop) sync(ctx context.Context, key Key) error {
 	return l.failed(k, key, above, l.project(ctx, k, key, w, above, live))
 }
 
-// concerned tells whether an object says that the cluster has, or is to have, a copy.
+// concerned reports whether an object says that the cluster has, or is to have, a copy.
 func (l *loop) concerned(above *metav1.PartialObjectMetadata) bool {
 	return above != nil && slices.Contains(concernedClusters(above), l.cluster)
 }
@@ -148,7 +148,7 @@ func (l *loop) desired(ctx context.Context, kind projection.Kind, w *watch, abov
 	return desired.(*unstructured.Unstructured), nil
 }
 
-// sameProjection tells whether two versions of an object give the same projection.
+// sameProjection reports whether two versions of an object give the same projection.
 func sameProjection(before, after *metav1.PartialObjectMetadata) bool {
 	return before != nil && before.UID == after.UID && before.Generation == after.Generation && maps.Equal(before.Labels, after.Labels) &&
 		projection.SameAnnotations(before, after)
@@ -173,7 +173,7 @@ func (l *loop) remove(ctx context.Context, k kind, key Key, w *watch, above *met
 	return l.failed(k, key, above, l.delete(ctx, w.client(l, key), live))
 }
 
-// arrived tells whether all clusters of a decision have their copies. Without any there is nothing to wait for.
+// arrived reports whether all clusters of a decision have their copies. Without any there is nothing to wait for.
 func (l *loop) arrived(key Key, above *metav1.PartialObjectMetadata) bool {
 	for cluster := range decisionOf(above) {
 		other := l.loop(cluster)
@@ -201,7 +201,7 @@ func (l *loop) failed(k kind, key Key, above *metav1.PartialObjectMetadata, err 
 	return err
 }
 
-// lacksRight tells whether the cluster's RBAC forbids something, and not a rule of its own about objects.
+// lacksRight reports whether the cluster's RBAC forbids something, and not a rule of its own about objects.
 func lacksRight(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot ")
 }

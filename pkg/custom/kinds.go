@@ -96,7 +96,7 @@ func (k kind) servedBy(served []string) (version string, ok bool) {
 	return "", false
 }
 
-// same tells whether two descriptions of a kind say the same.
+// same reports whether two descriptions of a kind say the same.
 func (k kind) same(other kind) bool {
 	if k.name != other.name || !slices.Equal(k.versions, other.versions) {
 		return false

@@ -60,7 +60,7 @@ type state struct {
 	absent bool
 }
 
-// news tells whether a state is worth another report.
+// news reports whether a state is worth another report.
 func (s state) news(last state) bool {
 	return last.problem != s.problem || last.absent != s.absent || (last.above == nil) != (s.above == nil) ||
 		s.above != nil && last.above.Generation != s.above.Generation
@@ -236,7 +236,7 @@ func originOf(live *unstructured.Unstructured) (projection.Origin, bool) {
 	return projection.OriginOf(live)
 }
 
-// unserved tells whether the cluster is known not to serve a kind.
+// unserved reports whether the cluster is known not to serve a kind.
 func (l *loop) unserved(key Key) bool {
 	k, _, _ := l.get(key)
 	if len(k.versions) == 0 {
@@ -300,7 +300,7 @@ func (c *Controller) Owned(cluster string) int {
 	return len(owned)
 }
 
-// Uses tells whether a namespace of a cluster has, or is to have, custom resources of ours.
+// Uses reports whether a namespace of a cluster has, or is to have, custom resources of ours.
 func (c *Controller) Uses(cluster, namespace string) bool {
 	if slices.ContainsFunc(c.concerns(cluster), func(on concern) bool { return on.name.Namespace == namespace }) {
 		return true

@@ -24,7 +24,7 @@ type gathered struct {
 	reports map[string]summary.CustomReport
 	// versions are those in which the copies are that are to be there.
 	versions []string
-	// held tells whether any of them may still have a copy: a silent cluster that had one does, as far as anybody knows.
+	// held reports whether any of them may still have a copy: a silent cluster that had one does, as far as anybody knows.
 	held bool
 	// pending tells that a cluster which should answer has not been asked yet, as after a start. Its loop wakes us.
 	pending bool
@@ -156,7 +156,7 @@ func (c *Controller) writeStatus(ctx context.Context, k kind, o *metav1.PartialO
 	return c.storeStatus(ctx, k, o, above, status)
 }
 
-// unknown tells whether there is no telling what the one cluster of a decision says, as of a silent one after a start.
+// unknown reports whether there is no telling what the one cluster of a decision says, as of a silent one after a start.
 func unknown(reports map[string]summary.CustomReport, decision placement.Decision) bool {
 	if len(decision) != 1 {
 		return false

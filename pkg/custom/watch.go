@@ -160,7 +160,7 @@ func (c *Controller) objectHandler(resource schema.GroupResource) cache.Resource
 	}
 }
 
-// ours tells whether an object is pinned, or was ever placed.
+// ours reports whether an object is pinned, or was ever placed.
 func ours(o *metav1.PartialObjectMetadata) bool {
 	for _, key := range []string{v1alpha1.AnnotationClusters, v1alpha1.AnnotationPlacement, v1alpha1.AnnotationStatus} {
 		if _, has := o.Annotations[key]; has {
@@ -170,7 +170,7 @@ func ours(o *metav1.PartialObjectMetadata) bool {
 	return slices.Contains(o.Finalizers, v1alpha1.FinalizerProjection)
 }
 
-// listed tells whether any policy lists a kind.
+// listed reports whether any policy lists a kind.
 func (c *Controller) listed(resource schema.GroupResource) bool {
 	c.mu.Lock()
 	w := c.kinds[resource]

@@ -33,7 +33,7 @@ func Event(event *corev1.Event, about corev1.ObjectReference, cluster string) {
 	}
 }
 
-// claimsToBeOurs tells whether a component of a cluster calls itself like Manifold.
+// claimsToBeOurs reports whether a component of a cluster calls itself like Manifold.
 func claimsToBeOurs(name string) bool {
 	return strings.EqualFold(name, component) || strings.HasPrefix(strings.ToLower(name), component+"-") || strings.Contains(strings.ToLower(name), domain)
 }

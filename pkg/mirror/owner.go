@@ -26,6 +26,8 @@ type Owner struct {
 	Template *corev1.PodTemplateSpec
 	// Revision is the value of the label by which the pod names its ControllerRevision above, "" if there is none that is known.
 	Revision string
+	// Change is what webhooks of the logical cluster have changed of the pod before it was made, a strategic merge patch; nil for nothing.
+	Change []byte
 }
 
 // Base is the spec of a new pod of the owner, of that name, before its cluster has a say.
@@ -104,6 +106,17 @@ func (o Owner) follows(pod map[string]string, name string) map[string]string {
 	return out
 }
 
+// Annotations are those of a new pod of the owner, of that name, before its cluster has a say.
+func (o Owner) Annotations(pod map[string]string, name string) map[string]string {
+	out := orEmpty(Unreserved(o.Template.Annotations))
+	if job, ok := o.Object.(*batchv1.Job); ok && pod[batchv1.JobCompletionIndexAnnotation] != "" {
+		if index, ok := jobIndex(job, name); ok {
+			out[batchv1.JobCompletionIndexAnnotation] = index
+		}
+	}
+	return out
+}
+
 // jobIndex is the completion index of a pod of an Indexed Job, whose name is JOB-INDEX-SUFFIX.
 func jobIndex(job *batchv1.Job, pod string) (string, bool) {
 	if ptr.Deref(job.Spec.CompletionMode, batchv1.NonIndexedCompletion) != batchv1.IndexedCompletion {
@@ -147,7 +160,7 @@ func Selector(controller projection.Object) *metav1.LabelSelector {
 	return nil
 }
 
-// Selects tells whether a controller has pods with these labels. One whose selector nobody can read has.
+// Selects reports whether a controller has pods with these labels. One whose selector nobody can read has.
 func Selects(controller projection.Object, labels map[string]string) bool {
 	in := Selector(controller)
 	if in == nil {

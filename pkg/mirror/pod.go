@@ -22,7 +22,7 @@ const domain = v1alpha1.GroupName
 
 type labelSet = labels.Set
 
-// Reserved tells whether a label or an annotation is Manifold's.
+// Reserved reports whether a label or an annotation is Manifold's.
 func Reserved(key string) bool {
 	prefix, _, found := strings.Cut(key, "/")
 	return found && (prefix == domain || strings.HasSuffix(prefix, "."+domain))
@@ -38,23 +38,21 @@ func Unreserved(in map[string]string) map[string]string {
 // Pod makes the mirror of a pod what may be shown of it. Stored is the mirror as it is, nil for a new one. What carries the marks of the
 // protocol, and the references to owners, stay.
 func (o Owner) Pod(pod, stored *corev1.Pod) {
-	pod.Finalizers = o.finalizers(pod.Finalizers, stored)
 	if stored == nil {
-		pod.Labels = o.Labels(pod.Labels, nil, pod.Name)
-		pod.Spec = Spec(&pod.Spec, o.Base(pod.Name))
+		made := o.changed(&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Labels: o.Labels(pod.Labels, nil, pod.Name), Finalizers: o.Template.Finalizers}, Spec: *o.Base(pod.Name),
+		})
+		pod.Labels, pod.Finalizers, pod.Spec = made.Labels, finalizers(pod.Finalizers, made.Finalizers), Spec(&pod.Spec, &made.Spec)
 		return
 	}
+	pod.Finalizers = finalizers(pod.Finalizers, stored.Finalizers)
 	pod.Labels = o.Labels(pod.Labels, orEmpty(stored.Labels), pod.Name)
 	pod.Spec = Spec(&pod.Spec, &stored.Spec)
 }
 
 // finalizers are those that hold the mirror of a pod. Only those of the template do, as long as the pod has them: they are for controllers above,
 // and taken off there. What else holds a pod is its cluster's own.
-func (o Owner) finalizers(pod []string, stored *corev1.Pod) []string {
-	above := o.Template.Finalizers
-	if stored != nil {
-		above = stored.Finalizers
-	}
+func finalizers(pod, above []string) []string {
 	var out []string
 	for _, f := range above {
 		if slices.Contains(pod, f) && !meansAbove(f) && !Reserved(f) && !slices.Contains(out, f) {
@@ -88,6 +86,10 @@ func (o Owner) CheckPod(pod, stored *corev1.Pod, cluster string, complete func(*
 		return fmt.Errorf("metadata.finalizers: %q are not all the template's, or were taken off above", pod.Finalizers)
 	case !equality.Semantic.DeepEqual(pod.Spec, want.Spec):
 		return fmt.Errorf("spec: %s", differingField(&pod.Spec, &want.Spec))
+	}
+	if stored == nil && o.Change != nil {
+		pod = pod.DeepCopy()
+		delete(pod.Annotations, v1alpha1.AnnotationAdmitted) // it has proved the change, and is not stored
 	}
 	return checkMarks(pod.Annotations, cluster)
 }

@@ -76,6 +76,30 @@ func TestLabelsOfAMirror(t *testing.T) {
 	}
 }
 
+func TestAnnotationsOfANewPod(t *testing.T) {
+	const index = "batch.kubernetes.io/job-completion-index"
+	annotated := template(nil)
+	annotated.Annotations = pairs{"note": "x", v1alpha1.AnnotationOrphan: "true"}
+	indexed := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "sums"}, Spec: batchv1.JobSpec{CompletionMode: ptr.To(batchv1.IndexedCompletion)}}
+	for name, test := range map[string]struct {
+		owner Owner
+		pod   string
+		have  pairs
+		want  pairs
+	}{
+		"those of the template":               {Owner{Object: &appsv1.ReplicaSet{}, Template: annotated}, "web-1", pairs{"note": "y", "more": "z", index: "1"}, pairs{"note": "x"}},
+		"the index of a Job's pod":            {Owner{Object: indexed, Template: annotated}, "sums-4-abcde", pairs{index: "9"}, pairs{"note": "x", index: "4"}},
+		"none, if its name says that of none": {Owner{Object: indexed, Template: annotated}, "other-4-abcde", pairs{index: "9"}, pairs{"note": "x"}},
+		"none without a template's":           {Owner{Object: &appsv1.ReplicaSet{}, Template: template(nil)}, "web-1", nil, pairs{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.owner.Annotations(test.have, test.pod); !maps.Equal(got, test.want) {
+				t.Errorf("annotations %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
 func shownPod(owner Owner, change ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1", UID: "below", Annotations: pairs{"note": "x"}}, Spec: *onNode()}
 	owner.Pod(pod, nil)

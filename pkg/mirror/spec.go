@@ -168,7 +168,7 @@ func addedVolume(v corev1.Volume) (corev1.Volume, bool) {
 // rootCA is the ConfigMap that every cluster has in each namespace by itself.
 const rootCA = "kube-root-ca.crt"
 
-// projectsToken tells whether a volume has nothing but what the ServiceAccount admission of a cluster puts into it.
+// projectsToken reports whether a volume has nothing but what the ServiceAccount admission of a cluster puts into it.
 func projectsToken(in *corev1.ProjectedVolumeSource) bool {
 	return !slices.ContainsFunc(in.Sources, func(p corev1.VolumeProjection) bool {
 		return p.Secret != nil || p.ClusterTrustBundle != nil || p.PodCertificate != nil || p.ConfigMap != nil && p.ConfigMap.Name != rootCA

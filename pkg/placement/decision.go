@@ -1,21 +1,37 @@
+// Package placement is about which clusters a workload runs on and how many replicas each of them gets: it holds the values that everybody
+// talks in who asks, decides or carries out a decision.
+//
+// Everything here and in the rooms below is a function of values: no client, no lister, no clock. Equal arguments give equal results; the
+// order in which clusters, policies or names are handed over does not matter, and no argument is changed. Only engine and controller, which
+// gather the arguments and write the decisions, do more. The arrows between the rooms run one way, from the first to the last:
+//
+//	remedy, preempt   what would have to change, and whose room is taken
+//	decide            the decision: it runs the stages below one after another
+//	ordinals          which cluster gets which range of ordinals
+//	divide            how many replicas each cluster gets
+//	score             which cluster comes first
+//	stuck             what clusters cannot run, and may have to leave them
+//	rules             which policy applies, and which clusters may take replicas
+//	portion           division by weights
+//	move, handmade    the way from one decision to the next; volumes that were made by hand
+//	placement         the values
+//	words             reasons and notes, and their texts
 package placement
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // Share is what one cluster gets of a workload.
 type Share struct {
 	// Replicas is the number of replicas that the cluster runs.
 	Replicas int32 `json:"replicas"`
-	// Start is the number of the first replica that the cluster runs, counted from 0 over all clusters, of a workload whose replicas
-	// are numbered; 0 for any other.
+	// Start is the ordinal of the first replica that the cluster runs, counted from 0 over all clusters, of a workload whose replicas
+	// have ordinals; 0 for any other.
 	Start int32 `json:"start,omitempty"`
-	// Copy tells that the cluster runs all of the workload, as do the others. It is told only of what is DivisibleByName, whose shares
+	// Copy says that the cluster runs all of the workload, as do the others. Only what is DivisibleByName has copies, whose shares
 	// stay what they are while the number of replicas changes.
 	Copy bool `json:"copy,omitempty"`
 }
@@ -23,9 +39,6 @@ type Share struct {
 // Decision says which clusters run a workload, by name, and each one's share. An empty or nil decision means that the workload
 // is not placed. A share of no replicas is a decision as well: the object exists there, scaled to nothing.
 type Decision map[string]Share
-
-// fullUntil tells that an annotation remembers failures.
-const fullUntil = `"fullUntil"`
 
 // ParseDecision reads what String or Result.Annotation wrote. The empty string is the empty decision. Fields that it does not know are
 // ignored, since a newer version may have written them, and so are clusters of which no more than a failure is remembered.
@@ -36,20 +49,18 @@ func ParseDecision(annotation string) (Decision, error) {
 	if d, ok := parseCanonical(annotation); ok {
 		return d, nil
 	}
-	var d Decision
-	if strings.Contains(annotation, fullUntil) {
-		entries, err := parseEntries(annotation)
-		if err != nil {
-			return nil, err
+	entries, err := parseEntries(annotation)
+	if err != nil {
+		return nil, err
+	}
+	d := Decision{}
+	for name, e := range entries {
+		switch {
+		case e.Share != nil:
+			d[name] = *e.Share
+		case e.FullUntil.IsZero():
+			d[name] = Share{}
 		}
-		d = Decision{}
-		for name, e := range entries {
-			if e.Share != nil {
-				d[name] = *e.Share
-			}
-		}
-	} else if err := json.Unmarshal([]byte(annotation), &d); err != nil {
-		return nil, fmt.Errorf("parse placement %.100q: %w", annotation, err)
 	}
 	for _, name := range d.Clusters() {
 		if name == "" {
@@ -70,7 +81,7 @@ func (d Decision) String() string {
 	return d.encode(d.Clusters())
 }
 
-// has tells whether a cluster has a share.
+// has reports whether a cluster has a share.
 func (d Decision) has(cluster string) bool {
 	_, has := d[cluster]
 	return has
@@ -92,7 +103,7 @@ func (d Decision) Clusters() []string {
 	return names
 }
 
-// Equal tells whether both decisions name the same clusters with the same shares.
+// Equal reports whether both decisions name the same clusters with the same shares.
 func (d Decision) Equal(other Decision) bool {
 	return maps.Equal(d, other)
 }

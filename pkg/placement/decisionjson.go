@@ -61,7 +61,7 @@ func writeName(out *strings.Builder, name string) {
 	out.WriteByte('"')
 }
 
-// plain tells whether a string stands in JSON as it is.
+// plain reports whether a string stands in JSON as it is.
 func plain(text string) bool {
 	for i := range len(text) {
 		switch c := text[i]; {
@@ -75,28 +75,36 @@ func plain(text string) bool {
 // parseCanonical reads what encode writes; false for anything else, which encoding/json may be able to read. The names share the memory of
 // the text.
 func parseCanonical(text string) (Decision, bool) {
-	in := canonical{rest: text}
-	if !in.skip("{") {
+	out := make(Decision, strings.Count(text, ":{"))
+	if !scanCanonical(text, func(name string, share Share) { out[name] = share }) {
 		return nil, false
 	}
-	out := make(Decision, strings.Count(text, ":{"))
+	return out, true
+}
+
+// scanCanonical hands on the shares that encode has written; false for anything else.
+func scanCanonical(text string, found func(name string, share Share)) bool {
+	in := canonical{rest: text}
+	if !in.skip("{") {
+		return false
+	}
 	for {
 		name, named := in.name()
 		share, shared := in.share()
 		if !named || !shared {
-			return nil, false
+			return false
 		}
-		out[name] = share
+		found(name, share)
 		if in.rest == "}" {
-			return out, true
+			return true
 		}
 		if !in.skip(",") {
-			return nil, false
+			return false
 		}
 	}
 }
 
-// canonical is what parseCanonical has not read yet. Its methods are false if what comes is something else.
+// canonical is what scanCanonical has not read yet. Its methods are false if what comes is something else.
 type canonical struct{ rest string }
 
 func (in *canonical) skip(token string) (ok bool) {

@@ -4,11 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 )
 
-// Failure tells that a cluster left replicas of a workload unschedulable, or refused them, so that they went elsewhere.
+// Failure says that a cluster left replicas of a workload unschedulable, or refused them, so that they went elsewhere.
 type Failure struct {
 	// Until is the time up to which the cluster counts as full for the workload.
 	Until time.Time
@@ -28,21 +27,21 @@ const (
 	doublings          = 6
 )
 
-// failureLength is for how long a cluster counts as full that has failed so often.
-func failureLength(times int32, tolerated time.Duration) time.Duration {
+// FailureLength is for how long a cluster counts as full that has failed so often.
+func FailureLength(times int32, tolerated time.Duration) time.Duration {
 	base := max(shortestFailure, failureTolerations*min(tolerated, 24*time.Hour))
 	return base << min(max(0, times-1), doublings)
 }
 
-// open tells whether the cluster still counts as full.
-func (f Failure) open(now time.Time) bool { return f.Until.After(now) }
+// Open reports whether the cluster still counts as full.
+func (f Failure) Open(now time.Time) bool { return f.Until.After(now) }
 
-// forgotten is when a failure is not remembered any more.
-func (f Failure) forgotten(tolerated time.Duration) time.Time {
-	return f.Until.Add(failureLength(f.Times, tolerated))
+// Forgotten is when a failure is not remembered any more.
+func (f Failure) Forgotten(tolerated time.Duration) time.Time {
+	return f.Until.Add(FailureLength(f.Times, tolerated))
 }
 
-// Equal tells whether both remember the same.
+// Equal reports whether both remember the same.
 func (f Failures) Equal(other Failures) bool {
 	return maps.EqualFunc(f, other, func(a, b Failure) bool { return a.Times == b.Times && a.Until.Equal(b.Until) })
 }
@@ -51,8 +50,8 @@ func (f Failures) Equal(other Failures) bool {
 func (f Failures) Next(tolerated time.Duration, now time.Time) (next time.Time) {
 	for _, failure := range f {
 		at := failure.Until
-		if !failure.open(now) {
-			at = failure.forgotten(tolerated)
+		if !failure.Open(now) {
+			at = failure.Forgotten(tolerated)
 		}
 		next = Earliest(next, at)
 	}
@@ -67,36 +66,6 @@ func Earliest(times ...time.Time) (first time.Time) {
 		}
 	}
 	return first
-}
-
-// remembered are the failures after a decision: those that are not forgotten, and those of clusters that give up what they could not run,
-// be it that there are fewer replicas. They concern what is placed.
-func (c *cycle) remembered(decision Decision) Failures {
-	r := c.request
-	if len(decision) == 0 || len(r.Stuck)+len(r.Workload.Failures) == 0 {
-		return nil
-	}
-	out := Failures{}
-	for name, failure := range r.Workload.Failures {
-		if failure.forgotten(r.Tolerated).After(r.Now) {
-			out[name] = failure
-		}
-	}
-	for i := range c.candidates {
-		k := &c.candidates[i]
-		if last := int64(r.Current[k.Name].Replicas); k.stuck-k.displaced > k.kept && (!k.placed || k.share < last) {
-			times := max(1, out[k.Name].Times)
-			if before, again := out[k.Name]; again && !before.open(r.Now) { // else it is about pods that it had before
-				times++
-			}
-			until := r.Now.Add(failureLength(times, r.Tolerated)).UTC().Truncate(time.Second)
-			out[k.Name] = Failure{Until: until, Times: times}
-		}
-	}
-	if len(out) == 0 {
-		return nil
-	}
-	return out
 }
 
 // entry is what the annotation has of a cluster: its share, if it has one, and its failure.
@@ -144,6 +113,9 @@ func (r Result) names() []string {
 
 // ParseFailures reads the failures from what Result.Annotation wrote.
 func ParseFailures(annotation string) (Failures, error) {
+	if annotation == "" || scanCanonical(annotation, func(string, Share) {}) {
+		return nil, nil // a decision alone
+	}
 	entries, err := parseEntries(annotation)
 	if err != nil {
 		return nil, err
@@ -162,9 +134,6 @@ func ParseFailures(annotation string) (Failures, error) {
 }
 
 func parseEntries(annotation string) (map[string]entry, error) {
-	if !strings.Contains(annotation, fullUntil) {
-		return nil, nil
-	}
 	var entries map[string]entry
 	if err := json.Unmarshal([]byte(annotation), &entries); err != nil {
 		return nil, fmt.Errorf("parse placement %.100q: %w", annotation, err)

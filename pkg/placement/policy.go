@@ -1,13 +1,10 @@
 package placement
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
@@ -34,95 +31,30 @@ func (p *Policy) String() string {
 	}
 }
 
-// SelectPolicy finds the policy that the workload is under: one of its own namespace if any selects it, else one for several
-// namespaces; among these the highest priority, then the oldest, then the first by name. It returns nil if none selects the
-// workload. If a policy that would come before all others has a selector that cannot be read, nobody knows which one should win:
-// that is an error, which names it.
-func SelectPolicy(
-	w Workload, namespaced []v1alpha1.PlacementPolicy, cluster []v1alpha1.ClusterPlacementPolicy,
-) (*Policy, error) {
-	for _, c := range contenders(&w, namespaced, cluster) {
-		selects, err := c.selects(&w)
-		if err != nil {
-			return nil, fmt.Errorf("select %s %s/%s by %s: %w", w.GVK.Kind, w.Namespace, w.Name, c.policy.String(), err)
-		}
-		if selects {
-			return &c.policy, nil
-		}
+// NeedsOthers reports whether decisions under the policy depend on where other workloads run, and if so, whether those of all
+// namespaces count.
+func (p *Policy) NeedsOthers() (needs, allNamespaces bool) {
+	if p == nil {
+		return false, false
 	}
-	return nil, nil
+	for _, term := range append(slices.Clone(p.Spec.Affinity), p.Spec.AntiAffinity...) {
+		needs = true
+		allNamespaces = allNamespaces || term.NamespaceSelector != nil
+	}
+	return needs, allNamespaces
 }
 
-// contender is a policy before it is known whether it selects the workload.
-type contender struct {
-	policy            Policy
-	created           time.Time
-	namespaceSelector *metav1.LabelSelector
+// ToleratesUnschedulable is for how long pods of workloads under the policy may be unschedulable; where it does not say so, for as long as
+// otherwise.
+func (p *Policy) ToleratesUnschedulable(otherwise time.Duration) time.Duration {
+	if p == nil || p.Spec.UnschedulableTolerationSeconds == nil {
+		return otherwise
+	}
+	const most = 10 * 365 * 24 * 60 * 60 // in seconds; as good as for ever
+	return time.Duration(min(max(0, *p.Spec.UnschedulableTolerationSeconds), most)) * time.Second
 }
 
-// contenders are all policies that could select the workload, the one that wins over all others first.
-func contenders(w *Workload, namespaced []v1alpha1.PlacementPolicy, cluster []v1alpha1.ClusterPlacementPolicy) []contender {
-	out := make([]contender, 0, len(namespaced)+len(cluster))
-	for i := range namespaced {
-		if p := &namespaced[i]; p.Namespace == w.Namespace {
-			out = append(out, contenderOf(p))
-		}
-	}
-	for i := range cluster {
-		out = append(out, wideContenderOf(&cluster[i]))
-	}
-	slices.SortFunc(out, func(a, b contender) int {
-		return cmp.Or(
-			-cmp.Compare(a.policy.Kind, b.policy.Kind), // PlacementPolicy before ClusterPlacementPolicy
-			-cmp.Compare(a.policy.Spec.Priority, b.policy.Spec.Priority),
-			a.created.Compare(b.created),
-			cmp.Compare(a.policy.Name, b.policy.Name),
-		)
-	})
-	return out
-}
-
-func contenderOf(p *v1alpha1.PlacementPolicy) contender {
-	return contender{
-		policy:  Policy{Kind: "PlacementPolicy", Namespace: p.Namespace, Name: p.Name, Spec: p.Spec},
-		created: p.CreationTimestamp.Time,
-	}
-}
-
-func wideContenderOf(p *v1alpha1.ClusterPlacementPolicy) contender {
-	return contender{
-		policy:            Policy{Kind: "ClusterPlacementPolicy", Name: p.Name, Spec: p.Spec.PlacementPolicySpec},
-		created:           p.CreationTimestamp.Time,
-		namespaceSelector: p.Spec.NamespaceSelector,
-	}
-}
-
-func (c *contender) selects(w *Workload) (bool, error) {
-	if ok, err := matches(c.namespaceSelector, w.NamespaceLabels); err != nil || !ok {
-		return false, wrap("namespaceSelector", err)
-	}
-	workloads := c.policy.Spec.Workloads
-	if workloads == nil {
-		return !w.Custom, nil
-	}
-	if (w.Custom || len(workloads.Kinds) > 0) && !slices.Contains(workloads.Kinds, w.listedAs()) {
-		return false, nil
-	}
-	ok, err := matches(workloads.LabelSelector, w.Labels)
-	return ok, wrap("workloads.labelSelector", err)
-}
-
-func matches(selector *metav1.LabelSelector, set map[string]string) (bool, error) {
-	s, err := selectorOf(selector)
-	if err != nil {
-		return false, err
-	}
-	return s.Matches(labels.Set(set)), nil
-}
-
-func wrap(field string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", field, err)
+// MayPreempt reports whether workloads under the policy may take room of lower priority.
+func (p *Policy) MayPreempt() bool {
+	return p != nil && p.Spec.PreemptionPolicy == corev1.PreemptLowerPriority
 }

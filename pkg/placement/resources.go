@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	podresource "k8s.io/component-helpers/resource"
 )
 
@@ -16,8 +14,8 @@ import (
 // amount may be negative where more is requested than there is.
 type Resources map[corev1.ResourceName]int64
 
-// unbounded is the number of replicas that fit where nothing bounds them. Numbers of replicas never exceed it.
-const unbounded = math.MaxInt32
+// Unbounded is the number of replicas that fit where nothing bounds them. Numbers of replicas never exceed it.
+const Unbounded = math.MaxInt32
 
 // ResourcesOf converts a resource list. Parts of a thousandth or of a unit count as a whole one.
 func ResourcesOf(list corev1.ResourceList) Resources {
@@ -86,7 +84,7 @@ func (a Amounts) Of(name corev1.ResourceName) int64 {
 	return 0
 }
 
-// Has tells whether the resource is among them.
+// Has reports whether the resource is among them.
 func (a Amounts) Has(name corev1.ResourceName) bool {
 	return slices.ContainsFunc(a, func(one Amount) bool { return one.Name == name })
 }
@@ -111,29 +109,10 @@ func (a Amounts) Plus(other Resources, n int64) Amounts {
 	return out
 }
 
-// request is the amount of one resource that a replica needs; above 0.
-type request struct {
-	name   corev1.ResourceName
-	amount int64
-}
-
-// amount writes an amount for people: "1.5" cores, "3.9Gi" of memory. Amounts are cut, not rounded, to two figures behind the
-// point, so that a text changes only when the amount changes noticeably.
-func amount(name corev1.ResourceName, value int64) string {
-	switch {
-	case name == corev1.ResourceCPU:
-		return hundredths(value / 10)
-	case inBytes(name):
-		return bytes(value)
-	default:
-		return strconv.FormatInt(value, 10)
-	}
-}
-
-func inBytes(name corev1.ResourceName) bool {
-	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || name == corev1.ResourceStorage ||
-		name == corev1.ResourceRequestsStorage || strings.HasSuffix(string(name), classStorage) ||
-		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+// Need is the amount of one resource that a replica needs; above 0.
+type Need struct {
+	Name   corev1.ResourceName
+	Amount int64
 }
 
 // Endings of the names by which quotas bound the claims of one StorageClass, whose name stands before.
@@ -142,8 +121,8 @@ const (
 	classClaims  = ".storageclass.storage.k8s.io/" + string(corev1.ResourcePersistentVolumeClaims)
 )
 
-// countsClaims tells whether a resource is one that volume claims ask for. How much a cluster has of that nobody says; limits may bound it.
-func countsClaims(name corev1.ResourceName) bool {
+// CountsClaims reports whether a resource is one that volume claims ask for. How much a cluster has of that nobody says; limits may bound it.
+func CountsClaims(name corev1.ResourceName) bool {
 	return name == corev1.ResourceRequestsStorage || name == corev1.ResourcePersistentVolumeClaims ||
 		strings.HasSuffix(string(name), classStorage) || strings.HasSuffix(string(name), classClaims)
 }
@@ -166,26 +145,4 @@ func ClaimRequestsOf(templates []corev1.PersistentVolumeClaim) Resources {
 		}
 	}
 	return out
-}
-
-// exactAmount writes an amount without cutting anything, for where two amounts that differ would read the same.
-func exactAmount(name corev1.ResourceName, value int64) string {
-	if name == corev1.ResourceCPU {
-		return resource.NewMilliQuantity(value, resource.DecimalSI).String()
-	}
-	return strconv.FormatInt(value, 10)
-}
-
-func bytes(value int64) string {
-	units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
-	unit, size := 0, int64(1)
-	for unit < len(units)-1 && value/size >= 1024 {
-		unit, size = unit+1, size*1024
-	}
-	return hundredths(int64(float64(value)/float64(size)*100)) + units[unit]
-}
-
-// hundredths writes 150 as "1.5".
-func hundredths(value int64) string {
-	return strconv.FormatFloat(float64(value)/100, 'f', -1, 64)
 }

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -91,6 +92,12 @@ func (f *Facts) sortKinds() {
 // Clusters are the clusters by name. Callers must not change them.
 func (s Snapshot) Clusters() []*Cluster { return s.clusters }
 
+// Index is the place of a cluster among Clusters.
+func (s Snapshot) Index(name string) (at int, joined bool) {
+	at, joined = s.places[name]
+	return at, joined
+}
+
 // Cluster is what a decision needs to know about one cluster.
 type Cluster struct {
 	*Facts
@@ -99,8 +106,8 @@ type Cluster struct {
 	Free Amounts
 	// Withheld is what limits keep back of what the cluster has. Free is without that already.
 	Withheld Amounts
-	// lent is the part of Free that others have; nil in an ordinary snapshot.
-	lent *lent
+	// Lent is the part of Free that others have; nil in an ordinary snapshot.
+	Lent *Lent
 }
 
 // Facts are what is known of a cluster whatever is decided. Snapshots share them while only the load of the cluster changes, as that of each
@@ -187,7 +194,7 @@ func (r Room) Free(load Load) Amounts {
 		free.Add(kept.Name, -kept.Value) // each is allocatable, so none is new
 	}
 	for _, limit := range r.limits {
-		if countsClaims(limit.Name) && !r.allocatable.Has(limit.Name) {
+		if CountsClaims(limit.Name) && !r.allocatable.Has(limit.Name) {
 			free = append(free, Amount{limit.Name, limit.Value - load.Placed.Of(limit.Name)})
 		}
 	}
@@ -229,10 +236,22 @@ func KindName(gvk schema.GroupVersionKind) string {
 	return gvk.Kind + "." + gvk.Version + "." + gvk.Group
 }
 
-func (c *Cluster) serves(kind string) bool {
+// Serves reports whether the cluster serves a kind, as far as is known.
+func (c *Cluster) Serves(kind string) bool {
 	if len(c.Kinds) == 0 {
 		return true
 	}
 	_, found := slices.BinarySearch(c.Kinds, kind)
 	return found
+}
+
+// Lent is room that others have.
+type Lent struct {
+	Own   Amounts   // what is free without it
+	Extra Resources // what all of it requests
+}
+
+// String shows the facts as well, which are behind a pointer.
+func (c Cluster) String() string {
+	return fmt.Sprintf("{%+v free %v withheld %v}", *c.Facts, c.Free, c.Withheld)
 }

@@ -16,7 +16,7 @@ type Workload struct {
 	GVK schema.GroupVersionKind
 	// Versions are further versions of the kind in which a cluster may have the object, beside that of GVK.
 	Versions []string
-	// Custom tells that the object is of a kind of which nothing is known, such as a custom resource: it needs no node and no room, a
+	// Custom is true if the object is of a kind of which nothing is known, such as a custom resource: it needs no node and no room, a
 	// policy has to list its kind as KIND.GROUP in order to select it, and what is chosen for it has a whole copy each.
 	Custom    bool
 	Namespace string
@@ -33,9 +33,9 @@ type Workload struct {
 	ClaimRequests Resources
 	// Division says how far the replicas may be divided over clusters.
 	Division Division
-	// Numbered tells that each replica has a number of its own, from 0 on, so that every cluster gets one range of them, see Share.Start,
+	// Ordinals says that each replica has an ordinal of its own, from 0 on, so that every cluster gets one range of them, see Share.Start,
 	// and keeps it.
-	Numbered bool
+	Ordinals bool
 	// Takes says what the workload takes over when it is made.
 	Takes Takes
 	// Whole is the reason why the workload is Indivisible although others of its kind are not, as the end of a sentence; "" if it has no
@@ -43,15 +43,15 @@ type Workload struct {
 	Whole string
 	// Never is the reason why no cluster may have the workload, whatever it has, in words for the user; "" if there is none.
 	Never string
-	// Fixed tells that a decision, once made, is never made anew.
+	// Fixed is true if a decision, once made, is never made anew.
 	Fixed bool
-	// Once tells that nothing of it may run twice, so that what a silent cluster may have begun is waited for.
+	// Once is true if nothing of it may run twice, so that what a silent cluster may have begun is waited for.
 	Once bool
 	// RunsIn is the cluster that it is known to run in, whatever was decided last; "" if there is none. It is known of bare pods alone.
 	RunsIn string
-	// Restarts tells that what is Fixed may yet start over elsewhere: when it loses its cluster, or is forced off it. See Request.
+	// Restarts is true if what is Fixed may yet start over elsewhere: when it loses its cluster, or is forced off it. See Request.
 	Restarts bool
-	// Unstarted tells that nothing of what Restarts has run yet, as far as its status tells.
+	// Unstarted is true if nothing of what Restarts has run yet, as far as its status tells.
 	Unstarted bool
 	// Template is what the pods are made of; nil if that is not known. It is the object's own and must not be changed.
 	Template *corev1.PodTemplateSpec
@@ -65,26 +65,26 @@ type Workload struct {
 	Brings *int32
 	// Failures are what is remembered of clusters that could not schedule replicas, or refused them.
 	Failures Failures
-	// Refused tells which clusters refuse pods of the workload now.
+	// Refused says which clusters refuse pods of the workload now.
 	Refused map[string]Refusal
 	// VolumeClaims names the claims, of the workload's namespace, that its pods use.
 	VolumeClaims []string
 	// VolumesIn are the clusters that have the volumes of these claims; nil while none is bound to any.
 	VolumesIn map[string]bool
-	// ClaimTemplates are those by which volume claims are made for numbered replicas, First is the ordinal of the first one.
+	// ClaimTemplates are those by which volume claims are made for replicas with ordinals, First is the ordinal of the first one.
 	ClaimTemplates []string
 	First          int32
 	// Claims are these templates themselves, which must not be changed.
 	Claims []corev1.PersistentVolumeClaim
-	// Kept tells by number which cluster has the volumes of a replica, which outlive it.
+	// Kept has by ordinal which cluster has the volumes of a replica, which outlive it.
 	Kept map[int32]string
-	// Recreates tells that the user wants new volumes where the workload goes, rather than have it stay where they are.
+	// Recreates is true if the user wants new volumes where the workload goes, rather than have it stay where they are.
 	Recreates bool
 	// Tied are the clusters where replicas run that have volumes there which cannot follow: the workload does not leave them.
 	Tied map[string]bool
 	// Pin is the user's choice of clusters; nil leaves it to the policy. A pin of its own, if any, or else its namespace's.
 	Pin *v1alpha1.Pin
-	// Repinned tells that the user has just chosen other clusters: then replicas are divided anew, where otherwise those that run
+	// Repinned is true if the user has just chosen other clusters: then replicas are divided anew, where otherwise those that run
 	// stay.
 	Repinned bool
 }
@@ -93,7 +93,7 @@ type Workload struct {
 type Takes struct {
 	// Selector meets the labels of what is taken over; nil if nothing is.
 	Selector *metav1.LabelSelector
-	// ReplicaSets tells that it is ReplicaSets, not pods.
+	// ReplicaSets is true if it is ReplicaSets, not pods.
 	ReplicaSets bool
 }
 
@@ -136,8 +136,8 @@ func (n Neighbours) Remove(d Decision) {
 // WeightOf is what so many replicas of a workload in a cluster count.
 func WeightOf(replicas int32) int64 { return max(1, int64(replicas)) }
 
-// home is the cluster that has most of the neighbours; "" if there are none.
-func (n Neighbours) home() string {
+// Home is the cluster that has most of the neighbours; "" if there are none.
+func (n Neighbours) Home() string {
 	var home string
 	for name, weight := range n {
 		if home == "" || cmp.Or(cmp.Compare(weight, n[home]), cmp.Compare(home, name)) > 0 {
@@ -147,28 +147,28 @@ func (n Neighbours) home() string {
 	return home
 }
 
-// sorted are the resources that are really needed, by name.
-func (r Resources) sorted() []request {
-	out := make([]request, 0, len(r))
+// Needed are the resources that are really needed, by name.
+func (r Resources) Needed() []Need {
+	out := make([]Need, 0, len(r))
 	for name, amount := range r {
 		if amount > 0 {
-			out = append(out, request{name: name, amount: amount})
+			out = append(out, Need{Name: name, Amount: amount})
 		}
 	}
-	slices.SortFunc(out, func(a, b request) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(out, func(a, b Need) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
-// listedAs is how a policy names the workload's kind. A custom kind may have the name of another one.
-func (w *Workload) listedAs() string {
+// ListedAs is how a policy names the workload's kind. A custom kind may have the name of another one.
+func (w *Workload) ListedAs() string {
 	if w.Custom {
 		return w.GVK.Kind + "." + w.GVK.Group
 	}
 	return w.GVK.Kind
 }
 
-// kindNames are the names of the kind in each version that will do.
-func (w *Workload) kindNames() []string {
+// KindNames are the names of the kind in each version that will do.
+func (w *Workload) KindNames() []string {
 	out := []string{KindName(w.GVK)}
 	for _, version := range w.Versions {
 		out = append(out, KindName(w.GVK.GroupKind().WithVersion(version)))
@@ -176,12 +176,12 @@ func (w *Workload) kindNames() []string {
 	return out
 }
 
-// pinnedToOne tells whether the user chose a single cluster.
-func (w *Workload) pinnedToOne() bool {
-	return w.isPinned() && !w.Pin.All && !slices.ContainsFunc(w.Pin.Names, func(name string) bool { return name != w.Pin.Names[0] })
+// PinnedToOne reports whether the user chose a single cluster.
+func (w *Workload) PinnedToOne() bool {
+	return w.IsPinned() && !w.Pin.All && !slices.ContainsFunc(w.Pin.Names, func(name string) bool { return name != w.Pin.Names[0] })
 }
 
-// isPinned tells whether the user chose any cluster.
-func (w *Workload) isPinned() bool {
+// IsPinned reports whether the user chose any cluster.
+func (w *Workload) IsPinned() bool {
 	return w.Pin != nil && (w.Pin.All || len(w.Pin.Names) > 0)
 }

@@ -57,7 +57,7 @@ func SetsOfClaim(claim string) []string {
 	return out
 }
 
-// OwnsClaims tells whether the owner of a volume claim is one that its cluster knows: the pod or the StatefulSet that it was made for.
+// OwnsClaims reports whether the owner of a volume claim is one that its cluster knows: the pod or the StatefulSet that it was made for.
 // Others are objects of the logical cluster.
 func OwnsClaims(ref metav1.OwnerReference) bool {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)

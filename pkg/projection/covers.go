@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Covers tells whether live has every label, annotation and field of desired, an object of the same type, with an equal value. What
+// Covers reports whether live has every label, annotation and field of desired, an object of the same type, with an equal value. What
 // desired leaves unset may be anything in live: a default, an allocation, a container that a webhook added.
 //
 // This is the question whether a strategic merge patch from live to desired would be empty, answered on the typed objects: several
@@ -72,7 +72,7 @@ func coversFields(desired, live reflect.Value) bool {
 	return true
 }
 
-// unset tells whether the field would be left out of the object's JSON.
+// unset reports whether the field would be left out of the object's JSON.
 func unset(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Map, reflect.Slice:
@@ -81,7 +81,7 @@ func unset(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// mergesByKey tells whether the elements of a list stand for themselves. The tag patchStrategy says so, and references to Secrets for
+// mergesByKey reports whether the elements of a list stand for themselves. The tag patchStrategy says so, and references to Secrets for
 // pulling images are of that sort everywhere: clusters are known to add their own to ServiceAccounts, where the tag is missing.
 func mergesByKey(field reflect.StructField) bool {
 	return strings.HasPrefix(field.Tag.Get("patchStrategy"), "merge") || field.Type.Elem() == localRefType

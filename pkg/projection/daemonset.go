@@ -5,6 +5,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/move"
 )
 
 // daemonSet projects the spec as it is: how many pods that makes, the nodes of each cluster say, as do its tolerations and its node
@@ -16,7 +17,7 @@ var daemonSet = row[appsv1.DaemonSet, *appsv1.DaemonSet]{
 	demand: func(in *appsv1.DaemonSet) Demand {
 		out := Demand{Template: &in.Spec.Template, Division: placement.Everywhere}
 		if rolling := in.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
-			out.Rollout = placement.Rollout{MaxSurge: rolling.MaxSurge, MaxUnavailable: rolling.MaxUnavailable}
+			out.Rollout = move.Rollout{MaxSurge: rolling.MaxSurge, MaxUnavailable: rolling.MaxUnavailable}
 		}
 		return out
 	},

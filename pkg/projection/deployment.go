@@ -6,6 +6,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/move"
 )
 
 // deployment projects the spec with the cluster's share of the replicas. Each share rolls out by the workload's own strategy.
@@ -32,9 +33,9 @@ var deployment = row[appsv1.Deployment, *appsv1.Deployment]{
 }
 
 // deploymentRollout has no bounds for a Deployment that replaces all its pods at once: between clusters that would be an outage.
-func deploymentRollout(strategy *appsv1.DeploymentStrategy) placement.Rollout {
+func deploymentRollout(strategy *appsv1.DeploymentStrategy) move.Rollout {
 	if strategy.RollingUpdate == nil {
-		return placement.Rollout{}
+		return move.Rollout{}
 	}
-	return placement.Rollout{MaxSurge: strategy.RollingUpdate.MaxSurge, MaxUnavailable: strategy.RollingUpdate.MaxUnavailable}
+	return move.Rollout{MaxSurge: strategy.RollingUpdate.MaxSurge, MaxUnavailable: strategy.RollingUpdate.MaxUnavailable}
 }

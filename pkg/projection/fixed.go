@@ -25,7 +25,7 @@ func fixedFields(in metav1.Object) fixed {
 	return out
 }
 
-// has tells whether somebody set the field.
+// has reports whether somebody set the field.
 func (f fixed) has(path ...any) bool {
 	want := fieldpath.MakePathOrDie(path...)
 	for _, set := range f.sets {

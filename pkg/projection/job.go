@@ -6,6 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/portion"
 )
 
 // job projects the spec with the cluster's part of completions and parallelism.
@@ -92,7 +93,7 @@ func jobDivision(spec *batchv1.JobSpec) (division placement.Division, whole stri
 	return placement.DivisibleByName, ""
 }
 
-// jobStarted tells whether a Job runs or has run. A suspended one that has nothing to show for itself has not. One that is resumed may have
+// jobStarted reports whether a Job runs or has run. A suspended one that has nothing to show for itself has not. One that is resumed may have
 // begun before its status says so: as long as that still says that it is suspended, its clusters have been told to go on.
 func jobStarted(in *batchv1.Job) bool {
 	s := &in.Status
@@ -146,6 +147,6 @@ func (p Part) of(number int32) int32 {
 			weights[cluster] = 1
 		}
 	}
-	parts, _ := placement.Divide(number, weights, nil, nil)
+	parts, _ := portion.Divide(number, weights, nil, nil)
 	return parts[p.Cluster].Replicas
 }

@@ -32,9 +32,9 @@ type Kind struct {
 	GVK schema.GroupVersionKind
 	// Resource is what the API serves the kind as.
 	Resource schema.GroupVersionResource
-	// Namespaced tells whether objects of the kind live in namespaces.
+	// Namespaced reports whether objects of the kind live in namespaces.
 	Namespaced bool
-	// Workload tells whether objects of the kind end in pods and so carry a decision. The others follow the workloads.
+	// Workload reports whether objects of the kind end in pods and so carry a decision. The others follow the workloads.
 	Workload bool
 	// Divided tells that what a cluster gets of an object depends on what runs of its workloads in all clusters. See Part.
 	Divided bool
@@ -49,13 +49,13 @@ type Kind struct {
 	// New returns an empty object of the kind.
 	New func() Object
 
-	// is tells whether an object is of the kind.
+	// is reports whether an object is of the kind.
 	is func(in Object) bool
 	// demand reads what a workload asks of the clusters. It is nil for a kind that is no workload.
 	demand func(in Object) Demand
 	// fill copies what is projected, metadata and type aside, from in to out. What it puts into out may not be shared with in.
 	fill func(in, out Object, part Part)
-	// mirror tells whether the object shows what lives below, or is for somebody else to carry out, and so is never projected. It is nil
+	// mirror reports whether the object shows what lives below, or is for somebody else to carry out, and so is never projected. It is nil
 	// for a kind without such objects.
 	mirror func(in Object) bool
 	// refuse returns why the object is never projected, or "".
@@ -65,7 +65,7 @@ type Kind struct {
 	// once tells that the object was carried out and is not to be again: when it is gone below, it has ended. It is nil for a kind that
 	// is put back.
 	once func(in Object) bool
-	// frozen tells whether live is in a state in which fields cannot be changed that can be in another. It is nil for a kind without.
+	// frozen reports whether live is in a state in which fields cannot be changed that can be in another. It is nil for a kind without.
 	frozen func(live Object) bool
 	// keep gives desired what live has in these fields.
 	keep func(desired, live Object)
@@ -74,18 +74,18 @@ type Kind struct {
 	// selector selects the pods that the object goes along with; the function is nil for a kind that selects none, and returns nil for an
 	// object that does not.
 	selector func(in Object) *metav1.LabelSelector
-	// labels tells whether controllers below give pods of a workload a label of that value, beside those of its template. It is nil for a
+	// labels reports whether controllers below give pods of a workload a label of that value, beside those of its template. It is nil for a
 	// kind whose controllers give them none.
 	labels func(in Object, key, value string) bool
 	// follows gathers the objects that the object goes along with, wherever they go.
 	follows func(in Object, r *references)
 	// claims returns the names of the templates by which volume claims are made for the replicas. It is nil for a kind without.
 	claims func(in Object) []string
-	// general tells whether the object goes wherever its namespace has a workload. It is nil for a kind of which none does.
+	// general reports whether the object goes wherever its namespace has a workload. It is nil for a kind of which none does.
 	general func(in Object) bool
 	// requires returns the classes that the object names, beside those of a pod template.
 	requires func(in Object) []Requirement
-	// inForce tells whether an object below bounds what is made from now on. It is nil for a kind that bounds nothing.
+	// inForce reports whether an object below bounds what is made from now on. It is nil for a kind that bounds nothing.
 	inForce func(live Object) bool
 	// notMadeThere selects what the controllers of the cluster itself have not made, for a kind of which they make objects that look like
 	// ours. It is "" for all others.
@@ -111,11 +111,13 @@ type Part struct {
 	Workloads []Placed
 	// API is how the pods of a workload reach the API of the logical cluster; nil if they call that of the cluster.
 	API *API
+	// PodWebhooks is the value of LabelPodWebhooks that a namespace gets, "" for none.
+	PodWebhooks string
 	// LimitRanges are those of the namespace of an object of a Divided kind. They complete what pods ask for.
 	LimitRanges []*corev1.LimitRange
 }
 
-// leaves tells whether the cluster is to run none of the workloads, and only has some until they run elsewhere.
+// leaves reports whether the cluster is to run none of the workloads, and only has some until they run elsewhere.
 func (p Part) leaves() bool {
 	for _, w := range p.Workloads {
 		if _, decided := w.Decision[p.Cluster]; decided {
@@ -287,24 +289,24 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s %s is not projected: %s", e.Kind, qualified(e.Namespace, e.Name), e.Reason)
 }
 
-// Mirror tells whether the object is not for Manifold to carry out: it shows what lives below, or has another controller.
+// Mirror reports whether the object is not for Manifold to carry out: it shows what lives below, or has another controller.
 func (k Kind) Mirror(in Object) bool { return k.mirror != nil && k.mirror(in) }
 
-// Ended tells whether the object was carried out in its cluster, so that what is gone there is not to be made again.
+// Ended reports whether the object was carried out in its cluster, so that what is gone there is not to be made again.
 func (k Kind) Ended(in Object) bool { return k.once != nil && k.once(in) }
 
-// Bounds tells whether objects of the kind bound which pods are made, or what they may do, so that none may be made before they are
+// Bounds reports whether objects of the kind bound which pods are made, or what they may do, so that none may be made before they are
 // InForce.
 func (k Kind) Bounds() bool { return k.inForce != nil }
 
-// InForce tells whether an object below, of a kind that Bounds, bounds what is made from now on.
+// InForce reports whether an object below, of a kind that Bounds, bounds what is made from now on.
 func (k Kind) InForce(live Object) bool { return k.inForce == nil || k.inForce(live) }
 
 // NotMadeThere returns a label selector for what the controllers of a cluster itself have not made; "" for a kind of which they make nothing
 // that looks like ours. It is for objects of this kind alone: on any other, its labels are anybody's.
 func (k Kind) NotMadeThere() string { return k.notMadeThere }
 
-// Projectable tells whether the object may be projected to any cluster at all, and if not, why.
+// Projectable reports whether the object may be projected to any cluster at all, and if not, why.
 func (k Kind) Projectable(in Object) (ok bool, reason string) {
 	if in.GetNamespace() != "" {
 		if reason, refused := NamespaceRefusal(in.GetNamespace()); refused {

@@ -23,12 +23,12 @@ func HeldBy(in metav1.Object) []string {
 	})
 }
 
-// Lives tells whether an object is still to be in its clusters: it is not being deleted, or somebody holds it.
+// Lives reports whether an object is still to be in its clusters: it is not being deleted, or somebody holds it.
 func Lives(in metav1.Object) bool {
 	return in.GetDeletionTimestamp() == nil || len(HeldBy(in)) > 0
 }
 
-// Lives tells whether an object is still to be in its clusters. A workload that somebody holds goes on running, as nothing of it is
+// Lives reports whether an object is still to be in its clusters. A workload that somebody holds goes on running, as nothing of it is
 // collected before it is gone; unless its pods are to go first, or to be left behind. What a kind Ends with its deletion is held by nobody.
 func (k Kind) Lives(in Object) bool {
 	if in.GetDeletionTimestamp() == nil {
@@ -40,7 +40,7 @@ func (k Kind) Lives(in Object) bool {
 	return Lives(in)
 }
 
-// Lingers tells whether a workload is being deleted and goes on running because somebody holds it. Controllers begin nothing with one,
+// Lingers reports whether a workload is being deleted and goes on running because somebody holds it. Controllers begin nothing with one,
 // and change nothing of it.
 func (k Kind) Lingers(in Object) bool {
 	return k.Workload && in.GetDeletionTimestamp() != nil && k.Lives(in)

@@ -79,7 +79,7 @@ func keepLabel(key string) bool {
 	return key != corev1.LabelMetadataName && !strings.HasPrefix(key, annotationDomain)
 }
 
-// keepAnnotation tells whether an annotation of the user means something below. What kubectl applied last describes the object
+// keepAnnotation reports whether an annotation of the user means something below. What kubectl applied last describes the object
 // upstream, and may hold more than the projection.
 func keepAnnotation(key string) bool {
 	return key != corev1.LastAppliedConfigAnnotation &&
@@ -87,12 +87,12 @@ func keepAnnotation(key string) bool {
 		!strings.HasPrefix(key, deploymentDomain)
 }
 
-// SameAnnotations tells whether two versions of an object have the same annotations, as far as they are projected.
+// SameAnnotations reports whether two versions of an object have the same annotations, as far as they are projected.
 func SameAnnotations(before, after metav1.Object) bool {
 	return keepsAnnotations(before.GetAnnotations(), after.GetAnnotations()) && keepsAnnotations(after.GetAnnotations(), before.GetAnnotations())
 }
 
-// keepsAnnotations tells whether everything in one that is projected is in the other.
+// keepsAnnotations reports whether everything in one that is projected is in the other.
 func keepsAnnotations(one, other map[string]string) bool {
 	for key, value := range one {
 		if got, ok := other[key]; (!ok || got != value) && keepAnnotation(key) {

@@ -15,7 +15,11 @@ var namespace = row[corev1.Namespace, *corev1.Namespace]{
 	resource: corev1.SchemeGroupVersion.WithResource("namespaces"),
 	kind:     "Namespace",
 	ends:     true,
-	fill:     func(*corev1.Namespace, *corev1.Namespace, Part) {},
+	fill: func(_, out *corev1.Namespace, part Part) {
+		if part.PodWebhooks != "" {
+			metav1.SetMetaDataLabel(&out.ObjectMeta, v1alpha1.LabelPodWebhooks, part.PodWebhooks)
+		}
+	},
 	refuse: func(in *corev1.Namespace) string {
 		if reason, refused := NamespaceRefusal(in.Name); refused {
 			return reason
@@ -27,7 +31,7 @@ var namespace = row[corev1.Namespace, *corev1.Namespace]{
 	},
 }
 
-// NamespaceRefusal tells whether nothing may be projected into the namespace of that name, and why.
+// NamespaceRefusal reports whether nothing may be projected into the namespace of that name, and why.
 func NamespaceRefusal(name string) (reason string, refused bool) {
 	switch {
 	case name == v1alpha1.SystemNamespace:
@@ -38,6 +42,6 @@ func NamespaceRefusal(name string) (reason string, refused bool) {
 	return "", false
 }
 
-// NamespaceShared tells whether the namespace of that name exists in every cluster and is used there although nobody made it for
+// NamespaceShared reports whether the namespace of that name exists in every cluster and is used there although nobody made it for
 // the logical cluster. It is never created, changed, owned or deleted below. Each object in it still needs its own marks.
 func NamespaceShared(name string) bool { return name == metav1.NamespaceDefault }

@@ -34,7 +34,7 @@ var persistentVolumeClaim = row[corev1.PersistentVolumeClaim, *corev1.Persistent
 	stays:    true,
 }
 
-// ShowsVolume tells whether the volume that a claim names is the one that a cluster has bound it to, as the breakdown says, and not one that
+// ShowsVolume reports whether the volume that a claim names is the one that a cluster has bound it to, as the breakdown says, and not one that
 // its user asks for.
 func ShowsVolume(claim *corev1.PersistentVolumeClaim) bool {
 	return NamesShownVolume(claim.Spec.VolumeName, claim.Annotations[v1alpha1.AnnotationStatus])

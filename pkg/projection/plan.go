@@ -81,7 +81,7 @@ func (k Kind) Keep(desired, live Object) {
 	}
 }
 
-// Thaw tells whether fields of live can be changed now that could not be before.
+// Thaw reports whether fields of live can be changed now that could not be before.
 func (k Kind) Thaw(before, after Object) bool {
 	return k.frozen != nil && k.frozen(before) && !k.frozen(after)
 }

@@ -46,7 +46,7 @@ var pod = row[corev1.Pod, *corev1.Pod]{
 	once:   func(in *corev1.Pod) bool { return in.Annotations[v1alpha1.AnnotationPodUID] != "" },
 }
 
-// podWaits tells whether a pod is known to wait in a cluster that has no node for it, so that nothing of it has run. One that a controller
+// podWaits reports whether a pod is known to wait in a cluster that has no node for it, so that nothing of it has run. One that a controller
 // there has taken over is that controller's.
 func podWaits(in *corev1.Pod) bool {
 	return in.Spec.NodeName == "" && in.Annotations[v1alpha1.AnnotationPodCluster] != "" && in.Status.Phase == corev1.PodPending &&

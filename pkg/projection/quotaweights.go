@@ -91,7 +91,7 @@ func completed(in, defaults corev1.ResourceList) corev1.ResourceList {
 	return in
 }
 
-// countedBy tells whether a quota counts a pod, by its scopes. A scope of later versions counts every pod, which divides less well and
+// countedBy reports whether a quota counts a pod, by its scopes. A scope of later versions counts every pod, which divides less well and
 // bounds as much.
 func countedBy(in *corev1.ResourceQuota, pod *corev1.PodSpec, asked placement.Resources) bool {
 	var scopes []corev1.ScopedResourceSelectorRequirement
@@ -120,7 +120,7 @@ func inScope(scope corev1.ScopedResourceSelectorRequirement, pod *corev1.PodSpec
 	return true
 }
 
-// bestEffort tells whether a pod asks for no time and no memory.
+// bestEffort reports whether a pod asks for no time and no memory.
 func bestEffort(asked placement.Resources) bool {
 	for _, name := range []corev1.ResourceName{
 		corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory,

@@ -47,10 +47,10 @@ func (k Kind) Follows(in Object) []Reference {
 	return refs.sorted()
 }
 
-// MayBeGeneral tells whether any object of the kind can be General.
+// MayBeGeneral reports whether any object of the kind can be General.
 func (k Kind) MayBeGeneral() bool { return k.general != nil }
 
-// General tells whether the object belongs into every cluster that runs a workload of its namespace.
+// General reports whether the object belongs into every cluster that runs a workload of its namespace.
 func (k Kind) General(in Object) bool { return k.general != nil && k.general(in) }
 
 // references gathers the references of one object.

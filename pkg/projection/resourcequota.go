@@ -42,7 +42,7 @@ func hardBelow(in *corev1.ResourceQuota, part Part) corev1.ResourceList {
 		case pods && whole, countsClaims(name) && whole:
 			out[name] = hard.DeepCopy()
 		case pods:
-			out[name] = portion(base, hard, weights[base], part.Cluster)
+			out[name] = hardOf(base, hard, weights[base], part.Cluster)
 		}
 	}
 	return out
@@ -68,7 +68,7 @@ func podAmount(name corev1.ResourceName) (base corev1.ResourceName, ok bool) {
 	return corev1.ResourceName(rest), requests
 }
 
-// countsClaims tells whether a name in a quota counts PersistentVolumeClaims.
+// countsClaims reports whether a name in a quota counts PersistentVolumeClaims.
 func countsClaims(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourcePersistentVolumeClaims, corev1.ResourceRequestsStorage, "count/persistentvolumeclaims":
@@ -77,8 +77,8 @@ func countsClaims(name corev1.ResourceName) bool {
 	return strings.Contains(string(name), ".storageclass.storage.k8s.io/")
 }
 
-// portion is what a cluster gets of an amount: thousandths of cores, units of everything else.
-func portion(base corev1.ResourceName, hard resource.Quantity, weights map[string]int64, cluster string) resource.Quantity {
+// hardOf is what a cluster gets of an amount: thousandths of cores, units of everything else.
+func hardOf(base corev1.ResourceName, hard resource.Quantity, weights map[string]int64, cluster string) resource.Quantity {
 	if base == corev1.ResourceCPU || base == corev1.ResourceLimitsCPU {
 		amount := hard.MilliValue()
 		if resource.NewMilliQuantity(amount, resource.DecimalSI).Cmp(hard) > 0 {

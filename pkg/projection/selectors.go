@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// SelectsPods tells whether objects of the kind can follow workloads by the labels of their pods.
+// SelectsPods reports whether objects of the kind can follow workloads by the labels of their pods.
 func (k Kind) SelectsPods() bool { return k.selector != nil }
 
-// Selects tells whether the object, of a kind that selects pods or not, belongs into the clusters that run pods of a workload of kind of:
+// Selects reports whether the object, of a kind that selects pods or not, belongs into the clusters that run pods of a workload of kind of:
 // whether its selector meets the labels of the workload's pod template, and those that controllers give its pods. A Service for one pod of a
 // StatefulSet, say, selects by the name of the pod alone.
 func (k Kind) Selects(in Object, of Kind, workload Object) bool {
@@ -60,7 +60,7 @@ func (k Kind) podLabels(workload Object, selector *metav1.LabelSelector) map[str
 	return added
 }
 
-// selectorMatches tells whether a selector selects pods with these labels: all of them if it is empty, none if there is none. One that
+// selectorMatches reports whether a selector selects pods with these labels: all of them if it is empty, none if there is none. One that
 // does not parse, which no API server accepts, selects nothing.
 func selectorMatches(selector *metav1.LabelSelector, podLabels map[string]string) bool {
 	if selector != nil && len(selector.MatchExpressions) == 0 {
@@ -70,7 +70,7 @@ func selectorMatches(selector *metav1.LabelSelector, podLabels map[string]string
 	return err == nil && parsed.Matches(labels.Set(podLabels))
 }
 
-// ofTheNode tells whether an API server copies the label from a node to the pods on it. Of whatever zones a cluster has, only it knows.
+// ofTheNode reports whether an API server copies the label from a node to the pods on it. Of whatever zones a cluster has, only it knows.
 func ofTheNode(key string) bool {
 	return key == corev1.LabelTopologyRegion || key == corev1.LabelTopologyZone
 }

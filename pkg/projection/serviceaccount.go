@@ -36,7 +36,7 @@ func OfEveryCluster(ref Reference) bool {
 		ref.Resource == configMap.resource && ref.Name == rootCAConfigMap
 }
 
-// adoptable tells whether an unmarked object below may be taken over: only the ServiceAccount "default" that a cluster made in a
+// adoptable reports whether an unmarked object below may be taken over: only the ServiceAccount "default" that a cluster made in a
 // namespace that is ours. In a shared namespace it belongs to the cluster's other users too.
 func adoptable(desired Object) bool {
 	_, ok := desired.(*corev1.ServiceAccount)

@@ -14,7 +14,7 @@ type Placed struct {
 	Decision placement.Decision
 }
 
-// copied tells whether every one of several clusters runs the whole workload.
+// copied reports whether every one of several clusters runs the whole workload.
 func (p Placed) copied() bool {
 	for _, share := range p.Decision {
 		if share.Replicas != p.Demand.Replicas {
@@ -38,7 +38,7 @@ func spreadOf(workloads []Placed) spread {
 	return out
 }
 
-// copied tells whether every cluster runs the whole of each workload, so that each has its own of what is there for the whole.
+// copied reports whether every cluster runs the whole of each workload, so that each has its own of what is there for the whole.
 func copied(workloads []Placed) bool {
 	for _, w := range workloads {
 		if !w.copied() {

@@ -22,7 +22,7 @@ var statefulSet = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 	demand: func(in *appsv1.StatefulSet) Demand {
 		return Demand{
 			Replicas: ptr.Deref(in.Spec.Replicas, 1), Template: &in.Spec.Template,
-			Division: placement.DivisibleByName, Numbered: true, First: firstOrdinal(&in.Spec),
+			Division: placement.DivisibleByName, Ordinals: true, First: firstOrdinal(&in.Spec),
 			Claims: len(in.Spec.VolumeClaimTemplates) > 0, ClaimRequests: placement.ClaimRequestsOf(in.Spec.VolumeClaimTemplates),
 			Takes: placement.Takes{Selector: in.Spec.Selector},
 		}

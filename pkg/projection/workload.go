@@ -9,6 +9,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/move"
 )
 
 // Demand is what a workload asks of the clusters.
@@ -19,8 +20,8 @@ type Demand struct {
 	Template *corev1.PodTemplateSpec
 	// Division says how far the workload may be divided.
 	Division placement.Division
-	// Numbered tells that the replicas have ordinals, of which each cluster gets a range.
-	Numbered bool
+	// Ordinals says that the replicas have ordinals, of which each cluster gets a range.
+	Ordinals bool
 	// Claims tells that volume claims are made for the replicas, which stay when replicas leave a cluster.
 	Claims bool
 	// First is the ordinal of the first of numbered replicas.
@@ -28,7 +29,7 @@ type Demand struct {
 	// Takes says what the workload takes over when it is made.
 	Takes placement.Takes
 	// Rollout is what the workload's own strategy says of replacing its pods.
-	Rollout placement.Rollout
+	Rollout move.Rollout
 	// Only is the one cluster that the workload may run in, whatever its pin says; "" for any.
 	Only string
 	// Arrived is how many of the replicas are known to run, for a kind whose status is not broken down by cluster.
@@ -68,7 +69,7 @@ func (k Kind) Demand(in Object) Demand {
 func (k Kind) MakesPods(desired, live Object) bool {
 	want, have := k.Demand(desired), k.Demand(live)
 	within := want.First >= have.First && want.First+want.Replicas <= have.First+have.Replicas
-	if want.Numbered && !within || want.Replicas > have.Replicas || want.Template == nil || have.Template == nil {
+	if want.Ordinals && !within || want.Replicas > have.Replicas || want.Template == nil || have.Template == nil {
 		return true
 	}
 	return !covers(want.Template, have.Template) || resumes(desired, live)
@@ -84,7 +85,7 @@ func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 		Labels:    in.GetLabels(),
 		Replicas:  demand.Replicas,
 		Division:  demand.Division,
-		Numbered:  demand.Numbered,
+		Ordinals:  demand.Ordinals,
 		Takes:     demand.Takes,
 		Whole:     demand.Whole,
 		Fixed:     demand.Fixed || demand.Finished,

@@ -38,10 +38,12 @@ type config struct {
 	guard *mirrorGuard
 	// callers is to be told who knows which pods call the API.
 	callers *podCallers
+	// askers is to be told who knows of which pods clusters may ask.
+	askers *podAskers
 }
 
 // newConfig configures the chain. What it asks of net, it asks once the server serves.
-func newConfig(opts kubeoptions.CompletedOptions, net *network) (*config, error) {
+func newConfig(opts kubeoptions.CompletedOptions, net *network, admission *podAdmission) (*config, error) {
 	resources := controlplane.DefaultAPIResourceConfigSource()
 	resources.EnableVersions(v1alpha1.SchemeGroupVersion, metricsv1beta1.SchemeGroupVersion)
 	informerName, err := cache.NewInformerName("manifold")
@@ -67,6 +69,7 @@ func newConfig(opts kubeoptions.CompletedOptions, net *network) (*config, error)
 	}
 
 	callers := addPodTokens(generic, informers, net)
+	askers := answerClusters(generic, informers, admission)
 
 	kube, serviceResolver, initializers, err := configureBuiltIn(opts, generic, informers, storageFactory, net)
 	if err != nil {
@@ -88,7 +91,7 @@ func newConfig(opts kubeoptions.CompletedOptions, net *network) (*config, error)
 		return nil, fmt.Errorf("configure API aggregation: %w", err)
 	}
 	return &config{aggregator: aggregator, kube: kube, apiExtensions: apiExtensions, informers: informers, identities: identities, guard: guard,
-		callers: callers}, nil
+		callers: callers, askers: askers}, nil
 }
 
 // installKinds makes the kinds known that the stock server does not serve itself.

@@ -48,7 +48,7 @@ type controllers struct {
 	silence    Silence
 	advertised advertised
 	joined     listers.ClusterLister // syncers ask it so often that making it each time would cost more than the answer
-	// servesMetrics tells whether the server answers for metrics.k8s.io.
+	// servesMetrics reports whether the server answers for metrics.k8s.io.
 	servesMetrics bool
 
 	registry *clusters.Registry
@@ -99,7 +99,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	if m.upstream, err = syncer.NewUpstream(m.informers); err != nil {
 		return nil, err
 	}
-	m.upstream.Overrides = m.engine.Overrides
+	m.upstream.Overrides, m.upstream.PodKey = m.engine.Overrides, c.podKey
 	if m.upstream.API, err = c.advertised.api(c.pki); err != nil {
 		return nil, err
 	}

@@ -123,7 +123,7 @@ func (e exemptMirrors) exempt(a admission.Attributes) bool {
 	return e.reports(a) || storage.IsController(a.GetUserInfo())
 }
 
-// reports tells whether the identity of a cluster writes a mirror.
+// reports reports whether the identity of a cluster writes a mirror.
 func (e exemptMirrors) reports(a admission.Attributes) bool {
 	_, syncer := storage.SyncerCluster(a.GetUserInfo())
 	return syncer && a.GetSubresource() == "" && mirrorKinds[a.GetResource().GroupResource()]

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	manifoldadmission "github.com/manifold-dev/manifold/pkg/admission"
+	"github.com/manifold-dev/manifold/pkg/podhooks"
 )
 
 // Options are the options of "manifold start": those of the stock API server, with defaults that need nothing but a data directory,
@@ -36,6 +37,9 @@ type Options struct {
 	Bounds Bounds
 
 	*kubeoptions.ServerRunOptions
+
+	podAdmission podAdmission
+	joined       joinedClusters
 }
 
 // NewOptions returns the default options.
@@ -67,9 +71,9 @@ func NewOptions() *Options {
 // addAdmission puts Manifold's plugins into the chain, before webhooks.
 func (o *Options) addAdmission() {
 	generic := o.Admission.GenericAdmission
-	manifoldadmission.Register(generic.Plugins)
+	manifoldadmission.Register(generic.Plugins, o.joined.all)
 	order := generic.RecommendedPluginOrder
-	generic.Decorators = append(generic.Decorators, admission.DecoratorFunc(resizeBelow))
+	generic.Decorators = append(generic.Decorators, admission.DecoratorFunc(resizeBelow), admission.DecoratorFunc(o.podAdmission.keep))
 	generic.RecommendedPluginOrder = slices.Insert(slices.Clone(order), slices.Index(order, mutatingadmissionpolicy.PluginName), manifoldadmission.Names()...)
 }
 
@@ -108,6 +112,11 @@ type completedOptions struct {
 	embeddedEtcd *etcd
 	silence      Silence
 	bounds       Bounds
+	podAdmission *podAdmission
+	// joined is to be told who knows the clusters.
+	joined *joinedClusters
+	// podKey proves what webhooks have changed of pods.
+	podKey podhooks.Key
 }
 
 // Complete locks the data directory, makes missing keys and certificates, starts the embedded etcd with its Secrets encrypted unless
@@ -124,7 +133,8 @@ func (o *Options) Complete(ctx context.Context) (_ CompletedOptions, err error) 
 	if err != nil {
 		return CompletedOptions{}, err
 	}
-	c := &completedOptions{dir: dir, pki: pki{dir: dir.join("pki")}, silence: o.Silence, bounds: o.Bounds}
+	c := &completedOptions{dir: dir, pki: pki{dir: dir.join("pki")}, silence: o.Silence, bounds: o.Bounds,
+		podAdmission: &o.podAdmission, joined: &o.joined}
 	completed := CompletedOptions{c}
 	defer func() {
 		if err != nil {
@@ -133,6 +143,13 @@ func (o *Options) Complete(ctx context.Context) (_ CompletedOptions, err error) 
 	}()
 
 	if err := o.defaultKeys(c); err != nil {
+		return CompletedOptions{}, err
+	}
+	secret, err := os.ReadFile(o.ServiceAccountSigningKeyFile) // which several servers share
+	if err != nil {
+		return CompletedOptions{}, fmt.Errorf("--service-account-signing-key-file: %w", err)
+	}
+	if c.podKey, err = podhooks.DeriveKey(secret); err != nil {
 		return CompletedOptions{}, err
 	}
 	if len(o.Etcd.StorageConfig.Transport.ServerList) == 0 {

@@ -119,7 +119,7 @@ func (p pki) ensureLeaf(name string, ca *x509.Certificate, caKey crypto.Signer, 
 	return pkiutil.WriteCertAndKey(p.dir, name, cert, key)
 }
 
-// leafServes tells whether cert can go on serving: issued by ca, for all the names of config, and not about to end.
+// leafServes reports whether cert can go on serving: issued by ca, for all the names of config, and not about to end.
 func (p pki) leafServes(cert, ca *x509.Certificate, config certutil.Config, now time.Time) bool {
 	if cert.CheckSignatureFrom(ca) != nil || now.Add(p.renewBefore()).After(cert.NotAfter) {
 		return false

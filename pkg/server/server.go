@@ -88,7 +88,7 @@ type server struct {
 func newServer(c CompletedOptions) (*server, error) {
 	registry := clusters.NewRegistry()
 	net := &network{registry: registry}
-	config, err := newConfig(c.kube, net)
+	config, err := newConfig(c.kube, net, c.podAdmission)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +102,7 @@ func newServer(c CompletedOptions) (*server, error) {
 	}
 	config.guard.mirrorChecks = syncer.Guard{Upstream: s.controllers.upstream, Complete: completed}
 	config.callers.upstream = s.controllers.upstream
+	config.askers.upstream, config.askers.joined, c.joined.lister = s.controllers.upstream, s.controllers.joined, s.controllers.joined
 	net.listed = s.controllers.own.Manifold().V1alpha1().Clusters().Lister()
 	s.controllers.servesMetrics = config.kube.ControlPlane.Generic.MergedResourceConfig.AnyResourceForGroupEnabled(metricsv1beta1.GroupName)
 	chain, definitions, err := newChain(config, storage.Options{Connections: connections{registry, net.listed}, Placer: s.controllers.engine},

@@ -175,7 +175,7 @@ func conditionsOf(status map[string]any) []map[string]any {
 	return out
 }
 
-// isConditions tells whether a value is a list of what has a type and a status.
+// isConditions reports whether a value is a list of what has a type and a status.
 func isConditions(value any) bool {
 	list, ok := value.([]any)
 	return ok && !slices.ContainsFunc(list, func(item any) bool {

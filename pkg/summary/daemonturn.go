@@ -41,7 +41,7 @@ func daemonsBehind(in *appsv1.DaemonSet, lives map[string]*appsv1.DaemonSet, clu
 	return behind
 }
 
-// replacesPods tells whether a rollout takes pods out of service before there are others.
+// replacesPods reports whether a rollout takes pods out of service before there are others.
 func replacesPods(in *appsv1.DaemonSet) bool {
 	rolling := in.Spec.UpdateStrategy.RollingUpdate
 	if in.Spec.UpdateStrategy.Type != appsv1.RollingUpdateDaemonSetStrategyType {
@@ -80,7 +80,7 @@ func wanted(live *appsv1.DaemonSet) int32 {
 	return live.Status.DesiredNumberScheduled
 }
 
-// keepsPods tells whether a projection was told to wait with its pods.
+// keepsPods reports whether a projection was told to wait with its pods.
 func keepsPods(live *appsv1.DaemonSet) bool {
 	return live.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
 }
@@ -98,7 +98,7 @@ func daemonOrder(lives map[string]*appsv1.DaemonSet) []string {
 	})
 }
 
-// daemonsAhead tells whether a cluster has pods to update.
+// daemonsAhead reports whether a cluster has pods to update.
 func daemonsAhead(in, live *appsv1.DaemonSet) bool {
 	s := live.Status
 	switch {
@@ -110,7 +110,7 @@ func daemonsAhead(in, live *appsv1.DaemonSet) bool {
 	return s.UpdatedNumberScheduled < s.DesiredNumberScheduled
 }
 
-// daemonsDone tells whether a cluster has updated its pods and all of them serve.
+// daemonsDone reports whether a cluster has updated its pods and all of them serve.
 func daemonsDone(in, live *appsv1.DaemonSet) bool {
 	s := live.Status
 	return live.Annotations[v1alpha1.AnnotationTemplate] == projection.TemplateHash(&in.Spec.Template) &&

@@ -127,7 +127,7 @@ func (w deployment) leaving() int32 {
 	return n
 }
 
-// complete tells whether every share has rolled out the current generation and nothing old is left. Each cluster keeps saying so when
+// complete reports whether every share has rolled out the current generation and nothing old is left. Each cluster keeps saying so when
 // pods fail later, as Deployments do.
 func (w deployment) complete() bool {
 	if len(w.decision) == 0 {

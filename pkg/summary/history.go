@@ -45,7 +45,7 @@ type HistoryPlan struct {
 	Prune []*appsv1.ControllerRevision
 }
 
-// KeepsHistory tells whether objects of the kind have ControllerRevisions.
+// KeepsHistory reports whether objects of the kind have ControllerRevisions.
 func (k Kind) KeepsHistory() bool { return k.history != nil }
 
 // Collided returns a copy of an object that notes how often the name of a revision was taken.

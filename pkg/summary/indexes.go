@@ -46,7 +46,7 @@ func parseIndex(text string) (int32, bool) {
 	return int32(n), err == nil && n >= 0 && strconv.FormatInt(n, 10) == text
 }
 
-// overlap tells whether two lists of indexes have one in common.
+// overlap reports whether two lists of indexes have one in common.
 func overlap(a, b []indexRange) bool {
 	for len(a) > 0 && len(b) > 0 {
 		switch {

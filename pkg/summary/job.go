@@ -109,7 +109,7 @@ func (w job) counters() batchv1.JobStatus {
 	return sum
 }
 
-// elastic tells whether the user may take completions back, and with them those that have succeeded.
+// elastic reports whether the user may take completions back, and with them those that have succeeded.
 func (w job) elastic() bool {
 	spec := &w.in.Spec
 	return ptr.Deref(spec.CompletionMode, batchv1.NonIndexedCompletion) == batchv1.IndexedCompletion && ptr.Equal(spec.Completions, spec.Parallelism)

@@ -137,7 +137,7 @@ func (w job) endAs(end batchv1.JobConditionType, announced *batchv1.JobCondition
 	return &batchv1.JobCondition{Type: end, Status: corev1.ConditionTrue, Reason: announced.Reason, Message: announced.Message}
 }
 
-// ended tells whether nothing of a share runs or will, now that the whole has failed: no part of it is begun any more.
+// ended reports whether nothing of a share runs or will, now that the whole has failed: no part of it is begun any more.
 func (w job) ended(cluster string) bool {
 	part := w.part(cluster)
 	switch {

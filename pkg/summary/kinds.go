@@ -12,7 +12,7 @@ import (
 type Kind struct {
 	// Resource is what the API serves the kind as.
 	Resource schema.GroupVersionResource
-	// Breakdown tells whether the annotation manifold.dev/status says how the object fares in each cluster.
+	// Breakdown reports whether the annotation manifold.dev/status says how the object fares in each cluster.
 	Breakdown bool
 
 	summarise func(out Object, from Input)
@@ -40,9 +40,9 @@ type row[T any, P interface {
 	// kind without a breakdown.
 	count   func(live P) ClusterStatus
 	restore func(out P, last ClusterStatus)
-	// observed tells whether the controllers below have seen the object as it is; nil if nothing below acts on it.
+	// observed reports whether the controllers below have seen the object as it is; nil if nothing below acts on it.
 	observed func(live P) bool
-	// settled tells whether what a cluster says is what it will say until somebody changes something; nil if it always is.
+	// settled reports whether what a cluster says is what it will say until somebody changes something; nil if it always is.
 	settled func(live P) bool
 	// missing tells how many pods there should be beside those that are there, and since when and why they are not made, as far as the status
 	// says so; nil for a kind of which it does not matter.
@@ -146,7 +146,7 @@ func (k Kind) Summarise(in Object, from Input) Object {
 	return out
 }
 
-// Observed tells whether the controllers of a cluster have seen the object there as it is.
+// Observed reports whether the controllers of a cluster have seen the object there as it is.
 func (k Kind) Observed(live Object) bool { return k.observed(live) }
 
 // Counts reads the counters of an object in a cluster.
@@ -164,7 +164,7 @@ type Rollout struct {
 	Done bool
 }
 
-// Paced tells whether the shares of a workload of the kind roll out one after another.
+// Paced reports whether the shares of a workload of the kind roll out one after another.
 func (k Kind) Paced() bool { return k.rollout != nil }
 
 // RolloutOf tells how far a cluster is that has live for its share of in.
@@ -172,7 +172,7 @@ func (k Kind) RolloutOf(in Object, share placement.Share, live Object) Rollout {
 	return k.rollout(in, share, live)
 }
 
-// TakesTurns tells whether clusters update their pods one after another, as far as the whole may not have more of them out of service.
+// TakesTurns reports whether clusters update their pods one after another, as far as the whole may not have more of them out of service.
 func (k Kind) TakesTurns() bool { return k.turn != nil }
 
 // Behind returns the clusters that one is to update its pods after, none if it may begin or has. Lives are what the clusters of the decision
@@ -181,7 +181,7 @@ func (k Kind) Behind(in Object, lives map[string]Object, cluster string) []strin
 	return k.turn(in, lives, cluster)
 }
 
-// Settled tells whether what a cluster says of the object is what it will say until somebody changes something. That is what people and
+// Settled reports whether what a cluster says of the object is what it will say until somebody changes something. That is what people and
 // tools wait for; what comes before it may wait for more of its kind.
 func (k Kind) Settled(live Object) bool { return k.settled(live) }
 

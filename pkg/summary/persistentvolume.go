@@ -105,7 +105,7 @@ func (h VolumeHolders) Reclaimed(gone func(cluster string) bool) bool {
 }
 
 // PersistentVolume returns the status of a volume of the logical cluster: available as long as it is for no claim that there is, bound once a
-// cluster says so, and released when that claim is gone. present tells whether the claim is there whose UID the volume names. What a silent
+// cluster says so, and released when that claim is gone. present reports whether the claim is there whose UID the volume names. What a silent
 // cluster said last stands.
 func PersistentVolume(in *corev1.PersistentVolume, present bool, reports map[string]VolumeReport) corev1.PersistentVolumeStatus {
 	out := corev1.PersistentVolumeStatus{LastPhaseTransitionTime: in.Status.LastPhaseTransitionTime}

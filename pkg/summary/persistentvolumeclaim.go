@@ -63,7 +63,7 @@ func shownVolume(reports map[string]Report) string {
 	return volume
 }
 
-// withUse replaces the condition that tells whether any pod uses the claim by the one that is known above, which is about all pods.
+// withUse replaces the condition that reports whether any pod uses the claim by the one that is known above, which is about all pods.
 func withUse(below, above []corev1.PersistentVolumeClaimCondition) []corev1.PersistentVolumeClaimCondition {
 	use := func(c corev1.PersistentVolumeClaimCondition) bool {
 		return c.Type == corev1.PersistentVolumeClaimUnused

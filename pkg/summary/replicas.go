@@ -135,7 +135,7 @@ func (c replicaCounts) told() ClusterStatus {
 	return ClusterStatus{Replicas: c.replicas, Ready: c.ready, Available: c.available, Updated: c.labelled}
 }
 
-// all tells whether that many replicas are there and serve.
+// all reports whether that many replicas are there and serve.
 func (c replicaCounts) all(want int32) bool {
 	return c.replicas == want && c.labelled == want && c.available == want
 }

@@ -145,7 +145,7 @@ func ReplicaSetHash(existing *appsv1.ReplicaSet, shares []ReplicaSetShare) strin
 	return existing.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
 }
 
-// madeByHand tells whether a mirror was a ReplicaSet of the user's before the Deployment took it over.
+// madeByHand reports whether a mirror was a ReplicaSet of the user's before the Deployment took it over.
 func madeByHand(mirror *appsv1.ReplicaSet) bool {
 	return mirror.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == ""
 }

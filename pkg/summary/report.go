@@ -52,10 +52,10 @@ type Report struct {
 	Revisions map[string]string
 }
 
-// current tells whether the report, however old, is about the given generation.
+// current reports whether the report, however old, is about the given generation.
 func (r Report) current(generation int64) bool { return r.Problem == "" && r.Generation >= generation }
 
-// answers tells whether the cluster confirms the given generation now.
+// answers reports whether the cluster confirms the given generation now.
 func (r Report) answers(generation int64) bool { return r.current(generation) && !r.Stale }
 
 // live returns the object that a cluster reports as the type that it has, nil if there is none.

@@ -163,7 +163,7 @@ func (d *doubts) condition(c condition, since metav1.Time) condition {
 }
 
 // Text returns a text of a cluster as it can be shown, and not longer than people read.
-func Text(said string) string { return text.Line(said, mostText) }
+func Text(said string) string { return text.Line(text.WithoutTokens(said), mostText) }
 
 // addUp adds counters, up to the largest that there is.
 func addUp(a, b int32) int32 {

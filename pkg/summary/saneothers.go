@@ -66,7 +66,7 @@ func points[P any](d *doubts, list []P, can func(P) bool) []P {
 	return out
 }
 
-// address tells whether a point has an address, and only such.
+// address reports whether a point has an address, and only such.
 func address(ip, hostname string) bool {
 	if ip != "" {
 		// As it is printed, or it would be another one for some who read it.

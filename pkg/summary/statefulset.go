@@ -88,7 +88,7 @@ func rolloutOf(in *appsv1.StatefulSet, share placement.Share, live *appsv1.State
 	}
 }
 
-// waits tells whether a projection was told to update no pods yet.
+// waits reports whether a projection was told to update no pods yet.
 func waits(live *appsv1.StatefulSet) bool {
 	rolling := live.Spec.UpdateStrategy.RollingUpdate
 	return rolling != nil && ptr.Deref(rolling.Partition, 0) >= ptr.Deref(live.Spec.Replicas, 1)

@@ -47,7 +47,7 @@ func reporting(from Input) []string {
 // shares returns the clusters of the decision in order.
 func (w whole) shares() []string { return slices.Sorted(maps.Keys(w.decision)) }
 
-// everyShare tells whether the report of every share is as wanted. A share without a report has an empty one.
+// everyShare reports whether the report of every share is as wanted. A share without a report has an empty one.
 func (w whole) everyShare(wanted func(Report) bool) bool {
 	for cluster := range w.decision {
 		if !wanted(w.reports[cluster]) {
@@ -85,7 +85,7 @@ func (w whole) copies() int32 {
 	return max(1, int32(len(w.decision)))
 }
 
-// countsAsUpdated tells whether a cluster's updated replicas are of the template that is wanted now. As long as the generation has not
+// countsAsUpdated reports whether a cluster's updated replicas are of the template that is wanted now. As long as the generation has not
 // been observed, readers know that the counters may be of an older one, as with a single cluster, and keeping them avoids writes that
 // say nothing. Once it has been, an older report, from a cluster that a later decision has added, must not make the whole look done.
 func (w whole) countsAsUpdated(cluster string, report Report) bool {

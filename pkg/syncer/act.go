@@ -214,7 +214,8 @@ func (s *Syncer) orphan(ctx context.Context, kind projection.Kind, live projecti
 		annotations[key] = nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": live.GetUID(), "labels": map[string]any{v1alpha1.LabelLogicalCluster: nil, v1alpha1.LabelOrphan: nil}, "annotations": annotations,
+		"uid": live.GetUID(), "labels": map[string]any{v1alpha1.LabelLogicalCluster: nil, v1alpha1.LabelOrphan: nil, v1alpha1.LabelPodWebhooks: nil},
+		"annotations": annotations,
 	}})
 	if err != nil {
 		return fmt.Errorf("encode a patch: %w", err)
@@ -289,7 +290,7 @@ func (s *Syncer) ensureNamespace(ctx context.Context, name string) error {
 	if above == nil || above.GetDeletionTimestamp() != nil {
 		return errNotYet
 	}
-	desired, err := kind.Project(above, projection.Part{}, s.target)
+	desired, err := kind.Project(above, projection.Part{PodWebhooks: s.podWebhooks(above)}, s.target)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 // A controller takes over what its selector meets and nobody controls. Controllers run below, so it is there that a ReplicaSet which the
 // user made comes to belong to a Deployment. From then on it is the Deployment's, above as below: a mirror, whose replicas are not ours.
 
-// handedOver tells whether a projection is a controller's business below, so that it is neither put back nor removed while the object
+// handedOver reports whether a projection is a controller's business below, so that it is neither put back nor removed while the object
 // above exists. The error is that of one that a stranger's controller has taken.
 func (s *Syncer) handedOver(ctx context.Context, kind projection.Kind, above, live projection.Object) (bool, error) {
 	if !kind.Yields || above == nil || !kind.Lives(above) {
@@ -73,7 +73,7 @@ func (s *Syncer) stranged(ctx context.Context, live projection.Object, by metav1
 	return &conflictError{fmt.Sprintf("%s %s, which Manifold does not own, has taken it over there by its selector", by.Kind, by.Name)}
 }
 
-// controllerComes tells whether what controls a mirror above is to run in this cluster.
+// controllerComes reports whether what controls a mirror above is to run in this cluster.
 func (s *Syncer) controllerComes(mirror projection.Object) bool {
 	ref := metav1.GetControllerOf(mirror)
 	kind, ok := projection.ForGVK(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))

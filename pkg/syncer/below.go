@@ -245,7 +245,7 @@ func (b *below) claimsNamedAfter(namespace, set string) []*corev1.PersistentVolu
 	return out
 }
 
-// ours tells whether a namespace can hold pods of ours.
+// ours reports whether a namespace can hold pods of ours.
 func (b *below) ours(namespace string) bool {
 	if projection.NamespaceShared(namespace) {
 		return true
@@ -269,7 +269,7 @@ func (b *below) expect(namespace string, made bool) {
 	}
 }
 
-// holdsIn tells whether a namespace holds anything of ours.
+// holdsIn reports whether a namespace holds anything of ours.
 func (b *below) holdsIn(namespace string) bool {
 	if !b.secrets.seen(namespace) {
 		return true // perhaps

@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/handmade"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -325,7 +325,7 @@ func (s *Syncer) syncVolume(ctx context.Context, key Key) error {
 	c, known := s.gatherVolume(key.Name)
 	if !known {
 		if c.wanted && s.below.volumes.isDenied() {
-			s.tellVolume(key, c.above, reasonNotApplied, "the credential may not read PersistentVolumes there; joining again grants that: "+placement.LetVolumesIn(s.cluster))
+			s.tellVolume(key, c.above, reasonNotApplied, "the credential may not read PersistentVolumes there; joining again grants that: "+handmade.LetVolumesIn(s.cluster, s.Allows(s.cluster)))
 		}
 		return nil // they are looked at when they have been seen
 	}

@@ -89,7 +89,7 @@ func (u *Upstream) part(kind projection.Kind, obj projection.Object, cluster str
 	return projection.Part{Workloads: placed, LimitRanges: u.limitRanges(obj.GetNamespace())}, true
 }
 
-// pinnedTo tells whether an object that goes where it is needed is pinned to a cluster by itself, where it then is besides. A pin on a
+// pinnedTo reports whether an object that goes where it is needed is pinned to a cluster by itself, where it then is besides. A pin on a
 // namespace is for what is in it, and what is divided needs workloads to be divided by.
 func pinnedTo(kind projection.Kind, obj projection.Object, cluster string) bool {
 	if kind.Workload || kind.Divided || !kind.Namespaced || kind.Mirror(obj) {
@@ -112,7 +112,7 @@ func (u *Upstream) pinnedIn(namespace, cluster string) bool {
 	})
 }
 
-// settledIn tells whether a volume claim that nothing uses is to be in a cluster, by a decision of its own. Once it is elsewhere, for somebody
+// settledIn reports whether a volume claim that nothing uses is to be in a cluster, by a decision of its own. Once it is elsewhere, for somebody
 // who uses it, it stays there.
 func (u *Upstream) settledIn(kind projection.Kind, obj projection.Object, cluster string) bool {
 	if kind.Resource != claimResource || kind.Mirror(obj) {
@@ -128,7 +128,7 @@ func (u *Upstream) settledIn(kind projection.Kind, obj projection.Object, cluste
 	return !u.usedSomewhere(kind, obj)
 }
 
-// usedSomewhere tells whether anything that is placed needs an object.
+// usedSomewhere reports whether anything that is placed needs an object.
 func (u *Upstream) usedSomewhere(kind projection.Kind, obj projection.Object) bool {
 	return u.anyNeeding(keyOf(kind, obj), func(w workload) bool { return len(DecisionOf(w)) > 0 && !w.kind.Demand(w.Object).Finished })
 }
@@ -170,7 +170,7 @@ func (u *Upstream) bounds(w workload) []Key {
 	return out
 }
 
-// runs tells whether a cluster should run a workload or still does: what the pods need stays until they have left.
+// runs reports whether a cluster should run a workload or still does: what the pods need stays until they have left.
 func (u *Upstream) runs(w workload, cluster string) bool {
 	if _, decided := DecisionOf(w)[cluster]; decided && !w.kind.Demand(w.Object).Finished {
 		return true
@@ -190,7 +190,7 @@ func (u *Upstream) needing(key Key) []workload {
 	return out
 }
 
-// anyNeeding tells whether any of the workloads that need an object is such as asked for. It looks at no more than it has to, since all of
+// anyNeeding reports whether any of the workloads that need an object is such as asked for. It looks at no more than it has to, since all of
 // a large namespace may need it, and may ask about one several times.
 func (u *Upstream) anyNeeding(key Key, is func(workload) bool) bool {
 	n := needs{upstream: u, seen: map[Key]bool{}, is: is}

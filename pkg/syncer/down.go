@@ -121,7 +121,7 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 		}
 	}
 	missing := s.missing(kind, above)
-	if makesPods(kind, action.Step) {
+	if makesPods(kind, action.Step) && !s.leftBehind(workload{kind, above}) {
 		if reason, waits := s.classRefusal(key, missing); waits {
 			return nil // it is on its way, and what comes of it wakes us
 		} else if reason != "" {
@@ -131,7 +131,7 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 			}
 			return nil // the watch tells when it comes
 		}
-		if !s.bounded(workload{kind, above}) {
+		if !s.bounded(workload{kind, above}) || !s.asksAbove(above.GetNamespace()) {
 			return errNotYet
 		}
 	}
@@ -164,12 +164,12 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 	return nil
 }
 
-// makesPods tells whether a step leads to pods that were not there.
+// makesPods reports whether a step leads to pods that were not there.
 func makesPods(kind projection.Kind, step projection.Step) bool {
 	return kind.Workload && (step == projection.Create || step == projection.Apply)
 }
 
-// bounded tells whether everything that bounds the pods of a workload is there and in force: a pod that is made before its quota is
+// bounded reports whether everything that bounds the pods of a workload is there and in force: a pod that is made before its quota is
 // not counted by it, and would run for ever. What cannot be there, for a reason that has been told, holds up nobody.
 func (s *Syncer) bounded(w workload) bool {
 	for _, key := range s.Upstream.bounds(w) {
@@ -186,7 +186,7 @@ func (s *Syncer) bounded(w workload) bool {
 	return true
 }
 
-// givenUp tells whether the cluster is removed as one that is gone for good: what is there stays, and nothing above tells of it.
+// givenUp reports whether the cluster is removed as one that is gone for good: what is there stays, and nothing above tells of it.
 func (s *Syncer) givenUp() bool {
 	leaving, manner := s.Leaving(s.cluster)
 	return leaving && manner == v1alpha1.RemoveForce
@@ -216,7 +216,7 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 	if part.Begins = s.begins(above, live); part.Begins != nil {
 		waits.held = true
 	}
-	if w := (workload{kind, above}); kind.Demand(above).Numbered {
+	if w := (workload{kind, above}); kind.Demand(above).Ordinals {
 		switch {
 		case wanted:
 			part, waits = s.numbered(w, live, part)
@@ -253,6 +253,9 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 	if kind.Workload {
 		part.API = s.Upstream.api(workload{kind, above}, live)
 	}
+	if kind.Resource == namespaceResource {
+		part.PodWebhooks = s.podWebhooks(above)
+	}
 	desired, err = kind.Project(above, part, s.target)
 	return desired, waits, err
 }
@@ -266,7 +269,7 @@ func (s *Syncer) waitsForNobody(kind projection.Kind, above, live projection.Obj
 	return s.Upstream.usedSomewhere(kind, above)
 }
 
-// lingers tells whether the cluster keeps, as it is, a workload that is being deleted and that somebody holds by a finalizer. On a single
+// lingers reports whether the cluster keeps, as it is, a workload that is being deleted and that somebody holds by a finalizer. On a single
 // cluster its pods go on running; its controller begins nothing, and keeps the status current. A cluster that is being removed does not
 // wait for that somebody, and a namespace that is deleted takes the pods along.
 func (s *Syncer) lingers(kind projection.Kind, above, live projection.Object) bool {
@@ -275,7 +278,7 @@ func (s *Syncer) lingers(kind projection.Kind, above, live projection.Object) bo
 		s.counts(kind, above, live)
 }
 
-// over tells whether a workload has run to its end in a cluster that goes. Elsewhere what is there of it stays for people to look at.
+// over reports whether a workload has run to its end in a cluster that goes. Elsewhere what is there of it stays for people to look at.
 func (s *Syncer) over(kind projection.Kind, above projection.Object) bool {
 	leaving, _ := s.Leaving(s.cluster)
 	return leaving && kind.Demand(above).Finished
@@ -337,7 +340,7 @@ func graceOf(above projection.Object) *int64 {
 	return above.GetDeletionGracePeriodSeconds()
 }
 
-// hastened tells whether the user gives an object that is ending less time than it has below.
+// hastened reports whether the user gives an object that is ending less time than it has below.
 func hastened(above, live projection.Object) bool {
 	wanted, granted := graceOf(above), live.GetDeletionGracePeriodSeconds()
 	return wanted != nil && granted != nil && *wanted < *granted
@@ -450,7 +453,7 @@ func (s *Syncer) fail(key Key, above projection.Object, reason, message string) 
 	}
 }
 
-// projectedPartChanged tells whether an update below can have touched what is projected. A status never is, and controllers below write
+// projectedPartChanged reports whether an update below can have touched what is projected. A status never is, and controllers below write
 // it most of all.
 func projectedPartChanged(before, after projection.Object) bool {
 	if before.GetGeneration() != after.GetGeneration() || after.GetGeneration() == 0 {

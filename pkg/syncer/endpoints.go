@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
-	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/move"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -100,14 +100,14 @@ func (l *led) pods(service cache.ObjectName) sets.Set[types.UID] {
 
 // leadTo adds to what is observed of a workload what of the shares that are to take the place of others nobody is led to yet, and tells
 // whether there is any. Who asks is woken when that may have changed.
-func (u *Upstream) leadTo(w workload, observed map[string]placement.Observed, who waiter) (lacking bool) {
+func (u *Upstream) leadTo(w workload, observed map[string]move.Observed, who waiter) (lacking bool) {
 	decision := DecisionOf(w)
 	for cluster, o := range observed {
 		s, running := u.Syncer(cluster)
 		if !running || o.Silent || o.Replicas > decision[cluster].Replicas {
 			continue
 		}
-		if o.Unreached = s.unreached(w, o.Available, who); o.Unreached > 0 {
+		if o.Unrouted = s.unreached(w, o.Available, who); o.Unrouted > 0 {
 			observed[cluster], lacking = o, true
 		}
 	}
@@ -160,7 +160,7 @@ func (s *Syncer) unreached(w workload, available int32, who waiter) int32 {
 	return count() // what has changed before that has woken nobody
 }
 
-// selects tells whether a Service selects a pod, which may be of an earlier template than that of its workload.
+// selects reports whether a Service selects a pod, which may be of an earlier template than that of its workload.
 func selects(kind projection.Kind, service projection.Object, pod *corev1.Pod) bool {
 	pods, _ := projection.ForResource(podResource)
 	return kind.Selects(service, pods, pod)

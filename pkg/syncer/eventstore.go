@@ -59,7 +59,7 @@ func (s *eventStore) Transformer() cache.TransformFunc {
 	})
 }
 
-// allowed tells whether there have not been too many events about the same object of late.
+// allowed reports whether there have not been too many events about the same object of late.
 func (s *eventStore) allowed(about types.UID) bool {
 	if s.paces == nil {
 		return true

@@ -116,7 +116,7 @@ func cutTo(said string, most int) string {
 // fitEvent keeps of an event what people read, and nothing that a terminal obeys.
 func fitEvent(e *corev1.Event) *corev1.Event {
 	e.Labels, e.Annotations, e.ManagedFields, e.OwnerReferences, e.Finalizers, e.Related = nil, nil, nil, nil, nil, nil
-	e.Message = cutTo(text.Escape(cutTo(e.Message, mostEventMessage)), mostEventMessage)
+	e.Message = cutTo(text.Escape(cutTo(text.WithoutTokens(e.Message), mostEventMessage)), mostEventMessage)
 	for _, word := range []*string{&e.Reason, &e.Type, &e.Action, &e.Source.Component, &e.Source.Host, &e.ReportingController, &e.ReportingInstance} {
 		*word = text.Line(*word, mostWord)
 	}

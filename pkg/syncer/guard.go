@@ -130,21 +130,30 @@ func (g Guard) podOwner(cluster string, pod, stored *corev1.Pod) (mirror.Owner, 
 	if err := g.mayShow(cluster, pod, controller, decider); err != nil {
 		return mirror.Owner{}, err
 	}
-	return g.ownerOf(controller, decider, cluster, revisionLabel(pod), stored == nil), nil
+	owner := g.ownerOf(controller, decider, cluster, revisionLabel(pod), stored == nil)
+	if stored == nil {
+		owner.Change = g.admitted(cluster, pod, decider)
+	}
+	return owner, nil
 }
 
 // mayShow returns why a pod of a cluster cannot be shown as one that a controller above has there, nil if it can.
 func (u *Upstream) mayShow(cluster string, pod *corev1.Pod, controller, decider workload) error {
+	if err := u.mayHave(cluster, pod, controller, decider); err != nil {
+		return err
+	}
+	return u.uidFree(podResource, pod)
+}
+
+// mayHave returns why a controller above can have no such pod in a cluster, whatever its UID is there.
+func (u *Upstream) mayHave(cluster string, pod *corev1.Pod, controller, decider workload) error {
 	if !involves(decider.Object, cluster) {
 		return fmt.Errorf("%s %s is not placed in cluster %q", decider.kind.GVK.Kind, decider.GetName(), cluster)
 	}
 	if controller.kind.Demand(controller.Object).Template == nil {
 		return fmt.Errorf("%s %s has no template", controller.kind.GVK.Kind, controller.GetName())
 	}
-	if err := u.named(cluster, pod, controller); err != nil {
-		return err
-	}
-	return u.uidFree(podResource, pod)
+	return u.named(cluster, pod, controller)
 }
 
 func revisionLabel(pod metav1.Object) string {

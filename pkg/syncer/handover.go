@@ -3,6 +3,7 @@ package syncer
 import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/move"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -27,7 +28,7 @@ func (s *Syncer) release(w workload, want, have placement.Range, by map[string]t
 	case have.Empty() || want.Hull(have) == want || !by[s.cluster].serves:
 		return want
 	}
-	var heirs []placement.Heir
+	var heirs []move.Heir
 	decideds := []placement.Range{want}
 	for cluster, share := range decision {
 		if cluster == s.cluster {
@@ -43,21 +44,21 @@ func (s *Syncer) release(w workload, want, have placement.Range, by map[string]t
 		if other, running := s.Upstream.Syncer(cluster); running {
 			has.available -= min(has.available, other.unreached(w, has.available, waiter{s, w.key()}))
 		}
-		heirs = append(heirs, placement.Heir{
-			Decided: decided, Has: has.numbers, Served: placement.Serves(decided, has.numbers, has.available, others),
+		heirs = append(heirs, move.Heir{
+			Decided: decided, Has: has.numbers, Served: move.Serves(decided, has.numbers, has.available, others),
 		})
 		decideds = append(decideds, decided)
 	}
 	// What is nobody's, as when the cluster that was to have it is removed, waits here for whoever will have it.
 	if s.stays() {
 		for _, nobodys := range have.Intersect(asked).Without(decideds) {
-			heirs = append(heirs, placement.Heir{Decided: nobodys})
+			heirs = append(heirs, move.Heir{Decided: nobodys})
 		}
 	}
-	return placement.Release(want, have, heirs)
+	return move.Release(want, have, heirs)
 }
 
-// handed tells whether another cluster has numbers that this one is to get.
+// handed reports whether another cluster has numbers that this one is to get.
 func (s *Syncer) handed(want placement.Range, by map[string]told) bool {
 	for cluster, what := range by {
 		if cluster != s.cluster && !what.numbers.Intersect(want).Empty() {
@@ -88,7 +89,7 @@ func (s *Syncer) told(w workload) map[string]told {
 	return out
 }
 
-// ours tells whether an object below is the projection of a workload, and is to stay.
+// ours reports whether an object below is the projection of a workload, and is to stay.
 func ours(live projection.Object, w workload) bool {
 	return live != nil && live.GetDeletionTimestamp() == nil && live.GetAnnotations()[v1alpha1.AnnotationUID] == string(w.GetUID())
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/move"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -36,15 +37,15 @@ func (s *Syncer) step(w workload, live projection.Object) (share placement.Share
 	if told < decided && !exceeded(decision, observed) {
 		return placement.Share{}, false // nothing moves: it is made, or scaled
 	}
-	var move *v1alpha1.Move
+	var allowed *v1alpha1.Move
 	if s.Moves != nil {
-		move = s.Moves(w.kind, w.Object)
+		allowed = s.Moves(w.kind, w.Object)
 	}
-	bounds := placement.BoundsOf(move, demand.Rollout, decision.Total())
+	bounds := move.BoundsOf(allowed, demand.Rollout, decision.Total())
 	bounds.Asked = demand.Replicas
-	share, has := placement.Step(decision, observed, bounds)[s.cluster]
+	share, has := move.Step(decision, observed, bounds)[s.cluster]
 	if share.Replicas < told && s.Upstream.leadTo(w, observed, waiter{s, w.key()}) {
-		share, has = placement.Step(decision, observed, bounds)[s.cluster]
+		share, has = move.Step(decision, observed, bounds)[s.cluster]
 	}
 	return share, has && share.Replicas != decided
 }
@@ -60,7 +61,7 @@ func (s *Syncer) awaitsOthers(w workload, live projection.Object) bool {
 	if len(decision) == 0 {
 		return s.stays()
 	}
-	var elsewhere placement.Observed
+	var elsewhere move.Observed
 	known := false
 	for cluster := range decision {
 		if s.Silent != nil && s.Silent(cluster) {
@@ -82,10 +83,10 @@ func (s *Syncer) awaitsOthers(w workload, live projection.Object) bool {
 		elsewhere.Replicas += counts.Replicas
 		elsewhere.Available += counts.Available - min(counts.Available, other.unreached(w, counts.Available, waiter{s, key}))
 	}
-	return !known || !placement.Relieved(summarised.Counts(live).Available, elsewhere, w.kind.Demand(w.Object).Rollout)
+	return !known || !move.Relieved(summarised.Counts(live).Available, elsewhere, w.kind.Demand(w.Object).Rollout)
 }
 
-// stays tells whether this cluster keeps what has no place any more, as when the cluster that it was on its way to is removed: nothing leaves
+// stays reports whether this cluster keeps what has no place any more, as when the cluster that it was on its way to is removed: nothing leaves
 // for nowhere, unless the cluster itself goes.
 func (s *Syncer) stays() bool {
 	leaving, _ := s.Leaving(s.cluster)
@@ -93,15 +94,15 @@ func (s *Syncer) stays() bool {
 }
 
 // allTold is how many replicas all clusters were told to run.
-func allTold(observed map[string]placement.Observed) (n int64) {
+func allTold(observed map[string]move.Observed) (n int64) {
 	for _, o := range observed {
 		n += int64(o.Replicas)
 	}
 	return n
 }
 
-// exceeded tells whether any cluster runs more than was decided.
-func exceeded(decision placement.Decision, observed map[string]placement.Observed) bool {
+// exceeded reports whether any cluster runs more than was decided.
+func exceeded(decision placement.Decision, observed map[string]move.Observed) bool {
 	for cluster, o := range observed {
 		if !o.Silent && o.Replicas > decision[cluster].Replicas {
 			return true
@@ -112,8 +113,8 @@ func exceeded(decision placement.Decision, observed map[string]placement.Observe
 
 // observed returns what every cluster runs of a workload: by its watches or, if these have not shown yet all that is there, by what was last
 // written about it.
-func (u *Upstream) observed(w workload, silent func(cluster string) bool) map[string]placement.Observed {
-	out := map[string]placement.Observed{}
+func (u *Upstream) observed(w workload, silent func(cluster string) bool) map[string]move.Observed {
+	out := map[string]move.Observed{}
 	summarised, ok := summary.ForResource(w.kind.Resource)
 	if !ok {
 		return out
@@ -129,9 +130,9 @@ func (u *Upstream) observed(w workload, silent func(cluster string) bool) map[st
 			continue
 		}
 		demand, counts := w.kind.Demand(live), summarised.Counts(live)
-		out[s.cluster] = placement.Observed{
+		out[s.cluster] = move.Observed{
 			Replicas: s.toldReplicas(w, demand.Replicas), Available: counts.Available, Silent: silent(s.cluster),
-			Replacing: demand.Rollout != placement.Rollout{} && counts.Updated < counts.Replicas,
+			Replacing: demand.Rollout != move.Rollout{} && counts.Updated < counts.Replicas,
 		}
 	}
 	breakdown, err := summary.ParseBreakdown(w.GetAnnotations()[v1alpha1.AnnotationStatus])
@@ -140,13 +141,13 @@ func (u *Upstream) observed(w workload, silent func(cluster string) bool) map[st
 	}
 	for cluster, status := range breakdown {
 		if !u.hasShown(cluster, key) && !silent(cluster) {
-			out[cluster] = placement.Observed{Replicas: status.Replicas}
+			out[cluster] = move.Observed{Replicas: status.Replicas}
 		}
 	}
 	return out
 }
 
-// hasShown tells whether the watches of a cluster have shown what it has of an object, if anything.
+// hasShown reports whether the watches of a cluster have shown what it has of an object, if anything.
 func (u *Upstream) hasShown(cluster string, key Key) bool {
 	s, ok := u.Syncer(cluster)
 	return ok && (s.HasSynced() || s.holds(key))

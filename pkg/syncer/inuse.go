@@ -23,7 +23,7 @@ import (
 // replaced is how long a pod that is gone may take to be made anew, of the same template.
 const replaced = 2 * time.Second
 
-// usedByPods tells whether pods of ours in the cluster need an object, or such as a ReplicaSet of ours is about to make.
+// usedByPods reports whether pods of ours in the cluster need an object, or such as a ReplicaSet of ours is about to make.
 func (s *Syncer) usedByPods(kind projection.Kind, above projection.Object) bool {
 	pods, _ := projection.ForResource(podResource)
 	shown, _ := s.Upstream.podStore.ByIndex(byCluster, clusterIndex(above.GetNamespace(), s.cluster)) // the index exists: NewUpstream made it
@@ -61,7 +61,7 @@ func (s *Syncer) setAbove(rs *appsv1.ReplicaSet) workload {
 	return workload{sets, above}
 }
 
-// uses tells whether pods name an object or are selected by it.
+// uses reports whether pods name an object or are selected by it.
 func uses(w workload, kind projection.Kind, obj projection.Object) bool {
 	key := keyOf(kind, obj)
 	return kind.SelectsPods() && kind.Selects(obj, w.kind, w.Object) ||

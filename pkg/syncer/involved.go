@@ -16,7 +16,7 @@ import (
 // What a cluster has to do with is said above, by decisions and breakdowns alone. That it holds something with the right marks says nothing:
 // whoever is its admin writes what marks he likes.
 
-// involves tells whether a workload above runs in a cluster, or does still: its decision or its breakdown names the cluster.
+// involves reports whether a workload above runs in a cluster, or does still: its decision or its breakdown names the cluster.
 func involves(above projection.Object, cluster string) bool {
 	if pod, ok := above.(*corev1.Pod); ok { // it has no breakdown
 		return concerns(pod, cluster)
@@ -33,7 +33,7 @@ func involves(above projection.Object, cluster string) bool {
 	return err == nil && named
 }
 
-// has tells whether the cluster was given a workload: above it says so, or this process has projected it since it started, which may not have
+// has reports whether the cluster was given a workload: above it says so, or this process has projected it since it started, which may not have
 // come to be in the breakdown yet.
 func (s *Syncer) has(w workload) bool {
 	return s.stateOf(w.key()).holds(w) || involves(w.Object, s.cluster)

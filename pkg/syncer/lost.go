@@ -9,7 +9,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// lost tells whether a workload has given up a silent cluster, after its time of toleration: whatever may still run there is removed
+// lost reports whether a workload has given up a silent cluster, after its time of toleration: whatever may still run there is removed
 // before that cluster counts as ready again. One that was chosen away by hand is waited for.
 func (s *Syncer) lost(w workload, decision placement.Decision, cluster string) bool {
 	if _, decided := decision[cluster]; decided {
@@ -39,7 +39,7 @@ func (u *Upstream) Fence(cluster string) string {
 	for _, kind := range projection.Workloads() {
 		for _, obj := range s.below.stores[kind.Resource].List() {
 			live := obj.(projection.Object)
-			if !kind.Demand(live).Numbered {
+			if !kind.Demand(live).Ordinals {
 				break
 			}
 			above := u.get(keyOf(kind, live))
@@ -52,7 +52,7 @@ func (u *Upstream) Fence(cluster string) string {
 	return ""
 }
 
-// runsOthers tells whether this cluster may run numbers of a workload that others were told to run, as when it was lost to them. In a move,
+// runsOthers reports whether this cluster may run numbers of a workload that others were told to run, as when it was lost to them. In a move,
 // others are told only when it has none of them. Of those that have not been seen yet, as after a start, the breakdown tells.
 func (s *Syncer) runsOthers(w workload) bool {
 	c := &s.Upstream.claims

@@ -48,7 +48,7 @@ func (l lack) some() bool { return l.waits || l.problem != "" }
 // heldBack reports whether a step that leads to pods has to wait, for what they name or for overrides that are admitted. It tells the user why,
 // unless it takes a moment only.
 func (s *Syncer) heldBack(ctx context.Context, w workload, step projection.Step, desired, live projection.Object) (bool, error) {
-	if !makesPods(w.kind, step) && !opens(w.kind, step) || live != nil && !w.kind.MakesPods(desired, live) {
+	if !makesPods(w.kind, step) && !opens(w.kind, step) || live != nil && !w.kind.MakesPods(desired, live) || s.leftBehind(w) {
 		return false, nil
 	}
 	refused, err := s.refusedAbove(ctx, w, desired)

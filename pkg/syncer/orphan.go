@@ -80,7 +80,7 @@ func (s *Syncer) ownedBy(kind projection.Kind, live projection.Object) []workloa
 	return out
 }
 
-// shownAsOwn tells whether the logical cluster has an orphan as an object of its own. One whose name has another there is never shown, and
+// shownAsOwn reports whether the logical cluster has an orphan as an object of its own. One whose name has another there is never shown, and
 // old ReplicaSets of which it keeps no history need not be.
 func (s *Syncer) shownAsOwn(orphan workload) bool {
 	if orphan.kind.Resource == podResource {
@@ -129,7 +129,7 @@ func (s *Syncer) mark(ctx context.Context, kind projection.Kind, live projection
 	return err
 }
 
-// settleOrphan tells whether an object below is an orphan that the logical cluster does not have as its own yet. A ReplicaSet gets its marks
+// settleOrphan reports whether an object below is an orphan that the logical cluster does not have as its own yet. A ReplicaSet gets its marks
 // a second time: the controller of its Deployment has written its own annotations over them for as long as it was there.
 func (s *Syncer) settleOrphan(ctx context.Context, kind projection.Kind, above, live projection.Object) (waits bool, err error) {
 	if live == nil || !projection.Orphaned(live) {
@@ -189,7 +189,7 @@ func (s *Syncer) letGoOf(ctx context.Context, pod, stored *corev1.Pod) error {
 	return s.deleteMirror(ctx, stored, 0)
 }
 
-// released tells whether it is known above that a pod goes on running without its controller: that is being deleted without what it owns, or
+// released reports whether it is known above that a pod goes on running without its controller: that is being deleted without what it owns, or
 // the garbage collector has taken it off the mirror, or the mirror has other labels than it selects. So a mirror is proof of that, and what
 // a cluster says never is. Template is what the last controller made the pod by, nil if nobody knows any more.
 func (u *Upstream) released(stored *corev1.Pod) (template *corev1.PodSpec, ok bool) {

@@ -53,7 +53,7 @@ func (u *Upstream) policyHandler() cache.ResourceEventHandler {
 	}
 }
 
-// selectionChanged tells whether a policy may override or move otherwise, or select other workloads, than before.
+// selectionChanged reports whether a policy may override or move otherwise, or select other workloads, than before.
 func selectionChanged(before, after metav1.Object) bool {
 	specOf := func(obj metav1.Object) (*v1alpha1.PlacementPolicySpec, *metav1.LabelSelector) {
 		if p, ok := obj.(*v1alpha1.ClusterPlacementPolicy); ok {
@@ -79,6 +79,9 @@ func (u *Upstream) clusterChanged(old, obj any) {
 	}
 	if s, ok := u.Syncer(after.Name); ok && before.Spec.Allows.Volumes != after.Spec.Allows.Volumes {
 		s.below.volumes.changed()
+	}
+	if s, ok := u.Syncer(after.Name); ok && before.Spec.Allows.PodWebhooks != after.Spec.Allows.PodWebhooks {
+		u.relabelNamespaces(s)
 	}
 	if s, ok := u.Syncer(after.Name); ok && !maps.Equal(before.Labels, after.Labels) {
 		u.reprojectTo([]*Syncer{s}, metav1.NamespaceAll)

@@ -60,7 +60,7 @@ func quoted(names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// rolledOut tells whether a cluster is known to have updated its share. One that is silent is not.
+// rolledOut reports whether a cluster is known to have updated its share. One that is silent is not.
 func (u *Upstream) rolledOut(kind summary.Kind, w workload, cluster string, share placement.Share) bool {
 	s, ok := u.Syncer(cluster)
 	if !ok || !s.HasSynced() {

@@ -39,7 +39,7 @@ func (s *Syncer) enqueuePod(pod *corev1.Pod) {
 	s.podQueue.Add(name)
 }
 
-// beginning tells whether a pod is expected to move on by itself in a moment. A pod that could not be scheduled is not.
+// beginning reports whether a pod is expected to move on by itself in a moment. A pod that could not be scheduled is not.
 func beginning(pod *corev1.Pod) bool {
 	if pod.Status.Phase != corev1.PodPending {
 		return false
@@ -92,7 +92,7 @@ func (u *Upstream) BoundTo(cluster string) []*corev1.Pod {
 	return out
 }
 
-// shows tells whether there is a pod of that name above.
+// shows reports whether there is a pod of that name above.
 func (u *Upstream) shows(name cache.ObjectName) bool {
 	_, ok, err := u.podStore.GetByKey(name.String())
 	return err == nil && ok
@@ -168,7 +168,7 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 	return nil
 }
 
-// controllerGone tells whether what controls an object below, or what controls that, is not there any more. The cluster is asked: what is
+// controllerGone reports whether what controls an object below, or what controls that, is not there any more. The cluster is asked: what is
 // not in our caches may only be none of ours.
 func (s *Syncer) controllerGone(ctx context.Context, of metav1.Object) (bool, error) {
 	ref := metav1.GetControllerOf(of)
@@ -259,7 +259,7 @@ func (s *Syncer) deleteMirror(ctx context.Context, mirror *corev1.Pod, grace int
 	return nil
 }
 
-// namespaceGoes tells whether the namespace above is gone or going: a mirror made now would keep it, or outlive it.
+// namespaceGoes reports whether the namespace above is gone or going: a mirror made now would keep it, or outlive it.
 func (s *Syncer) namespaceGoes(name string) bool {
 	namespace, err := s.Upstream.namespaces.Get(name)
 	return err != nil || namespace.DeletionTimestamp != nil
@@ -393,8 +393,14 @@ func (s *Syncer) showable(pod *corev1.Pod, owner mirrorOwner, stored *corev1.Pod
 			}
 		}
 		of = s.Upstream.ownerOf(owner.controller, owner.decider, s.cluster, revisionLabel(out), stored == nil)
+		if stored == nil {
+			of.Change = s.Upstream.admitted(s.cluster, pod, owner.decider)
+		}
 	}
 	of.Pod(out, stored)
+	if of.Change != nil { // the API server looks at it, and does not store it
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationAdmitted, pod.Annotations[v1alpha1.AnnotationAdmitted])
+	}
 	return out, nil
 }
 
@@ -421,7 +427,7 @@ func (s *Syncer) mirror(pod *corev1.Pod, owner mirrorOwner) *corev1.Pod {
 	return out
 }
 
-// sameMirror tells whether writing want over have would change nothing.
+// sameMirror reports whether writing want over have would change nothing.
 func sameMirror(want, have *corev1.Pod) bool {
 	annotations := maps.Clone(want.Annotations)
 	delete(annotations, v1alpha1.AnnotationUID)

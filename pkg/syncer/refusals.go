@@ -46,7 +46,7 @@ func (r *refusals) forget(uid types.UID) {
 	delete(r.byUID, uid)
 }
 
-// note takes an event into account, and tells whether it is news.
+// note takes an event into account, and reports whether it is news.
 func (r *refusals) note(event *corev1.Event, since time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *Syncer) refusal(kind summary.Kind, live projection.Object) *placement.R
 	return &missing
 }
 
-// boundAbove tells whether a refusal is by what the logical cluster has sent.
+// boundAbove reports whether a refusal is by what the logical cluster has sent.
 func (s *Syncer) boundAbove(namespace, says string) bool {
 	if quota := placement.RefusingQuota(says); quota != "" {
 		return s.holds(Key{Resource: corev1.SchemeGroupVersion.WithResource("resourcequotas"), Namespace: namespace, Name: quota})

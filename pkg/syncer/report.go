@@ -52,7 +52,7 @@ func (s *Syncer) sane(kind summary.Kind, key Key, above, live projection.Object)
 	return sane, doubts
 }
 
-// Settled tells whether what the cluster reports of an object is what it will report until somebody changes something, or there is a
+// Settled reports whether what the cluster reports of an object is what it will report until somebody changes something, or there is a
 // problem that keeps it from getting there. Of what is being deleted that is nothing: nobody waits for less.
 func (s *Syncer) Settled(key Key) bool {
 	live := s.below.get(key)
@@ -154,7 +154,7 @@ func (s *Syncer) Resync() {
 	}
 }
 
-// HasSynced tells whether the syncer has seen all that its cluster holds.
+// HasSynced reports whether the syncer has seen all that its cluster holds.
 func (s *Syncer) HasSynced() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -34,7 +34,7 @@ func (u *Upstream) objectHandler(kind projection.Kind) cache.ResourceEventHandle
 	}
 }
 
-// changed tells whether an update could change a projection. A status never does, which kinds that count generations tell apart, but for
+// changed reports whether an update could change a projection. A status never does, which kinds that count generations tell apart, but for
 // that of a workload that has failed as a whole.
 func changed(kind projection.Kind, before, after projection.Object) bool {
 	if before.GetResourceVersion() == after.GetResourceVersion() {
@@ -88,6 +88,7 @@ func (u *Upstream) route(kind projection.Kind, before, after projection.Object) 
 
 func (u *Upstream) routeWorkload(kind projection.Kind, key Key, before, after projection.Object) {
 	u.routePriority(kind, before, after)
+	u.routeLeftBehind(before, after)
 	was, is := u.wants(kind, before), u.wants(kind, after)
 	for _, s := range u.Syncers() {
 		_, wasPlaced := was.decision[s.cluster]
@@ -98,7 +99,7 @@ func (u *Upstream) routeWorkload(kind projection.Kind, key Key, before, after pr
 		for _, dependent := range was.dependents {
 			s.routeDependent(dependent, wasPlaced, true)
 		}
-		if wasPlaced || isPlaced || s.holds(key) {
+		if wasPlaced || isPlaced || s.holds(key) || after != nil && s.leftBehind(workload{kind, after}) {
 			s.enqueue(key)
 		}
 	}

@@ -35,7 +35,7 @@ func (s *Syncer) makeAnew(ctx context.Context, pod, mirror *corev1.Pod) error {
 	return errNotYet // until it is gone
 }
 
-// livesElsewhere tells whether the pod that a mirror shows is there.
+// livesElsewhere reports whether the pod that a mirror shows is there.
 func (s *Syncer) livesElsewhere(mirror *corev1.Pod) bool {
 	other, running := s.Upstream.Syncer(clusterOf(mirror))
 	if !running || mirror.DeletionTimestamp != nil {

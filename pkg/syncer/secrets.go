@@ -46,7 +46,7 @@ type secrets struct {
 	account string // the name of the ServiceAccount that is bound to it
 	tweak   func(*metav1.ListOptions)
 	mark    map[string]string
-	// wanted tells whether the cluster is to have any Secret in a namespace.
+	// wanted reports whether the cluster is to have any Secret in a namespace.
 	wanted func(namespace string) bool
 
 	store   cache.Indexer
@@ -70,7 +70,7 @@ type space struct {
 	refused bool
 }
 
-// seen tells whether it is known what is there, as far as it can be.
+// seen reports whether it is known what is there, as far as it can be.
 func (s *space) seen() bool { return s.refused || s.synced() }
 
 func newSecrets(client kubernetes.Interface, logicalCluster string, budget *bounds.Budget) *secrets {
@@ -116,7 +116,7 @@ func (w *secrets) unseen() int {
 	return out
 }
 
-// seen tells whether it is known which Secrets a namespace has.
+// seen reports whether it is known which Secrets a namespace has.
 func (w *secrets) seen(namespace string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -325,12 +325,12 @@ func (w *secrets) gone(live projection.Object) {
 	w.handler.OnDelete(live)
 }
 
-// silentSecret tells whether no watch shows an object: a Secret in a shared namespace.
+// silentSecret reports whether no watch shows an object: a Secret in a shared namespace.
 func silentSecret(key Key) bool {
 	return key.Resource == secretResource && projection.NamespaceShared(key.Namespace)
 }
 
-// hasSecrets tells whether a cluster is to have any Secret of a namespace.
+// hasSecrets reports whether a cluster is to have any Secret of a namespace.
 func (u *Upstream) hasSecrets(namespace, cluster string) bool {
 	kind, _ := projection.ForResource(secretResource)
 	found, _ := u.stores[secretResource].ByIndex(cache.NamespaceIndex, namespace) // the index exists

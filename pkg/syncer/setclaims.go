@@ -41,7 +41,7 @@ func (u *Upstream) claimant(claim, of Key) *workload {
 	return &workload{kind, above}
 }
 
-// usedHere tells whether what a cluster runs of a workload uses an object. Of claims, each replica has its own.
+// usedHere reports whether what a cluster runs of a workload uses an object. Of claims, each replica has its own.
 func (u *Upstream) usedHere(w workload, obj projection.Object, cluster string) bool {
 	if _, ok := obj.(*corev1.PersistentVolumeClaim); !ok {
 		return true

@@ -117,7 +117,7 @@ func (s *Syncer) shown(name cache.ObjectName) {
 	}
 }
 
-// oneLess counts down, and tells whether that was the last.
+// oneLess counts down, and reports whether that was the last.
 func (s *Syncer) oneLess(key Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

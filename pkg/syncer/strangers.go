@@ -37,7 +37,7 @@ func (s *Syncer) stranger(ctx context.Context, namespace string) (string, error)
 	return "", nil
 }
 
-// toldByWorkload tells whether a pod, which may be on its way out, says nothing that its workload does not.
+// toldByWorkload reports whether a pod, which may be on its way out, says nothing that its workload does not.
 func (s *Syncer) toldByWorkload(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {

@@ -50,7 +50,7 @@ type Options struct {
 	Changed func(key Key, urgent bool)
 	// Mirror is told of a Deployment that has a ReplicaSet whose mirror may be missing. It returns at once.
 	Mirror func(deployment cache.ObjectName)
-	// Leaving tells whether a cluster is being removed, and in which manner: a value of AnnotationRemove.
+	// Leaving reports whether a cluster is being removed, and in which manner: a value of AnnotationRemove.
 	Leaving func(cluster string) (leaving bool, manner string)
 	// Overrides returns what the policy of a workload changes of it in a cluster. It may be nil.
 	Overrides func(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error)
@@ -58,9 +58,9 @@ type Options struct {
 	Admits func(ctx context.Context, pod *corev1.Pod) error
 	// Moves returns what the policy of a workload says about moving it, nil if nothing. It may be nil.
 	Moves func(kind projection.Kind, above projection.Object) *v1alpha1.Move
-	// Silent tells whether a cluster cannot be told anything at the moment. It may be nil.
+	// Silent reports whether a cluster cannot be told anything at the moment. It may be nil.
 	Silent func(cluster string) bool
-	// Uses tells whether anything that is of no projected kind is in a namespace of a cluster, or is to be. It may be nil.
+	// Uses reports whether anything that is of no projected kind is in a namespace of a cluster, or is to be. It may be nil.
 	Uses func(cluster, namespace string) bool
 	// Allows returns what the admin of a cluster lets come along there. It may be nil.
 	Allows func(cluster string) v1alpha1.ClusterAllows
@@ -68,7 +68,7 @@ type Options struct {
 	// claims that are to be somewhere. They return at once, and may be nil.
 	VolumeChanged func(name string)
 	ClaimWanted   func(claim cache.ObjectName)
-	// Lost tells whether a workload has given up a silent cluster, so that it may run elsewhere what it ran there.
+	// Lost reports whether a workload has given up a silent cluster, so that it may run elsewhere what it ran there.
 	Lost func(w placement.Workload, cluster string) bool
 }
 
@@ -262,7 +262,7 @@ func (s *Syncer) changed(key Key, urgent bool) {
 	s.Upstream.wake(key, nil)
 }
 
-// summarised tells whether objects of the kind have a status that is made of those of all clusters.
+// summarised reports whether objects of the kind have a status that is made of those of all clusters.
 func summarised(kind projection.Kind) bool {
 	_, ok := summary.ForResource(kind.Resource)
 	return ok
@@ -273,7 +273,7 @@ func summarised(kind projection.Kind) bool {
 func (s *Syncer) enqueueEverything() {
 	for _, kind := range projection.Kinds() {
 		for _, obj := range s.Upstream.stores[kind.Resource].List() {
-			if above := obj.(projection.Object); s.Upstream.wanted(kind, above, s.cluster) {
+			if above := obj.(projection.Object); s.Upstream.wanted(kind, above, s.cluster) || s.leftBehind(workload{kind, above}) {
 				s.enqueue(keyOf(kind, above))
 				s.reportChanged(kind, above)
 				if name := priorityOf(kind, above); name != "" {
@@ -312,7 +312,7 @@ func (s *Syncer) enqueueEverything() {
 
 func (s *Syncer) enqueue(key Key) { s.queue.Add(key) }
 
-// holds tells whether the cluster has an object of ours under this name.
+// holds reports whether the cluster has an object of ours under this name.
 func (s *Syncer) holds(key Key) bool { return s.below.get(key) != nil }
 
 func (s *Syncer) setState(key Key, st state) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/move"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -42,7 +43,7 @@ func (s *Syncer) keepTold(w workload, next *state) {
 
 // withSurge is how many replicas a share may have at most, with those that a rollout makes beside them.
 func withSurge(demand projection.Demand) int32 {
-	return int32(min(int64(demand.Replicas)+int64(placement.SurgeOf(demand.Rollout, demand.Replicas)), math.MaxInt32))
+	return int32(min(int64(demand.Replicas)+int64(move.SurgeOf(demand.Rollout, demand.Replicas)), math.MaxInt32))
 }
 
 // recordedReplicas is how many replicas the logical cluster has recorded of a cluster, by the decision and what it reported.

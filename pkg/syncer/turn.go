@@ -13,6 +13,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/move"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -43,7 +44,7 @@ func (s *Syncer) turn(w workload, live projection.Object, share placement.Share)
 	defer c.mu.Unlock()
 	others := s.othersMayRun(w)
 	told := s.told(w)
-	granted, held := placement.Turn(s.release(w, want, have, told), have, slices.Concat(slices.Collect(maps.Values(others))...),
+	granted, held := move.Acquire(s.release(w, want, have, told), have, slices.Concat(slices.Collect(maps.Values(others))...),
 		s.handed(want, told))
 	if held && !want.Empty() {
 		waits.reason = waitsFor(want, others)
@@ -77,10 +78,13 @@ func numbersOf(kind projection.Kind, live projection.Object) placement.Range {
 	return placement.Range{Start: demand.First, End: demand.First + demand.Replicas}
 }
 
-// toEmpty tells whether this cluster, which is to have no part of a workload with numbered replicas any more, has some. They go as when
-// it is scaled down, the highest first, and only then the object goes: deleting it with them would take them all at once, and the claims
-// that it keeps until it is deleted.
+// toEmpty reports whether this cluster, which is to have no part of a workload with numbered replicas any more, has some, or has some that an
+// earlier one has left behind. They go as when it is scaled down, the highest first, and only then the object goes: deleting it with them would
+// take them all at once, and the claims that it keeps until it is deleted.
 func (s *Syncer) toEmpty(w workload, live projection.Object) bool {
+	if s.leftBehind(w) {
+		return true
+	}
 	if !ours(live, w) {
 		return false
 	}
@@ -198,12 +202,12 @@ func numberOf(pod *corev1.Pod, owner string) (int32, bool) {
 	return int32(number), err == nil
 }
 
-// ended tells whether nothing of a pod runs any more.
+// ended reports whether nothing of a pod runs any more.
 func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// mirrored tells whether the logical cluster shows the pod. What belongs to somebody else it does not show.
+// mirrored reports whether the logical cluster shows the pod. What belongs to somebody else it does not show.
 func (s *Syncer) mirrored(pod *corev1.Pod) bool {
 	obj, ok, err := s.Upstream.podStore.GetByKey(pod.Namespace + "/" + pod.Name)
 	return err == nil && ok && obj.(*corev1.Pod).UID == pod.UID

@@ -10,7 +10,7 @@ func (s *Syncer) expect(key Key) {
 	s.unseen[key] = struct{}{}
 }
 
-// Expects tells whether an object is still to be looked at for the first time.
+// Expects reports whether an object is still to be looked at for the first time.
 func (s *Syncer) Expects(key Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

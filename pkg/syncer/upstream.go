@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/lru"
 
+	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -48,6 +49,9 @@ type Upstream struct {
 	// Overrides returns what the policy of a workload changes of it in a cluster. It may be nil.
 	Overrides func(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error)
 
+	// PodKey proves what webhooks of the logical cluster have changed of pods. Without it, no proof holds.
+	PodKey podhooks.Key
+
 	// API is how pods reach the logical cluster. Without a Host none are told.
 	API projection.API
 
@@ -60,6 +64,7 @@ type Upstream struct {
 	classes     classes
 	grants      grants
 	volumes     cache.Indexer // PersistentVolumes
+	webhooks    []cache.Store // their configurations
 
 	claims claims
 	led    led
@@ -143,6 +148,9 @@ func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
 	if err := u.watchBindings(factory); err != nil {
 		return nil, err
 	}
+	if err := u.watchWebhooks(factory); err != nil {
+		return nil, err
+	}
 	if err := u.watchSlices(factory.Discovery().V1().EndpointSlices().Informer()); err != nil {
 		return nil, err
 	}
@@ -158,7 +166,7 @@ func (u *Upstream) handle(informer cache.SharedIndexInformer, handler cache.Reso
 	return nil
 }
 
-// HasSynced tells whether everything that existed at the start is known.
+// HasSynced reports whether everything that existed at the start is known.
 func (u *Upstream) HasSynced() bool {
 	for _, synced := range u.synced {
 		if !synced() {

@@ -275,7 +275,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// claimOwners returns what owns the mirror of a claim above, and tells whether the claim is one that is made for a workload of ours.
+// claimOwners returns what owns the mirror of a claim above, and reports whether the claim is one that is made for a workload of ours.
 func (s *Syncer) claimOwners(claim *corev1.PersistentVolumeClaim) (owners []metav1.OwnerReference, ours bool) {
 	for _, ref := range claim.OwnerReferences {
 		uid, ok := s.ownerAbove(claim.Namespace, ref)
@@ -315,7 +315,7 @@ func (s *Syncer) ownerAbove(namespace string, ref metav1.OwnerReference) (types.
 	return own.above.GetUID(), true
 }
 
-// madeForSet tells whether a claim has the name and the labels that a StatefulSet of ours gives its claims.
+// madeForSet reports whether a claim has the name and the labels that a StatefulSet of ours gives its claims.
 func (s *Syncer) madeForSet(claim *corev1.PersistentVolumeClaim) bool {
 	kind, _ := projection.ForResource(statefulSetResource)
 	for _, name := range projection.SetsOfClaim(claim.Name) {
@@ -330,7 +330,7 @@ func (s *Syncer) madeForSet(claim *corev1.PersistentVolumeClaim) bool {
 	return false
 }
 
-// yields tells whether an object that is not marked as ours becomes so: a claim that a controller made for a StatefulSet of ours, while the
+// yields reports whether an object that is not marked as ours becomes so: a claim that a controller made for a StatefulSet of ours, while the
 // user's own claim of that name was on its way. On a single cluster they would be one.
 func (s *Syncer) yields(live projection.Object) bool {
 	claim, ok := live.(*corev1.PersistentVolumeClaim)
@@ -376,7 +376,7 @@ func keepAbove(want, have *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// sameClaim tells whether writing want over have would change nothing.
+// sameClaim reports whether writing want over have would change nothing.
 func sameClaim(want, have *corev1.PersistentVolumeClaim) bool {
 	annotations := maps.Clone(want.Annotations)
 	delete(annotations, v1alpha1.AnnotationUID)
@@ -407,7 +407,7 @@ func sameClaimStatus(want, have corev1.PersistentVolumeClaimStatus) bool {
 	return equality.Semantic.DeepEqual(want, have)
 }
 
-// showsClaim tells whether a mirror above shows the claim of the cluster that ref is about.
+// showsClaim reports whether a mirror above shows the claim of the cluster that ref is about.
 func (s *Syncer) showsClaim(ref corev1.ObjectReference) bool {
 	mirror, err := s.claimMirrorNamed(cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name})
 	return err == nil && mirror != nil && mirror.UID == ref.UID && clusterShowing(mirror) == s.cluster

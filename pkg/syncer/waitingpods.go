@@ -26,7 +26,7 @@ func podIn(above *corev1.Pod) string {
 	return cmp.Or(projection.RunsIn(above), above.Annotations[v1alpha1.AnnotationPodCluster])
 }
 
-// Leaves tells whether there are pods above that waited in a cluster, are to run elsewhere, and have not been told to be gone from there.
+// Leaves reports whether there are pods above that waited in a cluster, are to run elsewhere, and have not been told to be gone from there.
 func (u *Upstream) Leaves(cluster string) bool {
 	return slices.ContainsFunc(u.BoundTo(cluster), func(pod *corev1.Pod) bool {
 		_, placed := DecisionOf(pod)[cluster]
@@ -34,7 +34,7 @@ func (u *Upstream) Leaves(cluster string) bool {
 	})
 }
 
-// concerns tells whether a pod that a user made is this cluster's to report.
+// concerns reports whether a pod that a user made is this cluster's to report.
 func (s *Syncer) concerns(above *corev1.Pod) bool { return concerns(above, s.cluster) }
 
 func concerns(above *corev1.Pod, cluster string) bool {
@@ -45,7 +45,7 @@ func concerns(above *corev1.Pod, cluster string) bool {
 	return placed
 }
 
-// awaits tells whether the cluster waits for a pod to be gone from another one before it makes it, and tells the user.
+// awaits reports whether the cluster waits for a pod to be gone from another one before it makes it, and tells the user.
 func (s *Syncer) awaits(kind projection.Kind, key Key, above projection.Object) bool {
 	pod, ok := above.(*corev1.Pod)
 	if !ok || kind.Mirror(pod) || pod.Spec.NodeName != "" {
@@ -63,7 +63,7 @@ func (s *Syncer) awaits(kind projection.Kind, key Key, above projection.Object) 
 	return true
 }
 
-// goesElsewhere tells whether an object below is a pod that a user made and that is to run in another cluster.
+// goesElsewhere reports whether an object below is a pod that a user made and that is to run in another cluster.
 func (s *Syncer) goesElsewhere(kind projection.Kind, above, live projection.Object) bool {
 	if kind.Resource != podResource || above == nil || live == nil || above.GetDeletionTimestamp() != nil || kind.Mirror(above) ||
 		live.GetAnnotations()[v1alpha1.AnnotationUID] != string(above.GetUID()) {
@@ -93,7 +93,7 @@ func (s *Syncer) leave(ctx context.Context, kind projection.Kind, above, live pr
 	return err
 }
 
-// hasLeft tells whether a pod that is not here any more, and that a user made, has left for another cluster. One that had a node has ended.
+// hasLeft reports whether a pod that is not here any more, and that a user made, has left for another cluster. One that had a node has ended.
 func (s *Syncer) hasLeft(above *corev1.Pod) bool {
 	_, placed := DecisionOf(above)[s.cluster]
 	_, left := s.left.Load(above.UID)

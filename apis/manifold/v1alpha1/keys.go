@@ -35,7 +35,7 @@ var keptAnnotations = map[string]bool{
 // markKeys are the reserved ones that only mean something on objects in physical clusters, or in the reports of syncers.
 var markKeys = []string{
 	LabelLogicalCluster, AnnotationNamespace, AnnotationName, AnnotationUID, AnnotationProjection, AnnotationTemplate, LabelOrphan,
-	AnnotationCreated, AnnotationGeneration, AnnotationAPIAuthority,
+	AnnotationCreated, AnnotationGeneration, AnnotationAPIAuthority, LabelPodWebhooks, AnnotationAdmitted,
 }
 
 // Keys returns the names of all labels and annotations of our domain that are known, those that users write among them, sorted. Some are

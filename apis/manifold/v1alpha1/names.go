@@ -101,8 +101,19 @@ const (
 	AnnotationTemplate = "manifold.dev/template"
 	// AnnotationAPIAuthority is carried by pods that call the logical cluster: its certificate authority in PEM, which they have as a file.
 	AnnotationAPIAuthority = "manifold.dev/api-authority"
+	// LabelPodWebhooks is carried by namespaces of ours for whose pods a webhook is registered above: PodWebhooksFail or PodWebhooksIgnore. The
+	// cluster asks the logical one about pods that are made there.
+	LabelPodWebhooks = "manifold.dev/pod-webhooks"
+	// AnnotationAdmitted is carried by pods that webhooks of the logical cluster have changed: what they have changed, and the proof of that.
+	AnnotationAdmitted = "manifold.dev/admitted"
 	// LabelOrphan is carried by what outlives its owner, from when it is marked as ours until it is a projection like any other.
 	LabelOrphan = "manifold.dev/orphan"
+)
+
+// Values of LabelPodWebhooks, which are those of a webhook's failurePolicy: whether a pod may be made if the logical cluster cannot be asked.
+const (
+	PodWebhooksFail   = "Fail"
+	PodWebhooksIgnore = "Ignore"
 )
 
 // AnnotationCreated is how a syncer reports the age of a mirrored pod, in RFC 3339; the API server moves it and AnnotationUID to where they

@@ -48,7 +48,7 @@ type ClusterSpec struct {
 	Allows ClusterAllows `json:"allows,omitempty"`
 }
 
-// ClusterAllows is what applications may bring along to a cluster that is in no namespace.
+// ClusterAllows is what applications may bring along to a cluster that is in no namespace, and what the cluster asks the logical one about.
 type ClusterAllows struct {
 	// priorityClassesUpTo is the highest value of PriorityClasses of the logical cluster that go to this one with the workloads that name
 	// them. Unset, none do.
@@ -58,6 +58,10 @@ type ClusterAllows struct {
 	// for. Unset, they stay in the logical cluster, and claims that are for them go to other clusters.
 	// +optional
 	Volumes bool `json:"volumes,omitempty"`
+	// podWebhooks tells that the cluster asks the logical cluster about pods which controllers make there, in namespaces for whose pods a webhook
+	// is registered in the logical cluster. Unset, such webhooks see the pods alone that users make themselves.
+	// +optional
+	PodWebhooks bool `json:"podWebhooks,omitempty"`
 }
 
 // ClusterConnection says how a cluster is reached.

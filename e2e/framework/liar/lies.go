@@ -422,7 +422,7 @@ func (s *Server) outgoing(r *http.Request, proxy *httputil.ReverseProxy) *http.R
 	return out
 }
 
-// relay hands an event on, changed if need be, and tells whether the watch goes on.
+// relay hands an event on, changed if need be, and reports whether the watch goes on.
 func (s *Server) relay(open *stream, e event) bool {
 	var obj map[string]any
 	if err := json.Unmarshal(e.Object, &obj); err != nil {

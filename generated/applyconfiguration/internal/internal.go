@@ -62,6 +62,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterAllows
   map:
     fields:
+    - name: podWebhooks
+      type:
+        scalar: boolean
     - name: priorityClassesUpTo
       type:
         scalar: numeric

@@ -17,7 +17,7 @@ import (
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters"
-	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/handmade"
 )
 
 // CheckOptions are what "cluster check" needs.
@@ -92,11 +92,15 @@ func (o *CheckOptions) Run(ctx context.Context) error {
 		return fmt.Errorf("check cluster %q: %w", o.Name, err)
 	}
 	physical.volumes = cluster.Spec.Allows.Volumes
+	if physical.asks, err = logical.askingOf(ctx, o.Name); err != nil {
+		return fmt.Errorf("check cluster %q: %w", o.Name, err)
+	}
+	physical.asksSaid = cluster.Spec.Allows.PodWebhooks
 	findings, err := physical.compare(ctx, logical.uid)
 	if err != nil {
 		return fmt.Errorf("check cluster %q: %w", o.Name, err)
 	}
-	return o.report(findings, placement.JoinAgain(o.Name, cluster.Spec.Allows))
+	return o.report(findings, handmade.JoinAgain(o.Name, cluster.Spec.Allows))
 }
 
 // open reaches the cluster, as its admin or with the credential that is stored, and makes sure that it is the one that has joined.

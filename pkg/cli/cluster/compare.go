@@ -45,6 +45,9 @@ func (p *physical) compare(ctx context.Context, logical types.UID) ([]finding, e
 		return nil, fmt.Errorf("read ClusterRole %s: %w", volumesName(logical), err)
 	}
 	custom := allowances{priorities: priorities, volumes: volumes || p.volumes}
+	if custom.asks, err = p.askingAsIs(ctx, logical); err != nil {
+		return nil, err
+	}
 	if len(kinds) > 0 {
 		custom.kinds = customOnly(kinds)
 	}
@@ -101,6 +104,8 @@ func (p piece) differences(live *unstructured.Unstructured) ([]string, error) {
 		return bindingDifferences(p.object, live)
 	case "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
 		return fieldDifferences("spec", p.object.Object["spec"], live.Object["spec"]), nil
+	case "MutatingWebhookConfiguration":
+		return fieldDifferences("webhooks", p.object.Object["webhooks"], live.Object["webhooks"]), nil
 	case "ServiceAccount":
 		const field = "automountServiceAccountToken"
 		return fieldDifferences(field, p.object.Object[field], live.Object[field]), nil
@@ -151,7 +156,7 @@ func questionsOf(rules []rbacv1.PolicyRule) []question {
 	return questions(rows...)
 }
 
-// grants tells whether a rule grants a single right, which may be one to everything.
+// grants reports whether a rule grants a single right, which may be one to everything.
 func grants(rule rbacv1.PolicyRule, q question) bool {
 	holds := func(list []string, value string) bool {
 		return slices.Contains(list, value) || slices.Contains(list, "*")

@@ -127,9 +127,10 @@ func TestCompare(t *testing.T) {
 		"resources that are left out": {
 			kind: "ValidatingAdmissionPolicy", name: name,
 			change: func(o map[string]any) {
-				o["spec"].(map[string]any)["matchConstraints"].(map[string]any)["excludeResourceRules"] = []any{map[string]any{"resources": []any{"secrets"}}}
+				constraints := o["spec"].(map[string]any)["matchConstraints"].(map[string]any)
+				constraints["excludeResourceRules"] = append(constraints["excludeResourceRules"].([]any), map[string]any{"resources": []any{"secrets"}})
 			},
-			want: []string{"ValidatingAdmissionPolicy " + name + ": more than needed: spec.matchConstraints.excludeResourceRules"},
+			want: []string{"ValidatingAdmissionPolicy " + name + ": differs: spec.matchConstraints.excludeResourceRules"},
 		},
 		"a right to Secrets in a namespace of its own is as it should be": {
 			bound: "shop",

@@ -90,7 +90,7 @@ func (p piece) reset(ctx context.Context, client dynamic.ResourceInterface, foun
 		return err
 	}
 	patch := []map[string]any{{"op": "test", "path": "/metadata/uid", "value": found.GetUID()}}
-	for _, field := range []string{"spec", "rules", "subjects"} {
+	for _, field := range []string{"spec", "rules", "subjects", "webhooks"} {
 		if want, has := p.object.Object[field]; has {
 			patch = append(patch, map[string]any{"op": "add", "path": "/" + field, "value": want})
 		}
@@ -182,7 +182,7 @@ func tryFence(ctx context.Context, kubeconfig *clientcmdapi.Config) error {
 
 // revoke removes what joining made in p for a logical cluster, the rights first and the fence around them last.
 func (p *physical) revoke(ctx context.Context, logical types.UID) error {
-	all, err := everything(logical, allowances{priorities: new(int32), volumes: true})
+	all, err := everything(logical, allowances{priorities: new(int32), volumes: true, asks: &asking{}})
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,11 @@ func (o *JoinOptions) print(ctx context.Context) error {
 		return err
 	}
 	beside := allowances{kinds: o.kinds, priorities: o.priorities, volumes: o.Volumes}
+	if o.PodWebhooks {
+		if beside.asks, err = logical.askingOf(ctx, o.Name); err != nil {
+			return fmt.Errorf("join cluster %q: %w", o.Name, err)
+		}
+	}
 	if o.Kubeconfig != "" {
 		before, err := o.allowedBefore(ctx, logical)
 		if err != nil {

@@ -6,7 +6,12 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -42,6 +47,7 @@ func fence(logical types.UID) *admissionregistrationv1.ValidatingAdmissionPolicy
 				MatchPolicy: ptr.To(admissionregistrationv1.Equivalent), NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
 				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{ruleFor([]string{"*"}, []string{"*/*"},
 					admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete, admissionregistrationv1.Connect)},
+				ExcludeResourceRules: unfenced(),
 			},
 			MatchConditions: []admissionregistrationv1.MatchCondition{isTheSyncer(logical)},
 		},
@@ -56,6 +62,22 @@ func fence(logical types.UID) *admissionregistrationv1.ValidatingAdmissionPolicy
 		})
 	}
 	return policy
+}
+
+// unfenced are the busiest requests of a cluster's own parts. The condition that tells them from the syncer's is evaluated on the whole object,
+// which is dear for the many that are none of ours. No role of the syncer's has them, so RBAC refuses them before any policy does.
+func unfenced() []admissionregistrationv1.NamedRuleWithOperations {
+	var out []admissionregistrationv1.NamedRuleWithOperations
+	for _, rule := range []struct {
+		groups, resources []string
+	}{
+		{[]string{corev1.GroupName}, []string{"events", "nodes", "nodes/status", "pods/binding"}},
+		{[]string{coordinationv1.GroupName, eventsv1.GroupName}, []string{"*"}},
+		{[]string{appsv1.GroupName, batchv1.GroupName, policyv1.GroupName}, []string{"*/status"}},
+	} {
+		out = append(out, ruleFor(rule.groups, rule.resources, admissionregistrationv1.OperationAll))
+	}
+	return out
 }
 
 // fenceVariables are evaluated only where they are used. A variable may use those before it. What they are for is a comment in the expression,

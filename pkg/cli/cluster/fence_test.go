@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,9 +17,12 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 	apiservercel "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/manifold-dev/manifold/pkg/clusters/rights"
 )
 
 const (
@@ -184,6 +188,31 @@ func TestFence(t *testing.T) {
 				t.Errorf("it is told %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// TestTheFenceSparesWhatNoRoleHas finds that what the fence does not look at is nothing that the syncer could be allowed to write.
+func TestTheFenceSparesWhatNoRoleHas(t *testing.T) {
+	spares := func(group, resource string) bool {
+		plural, sub, _ := strings.Cut(resource, "/")
+		of := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, "shop", "a", schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural},
+			sub, admission.Update, nil, false, nil)
+		return slices.ContainsFunc(fence(testLogical).Spec.MatchConstraints.ExcludeResourceRules, func(rule admissionregistrationv1.NamedRuleWithOperations) bool {
+			matcher := rules.Matcher{Rule: rule.RuleWithOperations, Attr: of}
+			return matcher.Matches()
+		})
+	}
+	for _, right := range slices.Concat(SyncerRights(), ownRights(testLogical), priorityRights(), rights.Volumes(), rights.Renewal("a")) {
+		for _, resource := range right.Resources {
+			if slices.ContainsFunc(right.Verbs, writes) && spares(right.Group, resource) {
+				t.Errorf("the fence does not look at %s of group %q, which the syncer may %v", resource, right.Group, right.Verbs)
+			}
+		}
+	}
+	for resource, group := range map[string]string{"leases": "coordination.k8s.io", "deployments/status": "apps", "pods/binding": "", "events": ""} {
+		if !spares(group, resource) {
+			t.Errorf("the fence looks at %s of group %q, which a cluster's own parts write all the time", resource, group)
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/podhooks"
 )
 
 // JoinOptions are what "cluster join" needs.
@@ -34,6 +35,8 @@ type JoinOptions struct {
 	Priorities string
 	// Volumes says whether PersistentVolumes of the logical cluster go along with their claims.
 	Volumes bool
+	// PodWebhooks says whether the cluster asks the logical one about pods that controllers make there.
+	PodWebhooks bool
 	// Lifetime is that of the syncer's token, which is renewed long before it ends.
 	Lifetime time.Duration
 	// DryRun says whether to print what would be made in the cluster, in place of making it: "client", or "none".
@@ -79,7 +82,11 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 
 			PersistentVolumes that are made in the logical cluster go along with their claims to clusters whose admin lets them, by
 			--allow-volumes; joining again without it takes that back. Whoever makes such a volume reads and writes what it leads to,
-			such as any folder of a node.`),
+			such as any folder of a node.
+
+			Webhooks for pods that are registered in the logical cluster are called for pods that users create there. With --pod-webhooks
+			the cluster asks the logical one about pods of Deployments and other workloads as well, which are made in the cluster. It has
+			to reach the logical cluster for that, where "manifold start --advertise-url" says. Joining again without it takes that back.`),
 		Example: templates.Examples(`
 			# Join the cluster of the current context of a kubeconfig
 			manifold cluster join east --cluster-kubeconfig ~/.kube/east
@@ -97,7 +104,10 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 			manifold cluster join east --cluster-kubeconfig ~/.kube/east --allow-priority-classes 1000
 
 			# Let PersistentVolumes that are made by hand go there along with their claims
-			manifold cluster join east --cluster-kubeconfig ~/.kube/east --allow-volumes`),
+			manifold cluster join east --cluster-kubeconfig ~/.kube/east --allow-volumes
+
+			# Have the pods there pass the webhooks of the logical cluster
+			manifold cluster join east --cluster-kubeconfig ~/.kube/east --pod-webhooks`),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Complete(f, cmd, args); err != nil {
@@ -120,6 +130,9 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 		"Let PriorityClasses of applications come along to the cluster whose value is at most this one.")
 	flags.BoolVar(&o.Volumes, "allow-volumes", o.Volumes,
 		"Let PersistentVolumes of the logical cluster go to the cluster along with their claims. Joining again without it takes that back.")
+	flags.BoolVar(&o.PodWebhooks, "pod-webhooks", o.PodWebhooks,
+		"Have the cluster ask the logical one about pods that controllers make there, so that they pass its webhooks. "+
+			"Joining again without it takes that back.")
 	flags.DurationVar(&o.Lifetime, "token-lifetime", o.Lifetime,
 		"How long a token of Manifold in the cluster lasts. It is renewed after half of that.")
 	flags.StringVar(&o.DryRun, "dry-run", o.DryRun, `Must be "none" or "client". With "client", only print as YAML what would be made in the cluster.`)
@@ -206,6 +219,15 @@ func (o *JoinOptions) join(ctx context.Context, logical *logical) (*manifoldv1al
 	}
 	physical.kinds, physical.priorities, physical.volumes, physical.logical = o.kinds, o.priorities, o.Volumes, logical.uid
 	progress.done("Reached %s, Kubernetes %s", access.rest.Host, physical.version)
+	if o.PodWebhooks {
+		if physical.asks, err = logical.askingOf(ctx, o.Name); err != nil {
+			return nil, err
+		}
+		if physical.asks.loopback() {
+			fmt.Fprintf(o.ErrOut, "Warning: the cluster is told to ask at %s, which only the host of the logical cluster reaches; "+
+				"give another address by \"manifold start --advertise-url\", and join again\n", physical.asks.base)
+		}
+	}
 	existing, err := o.check(ctx, logical, physical)
 	if err != nil {
 		return nil, err
@@ -266,10 +288,20 @@ func (o *JoinOptions) make(ctx context.Context, logical *logical, physical *phys
 	if existing != nil {
 		*undo = nil // from now on the cluster may be reached with what has been made
 	}
-	if err := logical.store(ctx, o.cluster(physical), existing, kubeconfig, undo); err != nil {
+	credential := map[string][]byte{kubeconfigKey: kubeconfig}
+	if err := o.preparePodWebhooks(ctx, logical, physical, credential, progress); err != nil {
+		return err
+	}
+	if err := logical.store(ctx, o.cluster(physical), existing, credential, undo); err != nil {
 		return err
 	}
 	progress.done("Stored it as Secret %s/%s", manifoldv1alpha1.SystemNamespace, credentialName(o.Name))
+	if o.PodWebhooks {
+		if err := physical.askPods(ctx, logical.uid, undo); err != nil {
+			return err
+		}
+		progress.done("Had the cluster ask about pods, at %s", physical.asks.base)
+	}
 	if !o.Volumes {
 		taken, err := physical.forbidVolumes(ctx, logical.uid)
 		if err != nil {
@@ -290,6 +322,25 @@ func (o *JoinOptions) make(ctx context.Context, logical *logical, physical *phys
 	return nil
 }
 
+// preparePodWebhooks makes the token that the cluster asks about pods with, and notes in the credential what is to be known of it. A cluster that is
+// not to ask any more is told so first: without its token, it would be refused.
+func (o *JoinOptions) preparePodWebhooks(ctx context.Context, logical *logical, physical *physical, credential map[string][]byte,
+	progress progress,
+) (err error) {
+	if o.PodWebhooks {
+		physical.asks.token, credential[podhooks.TokensKey], err = logical.askingToken(ctx, o.Name)
+		return err
+	}
+	taken, err := physical.unaskPods(ctx, logical.uid)
+	if err != nil {
+		return fmt.Errorf("take back that the cluster asks about pods: %w", err)
+	}
+	if taken {
+		progress.done("Took back that the cluster asks about pods")
+	}
+	return nil
+}
+
 // cluster is the Cluster object to store.
 func (o *JoinOptions) cluster(physical *physical) *manifoldv1alpha1.Cluster {
 	return &manifoldv1alpha1.Cluster{
@@ -298,7 +349,7 @@ func (o *JoinOptions) cluster(physical *physical) *manifoldv1alpha1.Cluster {
 			SecretRef: &manifoldv1alpha1.SecretReference{
 				Namespace: manifoldv1alpha1.SystemNamespace, Name: credentialName(o.Name),
 			},
-		}, Allows: manifoldv1alpha1.ClusterAllows{PriorityClassesUpTo: physical.priorities, Volumes: physical.volumes}},
+		}, Allows: manifoldv1alpha1.ClusterAllows{PriorityClassesUpTo: physical.priorities, Volumes: physical.volumes, PodWebhooks: physical.asks != nil}},
 		Status: manifoldv1alpha1.ClusterStatus{UID: string(physical.uid)},
 	}
 }

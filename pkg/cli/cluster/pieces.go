@@ -119,8 +119,10 @@ type allowances struct {
 	kinds []schema.GroupResource
 	// priorities is up to which value PriorityClasses may come along, nil if none may.
 	priorities *int32
-	// volumes tells whether PersistentVolumes may go along with their claims.
+	// volumes reports whether PersistentVolumes may go along with their claims.
 	volumes bool
+	// asks is how the cluster asks about pods, nil if it does not.
+	asks *asking
 }
 
 // row is what a piece is made of.
@@ -176,6 +178,13 @@ func everything(logical types.UID, beside allowances) ([]piece, error) {
 			return nil, err
 		}
 		all = append(all, volumes...)
+	}
+	if beside.asks != nil {
+		hooks, err := podHookPieces(logical, *beside.asks)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, hooks...)
 	}
 	return all, nil
 }

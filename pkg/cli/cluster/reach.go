@@ -37,8 +37,12 @@ type physical struct {
 	// priorities is up to which value joining lets PriorityClasses come along, nil if that is not asked for. Once it has been granted, that
 	// of before is in its place.
 	priorities *int32
-	// volumes tells whether joining lets PersistentVolumes go along with their claims.
+	// volumes reports whether joining lets PersistentVolumes go along with their claims.
 	volumes bool
+	// asks is how the cluster asks about pods, nil if it is not to.
+	asks *asking
+	// asksSaid reports whether the logical cluster takes it that the cluster asks.
+	asksSaid bool
 	// logical is the UID of the logical cluster that it joins, as soon as that is known.
 	logical types.UID
 }

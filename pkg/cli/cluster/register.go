@@ -19,6 +19,7 @@ import (
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	manifoldclient "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/podhooks"
 )
 
 // kubeconfigKey is the key of the credential Secret that holds the kubeconfig. revokedKey is there instead once that has been revoked.
@@ -95,14 +96,14 @@ func credentialName(cluster string) string {
 
 // store registers a cluster, or refreshes existing: its credential, its Cluster object and its identity. What is newly made goes
 // on the undo stack.
-func (l *logical) store(ctx context.Context, want *manifoldv1alpha1.Cluster, existing *manifoldv1alpha1.Cluster, kubeconfig []byte,
+func (l *logical) store(ctx context.Context, want *manifoldv1alpha1.Cluster, existing *manifoldv1alpha1.Cluster, credential map[string][]byte,
 	undo *undoStack,
 ) error {
 	if err := l.ensureNamespace(ctx); err != nil {
 		return fmt.Errorf("make namespace %s: %w", manifoldv1alpha1.SystemNamespace, err)
 	}
 	secret := credentialName(want.Name)
-	if err := l.storeCredential(ctx, secret, kubeconfig, undo); err != nil {
+	if err := l.storeCredential(ctx, secret, credential, undo); err != nil {
 		return fmt.Errorf("store the credential as Secret %s/%s: %w", manifoldv1alpha1.SystemNamespace, secret, err)
 	}
 	stored, err := l.storeCluster(ctx, want, existing, undo)
@@ -129,7 +130,7 @@ func (l *logical) ensureNamespace(ctx context.Context) error {
 	return err
 }
 
-func (l *logical) storeCredential(ctx context.Context, name string, kubeconfig []byte, undo *undoStack) error {
+func (l *logical) storeCredential(ctx context.Context, name string, credential map[string][]byte, undo *undoStack) error {
 	secrets := l.client.CoreV1().Secrets(manifoldv1alpha1.SystemNamespace)
 	_, err := secrets.Get(ctx, name, metav1.GetOptions{})
 	fresh := apierrors.IsNotFound(err)
@@ -138,7 +139,7 @@ func (l *logical) storeCredential(ctx context.Context, name string, kubeconfig [
 	}
 	secret := corev1ac.Secret(name, manifoldv1alpha1.SystemNamespace).
 		WithType(corev1.SecretTypeOpaque).
-		WithData(map[string][]byte{kubeconfigKey: kubeconfig})
+		WithData(credential)
 	stored, err := secrets.Apply(ctx, secret, metav1.ApplyOptions{FieldManager: joinManager, Force: true})
 	if _, revoked := stored.Data[revokedKey]; err == nil && revoked {
 		_, err = secrets.Patch(ctx, name, types.MergePatchType, []byte(`{"data":{"`+revokedKey+`":null}}`), metav1.PatchOptions{FieldManager: joinManager})
@@ -149,6 +150,20 @@ func (l *logical) storeCredential(ctx context.Context, name string, kubeconfig [
 	undo.push("Secret "+manifoldv1alpha1.SystemNamespace+"/"+name, func(ctx context.Context) error {
 		return secrets.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(stored.UID)}})
 	})
+	return nil
+}
+
+// storeAsking stores with which tokens a cluster may ask about pods.
+func (l *logical) storeAsking(ctx context.Context, cluster string, tokens []byte) error {
+	patch, err := json.Marshal(map[string]any{"data": map[string][]byte{podhooks.TokensKey: tokens}})
+	if err != nil {
+		return err
+	}
+	name := credentialName(cluster)
+	if _, err = l.client.CoreV1().Secrets(manifoldv1alpha1.SystemNamespace).Patch(ctx, name, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: joinManager}); err != nil {
+		return fmt.Errorf("store the hash of the token by which the cluster asks about pods in Secret %s/%s: %w", manifoldv1alpha1.SystemNamespace, name, err)
+	}
 	return nil
 }
 
@@ -195,7 +210,8 @@ func (l *logical) merge(ctx context.Context, want *manifoldv1alpha1.Cluster) (*m
 	change := map[string]any{"spec": map[string]any{
 		"connection": want.Spec.Connection,
 		// What is not allowed there any more, as after somebody has taken it away, is not to be here either.
-		"allows": map[string]any{"priorityClassesUpTo": want.Spec.Allows.PriorityClassesUpTo, "volumes": want.Spec.Allows.Volumes},
+		"allows": map[string]any{"priorityClassesUpTo": want.Spec.Allows.PriorityClassesUpTo, "volumes": want.Spec.Allows.Volumes,
+			"podWebhooks": want.Spec.Allows.PodWebhooks},
 	}}
 	if len(want.Labels) > 0 {
 		change["metadata"] = map[string]any{"labels": maps.Clone(want.Labels)}

@@ -255,6 +255,7 @@ func (o *RemoveOptions) printCleanup(logical types.UID) {
   kubectl delete clusterrolebinding,clusterrole %[1]s-kinds --ignore-not-found
   kubectl delete clusterrolebinding,clusterrole,validatingadmissionpolicybinding,validatingadmissionpolicy %[1]s-priorities --ignore-not-found
   kubectl delete clusterrolebinding,clusterrole,validatingadmissionpolicybinding,validatingadmissionpolicy %[1]s-volumes --ignore-not-found
+  kubectl delete mutatingwebhookconfiguration %[1]s-pods --ignore-not-found
   kubectl delete clusterrole %[1]s-secrets --ignore-not-found
   kubectl delete clusterrolebinding,clusterrole,validatingadmissionpolicybinding,validatingadmissionpolicy %[1]s
   kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy %[1]s-accounts --ignore-not-found

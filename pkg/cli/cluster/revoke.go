@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/podhooks"
 )
 
 // RevokeOptions are what "cluster revoke" needs.
@@ -69,6 +70,9 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 	if err := physical.disown(ctx, logical.uid); err != nil {
 		return fmt.Errorf("revoke the credential of cluster %q: %w", o.Name, err)
 	}
+	if _, err := physical.unaskPods(ctx, logical.uid); err != nil {
+		return fmt.Errorf("the cluster still asks about pods with its token: %w", err)
+	}
 	progress.done("Ended every credential in the cluster")
 	if err := logical.forget(ctx, o.Name); err != nil {
 		return fmt.Errorf("the credential of cluster %q is worth nothing any more, but is still stored: %w", o.Name, err)
@@ -91,7 +95,7 @@ func (p *physical) disown(ctx context.Context, logical types.UID) error {
 
 // forget takes the credential out of what is stored of a cluster, and notes why it is gone.
 func (l *logical) forget(ctx context.Context, cluster string) error {
-	patch, err := json.Marshal(map[string]any{"data": map[string][]byte{kubeconfigKey: nil, revokedKey: []byte("true")}})
+	patch, err := json.Marshal(map[string]any{"data": map[string][]byte{kubeconfigKey: nil, podhooks.TokensKey: nil, revokedKey: []byte("true")}})
 	if err != nil {
 		return err
 	}

@@ -69,6 +69,7 @@ func joinRights() []Right {
 			Why: "keeping the syncer out of the namespaces of the system", Group: admission,
 			Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}, Verbs: manage,
 		},
+		{Why: "asking the logical cluster about pods", Group: admission, Resources: []string{"mutatingwebhookconfigurations"}, Verbs: manage},
 	}
 }
 

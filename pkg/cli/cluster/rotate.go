@@ -82,7 +82,8 @@ func newRotateCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *co
 		Short:                 "Replace the credential of a cluster, and end the one from before",
 		Long: templates.LongDesc(`
 			Replace the token that Manifold reaches a cluster with, and end all those from before, stolen ones among them. What
-			watches the cluster goes on, and nothing that runs there is touched.
+			watches the cluster goes on, and nothing that runs there is touched. The token by which the cluster asks about pods, if it
+			joined with --pod-webhooks, is replaced as well; the one from before ends after a minute.
 
 			Tokens are renewed by themselves; this is for one that somebody else may know, that has expired while the server was
 			down, or that a cluster has from an earlier version and never ends. An API server may remember a token for some ten
@@ -113,12 +114,19 @@ func newRotateCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *co
 
 // Run replaces the credential.
 func (o *RotateOptions) Run(ctx context.Context) error {
-	logical, physical, _, err := o.open(ctx)
+	logical, physical, cluster, err := o.open(ctx)
 	if err != nil {
 		return fmt.Errorf("rotate the credential of cluster %q: %w", o.Name, err)
 	}
 	if err := o.rotate(ctx, logical, physical); err != nil {
 		return fmt.Errorf("rotate the credential of cluster %q: %w", o.Name, err)
+	}
+	renewed, err := logical.renewAsking(ctx, physical, cluster)
+	if err != nil {
+		return fmt.Errorf("cluster %q has a new credential, but still asks about pods with the token from before: %w", o.Name, err)
+	}
+	if renewed {
+		progress{out: o.ErrOut}.done("Renewed the token by which the cluster asks about pods")
 	}
 	fmt.Fprintf(o.Out, "cluster/%s has a new credential\n", o.Name)
 	return nil

@@ -195,7 +195,7 @@ contexts: [{name: east, context: {cluster: east, user: syncer}}]
 func TestTheStoredCredentialFromJoinToRevocationAndBack(t *testing.T) {
 	l := &logical{client: fake.NewClientset()}
 	var undo undoStack
-	if err := l.storeCredential(t.Context(), credentialName("east"), []byte(storedKubeconfig), &undo); err != nil {
+	if err := l.storeCredential(t.Context(), credentialName("east"), map[string][]byte{kubeconfigKey: []byte(storedKubeconfig)}, &undo); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.replaceToken(t.Context(), "east", "new"); err != nil {
@@ -215,7 +215,7 @@ func TestTheStoredCredentialFromJoinToRevocationAndBack(t *testing.T) {
 	if err := l.replaceToken(t.Context(), "east", "newer"); err == nil || !strings.Contains(err.Error(), "manifold cluster join east") {
 		t.Errorf("what is revoked was rotated: %v", err)
 	}
-	if err := l.storeCredential(t.Context(), credentialName("east"), []byte(storedKubeconfig), &undo); err != nil {
+	if err := l.storeCredential(t.Context(), credentialName("east"), map[string][]byte{kubeconfigKey: []byte(storedKubeconfig)}, &undo); err != nil {
 		t.Fatal(err)
 	}
 	if got := slices.Sorted(maps.Keys(credentialOf(t, l))); !slices.Equal(got, []string{kubeconfigKey}) {

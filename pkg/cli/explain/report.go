@@ -9,6 +9,7 @@ import (
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/cli/verdict"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/move"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -92,9 +93,9 @@ func explain(o *observed) (*Report, error) {
 	switch {
 	case o.everywhere:
 		nodes := observedBy(nil, breakdown)
-		r.Move = placement.Progress(placement.ByNodes(o.decision, nodes), nodes)
+		r.Move = move.Progress(move.ByNodes(o.decision, nodes), nodes)
 	case !o.custom:
-		r.Move = placement.Progress(o.decision, observedBy(o.decision, breakdown))
+		r.Move = move.Progress(o.decision, observedBy(o.decision, breakdown))
 	}
 	r.Pin, r.PinnedBy = pinOf(o)
 	var verdicts []placement.Verdict
@@ -119,14 +120,14 @@ func explain(o *observed) (*Report, error) {
 
 // observedBy is what clusters run by the breakdown. That does not tell replicas that are to leave from those that a rollout has beside
 // the others, so of a cluster that is to keep some it is the first only while another one has fewer than it should.
-func observedBy(decision placement.Decision, breakdown summary.Breakdown) map[string]placement.Observed {
+func observedBy(decision placement.Decision, breakdown summary.Breakdown) map[string]move.Observed {
 	fewer := false
 	for cluster, share := range decision {
 		fewer = fewer || breakdown[cluster].Replicas < share.Replicas
 	}
-	out := map[string]placement.Observed{}
+	out := map[string]move.Observed{}
 	for cluster, status := range breakdown {
-		o := placement.Observed{Replicas: status.Replicas, Available: status.Available, Silent: status.Stale}
+		o := move.Observed{Replicas: status.Replicas, Available: status.Available, Silent: status.Stale}
 		if share, decided := decision[cluster]; decided && !fewer {
 			o.Replicas = min(o.Replicas, share.Replicas)
 		}

@@ -30,7 +30,7 @@ import (
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/cli/target"
-	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/words"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -171,7 +171,7 @@ func (o *Options) try(ctx context.Context, client dynamic.ResourceInterface, nam
 		return err
 	}
 	for _, text := range o.warnings.take() {
-		if strings.Contains(text, placement.TiedAdvice) {
+		if strings.Contains(text, words.TiedAdvice) {
 			return errors.New(text)
 		}
 	}
@@ -200,7 +200,7 @@ func movable(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// isCustom tells whether an object is of a custom kind that clusters can have.
+// isCustom reports whether an object is of a custom kind that clusters can have.
 func isCustom(object *unstructured.Unstructured) bool {
 	return object.GetNamespace() != "" && target.IsCustom(object.GroupVersionKind().Group)
 }

@@ -108,7 +108,7 @@ func (o *outcome) down(lost []string) placement.Decision {
 	return out
 }
 
-// stays tells whether anything is in lost clusters, and all of it is to stay there.
+// stays reports whether anything is in lost clusters, and all of it is to stay there.
 func stays(found outcomes, lost []string) bool {
 	any := false
 	for _, o := range found {

@@ -8,7 +8,7 @@ import (
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// IsCustom tells whether a group of kinds is neither Kubernetes' nor Manifold's.
+// IsCustom reports whether a group of kinds is neither Kubernetes' nor Manifold's.
 func IsCustom(group string) bool {
 	return !scheme.Scheme.IsGroupRegistered(group) && group != manifoldv1alpha1.GroupName && strings.Contains(group, ".")
 }

@@ -173,7 +173,7 @@ func (g *grower) claims(obj projection.Object) []*Node {
 	return out
 }
 
-// madeFor tells whether a claim's name is that of a replica of the set.
+// madeFor reports whether a claim's name is that of a replica of the set.
 func madeFor(set *appsv1.StatefulSet, claim string) bool {
 	for _, template := range set.Spec.VolumeClaimTemplates {
 		ordinal, ok := strings.CutPrefix(claim, template.Name+"-"+set.Name+"-")

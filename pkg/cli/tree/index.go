@@ -44,7 +44,7 @@ func keyOf(obj projection.Object) (key, bool) {
 	return key{kind.Resource, obj.GetName()}, ok
 }
 
-// workload tells whether a decision is made about the object, so that it is in some clusters by itself.
+// workload reports whether a decision is made about the object, so that it is in some clusters by itself.
 func workload(obj projection.Object) bool {
 	kind, ok := kindOf(obj)
 	return ok && kind.Workload && !kind.Mirror(obj)
@@ -162,7 +162,7 @@ func (x *index) above(obj projection.Object) []link {
 	return out
 }
 
-// selects tells whether an object selects pods of a workload.
+// selects reports whether an object selects pods of a workload.
 func selects(obj, workload projection.Object) bool {
 	kind, known := kindOf(obj)
 	of, ok := kindOf(workload)
@@ -187,7 +187,7 @@ func breakdownOf(obj projection.Object) summary.Breakdown {
 	return breakdown
 }
 
-// finished tells whether a workload has run to its end, so that it holds nothing beside it any more.
+// finished reports whether a workload has run to its end, so that it holds nothing beside it any more.
 func finished(obj projection.Object) bool {
 	kind, ok := kindOf(obj)
 	return ok && kind.Workload && kind.Demand(obj).Finished

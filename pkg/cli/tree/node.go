@@ -65,7 +65,7 @@ type Ready struct {
 	Of    int32 `json:"of"`
 }
 
-// bad tells whether somebody should look.
+// bad reports whether somebody should look.
 func (n *Node) bad() bool {
 	return n.Health == Degraded || n.Health == Missing || n.Health == Unknown || len(n.Problems) > 0
 }

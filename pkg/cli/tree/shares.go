@@ -125,7 +125,7 @@ func clusterIn(message string) string {
 	return name
 }
 
-// stands tells whether what an event said of a cluster is still so.
+// stands reports whether what an event said of a cluster is still so.
 func (g *grower) stands(obj projection.Object, cluster string) bool {
 	if cluster == "" {
 		return workload(obj) && len(decisionOf(obj)) == 0

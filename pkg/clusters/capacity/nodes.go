@@ -80,7 +80,7 @@ func SumNodes(nodes []*corev1.Node) Nodes {
 	return sum
 }
 
-// usable tells whether the scheduler would consider the node for a pod that tolerates nothing: it is ready and not cordoned.
+// usable reports whether the scheduler would consider the node for a pod that tolerates nothing: it is ready and not cordoned.
 // Other taints are left out, for those pods tolerate or not, one by one.
 func usable(node *corev1.Node) bool {
 	if node.Spec.Unschedulable || node.DeletionTimestamp != nil {

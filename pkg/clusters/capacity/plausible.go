@@ -124,7 +124,7 @@ func Believe(reported, last corev1.ResourceList, growth Growth, limits corev1.Re
 	return out
 }
 
-// within tells whether all that is reported counts.
+// within reports whether all that is reported counts.
 func within(reported, from, limits corev1.ResourceList) bool {
 	for name, amount := range reported {
 		if _, limited := limits[name]; !limited && amount.Cmp(ceiling(name, from)) > 0 {

@@ -137,7 +137,7 @@ func (u *Usage) Levels() []Level {
 	return out
 }
 
-// Current tells whether the watch begun last is synced.
+// Current reports whether the watch begun last is synced.
 func (u *Usage) Current() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -49,7 +49,7 @@ func classify(name, host, attempt string, err error) Report {
 	}
 }
 
-// certificateTrouble tells whether somebody answered who could not prove to be the server. Waiting does not help then, so it is not
+// certificateTrouble reports whether somebody answered who could not prove to be the server. Waiting does not help then, so it is not
 // silence.
 func certificateTrouble(name, host string, err error) (reason, message string) {
 	var unknown x509.UnknownAuthorityError

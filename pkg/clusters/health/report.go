@@ -49,12 +49,12 @@ type Report struct {
 	Void bool
 }
 
-// Heard tells whether the cluster answered.
+// Heard reports whether the cluster answered.
 func (r Report) Heard() bool {
 	return !r.Void && r.Reason != ReasonUnreachable && r.Reason != ReasonInvalidCredential
 }
 
-// OK tells whether all is well.
+// OK reports whether all is well.
 func (r Report) OK() bool { return r.Reason == ReasonReady }
 
 // History is what is known about a cluster's health.
@@ -64,7 +64,7 @@ type History struct {
 	// LastHeard is when the cluster answered last, or when it was first tried if it never did: time that nobody listened is not
 	// the cluster's silence.
 	LastHeard time.Time
-	// Ever tells whether the cluster has answered since LastHeard was first set.
+	// Ever reports whether the cluster has answered since LastHeard was first set.
 	Ever bool
 }
 

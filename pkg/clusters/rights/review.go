@@ -92,7 +92,7 @@ func holds(list []string, value string) bool {
 	return slices.Contains(list, "*") || slices.Contains(list, value)
 }
 
-// coversPath tells whether a pattern, which may end with a star, covers a path, which may be such a pattern itself.
+// coversPath reports whether a pattern, which may end with a star, covers a path, which may be such a pattern itself.
 func coversPath(pattern, path string) bool {
 	prefix, open := strings.CutSuffix(pattern, "*")
 	return pattern == path || open && strings.HasPrefix(path, prefix)

@@ -199,69 +199,100 @@ func (c *Controller) Run(ctx context.Context) error {
 
 // sync decides about one workload and stores the decision if it is another one.
 func (c *Controller) sync(ctx context.Context, name item) error {
+	s, err := c.read(name)
+	if err != nil || s == nil {
+		return err
+	}
+	decided, now, err := c.decide(s)
+	if err != nil || !now {
+		return err
+	}
+	return c.store(ctx, s, decided)
+}
+
+// subject is a workload with its last decision.
+type subject struct {
+	name     item
+	object   projection.Object
+	workload placement.Workload
+	current  placement.Decision
+}
+
+// read returns a workload with its last decision; nil if there is nothing to decide about.
+func (c *Controller) read(name item) (*subject, error) {
 	obj, exists, err := c.stores[name.resource].GetByKey(name.String())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !exists {
 		c.wait(name, false, false)
 		c.followers.leave(name)
 		c.look(c.Engine.Release(refOf(name)))
-		return nil
+		return nil, nil
 	}
 	d := obj.(projection.Object)
 	if c.outdated(name, d) {
-		return nil
+		return nil, nil
 	}
 	kind, _ := projection.ForResource(name.resource)
 	if d.GetDeletionTimestamp() != nil || kind.Mirror(d) || kind.Demand(d).Finished {
 		c.forget(name, d)
-		return nil
+		return nil, nil
 	}
 	w, err := kind.WorkloadOf(d)
 	if err != nil {
 		c.tell(d, corev1.EventTypeWarning, ReasonUnplaced, err.Error(), "")
-		return nil
+		return nil, nil
 	}
 	current, err := placement.ParseDecision(d.GetAnnotations()[v1alpha1.AnnotationPlacement])
 	if err != nil {
-		current = nil
+		current = nil // it is decided anew
 	}
 	w.Repinned = w.Pin == nil && c.isRepinned(name)
-	decided, ready := c.Engine.Decide(w, current)
+	return &subject{name, d, w, current}, nil
+}
+
+// decide returns a decision, unless it is to be made later.
+func (c *Controller) decide(s *subject) (decided engine.Decided, now bool, err error) {
+	decided, ready := c.Engine.Decide(s.workload, s.current)
 	if !ready {
-		return errors.New("the clusters are not known yet")
+		return decided, false, errors.New("the clusters are not known yet")
 	}
-	c.lookAt(name, decided.Next)
-	if wait := c.settles(d, w); wait > 0 && len(current) > 0 && !decided.Decision.Equal(current) {
-		c.queue.AddAfter(name, wait)
-		return nil
+	c.lookAt(s.name, decided.Next)
+	if wait := c.settles(s.object, s.workload); wait > 0 && len(s.current) > 0 && !decided.Decision.Equal(s.current) {
+		c.queue.AddAfter(s.name, wait)
+		return decided, false, nil
 	}
-	forced := (len(decided.Leaving.Lost) > 0 || decided.Moved > 0) && !decided.Decision.Equal(current)
-	if delay := c.turn(name, forced); delay > 0 {
-		c.queue.AddAfter(name, delay)
-		return nil
+	forced := (len(decided.Leaving.Lost) > 0 || decided.Moved > 0) && !decided.Decision.Equal(s.current)
+	if delay := c.turn(s.name, forced); delay > 0 {
+		c.queue.AddAfter(s.name, delay)
+		return decided, false, nil
 	}
-	if decided.Takes(current) {
-		decided, _ = c.Engine.Claim(w, current)
-		c.lookAt(name, decided.Next)
+	if decided.Takes(s.current) {
+		decided, _ = c.Engine.Claim(s.workload, s.current)
+		c.lookAt(s.name, decided.Next)
 	}
+	return decided, true, nil
+}
+
+// store stores a decision if it is another one, and says what there is to say of it.
+func (c *Controller) store(ctx context.Context, s *subject, decided engine.Decided) error {
 	result := decided.Result
-	c.look(c.Engine.Book(w, decided))
-	c.followers.follow(name, result)
+	c.look(c.Engine.Book(s.workload, decided))
+	c.followers.follow(s.name, result)
 	waits := len(result.Decision) == 0 || result.Unplaced > 0 || result.Displaced || result.Stuck > 0 || len(result.Tied) > 0
-	c.wait(name, waits, waits && result.KeptOff())
-	if !result.Decision.Equal(current) || !result.Failures.Equal(w.Failures) {
-		if err := c.write(ctx, name, d, current, result); err != nil {
+	c.wait(s.name, waits, waits && result.KeptOff())
+	if !result.Decision.Equal(s.current) || !result.Failures.Equal(s.workload.Failures) {
+		if err := c.write(ctx, s.name, s.object, s.current, result); err != nil {
 			return err
 		}
-		c.Engine.Placed(w, result.Decision)
+		c.Engine.Placed(s.workload, result.Decision)
 	}
-	c.look(c.Engine.Waiting(w))
-	c.repin(name, false)
-	c.explain(d, current, result)
-	c.tellStopped(d, decided.Stops)
-	if pod, ok := d.(*corev1.Pod); ok && len(result.Decision) == 0 {
+	c.look(c.Engine.Waiting(s.workload))
+	c.repin(s.name, false)
+	c.explain(s.object, s.current, result)
+	c.tellStopped(s.object, decided.Stops)
+	if pod, ok := s.object.(*corev1.Pod); ok && len(result.Decision) == 0 {
 		return c.unschedulable(ctx, pod, result.Message())
 	}
 	return nil

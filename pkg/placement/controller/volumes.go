@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/handmade"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -41,12 +42,12 @@ func (c *claims) tellVolume(claim *corev1.PersistentVolumeClaim) {
 func (c *claims) withoutVolume(claim *corev1.PersistentVolumeClaim) (reason, text string) {
 	volumes, _ := c.volumes.List(labels.Everything()) // listing from a cache cannot fail
 	clusters, _ := c.clusters.List(labels.Everything())
-	shelf := placement.Shelf{Volumes: volumes, Clusters: clusters}
+	shelf := handmade.Shelf{Volumes: volumes, Clusters: clusters}
 	volume, problem := shelf.VolumeFor(claim)
 	if problem != "" || volume == nil {
 		return reasonVolumeTaken, problem
 	}
-	goesTo, let := "no cluster", "NAME"
+	goesTo, let := "no cluster", handmade.LetVolumesIn("NAME", v1alpha1.ClusterAllows{})
 	if shelf.Open() {
 		var in []string
 		breakdown, _ := summary.ParseBreakdown(claim.Annotations[v1alpha1.AnnotationStatus]) // Manifold's own
@@ -55,13 +56,20 @@ func (c *claims) withoutVolume(claim *corev1.PersistentVolumeClaim) (reason, tex
 				in = append(in, cluster.Name)
 			}
 		}
-		if !placement.ClosedTo(in, clusters) {
+		if !handmade.ClosedTo(in, clusters) {
 			return "", ""
 		}
-		goesTo, let = "other clusters than "+strings.Join(in, ", ")+", where the claim is", in[0]
+		goesTo, let = "other clusters than "+strings.Join(in, ", ")+", where the claim is", handmade.LetVolumesIn(in[0], allowedIn(in[0], clusters))
 	}
 	return reasonVolumeStays, fmt.Sprintf("it is for PersistentVolume %s of the logical cluster, which goes to %s: let such volumes go there along with "+
-		"their claims (%s), or make it in the cluster where the claim is to be, and none here", volume.Name, goesTo, placement.LetVolumesIn(let))
+		"their claims (%s), or make it in the cluster where the claim is to be, and none here", volume.Name, goesTo, let)
+}
+
+func allowedIn(name string, clusters []*v1alpha1.Cluster) v1alpha1.ClusterAllows {
+	if i := slices.IndexFunc(clusters, func(c *v1alpha1.Cluster) bool { return c.Name == name }); i >= 0 {
+		return clusters[i].Spec.Allows
+	}
+	return v1alpha1.ClusterAllows{}
 }
 
 // volumeHandler looks again at the claims that a PersistentVolume is for, or may be, and at what waits.
@@ -76,7 +84,7 @@ func (c *claims) volumeHandler() cache.ResourceEventHandler {
 		}
 		all, _ := c.lister.List(labels.Everything()) // listing from a cache cannot fail
 		for _, claim := range all {
-			if placement.VolumeMayBeFor(volume, claim) {
+			if handmade.MayBeFor(volume, claim) {
 				c.queue.Add(cache.MetaObjectToName(claim))
 			}
 		}

@@ -69,12 +69,12 @@ func (c *Controller) workloadHandler(kind projection.Kind) cache.ResourceEventHa
 	}
 }
 
-// annotated tells whether any of the annotations differs.
+// annotated reports whether any of the annotations differs.
 func annotated(before, after projection.Object, keys ...string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return before.GetAnnotations()[key] != after.GetAnnotations()[key] })
 }
 
-// refusalsChanged tells whether clusters refuse other pods of a workload than before. Its status changes for many other reasons.
+// refusalsChanged reports whether clusters refuse other pods of a workload than before. Its status changes for many other reasons.
 func refusalsChanged(before, after projection.Object) bool {
 	was, is := before.GetAnnotations()[v1alpha1.AnnotationStatus], after.GetAnnotations()[v1alpha1.AnnotationStatus]
 	return was != is && !maps.Equal(placement.ParseRefusals(was), placement.ParseRefusals(is))

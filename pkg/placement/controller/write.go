@@ -58,7 +58,7 @@ func (c *Controller) write(ctx context.Context, name item, d projection.Object, 
 	return nil
 }
 
-// outdated tells whether d is what the last decision was written on. The watch is about to show what came of that, which is looked at then;
+// outdated reports whether d is what the last decision was written on. The watch is about to show what came of that, which is looked at then;
 // decided about now, the workload would find its own room taken.
 func (c *Controller) outdated(name item, d projection.Object) bool {
 	c.mu.Lock()

@@ -87,7 +87,7 @@ func (c *bookings) clusters(of Ref) []string {
 	return slices.Sorted(maps.Keys(c.by[of].room))
 }
 
-// concerns tells whether a workload waits for another one to move out of a cluster.
+// concerns reports whether a workload waits for another one to move out of a cluster.
 func (c *bookings) concerns(of, other Ref, cluster string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,6 +19,11 @@ import (
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/decide"
+	"github.com/manifold-dev/manifold/pkg/placement/remedy"
+	"github.com/manifold-dev/manifold/pkg/placement/rules"
+	"github.com/manifold-dev/manifold/pkg/placement/stuck"
+	"github.com/manifold-dev/manifold/pkg/placement/words"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -138,7 +143,7 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// HasSynced tells whether the engine knows all that it decides by.
+// HasSynced reports whether the engine knows all that it decides by.
 func (e *Engine) HasSynced() bool {
 	for _, synced := range e.synced {
 		if !synced() {
@@ -152,7 +157,7 @@ func (e *Engine) HasSynced() bool {
 type Decided struct {
 	placement.Result
 	// Leaving tells which clusters the workload leaves on account of their taints, and when the next one will be due.
-	Leaving placement.Leaving
+	Leaving rules.Leaving
 	// Next is when to decide again if nothing changes until then; zero if there is no such time.
 	Next time.Time
 	// Stops is what others are to be told whose replicas the workload stops.
@@ -163,7 +168,7 @@ type Decided struct {
 	request  placement.Request
 }
 
-// Takes tells whether more of any cluster is taken than by the last decision.
+// Takes reports whether more of any cluster is taken than by the last decision.
 func (d *Decided) Takes(last placement.Decision) bool {
 	for cluster, share := range d.Decision {
 		if had, has := last[cluster]; !has || share.Replicas > had.Replicas {
@@ -176,9 +181,9 @@ func (d *Decided) Takes(last placement.Decision) bool {
 // Pin is the pin that counted, the workload's own or its namespace's; nil if there is none.
 func (d *Decided) Pin() *v1alpha1.Pin { return d.request.Workload.Pin }
 
-// Remedies says by cluster what would have to change; see placement.Remedies.
+// Remedies says by cluster what would have to change; see remedy.For.
 func (d *Decided) Remedies() map[string][]string {
-	return placement.Remedies(d.snapshot, &d.request, d.Result)
+	return remedy.For(d.snapshot, &d.request, d.Result)
 }
 
 // Place decides about a workload that is then stored with the decision. What the workload's namespace says is filled in here. It returns
@@ -218,7 +223,8 @@ func (e *Engine) Decide(w placement.Workload, current placement.Decision) (Decid
 	request, leaving, due, err := e.ask(w, current, now)
 	if err != nil {
 		// Nobody knows where the workload should run. What runs stays: a mistake in a policy must not take anything away.
-		return Decided{Result: placement.Result{Decision: request.Current, Failures: w.Failures, Notes: []string{err.Error()}}}, true
+		problem := words.Note{Code: words.NoteProblem, Subject: err.Error()}
+		return Decided{Result: placement.Result{Decision: request.Current, Failures: w.Failures, Notes: []words.Note{problem}}}, true
 	}
 	request.Displaced = e.bookings.on(refOf(w))
 	snapshot := e.bookings.less(now.snapshot, refOf(w), func() int32 { priority, _ := e.priorities.of(w.Template); return priority })
@@ -231,14 +237,14 @@ func (e *Engine) Decide(w placement.Workload, current placement.Decision) (Decid
 // ask completes a question: with all that the decision depends on beside the clusters. It also tells which clusters the workload leaves, and
 // when another of its pods will have been unschedulable for too long. The error is that nobody can say which policy the workload is under.
 func (e *Engine) ask(w placement.Workload, current placement.Decision, now situation) (
-	request placement.Request, leaving placement.Leaving, due time.Time, err error,
+	request placement.Request, leaving rules.Leaving, due time.Time, err error,
 ) {
 	e.complete(&w)
 	e.addVolumes(&w, current)
 	e.addHandMade(&w, now.joined)
 	w.Brings = e.priorities.brought(w.Template)
 	if len(current) == 0 {
-		current = placement.Found(w, e.loose.metBy(w))
+		current = decide.Found(w, e.loose.metBy(w))
 	}
 	if w.RunsIn != "" {
 		current = placement.Decision{w.RunsIn: {Replicas: 1}}
@@ -254,17 +260,17 @@ func (e *Engine) ask(w placement.Workload, current placement.Decision, now situa
 			request.Neighbours = e.claimsIn(w)
 		}
 	}
-	request.Workload.Refused = now.snapshot.WithoutClass(&w, current)
+	request.Workload.Refused = rules.WithoutClass(now.snapshot, &w, current)
 	w.Refused = request.Workload.Refused
 	request.Now, request.Tolerated = e.clock.Now(), policy.ToleratesUnschedulable(e.unschedulable)
-	request.Stuck, due = placement.Unschedulable(&w, current, e.mirrors.of(w, current), request.Tolerated, request.Now)
-	leaving = now.snapshot.Leave(&request, e.toleration, request.Now)
+	request.Stuck, due = stuck.Find(&w, current, e.mirrors.of(w, current), request.Tolerated, request.Now)
+	leaving = rules.Leave(now.snapshot, &request, e.toleration, request.Now)
 	request.Lost, request.Forced = leaving.Lost, leaving.Forced
 	request.Evict = union(now.evict, leaving.Now)
 	return request, leaving, due, nil
 }
 
-// Lost tells whether a workload has given up a silent cluster, so that it may run elsewhere what it ran there.
+// Lost reports whether a workload has given up a silent cluster, so that it may run elsewhere what it ran there.
 func (e *Engine) Lost(w placement.Workload, cluster string) bool {
 	if !e.HasSynced() {
 		return false
@@ -277,10 +283,10 @@ func (e *Engine) Lost(w placement.Workload, cluster string) bool {
 	all, _ := e.clusters.List(labels.Everything())
 	joined, _ := present(all)
 	request := placement.Request{Workload: w, Policy: policy, Current: placement.Decision{cluster: {}}}
-	return e.view.of(joined).Leave(&request, e.toleration, e.clock.Now()).Lost[cluster]
+	return rules.Leave(e.view.of(joined), &request, e.toleration, e.clock.Now()).Lost[cluster]
 }
 
-// Selects tells whether any policy selects a workload.
+// Selects reports whether any policy selects a workload.
 func (e *Engine) Selects(w placement.Workload) (bool, error) {
 	e.complete(&w)
 	policy, err := e.policy(w)
@@ -313,7 +319,7 @@ func (e *Engine) complete(w *placement.Workload) {
 func (e *Engine) policy(w placement.Workload) (*placement.Policy, error) {
 	namespaced, _ := e.policies.PlacementPolicies(w.Namespace).List(labels.Everything())
 	wide, _ := e.clusterPolicies.List(labels.Everything())
-	return placement.SelectPolicy(w, values(namespaced), values(wide))
+	return rules.Select(w, values(namespaced), values(wide))
 }
 
 // present returns the clusters that placement may consider, and those among them that workloads must leave because they are being

@@ -13,6 +13,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/decide"
 )
 
 // byLoose indexes, by their namespace, the objects that nobody controls: a controller below takes over those that its selector meets, if
@@ -43,7 +44,7 @@ func indexLoose(obj any) ([]string, error) {
 }
 
 // metBy returns what a workload will take over, as it is made.
-func (l loose) metBy(w placement.Workload) []placement.Loose {
+func (l loose) metBy(w placement.Workload) []decide.Loose {
 	if w.Takes.Selector == nil {
 		return nil
 	}
@@ -56,7 +57,7 @@ func (l loose) metBy(w placement.Workload) []placement.Loose {
 		from = l.replicaSets
 	}
 	found, _ := from.ByIndex(byLoose, w.Namespace) // the index exists: newLoose made it
-	var out []placement.Loose
+	var out []decide.Loose
 	for _, obj := range found {
 		o := obj.(metav1.Object)
 		if selector.Matches(labels.Set(o.GetLabels())) {
@@ -67,13 +68,13 @@ func (l loose) metBy(w placement.Workload) []placement.Loose {
 }
 
 // shares are what an object that is taken over has in the clusters.
-func shares(w placement.Workload, o metav1.Object) []placement.Loose {
+func shares(w placement.Workload, o metav1.Object) []decide.Loose {
 	number := int64(0)
 	if pod, ok := o.(*corev1.Pod); ok {
 		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			return nil
 		}
-		if w.Numbered {
+		if w.Ordinals {
 			var err error
 			if number, err = strconv.ParseInt(strings.TrimPrefix(pod.Name, w.Name+"-"), 10, 32); err != nil || int32(number) < w.First {
 				return nil
@@ -81,15 +82,15 @@ func shares(w placement.Workload, o metav1.Object) []placement.Loose {
 		}
 	}
 	if cluster := o.GetAnnotations()[v1alpha1.AnnotationCluster]; cluster != "" {
-		return []placement.Loose{{Cluster: cluster, Replicas: 1, Number: int32(number) - w.First}}
+		return []decide.Loose{{Cluster: cluster, Replicas: 1, Ordinal: int32(number) - w.First}}
 	}
 	decision, err := placement.ParseDecision(o.GetAnnotations()[v1alpha1.AnnotationPlacement])
 	if err != nil {
 		return nil
 	}
-	var out []placement.Loose
+	var out []decide.Loose
 	for cluster, share := range decision {
-		out = append(out, placement.Loose{Cluster: cluster, Replicas: share.Replicas, Number: int32(number) - w.First})
+		out = append(out, decide.Loose{Cluster: cluster, Replicas: share.Replicas, Ordinal: int32(number) - w.First})
 	}
 	return out
 }

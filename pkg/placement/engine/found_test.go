@@ -63,7 +63,7 @@ func TestANewWorkloadGoesWhereWhatItTakesOverIs(t *testing.T) {
 			e := newEngine(t, append(test.there, joined("east", 100), joined("west", 50), namespace(""), together())...)
 			w := workload("web", 3)
 			if test.numbered {
-				w.Numbered, w.Division = true, placement.DivisibleByName
+				w.Ordinals, w.Division = true, placement.DivisibleByName
 			}
 			w.Takes = placement.Takes{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, ReplicaSets: test.sets}
 			got, ready := e.Place(w, nil)

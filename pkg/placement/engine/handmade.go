@@ -7,6 +7,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/handmade"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -21,7 +22,7 @@ func (e *Engine) addHandMade(w *placement.Workload, joined []*v1alpha1.Cluster) 
 	if len(volumes) == 0 {
 		return
 	}
-	shelf := placement.Shelf{Volumes: volumes, Clusters: joined}
+	shelf := handmade.Shelf{Volumes: volumes, Clusters: joined}
 	names := w.VolumeClaims
 	if isClaim {
 		names = []string{w.Name}
@@ -42,7 +43,7 @@ func (e *Engine) addHandMade(w *placement.Workload, joined []*v1alpha1.Cluster) 
 }
 
 // addHandMadeOfSet adds those of the first replica of a StatefulSet, as the others are alike.
-func (e *Engine) addHandMadeOfSet(w *placement.Workload, shelf placement.Shelf) {
+func (e *Engine) addHandMadeOfSet(w *placement.Workload, shelf handmade.Shelf) {
 	for i := range w.Claims {
 		template := &w.Claims[i]
 		first := projection.ClaimName(template.Name, w.Name, w.First)
@@ -63,5 +64,5 @@ func (e *Engine) addHandMadeOfSet(w *placement.Workload, shelf placement.Shelf) 
 
 // closedTo reports whether a claim is already where no such volume goes, and so waits for one of its cluster.
 func (e *Engine) closedTo(claim *corev1.PersistentVolumeClaim, joined []*v1alpha1.Cluster) bool {
-	return placement.ClosedTo(clustersOf(claim), joined)
+	return handmade.ClosedTo(clustersOf(claim), joined)
 }

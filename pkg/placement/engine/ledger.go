@@ -90,7 +90,7 @@ func (l *ledger) handler(kind projection.Kind, changed func(Ref)) cache.Resource
 		l.set(k, entry{
 			requests: demand.Requests(), apart: demand.Division == placement.Everywhere,
 			group: kind.GVK.Group, labels: o.GetLabels(), class: demand.Template.Spec.PriorityClassName,
-			steps:  demand.Division == placement.Divisible || demand.Numbered,
+			steps:  demand.Division == placement.Divisible || demand.Ordinals,
 			pinned: pinned,
 		}, decision, running(o, decision, demand.Arrived))
 	}
@@ -116,7 +116,7 @@ func (l *ledger) handler(kind projection.Kind, changed func(Ref)) cache.Resource
 	}
 }
 
-// progressed tells whether a workload has come to run, or has ended, since.
+// progressed reports whether a workload has come to run, or has ended, since.
 func progressed(before, after projection.Demand) bool {
 	return before.Arrived != after.Arrived || before.Finished != after.Finished
 }
@@ -164,7 +164,7 @@ func (l *ledger) expect(w placement.Workload, decision placement.Decision) {
 	k := refOf(w)
 	e := entry{requests: sumOf(w.Requests, w.ClaimRequests), shares: l.loads.list(decision, l.entries[k]), apart: w.Division == placement.Everywhere,
 		expected: true, group: w.GVK.Group, labels: w.Labels, pinned: w.Pin != nil,
-		steps: w.Division == placement.Divisible || w.Numbered}
+		steps: w.Division == placement.Divisible || w.Ordinals}
 	if w.Template != nil {
 		e.class = w.Template.Spec.PriorityClassName
 	}
@@ -277,7 +277,7 @@ func (l *ledger) classed() []classedEntry {
 	return out
 }
 
-// arrives tells whether a cluster does not run yet all that it is to run of a workload.
+// arrives reports whether a cluster does not run yet all that it is to run of a workload.
 func (l *ledger) arrives(of Ref, cluster string, share int32) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -113,7 +113,7 @@ func (l *loads) list(decision placement.Decision, last *entry) []replicas {
 	return out
 }
 
-// says tells whether list made the shares of the same decision, as far as it keeps it.
+// says reports whether list made the shares of the same decision, as far as it keeps it.
 func (l *loads) says(shares []replicas, decision placement.Decision) bool {
 	if len(shares) != len(decision) {
 		return false
@@ -126,7 +126,7 @@ func (l *loads) says(shares []replicas, decision placement.Decision) bool {
 	return true
 }
 
-// sameList tells whether both are one list, or empty.
+// sameList reports whether both are one list, or empty.
 func sameList(a, b []replicas) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

@@ -74,7 +74,7 @@ func clusterOf(pod *corev1.Pod) string {
 	return cmp.Or(pod.Annotations[v1alpha1.AnnotationCluster], pod.Annotations[v1alpha1.AnnotationPodCluster])
 }
 
-// alive tells whether a pod has not ended and is not about to.
+// alive reports whether a pod has not ended and is not about to.
 func alive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
@@ -117,7 +117,9 @@ func (m mirrors) itself(w placement.Workload) []placement.Pod {
 	if condition == nil {
 		return nil
 	}
-	return []placement.Pod{{Cluster: clusterOf(pod), Since: condition.LastTransitionTime.Time, Says: condition.Message}}
+	waits := placement.Pod{Cluster: clusterOf(pod)}
+	waits.Waits(condition.LastTransitionTime.Time, condition.Message)
+	return []placement.Pod{waits}
 }
 
 // madeBy adds the pods of one controller.
@@ -130,16 +132,16 @@ func (m mirrors) madeBy(out []placement.Pod, w placement.Workload, maker string,
 			continue
 		}
 		next := placement.Pod{Cluster: cluster}
-		if w.Numbered {
+		if w.Ordinals {
 			ordinal, err := strconv.ParseInt(strings.TrimPrefix(pod.Name, w.Name+"-"), 10, 32)
 			if err != nil {
 				continue // it stands for no replica
 			}
-			next.Number = int32(ordinal) - w.First
+			next.Ordinal = int32(ordinal) - w.First
 		}
 		if condition := UnschedulableSince(pod); condition != nil {
 			next.Outdated = outdated
-			next.Since, next.Says = condition.LastTransitionTime.Time, condition.Message
+			next.Waits(condition.LastTransitionTime.Time, condition.Message)
 		}
 		out = append(out, next)
 	}

@@ -141,10 +141,10 @@ func TestPodsOfWorkloadsThatAreToldApart(t *testing.T) {
 		t.Errorf("of a pod got %+v, want itself in east since %s", got, since)
 	}
 	w = workload("db", 3)
-	w.GVK.Kind, w.Numbered, w.First, w.Template = "StatefulSet", true, 5, &corev1.PodTemplateSpec{}
+	w.GVK.Kind, w.Ordinals, w.First, w.Template = "StatefulSet", true, 5, &corev1.PodTemplateSpec{}
 	got := e.mirrors.of(w, on("east", 3))
-	slices.SortFunc(got, func(a, b placement.Pod) int { return int(a.Number - b.Number) })
-	if len(got) != 2 || got[0].Number != 2 || got[1].Number != 3 || got[1].Cluster != "west" || !got[1].Since.Equal(since) {
+	slices.SortFunc(got, func(a, b placement.Pod) int { return int(a.Ordinal - b.Ordinal) })
+	if len(got) != 2 || got[0].Ordinal != 2 || got[1].Ordinal != 3 || got[1].Cluster != "west" || !got[1].Since.Equal(since) {
 		t.Errorf("got %+v, want the third in east and the fourth, which waits, in west", got)
 	}
 }

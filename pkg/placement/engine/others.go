@@ -9,6 +9,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	informers "github.com/manifold-dev/manifold/generated/informers/externalversions/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/rules"
 )
 
 // others returns the workloads that affinity may be about: that of the policy of this one, or antiAffinity of theirs.
@@ -18,7 +19,7 @@ func (e *Engine) others(w placement.Workload, policy *placement.Policy) []placem
 		return nil
 	}
 	namespaced, wide := e.allPolicies()
-	kept, everywhere := placement.KeptApart(&w, namespaced, wide)
+	kept, everywhere := rules.KeptApart(&w, namespaced, wide)
 	if !needs && !kept {
 		return nil
 	}
@@ -30,7 +31,7 @@ func (e *Engine) others(w placement.Workload, policy *placement.Policy) []placem
 		}
 	}
 	if kept {
-		placement.KeepApart(&w, out, namespaced, wide)
+		rules.KeepApart(&w, out, namespaced, wide)
 	}
 	return out
 }

@@ -28,7 +28,7 @@ func (e *Engine) Overrides(kind projection.Kind, above projection.Object, cluste
 	return projection.OverridesFor(policy, cluster, has)
 }
 
-// anyPolicy tells whether any policy for workloads of the namespace is such a one, so that for most workloads none need be selected.
+// anyPolicy reports whether any policy for workloads of the namespace is such a one, so that for most workloads none need be selected.
 func (e *Engine) anyPolicy(namespace string, such func(*v1alpha1.PlacementPolicySpec) bool) bool {
 	// Listing from a cache cannot fail.
 	namespaced, _ := e.policies.PlacementPolicies(namespace).List(labels.Everything())

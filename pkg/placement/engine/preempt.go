@@ -9,6 +9,8 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/decide"
+	"github.com/manifold-dev/manifold/pkg/placement/preempt"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -26,14 +28,14 @@ type situation struct {
 // make room itself takes none.
 func (e *Engine) place(s placement.Snapshot, request placement.Request, now situation) Decided {
 	for _, stuck := range request.Stuck {
-		if placement.LacksResources(stuck.Says) {
+		if stuck.Cause == placement.CauseNoRoom {
 			request.Workload.Priority, _ = e.priorities.of(request.Workload.Template)
 			request.Rivals, _ = e.rivals()
 			break
 		}
 	}
-	out := Decided{Result: placement.Place(s, request), snapshot: s, request: request}
-	if !request.Policy.MayPreempt() || len(request.Displaced) > 0 || !out.LacksRoom(s, &request) {
+	out := Decided{Result: decide.Place(s, request), snapshot: s, request: request}
+	if !request.Policy.MayPreempt() || len(request.Displaced) > 0 || !preempt.LacksRoom(&out.Result, s, &request) {
 		return out
 	}
 	priority, preempts := e.priorities.of(request.Workload.Template)
@@ -45,7 +47,7 @@ func (e *Engine) place(s placement.Snapshot, request placement.Request, now situ
 	p.rivals, p.refs = e.rivals()
 	p.request.Lower = e.lower(now.joined, p.rivals)
 	best := p.best(out)
-	best.Notes = append(best.Notes, placement.RemarkPreemptions(best.Preemptions)...)
+	best.Notes = append(best.Notes, preempt.Notes(best.Preemptions)...)
 	return best
 }
 
@@ -91,7 +93,7 @@ func (p *preemption) within(clusters []string) *preemption {
 // decide goes on from a decision that found no room.
 func (p *preemption) decide(out Decided) Decided {
 	var taken map[string]placement.Resources
-	out.Result, taken = placement.Preempt(p.room, p.request, out.Result)
+	out.Result, taken = preempt.Run(p.room, p.request, out.Result)
 	for _, cluster := range slices.Sorted(maps.Keys(taken)) {
 		p.take(cluster, taken[cluster], &out)
 	}
@@ -135,7 +137,7 @@ func (d *Decided) toll(last placement.Decision) []int64 {
 // take finds out who makes room in a cluster. Those who have another place have to take it first: then the decision leaves out what is
 // waiting for that, and books the room.
 func (p *preemption) take(cluster string, room placement.Resources, out *Decided) {
-	contest := placement.Contest{
+	contest := preempt.Contest{
 		Cluster: cluster, Room: room, Priority: p.request.Workload.Priority, Rivals: p.rivals, Levels: p.request.Lower[cluster].Levels,
 	}
 	found := placement.Preemption{Cluster: cluster}
@@ -149,7 +151,7 @@ func (p *preemption) take(cluster string, room placement.Resources, out *Decided
 			if since.IsZero() {
 				since = p.request.Now
 			}
-			found.Waiting = out.Await(p.room, &p.request, cluster)
+			found.Waiting = preempt.Await(&out.Result, p.room, &p.request, cluster)
 			out.booking = out.booking.with(p.request.Workload, cluster, found.Waiting, keeps)
 			out.Next = placement.Earliest(out.Next, since.Add(patience))
 		}
@@ -164,7 +166,7 @@ func (p *preemption) take(cluster string, room placement.Resources, out *Decided
 
 // moving tells which victims go elsewhere, or do so already, and which have no other place, and what the former may keep. Those that turn out
 // to have none are spared if others can make the room.
-func (p *preemption) moving(contest placement.Contest, decision placement.Decision) (moving, stopped []placement.Victim, keeps map[Ref]int32) {
+func (p *preemption) moving(contest preempt.Contest, decision placement.Decision) (moving, stopped []placement.Victim, keeps map[Ref]int32) {
 	contest.Rivals = slices.Clone(contest.Rivals)
 	for range attempts {
 		moving, stopped, keeps = nil, nil, map[Ref]int32{}
@@ -198,7 +200,7 @@ func (p *preemption) moving(contest placement.Contest, decision placement.Decisi
 // leaving are victims that have moved, and are still there: those that are to have nothing there any more, and those that the workload waits
 // for. Others that have more than they are to have may well have it for a rollout, which may take any time. That room counts as well, but
 // nobody waits for it.
-func (p *preemption) leaving(contest placement.Contest, keeps map[Ref]int32) (out []placement.Victim) {
+func (p *preemption) leaving(contest preempt.Contest, keeps map[Ref]int32) (out []placement.Victim) {
 	for _, victim := range contest.Leaving() {
 		i := p.index(victim.Name)
 		share, stays := p.rivals[i].Decision[contest.Cluster]
@@ -244,7 +246,7 @@ func (p *preemption) goes(i int, cluster string, keep int32, taken map[string]pl
 		return 0
 	}
 	request.Displaced = map[string]placement.Displaced{cluster: {Keep: keep}}
-	result := placement.Place(now.snapshot, request)
+	result := decide.Place(now.snapshot, request)
 	for name, share := range result.Decision {
 		if more := share.Replicas - rival.Decision[name].Replicas; more > 0 && name != cluster {
 			add(taken, name, rival.Requests, int64(more))
@@ -299,7 +301,7 @@ func (e *Engine) lower(joined []*v1alpha1.Cluster, rivals []placement.Rival) map
 			lower.Levels = e.levels(c.Name)
 		}
 		if len(lower.Levels) == 0 {
-			lower.Levels = placement.LevelsOf(c.Name, rivals)
+			lower.Levels = preempt.Levels(c.Name, rivals)
 		}
 		if len(c.Spec.Limits) > 0 {
 			live, _ := e.view.requested(c.Name)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/words"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -98,7 +99,7 @@ func TestDecidesToPreemptWhereThePolicyAllowsIt(t *testing.T) {
 	if want := on("west", 2); !result.Decision.Equal(want) {
 		t.Errorf("on %s, want %s: %s", result.Decision, want, result.Message())
 	}
-	if got, want := strings.Join(result.Notes, "; "), "it takes room of lower priority on west (Deployment shop/low)"; got != want {
+	if got, want := strings.Join(words.Texts(result.Notes), "; "), "it takes room of lower priority on west (Deployment shop/low)"; got != want {
 		t.Errorf("notes %q, want %q", got, want)
 	}
 	for name, result := range map[string]placement.Result{
@@ -145,7 +146,7 @@ func urgent(name string) placement.Workload {
 	return w
 }
 
-func decide(t *testing.T, e *Engine, w placement.Workload, current placement.Decision) Decided {
+func decided(t *testing.T, e *Engine, w placement.Workload, current placement.Decision) Decided {
 	t.Helper()
 	out, known := e.Decide(w, current)
 	if !known {
@@ -166,26 +167,26 @@ func TestWaitsForWhatCanRunElsewhereBeforeItStopsTheRest(t *testing.T) {
 	// Low has four cores of east, and west has two.
 	e := newEngine(t, requested(joined("east", 4), 4), requested(joined("west", 2), 0), namespace(""), priorityClass("high", 100), classedPolicy(),
 		runs("low", on("east", 4), on("east", 4)))
-	first := decide(t, e, urgent("web"), nil)
+	first := decided(t, e, urgent("web"), nil)
 	if len(first.Decision) > 0 || first.Unplaced != 1 {
 		t.Fatalf("placed on %s, want nowhere yet: %s", first.Decision, first.Message())
 	}
 	if want := "1 replica waits for room on east until replicas of Deployment shop/low, which has a lower priority, run elsewhere"; first.Message() != want {
 		t.Errorf("says %q, want %q", first.Message(), want)
 	}
-	if again := decide(t, e, low, on("east", 4)); !again.Decision.Equal(on("east", 4)) {
+	if again := decided(t, e, low, on("east", 4)); !again.Decision.Equal(on("east", 4)) {
 		t.Errorf("low goes to %s before anybody waits for it", again.Decision)
 	}
 	if concerned := e.Book(urgent("web"), first); len(concerned) != 1 || concerned[0].Name != "low" {
 		t.Fatalf("concerns %v, want low", concerned)
 	}
-	if concerned := e.Book(urgent("web"), decide(t, e, urgent("web"), nil)); len(concerned) > 0 {
+	if concerned := e.Book(urgent("web"), decided(t, e, urgent("web"), nil)); len(concerned) > 0 {
 		t.Errorf("the same claim concerns %v again", concerned)
 	}
-	if other := decide(t, e, urgent("other"), nil); len(other.Decision) > 0 {
+	if other := decided(t, e, urgent("other"), nil); len(other.Decision) > 0 {
 		t.Errorf("another one of its priority goes to %s", other.Decision)
 	}
-	moves := decide(t, e, low, on("east", 4))
+	moves := decided(t, e, low, on("east", 4))
 	if want := both(on("east", 2), on("west", 2)); !moves.Decision.Equal(want) {
 		t.Fatalf("low goes to %s, want %s: %s", moves.Decision, want, moves.Message())
 	}
@@ -196,21 +197,21 @@ func TestWaitsForWhatCanRunElsewhereBeforeItStopsTheRest(t *testing.T) {
 		t.Errorf("%v wait for low, want web", waiting)
 	}
 	e.Placed(low, moves.Decision)
-	if on := decide(t, e, urgent("web"), nil); len(on.Decision) > 0 || len(on.Stops) > 0 {
+	if on := decided(t, e, urgent("web"), nil); len(on.Decision) > 0 || len(on.Stops) > 0 {
 		t.Errorf("placed on %s before low has left: %s", on.Decision, on.Message())
 	}
-	if again := decide(t, e, low, moves.Decision); !again.Decision.Equal(moves.Decision) {
+	if again := decided(t, e, low, moves.Decision); !again.Decision.Equal(moves.Decision) {
 		t.Errorf("low goes on to %s", again.Decision)
 	}
 
 	// Once it has, the rest is for the scheduler of the cluster to stop. Nobody remembers anything, as after a restart.
 	e = newEngine(t, requested(joined("east", 4), 2), requested(joined("west", 2), 2), namespace(""), priorityClass("high", 100), classedPolicy(),
 		runs("low", moves.Decision, moves.Decision))
-	last := decide(t, e, urgent("web"), nil)
+	last := decided(t, e, urgent("web"), nil)
 	if !last.Decision.Equal(on("east", 1)) {
 		t.Fatalf("placed on %s, want east: %s", last.Decision, last.Message())
 	}
-	if got, want := strings.Join(last.Notes, "; "), "it takes room of lower priority on east (Deployment shop/low)"; got != want {
+	if got, want := strings.Join(words.Texts(last.Notes), "; "), "it takes room of lower priority on east (Deployment shop/low)"; got != want {
 		t.Errorf("notes %q, want %q", got, want)
 	}
 	if len(last.Stops) != 1 || last.Stops[0].Name != "low" || !strings.HasPrefix(last.Stops[0].Message,
@@ -222,13 +223,13 @@ func TestWaitsForWhatCanRunElsewhereBeforeItStopsTheRest(t *testing.T) {
 func TestDoesNotWaitForEver(t *testing.T) {
 	e := newEngine(t, requested(joined("east", 4), 4), requested(joined("west", 2), 0), namespace(""), priorityClass("high", 100), classedPolicy(),
 		runs("low", on("east", 4), on("east", 4)))
-	first := decide(t, e, urgent("web"), nil)
+	first := decided(t, e, urgent("web"), nil)
 	if want := start.Add(patience); !first.Next.Equal(want) {
 		t.Errorf("looks again at %s, want %s", first.Next, want)
 	}
 	e.Book(urgent("web"), first)
 	e.clock.(*testingclock.FakePassiveClock).SetTime(start.Add(patience))
-	if late := decide(t, e, urgent("web"), nil); !late.Decision.Equal(on("east", 1)) {
+	if late := decided(t, e, urgent("web"), nil); !late.Decision.Equal(on("east", 1)) {
 		t.Errorf("placed on %s, want east: %s", late.Decision, late.Message())
 	}
 }
@@ -239,15 +240,15 @@ func TestNobodyElseTakesTheRoomThatIsWaitedFor(t *testing.T) {
 	same, below := workload("same", 1), workload("below", 1)
 	same.Template, below.Template = classed("high"), classed("")
 	for _, w := range []placement.Workload{same, below} {
-		if got := decide(t, e, w, nil); len(got.Decision) > 0 {
+		if got := decided(t, e, w, nil); len(got.Decision) > 0 {
 			t.Errorf("%s is placed on %s", w.Name, got.Decision)
 		}
 	}
-	if got := decide(t, e, workload("web", 3), nil); !got.Decision.Equal(on("east", 3)) {
+	if got := decided(t, e, workload("web", 3), nil); !got.Decision.Equal(on("east", 3)) {
 		t.Errorf("web itself is placed on %s", got.Decision)
 	}
 	e.Release(Ref{"Deployment", "shop", "web"})
-	if got := decide(t, e, below, nil); !got.Decision.Equal(on("east", 1)) {
+	if got := decided(t, e, below, nil); !got.Decision.Equal(on("east", 1)) {
 		t.Errorf("below is placed on %s once nobody waits", got.Decision)
 	}
 }
@@ -272,7 +273,7 @@ func TestGoesWhereFewestHaveToStop(t *testing.T) {
 			choosing.Spec.Clusters = &v1alpha1.ClusterSelector{Names: []string{"east", "west"}}
 			e := newEngine(t, requested(joined("east", 3), 3), requested(joined("west", 3), 3), joined("north", 3), namespace(""),
 				priorityClass("high", 100), choosing, lowIn("east", test.east), lowIn("west", test.west))
-			got := decide(t, e, urgent("web"), nil)
+			got := decided(t, e, urgent("web"), nil)
 			if len(got.Preemptions) != 1 || got.Preemptions[0].Cluster != test.want || (got.Preemptions[0].Waiting > 0) != test.waits {
 				t.Errorf("preempts %+v, want on %s: %s", got.Preemptions, test.want, got.Message())
 			}
@@ -285,7 +286,7 @@ func TestDoesNotWaitForRollouts(t *testing.T) {
 	low := runs("low", on("east", 3), on("east", 4))
 	low.Annotations[v1alpha1.AnnotationClusters] = "east"
 	e := newEngine(t, requested(joined("east", 4), 4), namespace(""), priorityClass("high", 100), classedPolicy(), low)
-	got := decide(t, e, urgent("web"), nil)
+	got := decided(t, e, urgent("web"), nil)
 	if !got.Decision.Equal(on("east", 1)) {
 		t.Errorf("placed on %s, want east: %s", got.Decision, got.Message())
 	}
@@ -298,7 +299,7 @@ func TestDoesNotWaitForRollouts(t *testing.T) {
 func TestWaitsForWhatHasMovedAfterAStart(t *testing.T) {
 	e := newEngine(t, requested(joined("east", 4), 4), joined("west", 4), namespace(""), priorityClass("high", 100), classedPolicy(),
 		runs("low", on("west", 4), on("east", 4)))
-	if got := decide(t, e, pinned(urgent("web"), "east"), nil); len(got.Decision) > 0 || len(got.Preemptions) != 1 || got.Preemptions[0].Waiting != 1 {
+	if got := decided(t, e, pinned(urgent("web"), "east"), nil); len(got.Decision) > 0 || len(got.Preemptions) != 1 || got.Preemptions[0].Waiting != 1 {
 		t.Errorf("placed on %s, want nowhere yet: %s", got.Decision, got.Message())
 	}
 }

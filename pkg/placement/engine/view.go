@@ -86,7 +86,7 @@ func (v *view) gone(joined []*v1alpha1.Cluster) map[string]bool {
 	return gone
 }
 
-// sameMap tells whether both are one map, or none.
+// sameMap reports whether both are one map, or none.
 func sameMap(a, b corev1.ResourceList) bool {
 	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }

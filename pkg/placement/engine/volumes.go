@@ -122,7 +122,7 @@ func (e *Engine) eachBound(w placement.Workload, do func(number int32, clusters 
 	}
 }
 
-// bound tells whether a claim has a volume, or is about to get one: the scheduler has chosen a node for it.
+// bound reports whether a claim has a volume, or is about to get one: the scheduler has chosen a node for it.
 func bound(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Spec.VolumeName != "" || claim.Status.Phase == corev1.ClaimBound || claim.Annotations[selectedNode] != ""
 }
@@ -130,7 +130,7 @@ func bound(claim *corev1.PersistentVolumeClaim) bool {
 // selectedNode is what a scheduler writes on a claim whose volume is to be made for a node.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// shared tells whether a claim leads to the same data in every cluster, by the word of who wrote its class.
+// shared reports whether a claim leads to the same data in every cluster, by the word of who wrote its class.
 func (e *Engine) shared(claim *corev1.PersistentVolumeClaim) bool {
 	class, err := e.storage.Get(ptr.Deref(claim.Spec.StorageClassName, ""))
 	return err == nil && class.Annotations[v1alpha1.AnnotationSharedStorage] == "true"

@@ -30,7 +30,7 @@ func selectorOf(options *metainternalversion.ListOptions) selector {
 	return s
 }
 
-// matches tells whether the fields of an object are selected. Its name and namespace are all that the API lets through to here.
+// matches reports whether the fields of an object are selected. Its name and namespace are all that the API lets through to here.
 func (s selector) matches(object metav1.Object) bool {
 	return s.fields.Empty() || s.fields.Matches(fields.Set{
 		metav1.ObjectNameField: object.GetName(), "metadata.namespace": object.GetNamespace(),

@@ -32,7 +32,7 @@ type Sources struct {
 	Clusters listers.ClusterLister
 	Nodes    corelisters.NodeLister
 	Pods     corelisters.PodLister
-	// Synced tells whether the listers know everything yet.
+	// Synced reports whether the listers know everything yet.
 	Synced func() bool
 	// Connect returns a client of a cluster. The error says why there is none, in a person's words.
 	Connect func(cluster string) (client.MetricsV1beta1Interface, error)

@@ -75,7 +75,7 @@ func missing(resource, cluster string, above metav1.Object, err error) error {
 	return out
 }
 
-// IsOther tells whether an error is that of an object which is not there, or is another one, in a cluster that was asked.
+// IsOther reports whether an error is that of an object which is not there, or is another one, in a cluster that was asked.
 func IsOther(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && (apierrors.IsConflict(err) || apierrors.IsNotFound(err))

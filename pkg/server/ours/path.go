@@ -57,7 +57,7 @@ func checkID(namespace, resource, id string) error {
 	return nil
 }
 
-// climbs tells whether anybody on the way might take a path for one that leads up: as it is, or decoded once more, with a backslash for a
+// climbs reports whether anybody on the way might take a path for one that leads up: as it is, or decoded once more, with a backslash for a
 // slash, without parameters, or up to where a careless reader stops.
 func climbs(sub string) bool {
 	for range mostEncoded {
@@ -78,7 +78,7 @@ func climbs(sub string) bool {
 	return true
 }
 
-// endsSegment tells whether a character may end what a server looks at in a segment: it begins parameters, a query or a fragment, or it ends
+// endsSegment reports whether a character may end what a server looks at in a segment: it begins parameters, a query or a fragment, or it ends
 // text in programs that were written in C.
 func endsSegment(r rune) bool { return r == ';' || r == '?' || r == '#' || r < ' ' || r == 0x7f }
 

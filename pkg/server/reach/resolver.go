@@ -34,7 +34,7 @@ type Cluster struct {
 type Clusters interface {
 	// Cluster returns the way to a cluster. The error of one that is unknown or not connected says so in a person's words.
 	Cluster(name string) (Cluster, error)
-	// Ready tells whether a cluster that is connected answered lately.
+	// Ready reports whether a cluster that is connected answered lately.
 	Ready(name string) bool
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// clusters are those that are connected; the value tells whether they are ready.
+// clusters are those that are connected; the value reports whether they are ready.
 type clusters map[string]bool
 
 func (c clusters) Cluster(name string) (Cluster, error) {

@@ -126,7 +126,7 @@ func validateClaimMirror(claim *api.PersistentVolumeClaim, cluster string) field
 	return errs
 }
 
-// mirroredClaim tells whether a claim only shows one that a controller made below.
+// mirroredClaim reports whether a claim only shows one that a controller made below.
 func mirroredClaim(claim *api.PersistentVolumeClaim) bool { return clusterOfClaim(claim) != "" }
 
 func clusterOfClaim(claim *api.PersistentVolumeClaim) string {
@@ -138,12 +138,12 @@ func ownersBelowOf(claim *api.PersistentVolumeClaim) []metav1.OwnerReference {
 	return slices.DeleteFunc(slices.Clone(claim.OwnerReferences), func(ref metav1.OwnerReference) bool { return !projection.OwnsClaims(ref) })
 }
 
-// ownedAbove tells whether a mirrored claim belongs to anything that only the logical cluster knows.
+// ownedAbove reports whether a mirrored claim belongs to anything that only the logical cluster knows.
 func ownedAbove(claim *api.PersistentVolumeClaim) bool {
 	return len(ownersBelowOf(claim)) < len(claim.OwnerReferences)
 }
 
-// sameClaim tells whether two versions of a claim agree in what can be changed above.
+// sameClaim reports whether two versions of a claim agree in what can be changed above.
 func sameClaim(a, b *api.PersistentVolumeClaim) bool {
 	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
 		equality.Semantic.DeepEqual(a.Finalizers, b.Finalizers) && equality.Semantic.DeepEqual(a.Spec, b.Spec)

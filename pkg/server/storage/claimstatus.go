@@ -39,7 +39,7 @@ func (r *claimStatusREST) Update(ctx context.Context, name string, info rest.Upd
 
 type namesVolumeKey struct{}
 
-// namesVolume tells whether Manifold writes the status of a claim.
+// namesVolume reports whether Manifold writes the status of a claim.
 func namesVolume(ctx context.Context) bool {
 	_, ok := ctx.Value(namesVolumeKey{}).(bool)
 	return ok

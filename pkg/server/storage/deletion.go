@@ -133,7 +133,7 @@ func goingIn(list runtime.Object, awaited func(metav1.Object) bool) (held sets.S
 	return held, version
 }
 
-// fromWithin tells whether the request comes from this process: the garbage collector and others have no reason to wait.
+// fromWithin reports whether the request comes from this process: the garbage collector and others have no reason to wait.
 func fromWithin(ctx context.Context) bool {
 	u, ok := request.UserFrom(ctx)
 	return !ok || u.GetName() == user.APIServerUser || writesMirrors(ctx)

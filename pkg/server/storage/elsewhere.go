@@ -85,7 +85,7 @@ func repeatable(request *http.Request) (again func() *http.Request, err error) {
 	}, nil
 }
 
-// refused tells whether a cluster says that it has no endpoints of the Service, or not the Service. The pods may answer with the same code.
+// refused reports whether a cluster says that it has no endpoints of the Service, or not the Service. The pods may answer with the same code.
 func (e *elsewhere) refused(response *http.Response) bool {
 	if response.StatusCode != http.StatusServiceUnavailable && response.StatusCode != http.StatusNotFound {
 		return false

@@ -81,7 +81,7 @@ func (r *evictionREST) Create(ctx context.Context, name string, obj runtime.Obje
 	return &metav1.Status{Status: metav1.StatusSuccess}, nil
 }
 
-// answered tells whether an error is the cluster's answer: then the eviction did not happen. Otherwise nobody knows.
+// answered reports whether an error is the cluster's answer: then the eviction did not happen. Otherwise nobody knows.
 func answered(err error) bool {
 	reason := apierrors.ReasonForError(err)
 	return reason != metav1.StatusReasonUnknown && reason != metav1.StatusReasonTimeout && reason != metav1.StatusReasonServerTimeout
@@ -154,7 +154,7 @@ func (r *evictionREST) budgetOf(ctx context.Context, pod *api.Pod) (*policyv1.Po
 	return nil, nil
 }
 
-// counts tells whether an eviction that is allowed is taken from the budget. That of a pod that serves nobody is not: one that has
+// counts reports whether an eviction that is allowed is taken from the budget. That of a pod that serves nobody is not: one that has
 // ended, has not begun or is going, and one that is not ready while it is not needed. So decides the stock endpoint.
 func counts(pod *api.Pod, budget *policyv1.PodDisruptionBudget) bool {
 	if pod.Status.Phase != api.PodRunning && pod.Status.Phase != api.PodUnknown || pod.DeletionTimestamp != nil {

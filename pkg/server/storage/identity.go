@@ -10,7 +10,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// IsController tells whether u is Manifold itself: its controllers, or one of those that have rights of their own. What a request may do is for
+// IsController reports whether u is Manifold itself: its controllers, or one of those that have rights of their own. What a request may do is for
 // authorization to say; this tells only by whom a decision, a summary or a mirror is written.
 func IsController(u user.Info) bool {
 	return u != nil && (u.GetName() == v1alpha1.ControllerUser || strings.HasPrefix(u.GetName(), v1alpha1.ControllerUser+":"))
@@ -29,7 +29,7 @@ func byController(ctx context.Context) bool {
 	return IsController(u)
 }
 
-// writesMirrors tells whether a request comes from the parts of Manifold that write mirrors and decisions.
+// writesMirrors reports whether a request comes from the parts of Manifold that write mirrors and decisions.
 func writesMirrors(ctx context.Context) bool {
 	_, syncer := bySyncer(ctx)
 	return syncer || byController(ctx)

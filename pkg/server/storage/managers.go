@@ -46,7 +46,7 @@ func entryOf(entries []metav1.ManagedFieldsEntry, of metav1.ManagedFieldsEntry) 
 	return slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return sameManager(e, of) })
 }
 
-// sameManager tells whether two entries are of one manager. One that applies and updates has two.
+// sameManager reports whether two entries are of one manager. One that applies and updates has two.
 func sameManager(a, b metav1.ManagedFieldsEntry) bool {
 	return a.Manager == b.Manager && a.Operation == b.Operation && a.Subresource == b.Subresource
 }

@@ -199,7 +199,7 @@ func (s placedStrategy) place(ctx context.Context, obj, old runtime.Object) {
 	s.placer.Placed(w, result.Decision)
 }
 
-// sameDemand tells whether an update left alone everything that a decision depends on. Then the decision stays without being asked
+// sameDemand reports whether an update left alone everything that a decision depends on. Then the decision stays without being asked
 // for again: what clusters do meanwhile is the placement controller's business.
 func sameDemand(before, after placement.Workload) bool {
 	return before.Replicas == after.Replicas &&

@@ -27,6 +27,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/words"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -62,7 +63,7 @@ func (p *placer) Place(w placement.Workload, current placement.Decision) (placem
 	}
 	result := placement.Result{Decision: placement.Decision{"east": {Replicas: w.Replicas}}, Tied: p.tied}
 	if len(p.tied) > 0 {
-		result.Notes = []string{"it stays"}
+		result.Notes = []words.Note{{Code: words.NoteProblem, Subject: "it stays"}}
 	}
 	return result, true
 }

@@ -34,7 +34,7 @@ type patchStorage interface {
 type podChangeREST struct {
 	patchStorage
 	subresource string
-	// same tells whether two pods agree in what the subresource changes.
+	// same reports whether two pods agree in what the subresource changes.
 	same  func(a, b *api.Pod) bool
 	below podsBelow
 	pods  rest.Watcher

@@ -68,7 +68,7 @@ func (c ownerChange) toStore(collected bool) ownerChange {
 	return out
 }
 
-// concernsCluster tells whether there is anything to change in the pod's cluster.
+// concernsCluster reports whether there is anything to change in the pod's cluster.
 func (c ownerChange) concernsCluster(collected bool) bool {
 	return c.held != c.wasHeld || slices.ContainsFunc(c.added, projection.ControlsPods) ||
 		!collected && slices.ContainsFunc(c.removed, projection.ControlsPods)

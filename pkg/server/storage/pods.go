@@ -125,7 +125,7 @@ func validateMirror(pod *api.Pod, cluster string) field.ErrorList {
 	return errs
 }
 
-// mirrored tells whether a pod only shows one that a controller made below. A pod that a user made above, and that
+// mirrored reports whether a pod only shows one that a controller made below. A pod that a user made above, and that
 // was placed, is no mirror: what happens below is told by its status.
 func mirrored(pod *api.Pod) bool {
 	_, ok := pod.Annotations[v1alpha1.AnnotationCluster]
@@ -138,7 +138,7 @@ func clusterOf(pod *api.Pod) string { return projection.ClusterOf(pod, pod.Spec.
 // uidBelow is the UID that a pod has in its cluster.
 func uidBelow(pod *api.Pod) types.UID { return projection.UIDBelow(pod) }
 
-// runsIn tells whether a pod is in a cluster: as a mirror, or made there, or placed there while no cluster is known to have it.
+// runsIn reports whether a pod is in a cluster: as a mirror, or made there, or placed there while no cluster is known to have it.
 func runsIn(pod *api.Pod, cluster string) bool {
 	waits := pod.Annotations[v1alpha1.AnnotationPodCluster]
 	switch {
@@ -152,14 +152,14 @@ func runsIn(pod *api.Pod, cluster string) bool {
 	return err == nil && placed
 }
 
-// letGo tells whether an update only tells of a pod that waited in a cluster that it is there no more, so that another one makes it.
+// letGo reports whether an update only tells of a pod that waited in a cluster that it is there no more, so that another one makes it.
 func letGo(pod, old *api.Pod) bool {
 	return old.Annotations[v1alpha1.AnnotationPodCluster] != "" && !mirrored(pod) && equality.Semantic.DeepEqual(pod.Spec, old.Spec) &&
 		pod.Annotations[v1alpha1.AnnotationPodCluster] == "" && uidBelow(pod) == "" &&
 		pod.Annotations[v1alpha1.AnnotationPlacement] == old.Annotations[v1alpha1.AnnotationPlacement]
 }
 
-// labelledAnew tells whether an update leaves everything but labels, annotations and owners as it is, and finalizers that it takes off.
+// labelledAnew reports whether an update leaves everything but labels, annotations and owners as it is, and finalizers that it takes off.
 func labelledAnew(pod, old *api.Pod) bool {
 	added := slices.ContainsFunc(pod.Finalizers, func(f string) bool { return !slices.Contains(old.Finalizers, f) })
 	return equality.Semantic.DeepEqual(pod.Spec, old.Spec) && !added
@@ -182,6 +182,24 @@ func (r *podREST) Update(ctx context.Context, name string, info rest.UpdatedObje
 		}
 	}
 	return r.REST.Update(ctx, name, info, create, update, force, options)
+}
+
+// Create implements rest.Creater. What proves to admission how a mirror has come to differ from its template is not stored with it.
+func (r *podREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	pod, isPod := obj.(*api.Pod)
+	if _, ok := bySyncer(ctx); !ok || !isPod || validate == nil {
+		return r.REST.Create(ctx, obj, validate, options)
+	}
+	proof, ok := pod.Annotations[v1alpha1.AnnotationAdmitted]
+	if !ok {
+		return r.REST.Create(ctx, obj, validate, options)
+	}
+	setAnnotation(pod, v1alpha1.AnnotationAdmitted, "")
+	return r.REST.Create(ctx, pod, func(ctx context.Context, obj runtime.Object) error {
+		proven := obj.DeepCopyObject().(*api.Pod)
+		setAnnotation(proven, v1alpha1.AnnotationAdmitted, proof)
+		return validate(ctx, proven)
+	}, options)
 }
 
 func (r *podREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {

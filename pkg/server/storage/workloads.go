@@ -117,7 +117,7 @@ func (r reader) workload(obj runtime.Object) (placement.Workload, error) {
 	return r.kind.WorkloadOf(versioned)
 }
 
-// mirror tells whether the object shows what lives below.
+// mirror reports whether the object shows what lives below.
 func (r reader) mirror(obj runtime.Object) bool {
 	versioned, err := r.versioned(obj)
 	return err == nil && r.kind.Mirror(versioned)

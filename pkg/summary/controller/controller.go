@@ -172,7 +172,7 @@ func (c *Controller) Changed(key syncer.Key, urgent bool) {
 	}
 }
 
-// settled tells whether no cluster is about to change its part of an object: one that has settled before the others need not be told
+// settled reports whether no cluster is about to change its part of an object: one that has settled before the others need not be told
 // of apart from them.
 func (c *Controller) settled(key syncer.Key) bool {
 	obj, exists, err := c.stores[key.Resource].GetByKey(key.Namespace + "/" + key.Name)
@@ -251,13 +251,13 @@ func (c *Controller) workloadHandler(kind summary.Kind) cache.ResourceEventHandl
 	}
 }
 
-// mirror tells whether an object of a kind that is summarised only shows what lives below.
+// mirror reports whether an object of a kind that is summarised only shows what lives below.
 func mirror(kind summary.Kind, o summary.Object) bool {
 	projected, ok := projection.ForResource(kind.Resource)
 	return ok && projected.Mirror(o)
 }
 
-// lives tells whether an object is still to be in its clusters.
+// lives reports whether an object is still to be in its clusters.
 func lives(kind summary.Kind, o summary.Object) bool {
 	projected, ok := projection.ForResource(kind.Resource)
 	return ok && projected.Lives(o)

@@ -24,7 +24,7 @@ type waiting struct {
 	settled       bool
 }
 
-// holds tells whether a status that counts so many pods which are not shown is to wait now. Progress is told all the same when it is due:
+// holds reports whether a status that counts so many pods which are not shown is to wait now. Progress is told all the same when it is due:
 // in a rollout of many pods there is always one that is on its way. Of what has settled, people go on to use the pods, so it waits as long
 // as there are fewer and fewer; a mirror that cannot be written must not hide what runs for ever.
 func (w *waits) holds(key syncer.Key, unshown int, settled bool, now time.Time) bool {
@@ -53,7 +53,7 @@ func (w *waits) holds(key syncer.Key, unshown int, settled bool, now time.Time) 
 	return true
 }
 
-// waitsForMirrors tells whether the status of a workload would count pods that nobody can see above yet, and is written when they are
+// waitsForMirrors reports whether the status of a workload would count pods that nobody can see above yet, and is written when they are
 // shown: "kubectl exec" and "logs" look for them right after "rollout status" and "wait".
 func (c *Controller) waitsForMirrors(key syncer.Key, reports map[string]summary.Report) bool {
 	unshown := 0

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/move"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer"
@@ -31,31 +32,31 @@ const patience = 10 * time.Minute
 // moves are the workloads that are on their way from cluster to cluster.
 type moves struct {
 	mu  sync.Mutex
-	all map[types.UID]move
+	all map[types.UID]movement
 }
 
-// move is how far a workload was when it last came further.
-type move struct {
+// movement is how far a workload was when it last came further.
+type movement struct {
 	progress string
 	since    time.Time
 	told     bool // that it does not come further
 }
 
 // note takes down how far a workload is, and returns what that was before.
-func (m *moves) note(uid types.UID, progress string, now time.Time) (before, after move) {
+func (m *moves) note(uid types.UID, progress string, now time.Time) (before, after movement) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before = m.all[uid]
 	if progress == "" {
 		delete(m.all, uid)
-		return before, move{}
+		return before, movement{}
 	}
 	if m.all == nil {
-		m.all = map[types.UID]move{}
+		m.all = map[types.UID]movement{}
 	}
 	after = before
 	if progress != before.progress {
-		after = move{progress: progress, since: now}
+		after = movement{progress: progress, since: now}
 	}
 	m.all[uid] = after
 	return before, after
@@ -76,7 +77,7 @@ func (m *moves) tell(uid types.UID) {
 func (c *Controller) moving(key syncer.Key, in summary.Object, reports map[string]summary.Report) string {
 	kind, ok := projection.ForResource(key.Resource)
 	demand := kind.Demand(in)
-	if !ok || demand.Division != placement.Divisible && demand.Division != placement.Everywhere && !demand.Numbered {
+	if !ok || demand.Division != placement.Divisible && demand.Division != placement.Everywhere && !demand.Ordinals {
 		return ""
 	}
 	decision, now := syncer.DecisionOf(in), c.Clock.Now()
@@ -102,16 +103,16 @@ func (c *Controller) moving(key syncer.Key, in summary.Object, reports map[strin
 }
 
 // progressOf says how far a workload is.
-func progressOf(decision placement.Decision, demand projection.Demand, observed map[string]placement.Observed) string {
+func progressOf(decision placement.Decision, demand projection.Demand, observed map[string]move.Observed) string {
 	if demand.Division == placement.Everywhere {
-		decision = placement.ByNodes(decision, observed)
+		decision = move.ByNodes(decision, observed)
 	}
-	return placement.Progress(decision, observed)
+	return move.Progress(decision, observed)
 }
 
 // observed is what the clusters were told to run, and what of that serves.
-func observed(kind projection.Kind, key syncer.Key, reports map[string]summary.Report) map[string]placement.Observed {
-	out := make(map[string]placement.Observed, len(reports))
+func observed(kind projection.Kind, key syncer.Key, reports map[string]summary.Report) map[string]move.Observed {
+	out := make(map[string]move.Observed, len(reports))
 	summarised, _ := summary.ForResource(key.Resource)
 	for cluster, report := range reports {
 		live, ok := report.Live.(projection.Object)
@@ -119,9 +120,9 @@ func observed(kind projection.Kind, key syncer.Key, reports map[string]summary.R
 			continue
 		}
 		counts, demand := summarised.Counts(live), kind.Demand(live)
-		out[cluster] = placement.Observed{Replicas: demand.Replicas, Available: counts.Available, Silent: report.Stale}
+		out[cluster] = move.Observed{Replicas: demand.Replicas, Available: counts.Available, Silent: report.Stale}
 		if report.Stale || demand.Division == placement.Everywhere { // of which there may be no more than counters
-			out[cluster] = placement.Observed{Replicas: counts.Replicas, Available: counts.Available, Silent: report.Stale}
+			out[cluster] = move.Observed{Replicas: counts.Replicas, Available: counts.Available, Silent: report.Stale}
 		}
 	}
 	return out

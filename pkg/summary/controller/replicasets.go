@@ -59,7 +59,7 @@ func (c *Controller) syncReplicaSets(ctx context.Context, d *appsv1.Deployment, 
 	return "", nil
 }
 
-// idle tells whether a Deployment begins with its template although no cluster is going to tell of it soon: it is to run nowhere, or all the
+// idle reports whether a Deployment begins with its template although no cluster is going to tell of it soon: it is to run nowhere, or all the
 // clusters where it is to run cannot be told of it, or are kept from it by a problem. On a single cluster it has a revision nevertheless, and
 // people go back to that.
 func idle(d *appsv1.Deployment, reports map[string]summary.Report) bool {
@@ -79,7 +79,7 @@ func named(list []*appsv1.ReplicaSet, name string) bool {
 	return slices.ContainsFunc(list, func(rs *appsv1.ReplicaSet) bool { return rs.Name == name })
 }
 
-// taken tells whether there is a ReplicaSet of the name.
+// taken reports whether there is a ReplicaSet of the name.
 func (c *Controller) taken(namespace, name string) bool {
 	_, exists, err := c.mirrors.GetByKey(namespace + "/" + name)
 	return err == nil && exists
@@ -127,7 +127,7 @@ func (c *Controller) replicaSetShares(d *appsv1.Deployment) map[string][]summary
 	return out
 }
 
-// leftBehind tells whether what a cluster was last seen to run of a workload counts no more: it has been given up, or it is silent and is not
+// leftBehind reports whether what a cluster was last seen to run of a workload counts no more: it has been given up, or it is silent and is not
 // to run any of it.
 func (c *Controller) leftBehind(cluster string, decided bool) bool {
 	found, err := c.clusters.Get(cluster)

@@ -18,7 +18,7 @@ import (
 // gathered is what is known of the clusters that have, or should have, a share of a workload.
 type gathered struct {
 	reports map[string]summary.Report
-	// held tells whether any of them may still hold a projection: a silent cluster that held one does, as far as anybody knows.
+	// held reports whether any of them may still hold a projection: a silent cluster that held one does, as far as anybody knows.
 	held bool
 	// pending tells that a cluster which should answer has not been asked yet, as after a start. Its syncer wakes us.
 	pending bool
@@ -66,12 +66,12 @@ func (c *Controller) gather(kind summary.Kind, key syncer.Key, in summary.Object
 	return out
 }
 
-// answers tells whether a cluster was ready when it was last heard.
+// answers reports whether a cluster was ready when it was last heard.
 func answers(c *v1alpha1.Cluster) bool {
 	return meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ClusterReady)
 }
 
-// silent tells whether what a cluster reported last may be out of date.
+// silent reports whether what a cluster reported last may be out of date.
 func silent(c *v1alpha1.Cluster) bool {
 	return health.Silent(meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterReady))
 }
@@ -115,7 +115,7 @@ func (c *Controller) otherReports(key syncer.Key, in summary.Object) (reports ma
 	return reports, true
 }
 
-// awayFor tells whether a cluster cannot hold an object, because nobody has been able to give it one since before the object was made.
+// awayFor reports whether a cluster cannot hold an object, because nobody has been able to give it one since before the object was made.
 func awayFor(c *v1alpha1.Cluster, in summary.Object) bool {
 	made := in.GetCreationTimestamp().Time
 	for _, needed := range []string{v1alpha1.ClusterReady, v1alpha1.ClusterSyncerRunning} {

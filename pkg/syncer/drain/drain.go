@@ -24,6 +24,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/placement/words"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
@@ -89,7 +90,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// draining tells whether everything is to move off a cluster, and it is to stay all the same.
+// draining reports whether everything is to move off a cluster, and it is to stay all the same.
 func draining(cluster *v1alpha1.Cluster) bool {
 	if cluster.DeletionTimestamp != nil {
 		return false // the condition Removed tells of that
@@ -201,7 +202,7 @@ func whyStays(w placement.Workload, pin *v1alpha1.Pin, result placement.Result, 
 	case w.Fixed:
 		return "it cannot be moved, only deleted"
 	case slices.Contains(result.Tied, cluster):
-		return "its volumes cannot follow; " + placement.TiedAdvice
+		return "its volumes cannot follow; " + words.TiedAdvice
 	}
 	why := result.Obstacle(cluster)
 	if why == "" {

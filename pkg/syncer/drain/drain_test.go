@@ -8,6 +8,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/words"
 )
 
 func TestConditionSaysWhatMovesAndWhatCannot(t *testing.T) {
@@ -50,8 +51,8 @@ func TestConditionSaysWhatMovesAndWhatCannot(t *testing.T) {
 }
 
 func TestWhyStays(t *testing.T) {
-	refused := placement.Result{Verdicts: []placement.Verdict{{Cluster: "east"}, {Cluster: "west", Reasons: []placement.Reason{{Code: placement.ReasonCordoned}}}}}
-	unpinned := placement.Result{Verdicts: []placement.Verdict{{Cluster: "east"}, {Cluster: "west", Reasons: []placement.Reason{{Code: placement.ReasonNotPinned}}}}}
+	refused := placement.Result{Verdicts: []placement.Verdict{{Cluster: "east"}, {Cluster: "west", Reasons: []words.Reason{{Code: words.ReasonCordoned}}}}}
+	unpinned := placement.Result{Verdicts: []placement.Verdict{{Cluster: "east"}, {Cluster: "west", Reasons: []words.Reason{{Code: words.ReasonNotPinned}}}}}
 	roomy := placement.Result{Verdicts: []placement.Verdict{{Cluster: "east"}, {Cluster: "west", Feasible: true}}}
 	for name, test := range map[string]struct {
 		workload placement.Workload

@@ -112,7 +112,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// sync does what can be done now for one cluster, and tells whether there is more to come.
+// sync does what can be done now for one cluster, and reports whether there is more to come.
 func (c *Controller) sync(ctx context.Context, name string) (again bool, err error) {
 	cluster, err := c.clusters.Get(name)
 	if apierrors.IsNotFound(err) {
@@ -171,7 +171,7 @@ func (c *Controller) waitsFor(cluster *v1alpha1.Cluster) *metav1.Condition {
 	return nil
 }
 
-// silent tells whether a cluster cannot be asked, so that what is known of it is of before.
+// silent reports whether a cluster cannot be asked, so that what is known of it is of before.
 func silent(cluster *v1alpha1.Cluster) bool {
 	return health.Silent(meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ClusterReady))
 }

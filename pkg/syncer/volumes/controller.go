@@ -30,7 +30,7 @@ import (
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
-	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/handmade"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer"
@@ -190,10 +190,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-func (c *Controller) shelf() placement.Shelf {
+func (c *Controller) shelf() handmade.Shelf {
 	volumes, _ := c.volumes.List(labels.Everything()) // listing from a cache cannot fail
 	clusters, _ := c.clusters.List(labels.Everything())
-	return placement.Shelf{Volumes: volumes, Clusters: clusters}
+	return handmade.Shelf{Volumes: volumes, Clusters: clusters}
 }
 
 // choose notes which volume a claim gets.
@@ -214,7 +214,7 @@ func (c *Controller) choose(ctx context.Context, name cache.ObjectName) error {
 		return nil
 	}
 	in := c.destinations(claim, shelf.Clusters)
-	if len(in) == 0 && shelf.WaitsForPod(asks) || placement.ClosedTo(in, shelf.Clusters) {
+	if len(in) == 0 && shelf.WaitsForPod(asks) || handmade.ClosedTo(in, shelf.Clusters) {
 		return nil
 	}
 	volume, _ := shelf.VolumeFor(asks)

@@ -5,7 +5,7 @@ package v1alpha1
 // ClusterAllowsApplyConfiguration represents a declarative configuration of the ClusterAllows type for use
 // with apply.
 //
-// ClusterAllows is what applications may bring along to a cluster that is in no namespace.
+// ClusterAllows is what applications may bring along to a cluster that is in no namespace, and what the cluster asks the logical one about.
 type ClusterAllowsApplyConfiguration struct {
 	// priorityClassesUpTo is the highest value of PriorityClasses of the logical cluster that go to this one with the workloads that name
 	// them. Unset, none do.
@@ -13,6 +13,9 @@ type ClusterAllowsApplyConfiguration struct {
 	// volumes tells that PersistentVolumes that are made by hand in the logical cluster go to this one along with the claims that they are
 	// for. Unset, they stay in the logical cluster, and claims that are for them go to other clusters.
 	Volumes *bool `json:"volumes,omitempty"`
+	// podWebhooks tells that the cluster asks the logical cluster about pods which controllers make there, in namespaces for whose pods a webhook
+	// is registered in the logical cluster. Unset, such webhooks see the pods alone that users make themselves.
+	PodWebhooks *bool `json:"podWebhooks,omitempty"`
 }
 
 // ClusterAllowsApplyConfiguration constructs a declarative configuration of the ClusterAllows type for use with
@@ -34,5 +37,13 @@ func (b *ClusterAllowsApplyConfiguration) WithPriorityClassesUpTo(value int32) *
 // If called multiple times, the Volumes field is set to the value of the last call.
 func (b *ClusterAllowsApplyConfiguration) WithVolumes(value bool) *ClusterAllowsApplyConfiguration {
 	b.Volumes = &value
+	return b
+}
+
+// WithPodWebhooks sets the PodWebhooks field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PodWebhooks field is set to the value of the last call.
+func (b *ClusterAllowsApplyConfiguration) WithPodWebhooks(value bool) *ClusterAllowsApplyConfiguration {
+	b.PodWebhooks = &value
 	return b
 }

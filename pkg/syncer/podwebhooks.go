@@ -1,0 +1,212 @@
+package syncer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilwait "k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/podhooks"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+const (
+	// newcomerLook is how often the caches are looked at again for the controller of a pod that is about to be made, and newcomerWait for how long:
+	// the cluster asks about the first pod of a controller at once when that has been made, which no watch may have shown yet.
+	newcomerLook = 20 * time.Millisecond
+	newcomerWait = 5 * time.Second
+)
+
+// watchWebhooks has namespaces looked at again when other webhooks are registered.
+func (u *Upstream) watchWebhooks(factory informers.SharedInformerFactory) error {
+	registered := factory.Admissionregistration().V1()
+	for _, informer := range []cache.SharedIndexInformer{
+		registered.MutatingWebhookConfigurations().Informer(), registered.ValidatingWebhookConfigurations().Informer(),
+	} {
+		if err := u.handle(informer, cache.ResourceEventHandlerFuncs{
+			AddFunc: func(obj any) { u.webhooksChanged(nil, obj) },
+			UpdateFunc: func(old, obj any) {
+				if old.(metav1.Object).GetGeneration() != obj.(metav1.Object).GetGeneration() {
+					u.webhooksChanged(old, obj)
+				}
+			},
+			DeleteFunc: func(obj any) { u.webhooksChanged(untombed(obj), nil) },
+		}); err != nil {
+			return err
+		}
+		u.webhooks = append(u.webhooks, informer.GetStore())
+	}
+	return nil
+}
+
+func (u *Upstream) webhooksChanged(configurations ...any) {
+	for _, configuration := range configurations {
+		for _, w := range podhooks.WebhooksOf(configuration) {
+			if w.SeesNewPods() {
+				u.relabelNamespaces(u.Syncers()...)
+				return
+			}
+		}
+	}
+}
+
+// relabelNamespaces has the namespaces that clusters hold looked at again.
+func (u *Upstream) relabelNamespaces(in ...*Syncer) {
+	for _, s := range in {
+		for _, name := range s.below.namespaces.GetStore().ListKeys() {
+			s.enqueue(Key{Resource: namespaceResource, Name: name})
+		}
+	}
+}
+
+// podWebhooks is the value of LabelPodWebhooks that a namespace has in a cluster, "" for none.
+func (s *Syncer) podWebhooks(above projection.Object) string {
+	if s.Allows == nil || !s.Allows(s.cluster).PodWebhooks {
+		return ""
+	}
+	var all []podhooks.Webhook
+	for _, store := range s.Upstream.webhooks {
+		for _, configuration := range store.List() {
+			all = append(all, podhooks.WebhooksOf(configuration)...)
+		}
+	}
+	return podhooks.LabelFor(above.GetLabels(), all)
+}
+
+// asksAbove reports whether the cluster knows, for the namespace of a workload, whether it is to ask the logical cluster about pods there. It is
+// told first: a pod that is made before that passes by the webhooks above.
+func (s *Syncer) asksAbove(namespace string) bool {
+	if projection.NamespaceShared(namespace) {
+		return true
+	}
+	key := Key{Resource: namespaceResource, Name: namespace}
+	above, live := s.Upstream.get(key), s.below.get(key)
+	if above == nil {
+		return true
+	}
+	want := s.podWebhooks(above)
+	if want == "" {
+		return true
+	}
+	if live != nil && live.GetLabels()[v1alpha1.LabelPodWebhooks] == want {
+		return true
+	}
+	s.enqueue(key)
+	return false
+}
+
+// Newcomer is a pod that a controller in a cluster is about to make.
+type Newcomer struct {
+	// Shown is the pod as the logical cluster is about to show it: what webhooks above are asked about.
+	Shown *corev1.Pod
+	// Controller is the kind of its controller above.
+	Controller schema.GroupVersionKind
+
+	subject podhooks.Subject
+	key     podhooks.Key
+}
+
+// Sealed returns what webhooks have changed of the pod in the form in which the pod carries it.
+func (n *Newcomer) Sealed(change []byte) string { return n.key.Seal(n.subject, change) }
+
+// NotPlacedError tells that a pod says to be of a workload that has no such pod in its cluster.
+type NotPlacedError struct{ Reason error }
+
+func (e *NotPlacedError) Error() string { return e.Reason.Error() }
+
+// Newcomer returns how the logical cluster shows a pod that its cluster is about to make, under the name that it is to get. It is nil for one that
+// is nobody's of the logical cluster, or was made there and admitted already. The error is a *NotPlacedError if nothing above has such a pod there;
+// another one tells that nobody can say yet.
+func (s *Syncer) Newcomer(ctx context.Context, pod *corev1.Pod) (*Newcomer, error) {
+	if metav1.GetControllerOf(pod) == nil || !s.below.ours(pod.Namespace) {
+		return nil, nil
+	}
+	s.mu.Lock()
+	synced := s.synced
+	s.mu.Unlock()
+	if !synced {
+		return nil, errNotSeen
+	}
+	var found *Newcomer
+	var why error
+	err := utilwait.PollUntilContextTimeout(ctx, newcomerLook, newcomerWait, true, func(context.Context) (bool, error) {
+		var settled bool
+		found, settled, why = s.newcomer(pod)
+		return settled, nil
+	})
+	if why == nil && err != nil {
+		why = err
+	}
+	return found, why
+}
+
+// newcomer is Newcomer for what the caches show now. It is settled if they will show nothing else.
+func (s *Syncer) newcomer(pod *corev1.Pod) (found *Newcomer, settled bool, err error) {
+	own := s.ownerOf(pod)
+	if own == nil {
+		if s.mayBeOurs(pod) {
+			return nil, false, fmt.Errorf("the controller of the pod, %s, has not been seen yet", metav1.GetControllerOf(pod).Name)
+		}
+		return nil, true, nil
+	}
+	owner := s.mirrorOwner(pod)
+	if owner == nil || owner.controller.Object == nil {
+		return nil, false, fmt.Errorf("the logical cluster does not show ReplicaSet %s yet", metav1.GetControllerOf(pod).Name)
+	}
+	if err := s.Upstream.mayHave(s.cluster, pod, owner.controller, owner.decider); err != nil {
+		return nil, true, &NotPlacedError{err}
+	}
+	shown := s.mirror(pod, *owner)
+	shown.Finalizers, shown.Status = slices.Clone(pod.Finalizers), corev1.PodStatus{}
+	of := s.Upstream.ownerOf(owner.controller, owner.decider, s.cluster, revisionLabel(shown), true)
+	of.Pod(shown, nil)
+	// A mirror shows whatever annotations a pod has. Webhooks act upon them, and what they do then counts above.
+	shown.Annotations = of.Annotations(pod.Annotations, pod.Name)
+	return &Newcomer{
+		Shown: shown, Controller: owner.controller.kind.GVK,
+		subject: subjectOf(s.cluster, pod, owner.decider), key: s.Upstream.PodKey,
+	}, true, nil
+}
+
+// mayBeOurs reports whether the controller of a pod may turn out to be of ours, though the caches do not show that: they do not show it at all, or
+// not yet what it belongs to.
+func (s *Syncer) mayBeOurs(pod *corev1.Pod) bool {
+	ref := metav1.GetControllerOf(pod)
+	kind, ok := projection.ForGVK(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	if !ok || !kind.Workload {
+		return false
+	}
+	if kind.Resource == replicaSetResource { // all of them are watched
+		rs := s.below.replicaSet(pod.Namespace, ref.Name)
+		if rs == nil || rs.UID != ref.UID {
+			return true
+		}
+		_, marked := rs.Annotations[v1alpha1.AnnotationUID] // as its Deployment gives it
+		return marked
+	}
+	key := Key{Resource: kind.Resource, Namespace: pod.Namespace, Name: ref.Name}
+	above, live := s.Upstream.get(key), s.below.get(key)
+	return above != nil && involves(above, s.cluster) && (live == nil || live.GetUID() != ref.UID)
+}
+
+func subjectOf(cluster string, pod metav1.Object, decider workload) podhooks.Subject {
+	return podhooks.Subject{Cluster: cluster, Namespace: pod.GetNamespace(), Name: pod.GetName(), Workload: decider.GetUID()}
+}
+
+// admitted returns what webhooks of the logical cluster have changed of a pod that its cluster has made, nil for nothing. The pod, or its mirror,
+// proves it.
+func (u *Upstream) admitted(cluster string, pod metav1.Object, decider workload) []byte {
+	sealed, ok := pod.GetAnnotations()[v1alpha1.AnnotationAdmitted]
+	if !ok || decider.Object == nil {
+		return nil
+	}
+	return u.PodKey.Open(subjectOf(cluster, pod, decider), sealed)
+}
