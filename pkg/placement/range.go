@@ -11,6 +11,9 @@ type Range struct{ Start, End int32 }
 // Empty reports whether there is no ordinal in the range.
 func (r Range) Empty() bool { return r.End <= r.Start }
 
+// Contains reports whether an ordinal is in the range.
+func (r Range) Contains(ordinal int32) bool { return r.Start <= ordinal && ordinal < r.End }
+
 // Intersect returns the ordinals that are in both ranges.
 func (r Range) Intersect(other Range) Range {
 	out := Range{max(r.Start, other.Start), min(r.End, other.End)}

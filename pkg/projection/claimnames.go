@@ -31,7 +31,7 @@ func (k Kind) ClaimTemplates(in Object) []string {
 
 // NumberedClaim reads the ordinal off the name of a claim that is, or could be, made by one of the templates of a StatefulSet.
 func NumberedClaim(claim, set string, templates []string) (ordinal int32, ok bool) {
-	rest, ordinal, ok := cutOrdinal(claim)
+	rest, ordinal, ok := CutOrdinal(claim)
 	template, ofSet := strings.CutSuffix(rest, "-"+set)
 	return ordinal, ok && ofSet && slices.Contains(templates, template)
 }
@@ -44,7 +44,7 @@ func ClaimName(template, set string, ordinal int32) string {
 // SetsOfClaim returns the names of the StatefulSets that a claim of that name may belong to: TEMPLATE-SET-ORDINAL can be read in several
 // ways when there are more dashes.
 func SetsOfClaim(claim string) []string {
-	rest, _, ok := cutOrdinal(claim)
+	rest, _, ok := CutOrdinal(claim)
 	if !ok {
 		return nil
 	}
@@ -64,11 +64,9 @@ func OwnsClaims(ref metav1.OwnerReference) bool {
 	return gvk == corev1.SchemeGroupVersion.WithKind("Pod") || gvk == appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 }
 
-// CutOrdinal splits the name of a replica of a StatefulSet into that of the set and its ordinal.
-func CutOrdinal(pod string) (set string, ordinal int32, ok bool) { return cutOrdinal(pod) }
-
-// cutOrdinal splits a name at its last dash if a number follows, written as controllers write it.
-func cutOrdinal(name string) (rest string, ordinal int32, ok bool) {
+// CutOrdinal splits a name, such as that of a replica of a StatefulSet, at its last dash if a number follows that is written as controllers
+// write it.
+func CutOrdinal(name string) (rest string, ordinal int32, ok bool) {
 	dash := strings.LastIndexByte(name, '-')
 	if dash < 1 {
 		return "", 0, false

@@ -100,6 +100,8 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		return nil, err
 	}
 	m.upstream.Overrides, m.upstream.PodKey = m.engine.Overrides, c.podKey
+	fleets := m.upstream.Fleets
+	fleets.Leaving, fleets.Silent, fleets.Lost, fleets.Moves = m.leaving, m.silent, m.engine.Lost, m.engine.Moves
 	if m.upstream.API, err = c.advertised.api(c.pki); err != nil {
 		return nil, err
 	}
@@ -160,8 +162,8 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		Registry: m.registry,
 		Runner: runners{&syncer.Runner{Options: syncer.Options{
 			Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed, Mirror: summaries.Mirror,
-			Leaving: m.leaving, Lost: m.engine.Lost, Uses: m.custom.Uses, Overrides: m.engine.Overrides,
-			Moves: m.engine.Moves, Silent: m.silent, Admits: trials.admits, Allows: m.allows,
+			Leaving: m.leaving, Uses: m.custom.Uses, Overrides: m.engine.Overrides,
+			Admits: trials.admits, Allows: m.allows,
 			VolumeChanged: handMade.Changed, ClaimWanted: handMade.ClaimWanted,
 		}}, m.custom.Runner()},
 		GracePeriod: c.silence.GracePeriod, Fence: m.upstream.Fence, Requester: requester,

@@ -1,6 +1,9 @@
 package syncer
 
-import "github.com/manifold-dev/manifold/pkg/projection"
+import (
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
 
 // A cluster speaks for itself alone: whoever administers it can write our marks on anything there. So what it holds of an object, and what it
 // says of that, counts only where the logical cluster's own record has it: in the clusters of the decision, in those that the breakdown names
@@ -46,6 +49,11 @@ func (u *Upstream) MayHave(key Key, above projection.Object, cluster string) boo
 // counts reports whether what this cluster holds counts as the projection of an object.
 func (s *Syncer) counts(kind projection.Kind, above, live projection.Object) bool {
 	return s.isProjection(live, above) && s.concerned(kind, above)
+}
+
+// ours reports whether an object below is the projection of a workload, and is to stay.
+func ours(live projection.Object, w workload) bool {
+	return live != nil && live.GetDeletionTimestamp() == nil && live.GetAnnotations()[v1alpha1.AnnotationUID] == string(w.GetUID())
 }
 
 // projectionOf returns what this cluster holds of an object, nil if it holds nothing that counts.

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -64,8 +65,9 @@ func TestWhatAClusterHoldsCountsWhereTheLogicalClusterHasIt(t *testing.T) {
 				t.Errorf("it reports %v, known %t, want a report: %t", report.Live, known, test.want)
 			}
 			kind, _ := projection.ForResource(key.Resource)
-			if got := s.Upstream.observed(workload{kind, test.above}, nil); (got["west"].Replicas > 0) != test.want {
-				t.Errorf("in moves it counts as %+v, want any: %t", got["west"], test.want)
+			fleet := s.Upstream.Fleets.Observe(moves.Workload{Kind: kind, Object: test.above})
+			if got := fleet.Members["west"]; got.Holds != test.want {
+				t.Errorf("in moves it counts as %+v, want it to hold any: %t", got, test.want)
 			}
 			_, decided := DecisionOf(test.above)["west"]
 			if got := s.Upstream.runs(workload{kind, test.above}, "west"); got != (test.want || decided) {
@@ -136,9 +138,9 @@ func TestAClusterTakesNoOrdinalsThatItWasNotGiven(t *testing.T) {
 			live := projectedSet(above, test.start, test.replicas)
 			s := attachFound(t, newUpstream(t, above), "west", live, podBelow(live, "db-0", ""))
 			kind, _ := projection.KindOf(above)
-			got := s.takes(workload{kind, above})
+			got := s.Holding(moves.Workload{Kind: kind, Object: above}, moves.RecordOf(above)).Keeps
 			if len(got) != len(test.want) || len(got) > 0 && got[0] != test.want[0] {
-				t.Errorf("it takes %v, want %v", got, test.want)
+				t.Errorf("it keeps %v, want %v", got, test.want)
 			}
 		})
 	}
@@ -149,14 +151,14 @@ func TestToldReplicasAreThoseThatWeTold(t *testing.T) {
 	kind, _ := projection.KindOf(web)
 	w := workload{kind, web}
 	s := attachFound(t, newUpstream(t, web), "west", projected(web, 1000, 1000))
-	if got := s.toldReplicas(w, 1000); got != 2 {
+	if got := s.toldReplicas(w, moves.RecordOf(web), 1000); got != 2 {
 		t.Errorf("before anything is told it counts as %d, want 2", got)
 	}
 	s.setState(w.key(), state{uid: web.UID, hash: "hash", told: 3})
-	if got := s.toldReplicas(w, 1000); got != 3 {
+	if got := s.toldReplicas(w, moves.RecordOf(web), 1000); got != 3 {
 		t.Errorf("it counts as %d, want 3", got)
 	}
-	if got := s.Upstream.observed(w, nil)["west"]; got.Replicas != 3 {
-		t.Errorf("in a move it counts as %d, want 3: others would be given up for it", got.Replicas)
+	if got := s.Upstream.Fleets.Observe(moves.Workload{Kind: kind, Object: web}).Members["west"]; got.Told != 3 {
+		t.Errorf("in a move it counts as %d, want 3: others would be given up for it", got.Told)
 	}
 }

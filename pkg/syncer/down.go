@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -36,314 +36,151 @@ const (
 	reasonWaiting    = "WaitingForCluster"
 )
 
-// sync brings one object of the cluster in line.
+// sync brings one object of the cluster in line: it looks at what there is, settles what was begun earlier, plans, and carries the plan out.
 func (s *Syncer) sync(ctx context.Context, key Key) error {
-	if key.Resource == priorityResource {
+	switch key.Resource {
+	case priorityResource:
 		return s.syncPriority(ctx, key)
-	}
-	if key.Resource == volumeResource {
+	case volumeResource:
 		return s.syncVolume(ctx, key)
-	}
-	kind, ok := projection.ForResource(key.Resource)
-	if !ok {
-		return fmt.Errorf("no projection for %s", key)
-	}
-	above, live := s.Upstream.get(key), s.below.get(key)
-	if kind.Resource == claimResource {
+	case claimResource:
 		s.claimLooked(cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
 	}
-	if kind.Resource == namespaceResource && projection.NamespaceShared(key.Name) {
+	if s.givenUp() || key.Resource == namespaceResource && projection.NamespaceShared(key.Name) {
 		return nil
 	}
-	if s.givenUp() {
-		return nil
-	}
-	if silentSecret(key) {
-		var err error
-		if live, err = s.below.secrets.look(ctx, cache.ObjectName{Namespace: key.Namespace, Name: key.Name}); err != nil {
-			return s.failed(key, above, err)
-		}
+	l, err := s.lookAt(ctx, key)
+	if err != nil {
+		return s.failed(key, l.above, err)
 	}
 	if leaving, manner := s.Leaving(s.cluster); leaving && manner == v1alpha1.RemoveOrphan {
-		return s.orphan(ctx, kind, live)
+		return s.orphan(ctx, l.kind, l.live)
 	}
-	if err := s.settleClaim(ctx, kind, key, live); err != nil {
-		return s.failed(key, above, err)
-	}
-	if waits, err := s.settleOrphan(ctx, kind, above, live); waits || err != nil {
+	if settled, err := s.settle(ctx, l); !settled || err != nil {
 		return err
 	}
-	if left, err := s.handedOver(ctx, kind, above, live); left || err != nil {
-		if err != nil {
-			return s.failed(key, above, err)
-		}
-		s.done(key, kind, state{})
-		return nil
+	p := s.plan(l)
+	klog.FromContext(ctx).V(4).Info("Planned", "key", key, "plan", p)
+	return s.carryOut(ctx, l, p)
+}
+
+// lookAt gathers what there is of an object.
+func (s *Syncer) lookAt(ctx context.Context, key Key) (look, error) {
+	kind, ok := projection.ForResource(key.Resource)
+	if !ok {
+		return look{}, fmt.Errorf("no projection for %s", key)
 	}
-	if above != nil && kind.Lingers(above) {
-		if !s.lingers(kind, above, live) {
-			return s.remove(ctx, kind, key, above, live)
-		}
-		next := state{uid: above.GetUID(), generation: above.GetGeneration(), hash: hashOf(live)}
-		s.keepTold(workload{kind, above}, &next)
-		s.done(key, kind, next)
-		return nil
+	l := look{key: key, kind: kind, above: s.Upstream.get(key), live: s.below.get(key)}
+	var err error
+	if silentSecret(key) {
+		l.live, err = s.below.secrets.look(ctx, cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
 	}
-	s.forgetLost(kind, above, live)
-	desired, waits, err := s.desired(kind, above, live)
+	return l, err
+}
+
+// settle reports whether what was begun with an object is settled, so that it is known where it stands: a write that reserved ordinals, an
+// object that was let go of, and one that a controller in the cluster has taken over. What is not settled yet wakes us.
+func (s *Syncer) settle(ctx context.Context, l look) (settled bool, err error) {
+	if err := s.settleReservation(ctx, l.kind, l.key, l.live); err != nil {
+		return false, s.failed(l.key, l.above, err)
+	}
+	if waits, err := s.settleOrphan(ctx, l.kind, l.above, l.live); waits || err != nil {
+		return false, err
+	}
+	handed, err := s.handedOver(ctx, l.kind, l.above, l.live)
 	if err != nil {
-		s.fail(key, above, reasonNotApplied, err.Error())
+		return false, s.failed(l.key, l.above, err)
+	}
+	if handed {
+		s.done(l.key, l.kind, state{})
+	}
+	return !handed, nil
+}
+
+// carryOut does what was planned about an object, and notes what came of it.
+func (s *Syncer) carryOut(ctx context.Context, l look, p plan) error {
+	s.forgetLost(l.kind, l.above, l.live)
+	var err error
+	switch p.task {
+	case taskNothing:
+		s.unwait(l.key)
+		return nil
+	case taskRefuse:
+		s.fail(l.key, l.above, reasonNotApplied, p.why)
 		return nil // the object must change before another try makes sense
-	}
-	if desired == nil && live == nil && s.awaits(kind, key, above) {
+	case taskAwait:
+		next := state{uid: l.above.GetUID(), wait: wait{held: true, reason: p.why}}
+		s.tellWait(l, next.wait)
+		s.done(l.key, l.kind, next)
 		return nil // what happens there wakes us
+	case taskLinger:
+		next := state{uid: l.above.GetUID(), generation: l.above.GetGeneration(), hash: hashOf(l.live)}
+		s.keepTold(l.workload(), &next)
+		s.done(l.key, l.kind, next)
+		return nil
+	case taskProject:
+		return s.project(ctx, l, p)
 	}
-	if desired == nil {
-		return s.remove(ctx, kind, key, above, live)
+	if p.task != taskForget {
+		klog.FromContext(ctx).V(2).Info("Removing", "key", l.key, "plan", p)
 	}
-	if err := s.ensureNamespace(ctx, desired.GetNamespace()); err != nil {
-		return s.failed(key, above, err)
+	switch p.task {
+	case taskLeave:
+		err = s.leave(ctx, l.kind, l.above, l.live)
+	case taskDeleteNamespace:
+		err = s.removeNamespace(ctx, l.kind, l.live)
+	case taskDeleteOwner:
+		if err = s.abandon(ctx, l.kind, l.live); err == nil {
+			err = s.delete(ctx, l.kind, l.live, p.removal)
+		}
+	case taskDelete:
+		err = s.delete(ctx, l.kind, l.live, p.removal)
 	}
-	if kind.Resource == secretResource {
-		s.below.secrets.follow(desired.GetNamespace(), true)
+	s.unwait(l.key)
+	if err != nil {
+		return s.failed(l.key, l.above, err)
 	}
-	kind.Keep(desired, live)
-	action := kind.Plan(desired, live)
-	if action.Step == projection.Create && s.queue.NumRequeues(key) < grantTries && s.Upstream.mayBeGranted(workload{kind, above}) {
-		return errNotYet
+	s.done(l.key, l.kind, state{})
+	if l.live == nil {
+		s.ended(l.key, l.above)
 	}
-	if kind.Resource == claimResource && action.Step == projection.Create {
-		if waits, problem := s.awaitsVolume(key, above); problem != "" {
-			s.fail(key, above, reasonNotApplied, problem)
-			return nil // what comes of the volume wakes us
-		} else if waits {
-			return nil
+	return nil
+}
+
+// project brings the cluster to the projection of an object, once everything is there that this needs.
+func (s *Syncer) project(ctx context.Context, l look, p plan) error {
+	for _, n := range p.first {
+		if there, err := s.meet(ctx, l, p, n); !there || err != nil {
+			return err
 		}
 	}
-	missing := s.missing(kind, above)
-	if makesPods(kind, action.Step) && !s.leftBehind(workload{kind, above}) {
-		if reason, waits := s.classRefusal(key, missing); waits {
-			return nil // it is on its way, and what comes of it wakes us
-		} else if reason != "" {
-			s.fail(key, above, reasonClassMissing, reason)
-			if len(s.missing(kind, above)) == 0 {
-				return errNotYet // it came meanwhile
-			}
-			return nil // the watch tells when it comes
-		}
-		if !s.bounded(workload{kind, above}) || !s.asksAbove(above.GetNamespace()) {
-			return errNotYet
-		}
+	step := p.action.Step
+	if step != projection.Nothing {
+		klog.FromContext(ctx).V(2).Info("Projecting", "key", l.key, "step", step, "reason", p.why)
 	}
-	if held, err := s.heldBack(ctx, workload{kind, above}, action.Step, desired, live); held || err != nil {
-		if err != nil {
-			return s.failed(key, above, err)
-		}
-		return nil // what it waits for wakes us
+	if step == projection.Create || step == projection.Apply {
+		s.Upstream.Fleets.Writing(moves.Key(l.key), s.cluster, hashOf(p.desired))
 	}
-	if action.Step != projection.Nothing {
-		klog.FromContext(ctx).V(2).Info("Projecting", "key", key, "step", action.Step, "reason", action.Reason)
+	if err := s.act(ctx, l.kind, p.action, p.desired, l.live); err != nil {
+		return s.failed(l.key, l.above, err)
 	}
-	if action.Step == projection.Create || action.Step == projection.Apply {
-		s.Upstream.claims.written(key, s.cluster, hashOf(desired))
-	}
-	if err := s.act(ctx, kind, action, desired, live); err != nil {
-		return s.failed(key, above, err)
-	}
-	if action.Step == projection.Replace || action.Step == projection.Wait {
-		s.done(key, kind, state{uid: above.GetUID()})
+	if step == projection.Replace || step == projection.Wait {
+		s.done(l.key, l.kind, state{uid: l.above.GetUID()})
 		return nil // the watch tells when the old one is gone
 	}
-	next := state{uid: above.GetUID(), generation: above.GetGeneration(), hash: hashOf(desired), wait: waits, note: note(missing)}
-	s.noteTold(kind, above, desired, key, &next)
-	if waits.reason != "" && waits.reason != s.stateOf(key).reason {
-		s.Recorder.Eventf(above, corev1.EventTypeNormal, reasonWaiting, "cluster %q %s", s.cluster, waits.reason)
-	}
-	s.tellNote(key, above, next.note)
-	s.done(key, kind, next)
+	next := state{uid: l.above.GetUID(), generation: l.above.GetGeneration(), hash: hashOf(p.desired), wait: p.waits, note: note(p.missing)}
+	s.noteTold(l.kind, l.above, p.desired, l.key, &next)
+	s.tellWait(l, p.waits)
+	s.tellNote(l.key, l.above, next.note)
+	s.done(l.key, l.kind, next)
 	return nil
 }
 
-// makesPods reports whether a step leads to pods that were not there.
-func makesPods(kind projection.Kind, step projection.Step) bool {
-	return kind.Workload && (step == projection.Create || step == projection.Apply)
-}
-
-// bounded reports whether everything that bounds the pods of a workload is there and in force: a pod that is made before its quota is
-// not counted by it, and would run for ever. What cannot be there, for a reason that has been told, holds up nobody.
-func (s *Syncer) bounded(w workload) bool {
-	for _, key := range s.Upstream.bounds(w) {
-		kind, _ := projection.ForResource(key.Resource)
-		above, live := s.Upstream.get(key), s.below.get(key)
-		desired, _, err := s.desired(kind, above, live)
-		if err != nil || desired == nil || s.stateOf(key).problem != "" {
-			continue
-		}
-		if live == nil || hashOf(live) != hashOf(desired) || !kind.InForce(live) {
-			return false
-		}
+// tellWait tells the user what this cluster waits for with an object, once.
+func (s *Syncer) tellWait(l look, waits wait) {
+	if waits.reason != "" && waits.reason != s.stateOf(l.key).reason {
+		s.Recorder.Eventf(l.above, corev1.EventTypeNormal, reasonWaiting, "cluster %q %s", s.cluster, waits.reason)
 	}
-	return true
-}
-
-// givenUp reports whether the cluster is removed as one that is gone for good: what is there stays, and nothing above tells of it.
-func (s *Syncer) givenUp() bool {
-	leaving, manner := s.Leaving(s.cluster)
-	return leaving && manner == v1alpha1.RemoveForce
-}
-
-// desired returns the projection for this cluster, or nil if it should hold none, and what it has to wait for.
-func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (desired projection.Object, waits wait, err error) {
-	if above == nil || !kind.Lives(above) {
-		return nil, wait{}, nil
-	}
-	if ok, _ := kind.Projectable(above); !ok && !kind.Workload {
-		return nil, wait{}, nil // before who needs it is searched for: every workload of a namespace may name it
-	}
-	if kind.Workload && !s.counts(kind, above, live) {
-		live = nil // whoever has put it there, it keeps nothing
-	}
-	part, wanted := s.Upstream.part(kind, above, s.cluster)
-	if !wanted && (pinnedTo(kind, above, s.cluster) || s.Upstream.settledIn(kind, above, s.cluster)) {
-		leaving, _ := s.Leaving(s.cluster)
-		wanted = !leaving
-	}
-	if kind.Workload && !kind.Mirror(above) && (live == nil || s.has(workload{kind, above})) {
-		if step, held := s.step(workload{kind, above}, live); held {
-			part.Share, wanted, waits.held = step, true, true
-		}
-	}
-	if part.Begins = s.begins(above, live); part.Begins != nil {
-		waits.held = true
-	}
-	if w := (workload{kind, above}); kind.Demand(above).Ordinals {
-		switch {
-		case wanted:
-			part, waits = s.numbered(w, live, part)
-		case s.toEmpty(w, live):
-			part.Share, waits = s.turn(w, live, placement.Share{})
-			wanted, waits.held = true, true
-		}
-	} else if reason := s.turnOf(w, live, part.Decision); wanted && reason != "" {
-		part.Waits, waits.paced, waits.reason = true, true, reason
-	}
-	if kind.Resource == namespaceResource && live != nil {
-		// A namespace stays as long as the user's does: others may keep things in it by now. Only with the cluster it goes, last.
-		leaving, _ := s.Leaving(s.cluster)
-		wanted = wanted || s.Uses != nil && s.Uses(s.cluster, above.GetName()) || !leaving && s.Upstream.pinnedIn(above.GetName(), s.cluster)
-		if !wanted && (!leaving || s.below.holdsIn(above.GetName())) {
-			return live, wait{}, nil // as it is: nothing that runs there asks for more, and who has marked it is not known
-		}
-	}
-	if !wanted && live != nil && !kind.Workload && !kind.Divided && s.usedByPods(kind, above) {
-		wanted = true
-	}
-	if kind.Stays && live != nil {
-		leaving, _ := s.Leaving(s.cluster)
-		wanted = wanted || !leaving && !s.waitsForNobody(kind, above, live)
-	}
-	if !wanted || live == nil && kind.Ended(above) || s.over(kind, above) {
-		return nil, wait{}, nil
-	}
-	if kind.Workload && s.Overrides != nil {
-		if part.Overrides, err = s.Overrides(kind, above, s.cluster); err != nil {
-			return nil, wait{}, err
-		}
-	}
-	if kind.Workload {
-		part.API = s.Upstream.api(workload{kind, above}, live)
-	}
-	if kind.Resource == namespaceResource {
-		part.PodWebhooks = s.podWebhooks(above)
-	}
-	desired, err = kind.Project(above, part, s.target)
-	return desired, waits, err
-}
-
-// waitsForNobody tells of a volume claim that it came here while nothing used it, has no volume, and is used elsewhere now.
-func (s *Syncer) waitsForNobody(kind projection.Kind, above, live projection.Object) bool {
-	claim, ok := live.(*corev1.PersistentVolumeClaim)
-	if _, settled := DecisionOf(above)[s.cluster]; !ok || !settled || claim.Spec.VolumeName != "" || claim.Status.Phase == corev1.ClaimBound {
-		return false
-	}
-	return s.Upstream.usedSomewhere(kind, above)
-}
-
-// lingers reports whether the cluster keeps, as it is, a workload that is being deleted and that somebody holds by a finalizer. On a single
-// cluster its pods go on running; its controller begins nothing, and keeps the status current. A cluster that is being removed does not
-// wait for that somebody, and a namespace that is deleted takes the pods along.
-func (s *Syncer) lingers(kind projection.Kind, above, live projection.Object) bool {
-	leaving, _ := s.Leaving(s.cluster)
-	return !leaving && !s.namespaceGoes(above.GetNamespace()) && kind.Lingers(above) && ours(live, workload{kind, above}) &&
-		s.counts(kind, above, live)
-}
-
-// over reports whether a workload has run to its end in a cluster that goes. Elsewhere what is there of it stays for people to look at.
-func (s *Syncer) over(kind projection.Kind, above projection.Object) bool {
-	leaving, _ := s.Leaving(s.cluster)
-	return leaving && kind.Demand(above).Finished
-}
-
-// remove deletes what the cluster should not hold. What belongs to another object than the one above of that name, such as an earlier
-// one that was deleted meanwhile, goes too.
-func (s *Syncer) remove(ctx context.Context, kind projection.Kind, key Key, above, live projection.Object) error {
-	s.unwait(key)
-	if live == nil {
-		s.done(key, kind, state{})
-		s.ended(key, above)
-		return nil
-	}
-	if kind.Resource == namespaceResource && above != nil && above.GetDeletionTimestamp() != nil {
-		return nil // its content goes first
-	}
-	if s.goesElsewhere(kind, above, live) {
-		if err := s.leave(ctx, kind, above, live); err != nil {
-			return s.failed(key, above, err)
-		}
-		s.done(key, kind, state{})
-		return nil
-	}
-	origin := projection.Origin{LogicalCluster: s.target.LogicalCluster, Namespace: key.Namespace, Name: key.Name}
-	if kind.Yields && (s.adopter(live) != nil || projection.Orphaned(live)) {
-		origin, _ = projection.OriginOf(live) // its annotations are those of what took it over
-	}
-	action := projection.PlanRemoval(origin, live)
-	if action.Step != projection.Nothing {
-		klog.FromContext(ctx).V(2).Info("Removing", "key", key, "step", action.Step, "reason", action.Reason)
-	}
-	var err error
-	switch {
-	case kind.Resource == namespaceResource && action.Step == projection.Delete:
-		err = s.removeNamespace(ctx, kind, live)
-	case action.Step == projection.Delete && above != nil && kind.Lives(above) && kind.Demand(live).Claims:
-		// The workload goes on elsewhere, so what it says about claims for its deletion does not apply.
-		err = s.delete(ctx, kind, live, deletion{owned: metav1.DeletePropagationOrphan})
-	case action.Step == projection.Delete && above != nil && kind.Workload && projection.Orphans(above):
-		if err = s.abandon(ctx, kind, live); err == nil {
-			err = s.delete(ctx, kind, live, deletion{owned: metav1.DeletePropagationOrphan})
-		}
-	case action.Step == projection.Delete, action.Step == projection.Wait && hastened(above, live):
-		err = s.delete(ctx, kind, live, deletion{grace: graceOf(above)})
-	}
-	if err != nil {
-		return s.failed(key, above, err)
-	}
-	s.done(key, kind, state{})
-	return nil
-}
-
-// graceOf is how long the user lets a deleted object end, nil where that is left to the object.
-func graceOf(above projection.Object) *int64 {
-	if above == nil {
-		return nil
-	}
-	return above.GetDeletionGracePeriodSeconds()
-}
-
-// hastened reports whether the user gives an object that is ending less time than it has below.
-func hastened(above, live projection.Object) bool {
-	wanted, granted := graceOf(above), live.GetDeletionGracePeriodSeconds()
-	return wanted != nil && granted != nil && *wanted < *granted
 }
 
 // removeNamespace deletes a namespace of ours with what is left in it. One where somebody else runs something is let go instead, and is

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
-	"github.com/manifold-dev/manifold/pkg/placement/move"
+	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -31,10 +31,10 @@ type led struct {
 	waiters map[cache.ObjectName]sets.Set[waiter]
 }
 
-// waiter is a syncer that looks again at an object.
+// waiter is a cluster whose syncer looks again at an object.
 type waiter struct {
-	syncer *Syncer
-	key    Key
+	cluster string
+	key     Key
 }
 
 // watchSlices registers with the informer of EndpointSlices.
@@ -45,7 +45,7 @@ func (u *Upstream) watchSlices(informer cache.SharedIndexInformer) error {
 	u.led.slices, u.led.waiters = informer.GetIndexer(), map[cache.ObjectName]sets.Set[waiter]{}
 	changed := func(obj any) {
 		if slice, ok := untombed(obj).(*discoveryv1.EndpointSlice); ok {
-			u.led.wake(serviceOf(slice))
+			u.wakeLed(serviceOf(slice))
 		}
 	}
 	return u.handle(informer, cache.ResourceEventHandlerFuncs{
@@ -74,13 +74,21 @@ func (l *led) await(service cache.ObjectName, who waiter) {
 	l.waiters[service].Insert(who)
 }
 
-func (l *led) wake(service cache.ObjectName) {
+// forget returns those who wait for a Service, and lets them wait no longer.
+func (l *led) forget(service cache.ObjectName) sets.Set[waiter] {
 	l.mu.Lock()
-	woken := l.waiters[service]
+	defer l.mu.Unlock()
+	waiters := l.waiters[service]
 	delete(l.waiters, service)
-	l.mu.Unlock()
-	for who := range woken {
-		who.syncer.enqueue(who.key)
+	return waiters
+}
+
+// wakeLed wakes those who wait for a Service.
+func (u *Upstream) wakeLed(service cache.ObjectName) {
+	for who := range u.led.forget(service) {
+		if s, running := u.Syncer(who.cluster); running {
+			s.enqueue(who.key)
+		}
 	}
 }
 
@@ -98,26 +106,11 @@ func (l *led) pods(service cache.ObjectName) sets.Set[types.UID] {
 	return out
 }
 
-// leadTo adds to what is observed of a workload what of the shares that are to take the place of others nobody is led to yet, and tells
-// whether there is any. Who asks is woken when that may have changed.
-func (u *Upstream) leadTo(w workload, observed map[string]move.Observed, who waiter) (lacking bool) {
-	decision := DecisionOf(w)
-	for cluster, o := range observed {
-		s, running := u.Syncer(cluster)
-		if !running || o.Silent || o.Replicas > decision[cluster].Replicas {
-			continue
-		}
-		if o.Unrouted = s.unreached(w, o.Available, who); o.Unrouted > 0 {
-			observed[cluster], lacking = o, true
-		}
-	}
-	return lacking
-}
-
-// unreached counts the replicas of a workload that serve in this cluster, so many as it says, and that some Service which selects them does
-// not lead to yet. A Service that leads nowhere at all is of no use to anybody now, so nobody waits for it. Who asks is woken when there may
-// be fewer.
-func (s *Syncer) unreached(w workload, available int32, who waiter) int32 {
+// Unrouted counts the replicas of a workload that serve in this cluster, so many as it says, and that some Service which selects them does
+// not lead to yet. A Service that leads nowhere at all is of no use to anybody now, so nobody waits for it. The cluster that asks is woken when
+// there may be fewer.
+func (s *Syncer) Unrouted(of moves.Workload, available int32, asks string) int32 {
+	w := workload{of.Kind, of.Object}
 	live := s.below.get(w.key())
 	if available == 0 || !ours(live, w) {
 		return 0
@@ -155,7 +148,7 @@ func (s *Syncer) unreached(w workload, available int32, who waiter) int32 {
 		return 0
 	}
 	for _, service := range services {
-		s.Upstream.led.await(cache.MetaObjectToName(service), who)
+		s.Upstream.led.await(cache.MetaObjectToName(service), waiter{asks, w.key()})
 	}
 	return count() // what has changed before that has woken nobody
 }

@@ -85,8 +85,8 @@ func TestAShareIsHeldUntilServicesLeadToItsReplacement(t *testing.T) {
 			live := projected(above, 2, 2)
 			east := attach(t, u, "east", readyPods(live, old...)...)
 			attach(t, u, "west", readyPods(projected(above, 2, 2), test.pods...)...)
-			if share, held := east.step(workload{deployments, above}, live); held != (test.want > 0) || share.Replicas != test.want {
-				t.Errorf("held %t with %d replicas, want %d", held, share.Replicas, test.want)
+			if step := east.next(above); step.Held != (test.want > 0) || step.Share.Replicas != test.want {
+				t.Errorf("%+v; want %d replicas held", step, test.want)
 			}
 		})
 	}
@@ -101,8 +101,8 @@ func TestWhatIsScaledDownWaitsForNoService(t *testing.T) {
 	}
 	live := projected(above, 2, 2)
 	s := attach(t, u, "east", readyPods(live, "old-1", "old-2")...)
-	if share, held := s.step(workload{deployments, above}, live); held {
-		t.Errorf("held with %d replicas, want it scaled down", share.Replicas)
+	if step := s.next(above); step.Held {
+		t.Errorf("%+v; want it scaled down", step)
 	}
 }
 
@@ -115,18 +115,18 @@ func TestWhoWaitsForAServiceIsWokenWhenItLeadsElsewhere(t *testing.T) {
 	live := projected(above, 1, 1)
 	east := attach(t, u, "east", readyPods(live, "old")...)
 	attach(t, u, "west", readyPods(projected(above, 1, 1), "new")...)
-	if _, held := east.step(workload{deployments, above}, live); !held {
+	if !east.next(above).Held {
 		t.Fatal("it does not wait")
 	}
-	u.led.wake(cache.ObjectName{Namespace: "shop", Name: "api"})
+	u.wakeLed(cache.ObjectName{Namespace: "shop", Name: "api"})
 	if got := east.enqueued(); len(got) > 0 {
 		t.Errorf("looks at %v when another Service changes, want nothing", got)
 	}
-	u.led.wake(cache.ObjectName{Namespace: "shop", Name: "web"})
+	u.wakeLed(cache.ObjectName{Namespace: "shop", Name: "web"})
 	if got := east.enqueued(); !slices.Equal(got, []string{"deployments shop/web"}) {
 		t.Errorf("looks at %v, want the Deployment", got)
 	}
-	u.led.wake(cache.ObjectName{Namespace: "shop", Name: "web"})
+	u.wakeLed(cache.ObjectName{Namespace: "shop", Name: "web"})
 	if got := east.enqueued(); len(got) > 0 {
 		t.Errorf("looks at %v again, want nothing", got)
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/mirror"
-	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -187,16 +186,15 @@ func (u *Upstream) named(cluster string, pod metav1.Object, controller workload)
 // ordinalOf returns why a cluster does not run an ordinal of a StatefulSet: it is not to by decision, and did not before. An ordinal that is
 // nobody's yet would be taken when the StatefulSet grows to it.
 func (u *Upstream) ordinalOf(cluster string, set workload, ordinal int32) error {
-	one := placement.Range{Start: ordinal, End: ordinal + 1}
 	decision := DecisionOf(set)
-	if share, decided := decision[cluster]; decided && !numbersIn(set, share).Intersect(one).Empty() {
+	if share, decided := decision[cluster]; decided && numbersIn(set, share).Contains(ordinal) {
 		return nil
 	}
-	if had, ok := toldNumbers(set, cluster); ok && !had.Intersect(one).Empty() {
+	if had, ok := toldNumbers(set, cluster); ok && had.Contains(ordinal) {
 		return nil // it is about to leave
 	}
 	for other, share := range decision {
-		if other != cluster && !numbersIn(set, share).Intersect(one).Empty() {
+		if other != cluster && numbersIn(set, share).Contains(ordinal) {
 			return fmt.Errorf("ordinal %d of StatefulSet %s belongs to cluster %q", ordinal, set.GetName(), other)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/mirror"
-	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -126,14 +125,13 @@ func (u *Upstream) claimFor(cluster string, claim *corev1.PersistentVolumeClaim)
 // placesOrdinal returns why a cluster makes no claim for an ordinal of a StatefulSet: it neither is to run it nor did. A claim that is shown
 // draws its replica to it, also when the StatefulSet grows to it later.
 func (u *Upstream) placesOrdinal(cluster string, set workload, ordinal int32) error {
-	one := placement.Range{Start: ordinal, End: ordinal + 1}
-	if share, decided := DecisionOf(set)[cluster]; decided && !numbersIn(set, share).Intersect(one).Empty() {
+	if share, decided := DecisionOf(set)[cluster]; decided && numbersIn(set, share).Contains(ordinal) {
 		return nil
 	}
 	if !involves(set.Object, cluster) {
 		return fmt.Errorf("StatefulSet %s is not placed in cluster %q", set.GetName(), cluster)
 	}
-	if had, ok := toldNumbers(set, cluster); ok && !had.Intersect(one).Empty() {
+	if had, ok := toldNumbers(set, cluster); ok && had.Contains(ordinal) {
 		return u.ordinalOf(cluster, set, ordinal)
 	}
 	return fmt.Errorf("ordinal %d of StatefulSet %s is not placed in cluster %q", ordinal, set.GetName(), cluster)

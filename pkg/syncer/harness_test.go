@@ -22,7 +22,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
-	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -49,6 +49,13 @@ func newUpstream(t *testing.T, objects ...projection.Object) *Upstream {
 		stores[resource] = store
 	}
 	hold(t, stores, objects)
+	u.Fleets.Leaving = func(cluster string) (bool, string) {
+		s, running := u.Syncer(cluster)
+		if !running {
+			return false, ""
+		}
+		return s.Leaving(cluster)
+	}
 	return u
 }
 
@@ -59,6 +66,12 @@ type testSyncer struct {
 	changes []change
 	mirrors []cache.ObjectName
 	events  *record.FakeRecorder
+}
+
+// next is what the cluster is to hold now of a workload.
+func (s *testSyncer) next(above projection.Object) moves.Step {
+	kind, _ := projection.KindOf(above)
+	return s.Upstream.Fleets.Next(moves.Workload{Kind: kind, Object: above}, s.cluster)
 }
 
 type change struct {
@@ -94,7 +107,6 @@ func attachFound(t *testing.T, u *Upstream, cluster string, objects ...projectio
 		Changed:  func(key Key, urgent bool) { s.changes = append(s.changes, change{key, urgent}) },
 		Mirror:   func(name cache.ObjectName) { s.mirrors = append(s.mirrors, name) },
 		Leaving:  func(string) (bool, string) { return false, "" },
-		Lost:     func(placement.Workload, string) bool { return false },
 	}, &clusters.Connection{Name: cluster, Client: fake.NewClientset(), Usage: capacity.NewUsage(nil)})
 	if err != nil {
 		t.Fatal(err)

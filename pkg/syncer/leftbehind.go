@@ -5,7 +5,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/pkg/mirror"
-	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -49,12 +48,11 @@ func wouldTakeOver(set workload, pod *corev1.Pod) (ordinal int32, ok bool) {
 
 // surplus reports whether no cluster is to have an ordinal of a StatefulSet, or one of those on which it is placed.
 func surplus(set workload, ordinal int32) bool {
-	in := func(r placement.Range) bool { return ordinal >= r.Start && ordinal < r.End }
-	if !in(numbersOf(set.kind, set.Object)) {
+	if !numbersOf(set.kind, set.Object).Contains(ordinal) {
 		return true
 	}
 	for _, share := range DecisionOf(set.Object) {
-		if in(numbersIn(set, share)) {
+		if numbersIn(set, share).Contains(ordinal) {
 			return true
 		}
 	}

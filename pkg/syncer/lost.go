@@ -2,21 +2,14 @@ package syncer
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
-	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// lost reports whether a workload has given up a silent cluster, after its time of toleration: whatever may still run there is removed
-// before that cluster counts as ready again. One that was chosen away by hand is waited for.
-func (s *Syncer) lost(w workload, decision placement.Decision, cluster string) bool {
-	if _, decided := decision[cluster]; decided {
-		return false
-	}
-	placed, err := w.kind.WorkloadOf(w.Object)
-	return err == nil && s.Lost(placed, cluster)
+// lost reports whether a workload has given up this silent cluster.
+func (s *Syncer) lost(w workload) bool {
+	return s.Upstream.Fleets.HasLost(moves.Workload{Kind: w.kind, Object: w.Object}, s.cluster)
 }
 
 // forgetLost has the mirrors of a workload's pods taken away if the workload has given up this silent cluster.
@@ -24,7 +17,7 @@ func (s *Syncer) forgetLost(kind projection.Kind, above, live projection.Object)
 	if !kind.Workload || above == nil || live == nil {
 		return
 	}
-	if w := (workload{kind, above}); s.lost(w, DecisionOf(w), s.cluster) {
+	if w := (workload{kind, above}); s.lost(w) {
 		s.enqueuePodsOf(kind, above.GetNamespace(), above.GetName())
 	}
 }
@@ -52,24 +45,7 @@ func (u *Upstream) Fence(cluster string) string {
 	return ""
 }
 
-// runsOthers reports whether this cluster may run numbers of a workload that others were told to run, as when it was lost to them. In a move,
-// others are told only when it has none of them. Of those that have not been seen yet, as after a start, the breakdown tells.
+// runsOthers reports whether this cluster may run ordinals of a workload that others were told to run.
 func (s *Syncer) runsOthers(w workload) bool {
-	c := &s.Upstream.claims
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var theirs []placement.Range
-	known := map[string]bool{s.cluster: true}
-	for cluster, what := range s.told(w) {
-		if cluster == s.cluster {
-			continue
-		}
-		theirs = append(theirs, what.numbers)
-		other, running := s.Upstream.Syncer(cluster)
-		known[cluster] = running && other.HasSynced()
-	}
-	theirs = slices.AppendSeq(theirs, maps.Values(s.remembered(w, known)))
-	return slices.ContainsFunc(s.mayRun(w), func(own placement.Range) bool {
-		return slices.ContainsFunc(theirs, func(other placement.Range) bool { return !own.Intersect(other).Empty() })
-	})
+	return s.Upstream.Fleets.Overlaps(moves.Workload{Kind: w.kind, Object: w.Object}, s.cluster, s.mayRun(w))
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -45,12 +44,9 @@ const (
 
 func (l lack) some() bool { return l.waits || l.problem != "" }
 
-// heldBack reports whether a step that leads to pods has to wait, for what they name or for overrides that are admitted. It tells the user why,
-// unless it takes a moment only.
-func (s *Syncer) heldBack(ctx context.Context, w workload, step projection.Step, desired, live projection.Object) (bool, error) {
-	if !makesPods(w.kind, step) && !opens(w.kind, step) || live != nil && !w.kind.MakesPods(desired, live) || s.leftBehind(w) {
-		return false, nil
-	}
+// heldBack reports whether a projection that leads to pods has to wait, for what they name or for overrides that are admitted. It tells the user
+// why, unless it takes a moment only.
+func (s *Syncer) heldBack(ctx context.Context, w workload, desired, live projection.Object) (bool, error) {
 	refused, err := s.refusedAbove(ctx, w, desired)
 	if err != nil {
 		return false, err
@@ -74,11 +70,6 @@ func (s *Syncer) heldBack(ctx context.Context, w workload, step projection.Step,
 		s.queue.AddAfter(w.key(), conflictRetry)
 	}
 	return true, nil
-}
-
-// opens reports whether a step has something in the cluster use Secrets by the names that an object of no workload kind gives.
-func opens(kind projection.Kind, step projection.Step) bool {
-	return kind.Resource == ingressResource && (step == projection.Create || step == projection.Apply)
 }
 
 // hold makes a problem visible for which a cluster stays as it is with a workload, until there is a change here or elsewhere.
@@ -258,8 +249,7 @@ func (s *Syncer) takenClaim(w workload, desired, live projection.Object) string 
 	}
 	for _, claim := range s.below.claimsNamedAfter(w.GetNamespace(), w.GetName()) {
 		ordinal, uses := w.kind.ClaimOrdinal(desired, claim.Name)
-		one := placement.Range{Start: ordinal, End: ordinal + 1}
-		if !uses || numbersOf(w.kind, desired).Intersect(one).Empty() || live != nil && !numbersOf(w.kind, live).Intersect(one).Empty() {
+		if !uses || !numbersOf(w.kind, desired).Contains(ordinal) || live != nil && numbersOf(w.kind, live).Contains(ordinal) {
 			continue
 		}
 		if _, ours := projection.OriginOf(claim); ours {

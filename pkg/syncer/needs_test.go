@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,7 +151,7 @@ func TestAWorkloadComesOnlyWhereAllThatItNamesIsOurs(t *testing.T) {
 				s.setState(secretKey, test.state)
 			}
 			s.tryOften(keyOf(deployments, web))
-			held, err := s.heldBack(t.Context(), workload{deployments, web}, projection.Create, projected(web, 1, 0), nil)
+			held, err := s.heldBack(t.Context(), workload{deployments, web}, projected(web, 1, 0), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -193,7 +194,7 @@ func TestWhatIsNotSeenYetIsWaitedFor(t *testing.T) {
 			s.client = answering(t, false, &asked)
 			w := workload{deployments, web}
 			for range test.tries {
-				if _, err := s.heldBack(t.Context(), w, projection.Create, projected(web, 1, 0), nil); !errors.Is(err, errNotYet) {
+				if _, err := s.heldBack(t.Context(), w, projected(web, 1, 0), nil); !errors.Is(err, errNotYet) {
 					t.Fatalf("error %v, want another try", err)
 				}
 				s.queue.AddRateLimited(w.key())
@@ -201,7 +202,7 @@ func TestWhatIsNotSeenYetIsWaitedFor(t *testing.T) {
 			if st := s.stateOf(w.key()); st.problem != "" || asked > 0 {
 				t.Errorf("told of %q, and asked the cluster %d times, before it was known", st.problem, asked)
 			}
-			if held, err := s.heldBack(t.Context(), w, projection.Create, projected(web, 1, 0), nil); held != test.want || err != nil {
+			if held, err := s.heldBack(t.Context(), w, projected(web, 1, 0), nil); held != test.want || err != nil {
 				t.Errorf("held back: %t, %v, want %t", held, err, test.want)
 			}
 		})
@@ -217,7 +218,7 @@ func TestWhatAWorkloadWaitsForWakesIt(t *testing.T) {
 	u := newUpstream(t, web, secret("key"))
 	s := attach(t, u, "east")
 	key, w := Key{Resource: secretResource, Namespace: "shop", Name: "key"}, workload{deployments, web}
-	if held, err := s.heldBack(t.Context(), w, projection.Create, projected(web, 1, 0), nil); !held || err != nil {
+	if held, err := s.heldBack(t.Context(), w, projected(web, 1, 0), nil); !held || err != nil {
 		t.Fatalf("held back: %t, %v", held, err)
 	}
 	want := "secrets shop/key" // which is looked at, should nobody have
@@ -228,7 +229,7 @@ func TestWhatAWorkloadWaitsForWakesIt(t *testing.T) {
 	if got, want := strings.Join(s.enqueued(), ","), "deployments.apps shop/web"; !strings.Contains(got, "shop/web") {
 		t.Errorf("enqueued %q, want %q", got, want)
 	}
-	if held, err := s.heldBack(t.Context(), w, projection.Create, projected(web, 1, 0), nil); held || err != nil {
+	if held, err := s.heldBack(t.Context(), w, projected(web, 1, 0), nil); held || err != nil {
 		t.Errorf("held back: %t, %v, want it to go", held, err)
 	}
 	s.setState(key, state{uid: "uid-of-key", hash: "other"})
@@ -259,8 +260,16 @@ func TestWhatRunsIsNotHeldBackUnlessItMakesOtherPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.tryOften(w.key())
-			if held, err := s.heldBack(t.Context(), w, projection.Apply, test.desired, live); held != test.want || err != nil {
-				t.Errorf("held back: %t, %v, want %t", held, err, test.want)
+			apply := plan{task: taskProject, desired: test.desired, action: projection.Action{Step: projection.Apply}}
+			needs := s.needs(look{key: w.key(), kind: w.kind, above: web, live: live}, apply)
+			if got := slices.Contains(needs, needUses); got != test.want {
+				t.Fatalf("it needs %v; want that what it names is there: %t", needs, test.want)
+			}
+			if !test.want {
+				return
+			}
+			if held, err := s.heldBack(t.Context(), w, test.desired, live); !held || err != nil {
+				t.Errorf("held back: %t, %v, want it held", held, err)
 			}
 		})
 	}
@@ -280,7 +289,7 @@ func TestAnIngressUsesNoSecretOfOthers(t *testing.T) {
 			s.client = answering(t, test.taken, &asked)
 			kind, _ := projection.KindOf(door)
 			s.tryOften(keyOf(kind, door))
-			held, err := s.heldBack(t.Context(), workload{kind, door}, projection.Create, door, nil)
+			held, err := s.heldBack(t.Context(), workload{kind, door}, door, nil)
 			if held != test.taken || err != nil {
 				t.Errorf("held back: %t, %v, want %t", held, err, test.taken)
 			}

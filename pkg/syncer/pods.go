@@ -131,7 +131,7 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 			return s.takeOver(ctx, pod, mirror, template)
 		}
 	}
-	if own := s.ownerOf(pod); own != nil && s.lost(own.above, DecisionOf(own.above), s.cluster) {
+	if own := s.ownerOf(pod); own != nil && s.lost(own.above) {
 		// It may run, but nobody hears of it, and its workload runs elsewhere, perhaps under the same names.
 		if mirror == nil {
 			return nil

@@ -50,8 +50,7 @@ func (u *Upstream) usedHere(w workload, obj projection.Object, cluster string) b
 	if !ok {
 		return true
 	}
-	one := placement.Range{Start: ordinal, End: ordinal + 1}
-	if share, decided := DecisionOf(w)[cluster]; decided && !numbersIn(w, share).Intersect(one).Empty() {
+	if share, decided := DecisionOf(w)[cluster]; decided && numbersIn(w, share).Contains(ordinal) {
 		return true
 	}
 	s, running := u.Syncer(cluster)
@@ -59,7 +58,7 @@ func (u *Upstream) usedHere(w workload, obj projection.Object, cluster string) b
 		return false
 	}
 	live := s.below.get(w.key())
-	return live != nil && !numbersOf(w.kind, live).Intersect(one).Empty()
+	return live != nil && numbersOf(w.kind, live).Contains(ordinal)
 }
 
 // numbersIn returns the ordinals of a share.
@@ -78,7 +77,7 @@ func (u *Upstream) homeOf(namespace, claim string) string {
 		}
 		ordinal, _ := w.kind.ClaimOrdinal(w.Object, claim)
 		for cluster, share := range DecisionOf(w) {
-			if !numbersIn(*w, share).Intersect(placement.Range{Start: ordinal, End: ordinal + 1}).Empty() {
+			if numbersIn(*w, share).Contains(ordinal) {
 				return cluster
 			}
 		}

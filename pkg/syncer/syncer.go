@@ -20,7 +20,6 @@ import (
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
-	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -56,10 +55,6 @@ type Options struct {
 	Overrides func(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error)
 	// Admits returns a RefusedError for a pod that the admission of the logical cluster refuses. It may be nil.
 	Admits func(ctx context.Context, pod *corev1.Pod) error
-	// Moves returns what the policy of a workload says about moving it, nil if nothing. It may be nil.
-	Moves func(kind projection.Kind, above projection.Object) *v1alpha1.Move
-	// Silent reports whether a cluster cannot be told anything at the moment. It may be nil.
-	Silent func(cluster string) bool
 	// Uses reports whether anything that is of no projected kind is in a namespace of a cluster, or is to be. It may be nil.
 	Uses func(cluster, namespace string) bool
 	// Allows returns what the admin of a cluster lets come along there. It may be nil.
@@ -68,8 +63,6 @@ type Options struct {
 	// claims that are to be somewhere. They return at once, and may be nil.
 	VolumeChanged func(name string)
 	ClaimWanted   func(claim cache.ObjectName)
-	// Lost reports whether a workload has given up a silent cluster, so that it may run elsewhere what it ran there.
-	Lost func(w placement.Workload, cluster string) bool
 }
 
 // Runner starts a Syncer for every connection. It implements clusters.Runner.
@@ -221,7 +214,7 @@ func (s *Syncer) run(ctx context.Context) error {
 		return err
 	}
 	s.usage.Synced()
-	s.Upstream.claims.dropAll(s.cluster)
+	s.Upstream.Fleets.ReleaseAll(s.cluster)
 	s.enqueueEverything()
 	s.mu.Lock()
 	s.synced = true

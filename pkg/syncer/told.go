@@ -5,11 +5,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/move"
 	"github.com/manifold-dev/manifold/pkg/projection"
-	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 // What a cluster was told to run is in the memory of who told it, and in the record of the logical cluster. The object there says so as well,
@@ -28,7 +27,7 @@ func (s *Syncer) noteTold(kind projection.Kind, above, desired projection.Object
 			next.before = max(next.before, last.most)
 		}
 	} else {
-		next.before = recordedReplicas(above, s.cluster)
+		next.before = recordedReplicas(moves.RecordOf(above), s.cluster)
 	}
 	if next.before <= next.most {
 		next.before = 0
@@ -37,7 +36,8 @@ func (s *Syncer) noteTold(kind projection.Kind, above, desired projection.Object
 
 // keepTold takes down that the cluster goes on with what it was told, as nobody changes anything of the workload any more.
 func (s *Syncer) keepTold(w workload, next *state) {
-	next.told, next.first = s.toldReplicas(w, math.MaxInt32), s.given(w).Start
+	record := moves.RecordOf(w.Object)
+	next.told, next.first = s.toldReplicas(w, record, math.MaxInt32), s.given(w, record).Start
 	next.most = s.Most(w.kind.Resource, w.Object)
 }
 
@@ -47,21 +47,18 @@ func withSurge(demand projection.Demand) int32 {
 }
 
 // recordedReplicas is how many replicas the logical cluster has recorded of a cluster, by the decision and what it reported.
-func recordedReplicas(above projection.Object, cluster string) int32 {
-	breakdown, _ := summary.ParseBreakdown(above.GetAnnotations()[v1alpha1.AnnotationStatus]) // if it is damaged, it says nothing
-	return max(DecisionOf(above)[cluster].Replicas, breakdown[cluster].Replicas)
+func recordedReplicas(record *moves.Record, cluster string) int32 {
+	return max(record.Decision[cluster].Replicas, record.Reported()[cluster].Replicas)
 }
 
-// given returns the numbers of a workload that this cluster was given at any time that is known here: those that are decided, those that it
+// given returns the ordinals of a workload that this cluster was given at any time that is known here: those that are decided, those that it
 // was told to run, and those that it reported before anything was told by this process.
-func (s *Syncer) given(w workload) placement.Range {
-	first, decision := w.kind.Demand(w.Object).First, DecisionOf(w)
+func (s *Syncer) given(w workload, record *moves.Record) placement.Range {
 	var out placement.Range
-	if share, decided := decision[s.cluster]; decided {
-		out = placement.Range{Start: first + share.Start, End: first + share.Start + share.Replicas}
+	if share, decided := record.Decision[s.cluster]; decided {
+		out = numbersIn(w, share)
 	}
-	breakdown, _ := summary.ParseBreakdown(w.GetAnnotations()[v1alpha1.AnnotationStatus]) // if it is damaged, it says nothing
-	if last, reported := breakdown[s.cluster]; reported {
+	if last, reported := record.Reported()[s.cluster]; reported {
 		out = out.Hull(placement.Range{Start: last.Start, End: last.Start + last.Replicas})
 	}
 	if st := s.stateOf(w.key()); st.holds(w) {
@@ -71,11 +68,11 @@ func (s *Syncer) given(w workload) placement.Range {
 }
 
 // toldReplicas is how many replicas of a workload this cluster was told to run, where its object says so many.
-func (s *Syncer) toldReplicas(w workload, says int32) int32 {
+func (s *Syncer) toldReplicas(w workload, record *moves.Record, says int32) int32 {
 	if st := s.stateOf(w.key()); st.holds(w) {
-		return max(0, min(says, max(st.told, DecisionOf(w)[s.cluster].Replicas)))
+		return max(0, min(says, max(st.told, record.Decision[s.cluster].Replicas)))
 	}
-	return max(0, min(says, recordedReplicas(w.Object, s.cluster)))
+	return max(0, min(says, recordedReplicas(record, s.cluster)))
 }
 
 // Most is the largest number of replicas of an object that what this cluster was told explains.
@@ -86,7 +83,7 @@ func (s *Syncer) Most(resource schema.GroupVersionResource, above projection.Obj
 		return max(st.most, st.before)
 	}
 	demand := kind.Demand(above)
-	demand.Replicas = recordedReplicas(above, s.cluster)
+	demand.Replicas = recordedReplicas(moves.RecordOf(above), s.cluster)
 	return withSurge(demand)
 }
 

@@ -41,7 +41,7 @@ func TestWhatOverridesMakeIsTriedAbove(t *testing.T) {
 				}
 				return test.says
 			}
-			held, err := s.heldBack(t.Context(), workload{deployments, web}, projection.Create, projected(web, 1, 0), nil)
+			held, err := s.heldBack(t.Context(), workload{deployments, web}, projected(web, 1, 0), nil)
 			if !errors.Is(err, test.wantErr) || held != (test.want != "") || tried != test.wantTried {
 				t.Errorf("held back: %t, %v, tried: %t; want %q, %v, %t", held, err, tried, test.want, test.wantErr, test.wantTried)
 			}

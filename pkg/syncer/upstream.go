@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/lru"
 
+	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -66,7 +67,8 @@ type Upstream struct {
 	volumes     cache.Indexer // PersistentVolumes
 	webhooks    []cache.Store // their configurations
 
-	claims claims
+	// Fleets says what each cluster is to hold now of a workload that moves. What it asks of the server is set by whoever starts the syncers.
+	Fleets *moves.Fleets
 	led    led
 
 	mu      sync.RWMutex
@@ -81,8 +83,8 @@ func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
 		podStore:    factory.Core().V1().Pods().Informer().GetIndexer(),
 		namespaces:  factory.Core().V1().Namespaces().Lister(),
 		syncers:     map[string]*Syncer{},
-		claims:      claims{byKey: map[Key]map[string]claim{}},
 	}
+	u.Fleets = &moves.Fleets{Cluster: u.connected, Clusters: u.allConnected}
 	u.revisions = revisions{
 		get: func(namespace, name string) (*appsv1.ControllerRevision, error) {
 			return factory.Apps().V1().ControllerRevisions().Lister().ControllerRevisions(namespace).Get(name)
@@ -189,6 +191,23 @@ func (u *Upstream) Syncers() []*Syncer {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
 	out := make([]*Syncer, 0, len(u.syncers))
+	for _, s := range u.syncers {
+		out = append(out, s)
+	}
+	return out
+}
+
+// connected returns what tells about a cluster that is connected.
+func (u *Upstream) connected(cluster string) (moves.Cluster, bool) {
+	s, ok := u.Syncer(cluster)
+	return s, ok
+}
+
+// allConnected is connected for all clusters.
+func (u *Upstream) allConnected() []moves.Cluster {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	out := make([]moves.Cluster, 0, len(u.syncers))
 	for _, s := range u.syncers {
 		out = append(out, s)
 	}

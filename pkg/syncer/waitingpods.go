@@ -45,22 +45,17 @@ func concerns(above *corev1.Pod, cluster string) bool {
 	return placed
 }
 
-// awaits reports whether the cluster waits for a pod to be gone from another one before it makes it, and tells the user.
-func (s *Syncer) awaits(kind projection.Kind, key Key, above projection.Object) bool {
+// leavesLater says why the cluster waits with a pod until it is gone from another one, "" if it does not.
+func (s *Syncer) leavesLater(kind projection.Kind, above projection.Object) string {
 	pod, ok := above.(*corev1.Pod)
 	if !ok || kind.Mirror(pod) || pod.Spec.NodeName != "" {
-		return false
+		return ""
 	}
 	from := podIn(pod)
 	if _, placed := DecisionOf(pod)[s.cluster]; !placed || from == "" || from == s.cluster {
-		return false
+		return ""
 	}
-	reason := fmt.Sprintf("waits with the pod until it is gone from %q, which found no node for it", from)
-	if s.stateOf(key).reason != reason {
-		s.Recorder.Eventf(pod, corev1.EventTypeNormal, reasonWaiting, "cluster %q %s", s.cluster, reason)
-	}
-	s.done(key, kind, state{uid: pod.UID, wait: wait{held: true, reason: reason}})
-	return true
+	return fmt.Sprintf("waits with the pod until it is gone from %q, which found no node for it", from)
 }
 
 // goesElsewhere reports whether an object below is a pod that a user made and that is to run in another cluster.

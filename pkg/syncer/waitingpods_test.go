@@ -13,8 +13,8 @@ import (
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// task is a pod that a user made, as it is above: decided to run in one cluster, while another one, if any, has it and no node for it.
-func task(decided, has string) *corev1.Pod {
+// errand is a pod that a user made, as it is above: decided to run in one cluster, while another one, if any, has it and no node for it.
+func errand(decided, has string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: objectMeta("web-1")}
 	pod.Annotations = map[string]string{v1alpha1.AnnotationPlacement: `{"` + decided + `":{"replicas":1}}`}
 	if has != "" {
@@ -44,11 +44,11 @@ func taskBelow(t *testing.T, above *corev1.Pod, node string) *corev1.Pod {
 }
 
 func TestAPodThatWaitsIsInOneClusterAtATime(t *testing.T) {
-	deleted := task("west", "east")
+	deleted := errand("west", "east")
 	deleted.DeletionTimestamp, deleted.Finalizers = &metav1.Time{}, []string{"x"}
-	kept := task("east", "")
+	kept := errand("east", "")
 	kept.DeletionTimestamp, kept.Finalizers, kept.Spec.NodeName = &metav1.Time{}, []string{"x"}, "east"
-	bound := task("west", "")
+	bound := errand("west", "")
 	bound.Annotations[v1alpha1.AnnotationPodUID], bound.Spec.NodeName = "below", "east"
 	for name, test := range map[string]struct {
 		above *corev1.Pod
@@ -59,18 +59,18 @@ func TestAPodThatWaitsIsInOneClusterAtATime(t *testing.T) {
 		stranger bool
 		want     string // what is written above: "has", "runs", "gone" below, "deleted", or nothing
 	}{
-		"one that waits says where it waits":              {above: task("east", ""), there: true, want: "has"},
-		"one that is about to leave is not reported":      {above: task("west", "east"), there: true},
-		"one that has left is let go":                     {above: task("west", "east"), want: "gone"},
-		"also if it is to come back":                      {above: task("east", "east"), left: true, want: "gone"},
-		"one that somebody deletes in its cluster ends":   {above: task("east", "east"), want: "deleted"},
-		"one that gets a node after all runs there":       {above: task("west", "east"), there: true, node: "node-1", want: "runs"},
+		"one that waits says where it waits":              {above: errand("east", ""), there: true, want: "has"},
+		"one that is about to leave is not reported":      {above: errand("west", "east"), there: true},
+		"one that has left is let go":                     {above: errand("west", "east"), want: "gone"},
+		"also if it is to come back":                      {above: errand("east", "east"), left: true, want: "gone"},
+		"one that somebody deletes in its cluster ends":   {above: errand("east", "east"), want: "deleted"},
+		"one that gets a node after all runs there":       {above: errand("west", "east"), there: true, node: "node-1", want: "runs"},
 		"one that ran there and is gone has ended":        {above: bound, left: true, want: "deleted"},
-		"one that another cluster has is that one's":      {above: task("east", "west")},
+		"one that another cluster has is that one's":      {above: errand("east", "west")},
 		"one that is deleted while it leaves ends":        {above: deleted, want: "deleted"},
-		"one that is still to be made has not ended":      {above: task("east", "")},
-		"one that is to run elsewhere and is not here is": {above: task("west", "")},
-		"one that a stranger keeps from being made waits": {above: task("east", ""), stranger: true},
+		"one that is still to be made has not ended":      {above: errand("east", "")},
+		"one that is to run elsewhere and is not here is": {above: errand("west", "")},
+		"one that a stranger keeps from being made waits": {above: errand("east", ""), stranger: true},
 		"and ends when it is deleted, stranger or not":    {above: kept, stranger: true, want: "deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,10 +120,10 @@ func TestAClusterWaitsForAPodToBeGoneElsewhere(t *testing.T) {
 		above *corev1.Pod
 		want  string
 	}{
-		"that another one has":      {task("east", "west"), `Normal WaitingForCluster cluster "east" waits with the pod until it is gone from "west", which found no node for it`},
-		"not that it has itself":    {task("east", "east"), ""},
-		"nor that is for others":    {task("north", "west"), ""},
-		"nor that none has had yet": {task("north", ""), ""},
+		"that another one has":      {errand("east", "west"), `Normal WaitingForCluster cluster "east" waits with the pod until it is gone from "west", which found no node for it`},
+		"not that it has itself":    {errand("east", "east"), ""},
+		"nor that is for others":    {errand("north", "west"), ""},
+		"nor that none has had yet": {errand("north", ""), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := attach(t, newUpstream(t, test.above, namespace("shop")), "east")
@@ -145,33 +145,33 @@ func TestAClusterWaitsForAPodToBeGoneElsewhere(t *testing.T) {
 
 func TestWhatLeavesAClusterIsAPodThatWaits(t *testing.T) {
 	kind, _ := projection.ForResource(podResource)
-	other := task("west", "east")
+	other := errand("west", "east")
 	other.UID = "another"
-	deleted := task("west", "east")
+	deleted := errand("west", "east")
 	deleted.DeletionTimestamp = &metav1.Time{}
-	nowhere := task("west", "east")
+	nowhere := errand("west", "east")
 	delete(nowhere.Annotations, v1alpha1.AnnotationPlacement)
 	for name, test := range map[string]struct {
 		above *corev1.Pod
 		want  bool
 	}{
-		"one that is to run elsewhere":  {task("west", "east"), true},
-		"not one that stays":            {task("east", "east"), false},
-		"nor one that another one has":  {task("west", "west"), false},
+		"one that is to run elsewhere":  {errand("west", "east"), true},
+		"not one that stays":            {errand("east", "east"), false},
+		"nor one that another one has":  {errand("west", "west"), false},
 		"nor another one of that name":  {other, false},
 		"nor one that is being deleted": {deleted, false},
 		"nor one that is to be nowhere": {nowhere, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := attach(t, newUpstream(t, test.above), "east")
-			if got := s.goesElsewhere(kind, test.above, taskBelow(t, task("west", "east"), "")); got != test.want {
+			if got := s.goesElsewhere(kind, test.above, taskBelow(t, errand("west", "east"), "")); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})
 	}
 	// The scheduler may be faster: then nothing is deleted, and it is reported.
-	s := attach(t, newUpstream(t, task("west", "east")), "east")
-	if err := s.leave(t.Context(), kind, task("west", "east"), taskBelow(t, task("west", "east"), "node-1")); err != nil {
+	s := attach(t, newUpstream(t, errand("west", "east")), "east")
+	if err := s.leave(t.Context(), kind, errand("west", "east"), taskBelow(t, errand("west", "east"), "node-1")); err != nil {
 		t.Fatal(err)
 	}
 	if name, _ := s.podQueue.Get(); name != podName {

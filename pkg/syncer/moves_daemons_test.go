@@ -22,6 +22,7 @@ func TestADaemonSetLeavesWhenOthersServeInItsPlace(t *testing.T) {
 		ds.Labels = map[string]string{v1alpha1.LabelLogicalCluster: logicalCluster}
 		ds.Annotations = map[string]string{
 			v1alpha1.AnnotationNamespace: of.Namespace, v1alpha1.AnnotationName: of.Name, v1alpha1.AnnotationUID: string(of.UID),
+			v1alpha1.AnnotationProjection: "hash",
 		}
 		ds.Status = appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: desired, NumberAvailable: available}
 		return ds
@@ -62,9 +63,9 @@ func TestADaemonSetLeavesWhenOthersServeInItsPlace(t *testing.T) {
 			west := attach(t, u, "west", has...)
 			west.setState(keyOf(kind, test.above), state{problem: test.problem})
 			west.synced = !test.absent
-			east.Silent = func(cluster string) bool { return cluster == test.silent }
-			if _, held := east.step(workload{kind, test.above}, live); held != test.want {
-				t.Errorf("kept %t, want %t", held, test.want)
+			u.Fleets.Silent = func(cluster string) bool { return cluster == test.silent }
+			if step := east.next(test.above); step.Held != test.want {
+				t.Errorf("%+v; want it kept %t", step, test.want)
 			}
 		})
 	}

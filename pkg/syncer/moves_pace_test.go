@@ -84,10 +84,8 @@ func TestAClusterUpdatesItsOrdinalsAfterTheHigherOnes(t *testing.T) {
 					}
 				}
 			}
-			decision := DecisionOf(test.above)
-			w := workload{setKind, test.above}
-			if got := asked.pace(w, live, decision["east"], decision); got != test.want {
-				t.Errorf("waits for %q, want %q", got, test.want)
+			if step := asked.next(test.above); step.Paced != (test.want != "") || step.Reason != test.want {
+				t.Errorf("%+v; want it to wait for %q", step, test.want)
 			}
 			wantPartition := int32(-1)
 			if rolling := test.above.Spec.UpdateStrategy.RollingUpdate; rolling != nil {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -116,16 +117,12 @@ func TestAnOrdinalStartsOnceItIsGoneElsewhere(t *testing.T) {
 				attach(t, u, "east", test.east...)
 			}
 			west := attach(t, u, "west", test.west...)
-			var live projection.Object
-			if len(test.west) > 0 {
-				live = test.west[0]
+			got := west.next(test.above)
+			if got.Share.Replicas == 0 && test.want.Replicas == 0 {
+				got.Share.Start = test.want.Start
 			}
-			got, waits := west.turn(workload{setKind, test.above}, live, DecisionOf(test.above)["west"])
-			if got.Replicas == 0 && test.want.Replicas == 0 {
-				got.Start = test.want.Start
-			}
-			if got != test.want || waits.held != test.held {
-				t.Errorf("share %+v, held %t; want %+v, %t", got, waits.held, test.want, test.held)
+			if got.Share != test.want || got.Held != test.held {
+				t.Errorf("%+v; want %+v, held %t", got, test.want, test.held)
 			}
 		})
 	}
@@ -135,32 +132,34 @@ func TestWhatWasWrittenCountsBeforeTheWatchShowsIt(t *testing.T) {
 	above := statefulSet("db", `{"east":{"replicas":3}}`, 3)
 	u := newUpstream(t, above)
 	east, west := attach(t, u, "east"), attach(t, u, "west")
-	w := workload{setKind, above}
-	if _, waits := east.turn(w, nil, placement.Share{Replicas: 3}); waits.held {
+	key := workload{setKind, above}.key()
+	if east.next(above).Held {
 		t.Fatal("the first one has to wait")
 	}
-	u.claims.written(w.key(), "east", "hash")
+	u.Fleets.Writing(moves.Key(key), "east", "hash")
 	// Another decision comes before east's watch shows anything.
-	west.setState(w.key(), state{wait: wait{held: true}})
-	if got, waits := west.turn(w, nil, placement.Share{Replicas: 3}); got.Replicas != 0 ||
-		waits.reason != `waits with ordinals 0-2 until what of them may still run in "east" is gone there` {
-		t.Errorf("west gets %+v, for %q, while east starts them", got, waits.reason)
+	moved := statefulSet("db", `{"west":{"replicas":3}}`, 3)
+	west.setState(key, state{wait: wait{held: true}})
+	if got := west.next(moved); got.Share.Replicas != 0 || got.Reason != `waits for ordinals 0-2 to stop in cluster "east"` {
+		t.Errorf("west gets %+v while east starts them", got)
 	}
-	if err := east.settleClaim(t.Context(), setKind, w.key(), projectedSet(above, 0, 3)); err != nil {
+	written := projectedSet(above, 0, 3)
+	written.Annotations[v1alpha1.AnnotationProjection] = "hash"
+	if err := east.settleReservation(t.Context(), setKind, key, written); err != nil {
 		t.Fatal(err)
 	}
-	if _, open := u.claims.get(w.key(), "east"); open {
-		t.Error("the claim is still there once the watch shows what was written")
+	if _, reserved := u.Fleets.Reserved(moves.Key(key), "east"); reserved {
+		t.Error("the reservation is still there once the watch shows what was written")
 	}
 	if got := west.enqueued(); len(got) != 1 {
 		t.Errorf("west looks at %v, want the StatefulSet", got)
 	}
-	if _, waits := west.turn(w, nil, placement.Share{Replicas: 3}); waits.held {
+	if west.next(moved).Held {
 		t.Error("west waits for nobody")
 	}
-	u.claims.dropAll("west")
-	if len(u.claims.byKey) != 0 {
-		t.Errorf("claims %v are left", u.claims.byKey)
+	u.Fleets.ReleaseAll("west")
+	if _, reserved := u.Fleets.Reserved(moves.Key(key), "west"); reserved {
+		t.Error("a reservation is left")
 	}
 }
 
@@ -212,7 +211,7 @@ func TestAClusterIsEmptiedBeforeItsPartIsDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstream(t, above, namespace("shop"))
 			s := attach(t, u, "east", append(test.pods, test.live)...)
-			if got := s.toEmpty(workload{setKind, above}, test.live); got != test.want {
+			if got := s.Emptying(moves.Workload{Kind: setKind, Object: above}); got != test.want {
 				t.Errorf("to empty: %t, want %t", got, test.want)
 			}
 			desired, waits, err := s.desired(setKind, above, test.live)

@@ -86,16 +86,14 @@ func TestShareIsHeldUntilItsReplacementServes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstream(t, test.above)
-			kind, _ := projection.KindOf(test.above)
 			var east *testSyncer
 			for cluster, live := range map[string]*appsv1.Deployment{"east": test.east, "west": test.west} {
 				if s := attachWith(t, u, cluster, live); cluster == "east" {
 					east = s
 				}
 			}
-			share, more := east.step(workload{kind, test.above}, test.east)
-			if more != test.more || more && share.Replicas != test.want {
-				t.Errorf("held %t with %d replicas, want %t with %d", more, share.Replicas, test.more, test.want)
+			if step := east.next(test.above); step.Held != test.more || step.Held && step.Share.Replicas != test.want {
+				t.Errorf("%+v; want it held %t with %d replicas", step, test.more, test.want)
 			}
 		})
 	}
@@ -121,9 +119,6 @@ func TestWhichKindsAreHeld(t *testing.T) {
 			ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Replicas: three, Template: &corev1.PodTemplateSpec{}},
 			Status: corev1.ReplicationControllerStatus{AvailableReplicas: 3},
 		}, true},
-		"not StatefulSets": {&appsv1.StatefulSet{
-			ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: three}, Status: appsv1.StatefulSetStatus{AvailableReplicas: 3},
-		}, false},
 		"not Secrets": {secret("key"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,9 +131,8 @@ func TestWhichKindsAreHeld(t *testing.T) {
 			if err := s.below.stores[kind.Resource].Add(test.object); err != nil {
 				t.Fatal(err)
 			}
-			share, more := s.step(workload{kind, test.object}, test.object)
-			if more != test.want || more && share.Replicas != 3 {
-				t.Errorf("held %t with %d replicas, want %t", more, share.Replicas, test.want)
+			if step := s.next(test.object); step.Held != test.want || step.Held && step.Share.Replicas != 3 {
+				t.Errorf("%+v; want it held %t with 3 replicas", step, test.want)
 			}
 		})
 	}
@@ -196,19 +190,13 @@ func TestShareGrowsWithinTheSurge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstream(t, test.above)
-			kind, _ := projection.KindOf(test.above)
 			east := attachWith(t, u, "east", test.east)
 			west := attachWith(t, u, "west", test.west)
 			east.synced = !test.starting
-			west.Moves = func(projection.Kind, projection.Object) *v1alpha1.Move { return test.move }
-			west.Silent = func(cluster string) bool { return cluster == "east" && test.silent }
-			var live projection.Object
-			if test.west != nil {
-				live = test.west
-			}
-			share, held := west.step(workload{kind, test.above}, live)
-			if held != test.held || held && share.Replicas != test.want {
-				t.Errorf("held %t with %d replicas, want %t with %d", held, share.Replicas, test.held, test.want)
+			u.Fleets.Moves = func(projection.Kind, projection.Object) *v1alpha1.Move { return test.move }
+			u.Fleets.Silent = func(cluster string) bool { return cluster == "east" && test.silent }
+			if step := west.next(test.above); step.Held != test.held || step.Held && step.Share.Replicas != test.want {
+				t.Errorf("%+v; want it held %t with %d replicas", step, test.held, test.want)
 			}
 		})
 	}
