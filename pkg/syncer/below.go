@@ -19,6 +19,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -165,7 +166,7 @@ func (b *below) stop() {
 }
 
 // get returns the object that the cluster holds under the name and that carries our label, or nil.
-func (b *below) get(key Key) projection.Object { return getFrom(b.stores[key.Resource], key) }
+func (b *below) get(key identity.Key) projection.Object { return getFrom(b.stores[key.Resource], key) }
 
 // deploymentOf returns the projection that a ReplicaSet below belongs to, or nil.
 func (b *below) deploymentOf(rs *appsv1.ReplicaSet) *appsv1.Deployment {
@@ -173,7 +174,7 @@ func (b *below) deploymentOf(rs *appsv1.ReplicaSet) *appsv1.Deployment {
 	if owner == nil || owner.Kind != "Deployment" {
 		return nil
 	}
-	d, ok := b.get(Key{Resource: deploymentResource, Namespace: rs.Namespace, Name: owner.Name}).(*appsv1.Deployment)
+	d, ok := b.get(identity.Key{Resource: deploymentResource, Namespace: rs.Namespace, Name: owner.Name}).(*appsv1.Deployment)
 	if !ok || d.UID != owner.UID {
 		return nil
 	}

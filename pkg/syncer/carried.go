@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement/handmade"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -34,7 +35,7 @@ const volumeKind = "PersistentVolume"
 
 var volumeResource = corev1.SchemeGroupVersion.WithResource("persistentvolumes")
 
-func volumeKey(name string) Key { return Key{Resource: volumeResource, Name: name} }
+func volumeKey(name string) identity.Key { return identity.Key{Resource: volumeResource, Name: name} }
 
 // byClaim indexes volumes of the logical cluster by the claim that they are for.
 const byClaim = "manifold.dev/claim"
@@ -69,7 +70,7 @@ func (u *Upstream) ClaimOf(volume *corev1.PersistentVolume) *corev1.PersistentVo
 	if ref == nil || ref.UID == "" {
 		return nil
 	}
-	claim, _ := u.get(Key{Resource: claimResource, Namespace: ref.Namespace, Name: ref.Name}).(*corev1.PersistentVolumeClaim)
+	claim, _ := u.get(identity.Key{Resource: claimResource, Namespace: ref.Namespace, Name: ref.Name}).(*corev1.PersistentVolumeClaim)
 	if claim == nil || claim.UID != ref.UID {
 		return nil
 	}
@@ -318,7 +319,7 @@ func (s *Syncer) isClaim(live, above *corev1.PersistentVolumeClaim) bool {
 }
 
 // syncVolume brings a volume in line that goes along with a claim, or did.
-func (s *Syncer) syncVolume(ctx context.Context, key Key) error {
+func (s *Syncer) syncVolume(ctx context.Context, key identity.Key) error {
 	if s.givenUp() {
 		return nil
 	}
@@ -348,7 +349,7 @@ func (s *Syncer) syncVolume(ctx context.Context, key Key) error {
 }
 
 // tellVolume notes what keeps a volume from the cluster, or that nothing does, and tells who waits for it.
-func (s *Syncer) tellVolume(key Key, above *corev1.PersistentVolume, reason, problem string) {
+func (s *Syncer) tellVolume(key identity.Key, above *corev1.PersistentVolume, reason, problem string) {
 	if s.stateOf(key).problem == problem {
 		s.wakeWaiting(key)
 		return
@@ -494,7 +495,7 @@ func (s *Syncer) removeVolume(ctx context.Context, live *corev1.PersistentVolume
 }
 
 // awaitsVolume reports whether a claim waits for the volume of the logical cluster that it is for, and the problem if that cannot come.
-func (s *Syncer) awaitsVolume(key Key, above projection.Object) (waits bool, problem string) {
+func (s *Syncer) awaitsVolume(key identity.Key, above projection.Object) (waits bool, problem string) {
 	s.unwait(key)
 	if !s.takesVolumes() {
 		return false, ""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -12,7 +13,7 @@ import (
 // told to run what another one has just been told to, and does not seem to have.
 type claims struct {
 	mu    sync.Mutex
-	byKey map[Key]map[string]claim
+	byKey map[identity.Key]map[string]claim
 }
 
 // claim is what one cluster may run beyond what its watch shows.
@@ -22,7 +23,7 @@ type claim struct {
 	hash string
 }
 
-func (c *claims) get(key Key, cluster string) (claim, bool) {
+func (c *claims) get(key identity.Key, cluster string) (claim, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found, ok := c.byKey[key][cluster]
@@ -30,7 +31,7 @@ func (c *claims) get(key Key, cluster string) (claim, bool) {
 }
 
 // set notes a claim; one without numbers is dropped. The caller holds the lock.
-func (c *claims) set(key Key, cluster string, to claim) {
+func (c *claims) set(key identity.Key, cluster string, to claim) {
 	if to == (claim{}) {
 		delete(c.byKey[key], cluster)
 		if len(c.byKey[key]) == 0 {
@@ -44,7 +45,7 @@ func (c *claims) set(key Key, cluster string, to claim) {
 	c.byKey[key][cluster] = to
 }
 
-func (c *claims) drop(key Key, cluster string) {
+func (c *claims) drop(key identity.Key, cluster string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.set(key, cluster, claim{})
@@ -60,7 +61,7 @@ func (c *claims) dropAll(cluster string) {
 }
 
 // written notes that a projection is about to be written.
-func (c *claims) written(key Key, cluster, hash string) {
+func (c *claims) written(key identity.Key, cluster, hash string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if found, ok := c.byKey[key][cluster]; ok {
@@ -71,7 +72,7 @@ func (c *claims) written(key Key, cluster, hash string) {
 
 // settleClaim drops a claim once the watch has shown what was written, or the write turns out not to have happened. Until then nothing
 // else is decided about the object: what the watch shows is of before.
-func (s *Syncer) settleClaim(ctx context.Context, kind projection.Kind, key Key, live projection.Object) error {
+func (s *Syncer) settleClaim(ctx context.Context, kind projection.Kind, key identity.Key, live projection.Object) error {
 	open, ok := s.Upstream.claims.get(key, s.cluster)
 	if !ok {
 		return nil

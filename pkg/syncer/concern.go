@@ -1,6 +1,9 @@
 package syncer
 
-import "github.com/manifold-dev/manifold/pkg/projection"
+import (
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
 
 // A cluster speaks for itself alone: whoever administers it can write our marks on anything there. So what it holds of an object, and what it
 // says of that, counts only where the logical cluster's own record has it: in the clusters of the decision, in those that the breakdown names
@@ -16,28 +19,28 @@ func (s *Syncer) concerned(kind projection.Kind, above projection.Object) bool {
 	case recorded(above, s.cluster):
 		return true
 	case kind.Workload:
-		return s.stateOf(keyOf(kind, above)).holds(above)
+		return s.stateOf(identity.KeyOf(kind, above)).holds(above)
 	}
 	return s.Upstream.wanted(kind, above, s.cluster)
 }
 
 // recorded reports whether an object says of itself that a cluster is to have it, has it, or is leaving it. Users cannot write what is read here.
 func recorded(above projection.Object, cluster string) bool {
-	_, decided := DecisionOf(above)[cluster]
+	_, decided := identity.DecisionOf(above)[cluster]
 	return decided || involves(above, cluster)
 }
 
 // Concerns reports whether this cluster has an object, is to have it or is leaving it, by the record of the logical cluster.
-func (s *Syncer) Concerns(key Key, above projection.Object) bool {
+func (s *Syncer) Concerns(key identity.Key, above projection.Object) bool {
 	kind, _ := projection.ForResource(key.Resource)
 	return s.concerned(kind, above)
 }
 
 // MayHave reports whether a cluster that cannot be asked may have an object which follows workloads: one of these is there, or is leaving.
-func (u *Upstream) MayHave(key Key, above projection.Object, cluster string) bool {
+func (u *Upstream) MayHave(key identity.Key, above projection.Object, cluster string) bool {
 	kind, _ := projection.ForResource(key.Resource)
 	n := needs{
-		upstream: u, seen: map[Key]bool{}, cluster: cluster, is: func(w workload) bool { return recorded(w.Object, cluster) },
+		upstream: u, seen: map[identity.Key]bool{}, cluster: cluster, is: func(w identity.Workload) bool { return recorded(w.Object, cluster) },
 	}
 	n.visit(key)
 	return n.found || pinnedTo(kind, above, cluster) || u.settledIn(kind, above, cluster)
@@ -50,7 +53,7 @@ func (s *Syncer) counts(kind projection.Kind, above, live projection.Object) boo
 
 // projectionOf returns what this cluster holds of an object, nil if it holds nothing that counts.
 func (s *Syncer) projectionOf(kind projection.Kind, above projection.Object) projection.Object {
-	live := s.below.get(keyOf(kind, above))
+	live := s.below.get(identity.KeyOf(kind, above))
 	if live == nil || !s.counts(kind, above, live) {
 		return nil
 	}

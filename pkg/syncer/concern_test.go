@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -64,24 +65,24 @@ func TestWhatAClusterHoldsCountsWhereTheLogicalClusterHasIt(t *testing.T) {
 				t.Errorf("it reports %v, known %t, want a report: %t", report.Live, known, test.want)
 			}
 			kind, _ := projection.ForResource(key.Resource)
-			if got := s.Upstream.observed(workload{kind, test.above}, nil); (got["west"].Replicas > 0) != test.want {
+			if got := s.Upstream.observed(identity.Workload{Kind: kind, Object: test.above}, nil); (got["west"].Replicas > 0) != test.want {
 				t.Errorf("in moves it counts as %+v, want any: %t", got["west"], test.want)
 			}
-			_, decided := DecisionOf(test.above)["west"]
-			if got := s.Upstream.runs(workload{kind, test.above}, "west"); got != (test.want || decided) {
+			_, decided := identity.DecisionOf(test.above)["west"]
+			if got := s.Upstream.runs(identity.Workload{Kind: kind, Object: test.above}, "west"); got != (test.want || decided) {
 				t.Errorf("it is sent what the workload needs: %t, want %t", got, test.want || decided)
 			}
 		})
 	}
 }
 
-func keyOfKind(t *testing.T, obj projection.Object) Key {
+func keyOfKind(t *testing.T, obj projection.Object) identity.Key {
 	t.Helper()
 	kind, ok := projection.KindOf(obj)
 	if !ok {
 		t.Fatalf("no kind of %T", obj)
 	}
-	return keyOf(kind, obj)
+	return identity.KeyOf(kind, obj)
 }
 
 // A forged Deployment must not fetch the Secret that the one above names, nor keep a Service's addresses in the status.
@@ -136,7 +137,7 @@ func TestAClusterTakesNoOrdinalsThatItWasNotGiven(t *testing.T) {
 			live := projectedSet(above, test.start, test.replicas)
 			s := attachFound(t, newUpstream(t, above), "west", live, podBelow(live, "db-0", ""))
 			kind, _ := projection.KindOf(above)
-			got := s.takes(workload{kind, above})
+			got := s.takes(identity.Workload{Kind: kind, Object: above})
 			if len(got) != len(test.want) || len(got) > 0 && got[0] != test.want[0] {
 				t.Errorf("it takes %v, want %v", got, test.want)
 			}
@@ -147,12 +148,12 @@ func TestAClusterTakesNoOrdinalsThatItWasNotGiven(t *testing.T) {
 func TestToldReplicasAreThoseThatWeTold(t *testing.T) {
 	web := deployment("web", `{"east":{"replicas":2},"west":{"replicas":2}}`)
 	kind, _ := projection.KindOf(web)
-	w := workload{kind, web}
+	w := identity.Workload{Kind: kind, Object: web}
 	s := attachFound(t, newUpstream(t, web), "west", projected(web, 1000, 1000))
 	if got := s.toldReplicas(w, 1000); got != 2 {
 		t.Errorf("before anything is told it counts as %d, want 2", got)
 	}
-	s.setState(w.key(), state{uid: web.UID, hash: "hash", told: 3})
+	s.setState(w.Key(), state{uid: web.UID, hash: "hash", told: 3})
 	if got := s.toldReplicas(w, 1000); got != 3 {
 		t.Errorf("it counts as %d, want 3", got)
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -37,7 +38,7 @@ const (
 )
 
 // sync brings one object of the cluster in line.
-func (s *Syncer) sync(ctx context.Context, key Key) error {
+func (s *Syncer) sync(ctx context.Context, key identity.Key) error {
 	if key.Resource == priorityResource {
 		return s.syncPriority(ctx, key)
 	}
@@ -85,7 +86,7 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 			return s.remove(ctx, kind, key, above, live)
 		}
 		next := state{uid: above.GetUID(), generation: above.GetGeneration(), hash: hashOf(live)}
-		s.keepTold(workload{kind, above}, &next)
+		s.keepTold(identity.Workload{Kind: kind, Object: above}, &next)
 		s.done(key, kind, next)
 		return nil
 	}
@@ -109,7 +110,7 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 	}
 	kind.Keep(desired, live)
 	action := kind.Plan(desired, live)
-	if action.Step == projection.Create && s.queue.NumRequeues(key) < grantTries && s.Upstream.mayBeGranted(workload{kind, above}) {
+	if action.Step == projection.Create && s.queue.NumRequeues(key) < grantTries && s.Upstream.mayBeGranted(identity.Workload{Kind: kind, Object: above}) {
 		return errNotYet
 	}
 	if kind.Resource == claimResource && action.Step == projection.Create {
@@ -121,7 +122,7 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 		}
 	}
 	missing := s.missing(kind, above)
-	if makesPods(kind, action.Step) && !s.leftBehind(workload{kind, above}) {
+	if makesPods(kind, action.Step) && !s.leftBehind(identity.Workload{Kind: kind, Object: above}) {
 		if reason, waits := s.classRefusal(key, missing); waits {
 			return nil // it is on its way, and what comes of it wakes us
 		} else if reason != "" {
@@ -131,11 +132,11 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 			}
 			return nil // the watch tells when it comes
 		}
-		if !s.bounded(workload{kind, above}) || !s.asksAbove(above.GetNamespace()) {
+		if !s.bounded(identity.Workload{Kind: kind, Object: above}) || !s.asksAbove(above.GetNamespace()) {
 			return errNotYet
 		}
 	}
-	if held, err := s.heldBack(ctx, workload{kind, above}, action.Step, desired, live); held || err != nil {
+	if held, err := s.heldBack(ctx, identity.Workload{Kind: kind, Object: above}, action.Step, desired, live); held || err != nil {
 		if err != nil {
 			return s.failed(key, above, err)
 		}
@@ -171,7 +172,7 @@ func makesPods(kind projection.Kind, step projection.Step) bool {
 
 // bounded reports whether everything that bounds the pods of a workload is there and in force: a pod that is made before its quota is
 // not counted by it, and would run for ever. What cannot be there, for a reason that has been told, holds up nobody.
-func (s *Syncer) bounded(w workload) bool {
+func (s *Syncer) bounded(w identity.Workload) bool {
 	for _, key := range s.Upstream.bounds(w) {
 		kind, _ := projection.ForResource(key.Resource)
 		above, live := s.Upstream.get(key), s.below.get(key)
@@ -208,15 +209,15 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 		leaving, _ := s.Leaving(s.cluster)
 		wanted = !leaving
 	}
-	if kind.Workload && !kind.Mirror(above) && (live == nil || s.has(workload{kind, above})) {
-		if step, held := s.step(workload{kind, above}, live); held {
+	if kind.Workload && !kind.Mirror(above) && (live == nil || s.has(identity.Workload{Kind: kind, Object: above})) {
+		if step, held := s.step(identity.Workload{Kind: kind, Object: above}, live); held {
 			part.Share, wanted, waits.held = step, true, true
 		}
 	}
 	if part.Begins = s.begins(above, live); part.Begins != nil {
 		waits.held = true
 	}
-	if w := (workload{kind, above}); kind.Demand(above).Ordinals {
+	if w := (identity.Workload{Kind: kind, Object: above}); kind.Demand(above).Ordinals {
 		switch {
 		case wanted:
 			part, waits = s.numbered(w, live, part)
@@ -251,7 +252,7 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 		}
 	}
 	if kind.Workload {
-		part.API = s.Upstream.api(workload{kind, above}, live)
+		part.API = s.Upstream.api(identity.Workload{Kind: kind, Object: above}, live)
 	}
 	if kind.Resource == namespaceResource {
 		part.PodWebhooks = s.podWebhooks(above)
@@ -263,7 +264,7 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 // waitsForNobody tells of a volume claim that it came here while nothing used it, has no volume, and is used elsewhere now.
 func (s *Syncer) waitsForNobody(kind projection.Kind, above, live projection.Object) bool {
 	claim, ok := live.(*corev1.PersistentVolumeClaim)
-	if _, settled := DecisionOf(above)[s.cluster]; !ok || !settled || claim.Spec.VolumeName != "" || claim.Status.Phase == corev1.ClaimBound {
+	if _, settled := identity.DecisionOf(above)[s.cluster]; !ok || !settled || claim.Spec.VolumeName != "" || claim.Status.Phase == corev1.ClaimBound {
 		return false
 	}
 	return s.Upstream.usedSomewhere(kind, above)
@@ -274,7 +275,7 @@ func (s *Syncer) waitsForNobody(kind projection.Kind, above, live projection.Obj
 // wait for that somebody, and a namespace that is deleted takes the pods along.
 func (s *Syncer) lingers(kind projection.Kind, above, live projection.Object) bool {
 	leaving, _ := s.Leaving(s.cluster)
-	return !leaving && !s.namespaceGoes(above.GetNamespace()) && kind.Lingers(above) && ours(live, workload{kind, above}) &&
+	return !leaving && !s.namespaceGoes(above.GetNamespace()) && kind.Lingers(above) && ours(live, identity.Workload{Kind: kind, Object: above}) &&
 		s.counts(kind, above, live)
 }
 
@@ -286,7 +287,7 @@ func (s *Syncer) over(kind projection.Kind, above projection.Object) bool {
 
 // remove deletes what the cluster should not hold. What belongs to another object than the one above of that name, such as an earlier
 // one that was deleted meanwhile, goes too.
-func (s *Syncer) remove(ctx context.Context, kind projection.Kind, key Key, above, live projection.Object) error {
+func (s *Syncer) remove(ctx context.Context, kind projection.Kind, key identity.Key, above, live projection.Object) error {
 	s.unwait(key)
 	if live == nil {
 		s.done(key, kind, state{})
@@ -361,7 +362,7 @@ func (s *Syncer) removeNamespace(ctx context.Context, kind projection.Kind, live
 }
 
 // done notes the outcome of a step and has the workload's report looked at again.
-func (s *Syncer) done(key Key, kind projection.Kind, st state) {
+func (s *Syncer) done(key identity.Key, kind projection.Kind, st state) {
 	last := s.stateOf(key)
 	if last == st {
 		s.wakeWaiting(key) // it may have been gone meanwhile
@@ -373,13 +374,13 @@ func (s *Syncer) done(key Key, kind projection.Kind, st state) {
 	}
 	if last.problem != "" && st.problem == "" && !kind.Workload {
 		for _, w := range s.Upstream.needing(key) { // they were told to have it too
-			s.changed(w.key(), false)
+			s.changed(w.Key(), false)
 		}
 	}
 }
 
 // failed notes an error where users see it, and returns it so that the step is tried again.
-func (s *Syncer) failed(key Key, above projection.Object, err error) error {
+func (s *Syncer) failed(key identity.Key, above projection.Object, err error) error {
 	var conflict *conflictError
 	if errors.As(err, &conflict) {
 		s.fail(key, above, reasonConflict, conflict.reason)
@@ -421,7 +422,7 @@ func unanswered(err error) bool {
 }
 
 // fail makes a problem visible: as an event on the object and on the workloads that need it, and in their reports.
-func (s *Syncer) fail(key Key, above projection.Object, reason, message string) {
+func (s *Syncer) fail(key identity.Key, above projection.Object, reason, message string) {
 	message = summary.Text(message) // a cluster may have worded it
 	previous := s.stateOf(key)
 	if previous.problem == message {
@@ -448,7 +449,7 @@ func (s *Syncer) fail(key Key, above projection.Object, reason, message string) 
 	for _, w := range s.Upstream.needing(key) {
 		if s.Upstream.runs(w, s.cluster) {
 			s.Recorder.Event(w.Object, corev1.EventTypeWarning, reason, text)
-			s.changed(w.key(), true)
+			s.changed(w.Key(), true)
 		}
 	}
 }

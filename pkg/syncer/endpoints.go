@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement/move"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -34,7 +35,7 @@ type led struct {
 // waiter is a syncer that looks again at an object.
 type waiter struct {
 	syncer *Syncer
-	key    Key
+	key    identity.Key
 }
 
 // watchSlices registers with the informer of EndpointSlices.
@@ -100,8 +101,8 @@ func (l *led) pods(service cache.ObjectName) sets.Set[types.UID] {
 
 // leadTo adds to what is observed of a workload what of the shares that are to take the place of others nobody is led to yet, and tells
 // whether there is any. Who asks is woken when that may have changed.
-func (u *Upstream) leadTo(w workload, observed map[string]move.Observed, who waiter) (lacking bool) {
-	decision := DecisionOf(w)
+func (u *Upstream) leadTo(w identity.Workload, observed map[string]move.Observed, who waiter) (lacking bool) {
+	decision := identity.DecisionOf(w)
 	for cluster, o := range observed {
 		s, running := u.Syncer(cluster)
 		if !running || o.Silent || o.Replicas > decision[cluster].Replicas {
@@ -117,21 +118,21 @@ func (u *Upstream) leadTo(w workload, observed map[string]move.Observed, who wai
 // unreached counts the replicas of a workload that serve in this cluster, so many as it says, and that some Service which selects them does
 // not lead to yet. A Service that leads nowhere at all is of no use to anybody now, so nobody waits for it. Who asks is woken when there may
 // be fewer.
-func (s *Syncer) unreached(w workload, available int32, who waiter) int32 {
-	live := s.below.get(w.key())
+func (s *Syncer) unreached(w identity.Workload, available int32, who waiter) int32 {
+	live := s.below.get(w.Key())
 	if available == 0 || !ours(live, w) {
 		return 0
 	}
 	kind, _ := projection.ForResource(serviceResource)
 	var services []projection.Object
 	for _, service := range s.Upstream.objectsIn(serviceResource, w.GetNamespace()) {
-		if kind.Selects(service, w.kind, w.Object) {
+		if kind.Selects(service, w.Kind, w.Object) {
 			services = append(services, service)
 		}
 	}
 	count := func() (n int32) {
 		var pods []*corev1.Pod
-		for _, pod := range s.podsUnder(live, w.key()) {
+		for _, pod := range s.podsUnder(live, w.Key()) {
 			if podReady(pod) && pod.DeletionTimestamp == nil {
 				pods = append(pods, pod)
 			}

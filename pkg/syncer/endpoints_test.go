@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -85,7 +86,7 @@ func TestAShareIsHeldUntilServicesLeadToItsReplacement(t *testing.T) {
 			live := projected(above, 2, 2)
 			east := attach(t, u, "east", readyPods(live, old...)...)
 			attach(t, u, "west", readyPods(projected(above, 2, 2), test.pods...)...)
-			if share, held := east.step(workload{deployments, above}, live); held != (test.want > 0) || share.Replicas != test.want {
+			if share, held := east.step(identity.Workload{Kind: deployments, Object: above}, live); held != (test.want > 0) || share.Replicas != test.want {
 				t.Errorf("held %t with %d replicas, want %d", held, share.Replicas, test.want)
 			}
 		})
@@ -101,7 +102,7 @@ func TestWhatIsScaledDownWaitsForNoService(t *testing.T) {
 	}
 	live := projected(above, 2, 2)
 	s := attach(t, u, "east", readyPods(live, "old-1", "old-2")...)
-	if share, held := s.step(workload{deployments, above}, live); held {
+	if share, held := s.step(identity.Workload{Kind: deployments, Object: above}, live); held {
 		t.Errorf("held with %d replicas, want it scaled down", share.Replicas)
 	}
 }
@@ -115,7 +116,7 @@ func TestWhoWaitsForAServiceIsWokenWhenItLeadsElsewhere(t *testing.T) {
 	live := projected(above, 1, 1)
 	east := attach(t, u, "east", readyPods(live, "old")...)
 	attach(t, u, "west", readyPods(projected(above, 1, 1), "new")...)
-	if _, held := east.step(workload{deployments, above}, live); !held {
+	if _, held := east.step(identity.Workload{Kind: deployments, Object: above}, live); !held {
 		t.Fatal("it does not wait")
 	}
 	u.led.wake(cache.ObjectName{Namespace: "shop", Name: "api"})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -170,7 +171,7 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 	if !ok {
 		return nil, true
 	}
-	key := Key{Resource: kind.Resource, Namespace: ref.Namespace, Name: ref.Name}
+	key := identity.Key{Resource: kind.Resource, Namespace: ref.Namespace, Name: ref.Name}
 	live, object := s.below.get(key), s.Upstream.get(key)
 	if live == nil || object == nil {
 		return nil, false

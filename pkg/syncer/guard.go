@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -138,7 +139,7 @@ func (g Guard) podOwner(cluster string, pod, stored *corev1.Pod) (mirror.Owner, 
 }
 
 // mayShow returns why a pod of a cluster cannot be shown as one that a controller above has there, nil if it can.
-func (u *Upstream) mayShow(cluster string, pod *corev1.Pod, controller, decider workload) error {
+func (u *Upstream) mayShow(cluster string, pod *corev1.Pod, controller, decider identity.Workload) error {
 	if err := u.mayHave(cluster, pod, controller, decider); err != nil {
 		return err
 	}
@@ -146,12 +147,12 @@ func (u *Upstream) mayShow(cluster string, pod *corev1.Pod, controller, decider 
 }
 
 // mayHave returns why a controller above can have no such pod in a cluster, whatever its UID is there.
-func (u *Upstream) mayHave(cluster string, pod *corev1.Pod, controller, decider workload) error {
+func (u *Upstream) mayHave(cluster string, pod *corev1.Pod, controller, decider identity.Workload) error {
 	if !involves(decider.Object, cluster) {
-		return fmt.Errorf("%s %s is not placed in cluster %q", decider.kind.GVK.Kind, decider.GetName(), cluster)
+		return fmt.Errorf("%s %s is not placed in cluster %q", decider.Kind.GVK.Kind, decider.GetName(), cluster)
 	}
-	if controller.kind.Demand(controller.Object).Template == nil {
-		return fmt.Errorf("%s %s has no template", controller.kind.GVK.Kind, controller.GetName())
+	if controller.Kind.Demand(controller.Object).Template == nil {
+		return fmt.Errorf("%s %s has no template", controller.Kind.GVK.Kind, controller.GetName())
 	}
 	return u.named(cluster, pod, controller)
 }
@@ -162,14 +163,14 @@ func revisionLabel(pod metav1.Object) string {
 
 // named returns why a controller does not have a pod of that name in a cluster: the replicas of a StatefulSet have their names to themselves,
 // and each ordinal is one cluster's.
-func (u *Upstream) named(cluster string, pod metav1.Object, controller workload) error {
+func (u *Upstream) named(cluster string, pod metav1.Object, controller identity.Workload) error {
 	sets, _ := projection.ForResource(statefulSetResource)
 	set, ordinal, numbered := projection.CutOrdinal(pod.GetName())
-	if controller.kind.Resource != statefulSetResource {
+	if controller.Kind.Resource != statefulSetResource {
 		if !numbered {
 			return nil
 		}
-		above := u.get(Key{Resource: statefulSetResource, Namespace: pod.GetNamespace(), Name: set})
+		above := u.get(identity.Key{Resource: statefulSetResource, Namespace: pod.GetNamespace(), Name: set})
 		if above == nil {
 			return nil
 		}
@@ -186,9 +187,9 @@ func (u *Upstream) named(cluster string, pod metav1.Object, controller workload)
 
 // ordinalOf returns why a cluster does not run an ordinal of a StatefulSet: it is not to by decision, and did not before. An ordinal that is
 // nobody's yet would be taken when the StatefulSet grows to it.
-func (u *Upstream) ordinalOf(cluster string, set workload, ordinal int32) error {
+func (u *Upstream) ordinalOf(cluster string, set identity.Workload, ordinal int32) error {
 	one := placement.Range{Start: ordinal, End: ordinal + 1}
-	decision := DecisionOf(set)
+	decision := identity.DecisionOf(set)
 	if share, decided := decision[cluster]; decided && !numbersIn(set, share).Intersect(one).Empty() {
 		return nil
 	}

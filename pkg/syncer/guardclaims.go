@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -103,12 +104,12 @@ func (u *Upstream) claimFor(cluster string, claim *corev1.PersistentVolumeClaim)
 	}
 	why := errors.New("no StatefulSet above makes a claim of that name, nor does a pod that is shown")
 	for _, name := range projection.SetsOfClaim(claim.Name) {
-		w := u.claimant(Key{Resource: claimResource, Namespace: claim.Namespace, Name: claim.Name},
-			Key{Resource: statefulSetResource, Namespace: claim.Namespace, Name: name})
+		w := u.claimant(identity.Key{Resource: claimResource, Namespace: claim.Namespace, Name: claim.Name},
+			identity.Key{Resource: statefulSetResource, Namespace: claim.Namespace, Name: name})
 		if w == nil {
 			continue
 		}
-		ordinal, _ := w.kind.ClaimOrdinal(w.Object, claim.Name)
+		ordinal, _ := w.Kind.ClaimOrdinal(w.Object, claim.Name)
 		if why = u.placesOrdinal(cluster, *w, ordinal); why != nil {
 			continue
 		}
@@ -125,9 +126,9 @@ func (u *Upstream) claimFor(cluster string, claim *corev1.PersistentVolumeClaim)
 
 // placesOrdinal returns why a cluster makes no claim for an ordinal of a StatefulSet: it neither is to run it nor did. A claim that is shown
 // draws its replica to it, also when the StatefulSet grows to it later.
-func (u *Upstream) placesOrdinal(cluster string, set workload, ordinal int32) error {
+func (u *Upstream) placesOrdinal(cluster string, set identity.Workload, ordinal int32) error {
 	one := placement.Range{Start: ordinal, End: ordinal + 1}
-	if share, decided := DecisionOf(set)[cluster]; decided && !numbersIn(set, share).Intersect(one).Empty() {
+	if share, decided := identity.DecisionOf(set)[cluster]; decided && !numbersIn(set, share).Intersect(one).Empty() {
 		return nil
 	}
 	if !involves(set.Object, cluster) {
@@ -145,7 +146,7 @@ func (u *Upstream) ownsClaim(cluster string, claim *corev1.PersistentVolumeClaim
 		if u.podAbove(claim.Namespace, ref, cluster) != nil {
 			continue
 		}
-		set := u.get(Key{Resource: statefulSetResource, Namespace: claim.Namespace, Name: ref.Name})
+		set := u.get(identity.Key{Resource: statefulSetResource, Namespace: claim.Namespace, Name: ref.Name})
 		known := set != nil && set.GetUID() == ref.UID && ref.Kind == "StatefulSet" && projection.OwnsClaims(ref) && involves(set, cluster)
 		if !known || !slices.Contains(projection.SetsOfClaim(claim.Name), ref.Name) {
 			return fmt.Errorf("metadata.ownerReferences: there is no %s %s with UID %s in cluster %q that it could belong to", ref.Kind, ref.Name, ref.UID, cluster)

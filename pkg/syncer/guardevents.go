@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/mirror"
 )
 
@@ -38,7 +39,7 @@ func (u *Upstream) eventAbout(cluster string, ref corev1.ObjectReference) error 
 		return errors.New("involvedObject: clusters have nothing of that kind")
 	}
 	name := cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name}
-	above := u.get(Key{Resource: kind.Resource, Namespace: ref.Namespace, Name: ref.Name})
+	above := u.get(identity.Key{Resource: kind.Resource, Namespace: ref.Namespace, Name: ref.Name})
 	has := false
 	switch {
 	case kind.Resource == podResource:
@@ -51,7 +52,7 @@ func (u *Upstream) eventAbout(cluster string, ref corev1.ObjectReference) error 
 		decider, known := u.decider(kind, above)
 		has = known && involves(decider.Object, cluster)
 	default:
-		has = u.anyNeeding(keyOf(kind, above), func(w workload) bool { return involves(w.Object, cluster) }) || pinnedTo(kind, above, cluster) || u.settledIn(kind, above, cluster)
+		has = u.anyNeeding(identity.KeyOf(kind, above), func(w identity.Workload) bool { return involves(w.Object, cluster) }) || pinnedTo(kind, above, cluster) || u.settledIn(kind, above, cluster)
 	}
 	if !has {
 		return fmt.Errorf("involvedObject: cluster %q has no %s %s with UID %.64s", cluster, ref.Kind, name, ref.UID)

@@ -2,6 +2,7 @@ package syncer
 
 import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/move"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -18,8 +19,8 @@ type told struct {
 
 // release returns which numbers of a workload this cluster keeps for now on its way to want: it hands them over one after another, unless
 // none of them serves.
-func (s *Syncer) release(w workload, want, have placement.Range, by map[string]told) placement.Range {
-	demand, decision := w.kind.Demand(w.Object), DecisionOf(w)
+func (s *Syncer) release(w identity.Workload, want, have placement.Range, by map[string]told) placement.Range {
+	demand, decision := w.Kind.Demand(w.Object), identity.DecisionOf(w)
 	first := demand.First
 	asked := placement.Range{Start: first, End: first + demand.Replicas}
 	switch {
@@ -42,7 +43,7 @@ func (s *Syncer) release(w workload, want, have placement.Range, by map[string]t
 		}
 		decided, has := placement.Range{Start: first + share.Start, End: first + share.Start + share.Replicas}, by[cluster]
 		if other, running := s.Upstream.Syncer(cluster); running {
-			has.available -= min(has.available, other.unreached(w, has.available, waiter{s, w.key()}))
+			has.available -= min(has.available, other.unreached(w, has.available, waiter{s, w.Key()}))
 		}
 		heirs = append(heirs, move.Heir{
 			Decided: decided, Has: has.numbers, Served: move.Serves(decided, has.numbers, has.available, others),
@@ -69,13 +70,13 @@ func (s *Syncer) handed(want placement.Range, by map[string]told) bool {
 }
 
 // told returns what each connected cluster was told to run of a workload. The caller holds the lock of the claims.
-func (s *Syncer) told(w workload) map[string]told {
-	kind, summarised := summary.ForResource(w.kind.Resource)
-	claims, out := s.Upstream.claims.byKey[w.key()], map[string]told{}
+func (s *Syncer) told(w identity.Workload) map[string]told {
+	kind, summarised := summary.ForResource(w.Kind.Resource)
+	claims, out := s.Upstream.claims.byKey[w.Key()], map[string]told{}
 	for _, other := range s.Upstream.Syncers() {
 		var what told
-		if live := other.projectionOf(w.kind, w.Object); ours(live, w) {
-			what.numbers = numbersOf(w.kind, live).Intersect(other.given(w))
+		if live := other.projectionOf(w.Kind, w.Object); ours(live, w) {
+			what.numbers = numbersOf(w.Kind, live).Intersect(other.given(w))
 			if summarised {
 				what.serves = kind.Counts(live).Available > 0
 			}
@@ -90,6 +91,6 @@ func (s *Syncer) told(w workload) map[string]told {
 }
 
 // ours reports whether an object below is the projection of a workload, and is to stay.
-func ours(live projection.Object, w workload) bool {
+func ours(live projection.Object, w identity.Workload) bool {
 	return live != nil && live.GetDeletionTimestamp() == nil && live.GetAnnotations()[v1alpha1.AnnotationUID] == string(w.GetUID())
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -62,7 +63,7 @@ type testSyncer struct {
 }
 
 type change struct {
-	key    Key
+	key    identity.Key
 	urgent bool
 }
 
@@ -74,7 +75,7 @@ func attach(t *testing.T, u *Upstream, cluster string, objects ...projection.Obj
 		origin, owned := projection.OriginOf(obj)
 		if kind, ok := projection.KindOf(obj); ok && kind.Workload && owned {
 			demand := kind.Demand(obj)
-			s.setState(keyOf(kind, obj), state{
+			s.setState(identity.KeyOf(kind, obj), state{
 				uid: origin.UID, hash: hashOf(obj), told: demand.Replicas, first: demand.First, most: demand.Replicas + 100,
 			})
 		}
@@ -91,7 +92,7 @@ func attachFound(t *testing.T, u *Upstream, cluster string, objects ...projectio
 		Upstream: u,
 		Client:   func(string) (kubernetes.Interface, error) { return s.above, nil },
 		Recorder: s.events,
-		Changed:  func(key Key, urgent bool) { s.changes = append(s.changes, change{key, urgent}) },
+		Changed:  func(key identity.Key, urgent bool) { s.changes = append(s.changes, change{key, urgent}) },
 		Mirror:   func(name cache.ObjectName) { s.mirrors = append(s.mirrors, name) },
 		Leaving:  func(string) (bool, string) { return false, "" },
 		Lost:     func(placement.Workload, string) bool { return false },

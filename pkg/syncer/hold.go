@@ -4,6 +4,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/move"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -13,8 +14,8 @@ import (
 // step returns the share that this cluster is to have now of a workload, on the way to what was decided: more than that as long as what is
 // to replace it does not serve, or less as long as there are already so many replicas beyond those wanted as may be. Held is false in the
 // ordinary case: it is what was decided. Whatever changes in other clusters wakes us.
-func (s *Syncer) step(w workload, live projection.Object) (share placement.Share, held bool) {
-	demand := w.kind.Demand(w.Object)
+func (s *Syncer) step(w identity.Workload, live projection.Object) (share placement.Share, held bool) {
+	demand := w.Kind.Demand(w.Object)
 	if demand.Division == placement.Everywhere {
 		return placement.Share{}, s.awaitsOthers(w, live)
 	}
@@ -22,10 +23,10 @@ func (s *Syncer) step(w workload, live projection.Object) (share placement.Share
 	if demand.Division != placement.Divisible || live != nil && !ours(live, w) {
 		return placement.Share{}, false
 	}
-	decision := DecisionOf(w)
+	decision := identity.DecisionOf(w)
 	decided, told := decision[s.cluster].Replicas, int32(0)
 	if live != nil {
-		told = s.toldReplicas(w, w.kind.Demand(live).Replicas)
+		told = s.toldReplicas(w, w.Kind.Demand(live).Replicas)
 	}
 	if told == decided {
 		return placement.Share{}, false
@@ -39,12 +40,12 @@ func (s *Syncer) step(w workload, live projection.Object) (share placement.Share
 	}
 	var allowed *v1alpha1.Move
 	if s.Moves != nil {
-		allowed = s.Moves(w.kind, w.Object)
+		allowed = s.Moves(w.Kind, w.Object)
 	}
 	bounds := move.BoundsOf(allowed, demand.Rollout, decision.Total())
 	bounds.Asked = demand.Replicas
 	share, has := move.Step(decision, observed, bounds)[s.cluster]
-	if share.Replicas < told && s.Upstream.leadTo(w, observed, waiter{s, w.key()}) {
+	if share.Replicas < told && s.Upstream.leadTo(w, observed, waiter{s, w.Key()}) {
 		share, has = move.Step(decision, observed, bounds)[s.cluster]
 	}
 	return share, has && share.Replicas != decided
@@ -52,9 +53,9 @@ func (s *Syncer) step(w workload, live projection.Object) (share placement.Share
 
 // awaitsOthers tells of a workload that runs wherever nodes are whether this cluster, which is to leave it, keeps it until others serve in
 // its place. Those that nobody can ask, or that cannot hold it, are waited for only if there are no others.
-func (s *Syncer) awaitsOthers(w workload, live projection.Object) bool {
-	decision, key := DecisionOf(w), w.key()
-	summarised, ok := summary.ForResource(w.kind.Resource)
+func (s *Syncer) awaitsOthers(w identity.Workload, live projection.Object) bool {
+	decision, key := identity.DecisionOf(w), w.Key()
+	summarised, ok := summary.ForResource(w.Kind.Resource)
 	if _, decided := decision[s.cluster]; !ok || decided || !ours(live, w) {
 		return false
 	}
@@ -83,7 +84,7 @@ func (s *Syncer) awaitsOthers(w workload, live projection.Object) bool {
 		elsewhere.Replicas += counts.Replicas
 		elsewhere.Available += counts.Available - min(counts.Available, other.unreached(w, counts.Available, waiter{s, key}))
 	}
-	return !known || !move.Relieved(summarised.Counts(live).Available, elsewhere, w.kind.Demand(w.Object).Rollout)
+	return !known || !move.Relieved(summarised.Counts(live).Available, elsewhere, w.Kind.Demand(w.Object).Rollout)
 }
 
 // stays reports whether this cluster keeps what has no place any more, as when the cluster that it was on its way to is removed: nothing leaves
@@ -113,23 +114,23 @@ func exceeded(decision placement.Decision, observed map[string]move.Observed) bo
 
 // observed returns what every cluster runs of a workload: by its watches or, if these have not shown yet all that is there, by what was last
 // written about it.
-func (u *Upstream) observed(w workload, silent func(cluster string) bool) map[string]move.Observed {
+func (u *Upstream) observed(w identity.Workload, silent func(cluster string) bool) map[string]move.Observed {
 	out := map[string]move.Observed{}
-	summarised, ok := summary.ForResource(w.kind.Resource)
+	summarised, ok := summary.ForResource(w.Kind.Resource)
 	if !ok {
 		return out
 	}
 	if silent == nil {
 		silent = func(string) bool { return false }
 	}
-	key := w.key()
+	key := w.Key()
 	name := cache.MetaObjectToName(w).String()
 	for _, s := range u.Syncers() {
 		live := getNamed(s.below.stores[key.Resource], name)
-		if !ours(live, w) || s.givenUp() || !s.counts(w.kind, w.Object, live) { // what most of many clusters do not have is found out first
+		if !ours(live, w) || s.givenUp() || !s.counts(w.Kind, w.Object, live) { // what most of many clusters do not have is found out first
 			continue
 		}
-		demand, counts := w.kind.Demand(live), summarised.Counts(live)
+		demand, counts := w.Kind.Demand(live), summarised.Counts(live)
 		out[s.cluster] = move.Observed{
 			Replicas: s.toldReplicas(w, demand.Replicas), Available: counts.Available, Silent: silent(s.cluster),
 			Replacing: demand.Rollout != move.Rollout{} && counts.Updated < counts.Replicas,
@@ -148,7 +149,7 @@ func (u *Upstream) observed(w workload, silent func(cluster string) bool) map[st
 }
 
 // hasShown reports whether the watches of a cluster have shown what it has of an object, if anything.
-func (u *Upstream) hasShown(cluster string, key Key) bool {
+func (u *Upstream) hasShown(cluster string, key identity.Key) bool {
 	s, ok := u.Syncer(cluster)
 	return ok && (s.HasSynced() || s.holds(key))
 }

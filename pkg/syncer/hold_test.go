@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -93,7 +94,7 @@ func TestShareIsHeldUntilItsReplacementServes(t *testing.T) {
 					east = s
 				}
 			}
-			share, more := east.step(workload{kind, test.above}, test.east)
+			share, more := east.step(identity.Workload{Kind: kind, Object: test.above}, test.east)
 			if more != test.more || more && share.Replicas != test.want {
 				t.Errorf("held %t with %d replicas, want %t with %d", more, share.Replicas, test.more, test.want)
 			}
@@ -136,7 +137,7 @@ func TestWhichKindsAreHeld(t *testing.T) {
 			if err := s.below.stores[kind.Resource].Add(test.object); err != nil {
 				t.Fatal(err)
 			}
-			share, more := s.step(workload{kind, test.object}, test.object)
+			share, more := s.step(identity.Workload{Kind: kind, Object: test.object}, test.object)
 			if more != test.want || more && share.Replicas != 3 {
 				t.Errorf("held %t with %d replicas, want %t", more, share.Replicas, test.want)
 			}
@@ -150,15 +151,15 @@ func TestReportWakesTheSyncersThatHoldBack(t *testing.T) {
 	u := newUpstream(t, above)
 	east, west, north := attach(t, u, "east"), attach(t, u, "west"), attach(t, u, "north")
 	kind, _ := projection.ForResource(deploymentResource)
-	east.setState(keyOf(kind, above), state{wait: wait{held: true}})
-	west.changed(keyOf(kind, above), true)
+	east.setState(identity.KeyOf(kind, above), state{wait: wait{held: true}})
+	west.changed(identity.KeyOf(kind, above), true)
 	if got := east.enqueued(); len(got) != 1 {
 		t.Errorf("the syncer that holds back looks at %v, want the Deployment", got)
 	}
 	if got := north.enqueued(); len(got) != 0 {
 		t.Errorf("another syncer looks at %v, want nothing", got)
 	}
-	if want := (change{keyOf(kind, above), true}); len(west.changes) != 1 || west.changes[0] != want {
+	if want := (change{identity.KeyOf(kind, above), true}); len(west.changes) != 1 || west.changes[0] != want {
 		t.Errorf("told %v, want %v", west.changes, want)
 	}
 }
@@ -206,7 +207,7 @@ func TestShareGrowsWithinTheSurge(t *testing.T) {
 			if test.west != nil {
 				live = test.west
 			}
-			share, held := west.step(workload{kind, test.above}, live)
+			share, held := west.step(identity.Workload{Kind: kind, Object: test.above}, live)
 			if held != test.held || held && share.Replicas != test.want {
 				t.Errorf("held %t with %d replicas, want %t with %d", held, share.Replicas, test.held, test.want)
 			}

@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -60,10 +61,10 @@ func TestADaemonSetLeavesWhenOthersServeInItsPlace(t *testing.T) {
 				has = append(has, test.west)
 			}
 			west := attach(t, u, "west", has...)
-			west.setState(keyOf(kind, test.above), state{problem: test.problem})
+			west.setState(identity.KeyOf(kind, test.above), state{problem: test.problem})
 			west.synced = !test.absent
 			east.Silent = func(cluster string) bool { return cluster == test.silent }
-			if _, held := east.step(workload{kind, test.above}, live); held != test.want {
+			if _, held := east.step(identity.Workload{Kind: kind, Object: test.above}, live); held != test.want {
 				t.Errorf("kept %t, want %t", held, test.want)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -21,7 +22,7 @@ func involves(above projection.Object, cluster string) bool {
 	if pod, ok := above.(*corev1.Pod); ok { // it has no breakdown
 		return concerns(pod, cluster)
 	}
-	if _, decided := DecisionOf(above)[cluster]; decided {
+	if _, decided := identity.DecisionOf(above)[cluster]; decided {
 		return true
 	}
 	text := above.GetAnnotations()[v1alpha1.AnnotationStatus]
@@ -35,12 +36,12 @@ func involves(above projection.Object, cluster string) bool {
 
 // has reports whether the cluster was given a workload: above it says so, or this process has projected it since it started, which may not have
 // come to be in the breakdown yet.
-func (s *Syncer) has(w workload) bool {
-	return s.stateOf(w.key()).holds(w) || involves(w.Object, s.cluster)
+func (s *Syncer) has(w identity.Workload) bool {
+	return s.stateOf(w.Key()).holds(w) || involves(w.Object, s.cluster)
 }
 
 // toldNumbers returns the ordinals of a StatefulSet that a cluster runs by the breakdown, false if that does not name the cluster.
-func toldNumbers(set workload, cluster string) (placement.Range, bool) {
+func toldNumbers(set identity.Workload, cluster string) (placement.Range, bool) {
 	breakdown, err := summary.ParseBreakdown(set.GetAnnotations()[v1alpha1.AnnotationStatus])
 	status, named := breakdown[cluster]
 	return placement.Range{Start: status.Start, End: status.Start + status.Replicas}, err == nil && named
@@ -48,35 +49,35 @@ func toldNumbers(set workload, cluster string) (placement.Range, bool) {
 
 // decider returns the workload above whose decision says where the pods of a controller run: a Deployment's for the ReplicaSets that only show
 // what it has in the clusters, else the controller itself. It is false for what there is not, or not any more.
-func (u *Upstream) decider(kind projection.Kind, controller projection.Object) (workload, bool) {
+func (u *Upstream) decider(kind projection.Kind, controller projection.Object) (identity.Workload, bool) {
 	if !kind.Mirror(controller) {
-		return workload{kind, controller}, true
+		return identity.Workload{Kind: kind, Object: controller}, true
 	}
 	ref := metav1.GetControllerOf(controller)
 	if kind.Resource != replicaSetResource || ref == nil {
-		return workload{}, false // for somebody else's controller to carry out
+		return identity.Workload{}, false // for somebody else's controller to carry out
 	}
 	deployments, _ := projection.ForResource(deploymentResource)
-	above := u.get(Key{Resource: deploymentResource, Namespace: controller.GetNamespace(), Name: ref.Name})
+	above := u.get(identity.Key{Resource: deploymentResource, Namespace: controller.GetNamespace(), Name: ref.Name})
 	if above == nil || above.GetUID() != ref.UID {
-		return workload{}, false
+		return identity.Workload{}, false
 	}
-	return workload{deployments, above}, true
+	return identity.Workload{Kind: deployments, Object: above}, true
 }
 
 // controller returns what an owner reference names that a pod above may have for its controller, and the workload that decides where it runs.
 // It is false for what there is not above.
-func (u *Upstream) controller(namespace string, ref *metav1.OwnerReference) (controller, decider workload, ok bool) {
+func (u *Upstream) controller(namespace string, ref *metav1.OwnerReference) (controller, decider identity.Workload, ok bool) {
 	if ref == nil || !projection.ControlsPods(*ref) {
-		return workload{}, workload{}, false
+		return identity.Workload{}, identity.Workload{}, false
 	}
 	kind, _ := projection.ForGVK(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
-	above := u.get(Key{Resource: kind.Resource, Namespace: namespace, Name: ref.Name})
+	above := u.get(identity.Key{Resource: kind.Resource, Namespace: namespace, Name: ref.Name})
 	if above == nil || above.GetUID() != ref.UID {
-		return workload{}, workload{}, false
+		return identity.Workload{}, identity.Workload{}, false
 	}
 	decider, ok = u.decider(kind, above)
-	return workload{kind, above}, decider, ok
+	return identity.Workload{Kind: kind, Object: above}, decider, ok
 }
 
 // controllerOf returns the reference to the controller of a pod above that runs in the clusters, or nil.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -48,15 +49,15 @@ func TestWhatAClusterHasToDoWith(t *testing.T) {
 func TestWhatThisProcessHasProjectedAClusterHas(t *testing.T) {
 	web := deployment("web", `{"west":{"replicas":2}}`)
 	s := attach(t, newUpstream(t, web), "east")
-	w := workload{deployments, web}
+	w := identity.Workload{Kind: deployments, Object: web}
 	if s.has(w) {
 		t.Error("it has what it was never given")
 	}
-	s.setState(w.key(), state{uid: "earlier", hash: "x"})
+	s.setState(w.Key(), state{uid: "earlier", hash: "x"})
 	if s.has(w) {
 		t.Error("it has what an earlier one of the name was")
 	}
-	s.setState(w.key(), state{uid: web.UID, hash: "x"})
+	s.setState(w.Key(), state{uid: web.UID, hash: "x"})
 	if !s.has(w) {
 		t.Error("it does not have what was just projected")
 	}

@@ -5,17 +5,18 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // lost reports whether a workload has given up a silent cluster, after its time of toleration: whatever may still run there is removed
 // before that cluster counts as ready again. One that was chosen away by hand is waited for.
-func (s *Syncer) lost(w workload, decision placement.Decision, cluster string) bool {
+func (s *Syncer) lost(w identity.Workload, decision placement.Decision, cluster string) bool {
 	if _, decided := decision[cluster]; decided {
 		return false
 	}
-	placed, err := w.kind.WorkloadOf(w.Object)
+	placed, err := w.Kind.WorkloadOf(w.Object)
 	return err == nil && s.Lost(placed, cluster)
 }
 
@@ -24,7 +25,7 @@ func (s *Syncer) forgetLost(kind projection.Kind, above, live projection.Object)
 	if !kind.Workload || above == nil || live == nil {
 		return
 	}
-	if w := (workload{kind, above}); s.lost(w, DecisionOf(w), s.cluster) {
+	if w := (identity.Workload{Kind: kind, Object: above}); s.lost(w, identity.DecisionOf(w), s.cluster) {
 		s.enqueuePodsOf(kind, above.GetNamespace(), above.GetName())
 	}
 }
@@ -42,8 +43,8 @@ func (u *Upstream) Fence(cluster string) string {
 			if !kind.Demand(live).Ordinals {
 				break
 			}
-			above := u.get(keyOf(kind, live))
-			if above != nil && s.runsOthers(workload{kind, above}) {
+			above := u.get(identity.KeyOf(kind, live))
+			if above != nil && s.runsOthers(identity.Workload{Kind: kind, Object: above}) {
 				return fmt.Sprintf("replicas of %s %s/%s that were given to other clusters still run there",
 					kind.GVK.Kind, above.GetNamespace(), above.GetName())
 			}
@@ -54,7 +55,7 @@ func (u *Upstream) Fence(cluster string) string {
 
 // runsOthers reports whether this cluster may run numbers of a workload that others were told to run, as when it was lost to them. In a move,
 // others are told only when it has none of them. Of those that have not been seen yet, as after a start, the breakdown tells.
-func (s *Syncer) runsOthers(w workload) bool {
+func (s *Syncer) runsOthers(w identity.Workload) bool {
 	c := &s.Upstream.claims
 	c.mu.Lock()
 	defer c.mu.Unlock()

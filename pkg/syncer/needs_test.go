@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -65,7 +66,7 @@ func answering(t *testing.T, taken bool, asked *int) kubernetes.Interface {
 
 func TestAWorkloadComesOnlyWhereAllThatItNamesIsOurs(t *testing.T) {
 	const foreign = "the cluster already has one"
-	secretKey := Key{Resource: secretResource, Namespace: "shop", Name: "key"}
+	secretKey := identity.Key{Resource: secretResource, Namespace: "shop", Name: "key"}
 	terminating := asOurs(secret("key"), "uid-of-key")
 	terminating.DeletionTimestamp = &metav1.Time{}
 	pulling := func(d *appsv1.Deployment) {
@@ -149,15 +150,15 @@ func TestAWorkloadComesOnlyWhereAllThatItNamesIsOurs(t *testing.T) {
 			if test.state != (state{}) {
 				s.setState(secretKey, test.state)
 			}
-			s.tryOften(keyOf(deployments, web))
-			held, err := s.heldBack(t.Context(), workload{deployments, web}, projection.Create, projected(web, 1, 0), nil)
+			s.tryOften(identity.KeyOf(deployments, web))
+			held, err := s.heldBack(t.Context(), identity.Workload{Kind: deployments, Object: web}, projection.Create, projected(web, 1, 0), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if held != (test.want != "" || test.wantWait) {
 				t.Errorf("held back: %t, want %t", held, !held)
 			}
-			got := s.stateOf(keyOf(deployments, web)).problem
+			got := s.stateOf(identity.KeyOf(deployments, web)).problem
 			if !strings.HasPrefix(got, test.want) && !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
 				t.Errorf("problem %q, want %q", got, test.want)
 			}
@@ -169,7 +170,7 @@ func TestAWorkloadComesOnlyWhereAllThatItNamesIsOurs(t *testing.T) {
 }
 
 // tryOften makes the next step with an object one of several, so that what is not seen above does not exist.
-func (s *testSyncer) tryOften(key Key) {
+func (s *testSyncer) tryOften(key identity.Key) {
 	for range requiredTries {
 		s.queue.AddRateLimited(key)
 	}
@@ -191,14 +192,14 @@ func TestWhatIsNotSeenYetIsWaitedFor(t *testing.T) {
 			s := attach(t, newUpstream(t, web), "east")
 			asked := 0
 			s.client = answering(t, false, &asked)
-			w := workload{deployments, web}
+			w := identity.Workload{Kind: deployments, Object: web}
 			for range test.tries {
 				if _, err := s.heldBack(t.Context(), w, projection.Create, projected(web, 1, 0), nil); !errors.Is(err, errNotYet) {
 					t.Fatalf("error %v, want another try", err)
 				}
-				s.queue.AddRateLimited(w.key())
+				s.queue.AddRateLimited(w.Key())
 			}
-			if st := s.stateOf(w.key()); st.problem != "" || asked > 0 {
+			if st := s.stateOf(w.Key()); st.problem != "" || asked > 0 {
 				t.Errorf("told of %q, and asked the cluster %d times, before it was known", st.problem, asked)
 			}
 			if held, err := s.heldBack(t.Context(), w, projection.Create, projected(web, 1, 0), nil); held != test.want || err != nil {
@@ -216,7 +217,7 @@ func TestWhatAWorkloadWaitsForWakesIt(t *testing.T) {
 	web := deployment("web", toEast, usingSecret("key"))
 	u := newUpstream(t, web, secret("key"))
 	s := attach(t, u, "east")
-	key, w := Key{Resource: secretResource, Namespace: "shop", Name: "key"}, workload{deployments, web}
+	key, w := identity.Key{Resource: secretResource, Namespace: "shop", Name: "key"}, identity.Workload{Kind: deployments, Object: web}
 	if held, err := s.heldBack(t.Context(), w, projection.Create, projected(web, 1, 0), nil); !held || err != nil {
 		t.Fatalf("held back: %t, %v", held, err)
 	}
@@ -243,7 +244,7 @@ func TestWhatAWorkloadWaitsForWakesIt(t *testing.T) {
 func TestWhatRunsIsNotHeldBackUnlessItMakesOtherPods(t *testing.T) {
 	web := deployment("web", toEast, usingSecret("key"))
 	s := attach(t, newUpstream(t, web), "east")
-	w, live := workload{deployments, web}, projected(web, 3, 3)
+	w, live := identity.Workload{Kind: deployments, Object: web}, projected(web, 3, 3)
 	image := projected(web, 3, 0)
 	image.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "other"}}
 	relabelled := projected(web, 3, 0)
@@ -258,7 +259,7 @@ func TestWhatRunsIsNotHeldBackUnlessItMakesOtherPods(t *testing.T) {
 		"nor what makes no pods":       {relabelled, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.tryOften(w.key())
+			s.tryOften(w.Key())
 			if held, err := s.heldBack(t.Context(), w, projection.Apply, test.desired, live); held != test.want || err != nil {
 				t.Errorf("held back: %t, %v, want %t", held, err, test.want)
 			}
@@ -279,12 +280,12 @@ func TestAnIngressUsesNoSecretOfOthers(t *testing.T) {
 			s := attach(t, newUpstream(t, door), "east")
 			s.client = answering(t, test.taken, &asked)
 			kind, _ := projection.KindOf(door)
-			s.tryOften(keyOf(kind, door))
-			held, err := s.heldBack(t.Context(), workload{kind, door}, projection.Create, door, nil)
+			s.tryOften(identity.KeyOf(kind, door))
+			held, err := s.heldBack(t.Context(), identity.Workload{Kind: kind, Object: door}, projection.Create, door, nil)
 			if held != test.taken || err != nil {
 				t.Errorf("held back: %t, %v, want %t", held, err, test.taken)
 			}
-			if got := s.stateOf(keyOf(kind, door)).problem; !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
+			if got := s.stateOf(identity.KeyOf(kind, door)).problem; !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
 				t.Errorf("problem %q, want %q", got, test.want)
 			}
 		})
@@ -324,7 +325,7 @@ func TestReplicasFindNoClaimOfOthersInASharedNamespace(t *testing.T) {
 			if test.live != nil {
 				live = test.live
 			}
-			if got := s.takenClaim(workload{kind, test.desired}, test.desired, live); got != test.want {
+			if got := s.takenClaim(identity.Workload{Kind: kind, Object: test.desired}, test.desired, live); got != test.want {
 				t.Errorf("problem %q, want %q", got, test.want)
 			}
 		})

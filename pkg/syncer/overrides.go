@@ -12,6 +12,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -104,7 +105,7 @@ func (u *Upstream) reprojectTo(syncers []*Syncer, namespace string) {
 	}
 	for _, kind := range projection.Workloads() {
 		for _, obj := range u.allIn(kind, namespace) {
-			key, decision := keyOf(kind, obj), DecisionOf(obj)
+			key, decision := identity.KeyOf(kind, obj), identity.DecisionOf(obj)
 			for _, s := range syncers {
 				if _, placed := decision[s.cluster]; placed || s.holds(key) {
 					s.enqueue(key)

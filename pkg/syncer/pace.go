@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -14,8 +15,8 @@ import (
 // pace returns why this cluster is not to update its pods to the template yet, or "": replicas with numbers are updated from the highest
 // on, one after another, and those that belong together over clusters must not go down together in several of them. So a cluster begins
 // when all those with higher numbers are done. Whatever changes there wakes us.
-func (s *Syncer) pace(w workload, live projection.Object, share placement.Share, decision placement.Decision) (reason string) {
-	kind, ok := summary.ForResource(w.kind.Resource)
+func (s *Syncer) pace(w identity.Workload, live projection.Object, share placement.Share, decision placement.Decision) (reason string) {
+	kind, ok := summary.ForResource(w.Kind.Resource)
 	if !ok || !kind.Paced() || live == nil || len(decision) < 2 || !kind.RolloutOf(w.Object, share, live).Ahead {
 		return ""
 	}
@@ -29,8 +30,8 @@ func (s *Syncer) pace(w workload, live projection.Object, share placement.Share,
 
 // turnOf returns why this cluster is not to update its pods yet, or "": so many of them as may be out of service at a time are those of the
 // whole workload, and others have them.
-func (s *Syncer) turnOf(w workload, live projection.Object, decision placement.Decision) (reason string) {
-	kind, ok := summary.ForResource(w.kind.Resource)
+func (s *Syncer) turnOf(w identity.Workload, live projection.Object, decision placement.Decision) (reason string) {
+	kind, ok := summary.ForResource(w.Kind.Resource)
 	if !ok || !kind.TakesTurns() || live == nil || len(decision) < 2 {
 		return ""
 	}
@@ -41,7 +42,7 @@ func (s *Syncer) turnOf(w workload, live projection.Object, decision placement.D
 			lives[cluster] = nil
 			continue
 		}
-		if has := other.below.get(w.key()); has != nil && has.GetAnnotations()[v1alpha1.AnnotationUID] == string(w.GetUID()) {
+		if has := other.below.get(w.Key()); has != nil && has.GetAnnotations()[v1alpha1.AnnotationUID] == string(w.GetUID()) {
 			lives[cluster] = has
 		}
 	}
@@ -61,11 +62,11 @@ func quoted(names []string) string {
 }
 
 // rolledOut reports whether a cluster is known to have updated its share. One that is silent is not.
-func (u *Upstream) rolledOut(kind summary.Kind, w workload, cluster string, share placement.Share) bool {
+func (u *Upstream) rolledOut(kind summary.Kind, w identity.Workload, cluster string, share placement.Share) bool {
 	s, ok := u.Syncer(cluster)
 	if !ok || !s.HasSynced() {
 		return false
 	}
-	live := s.below.get(w.key())
+	live := s.below.get(w.Key())
 	return live != nil && kind.RolloutOf(w.Object, share, live).Done
 }

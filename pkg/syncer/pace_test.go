@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -84,8 +85,8 @@ func TestAClusterUpdatesItsOrdinalsAfterTheHigherOnes(t *testing.T) {
 					}
 				}
 			}
-			decision := DecisionOf(test.above)
-			w := workload{setKind, test.above}
+			decision := identity.DecisionOf(test.above)
+			w := identity.Workload{Kind: setKind, Object: test.above}
 			if got := asked.pace(w, live, decision["east"], decision); got != test.want {
 				t.Errorf("waits for %q, want %q", got, test.want)
 			}
@@ -139,7 +140,7 @@ func TestAClusterReplacesItsDaemonsAfterThoseThatMayNotServe(t *testing.T) {
 			u := newUpstream(t, above)
 			attach(t, u, "east", has(test.east))
 			s := attach(t, u, "west", has("old"))
-			desired, waits, err := s.desired(kind, above, s.below.get(keyOf(kind, above)))
+			desired, waits, err := s.desired(kind, above, s.below.get(identity.KeyOf(kind, above)))
 			if err != nil {
 				t.Fatal(err)
 			}

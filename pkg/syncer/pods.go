@@ -21,6 +21,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/typed"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -131,7 +132,7 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 			return s.takeOver(ctx, pod, mirror, template)
 		}
 	}
-	if own := s.ownerOf(pod); own != nil && s.lost(own.above, DecisionOf(own.above), s.cluster) {
+	if own := s.ownerOf(pod); own != nil && s.lost(own.above, identity.DecisionOf(own.above), s.cluster) {
 		// It may run, but nobody hears of it, and its workload runs elsewhere, perhaps under the same names.
 		if mirror == nil {
 			return nil
@@ -268,7 +269,7 @@ func (s *Syncer) namespaceGoes(name string) bool {
 // ownership is what a pod below belongs to.
 type ownership struct {
 	// above is the workload of the logical cluster.
-	above workload
+	above identity.Workload
 	// replicaSet is what stands between the pod and a Deployment; nil for every other kind.
 	replicaSet *appsv1.ReplicaSet
 }
@@ -294,7 +295,7 @@ func (s *Syncer) ownerOf(pod *corev1.Pod) *ownership {
 	if !ok || !kind.Workload {
 		return nil
 	}
-	live := s.below.get(Key{Resource: kind.Resource, Namespace: pod.Namespace, Name: ref.Name})
+	live := s.below.get(identity.Key{Resource: kind.Resource, Namespace: pod.Namespace, Name: ref.Name})
 	if live == nil || live.GetUID() != ref.UID {
 		return nil
 	}
@@ -304,11 +305,11 @@ func (s *Syncer) ownerOf(pod *corev1.Pod) *ownership {
 // owner finds the workload above that a projection is of.
 func (s *Syncer) owner(resource schema.GroupVersionResource, projected projection.Object, rs *appsv1.ReplicaSet) *ownership {
 	kind, _ := projection.ForResource(resource)
-	above := s.Upstream.get(keyOf(kind, projected))
+	above := s.Upstream.get(identity.KeyOf(kind, projected))
 	if above == nil || !s.counts(kind, above, projected) {
 		return nil
 	}
-	return &ownership{above: workload{kind, above}, replicaSet: rs}
+	return &ownership{above: identity.Workload{Kind: kind, Object: above}, replicaSet: rs}
 }
 
 // mirrorOwner is what the mirror of a pod belongs to above.
@@ -317,7 +318,7 @@ type mirrorOwner struct {
 	// labels are those by which the owner tells its pods apart.
 	labels map[string]string
 	// controller is the owner itself, and decider the workload that says where its pods run; both are empty for one that is gone.
-	controller, decider workload
+	controller, decider identity.Workload
 	// ending tells that the owner is being deleted.
 	ending bool
 }
@@ -357,7 +358,7 @@ func (s *Syncer) mirrorOwner(pod *corev1.Pod) *mirrorOwner {
 	if own.replicaSet == nil {
 		return &mirrorOwner{
 			labels: s.revisionLabels(pod, own), ending: own.above.GetDeletionTimestamp() != nil,
-			references: []metav1.OwnerReference{*metav1.NewControllerRef(own.above, own.above.kind.GVK)},
+			references: []metav1.OwnerReference{*metav1.NewControllerRef(own.above, own.above.Kind.GVK)},
 			controller: own.above, decider: own.above,
 		}
 	}
@@ -368,7 +369,7 @@ func (s *Syncer) mirrorOwner(pod *corev1.Pod) *mirrorOwner {
 	kind, _ := projection.ForResource(replicaSetResource)
 	out := &mirrorOwner{
 		references: []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))},
-		controller: workload{kind, rs}, decider: own.above,
+		controller: identity.Workload{Kind: kind, Object: rs}, decider: own.above,
 	}
 	if hash := rs.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" { // none, if it was made by hand
 		out.labels = map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: hash}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -62,7 +63,7 @@ func (u *Upstream) webhooksChanged(configurations ...any) {
 func (u *Upstream) relabelNamespaces(in ...*Syncer) {
 	for _, s := range in {
 		for _, name := range s.below.namespaces.GetStore().ListKeys() {
-			s.enqueue(Key{Resource: namespaceResource, Name: name})
+			s.enqueue(identity.Key{Resource: namespaceResource, Name: name})
 		}
 	}
 }
@@ -87,7 +88,7 @@ func (s *Syncer) asksAbove(namespace string) bool {
 	if projection.NamespaceShared(namespace) {
 		return true
 	}
-	key := Key{Resource: namespaceResource, Name: namespace}
+	key := identity.Key{Resource: namespaceResource, Name: namespace}
 	above, live := s.Upstream.get(key), s.below.get(key)
 	if above == nil {
 		return true
@@ -171,7 +172,7 @@ func (s *Syncer) newcomer(pod *corev1.Pod) (found *Newcomer, settled bool, err e
 	// A mirror shows whatever annotations a pod has. Webhooks act upon them, and what they do then counts above.
 	shown.Annotations = of.Annotations(pod.Annotations, pod.Name)
 	return &Newcomer{
-		Shown: shown, Controller: owner.controller.kind.GVK,
+		Shown: shown, Controller: owner.controller.Kind.GVK,
 		subject: subjectOf(s.cluster, pod, owner.decider), key: s.Upstream.PodKey,
 	}, true, nil
 }
@@ -192,18 +193,18 @@ func (s *Syncer) mayBeOurs(pod *corev1.Pod) bool {
 		_, marked := rs.Annotations[v1alpha1.AnnotationUID] // as its Deployment gives it
 		return marked
 	}
-	key := Key{Resource: kind.Resource, Namespace: pod.Namespace, Name: ref.Name}
+	key := identity.Key{Resource: kind.Resource, Namespace: pod.Namespace, Name: ref.Name}
 	above, live := s.Upstream.get(key), s.below.get(key)
 	return above != nil && involves(above, s.cluster) && (live == nil || live.GetUID() != ref.UID)
 }
 
-func subjectOf(cluster string, pod metav1.Object, decider workload) podhooks.Subject {
+func subjectOf(cluster string, pod metav1.Object, decider identity.Workload) podhooks.Subject {
 	return podhooks.Subject{Cluster: cluster, Namespace: pod.GetNamespace(), Name: pod.GetName(), Workload: decider.GetUID()}
 }
 
 // admitted returns what webhooks of the logical cluster have changed of a pod that its cluster has made, nil for nothing. The pod, or its mirror,
 // proves it.
-func (u *Upstream) admitted(cluster string, pod metav1.Object, decider workload) []byte {
+func (u *Upstream) admitted(cluster string, pod metav1.Object, decider identity.Workload) []byte {
 	sealed, ok := pod.GetAnnotations()[v1alpha1.AnnotationAdmitted]
 	if !ok || decider.Object == nil {
 		return nil

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -225,7 +226,7 @@ func TestNamespacesAreLabelledWhereTheClusterIsToAsk(t *testing.T) {
 	s := attach(t, u, "east", held(above))
 	allows := v1alpha1.ClusterAllows{PodWebhooks: true}
 	s.Allows = func(string) v1alpha1.ClusterAllows { return allows }
-	key := Key{Resource: namespaceResource, Name: "shop"}
+	key := identity.Key{Resource: namespaceResource, Name: "shop"}
 	labelled := func() string {
 		t.Helper()
 		kind, _ := projection.ForResource(namespaceResource)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -73,7 +74,7 @@ func (s *Syncer) refusalEvent(event *corev1.Event, since time.Time) {
 	if !ok || !kind.Workload || !summarised(kind) {
 		return
 	}
-	key := Key{Resource: kind.Resource, Namespace: event.InvolvedObject.Namespace, Name: event.InvolvedObject.Name}
+	key := identity.Key{Resource: kind.Resource, Namespace: event.InvolvedObject.Namespace, Name: event.InvolvedObject.Name}
 	live := s.below.get(key)
 	if live == nil || live.GetUID() != event.InvolvedObject.UID {
 		return // none of ours, or not shown yet: controllers try again
@@ -109,7 +110,7 @@ func (s *Syncer) refusal(kind summary.Kind, live projection.Object) *placement.R
 // boundAbove reports whether a refusal is by what the logical cluster has sent.
 func (s *Syncer) boundAbove(namespace, says string) bool {
 	if quota := placement.RefusingQuota(says); quota != "" {
-		return s.holds(Key{Resource: corev1.SchemeGroupVersion.WithResource("resourcequotas"), Namespace: namespace, Name: quota})
+		return s.holds(identity.Key{Resource: corev1.SchemeGroupVersion.WithResource("resourcequotas"), Namespace: namespace, Name: quota})
 	}
 	switch {
 	case strings.Contains(says, " usage per "):

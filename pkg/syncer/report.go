@@ -5,13 +5,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 // Report tells what the cluster has of an object. Report.Live is nil if it holds no projection of it that counts. Known is false until the
 // syncer has seen everything that the cluster holds and has looked at this object once.
-func (s *Syncer) Report(key Key, above projection.Object) (report summary.Report, known bool) {
+func (s *Syncer) Report(key identity.Key, above projection.Object) (report summary.Report, known bool) {
 	kind, summarised := summary.ForResource(key.Resource)
 	if !summarised || !s.HasSynced() || s.Expects(key) {
 		return report, false
@@ -40,7 +41,7 @@ func (s *Syncer) Report(key Key, above projection.Object) (report summary.Report
 }
 
 // sane returns what the cluster reports of an object without what cannot be, and what that was.
-func (s *Syncer) sane(kind summary.Kind, key Key, above, live projection.Object) (summary.Object, []string) {
+func (s *Syncer) sane(kind summary.Kind, key identity.Key, above, live projection.Object) (summary.Object, []string) {
 	bounds := summary.Bounds{Now: metav1.Now()}
 	if projected, _ := projection.ForResource(key.Resource); projected.Workload {
 		bounds.Replicas = s.Most(key.Resource, above)
@@ -54,7 +55,7 @@ func (s *Syncer) sane(kind summary.Kind, key Key, above, live projection.Object)
 
 // Settled reports whether what the cluster reports of an object is what it will report until somebody changes something, or there is a
 // problem that keeps it from getting there. Of what is being deleted that is nothing: nobody waits for less.
-func (s *Syncer) Settled(key Key) bool {
+func (s *Syncer) Settled(key identity.Key) bool {
 	live := s.below.get(key)
 	if s.Upstream.Goes(key) {
 		return live == nil
@@ -69,14 +70,14 @@ func (s *Syncer) Settled(key Key) bool {
 }
 
 // Goes reports whether an object of the logical cluster is on its way out of all clusters.
-func (u *Upstream) Goes(key Key) bool {
+func (u *Upstream) Goes(key identity.Key) bool {
 	kind, projected := projection.ForResource(key.Resource)
 	above := u.get(key)
 	return projected && above != nil && !kind.Lives(above)
 }
 
 // problem is the first reason why the cluster cannot run a workload: its own, or that of something it needs.
-func (s *Syncer) problem(key Key, above projection.Object, own state) string {
+func (s *Syncer) problem(key identity.Key, above projection.Object, own state) string {
 	kind, _ := projection.ForResource(key.Resource)
 	if own.problem != "" || !kind.Workload {
 		return own.problem
@@ -87,10 +88,10 @@ func (s *Syncer) problem(key Key, above projection.Object, own state) string {
 	if none { // as almost always, and this is asked of every cluster
 		return ""
 	}
-	if _, placed := DecisionOf(above)[s.cluster]; !placed {
+	if _, placed := identity.DecisionOf(above)[s.cluster]; !placed {
 		return ""
 	}
-	for _, key := range s.Upstream.dependents(workload{kind, above}) {
+	for _, key := range s.Upstream.dependents(identity.Workload{Kind: kind, Object: above}) {
 		if problem := s.stateOf(key).problem; problem != "" {
 			return problem
 		}
@@ -143,7 +144,7 @@ func (s *Syncer) Owned() int {
 func (s *Syncer) Resync() {
 	for _, kind := range projection.Kinds() {
 		for _, obj := range s.below.stores[kind.Resource].List() {
-			s.enqueue(keyOf(kind, obj.(projection.Object)))
+			s.enqueue(identity.KeyOf(kind, obj.(projection.Object)))
 		}
 	}
 	for _, class := range s.broughtPriorities() {

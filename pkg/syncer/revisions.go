@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -71,11 +72,11 @@ func (b *below) revisionOf(pod *corev1.Pod, owner projection.Object, kind projec
 // revisionLabels are the labels by which the mirror of a pod names the revision that it carries out: that of the logical cluster. None as
 // long as that is not known, which the handler of revisions makes up for.
 func (s *Syncer) revisionLabels(pod *corev1.Pod, own *ownership) map[string]string {
-	live := s.below.get(own.above.key())
+	live := s.below.get(own.above.Key())
 	if live == nil {
 		return nil
 	}
-	revision := s.below.revisionOf(pod, live, own.above.kind)
+	revision := s.below.revisionOf(pod, live, own.above.Kind)
 	if revision == nil || revision.Annotations[v1alpha1.AnnotationTemplate] == "" {
 		return nil
 	}
@@ -87,7 +88,7 @@ func (s *Syncer) revisionLabels(pod *corev1.Pod, own *ownership) map[string]stri
 }
 
 // TemplatesInUse returns the hashes of the upstream templates that the pods of an object carry out in the cluster.
-func (s *Syncer) TemplatesInUse(key Key) map[string]bool {
+func (s *Syncer) TemplatesInUse(key identity.Key) map[string]bool {
 	kind, _ := projection.ForResource(key.Resource)
 	live := s.below.get(key)
 	if live == nil {
@@ -113,7 +114,7 @@ func (s *Syncer) revisionHandler() cache.ResourceEventHandler {
 		if !ok {
 			return
 		}
-		key := Key{Resource: kind.Resource, Namespace: revision.Namespace, Name: ref.Name}
+		key := identity.Key{Resource: kind.Resource, Namespace: revision.Namespace, Name: ref.Name}
 		if !s.holds(key) {
 			return
 		}

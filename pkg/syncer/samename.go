@@ -21,7 +21,7 @@ func (s *Syncer) makeAnew(ctx context.Context, pod, mirror *corev1.Pod) error {
 	if own == nil || pod.DeletionTimestamp != nil || ended(pod) || !s.livesElsewhere(mirror) {
 		return errNotYet // either of them is on its way out
 	}
-	switch own.above.kind.Demand(own.above.Object).Division {
+	switch own.above.Kind.Demand(own.above.Object).Division {
 	case placement.Divisible, placement.Everywhere:
 	default:
 		return errNotYet

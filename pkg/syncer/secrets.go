@@ -21,6 +21,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/clusters/rights"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -326,7 +327,7 @@ func (w *secrets) gone(live projection.Object) {
 }
 
 // silentSecret reports whether no watch shows an object: a Secret in a shared namespace.
-func silentSecret(key Key) bool {
+func silentSecret(key identity.Key) bool {
 	return key.Resource == secretResource && projection.NamespaceShared(key.Namespace)
 }
 

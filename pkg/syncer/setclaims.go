@@ -4,6 +4,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -15,18 +16,18 @@ var (
 
 // claimsFor returns the claims that a user has made under the names of those that a workload's templates stand for: its controller uses
 // them, if they are there before it makes its own.
-func (u *Upstream) claimsFor(w workload) []Key {
-	var out []Key
-	for _, claim := range u.byIndex(byFollowed, claimResource, w.key()) {
-		if _, uses := w.kind.ClaimOrdinal(w.Object, claim.GetName()); uses {
-			out = append(out, Key{Resource: claimResource, Namespace: claim.GetNamespace(), Name: claim.GetName()})
+func (u *Upstream) claimsFor(w identity.Workload) []identity.Key {
+	var out []identity.Key
+	for _, claim := range u.byIndex(byFollowed, claimResource, w.Key()) {
+		if _, uses := w.Kind.ClaimOrdinal(w.Object, claim.GetName()); uses {
+			out = append(out, identity.Key{Resource: claimResource, Namespace: claim.GetNamespace(), Name: claim.GetName()})
 		}
 	}
 	return out
 }
 
 // claimant returns the workload of that key if it uses the claim by name, or nil.
-func (u *Upstream) claimant(claim, of Key) *workload {
+func (u *Upstream) claimant(claim, of identity.Key) *identity.Workload {
 	kind, ok := projection.ForResource(of.Resource)
 	if !ok || !kind.Workload {
 		return nil
@@ -38,46 +39,46 @@ func (u *Upstream) claimant(claim, of Key) *workload {
 	if _, uses := kind.ClaimOrdinal(above, claim.Name); !uses {
 		return nil
 	}
-	return &workload{kind, above}
+	return &identity.Workload{Kind: kind, Object: above}
 }
 
 // usedHere reports whether what a cluster runs of a workload uses an object. Of claims, each replica has its own.
-func (u *Upstream) usedHere(w workload, obj projection.Object, cluster string) bool {
+func (u *Upstream) usedHere(w identity.Workload, obj projection.Object, cluster string) bool {
 	if _, ok := obj.(*corev1.PersistentVolumeClaim); !ok {
 		return true
 	}
-	ordinal, ok := w.kind.ClaimOrdinal(w.Object, obj.GetName())
+	ordinal, ok := w.Kind.ClaimOrdinal(w.Object, obj.GetName())
 	if !ok {
 		return true
 	}
 	one := placement.Range{Start: ordinal, End: ordinal + 1}
-	if share, decided := DecisionOf(w)[cluster]; decided && !numbersIn(w, share).Intersect(one).Empty() {
+	if share, decided := identity.DecisionOf(w)[cluster]; decided && !numbersIn(w, share).Intersect(one).Empty() {
 		return true
 	}
 	s, running := u.Syncer(cluster)
 	if !running {
 		return false
 	}
-	live := s.below.get(w.key())
-	return live != nil && !numbersOf(w.kind, live).Intersect(one).Empty()
+	live := s.below.get(w.Key())
+	return live != nil && !numbersOf(w.Kind, live).Intersect(one).Empty()
 }
 
 // numbersIn returns the ordinals of a share.
-func numbersIn(w workload, share placement.Share) placement.Range {
-	first := w.kind.Demand(w.Object).First + share.Start
+func numbersIn(w identity.Workload, share placement.Share) placement.Range {
+	first := w.Kind.Demand(w.Object).First + share.Start
 	return placement.Range{Start: first, End: first + share.Replicas}
 }
 
 // homeOf returns the cluster in which the replica is to run that uses the claim of that name, "" if there is none.
 func (u *Upstream) homeOf(namespace, claim string) string {
 	for _, set := range projection.SetsOfClaim(claim) {
-		w := u.claimant(Key{Resource: claimResource, Namespace: namespace, Name: claim},
-			Key{Resource: statefulSetResource, Namespace: namespace, Name: set})
+		w := u.claimant(identity.Key{Resource: claimResource, Namespace: namespace, Name: claim},
+			identity.Key{Resource: statefulSetResource, Namespace: namespace, Name: set})
 		if w == nil {
 			continue
 		}
-		ordinal, _ := w.kind.ClaimOrdinal(w.Object, claim)
-		for cluster, share := range DecisionOf(w) {
+		ordinal, _ := w.Kind.ClaimOrdinal(w.Object, claim)
+		for cluster, share := range identity.DecisionOf(w) {
 			if !numbersIn(*w, share).Intersect(placement.Range{Start: ordinal, End: ordinal + 1}).Empty() {
 				return cluster
 			}

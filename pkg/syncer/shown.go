@@ -8,13 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 // AwaitShown counts the pods of a workload that this cluster says are ready, or have ended, and that are not shown so above yet: who reads
 // the status looks for them next. If there are any, Changed is called when they are shown.
-func (s *Syncer) AwaitShown(key Key) int {
+func (s *Syncer) AwaitShown(key identity.Key) int {
 	n := s.unshown(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,7 +28,7 @@ func (s *Syncer) AwaitShown(key Key) int {
 }
 
 // unshown counts the pods of a workload that the cluster says more of than their mirrors do.
-func (s *Syncer) unshown(key Key) int {
+func (s *Syncer) unshown(key identity.Key) int {
 	kind, summarised := summary.ForResource(key.Resource)
 	live := s.below.get(key)
 	if !summarised || live == nil || s.givenUp() {
@@ -51,7 +52,7 @@ func (s *Syncer) unshown(key Key) int {
 }
 
 // podsUnder returns the pods that belong to a projection, by way of ReplicaSets if it is a Deployment.
-func (s *Syncer) podsUnder(live projection.Object, key Key) []*corev1.Pod {
+func (s *Syncer) podsUnder(live projection.Object, key identity.Key) []*corev1.Pod {
 	var out []*corev1.Pod
 	if d, ok := live.(*appsv1.Deployment); ok {
 		for _, rs := range s.below.replicaSetsOf(d.Namespace, d.Name) {
@@ -112,13 +113,13 @@ func (s *Syncer) shown(name cache.ObjectName) {
 	if own == nil {
 		return
 	}
-	if key := own.above.key(); s.oneLess(key) {
+	if key := own.above.Key(); s.oneLess(key) {
 		s.Changed(key, true)
 	}
 }
 
 // oneLess counts down, and reports whether that was the last.
-func (s *Syncer) oneLess(key Key) bool {
+func (s *Syncer) oneLess(key identity.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, awaited := s.awaited[key]

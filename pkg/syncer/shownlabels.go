@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -68,15 +69,15 @@ func (s *Syncer) relabelled(before, after *corev1.Pod) {
 		}
 		for _, obj := range s.Upstream.objectsIn(kind.Resource, after.Namespace) {
 			if kind.Selects(obj, pods, before) != kind.Selects(obj, pods, after) {
-				s.Upstream.routeSelecting(kind, keyOf(kind, obj), s)
+				s.Upstream.routeSelecting(kind, identity.KeyOf(kind, obj), s)
 			}
 		}
 	}
 }
 
 // routeSelecting enqueues what selects pods of a cluster, or does no more, with what it needs and what follows it.
-func (u *Upstream) routeSelecting(kind projection.Kind, key Key, s *Syncer) {
-	d := dependents{upstream: u, seen: map[Key]bool{}}
+func (u *Upstream) routeSelecting(kind projection.Kind, key identity.Key, s *Syncer) {
+	d := dependents{upstream: u, seen: map[identity.Key]bool{}}
 	d.visit(key)
 	for _, linked := range d.keys {
 		s.enqueue(linked)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -59,9 +60,9 @@ func (r revisions) template(of *appsv1.ControllerRevision) *corev1.PodTemplateSp
 
 // revisioned returns the template of a controller that the label of one of its pods names, and the label's value if it names one that is known:
 // else the template is the one in use, and the value "".
-func (u *Upstream) revisioned(w workload, label string) (template *corev1.PodTemplateSpec, revision string) {
-	current := w.kind.Demand(w.Object).Template
-	kind, ok := summary.ForResource(w.kind.Resource)
+func (u *Upstream) revisioned(w identity.Workload, label string) (template *corev1.PodTemplateSpec, revision string) {
+	current := w.Kind.Demand(w.Object).Template
+	kind, ok := summary.ForResource(w.Kind.Resource)
 	if !ok || !kind.KeepsHistory() || label == "" {
 		return current, ""
 	}
@@ -80,17 +81,17 @@ func (u *Upstream) revisioned(w workload, label string) (template *corev1.PodTem
 
 // ownerOf returns what is known of the pods that a controller above has in a cluster. Label is the one by which the pod names its revision
 // above. For a pod that has a mirror, the template does not matter. Overrides that cannot be made change nothing: the projection tells of them.
-func (u *Upstream) ownerOf(controller, decider workload, cluster, label string, isNew bool) mirror.Owner {
+func (u *Upstream) ownerOf(controller, decider identity.Workload, cluster, label string, isNew bool) mirror.Owner {
 	template, revision := u.revisioned(controller, label)
 	out := mirror.Owner{Object: controller.Object, Template: template, Revision: revision}
 	if !isNew || template == nil || u.Overrides == nil {
 		return out
 	}
-	overrides, err := u.Overrides(decider.kind, decider.Object, cluster)
+	overrides, err := u.Overrides(decider.Kind, decider.Object, cluster)
 	if err != nil {
 		return out
 	}
-	if overridden, err := decider.kind.Overridden(decider.Object, template, overrides); err == nil {
+	if overridden, err := decider.Kind.Overridden(decider.Object, template, overrides); err == nil {
 		out.Template = overridden
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/move"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -16,7 +17,7 @@ import (
 // and whoever administers the cluster can write that, so it counts up to what is known here.
 
 // noteTold takes down what a projection tells the cluster to run.
-func (s *Syncer) noteTold(kind projection.Kind, above, desired projection.Object, key Key, next *state) {
+func (s *Syncer) noteTold(kind projection.Kind, above, desired projection.Object, key identity.Key, next *state) {
 	if !kind.Workload {
 		return
 	}
@@ -36,9 +37,9 @@ func (s *Syncer) noteTold(kind projection.Kind, above, desired projection.Object
 }
 
 // keepTold takes down that the cluster goes on with what it was told, as nobody changes anything of the workload any more.
-func (s *Syncer) keepTold(w workload, next *state) {
+func (s *Syncer) keepTold(w identity.Workload, next *state) {
 	next.told, next.first = s.toldReplicas(w, math.MaxInt32), s.given(w).Start
-	next.most = s.Most(w.kind.Resource, w.Object)
+	next.most = s.Most(w.Kind.Resource, w.Object)
 }
 
 // withSurge is how many replicas a share may have at most, with those that a rollout makes beside them.
@@ -49,13 +50,13 @@ func withSurge(demand projection.Demand) int32 {
 // recordedReplicas is how many replicas the logical cluster has recorded of a cluster, by the decision and what it reported.
 func recordedReplicas(above projection.Object, cluster string) int32 {
 	breakdown, _ := summary.ParseBreakdown(above.GetAnnotations()[v1alpha1.AnnotationStatus]) // if it is damaged, it says nothing
-	return max(DecisionOf(above)[cluster].Replicas, breakdown[cluster].Replicas)
+	return max(identity.DecisionOf(above)[cluster].Replicas, breakdown[cluster].Replicas)
 }
 
 // given returns the numbers of a workload that this cluster was given at any time that is known here: those that are decided, those that it
 // was told to run, and those that it reported before anything was told by this process.
-func (s *Syncer) given(w workload) placement.Range {
-	first, decision := w.kind.Demand(w.Object).First, DecisionOf(w)
+func (s *Syncer) given(w identity.Workload) placement.Range {
+	first, decision := w.Kind.Demand(w.Object).First, identity.DecisionOf(w)
 	var out placement.Range
 	if share, decided := decision[s.cluster]; decided {
 		out = placement.Range{Start: first + share.Start, End: first + share.Start + share.Replicas}
@@ -64,16 +65,16 @@ func (s *Syncer) given(w workload) placement.Range {
 	if last, reported := breakdown[s.cluster]; reported {
 		out = out.Hull(placement.Range{Start: last.Start, End: last.Start + last.Replicas})
 	}
-	if st := s.stateOf(w.key()); st.holds(w) {
+	if st := s.stateOf(w.Key()); st.holds(w) {
 		out = out.Hull(placement.Range{Start: st.first, End: st.first + st.told})
 	}
 	return out
 }
 
 // toldReplicas is how many replicas of a workload this cluster was told to run, where its object says so many.
-func (s *Syncer) toldReplicas(w workload, says int32) int32 {
-	if st := s.stateOf(w.key()); st.holds(w) {
-		return max(0, min(says, max(st.told, DecisionOf(w)[s.cluster].Replicas)))
+func (s *Syncer) toldReplicas(w identity.Workload, says int32) int32 {
+	if st := s.stateOf(w.Key()); st.holds(w) {
+		return max(0, min(says, max(st.told, identity.DecisionOf(w)[s.cluster].Replicas)))
 	}
 	return max(0, min(says, recordedReplicas(w.Object, s.cluster)))
 }
@@ -81,7 +82,7 @@ func (s *Syncer) toldReplicas(w workload, says int32) int32 {
 // Most is the largest number of replicas of an object that what this cluster was told explains.
 func (s *Syncer) Most(resource schema.GroupVersionResource, above projection.Object) int32 {
 	kind, _ := projection.ForResource(resource)
-	st := s.stateOf(keyOf(kind, above))
+	st := s.stateOf(identity.KeyOf(kind, above))
 	if st.holds(above) {
 		return max(st.most, st.before)
 	}
@@ -91,7 +92,7 @@ func (s *Syncer) Most(resource schema.GroupVersionResource, above projection.Obj
 }
 
 // settleTold forgets what the cluster was told before, once it reports no more than it was told last.
-func (s *Syncer) settleTold(key Key, replicas int32) {
+func (s *Syncer) settleTold(key identity.Key, replicas int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st, ok := s.states[key]; ok && st.before > 0 && replicas <= st.most {

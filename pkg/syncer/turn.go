@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/move"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -19,7 +20,7 @@ import (
 )
 
 // numbered returns what this cluster may have now of a workload with numbered replicas.
-func (s *Syncer) numbered(w workload, live projection.Object, part projection.Part) (projection.Part, wait) {
+func (s *Syncer) numbered(w identity.Workload, live projection.Object, part projection.Part) (projection.Part, wait) {
 	var waits wait
 	decided := part.Share
 	part.Share, waits = s.turn(w, live, decided)
@@ -32,12 +33,12 @@ func (s *Syncer) numbered(w workload, live projection.Object, part projection.Pa
 
 // turn returns the share of a workload with numbered replicas that this cluster may run now, and claims it: less than was decided as long
 // as another cluster may still run a part of that. Whatever changes there wakes us.
-func (s *Syncer) turn(w workload, live projection.Object, share placement.Share) (now placement.Share, waits wait) {
-	key, first := w.key(), w.kind.Demand(w.Object).First
+func (s *Syncer) turn(w identity.Workload, live projection.Object, share placement.Share) (now placement.Share, waits wait) {
+	key, first := w.Key(), w.Kind.Demand(w.Object).First
 	want := placement.Range{Start: first + share.Start, End: first + share.Start + share.Replicas}
 	var have placement.Range
 	if ours(live, w) {
-		have = numbersOf(w.kind, live)
+		have = numbersOf(w.Kind, live)
 	}
 	c := &s.Upstream.claims
 	c.mu.Lock()
@@ -81,28 +82,28 @@ func numbersOf(kind projection.Kind, live projection.Object) placement.Range {
 // toEmpty reports whether this cluster, which is to have no part of a workload with numbered replicas any more, has some, or has some that an
 // earlier one has left behind. They go as when it is scaled down, the highest first, and only then the object goes: deleting it with them would
 // take them all at once, and the claims that it keeps until it is deleted.
-func (s *Syncer) toEmpty(w workload, live projection.Object) bool {
+func (s *Syncer) toEmpty(w identity.Workload, live projection.Object) bool {
 	if s.leftBehind(w) {
 		return true
 	}
 	if !ours(live, w) {
 		return false
 	}
-	for _, pod := range s.below.podsOf(w.kind.GVK.Kind, w.GetNamespace(), w.GetName()) {
+	for _, pod := range s.below.podsOf(w.Kind.GVK.Kind, w.GetNamespace(), w.GetName()) {
 		if metav1.IsControlledBy(pod, live) {
 			return true
 		}
 	}
 	// A pod may have been made of which no watch has told yet.
-	summarised, ok := summary.ForResource(w.kind.Resource)
+	summarised, ok := summary.ForResource(w.Kind.Resource)
 	told := ok && summarised.Observed(live) && summarised.Counts(live).Replicas == 0
-	return !told || !numbersOf(w.kind, live).Empty()
+	return !told || !numbersOf(w.Kind, live).Empty()
 }
 
 // othersMayRun returns the numbers of a workload that other clusters run, or may begin to, by cluster. The caller holds the lock of the
 // claims.
-func (s *Syncer) othersMayRun(w workload) map[string][]placement.Range {
-	key, decision := w.key(), DecisionOf(w)
+func (s *Syncer) othersMayRun(w identity.Workload) map[string][]placement.Range {
+	key, decision := w.Key(), identity.DecisionOf(w)
 	out, known := map[string][]placement.Range{}, map[string]bool{s.cluster: true}
 	for _, other := range s.Upstream.Syncers() {
 		if other.cluster == s.cluster || !other.HasSynced() {
@@ -124,8 +125,8 @@ func (s *Syncer) othersMayRun(w workload) map[string][]placement.Range {
 }
 
 // lastKnown returns what clusters were last known to run that nobody can ask, by the breakdown and by what they were to run.
-func (s *Syncer) lastKnown(w workload, known map[string]bool) map[string]placement.Range {
-	first, decision := w.kind.Demand(w.Object).First, DecisionOf(w)
+func (s *Syncer) lastKnown(w identity.Workload, known map[string]bool) map[string]placement.Range {
+	first, decision := w.Kind.Demand(w.Object).First, identity.DecisionOf(w)
 	out := s.remembered(w, known)
 	for cluster, numbers := range out {
 		if share, ok := decision[cluster]; ok {
@@ -136,12 +137,12 @@ func (s *Syncer) lastKnown(w workload, known map[string]bool) map[string]placeme
 }
 
 // remembered returns what the breakdown says that clusters run, but for those that are known better or that have been given up.
-func (s *Syncer) remembered(w workload, known map[string]bool) map[string]placement.Range {
+func (s *Syncer) remembered(w identity.Workload, known map[string]bool) map[string]placement.Range {
 	breakdown, err := summary.ParseBreakdown(w.GetAnnotations()[v1alpha1.AnnotationStatus])
 	if err != nil {
 		return nil
 	}
-	decision, out := DecisionOf(w), map[string]placement.Range{}
+	decision, out := identity.DecisionOf(w), map[string]placement.Range{}
 	for cluster, status := range breakdown {
 		if leaving, manner := s.Leaving(cluster); known[cluster] || leaving && manner == v1alpha1.RemoveForce || s.lost(w, decision, cluster) {
 			continue
@@ -153,11 +154,11 @@ func (s *Syncer) remembered(w workload, known map[string]bool) map[string]placem
 
 // mayRun returns the numbers of a workload that this cluster runs or may begin to run: those that the projection asks for, and those of
 // pods that are still there, also of an earlier object of the name.
-func (s *Syncer) mayRun(w workload) []placement.Range {
+func (s *Syncer) mayRun(w identity.Workload) []placement.Range {
 	var out []placement.Range
-	live := s.below.get(w.key())
+	live := s.below.get(w.Key())
 	if live != nil && live.GetDeletionTimestamp() == nil {
-		out = append(out, numbersOf(w.kind, live))
+		out = append(out, numbersOf(w.Kind, live))
 	}
 	return append(out, s.podNumbers(w, func(pod *corev1.Pod, _ int32) bool {
 		return live != nil && metav1.IsControlledBy(pod, live) || s.mirrored(pod)
@@ -166,14 +167,14 @@ func (s *Syncer) mayRun(w workload) []placement.Range {
 
 // takes returns the numbers of a workload that this cluster keeps from others: of those that it may run, the ones that it was given, and
 // those of pods that the logical cluster shows, as of an earlier object of the name.
-func (s *Syncer) takes(w workload) []placement.Range {
-	if !s.concerned(w.kind, w.Object) {
+func (s *Syncer) takes(w identity.Workload) []placement.Range {
+	if !s.concerned(w.Kind, w.Object) {
 		return s.podNumbers(w, func(pod *corev1.Pod, _ int32) bool { return s.mirrored(pod) })
 	}
 	var out []placement.Range
-	live, given := s.below.get(w.key()), s.given(w)
+	live, given := s.below.get(w.Key()), s.given(w)
 	if live != nil && live.GetDeletionTimestamp() == nil {
-		out = append(out, numbersOf(w.kind, live).Intersect(given))
+		out = append(out, numbersOf(w.Kind, live).Intersect(given))
 	}
 	return append(out, s.podNumbers(w, func(pod *corev1.Pod, number int32) bool {
 		own := live != nil && metav1.IsControlledBy(pod, live) && number >= given.Start && number < given.End
@@ -182,9 +183,9 @@ func (s *Syncer) takes(w workload) []placement.Range {
 }
 
 // podNumbers returns the numbers of those pods of a workload that count.
-func (s *Syncer) podNumbers(w workload, counts func(pod *corev1.Pod, number int32) bool) []placement.Range {
+func (s *Syncer) podNumbers(w identity.Workload, counts func(pod *corev1.Pod, number int32) bool) []placement.Range {
 	var out []placement.Range
-	for _, pod := range s.below.podsOf(w.kind.GVK.Kind, w.GetNamespace(), w.GetName()) {
+	for _, pod := range s.below.podsOf(w.Kind.GVK.Kind, w.GetNamespace(), w.GetName()) {
 		if number, ok := numberOf(pod, w.GetName()); ok && !ended(pod) && counts(pod, number) {
 			out = append(out, placement.Range{Start: number, End: number + 1})
 		}

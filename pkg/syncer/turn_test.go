@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -120,7 +121,7 @@ func TestAnOrdinalStartsOnceItIsGoneElsewhere(t *testing.T) {
 			if len(test.west) > 0 {
 				live = test.west[0]
 			}
-			got, waits := west.turn(workload{setKind, test.above}, live, DecisionOf(test.above)["west"])
+			got, waits := west.turn(identity.Workload{Kind: setKind, Object: test.above}, live, identity.DecisionOf(test.above)["west"])
 			if got.Replicas == 0 && test.want.Replicas == 0 {
 				got.Start = test.want.Start
 			}
@@ -135,21 +136,21 @@ func TestWhatWasWrittenCountsBeforeTheWatchShowsIt(t *testing.T) {
 	above := statefulSet("db", `{"east":{"replicas":3}}`, 3)
 	u := newUpstream(t, above)
 	east, west := attach(t, u, "east"), attach(t, u, "west")
-	w := workload{setKind, above}
+	w := identity.Workload{Kind: setKind, Object: above}
 	if _, waits := east.turn(w, nil, placement.Share{Replicas: 3}); waits.held {
 		t.Fatal("the first one has to wait")
 	}
-	u.claims.written(w.key(), "east", "hash")
+	u.claims.written(w.Key(), "east", "hash")
 	// Another decision comes before east's watch shows anything.
-	west.setState(w.key(), state{wait: wait{held: true}})
+	west.setState(w.Key(), state{wait: wait{held: true}})
 	if got, waits := west.turn(w, nil, placement.Share{Replicas: 3}); got.Replicas != 0 ||
 		waits.reason != `waits with ordinals 0-2 until what of them may still run in "east" is gone there` {
 		t.Errorf("west gets %+v, for %q, while east starts them", got, waits.reason)
 	}
-	if err := east.settleClaim(t.Context(), setKind, w.key(), projectedSet(above, 0, 3)); err != nil {
+	if err := east.settleClaim(t.Context(), setKind, w.Key(), projectedSet(above, 0, 3)); err != nil {
 		t.Fatal(err)
 	}
-	if _, open := u.claims.get(w.key(), "east"); open {
+	if _, open := u.claims.get(w.Key(), "east"); open {
 		t.Error("the claim is still there once the watch shows what was written")
 	}
 	if got := west.enqueued(); len(got) != 1 {
@@ -168,7 +169,7 @@ func TestTheLastPodOfAnOrdinalWakesWhoWaitsForIt(t *testing.T) {
 	above := statefulSet("db", `{"west":{"replicas":3}}`, 3)
 	u := newUpstream(t, above)
 	east, west, north := attach(t, u, "east"), attach(t, u, "west"), attach(t, u, "north")
-	west.setState(workload{setKind, above}.key(), state{wait: wait{held: true}})
+	west.setState(identity.Workload{Kind: setKind, Object: above}.Key(), state{wait: wait{held: true}})
 	east.podLeft(podBelow(projectedSet(above, 0, 3), "db-0", ""))
 	if got := west.enqueued(); len(got) != 1 || got[0] != "statefulsets shop/db" {
 		t.Errorf("west looks at %v, want the StatefulSet", got)
@@ -212,7 +213,7 @@ func TestAClusterIsEmptiedBeforeItsPartIsDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstream(t, above, namespace("shop"))
 			s := attach(t, u, "east", append(test.pods, test.live)...)
-			if got := s.toEmpty(workload{setKind, above}, test.live); got != test.want {
+			if got := s.toEmpty(identity.Workload{Kind: setKind, Object: above}, test.live); got != test.want {
 				t.Errorf("to empty: %t, want %t", got, test.want)
 			}
 			desired, waits, err := s.desired(setKind, above, test.live)

@@ -12,27 +12,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/lru"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
-
-// Key names an object of a projected kind.
-type Key struct {
-	Resource        schema.GroupVersionResource
-	Namespace, Name string
-}
-
-// String writes the key for logs.
-func (k Key) String() string {
-	if k.Namespace == "" {
-		return k.Resource.Resource + " " + k.Name
-	}
-	return k.Resource.Resource + " " + k.Namespace + "/" + k.Name
-}
-
-func keyOf(kind projection.Kind, obj projection.Object) Key {
-	return Key{Resource: kind.Resource, Namespace: obj.GetNamespace(), Name: obj.GetName()}
-}
 
 // Indexes over the objects of the logical cluster by what they name.
 const (
@@ -81,7 +64,7 @@ func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
 		podStore:    factory.Core().V1().Pods().Informer().GetIndexer(),
 		namespaces:  factory.Core().V1().Namespaces().Lister(),
 		syncers:     map[string]*Syncer{},
-		claims:      claims{byKey: map[Key]map[string]claim{}},
+		claims:      claims{byKey: map[identity.Key]map[string]claim{}},
 	}
 	u.revisions = revisions{
 		get: func(namespace, name string) (*appsv1.ControllerRevision, error) {
@@ -210,11 +193,11 @@ func (u *Upstream) detach(s *Syncer) {
 }
 
 // get returns an object of a projected kind, or nil.
-func (u *Upstream) get(key Key) projection.Object {
+func (u *Upstream) get(key identity.Key) projection.Object {
 	return getFrom(u.stores[key.Resource], key)
 }
 
-func getFrom(store cache.Indexer, key Key) projection.Object {
+func getFrom(store cache.Indexer, key identity.Key) projection.Object {
 	return getNamed(store, cache.ObjectName{Namespace: key.Namespace, Name: key.Name}.String())
 }
 
@@ -246,12 +229,12 @@ func indexBy(kind projection.Kind, references func(projection.Object) []projecti
 		refs := references(o)
 		out := make([]string, 0, len(refs))
 		for _, ref := range refs {
-			out = append(out, referenceIndex(keyOfReference(ref)))
+			out = append(out, referenceIndex(identity.KeyOfReference(ref)))
 		}
 		return out, nil
 	}
 }
 
-func referenceIndex(key Key) string {
+func referenceIndex(key identity.Key) string {
 	return key.Resource.Resource + "/" + key.Namespace + "/" + key.Name
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -304,7 +305,7 @@ func (s *Syncer) ownerAbove(namespace string, ref metav1.OwnerReference) (types.
 		}
 		return pod.UID, true
 	}
-	live := s.below.get(Key{Resource: kind.Resource, Namespace: namespace, Name: ref.Name})
+	live := s.below.get(identity.Key{Resource: kind.Resource, Namespace: namespace, Name: ref.Name})
 	if live == nil || live.GetUID() != ref.UID {
 		return "", false
 	}
@@ -319,7 +320,7 @@ func (s *Syncer) ownerAbove(namespace string, ref metav1.OwnerReference) (types.
 func (s *Syncer) madeForSet(claim *corev1.PersistentVolumeClaim) bool {
 	kind, _ := projection.ForResource(statefulSetResource)
 	for _, name := range projection.SetsOfClaim(claim.Name) {
-		set, ok := s.below.get(Key{Resource: statefulSetResource, Namespace: claim.Namespace, Name: name}).(*appsv1.StatefulSet)
+		set, ok := s.below.get(identity.Key{Resource: statefulSetResource, Namespace: claim.Namespace, Name: name}).(*appsv1.StatefulSet)
 		if !ok || set.Spec.Selector == nil {
 			continue
 		}

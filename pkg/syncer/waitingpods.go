@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -29,7 +30,7 @@ func podIn(above *corev1.Pod) string {
 // Leaves reports whether there are pods above that waited in a cluster, are to run elsewhere, and have not been told to be gone from there.
 func (u *Upstream) Leaves(cluster string) bool {
 	return slices.ContainsFunc(u.BoundTo(cluster), func(pod *corev1.Pod) bool {
-		_, placed := DecisionOf(pod)[cluster]
+		_, placed := identity.DecisionOf(pod)[cluster]
 		return !placed && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil
 	})
 }
@@ -41,18 +42,18 @@ func concerns(above *corev1.Pod, cluster string) bool {
 	if in := podIn(above); in != "" {
 		return in == cluster
 	}
-	_, placed := DecisionOf(above)[cluster]
+	_, placed := identity.DecisionOf(above)[cluster]
 	return placed
 }
 
 // awaits reports whether the cluster waits for a pod to be gone from another one before it makes it, and tells the user.
-func (s *Syncer) awaits(kind projection.Kind, key Key, above projection.Object) bool {
+func (s *Syncer) awaits(kind projection.Kind, key identity.Key, above projection.Object) bool {
 	pod, ok := above.(*corev1.Pod)
 	if !ok || kind.Mirror(pod) || pod.Spec.NodeName != "" {
 		return false
 	}
 	from := podIn(pod)
-	if _, placed := DecisionOf(pod)[s.cluster]; !placed || from == "" || from == s.cluster {
+	if _, placed := identity.DecisionOf(pod)[s.cluster]; !placed || from == "" || from == s.cluster {
 		return false
 	}
 	reason := fmt.Sprintf("waits with the pod until it is gone from %q, which found no node for it", from)
@@ -69,7 +70,7 @@ func (s *Syncer) goesElsewhere(kind projection.Kind, above, live projection.Obje
 		live.GetAnnotations()[v1alpha1.AnnotationUID] != string(above.GetUID()) {
 		return false
 	}
-	decision := DecisionOf(above)
+	decision := identity.DecisionOf(above)
 	_, placed := decision[s.cluster]
 	return !placed && len(decision) > 0 && s.concerns(above.(*corev1.Pod))
 }
@@ -95,7 +96,7 @@ func (s *Syncer) leave(ctx context.Context, kind projection.Kind, above, live pr
 
 // hasLeft reports whether a pod that is not here any more, and that a user made, has left for another cluster. One that had a node has ended.
 func (s *Syncer) hasLeft(above *corev1.Pod) bool {
-	_, placed := DecisionOf(above)[s.cluster]
+	_, placed := identity.DecisionOf(above)[s.cluster]
 	_, left := s.left.Load(above.UID)
 	return above.DeletionTimestamp == nil && podIn(above) == s.cluster && above.Spec.NodeName == "" && (left || !placed)
 }

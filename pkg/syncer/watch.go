@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -59,7 +60,7 @@ func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
 		if kind.Resource == namespaceResource {
 			s.below.expect(live.GetName(), false)
 		}
-		s.enqueue(keyOf(kind, live))
+		s.enqueue(identity.KeyOf(kind, live))
 		s.enqueueClaimsOf(kind, live)
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -85,7 +86,7 @@ func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
 				return
 			}
 			if projectedPartChanged(before, after) || kind.Thaw(before, after) {
-				s.enqueue(keyOf(kind, after))
+				s.enqueue(identity.KeyOf(kind, after))
 			}
 			s.reportChanged(kind, after)
 		},
@@ -94,7 +95,7 @@ func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
 
 // gone tells that something has left the cluster, at once: nothing follows that it could be told with, and a DELETE waits for it.
 func (s *Syncer) gone(kind projection.Kind, gone projection.Object) {
-	key := keyOf(kind, gone)
+	key := identity.KeyOf(kind, gone)
 	if summarised(kind) {
 		s.changed(key, true)
 	}
@@ -111,13 +112,13 @@ func (s *Syncer) gone(kind projection.Kind, gone projection.Object) {
 }
 
 // enqueueDependents looks again at what a workload needed that is gone below.
-func (s *Syncer) enqueueDependents(gone Key) {
+func (s *Syncer) enqueueDependents(gone identity.Key) {
 	above := s.Upstream.get(gone)
 	if above == nil {
 		return // its own deletion has seen to it
 	}
 	kind, _ := projection.ForResource(gone.Resource)
-	for _, key := range s.Upstream.dependents(workload{kind, above}) {
+	for _, key := range s.Upstream.dependents(identity.Workload{Kind: kind, Object: above}) {
 		s.enqueue(key)
 	}
 }
@@ -139,7 +140,7 @@ func (s *Syncer) replicaSetHandler() cache.ResourceEventHandler {
 				s.enqueuePod(pod)
 			}
 		}
-		s.Changed(Key{Resource: deploymentResource, Namespace: rs.Namespace, Name: owner.Name}, false)
+		s.Changed(identity.Key{Resource: deploymentResource, Namespace: rs.Namespace, Name: owner.Name}, false)
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { look(obj, true) },

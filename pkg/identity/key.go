@@ -1,0 +1,31 @@
+package identity
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// Key names an object of a projected kind.
+type Key struct {
+	Resource        schema.GroupVersionResource
+	Namespace, Name string
+}
+
+// KeyOf returns the key of an object.
+func KeyOf(kind projection.Kind, obj projection.Object) Key {
+	return Key{Resource: kind.Resource, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// KeyOfReference returns the key of the object that a reference names.
+func KeyOfReference(ref projection.Reference) Key {
+	return Key{Resource: ref.Resource, Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// String writes the key for logs.
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Resource.Resource + " " + k.Name
+	}
+	return k.Resource.Resource + " " + k.Namespace + "/" + k.Name
+}
