@@ -29,7 +29,7 @@ func TestDecisionOf(t *testing.T) {
 	}{
 		"what is recorded counts":                 {`{"east":{"replicas":3}}`, 3},
 		"one that cannot be read counts for none": {`{"east"`, 0},
-		"none":                                    {"", 0},
+		"none": {"", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{v1alpha1.AnnotationPlacement: test.annotation}}}

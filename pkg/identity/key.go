@@ -1,9 +1,21 @@
 package identity
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// Resources that matter by themselves.
+var (
+	Claims       = corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
+	Deployments  = appsv1.SchemeGroupVersion.WithResource("deployments")
+	Namespaces   = corev1.SchemeGroupVersion.WithResource("namespaces")
+	Pods         = corev1.SchemeGroupVersion.WithResource("pods")
+	ReplicaSets  = appsv1.SchemeGroupVersion.WithResource("replicasets")
+	StatefulSets = appsv1.SchemeGroupVersion.WithResource("statefulsets")
 )
 
 // Key names an object of a projected kind.

@@ -56,10 +56,10 @@ func (s *Syncer) act(ctx context.Context, kind projection.Kind, action projectio
 // create makes the object. It is not an apply, which would silently take over what somebody else made under that name.
 func (s *Syncer) create(ctx context.Context, kind projection.Kind, desired projection.Object) (err error) {
 	if kind.Resource == namespaceResource {
-		s.below.expect(desired.GetName(), true)
+		s.below.Expect(desired.GetName(), true)
 		defer func() {
 			if err != nil {
-				s.below.expect(desired.GetName(), false)
+				s.below.Expect(desired.GetName(), false)
 			}
 		}()
 	}
@@ -280,14 +280,14 @@ func (s *Syncer) ensureNamespace(ctx context.Context, name string) error {
 		return nil
 	}
 	key := identity.Key{Resource: namespaceResource, Name: name}
-	if live := s.below.get(key); live != nil {
+	if live := s.below.Get(key); live != nil {
 		if live.GetDeletionTimestamp() != nil {
 			return fmt.Errorf("namespace %q is being deleted in the cluster: %w", name, errNotYet)
 		}
 		return nil
 	}
 	kind, _ := projection.ForResource(namespaceResource)
-	above := s.Upstream.get(key)
+	above := s.Upstream.Get(key)
 	if above == nil || above.GetDeletionTimestamp() != nil {
 		return errNotYet
 	}

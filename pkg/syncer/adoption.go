@@ -46,7 +46,7 @@ func (s *Syncer) adopter(live projection.Object) *identity.Workload {
 	if !ok || !kind.Workload {
 		return nil
 	}
-	controller := s.below.get(identity.Key{Resource: kind.Resource, Namespace: live.GetNamespace(), Name: ref.Name})
+	controller := s.below.Get(identity.Key{Resource: kind.Resource, Namespace: live.GetNamespace(), Name: ref.Name})
 	if controller == nil || controller.GetUID() != ref.UID {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (s *Syncer) controllerComes(mirror projection.Object) bool {
 	if !ok {
 		return false
 	}
-	controller := s.Upstream.get(identity.Key{Resource: kind.Resource, Namespace: mirror.GetNamespace(), Name: ref.Name})
+	controller := s.Upstream.Get(identity.Key{Resource: kind.Resource, Namespace: mirror.GetNamespace(), Name: ref.Name})
 	if controller == nil || controller.GetUID() != ref.UID {
 		return false
 	}
@@ -109,7 +109,7 @@ func (s *Syncer) ownersOf(above, live *corev1.Pod) []metav1.OwnerReference {
 // deleted takes nothing over.
 func (s *Syncer) Adopter(key identity.Key, above projection.Object) *metav1.OwnerReference {
 	var by *identity.Workload
-	if live := s.below.get(key); live != nil {
+	if live := s.below.Get(key); live != nil {
 		by = s.adopter(live)
 		marked := live.GetAnnotations()[v1alpha1.AnnotationUID]
 		if by != nil && marked != string(above.GetUID()) && marked != string(by.GetUID()) {
@@ -130,11 +130,11 @@ func (s *Syncer) maker(key identity.Key) *identity.Workload {
 	if key.Resource != replicaSetResource {
 		return nil
 	}
-	rs := s.below.replicaSet(key.Namespace, key.Name)
+	rs := s.below.ReplicaSet(key.Namespace, key.Name)
 	if rs == nil {
 		return nil
 	}
-	projected := s.below.deploymentOf(rs)
+	projected := s.below.DeploymentOf(rs)
 	if projected == nil || s.shownAs(rs, projected.Name) != key.Name {
 		return nil
 	}

@@ -121,11 +121,11 @@ func (u *Upstream) routeGrantees(to []projection.Grantee) {
 
 func (u *Upstream) runningAs(account projection.Grantee) []identity.Workload {
 	if account.Name == "" {
-		return u.workloadsIn(account.Namespace)
+		return u.WorkloadsIn(account.Namespace)
 	}
 	var out []identity.Workload
 	for _, kind := range projection.Workloads() {
-		for _, obj := range u.byIndex(byReference, kind.Resource, identity.Key{Resource: accountResource, Namespace: account.Namespace, Name: account.Name}) {
+		for _, obj := range u.ByIndex(ByReference, kind.Resource, identity.Key{Resource: accountResource, Namespace: account.Namespace, Name: account.Name}) {
 			out = append(out, identity.Workload{Kind: kind, Object: obj})
 		}
 	}
@@ -158,7 +158,7 @@ func (u *Upstream) api(w identity.Workload, live projection.Object) *projection.
 	if !u.calls(template.Annotations, w.GetNamespace(), account) {
 		return nil
 	}
-	above, _ := u.get(identity.Key{Resource: accountResource, Namespace: w.GetNamespace(), Name: account}).(*corev1.ServiceAccount)
+	above, _ := u.Get(identity.Key{Resource: accountResource, Namespace: w.GetNamespace(), Name: account}).(*corev1.ServiceAccount)
 	out.Token = projection.MountsToken(&template.Spec, above)
 	return &out
 }
@@ -171,14 +171,14 @@ func (u *Upstream) calls(annotations map[string]string, namespace, account strin
 // in a cluster, those of the template of its controller above.
 func (u *Upstream) CallsAPI(pod *corev1.Pod) bool {
 	annotations := pod.Annotations
-	if clusterOf(pod) != "" {
+	if identity.ShownFrom(pod) != "" {
 		annotations = u.templateAnnotations(metav1.GetControllerOfNoCopy(pod), pod.Namespace)
 	}
 	return u.calls(annotations, pod.Namespace, projection.AccountOf(&pod.Spec))
 }
 
 func (u *Upstream) templateAnnotations(controller *metav1.OwnerReference, namespace string) map[string]string {
-	found, _, ok := Guard{Upstream: u}.controller(namespace, controller)
+	found, _, ok := Guard{Upstream: u}.Controller(namespace, controller)
 	if !ok {
 		return nil
 	}

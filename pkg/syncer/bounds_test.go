@@ -152,7 +152,7 @@ func TestPodsWaitForWhatBoundsThem(t *testing.T) {
 					t.Fatal(err)
 				}
 				if live := test.below(desired); live != nil {
-					if err := s.below.stores[kind.Resource].Add(live); err != nil {
+					if err := s.below.Stores[kind.Resource].Add(live); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -89,7 +89,7 @@ func (s *Syncer) letsIn(class *schedulingv1.PriorityClass) bool {
 // namesPriority reports whether a workload names a PriorityClass that a cluster should run, or still does.
 func (u *Upstream) namesPriority(name, cluster string) bool {
 	for _, kind := range projection.Workloads() {
-		found, _ := u.stores[kind.Resource].ByIndex(byPriority, name) // the index exists: NewUpstream made it
+		found, _ := u.Stores[kind.Resource].ByIndex(byPriority, name) // the index exists: NewUpstream made it
 		for _, obj := range found {
 			if u.runs(identity.Workload{Kind: kind, Object: obj.(projection.Object)}, cluster) {
 				return true

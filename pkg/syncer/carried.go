@@ -70,7 +70,7 @@ func (u *Upstream) ClaimOf(volume *corev1.PersistentVolume) *corev1.PersistentVo
 	if ref == nil || ref.UID == "" {
 		return nil
 	}
-	claim, _ := u.get(identity.Key{Resource: claimResource, Namespace: ref.Namespace, Name: ref.Name}).(*corev1.PersistentVolumeClaim)
+	claim, _ := u.Get(identity.Key{Resource: claimResource, Namespace: ref.Namespace, Name: ref.Name}).(*corev1.PersistentVolumeClaim)
 	if claim == nil || claim.UID != ref.UID {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (u *Upstream) ClaimOf(volume *corev1.PersistentVolume) *corev1.PersistentVo
 func (u *Upstream) ClaimGoesTo(claim *corev1.PersistentVolumeClaim, cluster string) bool {
 	kind, _ := projection.ForResource(claimResource)
 	if kind.Mirror(claim) {
-		return clusterShowing(claim) == cluster
+		return identity.ShownFrom(claim) == cluster
 	}
 	return u.wanted(kind, claim, cluster)
 }
@@ -298,12 +298,12 @@ func (s *Syncer) gatherVolume(name string) (c carried, known bool) {
 		leaving, _ := s.Leaving(s.cluster)
 		c.going = c.claimed && !leaving && claim.DeletionTimestamp != nil
 		c.wanted = c.claimed && !leaving && s.takesVolumes() && claim.DeletionTimestamp == nil && s.Upstream.ClaimGoesTo(claim, s.cluster)
-		live := s.below.claim(cache.ObjectName{Namespace: c.above.Spec.ClaimRef.Namespace, Name: c.above.Spec.ClaimRef.Name})
+		live := s.below.Claim(cache.ObjectName{Namespace: c.above.Spec.ClaimRef.Namespace, Name: c.above.Spec.ClaimRef.Name})
 		c.stranger = live != nil && c.claimed && !s.isClaim(live, claim)
 	}
 	if c.below != nil && c.below.Spec.ClaimRef != nil {
 		ref := c.below.Spec.ClaimRef
-		live := s.below.claim(cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name})
+		live := s.below.Claim(cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name})
 		// One of a claim that is being deleted, which may be bound this very moment, counts as well.
 		c.held = live != nil && (live.UID == ref.UID || live.Spec.VolumeName == c.below.Name)
 	}
@@ -312,7 +312,7 @@ func (s *Syncer) gatherVolume(name string) (c carried, known bool) {
 
 // isClaim reports whether a claim of the cluster is the projection of one above, or what that shows.
 func (s *Syncer) isClaim(live, above *corev1.PersistentVolumeClaim) bool {
-	if clusterShowing(above) == s.cluster {
+	if identity.ShownFrom(above) == s.cluster {
 		return live.UID == above.UID
 	}
 	return s.isProjection(live, above)
@@ -528,7 +528,7 @@ func (s *Syncer) Volume(above *corev1.PersistentVolume, recorded bool) (report s
 	if c.mine {
 		var uid types.UID
 		if claim := s.Upstream.ClaimOf(above); claim != nil {
-			live := s.below.claim(cache.MetaObjectToName(claim))
+			live := s.below.Claim(cache.MetaObjectToName(claim))
 			if live != nil && s.isClaim(live, claim) {
 				uid = live.UID
 			}

@@ -16,18 +16,12 @@ func (s *Syncer) concerned(kind projection.Kind, above projection.Object) bool {
 	switch {
 	case above == nil:
 		return false
-	case recorded(above, s.cluster):
+	case identity.Recorded(above, s.cluster):
 		return true
 	case kind.Workload:
 		return s.stateOf(identity.KeyOf(kind, above)).holds(above)
 	}
 	return s.Upstream.wanted(kind, above, s.cluster)
-}
-
-// recorded reports whether an object says of itself that a cluster is to have it, has it, or is leaving it. Users cannot write what is read here.
-func recorded(above projection.Object, cluster string) bool {
-	_, decided := identity.DecisionOf(above)[cluster]
-	return decided || involves(above, cluster)
 }
 
 // Concerns reports whether this cluster has an object, is to have it or is leaving it, by the record of the logical cluster.
@@ -40,7 +34,7 @@ func (s *Syncer) Concerns(key identity.Key, above projection.Object) bool {
 func (u *Upstream) MayHave(key identity.Key, above projection.Object, cluster string) bool {
 	kind, _ := projection.ForResource(key.Resource)
 	n := needs{
-		upstream: u, seen: map[identity.Key]bool{}, cluster: cluster, is: func(w identity.Workload) bool { return recorded(w.Object, cluster) },
+		upstream: u, seen: map[identity.Key]bool{}, cluster: cluster, is: func(w identity.Workload) bool { return identity.Recorded(w.Object, cluster) },
 	}
 	n.visit(key)
 	return n.found || pinnedTo(kind, above, cluster) || u.settledIn(kind, above, cluster)
@@ -53,7 +47,7 @@ func (s *Syncer) counts(kind projection.Kind, above, live projection.Object) boo
 
 // projectionOf returns what this cluster holds of an object, nil if it holds nothing that counts.
 func (s *Syncer) projectionOf(kind projection.Kind, above projection.Object) projection.Object {
-	live := s.below.get(identity.KeyOf(kind, above))
+	live := s.below.Get(identity.KeyOf(kind, above))
 	if live == nil || !s.counts(kind, above, live) {
 		return nil
 	}

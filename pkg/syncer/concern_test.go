@@ -95,7 +95,7 @@ func TestNothingFollowsWhatWasForged(t *testing.T) {
 	u := newUpstream(t, namespace("shop"), web, entry, secret("password"))
 	s := attachFound(t, u, "west", projected(web, 3, 3), below)
 	kind, _ := projection.KindOf(secret("password"))
-	if desired, _, err := s.desired(kind, u.get(keyOfKind(t, secret("password"))), nil); desired != nil || err != nil {
+	if desired, _, err := s.desired(kind, u.Get(keyOfKind(t, secret("password"))), nil); desired != nil || err != nil {
 		t.Errorf("the Secret is sent, or %v", err)
 	}
 	if report, known := s.Report(keyOfKind(t, entry), entry); !known || report.Live != nil {

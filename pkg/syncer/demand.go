@@ -24,7 +24,7 @@ var (
 func (u *Upstream) Placed(cluster string) []string {
 	var out []string
 	for _, kind := range projection.Workloads() {
-		for _, obj := range u.stores[kind.Resource].List() {
+		for _, obj := range u.Stores[kind.Resource].List() {
 			o := obj.(projection.Object)
 			if _, placed := identity.DecisionOf(o)[cluster]; !placed || kind.Mirror(o) || kind.Demand(o).Finished || o.GetDeletionTimestamp() != nil {
 				continue
@@ -85,7 +85,7 @@ func pinnedTo(kind projection.Kind, obj projection.Object, cluster string) bool 
 // pinnedIn reports whether anything in a namespace is sent to a cluster by itself.
 func (u *Upstream) pinnedIn(namespace, cluster string) bool {
 	return slices.ContainsFunc(projection.Kinds(), func(kind projection.Kind) bool {
-		return slices.ContainsFunc(u.objectsIn(kind.Resource, namespace), func(obj projection.Object) bool {
+		return slices.ContainsFunc(u.ObjectsIn(kind.Resource, namespace), func(obj projection.Object) bool {
 			return pinnedTo(kind, obj, cluster) || u.settledIn(kind, obj, cluster)
 		})
 	})
@@ -128,7 +128,7 @@ func placedOf(workloads []identity.Workload) []projection.Placed {
 
 func (u *Upstream) limitRanges(namespace string) []*corev1.LimitRange {
 	var out []*corev1.LimitRange
-	for _, obj := range u.objectsIn(corev1.SchemeGroupVersion.WithResource("limitranges"), namespace) {
+	for _, obj := range u.ObjectsIn(corev1.SchemeGroupVersion.WithResource("limitranges"), namespace) {
 		out = append(out, obj.(*corev1.LimitRange))
 	}
 	slices.SortFunc(out, func(a, b *corev1.LimitRange) int { return cmp.Compare(a.Name, b.Name) })
@@ -137,12 +137,12 @@ func (u *Upstream) limitRanges(namespace string) []*corev1.LimitRange {
 
 // bounds returns what bounds the pods of a workload, and the claims that must be there before its controller makes others in their place.
 func (u *Upstream) bounds(w identity.Workload) []identity.Key {
-	out := u.claimsFor(w)
+	out := u.ClaimsFor(w)
 	for _, kind := range projection.Kinds() {
 		if !kind.Bounds() {
 			continue
 		}
-		for _, obj := range u.objectsIn(kind.Resource, w.GetNamespace()) {
+		for _, obj := range u.ObjectsIn(kind.Resource, w.GetNamespace()) {
 			if kind.General(obj) || kind.Selects(obj, w.Kind, w.Object) {
 				out = append(out, identity.KeyOf(kind, obj))
 			}
@@ -195,29 +195,29 @@ func (n *needs) visit(key identity.Key) {
 	}
 	n.seen[key] = true
 	if key.Resource == namespaceResource {
-		n.add(n.upstream.workloadsIn(key.Name))
+		n.add(n.upstream.WorkloadsIn(key.Name))
 		return
 	}
 	n.visitReferrers(key)
 	kind, ok := projection.ForResource(key.Resource)
-	obj := n.upstream.get(key)
+	obj := n.upstream.Get(key)
 	if !ok || obj == nil {
 		return
 	}
 	if kind.General(obj) {
-		n.add(n.upstream.workloadsIn(key.Namespace))
+		n.add(n.upstream.WorkloadsIn(key.Namespace))
 		return
 	}
 	if kind.SelectsPods() {
-		for _, w := range n.upstream.workloadsIn(key.Namespace) {
+		for _, w := range n.upstream.WorkloadsIn(key.Namespace) {
 			if kind.Selects(obj, w.Kind, w.Object) {
 				n.add([]identity.Workload{w})
 			}
 		}
-		n.found = n.found || n.cluster != "" && n.upstream.selectedIn(kind, obj, n.cluster, 1) > 0
+		n.found = n.found || n.cluster != "" && n.upstream.SelectedIn(kind, obj, n.cluster, 1) > 0
 	}
 	for _, ref := range kind.Follows(obj) {
-		if w := n.upstream.claimant(key, identity.KeyOfReference(ref)); w != nil {
+		if w := n.upstream.Claimant(key, identity.KeyOfReference(ref)); w != nil {
 			n.add([]identity.Workload{*w})
 			continue
 		}
@@ -232,7 +232,7 @@ func (n *needs) add(workloads []identity.Workload) {
 // visitReferrers looks at the objects that name key.
 func (n *needs) visitReferrers(key identity.Key) {
 	for _, kind := range projection.Kinds() {
-		for _, obj := range n.upstream.byIndex(byReference, kind.Resource, key) {
+		for _, obj := range n.upstream.ByIndex(ByReference, kind.Resource, key) {
 			if kind.Workload {
 				n.add([]identity.Workload{{Kind: kind, Object: obj}})
 			} else {
@@ -243,9 +243,9 @@ func (n *needs) visitReferrers(key identity.Key) {
 }
 
 // byIndex returns the objects of a kind that refer to key, or follow it.
-func (u *Upstream) byIndex(index string, of schema.GroupVersionResource, key identity.Key) []projection.Object {
+func (u *Upstream) ByIndex(index string, of schema.GroupVersionResource, key identity.Key) []projection.Object {
 	// The indexes exist: NewUpstream made them.
-	found, _ := u.stores[of].ByIndex(index, referenceIndex(key))
+	found, _ := u.Stores[of].ByIndex(index, referenceIndex(key))
 	out := make([]projection.Object, 0, len(found))
 	for _, obj := range found {
 		out = append(out, obj.(projection.Object))
@@ -254,10 +254,10 @@ func (u *Upstream) byIndex(index string, of schema.GroupVersionResource, key ide
 }
 
 // workloadsIn returns the workloads of a namespace.
-func (u *Upstream) workloadsIn(namespace string) []identity.Workload {
+func (u *Upstream) WorkloadsIn(namespace string) []identity.Workload {
 	var out []identity.Workload
 	for _, kind := range projection.Workloads() {
-		for _, obj := range u.objectsIn(kind.Resource, namespace) {
+		for _, obj := range u.ObjectsIn(kind.Resource, namespace) {
 			out = append(out, identity.Workload{Kind: kind, Object: obj})
 		}
 	}
@@ -265,8 +265,8 @@ func (u *Upstream) workloadsIn(namespace string) []identity.Workload {
 }
 
 // objectsIn returns the objects of a kind in a namespace that are no mirrors.
-func (u *Upstream) objectsIn(resource schema.GroupVersionResource, namespace string) []projection.Object {
-	found, _ := u.stores[resource].ByIndex(byNamespace, namespace) // the index exists: NewUpstream made it
+func (u *Upstream) ObjectsIn(resource schema.GroupVersionResource, namespace string) []projection.Object {
+	found, _ := u.Stores[resource].ByIndex(ByNamespace, namespace) // the index exists: NewUpstream made it
 	out := make([]projection.Object, 0, len(found))
 	for _, obj := range found {
 		out = append(out, obj.(projection.Object))
@@ -281,14 +281,14 @@ func (u *Upstream) dependents(w identity.Workload) []identity.Key {
 	for _, ref := range w.Kind.References(w.Object) {
 		d.visit(identity.KeyOfReference(ref))
 	}
-	for _, key := range u.claimsFor(w) {
+	for _, key := range u.ClaimsFor(w) {
 		d.visit(key)
 	}
 	for _, kind := range projection.Kinds() {
 		if !kind.SelectsPods() && !kind.MayBeGeneral() {
 			continue
 		}
-		for _, obj := range u.objectsIn(kind.Resource, w.GetNamespace()) {
+		for _, obj := range u.ObjectsIn(kind.Resource, w.GetNamespace()) {
 			if kind.Selects(obj, w.Kind, w.Object) || kind.General(obj) {
 				d.visit(identity.KeyOf(kind, obj))
 			}
@@ -315,7 +315,7 @@ func (d *dependents) visit(key identity.Key) {
 	}
 	d.seen[key] = true
 	if kind, ok := projection.ForResource(key.Resource); ok {
-		if obj := d.upstream.get(key); obj != nil {
+		if obj := d.upstream.Get(key); obj != nil {
 			for _, ref := range kind.References(obj) {
 				d.visit(identity.KeyOfReference(ref))
 			}
@@ -323,7 +323,7 @@ func (d *dependents) visit(key identity.Key) {
 	}
 	d.keys = append(d.keys, key)
 	for _, kind := range projection.Kinds() {
-		for _, follower := range d.upstream.byIndex(byFollowed, kind.Resource, key) {
+		for _, follower := range d.upstream.ByIndex(ByFollowed, kind.Resource, key) {
 			d.visit(identity.KeyOf(kind, follower))
 		}
 	}

@@ -49,7 +49,7 @@ func (s *Syncer) sync(ctx context.Context, key identity.Key) error {
 	if !ok {
 		return fmt.Errorf("no projection for %s", key)
 	}
-	above, live := s.Upstream.get(key), s.below.get(key)
+	above, live := s.Upstream.Get(key), s.below.Get(key)
 	if kind.Resource == claimResource {
 		s.claimLooked(cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
 	}
@@ -175,7 +175,7 @@ func makesPods(kind projection.Kind, step projection.Step) bool {
 func (s *Syncer) bounded(w identity.Workload) bool {
 	for _, key := range s.Upstream.bounds(w) {
 		kind, _ := projection.ForResource(key.Resource)
-		above, live := s.Upstream.get(key), s.below.get(key)
+		above, live := s.Upstream.Get(key), s.below.Get(key)
 		desired, _, err := s.desired(kind, above, live)
 		if err != nil || desired == nil || s.stateOf(key).problem != "" {
 			continue

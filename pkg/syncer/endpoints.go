@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/placement/move"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -119,21 +120,21 @@ func (u *Upstream) leadTo(w identity.Workload, observed map[string]move.Observed
 // not lead to yet. A Service that leads nowhere at all is of no use to anybody now, so nobody waits for it. Who asks is woken when there may
 // be fewer.
 func (s *Syncer) unreached(w identity.Workload, available int32, who waiter) int32 {
-	live := s.below.get(w.Key())
+	live := s.below.Get(w.Key())
 	if available == 0 || !ours(live, w) {
 		return 0
 	}
 	kind, _ := projection.ForResource(serviceResource)
 	var services []projection.Object
-	for _, service := range s.Upstream.objectsIn(serviceResource, w.GetNamespace()) {
+	for _, service := range s.Upstream.ObjectsIn(serviceResource, w.GetNamespace()) {
 		if kind.Selects(service, w.Kind, w.Object) {
 			services = append(services, service)
 		}
 	}
 	count := func() (n int32) {
 		var pods []*corev1.Pod
-		for _, pod := range s.podsUnder(live, w.Key()) {
-			if podReady(pod) && pod.DeletionTimestamp == nil {
+		for _, pod := range s.below.PodsUnder(live, w.Key()) {
+			if mirror.Ready(pod) && pod.DeletionTimestamp == nil {
 				pods = append(pods, pod)
 			}
 		}

@@ -52,7 +52,7 @@ func (s *Syncer) mirrorEvents(ctx context.Context) error {
 	queue := workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemFastSlowRateLimiter[types.UID](eventDelay, eventDelay, eventTries),
 		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "events-" + s.cluster})
-	pending := &eventStore{events: map[types.UID]*corev1.Event{}, queue: queue, ours: s.below.ours, since: time.Now(),
+	pending := &eventStore{events: map[types.UID]*corev1.Event{}, queue: queue, ours: s.below.Ours, since: time.Now(),
 		refusal: s.refusalEvent, listed: bounds.NewBudget(listedEvents, listedEventBytes, nil).Gate(), paces: lru.New(maxEvents)}
 	reflector := cache.NewReflectorWithOptions(
 		cache.NewFilteredListWatchFromClient(s.client.CoreV1().RESTClient(), "events", metav1.NamespaceAll, pending.listed.Tweak),
@@ -136,7 +136,7 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 	out.ResourceVersion = ""
 	switch ref.Kind {
 	case "Pod":
-		pod := s.below.pod(cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name})
+		pod := s.below.Pod(cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name})
 		if pod == nil {
 			return nil, false
 		}
@@ -154,12 +154,12 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 			return &out, true // under the same name, with the same UID
 		}
 	case "ReplicaSet":
-		rs := s.below.replicaSet(ref.Namespace, ref.Name)
+		rs := s.below.ReplicaSet(ref.Namespace, ref.Name)
 		if rs == nil {
 			return nil, false
 		}
-		if projected := s.below.deploymentOf(rs); projected != nil {
-			mirror, err := s.Upstream.replicaSets.ReplicaSets(ref.Namespace).Get(s.shownAs(rs, projected.Name))
+		if projected := s.below.DeploymentOf(rs); projected != nil {
+			mirror, err := s.Upstream.ReplicaSets.ReplicaSets(ref.Namespace).Get(s.shownAs(rs, projected.Name))
 			if err != nil {
 				return nil, false
 			}
@@ -172,7 +172,7 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 		return nil, true
 	}
 	key := identity.Key{Resource: kind.Resource, Namespace: ref.Namespace, Name: ref.Name}
-	live, object := s.below.get(key), s.Upstream.get(key)
+	live, object := s.below.Get(key), s.Upstream.Get(key)
 	if live == nil || object == nil {
 		return nil, false
 	}

@@ -40,7 +40,7 @@ func (g Guard) Open(namespace string) error {
 	if reason, refused := projection.NamespaceRefusal(namespace); refused {
 		return errors.New(reason)
 	}
-	if _, err := g.namespaces.Get(namespace); err != nil {
+	if _, err := g.Namespaces.Get(namespace); err != nil {
 		return fmt.Errorf("there is no namespace %q", namespace)
 	}
 	return nil
@@ -51,7 +51,7 @@ func (g Guard) CreatePod(cluster string, pod *corev1.Pod) error {
 	if err := g.Open(pod.Namespace); err != nil {
 		return err
 	}
-	if clusterOf(pod) != cluster {
+	if identity.ShownFrom(pod) != cluster {
 		return fmt.Errorf("it is not marked as a pod of cluster %q", cluster)
 	}
 	if len(pod.OwnerReferences) != 1 {
@@ -72,14 +72,14 @@ func (g Guard) UpdatePod(cluster string, pod, stored *corev1.Pod) error {
 	if pod.UID != stored.UID || !pod.CreationTimestamp.Equal(&stored.CreationTimestamp) {
 		return errors.New("it is another pod by its UID or its age")
 	}
-	switch clusterOf(stored) {
+	switch identity.ShownFrom(stored) {
 	case "":
 		return g.reportsPod(cluster, pod, stored)
 	case cluster:
 	default:
-		return fmt.Errorf("it mirrors a pod of cluster %q", clusterOf(stored))
+		return fmt.Errorf("it mirrors a pod of cluster %q", identity.ShownFrom(stored))
 	}
-	if clusterOf(pod) == "" {
+	if identity.ShownFrom(pod) == "" {
 		return g.takesOver(cluster, pod, stored)
 	}
 	if err := sameOwnersAbove(pod, stored); err != nil {
@@ -94,12 +94,12 @@ func (g Guard) UpdatePod(cluster string, pod, stored *corev1.Pod) error {
 
 // DeletePod returns why a cluster may not take a pod away, nil if it may: its mirrors, and pods of users that were there.
 func (g Guard) DeletePod(cluster string, stored *corev1.Pod) error {
-	switch showing := clusterOf(stored); {
+	switch showing := identity.ShownFrom(stored); {
 	case showing == cluster:
 		return nil
 	case showing != "":
 		return fmt.Errorf("it mirrors a pod of cluster %q", showing)
-	case !concerns(stored, cluster):
+	case !identity.Concerns(stored, cluster):
 		return fmt.Errorf("it is not in cluster %q", cluster)
 	case stored.DeletionTimestamp == nil && stored.Annotations[v1alpha1.AnnotationPodUID] == "":
 		return fmt.Errorf("cluster %q has never had it", cluster)
@@ -110,16 +110,16 @@ func (g Guard) DeletePod(cluster string, stored *corev1.Pod) error {
 // podOwner finds what controls a mirror above. One that is stored may keep the controller that it has, also when that is gone or runs nowhere
 // any more: it shows what is left of it.
 func (g Guard) podOwner(cluster string, pod, stored *corev1.Pod) (mirror.Owner, error) {
-	ref := controllerOf(pod)
-	controller, decider, found := g.controller(pod.Namespace, ref)
+	ref := ControllerOf(pod)
+	controller, decider, found := g.Controller(pod.Namespace, ref)
 	if stored != nil {
-		had := controllerOf(stored)
+		had := ControllerOf(stored)
 		switch {
 		case ref == nil && had == nil, ref != nil && had != nil && equality.Semantic.DeepEqual(*ref, *had):
 			if !found {
 				return mirror.Owner{Object: &corev1.Pod{}, Template: &corev1.PodTemplateSpec{}, Revision: stored.Labels[appsv1.ControllerRevisionHashLabelKey]}, nil
 			}
-			return g.ownerOf(controller, decider, cluster, revisionLabel(pod), false), nil
+			return g.OwnerOf(controller, decider, cluster, RevisionLabel(pod), false), nil
 		}
 	}
 	switch {
@@ -131,9 +131,9 @@ func (g Guard) podOwner(cluster string, pod, stored *corev1.Pod) (mirror.Owner, 
 	if err := g.mayShow(cluster, pod, controller, decider); err != nil {
 		return mirror.Owner{}, err
 	}
-	owner := g.ownerOf(controller, decider, cluster, revisionLabel(pod), stored == nil)
+	owner := g.OwnerOf(controller, decider, cluster, RevisionLabel(pod), stored == nil)
 	if stored == nil {
-		owner.Change = g.admitted(cluster, pod, decider)
+		owner.Change = g.Admitted(cluster, pod, decider)
 	}
 	return owner, nil
 }
@@ -148,7 +148,7 @@ func (u *Upstream) mayShow(cluster string, pod *corev1.Pod, controller, decider 
 
 // mayHave returns why a controller above can have no such pod in a cluster, whatever its UID is there.
 func (u *Upstream) mayHave(cluster string, pod *corev1.Pod, controller, decider identity.Workload) error {
-	if !involves(decider.Object, cluster) {
+	if !identity.Involves(decider.Object, cluster) {
 		return fmt.Errorf("%s %s is not placed in cluster %q", decider.Kind.GVK.Kind, decider.GetName(), cluster)
 	}
 	if controller.Kind.Demand(controller.Object).Template == nil {
@@ -157,7 +157,7 @@ func (u *Upstream) mayHave(cluster string, pod *corev1.Pod, controller, decider 
 	return u.named(cluster, pod, controller)
 }
 
-func revisionLabel(pod metav1.Object) string {
+func RevisionLabel(pod metav1.Object) string {
 	return pod.GetLabels()[appsv1.ControllerRevisionHashLabelKey]
 }
 
@@ -170,7 +170,7 @@ func (u *Upstream) named(cluster string, pod metav1.Object, controller identity.
 		if !numbered {
 			return nil
 		}
-		above := u.get(identity.Key{Resource: statefulSetResource, Namespace: pod.GetNamespace(), Name: set})
+		above := u.Get(identity.Key{Resource: statefulSetResource, Namespace: pod.GetNamespace(), Name: set})
 		if above == nil {
 			return nil
 		}
@@ -190,14 +190,14 @@ func (u *Upstream) named(cluster string, pod metav1.Object, controller identity.
 func (u *Upstream) ordinalOf(cluster string, set identity.Workload, ordinal int32) error {
 	one := placement.Range{Start: ordinal, End: ordinal + 1}
 	decision := identity.DecisionOf(set)
-	if share, decided := decision[cluster]; decided && !numbersIn(set, share).Intersect(one).Empty() {
+	if share, decided := decision[cluster]; decided && !identity.OrdinalsOf(set, share).Intersect(one).Empty() {
 		return nil
 	}
-	if had, ok := toldNumbers(set, cluster); ok && !had.Intersect(one).Empty() {
+	if had, ok := identity.ReportedOrdinals(set, cluster); ok && !had.Intersect(one).Empty() {
 		return nil // it is about to leave
 	}
 	for other, share := range decision {
-		if other != cluster && !numbersIn(set, share).Intersect(one).Empty() {
+		if other != cluster && !identity.OrdinalsOf(set, share).Intersect(one).Empty() {
 			return fmt.Errorf("ordinal %d of StatefulSet %s belongs to cluster %q", ordinal, set.GetName(), other)
 		}
 	}
@@ -217,18 +217,18 @@ func sameOwnersAbove(pod, stored *corev1.Pod) error {
 
 // reportsPod returns why an update is not what a cluster may say of a pod that a user has made.
 func (g Guard) reportsPod(cluster string, pod, stored *corev1.Pod) error {
-	if clusterOf(pod) != "" {
+	if identity.ShownFrom(pod) != "" {
 		return errors.New("it is no mirror")
 	}
-	if !concerns(stored, cluster) {
+	if !identity.Concerns(stored, cluster) {
 		return fmt.Errorf("it is not placed in cluster %q", cluster)
 	}
 	if err := sameOwnersAbove(pod, stored); err != nil {
 		return err
 	}
-	if ref, had := controllerOf(pod), controllerOf(stored); ref != nil && !equality.Semantic.DeepEqual(ref, had) {
-		_, decider, found := g.controller(pod.Namespace, ref)
-		if !found || !involves(decider.Object, cluster) {
+	if ref, had := ControllerOf(pod), ControllerOf(stored); ref != nil && !equality.Semantic.DeepEqual(ref, had) {
+		_, decider, found := g.Controller(pod.Namespace, ref)
+		if !found || !identity.Involves(decider.Object, cluster) {
 			return fmt.Errorf("metadata.ownerReferences: there is no %s %s with UID %s that is placed in cluster %q", ref.Kind, ref.Name, ref.UID, cluster)
 		}
 	}
@@ -237,11 +237,11 @@ func (g Guard) reportsPod(cluster string, pod, stored *corev1.Pod) error {
 
 // takesOver returns why the mirror of a pod cannot become a pod of its own.
 func (g Guard) takesOver(cluster string, pod, stored *corev1.Pod) error {
-	template, ok := g.released(stored)
+	template, ok := g.Released(stored)
 	if !ok {
 		return errors.New("nothing above says that its controller has let go of it")
 	}
-	if controllerOf(pod) != nil {
+	if ControllerOf(pod) != nil {
 		return errors.New("metadata.ownerReferences: what has been let go of has no controller")
 	}
 	if err := sameOwnersAbove(pod, stored); err != nil {
@@ -257,7 +257,7 @@ func (u *Upstream) uidFree(resource schema.GroupVersionResource, obj metav1.Obje
 	if uid == "" || len(uid) > maxUID {
 		return fmt.Errorf("%.100q is no UID", uid)
 	}
-	for of, store := range u.stores {
+	for of, store := range u.Stores {
 		found, err := store.ByIndex(byUID, string(uid))
 		if err != nil {
 			return err
@@ -276,7 +276,7 @@ func (u *Upstream) uidFree(resource schema.GroupVersionResource, obj metav1.Obje
 const maxUID = 64
 
 // indexUID is for byUID.
-func indexUID(obj any) ([]string, error) {
+func IndexUID(obj any) ([]string, error) {
 	o, ok := obj.(metav1.Object)
 	if !ok || o.GetUID() == types.UID("") {
 		return nil, nil

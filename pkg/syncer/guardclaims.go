@@ -26,7 +26,7 @@ func (g Guard) CreateClaim(cluster string, claim *corev1.PersistentVolumeClaim) 
 	if err := g.Open(claim.Namespace); err != nil {
 		return err
 	}
-	if clusterShowing(claim) != cluster {
+	if identity.ShownFrom(claim) != cluster {
 		return fmt.Errorf("it is not marked as a claim of cluster %q", cluster)
 	}
 	known, err := g.claimFor(cluster, claim)
@@ -50,10 +50,10 @@ func (g Guard) UpdateClaim(cluster string, claim, stored *corev1.PersistentVolum
 	if claim.UID != stored.UID {
 		return errors.New("it is another claim by its UID")
 	}
-	if clusterShowing(stored) != cluster {
+	if identity.ShownFrom(stored) != cluster {
 		return g.takesAway(cluster, claim, stored)
 	}
-	if clusterShowing(claim) != cluster {
+	if identity.ShownFrom(claim) != cluster {
 		return fmt.Errorf("metadata.annotations[%s]: it cannot be taken off", v1alpha1.AnnotationCluster)
 	}
 	if !equality.Semantic.DeepEqual(mirror.Above(claim.OwnerReferences), mirror.Above(stored.OwnerReferences)) {
@@ -71,10 +71,10 @@ func (g Guard) UpdateClaim(cluster string, claim, stored *corev1.PersistentVolum
 // DeleteClaim returns why a cluster may not take the mirror of a claim away, nil if it may: its own, and that of another cluster which the
 // replica has left for this one.
 func (g Guard) DeleteClaim(cluster string, stored *corev1.PersistentVolumeClaim) error {
-	switch showing := clusterShowing(stored); {
+	switch showing := identity.ShownFrom(stored); {
 	case showing == "":
 		return errors.New("it is no mirror")
-	case showing != cluster && g.homeOf(stored.Namespace, stored.Name) != cluster:
+	case showing != cluster && g.HomeOf(stored.Namespace, stored.Name) != cluster:
 		return fmt.Errorf("it mirrors a claim of cluster %q", showing)
 	}
 	return nil
@@ -88,7 +88,7 @@ func (g Guard) takesAway(cluster string, claim, stored *corev1.PersistentVolumeC
 	like := stored.DeepCopy()
 	like.Finalizers, like.ManagedFields, like.ResourceVersion = nil, claim.ManagedFields, claim.ResourceVersion
 	if stored.DeletionTimestamp == nil || len(claim.Finalizers) > 0 || !equality.Semantic.DeepEqual(like, claim) {
-		return fmt.Errorf("it mirrors a claim of cluster %q, and can only be taken away", clusterShowing(stored))
+		return fmt.Errorf("it mirrors a claim of cluster %q, and can only be taken away", identity.ShownFrom(stored))
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (g Guard) takesAway(cluster string, claim, stored *corev1.PersistentVolumeC
 // claimFor returns what is known above of a claim that a cluster has made.
 func (u *Upstream) claimFor(cluster string, claim *corev1.PersistentVolumeClaim) (mirror.Claim, error) {
 	for _, ref := range claim.OwnerReferences {
-		if pod := u.podAbove(claim.Namespace, ref, cluster); pod != nil {
+		if pod := u.PodAbove(claim.Namespace, ref, cluster); pod != nil {
 			if known, ok := mirror.EphemeralClaim(pod, claim.Name); ok {
 				return known, nil
 			}
@@ -104,7 +104,7 @@ func (u *Upstream) claimFor(cluster string, claim *corev1.PersistentVolumeClaim)
 	}
 	why := errors.New("no StatefulSet above makes a claim of that name, nor does a pod that is shown")
 	for _, name := range projection.SetsOfClaim(claim.Name) {
-		w := u.claimant(identity.Key{Resource: claimResource, Namespace: claim.Namespace, Name: claim.Name},
+		w := u.Claimant(identity.Key{Resource: claimResource, Namespace: claim.Namespace, Name: claim.Name},
 			identity.Key{Resource: statefulSetResource, Namespace: claim.Namespace, Name: name})
 		if w == nil {
 			continue
@@ -128,13 +128,13 @@ func (u *Upstream) claimFor(cluster string, claim *corev1.PersistentVolumeClaim)
 // draws its replica to it, also when the StatefulSet grows to it later.
 func (u *Upstream) placesOrdinal(cluster string, set identity.Workload, ordinal int32) error {
 	one := placement.Range{Start: ordinal, End: ordinal + 1}
-	if share, decided := identity.DecisionOf(set)[cluster]; decided && !numbersIn(set, share).Intersect(one).Empty() {
+	if share, decided := identity.DecisionOf(set)[cluster]; decided && !identity.OrdinalsOf(set, share).Intersect(one).Empty() {
 		return nil
 	}
-	if !involves(set.Object, cluster) {
+	if !identity.Involves(set.Object, cluster) {
 		return fmt.Errorf("StatefulSet %s is not placed in cluster %q", set.GetName(), cluster)
 	}
-	if had, ok := toldNumbers(set, cluster); ok && !had.Intersect(one).Empty() {
+	if had, ok := identity.ReportedOrdinals(set, cluster); ok && !had.Intersect(one).Empty() {
 		return u.ordinalOf(cluster, set, ordinal)
 	}
 	return fmt.Errorf("ordinal %d of StatefulSet %s is not placed in cluster %q", ordinal, set.GetName(), cluster)
@@ -143,11 +143,11 @@ func (u *Upstream) placesOrdinal(cluster string, set identity.Workload, ordinal 
 // ownsClaim returns why the mirror of a claim cannot have these owners.
 func (u *Upstream) ownsClaim(cluster string, claim *corev1.PersistentVolumeClaim, owners []metav1.OwnerReference) error {
 	for _, ref := range owners {
-		if u.podAbove(claim.Namespace, ref, cluster) != nil {
+		if u.PodAbove(claim.Namespace, ref, cluster) != nil {
 			continue
 		}
-		set := u.get(identity.Key{Resource: statefulSetResource, Namespace: claim.Namespace, Name: ref.Name})
-		known := set != nil && set.GetUID() == ref.UID && ref.Kind == "StatefulSet" && projection.OwnsClaims(ref) && involves(set, cluster)
+		set := u.Get(identity.Key{Resource: statefulSetResource, Namespace: claim.Namespace, Name: ref.Name})
+		known := set != nil && set.GetUID() == ref.UID && ref.Kind == "StatefulSet" && projection.OwnsClaims(ref) && identity.Involves(set, cluster)
 		if !known || !slices.Contains(projection.SetsOfClaim(claim.Name), ref.Name) {
 			return fmt.Errorf("metadata.ownerReferences: there is no %s %s with UID %s in cluster %q that it could belong to", ref.Kind, ref.Name, ref.UID, cluster)
 		}
@@ -156,21 +156,21 @@ func (u *Upstream) ownsClaim(cluster string, claim *corev1.PersistentVolumeClaim
 }
 
 // podAbove returns the pod above that an owner reference names, if it is in a cluster, or nil.
-func (u *Upstream) podAbove(namespace string, ref metav1.OwnerReference, cluster string) *corev1.Pod {
+func (u *Upstream) PodAbove(namespace string, ref metav1.OwnerReference, cluster string) *corev1.Pod {
 	if ref.Kind != "Pod" || ref.APIVersion != corev1.SchemeGroupVersion.String() {
 		return nil
 	}
-	return u.podOf(cache.ObjectName{Namespace: namespace, Name: ref.Name}, ref.UID, cluster)
+	return u.PodOf(cache.ObjectName{Namespace: namespace, Name: ref.Name}, ref.UID, cluster)
 }
 
 // podOf returns the pod above of a name and a UID, or that UID below, if it is in a cluster, or nil.
-func (u *Upstream) podOf(name cache.ObjectName, uid types.UID, cluster string) *corev1.Pod {
+func (u *Upstream) PodOf(name cache.ObjectName, uid types.UID, cluster string) *corev1.Pod {
 	obj, exists, err := u.podStore.GetByKey(name.String())
 	if err != nil || !exists {
 		return nil
 	}
 	pod := obj.(*corev1.Pod)
-	in := clusterOf(pod) == cluster || clusterOf(pod) == "" && concerns(pod, cluster)
+	in := identity.ShownFrom(pod) == cluster || identity.ShownFrom(pod) == "" && identity.Concerns(pod, cluster)
 	if !in || pod.UID != uid {
 		return nil
 	}

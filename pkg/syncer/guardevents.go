@@ -39,20 +39,20 @@ func (u *Upstream) eventAbout(cluster string, ref corev1.ObjectReference) error 
 		return errors.New("involvedObject: clusters have nothing of that kind")
 	}
 	name := cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name}
-	above := u.get(identity.Key{Resource: kind.Resource, Namespace: ref.Namespace, Name: ref.Name})
+	above := u.Get(identity.Key{Resource: kind.Resource, Namespace: ref.Namespace, Name: ref.Name})
 	has := false
 	switch {
 	case kind.Resource == podResource:
 		// The first events of a pod are about as early as its mirror.
-		has = u.podOf(name, ref.UID, cluster) != nil
+		has = u.PodOf(name, ref.UID, cluster) != nil
 	case above == nil || above.GetUID() != ref.UID:
-	case kind.Resource == claimResource && clusterShowing(above.(*corev1.PersistentVolumeClaim)) != "":
-		has = clusterShowing(above.(*corev1.PersistentVolumeClaim)) == cluster
+	case kind.Resource == claimResource && identity.ShownFrom(above.(*corev1.PersistentVolumeClaim)) != "":
+		has = identity.ShownFrom(above.(*corev1.PersistentVolumeClaim)) == cluster
 	case kind.Workload:
-		decider, known := u.decider(kind, above)
-		has = known && involves(decider.Object, cluster)
+		decider, known := u.Decider(kind, above)
+		has = known && identity.Involves(decider.Object, cluster)
 	default:
-		has = u.anyNeeding(identity.KeyOf(kind, above), func(w identity.Workload) bool { return involves(w.Object, cluster) }) || pinnedTo(kind, above, cluster) || u.settledIn(kind, above, cluster)
+		has = u.anyNeeding(identity.KeyOf(kind, above), func(w identity.Workload) bool { return identity.Involves(w.Object, cluster) }) || pinnedTo(kind, above, cluster) || u.settledIn(kind, above, cluster)
 	}
 	if !has {
 		return fmt.Errorf("involvedObject: cluster %q has no %s %s with UID %.64s", cluster, ref.Kind, name, ref.UID)

@@ -46,7 +46,7 @@ func newUpstream(t *testing.T, objects ...projection.Object) *Upstream {
 		podResource: u.podStore,
 		appsv1.SchemeGroupVersion.WithResource("replicasets"): factory.Apps().V1().ReplicaSets().Informer().GetStore(),
 	}
-	for resource, store := range u.stores {
+	for resource, store := range u.Stores {
 		stores[resource] = store
 	}
 	hold(t, stores, objects)
@@ -101,17 +101,17 @@ func attachFound(t *testing.T, u *Upstream, cluster string, objects ...projectio
 		t.Fatal(err)
 	}
 	stores := map[schema.GroupVersionResource]cache.Store{}
-	for resource, store := range s.below.stores {
+	for resource, store := range s.below.Stores {
 		stores[resource] = store
 	}
 	// What is not ours is seen of these as well.
-	stores[revisionResource] = s.below.revisions.GetStore()
-	stores[podResource] = s.below.pods.GetStore()
-	stores[claimResource] = s.below.claims.GetStore()
-	stores[appsv1.SchemeGroupVersion.WithResource("replicasets")] = s.below.replicaSets.GetStore()
+	stores[revisionResource] = s.below.Revisions.GetStore()
+	stores[podResource] = s.below.Pods.GetStore()
+	stores[claimResource] = s.below.Claims.GetStore()
+	stores[appsv1.SchemeGroupVersion.WithResource("replicasets")] = s.below.ReplicaSets.GetStore()
 	hold(t, stores, objects)
 	for _, obj := range objects {
-		store, owned := s.below.stores[resourceOf(obj)]
+		store, owned := s.below.Stores[resourceOf(obj)]
 		if _, ours := projection.OriginOf(obj); owned && ours {
 			hold(t, map[schema.GroupVersionResource]cache.Store{resourceOf(obj): store}, []projection.Object{obj})
 		}

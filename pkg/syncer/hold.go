@@ -75,7 +75,7 @@ func (s *Syncer) awaitsOthers(w identity.Workload, live projection.Object) bool 
 		if !running || !other.HasSynced() {
 			return true
 		}
-		has := other.below.get(key)
+		has := other.below.Get(key)
 		if !ours(has, w) || !summarised.Observed(has) {
 			return true
 		}
@@ -126,7 +126,7 @@ func (u *Upstream) observed(w identity.Workload, silent func(cluster string) boo
 	key := w.Key()
 	name := cache.MetaObjectToName(w).String()
 	for _, s := range u.Syncers() {
-		live := getNamed(s.below.stores[key.Resource], name)
+		live := getNamed(s.below.Stores[key.Resource], name)
 		if !ours(live, w) || s.givenUp() || !s.counts(w.Kind, w.Object, live) { // what most of many clusters do not have is found out first
 			continue
 		}

@@ -134,7 +134,7 @@ func TestWhichKindsAreHeld(t *testing.T) {
 			}
 			u := newUpstream(t, test.object)
 			s := attach(t, u, "east")
-			if err := s.below.stores[kind.Resource].Add(test.object); err != nil {
+			if err := s.below.Stores[kind.Resource].Add(test.object); err != nil {
 				t.Fatal(err)
 			}
 			share, more := s.step(identity.Workload{Kind: kind, Object: test.object}, test.object)

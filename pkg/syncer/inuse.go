@@ -7,10 +7,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -29,11 +29,11 @@ func (s *Syncer) usedByPods(kind projection.Kind, above projection.Object) bool 
 	pods, _ := projection.ForResource(podResource)
 	shown, _ := s.Upstream.podStore.ByIndex(byCluster, clusterIndex(above.GetNamespace(), s.cluster)) // the index exists: NewUpstream made it
 	for _, obj := range shown {
-		if pod := obj.(*corev1.Pod); !ended(pod) && uses(identity.Workload{Kind: pods, Object: pod}, kind, above) {
+		if pod := obj.(*corev1.Pod); !mirror.Ended(pod) && uses(identity.Workload{Kind: pods, Object: pod}, kind, above) {
 			return true
 		}
 	}
-	for _, rs := range s.below.replicaSetsIn(above.GetNamespace()) {
+	for _, rs := range s.below.ReplicaSetsIn(above.GetNamespace()) {
 		if ptr.Deref(rs.Spec.Replicas, 0) == 0 {
 			continue
 		}
@@ -46,7 +46,7 @@ func (s *Syncer) usedByPods(kind projection.Kind, above projection.Object) bool 
 
 // setAbove returns the ReplicaSet above that shows one of a Deployment which runs here, or nothing.
 func (s *Syncer) setAbove(rs *appsv1.ReplicaSet) identity.Workload {
-	projected := s.below.deploymentOf(rs)
+	projected := s.below.DeploymentOf(rs)
 	if projected == nil {
 		return identity.Workload{}
 	}
@@ -54,7 +54,7 @@ func (s *Syncer) setAbove(rs *appsv1.ReplicaSet) identity.Workload {
 	if own == nil || !s.has(own.above) {
 		return identity.Workload{}
 	}
-	above, err := s.Upstream.replicaSets.ReplicaSets(rs.Namespace).Get(s.shownAs(rs, projected.Name))
+	above, err := s.Upstream.ReplicaSets.ReplicaSets(rs.Namespace).Get(s.shownAs(rs, projected.Name))
 	if err != nil || !metav1.IsControlledBy(above, own.above) {
 		return identity.Workload{}
 	}
@@ -79,7 +79,7 @@ func (s *Syncer) released(kind projection.Kind, gone projection.Object) {
 		if !selecting.SelectsPods() {
 			continue
 		}
-		for _, obj := range s.Upstream.objectsIn(selecting.Resource, gone.GetNamespace()) {
+		for _, obj := range s.Upstream.ObjectsIn(selecting.Resource, gone.GetNamespace()) {
 			if selecting.Selects(obj, kind, gone) {
 				needed.visit(identity.KeyOf(selecting, obj))
 			}
@@ -102,14 +102,4 @@ func (s *Syncer) podReleased(pod *corev1.Pod) {
 func (s *Syncer) setReleased(rs *appsv1.ReplicaSet) {
 	kind, _ := projection.ForResource(replicaSetResource)
 	s.released(kind, rs)
-}
-
-// replicaSetsIn returns the ReplicaSets of a namespace, whoever they belong to.
-func (b *below) replicaSetsIn(namespace string) []*appsv1.ReplicaSet {
-	found, _ := b.replicaSets.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
-	out := make([]*appsv1.ReplicaSet, 0, len(found))
-	for _, obj := range found {
-		out = append(out, obj.(*appsv1.ReplicaSet))
-	}
-	return out
 }

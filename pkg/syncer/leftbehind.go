@@ -27,7 +27,7 @@ func (s *Syncer) leftBehind(w identity.Workload) bool {
 		return false
 	}
 	found := false
-	for _, obj := range s.Upstream.objectsIn(podResource, w.GetNamespace()) {
+	for _, obj := range s.Upstream.ObjectsIn(podResource, w.GetNamespace()) {
 		pod := obj.(*corev1.Pod)
 		ordinal, taken := wouldTakeOver(w, pod)
 		if _, here := identity.DecisionOf(pod)[s.cluster]; !taken || !here {
@@ -55,7 +55,7 @@ func surplus(set identity.Workload, ordinal int32) bool {
 		return true
 	}
 	for _, share := range identity.DecisionOf(set.Object) {
-		if in(numbersIn(set, share)) {
+		if in(identity.OrdinalsOf(set, share)) {
 			return true
 		}
 	}
@@ -71,7 +71,7 @@ func (u *Upstream) routeLeftBehind(versions ...projection.Object) {
 		}
 		set, _, _ := projection.CutOrdinal(pod.Name)
 		key := identity.Key{Resource: statefulSetResource, Namespace: pod.Namespace, Name: set}
-		if set == "" || u.get(key) == nil {
+		if set == "" || u.Get(key) == nil {
 			continue
 		}
 		for cluster := range identity.DecisionOf(pod) {

@@ -59,7 +59,7 @@ func TestAWorkloadThatSomebodyHoldsStaysAsItIs(t *testing.T) {
 			}
 			s := attach(t, newUpstream(t, above, shop), "east", test.below...)
 			s.Leaving = func(string) (bool, string) { return test.leaving, "" }
-			if got := s.lingers(deployments, above, s.below.get(identity.KeyOf(deployments, above))); got != test.want {
+			if got := s.lingers(deployments, above, s.below.Get(identity.KeyOf(deployments, above))); got != test.want {
 				t.Errorf("lingers: %t, want %t", got, test.want)
 			}
 		})

@@ -38,12 +38,12 @@ func (u *Upstream) Fence(cluster string) string {
 		return "it has not been seen yet what runs there"
 	}
 	for _, kind := range projection.Workloads() {
-		for _, obj := range s.below.stores[kind.Resource].List() {
+		for _, obj := range s.below.Stores[kind.Resource].List() {
 			live := obj.(projection.Object)
 			if !kind.Demand(live).Ordinals {
 				break
 			}
-			above := u.get(identity.KeyOf(kind, live))
+			above := u.Get(identity.KeyOf(kind, live))
 			if above != nil && s.runsOthers(identity.Workload{Kind: kind, Object: above}) {
 				return fmt.Sprintf("replicas of %s %s/%s that were given to other clusters still run there",
 					kind.GVK.Kind, above.GetNamespace(), above.GetName())

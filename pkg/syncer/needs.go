@@ -127,7 +127,7 @@ func (s *Syncer) usedBy(kind projection.Kind, desired projection.Object) []proje
 			continue
 		}
 		if ref.Resource.Resource == "serviceaccounts" {
-			if account := s.Upstream.get(identity.KeyOfReference(ref)); account != nil {
+			if account := s.Upstream.Get(identity.KeyOfReference(ref)); account != nil {
 				out = append(out, projection.References(account)...)
 			}
 		}
@@ -140,7 +140,7 @@ func (s *Syncer) usedBy(kind projection.Kind, desired projection.Object) []proje
 func (s *Syncer) lacks(ctx context.Context, workload identity.Key, ref projection.Reference) (lack, error) {
 	key := identity.KeyOfReference(ref)
 	kind, _ := projection.ForResource(key.Resource)
-	above := s.Upstream.get(key)
+	above := s.Upstream.Get(key)
 	never := ""
 	if above != nil {
 		_, never = kind.Projectable(above)
@@ -164,7 +164,7 @@ func (s *Syncer) lacks(ctx context.Context, workload identity.Key, ref projectio
 		return lack{problem: fmt.Sprintf("it waits for %s: %s", named(kind, key), st.problem)}, nil
 	case s.provides(key, above): // by now
 		return lack{}, nil
-	case st.hash != "" && st.uid == above.GetUID() && s.below.get(key) == nil:
+	case st.hash != "" && st.uid == above.GetUID() && s.below.Get(key) == nil:
 		return lack{}, nil // it was made a moment ago, and the watch has not shown it
 	case !s.Upstream.wanted(kind, above, s.cluster):
 		return lack{problem: fmt.Sprintf("it names %s, which nothing brings there, as only an override names it: annotate that with %s=%s",
@@ -176,7 +176,7 @@ func (s *Syncer) lacks(ctx context.Context, workload identity.Key, ref projectio
 
 // provides reports whether the cluster has the projection of an object.
 func (s *Syncer) provides(key identity.Key, above projection.Object) bool {
-	live := s.below.get(key)
+	live := s.below.Get(key)
 	if live == nil || live.GetDeletionTimestamp() != nil {
 		return false
 	}
@@ -230,7 +230,7 @@ func (s *Syncer) taken(ctx context.Context, kind projection.Kind, key identity.K
 		Body(desired).Do(ctx).Error()
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return s.below.get(key) == nil, nil // ours is about to go
+		return s.below.Get(key) == nil, nil // ours is about to go
 	case apierrors.IsNotFound(err): // the namespace is not there
 		return false, nil
 	}
@@ -243,12 +243,12 @@ func (s *Syncer) lacksMirrored(above projection.Object, key identity.Key) lack {
 	if !ok {
 		return lack{}
 	}
-	live := s.below.claim(cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
-	if clusterShowing(claim) == s.cluster && live != nil && live.UID == claim.UID {
+	live := s.below.Claim(cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
+	if identity.ShownFrom(claim) == s.cluster && live != nil && live.UID == claim.UID {
 		return lack{}
 	}
 	return lack{polls: true, problem: fmt.Sprintf("it names PersistentVolumeClaim %s/%s, which is in cluster %q: run it there",
-		key.Namespace, key.Name, clusterShowing(claim))}
+		key.Namespace, key.Name, identity.ShownFrom(claim))}
 }
 
 // takenClaim returns the problem of a workload whose replicas would find a claim of somebody else under the name of theirs, "" if there is
@@ -257,7 +257,7 @@ func (s *Syncer) takenClaim(w identity.Workload, desired, live projection.Object
 	if !projection.NamespaceShared(w.GetNamespace()) || len(w.Kind.ClaimTemplates(desired)) == 0 {
 		return ""
 	}
-	for _, claim := range s.below.claimsNamedAfter(w.GetNamespace(), w.GetName()) {
+	for _, claim := range s.below.ClaimsNamedAfter(w.GetNamespace(), w.GetName()) {
 		ordinal, uses := w.Kind.ClaimOrdinal(desired, claim.Name)
 		one := placement.Range{Start: ordinal, End: ordinal + 1}
 		if !uses || numbersOf(w.Kind, desired).Intersect(one).Empty() || live != nil && !numbersOf(w.Kind, live).Intersect(one).Empty() {
@@ -266,7 +266,7 @@ func (s *Syncer) takenClaim(w identity.Workload, desired, live projection.Object
 		if _, ours := projection.OriginOf(claim); ours {
 			continue
 		}
-		if shown := s.Upstream.get(identity.Key{Resource: claimResource, Namespace: claim.Namespace, Name: claim.Name}); shown == nil || shown.GetUID() != claim.UID {
+		if shown := s.Upstream.Get(identity.Key{Resource: claimResource, Namespace: claim.Namespace, Name: claim.Name}); shown == nil || shown.GetUID() != claim.UID {
 			return fmt.Sprintf("it would use PersistentVolumeClaim %s/%s, which the cluster has and Manifold does not own: delete it there, "+
 				"or use another name", claim.Namespace, claim.Name)
 		}

@@ -28,7 +28,7 @@ func (u *Upstream) Occupants(cluster string) []Occupant {
 	var out []Occupant
 	s, running := u.Syncer(cluster)
 	for _, kind := range projection.Workloads() {
-		for _, obj := range u.stores[kind.Resource].List() {
+		for _, obj := range u.Stores[kind.Resource].List() {
 			o := Occupant{kind, obj.(projection.Object), identity.DecisionOf(obj.(projection.Object))}
 			if kind.Mirror(o.Object) || kind.Demand(o.Object).Finished {
 				continue

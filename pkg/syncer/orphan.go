@@ -65,7 +65,7 @@ func (s *Syncer) ownedBy(kind projection.Kind, live projection.Object) []identit
 	var out []identity.Workload
 	if kind.Resource == deploymentResource {
 		set, _ := projection.ForResource(replicaSetResource)
-		for _, rs := range s.below.replicaSetsOf(live.GetNamespace(), live.GetName()) {
+		for _, rs := range s.below.ReplicaSetsOf(live.GetNamespace(), live.GetName()) {
 			if metav1.IsControlledBy(rs, live) && rs.DeletionTimestamp == nil {
 				out = append(out, identity.Workload{Kind: set, Object: rs})
 			}
@@ -73,7 +73,7 @@ func (s *Syncer) ownedBy(kind projection.Kind, live projection.Object) []identit
 		return out
 	}
 	pod, _ := projection.ForResource(podResource)
-	for _, p := range s.below.podsOf(kind.GVK.Kind, live.GetNamespace(), live.GetName()) {
+	for _, p := range s.below.PodsOf(kind.GVK.Kind, live.GetNamespace(), live.GetName()) {
 		if metav1.IsControlledBy(p, live) && p.DeletionTimestamp == nil {
 			out = append(out, identity.Workload{Kind: pod, Object: p})
 		}
@@ -89,9 +89,9 @@ func (s *Syncer) shownAsOwn(orphan identity.Workload) bool {
 		if err != nil || above == nil {
 			return false
 		}
-		return clusterOf(above) == "" || clusterOf(above) != s.cluster
+		return identity.ShownFrom(above) == "" || identity.ShownFrom(above) != s.cluster
 	}
-	above := s.Upstream.get(orphan.Key())
+	above := s.Upstream.Get(orphan.Key())
 	if above == nil {
 		return orphan.Kind.Demand(orphan.Object).Replicas == 0
 	}
@@ -179,7 +179,7 @@ var errNoRecord = errors.New("nobody controls it there, and nothing above says t
 // letGoOf is for a pod that is shown and that nobody controls in its cluster any more. Its owner has let go of it, because its labels were
 // changed above, or has gone and left it to others: then it runs on, and its user deletes it. What above says nothing of is none of ours.
 func (s *Syncer) letGoOf(ctx context.Context, pod, stored *corev1.Pod) error {
-	if _, ok := s.Upstream.released(stored); ok {
+	if _, ok := s.Upstream.Released(stored); ok {
 		kind, _ := projection.ForResource(podResource)
 		return s.markOrphan(ctx, kind, pod)
 	}
@@ -193,12 +193,12 @@ func (s *Syncer) letGoOf(ctx context.Context, pod, stored *corev1.Pod) error {
 // released reports whether it is known above that a pod goes on running without its controller: that is being deleted without what it owns, or
 // the garbage collector has taken it off the mirror, or the mirror has other labels than it selects. So a mirror is proof of that, and what
 // a cluster says never is. Template is what the last controller made the pod by, nil if nobody knows any more.
-func (u *Upstream) released(stored *corev1.Pod) (template *corev1.PodSpec, ok bool) {
-	ref := controllerOf(stored)
+func (u *Upstream) Released(stored *corev1.Pod) (template *corev1.PodSpec, ok bool) {
+	ref := ControllerOf(stored)
 	if ref == nil {
 		return u.lastTemplate(stored), true
 	}
-	controller, decider, found := u.controller(stored.Namespace, ref)
+	controller, decider, found := u.Controller(stored.Namespace, ref)
 	if !found || !projection.Orphans(controller.Object) && mirror.Selects(controller.Object, stored.Labels) {
 		return nil, false
 	}
@@ -207,7 +207,7 @@ func (u *Upstream) released(stored *corev1.Pod) (template *corev1.PodSpec, ok bo
 
 // lastTemplate returns the template of what is being deleted without the pods that it has, of which this is one.
 func (u *Upstream) lastTemplate(stored *corev1.Pod) *corev1.PodSpec {
-	for _, w := range u.workloadsIn(stored.Namespace) {
+	for _, w := range u.WorkloadsIn(stored.Namespace) {
 		if w.Kind.Resource != podResource && projection.Orphans(w.Object) && mirror.Selects(w.Object, stored.Labels) {
 			return u.baseOf(stored, w, w)
 		}
@@ -216,7 +216,7 @@ func (u *Upstream) lastTemplate(stored *corev1.Pod) *corev1.PodSpec {
 }
 
 func (u *Upstream) baseOf(stored *corev1.Pod, controller, decider identity.Workload) *corev1.PodSpec {
-	owner := u.ownerOf(controller, decider, clusterOf(stored), revisionLabel(stored), true)
+	owner := u.OwnerOf(controller, decider, identity.ShownFrom(stored), RevisionLabel(stored), true)
 	if owner.Template == nil {
 		return nil
 	}
@@ -226,7 +226,7 @@ func (u *Upstream) baseOf(stored *corev1.Pod, controller, decider identity.Workl
 // orphanOwner returns what a pod below belongs to whose ReplicaSet outlives its Deployment.
 func (s *Syncer) orphanOwner(rs *appsv1.ReplicaSet) *ownership {
 	kind, _ := projection.ForResource(replicaSetResource)
-	above := s.Upstream.get(identity.KeyOf(kind, rs))
+	above := s.Upstream.Get(identity.KeyOf(kind, rs))
 	if above == nil {
 		return nil
 	}

@@ -118,10 +118,10 @@ func (u *Upstream) reprojectTo(syncers []*Syncer, namespace string) {
 // allIn returns the objects of a kind in a namespace, or in all, that are no mirrors.
 func (u *Upstream) allIn(kind projection.Kind, namespace string) []projection.Object {
 	if namespace != metav1.NamespaceAll {
-		return u.objectsIn(kind.Resource, namespace)
+		return u.ObjectsIn(kind.Resource, namespace)
 	}
 	var out []projection.Object
-	for _, obj := range u.stores[kind.Resource].List() {
+	for _, obj := range u.Stores[kind.Resource].List() {
 		if o := obj.(projection.Object); !kind.Mirror(o) {
 			out = append(out, o)
 		}

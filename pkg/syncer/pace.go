@@ -42,7 +42,7 @@ func (s *Syncer) turnOf(w identity.Workload, live projection.Object, decision pl
 			lives[cluster] = nil
 			continue
 		}
-		if has := other.below.get(w.Key()); has != nil && has.GetAnnotations()[v1alpha1.AnnotationUID] == string(w.GetUID()) {
+		if has := other.below.Get(w.Key()); has != nil && has.GetAnnotations()[v1alpha1.AnnotationUID] == string(w.GetUID()) {
 			lives[cluster] = has
 		}
 	}
@@ -67,6 +67,6 @@ func (u *Upstream) rolledOut(kind summary.Kind, w identity.Workload, cluster str
 	if !ok || !s.HasSynced() {
 		return false
 	}
-	live := s.below.get(w.Key())
+	live := s.below.Get(w.Key())
 	return live != nil && kind.RolloutOf(w.Object, share, live).Done
 }

@@ -140,7 +140,7 @@ func TestAClusterReplacesItsDaemonsAfterThoseThatMayNotServe(t *testing.T) {
 			u := newUpstream(t, above)
 			attach(t, u, "east", has(test.east))
 			s := attach(t, u, "west", has("old"))
-			desired, waits, err := s.desired(kind, above, s.below.get(identity.KeyOf(kind, above)))
+			desired, waits, err := s.desired(kind, above, s.below.Get(identity.KeyOf(kind, above)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -56,13 +56,13 @@ func beginning(pod *corev1.Pod) bool {
 // enqueuePodsOf has the pods of a workload looked at again.
 func (s *Syncer) enqueuePodsOf(kind projection.Kind, namespace, name string) {
 	if kind.Resource != deploymentResource {
-		for _, pod := range s.below.podsOf(kind.GVK.Kind, namespace, name) {
+		for _, pod := range s.below.PodsOf(kind.GVK.Kind, namespace, name) {
 			s.enqueuePod(pod)
 		}
 		return
 	}
-	for _, rs := range s.below.replicaSetsOf(namespace, name) {
-		for _, pod := range s.below.podsOf("ReplicaSet", namespace, rs.Name) {
+	for _, rs := range s.below.ReplicaSetsOf(namespace, name) {
+		for _, pod := range s.below.PodsOf("ReplicaSet", namespace, rs.Name) {
 			s.enqueuePod(pod)
 		}
 	}
@@ -72,7 +72,7 @@ func (s *Syncer) enqueuePodsOf(kind projection.Kind, namespace, name string) {
 func (u *Upstream) MirrorsOf(cluster string) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, obj := range u.podStore.List() {
-		if pod := obj.(*corev1.Pod); clusterOf(pod) == cluster {
+		if pod := obj.(*corev1.Pod); identity.ShownFrom(pod) == cluster {
 			out = append(out, pod)
 		}
 	}
@@ -85,8 +85,8 @@ func (u *Upstream) BoundTo(cluster string) []*corev1.Pod {
 	for _, obj := range u.podStore.List() {
 		pod := obj.(*corev1.Pod)
 		ended := pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 0) == 0
-		has := pod.Spec.NodeName == cluster || podIn(pod) == cluster
-		if clusterOf(pod) == "" && has && !ended {
+		has := pod.Spec.NodeName == cluster || identity.PodIn(pod) == cluster
+		if identity.ShownFrom(pod) == "" && has && !ended {
 			out = append(out, pod)
 		}
 	}
@@ -94,13 +94,10 @@ func (u *Upstream) BoundTo(cluster string) []*corev1.Pod {
 }
 
 // shows reports whether there is a pod of that name above.
-func (u *Upstream) shows(name cache.ObjectName) bool {
+func (u *Upstream) Shows(name cache.ObjectName) bool {
 	_, ok, err := u.podStore.GetByKey(name.String())
 	return err == nil && ok
 }
-
-// clusterOf returns the cluster whose pod a mirror shows, "" for a pod that is none.
-func clusterOf(pod *corev1.Pod) string { return pod.Annotations[v1alpha1.AnnotationCluster] }
 
 // syncPod brings the mirror of one pod in line with the pod.
 func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
@@ -111,11 +108,11 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 	if s.givenUp() {
 		return nil // whoever removes the cluster removes its mirrors
 	}
-	pod := s.below.pod(name)
-	if mirror != nil && clusterOf(mirror) == "" {
+	pod := s.below.Pod(name)
+	if mirror != nil && identity.ShownFrom(mirror) == "" {
 		return s.syncOwnPod(ctx, mirror, pod)
 	}
-	if mirror != nil && clusterOf(mirror) != s.cluster {
+	if mirror != nil && identity.ShownFrom(mirror) != s.cluster {
 		if pod == nil || s.mirrorOwner(pod) == nil {
 			return nil // that of another cluster; ours has none
 		}
@@ -128,7 +125,7 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 		return nil
 	}
 	if projection.Orphaned(pod) && pod.DeletionTimestamp == nil && mirror != nil {
-		if template, ok := s.Upstream.released(mirror); ok {
+		if template, ok := s.Upstream.Released(mirror); ok {
 			return s.takeOver(ctx, pod, mirror, template)
 		}
 	}
@@ -262,7 +259,7 @@ func (s *Syncer) deleteMirror(ctx context.Context, mirror *corev1.Pod, grace int
 
 // namespaceGoes reports whether the namespace above is gone or going: a mirror made now would keep it, or outlive it.
 func (s *Syncer) namespaceGoes(name string) bool {
-	namespace, err := s.Upstream.namespaces.Get(name)
+	namespace, err := s.Upstream.Namespaces.Get(name)
 	return err != nil || namespace.DeletionTimestamp != nil
 }
 
@@ -281,8 +278,8 @@ func (s *Syncer) ownerOf(pod *corev1.Pod) *ownership {
 		return nil
 	}
 	if ref.Kind == "ReplicaSet" {
-		if rs := s.below.replicaSet(pod.Namespace, ref.Name); rs != nil && rs.UID == ref.UID {
-			if projected := s.below.deploymentOf(rs); projected != nil {
+		if rs := s.below.ReplicaSet(pod.Namespace, ref.Name); rs != nil && rs.UID == ref.UID {
+			if projected := s.below.DeploymentOf(rs); projected != nil {
 				return s.owner(deploymentResource, projected, rs)
 			}
 			if projection.Orphaned(rs) {
@@ -295,7 +292,7 @@ func (s *Syncer) ownerOf(pod *corev1.Pod) *ownership {
 	if !ok || !kind.Workload {
 		return nil
 	}
-	live := s.below.get(identity.Key{Resource: kind.Resource, Namespace: pod.Namespace, Name: ref.Name})
+	live := s.below.Get(identity.Key{Resource: kind.Resource, Namespace: pod.Namespace, Name: ref.Name})
 	if live == nil || live.GetUID() != ref.UID {
 		return nil
 	}
@@ -305,7 +302,7 @@ func (s *Syncer) ownerOf(pod *corev1.Pod) *ownership {
 // owner finds the workload above that a projection is of.
 func (s *Syncer) owner(resource schema.GroupVersionResource, projected projection.Object, rs *appsv1.ReplicaSet) *ownership {
 	kind, _ := projection.ForResource(resource)
-	above := s.Upstream.get(identity.KeyOf(kind, projected))
+	above := s.Upstream.Get(identity.KeyOf(kind, projected))
 	if above == nil || !s.counts(kind, above, projected) {
 		return nil
 	}
@@ -362,7 +359,7 @@ func (s *Syncer) mirrorOwner(pod *corev1.Pod) *mirrorOwner {
 			controller: own.above, decider: own.above,
 		}
 	}
-	rs, err := s.Upstream.replicaSets.ReplicaSets(pod.Namespace).Get(s.shownAs(own.replicaSet, own.above.GetName()))
+	rs, err := s.Upstream.ReplicaSets.ReplicaSets(pod.Namespace).Get(s.shownAs(own.replicaSet, own.above.GetName()))
 	if err != nil || !metav1.IsControlledBy(rs, own.above) {
 		return nil
 	}
@@ -383,7 +380,7 @@ func (s *Syncer) showable(pod *corev1.Pod, owner mirrorOwner, stored *corev1.Pod
 	of := mirror.Owner{Object: &corev1.Pod{}, Template: &corev1.PodTemplateSpec{}}
 	if stored != nil {
 		owner.references = ownedStill(stored.OwnerReferences, owner)
-		of.Revision = revisionLabel(stored)
+		of.Revision = RevisionLabel(stored)
 	}
 	out := s.mirror(pod, owner)
 	out.Finalizers = slices.Clone(pod.Finalizers)
@@ -393,9 +390,9 @@ func (s *Syncer) showable(pod *corev1.Pod, owner mirrorOwner, stored *corev1.Pod
 				return nil, err
 			}
 		}
-		of = s.Upstream.ownerOf(owner.controller, owner.decider, s.cluster, revisionLabel(out), stored == nil)
+		of = s.Upstream.OwnerOf(owner.controller, owner.decider, s.cluster, RevisionLabel(out), stored == nil)
 		if stored == nil {
-			of.Change = s.Upstream.admitted(s.cluster, pod, owner.decider)
+			of.Change = s.Upstream.Admitted(s.cluster, pod, owner.decider)
 		}
 	}
 	of.Pod(out, stored)

@@ -230,7 +230,7 @@ func TestNamespacesAreLabelledWhereTheClusterIsToAsk(t *testing.T) {
 	labelled := func() string {
 		t.Helper()
 		kind, _ := projection.ForResource(namespaceResource)
-		desired, _, err := s.desired(kind, above, s.below.get(key))
+		desired, _, err := s.desired(kind, above, s.below.Get(key))
 		if err != nil || desired == nil {
 			t.Fatalf("%v, %v", desired, err)
 		}
@@ -255,7 +255,7 @@ func TestNamespacesAreLabelledWhereTheClusterIsToAsk(t *testing.T) {
 	if got := s.enqueued(); !slices.Equal(got, []string{key.String()}) {
 		t.Errorf("looked at is %v", got)
 	}
-	s.below.get(key).GetLabels()[v1alpha1.LabelPodWebhooks] = v1alpha1.PodWebhooksFail
+	s.below.Get(key).GetLabels()[v1alpha1.LabelPodWebhooks] = v1alpha1.PodWebhooksFail
 	if !s.asksAbove("shop") {
 		t.Error("no pods are made although the cluster knows that it is to ask")
 	}

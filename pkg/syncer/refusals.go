@@ -75,7 +75,7 @@ func (s *Syncer) refusalEvent(event *corev1.Event, since time.Time) {
 		return
 	}
 	key := identity.Key{Resource: kind.Resource, Namespace: event.InvolvedObject.Namespace, Name: event.InvolvedObject.Name}
-	live := s.below.get(key)
+	live := s.below.Get(key)
 	if live == nil || live.GetUID() != event.InvolvedObject.UID {
 		return // none of ours, or not shown yet: controllers try again
 	}
@@ -114,10 +114,10 @@ func (s *Syncer) boundAbove(namespace, says string) bool {
 	}
 	switch {
 	case strings.Contains(says, " usage per "):
-		limits, _ := s.below.stores[corev1.SchemeGroupVersion.WithResource("limitranges")].ByIndex(cache.NamespaceIndex, namespace)
+		limits, _ := s.below.Stores[corev1.SchemeGroupVersion.WithResource("limitranges")].ByIndex(cache.NamespaceIndex, namespace)
 		return len(limits) > 0
 	case strings.Contains(says, "violates PodSecurity"):
-		above, err := s.Upstream.namespaces.Get(namespace)
+		above, err := s.Upstream.Namespaces.Get(namespace)
 		return err == nil && above.Labels[enforcesPodSecurity] != ""
 	}
 	return false

@@ -18,7 +18,7 @@ func (s *Syncer) Report(key identity.Key, above projection.Object) (report summa
 		return report, false
 	}
 	projected, _ := projection.ForResource(key.Resource)
-	live, st := s.below.get(key), s.stateOf(key)
+	live, st := s.below.Get(key), s.stateOf(key)
 	if live == nil && st.problem == "" && !projected.Workload || !s.concerned(projected, above) {
 		return report, true
 	}
@@ -30,7 +30,7 @@ func (s *Syncer) Report(key identity.Key, above projection.Object) (report summa
 	live = report.Live.(projection.Object)
 	report.Refused = s.refusal(kind, live)
 	if kind.KeepsHistory() {
-		report.Revisions = s.below.templatesOf(live, projected)
+		report.Revisions = s.below.TemplatesOf(live, projected)
 	}
 	if st.hash != "" && st.uid == above.GetUID() && st.hash == hashOf(live) && kind.Observed(live) {
 		if report.Begun = st.generation; !st.held {
@@ -56,7 +56,7 @@ func (s *Syncer) sane(kind summary.Kind, key identity.Key, above, live projectio
 // Settled reports whether what the cluster reports of an object is what it will report until somebody changes something, or there is a
 // problem that keeps it from getting there. Of what is being deleted that is nothing: nobody waits for less.
 func (s *Syncer) Settled(key identity.Key) bool {
-	live := s.below.get(key)
+	live := s.below.Get(key)
 	if s.Upstream.Goes(key) {
 		return live == nil
 	}
@@ -72,7 +72,7 @@ func (s *Syncer) Settled(key identity.Key) bool {
 // Goes reports whether an object of the logical cluster is on its way out of all clusters.
 func (u *Upstream) Goes(key identity.Key) bool {
 	kind, projected := projection.ForResource(key.Resource)
-	above := u.get(key)
+	above := u.Get(key)
 	return projected && above != nil && !kind.Lives(above)
 }
 
@@ -107,7 +107,7 @@ func (s *Syncer) ReplicaSets(above *appsv1.Deployment) map[string][]*appsv1.Repl
 		return nil
 	}
 	out := map[string][]*appsv1.ReplicaSet{}
-	for _, rs := range s.below.replicaSetsOf(above.Namespace, above.Name) {
+	for _, rs := range s.below.ReplicaSetsOf(above.Namespace, above.Name) {
 		if !metav1.IsControlledBy(rs, projected) {
 			continue
 		}
@@ -134,7 +134,7 @@ func (s *Syncer) shownAs(rs *appsv1.ReplicaSet, deployment string) string {
 // Owned is the number of objects of ours that the cluster holds.
 func (s *Syncer) Owned() int {
 	owned := s.below.secrets.unseen() + len(s.broughtPriorities()) + len(s.below.volumes.names())
-	for _, store := range s.below.stores {
+	for _, store := range s.below.Stores {
 		owned += len(store.ListKeys())
 	}
 	return owned
@@ -143,7 +143,7 @@ func (s *Syncer) Owned() int {
 // Resync looks again at everything that the cluster holds of ours.
 func (s *Syncer) Resync() {
 	for _, kind := range projection.Kinds() {
-		for _, obj := range s.below.stores[kind.Resource].List() {
+		for _, obj := range s.below.Stores[kind.Resource].List() {
 			s.enqueue(identity.KeyOf(kind, obj.(projection.Object)))
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -144,7 +145,7 @@ const demandDelay = 500 * time.Millisecond
 
 // routeLingering has the workloads of a namespace looked at that somebody holds, since they go with it.
 func (u *Upstream) routeLingering(namespace string) {
-	for _, w := range u.workloadsIn(namespace) {
+	for _, w := range u.WorkloadsIn(namespace) {
 		if !w.Kind.Lingers(w.Object) {
 			continue
 		}
@@ -167,7 +168,7 @@ func (u *Upstream) routeDivided(namespace string) {
 		if !kind.Divided {
 			continue
 		}
-		for _, obj := range u.objectsIn(kind.Resource, namespace) {
+		for _, obj := range u.ObjectsIn(kind.Resource, namespace) {
 			for _, s := range u.Syncers() {
 				if key := identity.KeyOf(kind, obj); s.holds(key) {
 					s.enqueue(key)
@@ -235,11 +236,11 @@ func (u *Upstream) podHandler() cache.ResourceEventHandler {
 		if !ok {
 			return
 		}
-		if s, ok := u.Syncer(clusterOf(pod)); ok {
+		if s, ok := u.Syncer(identity.ShownFrom(pod)); ok {
 			then(s, pod)
 			return
 		}
-		clusters := map[string]bool{podIn(pod): true}
+		clusters := map[string]bool{identity.PodIn(pod): true}
 		for cluster := range identity.DecisionOf(pod) {
 			clusters[cluster] = true
 		}
@@ -260,7 +261,7 @@ func (u *Upstream) podHandler() cache.ResourceEventHandler {
 			each(obj, func(s *Syncer, pod *corev1.Pod) {
 				shown(s, pod)
 				s.relabelled(before, pod)
-				if !ended(before) && ended(pod) {
+				if !mirror.Ended(before) && mirror.Ended(pod) {
 					s.podReleased(pod)
 				}
 			})

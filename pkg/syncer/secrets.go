@@ -334,6 +334,6 @@ func silentSecret(key identity.Key) bool {
 // hasSecrets reports whether a cluster is to have any Secret of a namespace.
 func (u *Upstream) hasSecrets(namespace, cluster string) bool {
 	kind, _ := projection.ForResource(secretResource)
-	found, _ := u.stores[secretResource].ByIndex(cache.NamespaceIndex, namespace) // the index exists
+	found, _ := u.Stores[secretResource].ByIndex(cache.NamespaceIndex, namespace) // the index exists
 	return slices.ContainsFunc(found, func(obj any) bool { return u.wanted(kind, obj.(projection.Object), cluster) })
 }

@@ -16,9 +16,9 @@ var (
 
 // claimsFor returns the claims that a user has made under the names of those that a workload's templates stand for: its controller uses
 // them, if they are there before it makes its own.
-func (u *Upstream) claimsFor(w identity.Workload) []identity.Key {
+func (u *Upstream) ClaimsFor(w identity.Workload) []identity.Key {
 	var out []identity.Key
-	for _, claim := range u.byIndex(byFollowed, claimResource, w.Key()) {
+	for _, claim := range u.ByIndex(ByFollowed, claimResource, w.Key()) {
 		if _, uses := w.Kind.ClaimOrdinal(w.Object, claim.GetName()); uses {
 			out = append(out, identity.Key{Resource: claimResource, Namespace: claim.GetNamespace(), Name: claim.GetName()})
 		}
@@ -27,12 +27,12 @@ func (u *Upstream) claimsFor(w identity.Workload) []identity.Key {
 }
 
 // claimant returns the workload of that key if it uses the claim by name, or nil.
-func (u *Upstream) claimant(claim, of identity.Key) *identity.Workload {
+func (u *Upstream) Claimant(claim, of identity.Key) *identity.Workload {
 	kind, ok := projection.ForResource(of.Resource)
 	if !ok || !kind.Workload {
 		return nil
 	}
-	above := u.get(of)
+	above := u.Get(of)
 	if above == nil {
 		return nil
 	}
@@ -52,34 +52,28 @@ func (u *Upstream) usedHere(w identity.Workload, obj projection.Object, cluster 
 		return true
 	}
 	one := placement.Range{Start: ordinal, End: ordinal + 1}
-	if share, decided := identity.DecisionOf(w)[cluster]; decided && !numbersIn(w, share).Intersect(one).Empty() {
+	if share, decided := identity.DecisionOf(w)[cluster]; decided && !identity.OrdinalsOf(w, share).Intersect(one).Empty() {
 		return true
 	}
 	s, running := u.Syncer(cluster)
 	if !running {
 		return false
 	}
-	live := s.below.get(w.Key())
+	live := s.below.Get(w.Key())
 	return live != nil && !numbersOf(w.Kind, live).Intersect(one).Empty()
 }
 
-// numbersIn returns the ordinals of a share.
-func numbersIn(w identity.Workload, share placement.Share) placement.Range {
-	first := w.Kind.Demand(w.Object).First + share.Start
-	return placement.Range{Start: first, End: first + share.Replicas}
-}
-
 // homeOf returns the cluster in which the replica is to run that uses the claim of that name, "" if there is none.
-func (u *Upstream) homeOf(namespace, claim string) string {
+func (u *Upstream) HomeOf(namespace, claim string) string {
 	for _, set := range projection.SetsOfClaim(claim) {
-		w := u.claimant(identity.Key{Resource: claimResource, Namespace: namespace, Name: claim},
+		w := u.Claimant(identity.Key{Resource: claimResource, Namespace: namespace, Name: claim},
 			identity.Key{Resource: statefulSetResource, Namespace: namespace, Name: set})
 		if w == nil {
 			continue
 		}
 		ordinal, _ := w.Kind.ClaimOrdinal(w.Object, claim)
 		for cluster, share := range identity.DecisionOf(w) {
-			if !numbersIn(*w, share).Intersect(placement.Range{Start: ordinal, End: ordinal + 1}).Empty() {
+			if !identity.OrdinalsOf(*w, share).Intersect(placement.Range{Start: ordinal, End: ordinal + 1}).Empty() {
 				return cluster
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -22,18 +23,18 @@ func clusterIndex(namespace, cluster string) string { return namespace + "/" + c
 // indexCluster is for byCluster.
 func indexCluster(obj any) ([]string, error) {
 	pod, ok := obj.(*corev1.Pod)
-	if !ok || clusterOf(pod) == "" {
+	if !ok || identity.ShownFrom(pod) == "" {
 		return nil, nil
 	}
-	return []string{clusterIndex(pod.Namespace, clusterOf(pod))}, nil
+	return []string{clusterIndex(pod.Namespace, identity.ShownFrom(pod))}, nil
 }
 
 // selectedIn counts the pods that are shown of a cluster and that an object selects, up to a limit if there is one.
-func (u *Upstream) selectedIn(kind projection.Kind, obj projection.Object, cluster string, limit int32) (count int32) {
+func (u *Upstream) SelectedIn(kind projection.Kind, obj projection.Object, cluster string, limit int32) (count int32) {
 	pods, _ := projection.ForResource(podResource)
 	shown, _ := u.podStore.ByIndex(byCluster, clusterIndex(obj.GetNamespace(), cluster)) // the index exists: NewUpstream made it
-	for _, mirror := range shown {
-		if pod := mirror.(*corev1.Pod); !ended(pod) && kind.Selects(obj, pods, pod) {
+	for _, found := range shown {
+		if pod := found.(*corev1.Pod); !mirror.Ended(pod) && kind.Selects(obj, pods, pod) {
 			if count++; count == limit {
 				break
 			}
@@ -46,7 +47,7 @@ func (u *Upstream) selectedIn(kind projection.Kind, obj projection.Object, clust
 func (u *Upstream) placedShown(kind projection.Kind, obj projection.Object) []projection.Placed {
 	out := projection.Placed{Decision: placement.Decision{}}
 	for _, s := range u.Syncers() {
-		if count := u.selectedIn(kind, obj, s.cluster, 0); count > 0 {
+		if count := u.SelectedIn(kind, obj, s.cluster, 0); count > 0 {
 			out.Decision[s.cluster] = placement.Share{Replicas: count}
 			out.Demand.Replicas += count
 		}
@@ -59,7 +60,7 @@ func (u *Upstream) placedShown(kind projection.Kind, obj projection.Object) []pr
 
 // relabelled has what selects pods looked at when the labels of a mirror change. A pod of the user's own is a workload, which is routed as such.
 func (s *Syncer) relabelled(before, after *corev1.Pod) {
-	if clusterOf(after) == "" || maps.Equal(before.Labels, after.Labels) {
+	if identity.ShownFrom(after) == "" || maps.Equal(before.Labels, after.Labels) {
 		return
 	}
 	pods, _ := projection.ForResource(podResource)
@@ -67,7 +68,7 @@ func (s *Syncer) relabelled(before, after *corev1.Pod) {
 		if !kind.SelectsPods() {
 			continue
 		}
-		for _, obj := range s.Upstream.objectsIn(kind.Resource, after.Namespace) {
+		for _, obj := range s.Upstream.ObjectsIn(kind.Resource, after.Namespace) {
 			if kind.Selects(obj, pods, before) != kind.Selects(obj, pods, after) {
 				s.Upstream.routeSelecting(kind, identity.KeyOf(kind, obj), s)
 			}

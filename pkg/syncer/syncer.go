@@ -186,8 +186,8 @@ func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {
 		podQueue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "pods-" + c.Name}),
-		claimMirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), o.Upstream.stores[claimResource],
-			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: o.Upstream.stores[claimResource], IncludeAdds: true}),
+		claimMirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), o.Upstream.Stores[claimResource],
+			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: o.Upstream.Stores[claimResource], IncludeAdds: true}),
 		claimQueue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "volumes-" + c.Name}),
@@ -273,7 +273,7 @@ func summarised(kind projection.Kind) bool {
 // as a difference.
 func (s *Syncer) enqueueEverything() {
 	for _, kind := range projection.Kinds() {
-		for _, obj := range s.Upstream.stores[kind.Resource].List() {
+		for _, obj := range s.Upstream.Stores[kind.Resource].List() {
 			if above := obj.(projection.Object); s.Upstream.wanted(kind, above, s.cluster) || s.leftBehind(identity.Workload{Kind: kind, Object: above}) {
 				s.enqueue(identity.KeyOf(kind, above))
 				s.reportChanged(kind, above)
@@ -282,7 +282,7 @@ func (s *Syncer) enqueueEverything() {
 				}
 			}
 		}
-		for _, obj := range s.below.stores[kind.Resource].List() {
+		for _, obj := range s.below.Stores[kind.Resource].List() {
 			key := identity.KeyOf(kind, obj.(projection.Object))
 			if summarised(kind) {
 				s.expect(key)
@@ -293,16 +293,16 @@ func (s *Syncer) enqueueEverything() {
 	for _, class := range s.broughtPriorities() {
 		s.enqueue(priorityKey(class.Name))
 	}
-	for _, obj := range s.below.pods.GetStore().List() {
-		if pod := obj.(*corev1.Pod); s.below.ours(pod.Namespace) {
+	for _, obj := range s.below.Pods.GetStore().List() {
+		if pod := obj.(*corev1.Pod); s.below.Ours(pod.Namespace) {
 			s.podQueue.Add(cache.MetaObjectToName(pod))
 		}
 	}
 	for _, mirror := range s.Upstream.MirrorsOf(s.cluster) {
 		s.podQueue.Add(cache.MetaObjectToName(mirror))
 	}
-	for _, obj := range s.below.claims.GetStore().List() {
-		if claim := obj.(*corev1.PersistentVolumeClaim); s.below.ours(claim.Namespace) {
+	for _, obj := range s.below.Claims.GetStore().List() {
+		if claim := obj.(*corev1.PersistentVolumeClaim); s.below.Ours(claim.Namespace) {
 			s.claimQueue.Add(cache.MetaObjectToName(claim))
 		}
 	}
@@ -314,7 +314,7 @@ func (s *Syncer) enqueueEverything() {
 func (s *Syncer) enqueue(key identity.Key) { s.queue.Add(key) }
 
 // holds reports whether the cluster has an object of ours under this name.
-func (s *Syncer) holds(key identity.Key) bool { return s.below.get(key) != nil }
+func (s *Syncer) holds(key identity.Key) bool { return s.below.Get(key) != nil }
 
 func (s *Syncer) setState(key identity.Key, st state) {
 	s.mu.Lock()

@@ -81,7 +81,7 @@ func (u *Upstream) revisioned(w identity.Workload, label string) (template *core
 
 // ownerOf returns what is known of the pods that a controller above has in a cluster. Label is the one by which the pod names its revision
 // above. For a pod that has a mirror, the template does not matter. Overrides that cannot be made change nothing: the projection tells of them.
-func (u *Upstream) ownerOf(controller, decider identity.Workload, cluster, label string, isNew bool) mirror.Owner {
+func (u *Upstream) OwnerOf(controller, decider identity.Workload, cluster, label string, isNew bool) mirror.Owner {
 	template, revision := u.revisioned(controller, label)
 	out := mirror.Owner{Object: controller.Object, Template: template, Revision: revision}
 	if !isNew || template == nil || u.Overrides == nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/move"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -89,7 +90,7 @@ func (s *Syncer) toEmpty(w identity.Workload, live projection.Object) bool {
 	if !ours(live, w) {
 		return false
 	}
-	for _, pod := range s.below.podsOf(w.Kind.GVK.Kind, w.GetNamespace(), w.GetName()) {
+	for _, pod := range s.below.PodsOf(w.Kind.GVK.Kind, w.GetNamespace(), w.GetName()) {
 		if metav1.IsControlledBy(pod, live) {
 			return true
 		}
@@ -156,7 +157,7 @@ func (s *Syncer) remembered(w identity.Workload, known map[string]bool) map[stri
 // pods that are still there, also of an earlier object of the name.
 func (s *Syncer) mayRun(w identity.Workload) []placement.Range {
 	var out []placement.Range
-	live := s.below.get(w.Key())
+	live := s.below.Get(w.Key())
 	if live != nil && live.GetDeletionTimestamp() == nil {
 		out = append(out, numbersOf(w.Kind, live))
 	}
@@ -172,7 +173,7 @@ func (s *Syncer) takes(w identity.Workload) []placement.Range {
 		return s.podNumbers(w, func(pod *corev1.Pod, _ int32) bool { return s.mirrored(pod) })
 	}
 	var out []placement.Range
-	live, given := s.below.get(w.Key()), s.given(w)
+	live, given := s.below.Get(w.Key()), s.given(w)
 	if live != nil && live.GetDeletionTimestamp() == nil {
 		out = append(out, numbersOf(w.Kind, live).Intersect(given))
 	}
@@ -185,8 +186,8 @@ func (s *Syncer) takes(w identity.Workload) []placement.Range {
 // podNumbers returns the numbers of those pods of a workload that count.
 func (s *Syncer) podNumbers(w identity.Workload, counts func(pod *corev1.Pod, number int32) bool) []placement.Range {
 	var out []placement.Range
-	for _, pod := range s.below.podsOf(w.Kind.GVK.Kind, w.GetNamespace(), w.GetName()) {
-		if number, ok := numberOf(pod, w.GetName()); ok && !ended(pod) && counts(pod, number) {
+	for _, pod := range s.below.PodsOf(w.Kind.GVK.Kind, w.GetNamespace(), w.GetName()) {
+		if number, ok := numberOf(pod, w.GetName()); ok && !mirror.Ended(pod) && counts(pod, number) {
 			out = append(out, placement.Range{Start: number, End: number + 1})
 		}
 	}
@@ -201,11 +202,6 @@ func numberOf(pod *corev1.Pod, owner string) (int32, bool) {
 	}
 	number, err := strconv.ParseInt(text, 10, 32)
 	return int32(number), err == nil
-}
-
-// ended reports whether nothing of a pod runs any more.
-func ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // mirrored reports whether the logical cluster shows the pod. What belongs to somebody else it does not show.

@@ -2,6 +2,7 @@ package syncer
 
 import (
 	"context"
+
 	"github.com/manifold-dev/manifold/pkg/identity"
 )
 

@@ -1,8 +1,9 @@
 package syncer
 
 import (
-	"github.com/manifold-dev/manifold/pkg/identity"
 	"testing"
+
+	"github.com/manifold-dev/manifold/pkg/identity"
 )
 
 // What a start has not looked at yet would be reported as if the cluster had carried out nothing of it.

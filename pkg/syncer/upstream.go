@@ -19,9 +19,9 @@ import (
 
 // Indexes over the objects of the logical cluster by what they name.
 const (
-	byReference = "manifold.dev/reference" // what they need; see projection.Kind.References
-	byFollowed  = "manifold.dev/followed"  // what they go along with; see projection.Kind.Follows
-	byNamespace = "manifold.dev/namespace" // the namespace of those that are no mirrors
+	ByReference = "manifold.dev/reference" // what they need; see projection.Kind.References
+	ByFollowed  = "manifold.dev/followed"  // what they go along with; see projection.Kind.Follows
+	ByNamespace = "manifold.dev/namespace" // the namespace of those that are no mirrors
 	byUID       = "manifold.dev/uid"       // their own UID
 )
 
@@ -38,11 +38,11 @@ type Upstream struct {
 	// API is how pods reach the logical cluster. Without a Host none are told.
 	API projection.API
 
-	stores      map[schema.GroupVersionResource]cache.Indexer
+	Stores      map[schema.GroupVersionResource]cache.Indexer
 	synced      []cache.InformerSynced
-	replicaSets appslisters.ReplicaSetLister
+	ReplicaSets appslisters.ReplicaSetLister
 	podStore    cache.Indexer
-	namespaces  corelisters.NamespaceLister
+	Namespaces  corelisters.NamespaceLister
 	revisions   revisions
 	classes     classes
 	grants      grants
@@ -59,10 +59,10 @@ type Upstream struct {
 // NewUpstream registers with the informers, which the caller starts afterwards.
 func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
 	u := &Upstream{
-		stores:      map[schema.GroupVersionResource]cache.Indexer{},
-		replicaSets: factory.Apps().V1().ReplicaSets().Lister(),
+		Stores:      map[schema.GroupVersionResource]cache.Indexer{},
+		ReplicaSets: factory.Apps().V1().ReplicaSets().Lister(),
 		podStore:    factory.Core().V1().Pods().Informer().GetIndexer(),
-		namespaces:  factory.Core().V1().Namespaces().Lister(),
+		Namespaces:  factory.Core().V1().Namespaces().Lister(),
 		syncers:     map[string]*Syncer{},
 		claims:      claims{byKey: map[identity.Key]map[string]claim{}},
 	}
@@ -104,8 +104,8 @@ func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
 			}
 		}
 		if err := informer.AddIndexers(cache.Indexers{
-			byReference: indexBy(kind, kind.References), byFollowed: indexBy(kind, kind.Follows), byNamespace: indexNamespace(kind),
-			byUID: indexUID, byPriority: indexPriority(kind),
+			ByReference: indexBy(kind, kind.References), ByFollowed: indexBy(kind, kind.Follows), ByNamespace: indexNamespace(kind),
+			byUID: IndexUID, byPriority: indexPriority(kind),
 		}); err != nil {
 			return nil, fmt.Errorf("index %s by reference: %w", kind.Resource.Resource, err)
 		}
@@ -117,7 +117,7 @@ func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
 		if err := u.handle(informer, u.objectHandler(kind)); err != nil {
 			return nil, err
 		}
-		u.stores[kind.Resource] = informer.GetIndexer()
+		u.Stores[kind.Resource] = informer.GetIndexer()
 	}
 	if err := u.handle(factory.Apps().V1().ReplicaSets().Informer(), u.replicaSetHandler()); err != nil {
 		return nil, err
@@ -193,8 +193,8 @@ func (u *Upstream) detach(s *Syncer) {
 }
 
 // get returns an object of a projected kind, or nil.
-func (u *Upstream) get(key identity.Key) projection.Object {
-	return getFrom(u.stores[key.Resource], key)
+func (u *Upstream) Get(key identity.Key) projection.Object {
+	return getFrom(u.Stores[key.Resource], key)
 }
 
 func getFrom(store cache.Indexer, key identity.Key) projection.Object {

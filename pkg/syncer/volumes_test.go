@@ -320,7 +320,7 @@ func TestAStatefulSetWaitsForPreparedClaims(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hold(t, map[schema.GroupVersionResource]cache.Store{claimResource: s.below.stores[claimResource]}, []projection.Object{there})
+	hold(t, map[schema.GroupVersionResource]cache.Store{claimResource: s.below.Stores[claimResource]}, []projection.Object{there})
 	if !s.bounded(identity.Workload{Kind: setKind, Object: e.above}) {
 		t.Error("it waits although the claim is there")
 	}

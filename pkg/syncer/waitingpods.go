@@ -1,7 +1,6 @@
 package syncer
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,11 +21,6 @@ import (
 //  2. When it is gone, the syncer takes its UID off the pod above.
 //  3. Only then the new cluster makes it: as long as the pod above has a UID below, it counts as made.
 
-// podIn returns the cluster that has a pod which a user made; "" if none is known to.
-func podIn(above *corev1.Pod) string {
-	return cmp.Or(projection.RunsIn(above), above.Annotations[v1alpha1.AnnotationPodCluster])
-}
-
 // Leaves reports whether there are pods above that waited in a cluster, are to run elsewhere, and have not been told to be gone from there.
 func (u *Upstream) Leaves(cluster string) bool {
 	return slices.ContainsFunc(u.BoundTo(cluster), func(pod *corev1.Pod) bool {
@@ -36,15 +30,7 @@ func (u *Upstream) Leaves(cluster string) bool {
 }
 
 // concerns reports whether a pod that a user made is this cluster's to report.
-func (s *Syncer) concerns(above *corev1.Pod) bool { return concerns(above, s.cluster) }
-
-func concerns(above *corev1.Pod, cluster string) bool {
-	if in := podIn(above); in != "" {
-		return in == cluster
-	}
-	_, placed := identity.DecisionOf(above)[cluster]
-	return placed
-}
+func (s *Syncer) concerns(above *corev1.Pod) bool { return identity.Concerns(above, s.cluster) }
 
 // awaits reports whether the cluster waits for a pod to be gone from another one before it makes it, and tells the user.
 func (s *Syncer) awaits(kind projection.Kind, key identity.Key, above projection.Object) bool {
@@ -52,7 +38,7 @@ func (s *Syncer) awaits(kind projection.Kind, key identity.Key, above projection
 	if !ok || kind.Mirror(pod) || pod.Spec.NodeName != "" {
 		return false
 	}
-	from := podIn(pod)
+	from := identity.PodIn(pod)
 	if _, placed := identity.DecisionOf(pod)[s.cluster]; !placed || from == "" || from == s.cluster {
 		return false
 	}
@@ -98,7 +84,7 @@ func (s *Syncer) leave(ctx context.Context, kind projection.Kind, above, live pr
 func (s *Syncer) hasLeft(above *corev1.Pod) bool {
 	_, placed := identity.DecisionOf(above)[s.cluster]
 	_, left := s.left.Load(above.UID)
-	return above.DeletionTimestamp == nil && podIn(above) == s.cluster && above.Spec.NodeName == "" && (left || !placed)
+	return above.DeletionTimestamp == nil && identity.PodIn(above) == s.cluster && above.Spec.NodeName == "" && (left || !placed)
 }
 
 // letGo takes off a pod above what this cluster told of it, so that another one makes it.

@@ -36,21 +36,21 @@ func (s *Syncer) watch() error {
 			return err
 		}
 	}
-	for _, informer := range []cache.SharedIndexInformer{s.below.replicaSets, s.below.revisions, s.below.pods, s.below.claims} {
+	for _, informer := range []cache.SharedIndexInformer{s.below.ReplicaSets, s.below.Revisions, s.below.Pods, s.below.Claims} {
 		if err := informer.SetWatchErrorHandlerWithContext(logWatchError); err != nil {
 			return err
 		}
 	}
-	if _, err := s.below.replicaSets.AddEventHandler(s.replicaSetHandler()); err != nil {
+	if _, err := s.below.ReplicaSets.AddEventHandler(s.replicaSetHandler()); err != nil {
 		return err
 	}
-	if _, err := s.below.revisions.AddEventHandler(s.revisionHandler()); err != nil {
+	if _, err := s.below.Revisions.AddEventHandler(s.revisionHandler()); err != nil {
 		return err
 	}
-	if _, err := s.below.claims.AddEventHandler(s.claimHandler()); err != nil {
+	if _, err := s.below.Claims.AddEventHandler(s.claimHandler()); err != nil {
 		return err
 	}
-	_, err := s.below.pods.AddEventHandler(s.podHandler())
+	_, err := s.below.Pods.AddEventHandler(s.podHandler())
 	return err
 }
 
@@ -58,7 +58,7 @@ func (s *Syncer) watch() error {
 func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
 	look := func(live projection.Object) {
 		if kind.Resource == namespaceResource {
-			s.below.expect(live.GetName(), false)
+			s.below.Expect(live.GetName(), false)
 		}
 		s.enqueue(identity.KeyOf(kind, live))
 		s.enqueueClaimsOf(kind, live)
@@ -113,7 +113,7 @@ func (s *Syncer) gone(kind projection.Kind, gone projection.Object) {
 
 // enqueueDependents looks again at what a workload needed that is gone below.
 func (s *Syncer) enqueueDependents(gone identity.Key) {
-	above := s.Upstream.get(gone)
+	above := s.Upstream.Get(gone)
 	if above == nil {
 		return // its own deletion has seen to it
 	}
@@ -130,13 +130,13 @@ func (s *Syncer) replicaSetHandler() cache.ResourceEventHandler {
 			return
 		}
 		owner := metav1.GetControllerOf(rs)
-		if owner == nil || owner.Kind != "Deployment" || !s.below.ours(rs.Namespace) {
+		if owner == nil || owner.Kind != "Deployment" || !s.below.Ours(rs.Namespace) {
 			return
 		}
 		if taken {
 			s.Mirror(cache.ObjectName{Namespace: rs.Namespace, Name: owner.Name})
 			// Its mirror may be there already, and the watch of pods ahead of this one: then nothing else would have them looked at.
-			for _, pod := range s.below.podsOf("ReplicaSet", rs.Namespace, rs.Name) {
+			for _, pod := range s.below.PodsOf("ReplicaSet", rs.Namespace, rs.Name) {
 				s.enqueuePod(pod)
 			}
 		}
@@ -165,7 +165,7 @@ func (s *Syncer) podHandler() cache.ResourceEventHandler {
 		pod := obj.(*corev1.Pod)
 		requests, counted := capacity.PodRequests(pod)
 		s.usage.PodChanged(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, requests, ptr.Deref(pod.Spec.Priority, 0), counted)
-		if s.below.ours(pod.Namespace) {
+		if s.below.Ours(pod.Namespace) {
 			s.enqueuePod(pod)
 		}
 	}
@@ -183,7 +183,7 @@ func (s *Syncer) podHandler() cache.ResourceEventHandler {
 			}
 			s.usage.PodGone(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 			// A namespace that somebody deletes may be gone from its watch before its pods are from theirs, and their mirrors must go.
-			if s.below.ours(pod.Namespace) || s.Upstream.shows(cache.MetaObjectToName(pod)) {
+			if s.below.Ours(pod.Namespace) || s.Upstream.Shows(cache.MetaObjectToName(pod)) {
 				s.podQueue.Add(cache.MetaObjectToName(pod))
 				s.podLeft(pod)
 			}
