@@ -125,7 +125,7 @@ func (u *Upstream) runningAs(account projection.Grantee) []identity.Workload {
 	}
 	var out []identity.Workload
 	for _, kind := range projection.Workloads() {
-		for _, obj := range u.ByIndex(ByReference, kind.Resource, identity.Key{Resource: accountResource, Namespace: account.Namespace, Name: account.Name}) {
+		for _, obj := range u.Referring(kind.Resource, identity.Key{Resource: accountResource, Namespace: account.Namespace, Name: account.Name}) {
 			out = append(out, identity.Workload{Kind: kind, Object: obj})
 		}
 	}

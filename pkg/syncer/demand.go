@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
@@ -232,7 +231,7 @@ func (n *needs) add(workloads []identity.Workload) {
 // visitReferrers looks at the objects that name key.
 func (n *needs) visitReferrers(key identity.Key) {
 	for _, kind := range projection.Kinds() {
-		for _, obj := range n.upstream.ByIndex(ByReference, kind.Resource, key) {
+		for _, obj := range n.upstream.Referring(kind.Resource, key) {
 			if kind.Workload {
 				n.add([]identity.Workload{{Kind: kind, Object: obj}})
 			} else {
@@ -240,38 +239,6 @@ func (n *needs) visitReferrers(key identity.Key) {
 			}
 		}
 	}
-}
-
-// byIndex returns the objects of a kind that refer to key, or follow it.
-func (u *Upstream) ByIndex(index string, of schema.GroupVersionResource, key identity.Key) []projection.Object {
-	// The indexes exist: NewUpstream made them.
-	found, _ := u.Stores[of].ByIndex(index, referenceIndex(key))
-	out := make([]projection.Object, 0, len(found))
-	for _, obj := range found {
-		out = append(out, obj.(projection.Object))
-	}
-	return out
-}
-
-// workloadsIn returns the workloads of a namespace.
-func (u *Upstream) WorkloadsIn(namespace string) []identity.Workload {
-	var out []identity.Workload
-	for _, kind := range projection.Workloads() {
-		for _, obj := range u.ObjectsIn(kind.Resource, namespace) {
-			out = append(out, identity.Workload{Kind: kind, Object: obj})
-		}
-	}
-	return out
-}
-
-// objectsIn returns the objects of a kind in a namespace that are no mirrors.
-func (u *Upstream) ObjectsIn(resource schema.GroupVersionResource, namespace string) []projection.Object {
-	found, _ := u.Stores[resource].ByIndex(ByNamespace, namespace) // the index exists: NewUpstream made it
-	out := make([]projection.Object, 0, len(found))
-	for _, obj := range found {
-		out = append(out, obj.(projection.Object))
-	}
-	return out
 }
 
 // dependents returns what a workload needs beside it, in the order in which it should be there: the namespace first.
@@ -323,7 +290,7 @@ func (d *dependents) visit(key identity.Key) {
 	}
 	d.keys = append(d.keys, key)
 	for _, kind := range projection.Kinds() {
-		for _, follower := range d.upstream.ByIndex(ByFollowed, kind.Resource, key) {
+		for _, follower := range d.upstream.Following(kind.Resource, key) {
 			d.visit(identity.KeyOf(kind, follower))
 		}
 	}

@@ -275,7 +275,7 @@ func (s *Syncer) waitsForNobody(kind projection.Kind, above, live projection.Obj
 // wait for that somebody, and a namespace that is deleted takes the pods along.
 func (s *Syncer) lingers(kind projection.Kind, above, live projection.Object) bool {
 	leaving, _ := s.Leaving(s.cluster)
-	return !leaving && !s.namespaceGoes(above.GetNamespace()) && kind.Lingers(above) && ours(live, identity.Workload{Kind: kind, Object: above}) &&
+	return !leaving && !s.Upstream.NamespaceGoes(above.GetNamespace()) && kind.Lingers(above) && ours(live, identity.Workload{Kind: kind, Object: above}) &&
 		s.counts(kind, above, live)
 }
 

@@ -96,7 +96,7 @@ func (s *Syncer) mirrorEvent(ctx context.Context, uid types.UID, pending *eventS
 		return
 	}
 	pending.drop(uid, event)
-	if mirror == nil || s.namespaceGoes(mirror.Namespace) || pace.WaitN(ctx, eventCost(s.podQueue.Len())) != nil {
+	if mirror == nil || s.Upstream.NamespaceGoes(mirror.Namespace) || pace.WaitN(ctx, eventCost(s.podQueue.Len())) != nil {
 		return
 	}
 	events := s.above.CoreV1().Events(mirror.Namespace)

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -18,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
 
 // Guard says what the identity of a cluster may write to the logical cluster, as the node authorizer and NodeRestriction do for nodes: what
@@ -110,16 +110,16 @@ func (g Guard) DeletePod(cluster string, stored *corev1.Pod) error {
 // podOwner finds what controls a mirror above. One that is stored may keep the controller that it has, also when that is gone or runs nowhere
 // any more: it shows what is left of it.
 func (g Guard) podOwner(cluster string, pod, stored *corev1.Pod) (mirror.Owner, error) {
-	ref := ControllerOf(pod)
+	ref := logical.ControllerOf(pod)
 	controller, decider, found := g.Controller(pod.Namespace, ref)
 	if stored != nil {
-		had := ControllerOf(stored)
+		had := logical.ControllerOf(stored)
 		switch {
 		case ref == nil && had == nil, ref != nil && had != nil && equality.Semantic.DeepEqual(*ref, *had):
 			if !found {
 				return mirror.Owner{Object: &corev1.Pod{}, Template: &corev1.PodTemplateSpec{}, Revision: stored.Labels[appsv1.ControllerRevisionHashLabelKey]}, nil
 			}
-			return g.OwnerOf(controller, decider, cluster, RevisionLabel(pod), false), nil
+			return g.OwnerOf(controller, decider, cluster, logical.RevisionLabel(pod), false), nil
 		}
 	}
 	switch {
@@ -131,7 +131,7 @@ func (g Guard) podOwner(cluster string, pod, stored *corev1.Pod) (mirror.Owner, 
 	if err := g.mayShow(cluster, pod, controller, decider); err != nil {
 		return mirror.Owner{}, err
 	}
-	owner := g.OwnerOf(controller, decider, cluster, RevisionLabel(pod), stored == nil)
+	owner := g.OwnerOf(controller, decider, cluster, logical.RevisionLabel(pod), stored == nil)
 	if stored == nil {
 		owner.Change = g.Admitted(cluster, pod, decider)
 	}
@@ -155,10 +155,6 @@ func (u *Upstream) mayHave(cluster string, pod *corev1.Pod, controller, decider 
 		return fmt.Errorf("%s %s has no template", controller.Kind.GVK.Kind, controller.GetName())
 	}
 	return u.named(cluster, pod, controller)
-}
-
-func RevisionLabel(pod metav1.Object) string {
-	return pod.GetLabels()[appsv1.ControllerRevisionHashLabelKey]
 }
 
 // named returns why a controller does not have a pod of that name in a cluster: the replicas of a StatefulSet have their names to themselves,
@@ -226,7 +222,7 @@ func (g Guard) reportsPod(cluster string, pod, stored *corev1.Pod) error {
 	if err := sameOwnersAbove(pod, stored); err != nil {
 		return err
 	}
-	if ref, had := ControllerOf(pod), ControllerOf(stored); ref != nil && !equality.Semantic.DeepEqual(ref, had) {
+	if ref, had := logical.ControllerOf(pod), logical.ControllerOf(stored); ref != nil && !equality.Semantic.DeepEqual(ref, had) {
 		_, decider, found := g.Controller(pod.Namespace, ref)
 		if !found || !identity.Involves(decider.Object, cluster) {
 			return fmt.Errorf("metadata.ownerReferences: there is no %s %s with UID %s that is placed in cluster %q", ref.Kind, ref.Name, ref.UID, cluster)
@@ -241,7 +237,7 @@ func (g Guard) takesOver(cluster string, pod, stored *corev1.Pod) error {
 	if !ok {
 		return errors.New("nothing above says that its controller has let go of it")
 	}
-	if ControllerOf(pod) != nil {
+	if logical.ControllerOf(pod) != nil {
 		return errors.New("metadata.ownerReferences: what has been let go of has no controller")
 	}
 	if err := sameOwnersAbove(pod, stored); err != nil {
@@ -257,13 +253,9 @@ func (u *Upstream) uidFree(resource schema.GroupVersionResource, obj metav1.Obje
 	if uid == "" || len(uid) > maxUID {
 		return fmt.Errorf("%.100q is no UID", uid)
 	}
-	for of, store := range u.Stores {
-		found, err := store.ByIndex(byUID, string(uid))
-		if err != nil {
-			return err
-		}
-		for _, other := range found {
-			name := cache.MetaObjectToName(other.(metav1.Object))
+	for of := range u.Stores {
+		for _, other := range u.WithUID(of, uid) {
+			name := cache.MetaObjectToName(other)
 			if of != resource || name != (cache.ObjectName{Namespace: obj.GetNamespace(), Name: obj.GetName()}) {
 				return fmt.Errorf("its UID is that of %s %s", of.Resource, name)
 			}
@@ -274,12 +266,3 @@ func (u *Upstream) uidFree(resource schema.GroupVersionResource, obj metav1.Obje
 
 // maxUID bounds UIDs: those that API servers give out have 36 characters.
 const maxUID = 64
-
-// indexUID is for byUID.
-func IndexUID(obj any) ([]string, error) {
-	o, ok := obj.(metav1.Object)
-	if !ok || o.GetUID() == types.UID("") {
-		return nil, nil
-	}
-	return []string{string(o.GetUID())}, nil
-}

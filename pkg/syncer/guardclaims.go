@@ -9,8 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
@@ -153,26 +151,4 @@ func (u *Upstream) ownsClaim(cluster string, claim *corev1.PersistentVolumeClaim
 		}
 	}
 	return nil
-}
-
-// podAbove returns the pod above that an owner reference names, if it is in a cluster, or nil.
-func (u *Upstream) PodAbove(namespace string, ref metav1.OwnerReference, cluster string) *corev1.Pod {
-	if ref.Kind != "Pod" || ref.APIVersion != corev1.SchemeGroupVersion.String() {
-		return nil
-	}
-	return u.PodOf(cache.ObjectName{Namespace: namespace, Name: ref.Name}, ref.UID, cluster)
-}
-
-// podOf returns the pod above of a name and a UID, or that UID below, if it is in a cluster, or nil.
-func (u *Upstream) PodOf(name cache.ObjectName, uid types.UID, cluster string) *corev1.Pod {
-	obj, exists, err := u.podStore.GetByKey(name.String())
-	if err != nil || !exists {
-		return nil
-	}
-	pod := obj.(*corev1.Pod)
-	in := identity.ShownFrom(pod) == cluster || identity.ShownFrom(pod) == "" && identity.Concerns(pod, cluster)
-	if !in || pod.UID != uid {
-		return nil
-	}
-	return pod
 }

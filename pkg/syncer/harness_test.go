@@ -43,7 +43,7 @@ func newUpstream(t *testing.T, objects ...projection.Object) *Upstream {
 	}
 	u.LogicalCluster = logicalCluster
 	stores := map[schema.GroupVersionResource]cache.Store{
-		podResource: u.podStore,
+		podResource: u.Stores[podResource],
 		appsv1.SchemeGroupVersion.WithResource("replicasets"): factory.Apps().V1().ReplicaSets().Informer().GetStore(),
 	}
 	for resource, store := range u.Stores {

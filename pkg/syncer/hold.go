@@ -4,6 +4,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/move"
@@ -126,7 +127,7 @@ func (u *Upstream) observed(w identity.Workload, silent func(cluster string) boo
 	key := w.Key()
 	name := cache.MetaObjectToName(w).String()
 	for _, s := range u.Syncers() {
-		live := getNamed(s.below.Stores[key.Resource], name)
+		live := caches.Named[projection.Object](s.below.Stores[key.Resource], name)
 		if !ours(live, w) || s.givenUp() || !s.counts(w.Kind, w.Object, live) { // what most of many clusters do not have is found out first
 			continue
 		}

@@ -27,9 +27,8 @@ const replaced = 2 * time.Second
 // usedByPods reports whether pods of ours in the cluster need an object, or such as a ReplicaSet of ours is about to make.
 func (s *Syncer) usedByPods(kind projection.Kind, above projection.Object) bool {
 	pods, _ := projection.ForResource(podResource)
-	shown, _ := s.Upstream.podStore.ByIndex(byCluster, clusterIndex(above.GetNamespace(), s.cluster)) // the index exists: NewUpstream made it
-	for _, obj := range shown {
-		if pod := obj.(*corev1.Pod); !mirror.Ended(pod) && uses(identity.Workload{Kind: pods, Object: pod}, kind, above) {
+	for _, pod := range s.Upstream.ShownIn(above.GetNamespace(), s.cluster) {
+		if !mirror.Ended(pod) && uses(identity.Workload{Kind: pods, Object: pod}, kind, above) {
 			return true
 		}
 	}

@@ -49,7 +49,7 @@ func (s *Syncer) abandon(ctx context.Context, kind projection.Kind, live project
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if s.namespaceGoes(live.GetNamespace()) {
+	if s.Upstream.NamespaceGoes(live.GetNamespace()) {
 		return nil
 	}
 	for _, orphan := range owned {
@@ -188,39 +188,6 @@ func (s *Syncer) letGoOf(ctx context.Context, pod, stored *corev1.Pod) error {
 	}
 	s.tellRefused(pod, errNoRecord)
 	return s.deleteMirror(ctx, stored, 0)
-}
-
-// released reports whether it is known above that a pod goes on running without its controller: that is being deleted without what it owns, or
-// the garbage collector has taken it off the mirror, or the mirror has other labels than it selects. So a mirror is proof of that, and what
-// a cluster says never is. Template is what the last controller made the pod by, nil if nobody knows any more.
-func (u *Upstream) Released(stored *corev1.Pod) (template *corev1.PodSpec, ok bool) {
-	ref := ControllerOf(stored)
-	if ref == nil {
-		return u.lastTemplate(stored), true
-	}
-	controller, decider, found := u.Controller(stored.Namespace, ref)
-	if !found || !projection.Orphans(controller.Object) && mirror.Selects(controller.Object, stored.Labels) {
-		return nil, false
-	}
-	return u.baseOf(stored, controller, decider), true
-}
-
-// lastTemplate returns the template of what is being deleted without the pods that it has, of which this is one.
-func (u *Upstream) lastTemplate(stored *corev1.Pod) *corev1.PodSpec {
-	for _, w := range u.WorkloadsIn(stored.Namespace) {
-		if w.Kind.Resource != podResource && projection.Orphans(w.Object) && mirror.Selects(w.Object, stored.Labels) {
-			return u.baseOf(stored, w, w)
-		}
-	}
-	return nil
-}
-
-func (u *Upstream) baseOf(stored *corev1.Pod, controller, decider identity.Workload) *corev1.PodSpec {
-	owner := u.OwnerOf(controller, decider, identity.ShownFrom(stored), RevisionLabel(stored), true)
-	if owner.Template == nil {
-		return nil
-	}
-	return owner.Base(stored.Name)
 }
 
 // orphanOwner returns what a pod below belongs to whose ReplicaSet outlives its Deployment.

@@ -18,6 +18,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
 
 // orphaning makes an object of the logical cluster one that is deleted without what it owns.
@@ -269,7 +270,7 @@ func TestAMarkedPodIsNoneOfAUsersWithoutARecord(t *testing.T) {
 			for _, action := range s.above.Actions() {
 				got += action.GetVerb()
 				if written, ok := action.(clienttesting.CreateAction); ok {
-					if of := written.GetObject().(*corev1.Pod); identity.ShownFrom(of) == "east" && ControllerOf(of) != nil {
+					if of := written.GetObject().(*corev1.Pod); identity.ShownFrom(of) == "east" && logical.ControllerOf(of) != nil {
 						got += " mirror"
 					} else {
 						got += " pod"

@@ -24,6 +24,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
 
 // pendingDelay is how long a pod that has just been made may stay unmirrored. Most are bound and started meanwhile, and then two or
@@ -66,37 +67,6 @@ func (s *Syncer) enqueuePodsOf(kind projection.Kind, namespace, name string) {
 			s.enqueuePod(pod)
 		}
 	}
-}
-
-// MirrorsOf returns the mirrors of a cluster's pods.
-func (u *Upstream) MirrorsOf(cluster string) []*corev1.Pod {
-	var out []*corev1.Pod
-	for _, obj := range u.podStore.List() {
-		if pod := obj.(*corev1.Pod); identity.ShownFrom(pod) == cluster {
-			out = append(out, pod)
-		}
-	}
-	return out
-}
-
-// BoundTo returns the pods that users have made and that a cluster has, without those that nothing but a finalizer holds any more.
-func (u *Upstream) BoundTo(cluster string) []*corev1.Pod {
-	var out []*corev1.Pod
-	for _, obj := range u.podStore.List() {
-		pod := obj.(*corev1.Pod)
-		ended := pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 0) == 0
-		has := pod.Spec.NodeName == cluster || identity.PodIn(pod) == cluster
-		if identity.ShownFrom(pod) == "" && has && !ended {
-			out = append(out, pod)
-		}
-	}
-	return out
-}
-
-// shows reports whether there is a pod of that name above.
-func (u *Upstream) Shows(name cache.ObjectName) bool {
-	_, ok, err := u.podStore.GetByKey(name.String())
-	return err == nil && ok
 }
 
 // syncPod brings the mirror of one pod in line with the pod.
@@ -217,7 +187,7 @@ func (s *Syncer) writeMirror(ctx context.Context, want, have *corev1.Pod) error 
 		metav1.SetMetaDataAnnotation(&want.ObjectMeta, v1alpha1.AnnotationGeneration, strconv.FormatInt(want.Generation, 10))
 	}
 	if have == nil {
-		if s.namespaceGoes(want.Namespace) {
+		if s.Upstream.NamespaceGoes(want.Namespace) {
 			return nil
 		}
 		written, err := pods.Create(ctx, want, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
@@ -255,12 +225,6 @@ func (s *Syncer) deleteMirror(ctx context.Context, mirror *corev1.Pod, grace int
 	}
 	s.mirrors.OnDelete(mirror)
 	return nil
-}
-
-// namespaceGoes reports whether the namespace above is gone or going: a mirror made now would keep it, or outlive it.
-func (s *Syncer) namespaceGoes(name string) bool {
-	namespace, err := s.Upstream.Namespaces.Get(name)
-	return err != nil || namespace.DeletionTimestamp != nil
 }
 
 // ownership is what a pod below belongs to.
@@ -380,7 +344,7 @@ func (s *Syncer) showable(pod *corev1.Pod, owner mirrorOwner, stored *corev1.Pod
 	of := mirror.Owner{Object: &corev1.Pod{}, Template: &corev1.PodTemplateSpec{}}
 	if stored != nil {
 		owner.references = ownedStill(stored.OwnerReferences, owner)
-		of.Revision = RevisionLabel(stored)
+		of.Revision = logical.RevisionLabel(stored)
 	}
 	out := s.mirror(pod, owner)
 	out.Finalizers = slices.Clone(pod.Finalizers)
@@ -390,7 +354,7 @@ func (s *Syncer) showable(pod *corev1.Pod, owner mirrorOwner, stored *corev1.Pod
 				return nil, err
 			}
 		}
-		of = s.Upstream.OwnerOf(owner.controller, owner.decider, s.cluster, RevisionLabel(out), stored == nil)
+		of = s.Upstream.OwnerOf(owner.controller, owner.decider, s.cluster, logical.RevisionLabel(out), stored == nil)
 		if stored == nil {
 			of.Change = s.Upstream.Admitted(s.cluster, pod, owner.decider)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
 
 const (
@@ -167,13 +168,13 @@ func (s *Syncer) newcomer(pod *corev1.Pod) (found *Newcomer, settled bool, err e
 	}
 	shown := s.mirror(pod, *owner)
 	shown.Finalizers, shown.Status = slices.Clone(pod.Finalizers), corev1.PodStatus{}
-	of := s.Upstream.OwnerOf(owner.controller, owner.decider, s.cluster, RevisionLabel(shown), true)
+	of := s.Upstream.OwnerOf(owner.controller, owner.decider, s.cluster, logical.RevisionLabel(shown), true)
 	of.Pod(shown, nil)
 	// A mirror shows whatever annotations a pod has. Webhooks act upon them, and what they do then counts above.
 	shown.Annotations = of.Annotations(pod.Annotations, pod.Name)
 	return &Newcomer{
 		Shown: shown, Controller: owner.controller.Kind.GVK,
-		subject: SubjectOf(s.cluster, pod, owner.decider), key: s.Upstream.PodKey,
+		subject: logical.SubjectOf(s.cluster, pod, owner.decider), key: s.Upstream.PodKey,
 	}, true, nil
 }
 
@@ -196,18 +197,4 @@ func (s *Syncer) mayBeOurs(pod *corev1.Pod) bool {
 	key := identity.Key{Resource: kind.Resource, Namespace: pod.Namespace, Name: ref.Name}
 	above, live := s.Upstream.Get(key), s.below.Get(key)
 	return above != nil && identity.Involves(above, s.cluster) && (live == nil || live.GetUID() != ref.UID)
-}
-
-func SubjectOf(cluster string, pod metav1.Object, decider identity.Workload) podhooks.Subject {
-	return podhooks.Subject{Cluster: cluster, Namespace: pod.GetNamespace(), Name: pod.GetName(), Workload: decider.GetUID()}
-}
-
-// admitted returns what webhooks of the logical cluster have changed of a pod that its cluster has made, nil for nothing. The pod, or its mirror,
-// proves it.
-func (u *Upstream) Admitted(cluster string, pod metav1.Object, decider identity.Workload) []byte {
-	sealed, ok := pod.GetAnnotations()[v1alpha1.AnnotationAdmitted]
-	if !ok || decider.Object == nil {
-		return nil
-	}
-	return u.PodKey.Open(SubjectOf(cluster, pod, decider), sealed)
 }

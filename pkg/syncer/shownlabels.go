@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/pkg/identity"
-	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -14,34 +13,6 @@ import (
 // What selects pods goes where the pods are that it selects, and these have more labels than their template once somebody writes to them: an
 // operator that names the leader of a database, say, for the Service that writes go to. So the labels of mirrors count as well, each for its
 // own cluster, as long as they are there. What a cluster writes to its pods is no label of a mirror, so it draws nothing there.
-
-// byCluster indexes mirrors by the namespace and the cluster of their pods.
-const byCluster = "manifold.dev/cluster"
-
-func clusterIndex(namespace, cluster string) string { return namespace + "/" + cluster }
-
-// indexCluster is for byCluster.
-func indexCluster(obj any) ([]string, error) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok || identity.ShownFrom(pod) == "" {
-		return nil, nil
-	}
-	return []string{clusterIndex(pod.Namespace, identity.ShownFrom(pod))}, nil
-}
-
-// selectedIn counts the pods that are shown of a cluster and that an object selects, up to a limit if there is one.
-func (u *Upstream) SelectedIn(kind projection.Kind, obj projection.Object, cluster string, limit int32) (count int32) {
-	pods, _ := projection.ForResource(podResource)
-	shown, _ := u.podStore.ByIndex(byCluster, clusterIndex(obj.GetNamespace(), cluster)) // the index exists: NewUpstream made it
-	for _, found := range shown {
-		if pod := found.(*corev1.Pod); !mirror.Ended(pod) && kind.Selects(obj, pods, pod) {
-			if count++; count == limit {
-				break
-			}
-		}
-	}
-	return count
-}
 
 // placedShown is what an object is divided by that selects pods by labels which no template has: the pods that it selects, where they are.
 func (u *Upstream) placedShown(kind projection.Kind, obj projection.Object) []projection.Placed {

@@ -178,8 +178,8 @@ func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {
 		offered: c.Classes,
 		target:  projection.Target{LogicalCluster: o.Upstream.LogicalCluster, Cluster: c.Name},
 		below:   b,
-		mirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), o.Upstream.podStore,
-			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: o.Upstream.podStore, IncludeAdds: true}),
+		mirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), o.Upstream.Stores[podResource],
+			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: o.Upstream.Stores[podResource], IncludeAdds: true}),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[identity.Key](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[identity.Key]{Name: "down-" + c.Name}),

@@ -206,6 +206,6 @@ func numberOf(pod *corev1.Pod, owner string) (int32, bool) {
 
 // mirrored reports whether the logical cluster shows the pod. What belongs to somebody else it does not show.
 func (s *Syncer) mirrored(pod *corev1.Pod) bool {
-	obj, ok, err := s.Upstream.podStore.GetByKey(pod.Namespace + "/" + pod.Name)
+	obj, ok, err := s.Upstream.Stores[podResource].GetByKey(pod.Namespace + "/" + pod.Name)
 	return err == nil && ok && obj.(*corev1.Pod).UID == pod.UID
 }

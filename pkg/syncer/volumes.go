@@ -60,17 +60,6 @@ func (s *Syncer) enqueueEphemeral(pod *corev1.Pod) {
 	}
 }
 
-// ClaimMirrorsOf returns the mirrors of a cluster's volume claims.
-func (u *Upstream) ClaimMirrorsOf(cluster string) []*corev1.PersistentVolumeClaim {
-	var out []*corev1.PersistentVolumeClaim
-	for _, obj := range u.Stores[claimResource].List() {
-		if claim := obj.(*corev1.PersistentVolumeClaim); identity.ShownFrom(claim) == cluster {
-			out = append(out, claim)
-		}
-	}
-	return out
-}
-
 // claimHandler looks at claims of the cluster that change.
 func (s *Syncer) claimHandler() cache.ResourceEventHandler {
 	look := func(obj any) {
@@ -209,7 +198,7 @@ func (s *Syncer) writeClaim(ctx context.Context, want, have *corev1.PersistentVo
 	deleting := want.DeletionTimestamp != nil
 	want.DeletionTimestamp, want.DeletionGracePeriodSeconds = nil, nil
 	if have == nil {
-		if s.namespaceGoes(want.Namespace) {
+		if s.Upstream.NamespaceGoes(want.Namespace) {
 			return nil
 		}
 		written, err := claims.Create(ctx, want, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})

@@ -3,7 +3,6 @@ package syncer
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,14 +19,6 @@ import (
 //     gets its node, and placement takes the decision back.
 //  2. When it is gone, the syncer takes its UID off the pod above.
 //  3. Only then the new cluster makes it: as long as the pod above has a UID below, it counts as made.
-
-// Leaves reports whether there are pods above that waited in a cluster, are to run elsewhere, and have not been told to be gone from there.
-func (u *Upstream) Leaves(cluster string) bool {
-	return slices.ContainsFunc(u.BoundTo(cluster), func(pod *corev1.Pod) bool {
-		_, placed := identity.DecisionOf(pod)[cluster]
-		return !placed && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil
-	})
-}
 
 // concerns reports whether a pod that a user made is this cluster's to report.
 func (s *Syncer) concerns(above *corev1.Pod) bool { return identity.Concerns(above, s.cluster) }
