@@ -41,3 +41,14 @@ func (k Key) String() string {
 	}
 	return k.Resource.Resource + " " + k.Namespace + "/" + k.Name
 }
+
+// KindNamed finds the projected kind that an object reference names. Whoever wrote it may know the kind by another version.
+func KindNamed(ref corev1.ObjectReference) (projection.Kind, bool) {
+	about := ref.GroupVersionKind().GroupKind()
+	for _, kind := range projection.Kinds() {
+		if kind.GVK.GroupKind() == about {
+			return kind, true
+		}
+	}
+	return projection.Kind{}, false
+}

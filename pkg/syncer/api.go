@@ -178,7 +178,7 @@ func (u *Upstream) CallsAPI(pod *corev1.Pod) bool {
 }
 
 func (u *Upstream) templateAnnotations(controller *metav1.OwnerReference, namespace string) map[string]string {
-	found, _, ok := Guard{Upstream: u}.Controller(namespace, controller)
+	found, _, ok := u.Controller(namespace, controller)
 	if !ok {
 		return nil
 	}

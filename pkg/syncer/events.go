@@ -20,6 +20,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -124,7 +125,7 @@ func (s *Syncer) eventMirror(event *corev1.Event) (mirror *corev1.Event, known b
 	if about == nil {
 		return nil, known
 	}
-	if s.Upstream.eventAbout(s.cluster, *about) != nil {
+	if s.Upstream.Guard(nil).EventAbout(s.cluster, *about) != nil {
 		return nil, false // it may not be shown yet
 	}
 	return s.mirrorOfEvent(event, *about), true
@@ -167,7 +168,7 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 			return &out, true
 		}
 	}
-	kind, ok := kindNamed(ref)
+	kind, ok := identity.KindNamed(ref)
 	if !ok {
 		return nil, true
 	}
@@ -183,13 +184,10 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 	return &out, true
 }
 
-// kindNamed finds the projected kind that an event is about. Whoever wrote it may know the kind by another version.
-func kindNamed(ref corev1.ObjectReference) (projection.Kind, bool) {
-	about := ref.GroupVersionKind().GroupKind()
-	for _, kind := range projection.Kinds() {
-		if kind.GVK.GroupKind() == about {
-			return kind, true
-		}
-	}
-	return projection.Kind{}, false
+// mirrorOfEvent returns an event as it reads above, about the object there.
+func (s *Syncer) mirrorOfEvent(event *corev1.Event, about corev1.ObjectReference) *corev1.Event {
+	out := event.DeepCopy()
+	out.ObjectMeta = metav1.ObjectMeta{Namespace: event.Namespace, Name: mirror.EventName(event.Name, s.cluster)}
+	mirror.Event(out, about, s.cluster)
+	return out
 }

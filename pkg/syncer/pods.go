@@ -350,7 +350,7 @@ func (s *Syncer) showable(pod *corev1.Pod, owner mirrorOwner, stored *corev1.Pod
 	out.Finalizers = slices.Clone(pod.Finalizers)
 	if owner.controller.Object != nil {
 		if stored == nil || !metav1.IsControlledBy(stored, owner.controller) {
-			if err := s.Upstream.mayShow(s.cluster, pod, owner.controller, owner.decider); err != nil {
+			if err := s.Upstream.Guard(nil).MayShow(s.cluster, pod, owner.controller, owner.decider); err != nil {
 				return nil, err
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/guard"
 	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
 
@@ -135,7 +136,7 @@ func (s *Syncer) Newcomer(ctx context.Context, pod *corev1.Pod) (*Newcomer, erro
 	synced := s.synced
 	s.mu.Unlock()
 	if !synced {
-		return nil, errNotSeen
+		return nil, guard.ErrNotSeen
 	}
 	var found *Newcomer
 	var why error
@@ -163,7 +164,7 @@ func (s *Syncer) newcomer(pod *corev1.Pod) (found *Newcomer, settled bool, err e
 	if owner == nil || owner.controller.Object == nil {
 		return nil, false, fmt.Errorf("the logical cluster does not show ReplicaSet %s yet", metav1.GetControllerOf(pod).Name)
 	}
-	if err := s.Upstream.mayHave(s.cluster, pod, owner.controller, owner.decider); err != nil {
+	if err := s.Upstream.Guard(nil).MayHave(s.cluster, pod, owner.controller, owner.decider); err != nil {
 		return nil, true, &NotPlacedError{err}
 	}
 	shown := s.mirror(pod, *owner)

@@ -154,9 +154,10 @@ func TestAMirrorShowsWhatWebhooksHaveChanged(t *testing.T) {
 			f := newFamily()
 			f.pod.Labels["admitted"], f.pod.Spec.Containers[0].Image = "yes", "registry/app:1"
 			f.pod.Annotations = map[string]string{v1alpha1.AnnotationAdmitted: test.sealed}
-			g := guardOf(t, f.above, f.mirrored, namespace("shop"))
-			g.PodKey = key
-			s := attach(t, g.Upstream, "east", held(namespace("shop")), f.projected, f.replicaSet)
+			u := newUpstream(t, f.above, f.mirrored, namespace("shop"))
+			u.synced, u.PodKey = nil, key // what is read is there
+			g := u.Guard(nil)
+			s := attach(t, u, "east", held(namespace("shop")), f.projected, f.replicaSet)
 			owner := s.mirrorOwner(f.pod)
 			shown, err := s.showable(f.pod, *owner, nil)
 			if err != nil {

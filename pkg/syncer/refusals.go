@@ -70,7 +70,7 @@ func (s *Syncer) refusalEvent(event *corev1.Event, since time.Time) {
 	if event.Reason != reasonFailedCreate && event.Reason != reasonSuccessfulCreate {
 		return
 	}
-	kind, ok := kindNamed(event.InvolvedObject)
+	kind, ok := identity.KindNamed(event.InvolvedObject)
 	if !ok || !kind.Workload || !summarised(kind) {
 		return
 	}

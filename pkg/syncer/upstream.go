@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/guard"
 	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
 
@@ -118,6 +120,17 @@ func (u *Upstream) HasSynced() bool {
 		}
 	}
 	return true
+}
+
+// Guard says what the identities of clusters may write. Complete gives a pod the defaults that it gets on its way to storage; it may be nil.
+func (u *Upstream) Guard(complete func(*corev1.Pod)) guard.Guard {
+	return guard.Guard{Cluster: u.Cluster, Synced: u.HasSynced, NeededIn: u.neededIn, Complete: complete}
+}
+
+// neededIn reports whether a cluster has to do with an object that goes where it is needed, by the record of the logical cluster.
+func (u *Upstream) neededIn(kind projection.Kind, above projection.Object, cluster string) bool {
+	needed := u.anyNeeding(identity.KeyOf(kind, above), func(w identity.Workload) bool { return identity.Involves(w.Object, cluster) })
+	return needed || pinnedTo(kind, above, cluster) || u.settledIn(kind, above, cluster)
 }
 
 // Syncer returns the syncer of a cluster, if one runs.

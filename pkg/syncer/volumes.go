@@ -176,7 +176,7 @@ func (s *Syncer) showableClaim(out, stored *corev1.PersistentVolumeClaim) (*core
 		mirror.Claim{}.Claim(out, stored)
 		return out, nil
 	}
-	known, err := s.Upstream.claimFor(s.cluster, out)
+	known, err := s.Upstream.Guard(nil).ClaimFor(s.cluster, out)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package syncer
+package guard
 
 import (
 	"errors"
@@ -24,18 +24,22 @@ import (
 // the cluster runs by decision, under the owner and in the shape that are known above. The syncer of a cluster asks the same questions before it
 // writes, so it is refused nothing; whoever else comes by its identity can do no more than it.
 type Guard struct {
-	*Upstream
+	// Cluster is what is known above, and Synced reports whether all of it has been read.
+	*logical.Cluster
+	Synced func() bool
+	// NeededIn reports whether a cluster has to do with an object that goes where workloads need it, or is sent there by itself.
+	NeededIn func(kind projection.Kind, above projection.Object, cluster string) bool
 	// Complete gives a pod the defaults that it gets on its way to storage. It may be nil.
 	Complete func(*corev1.Pod)
 }
 
-// errNotSeen is returned as long as the caches are empty.
-var errNotSeen = errors.New("the logical cluster has not been read yet")
+// ErrNotSeen is returned as long as the caches are empty.
+var ErrNotSeen = errors.New("the logical cluster has not been read yet")
 
 // Open returns why nothing of a cluster is shown in a namespace, nil if something may be.
 func (g Guard) Open(namespace string) error {
-	if !g.HasSynced() {
-		return errNotSeen
+	if !g.Synced() {
+		return ErrNotSeen
 	}
 	if reason, refused := projection.NamespaceRefusal(namespace); refused {
 		return errors.New(reason)
@@ -66,8 +70,8 @@ func (g Guard) CreatePod(cluster string, pod *corev1.Pod) error {
 
 // UpdatePod returns why a cluster may not write pod over stored, nil if it may.
 func (g Guard) UpdatePod(cluster string, pod, stored *corev1.Pod) error {
-	if !g.HasSynced() {
-		return errNotSeen
+	if !g.Synced() {
+		return ErrNotSeen
 	}
 	if pod.UID != stored.UID || !pod.CreationTimestamp.Equal(&stored.CreationTimestamp) {
 		return errors.New("it is another pod by its UID or its age")
@@ -128,7 +132,7 @@ func (g Guard) podOwner(cluster string, pod, stored *corev1.Pod) (mirror.Owner, 
 	case !found:
 		return mirror.Owner{}, fmt.Errorf("there is no %s %s with UID %s above", ref.Kind, ref.Name, ref.UID)
 	}
-	if err := g.mayShow(cluster, pod, controller, decider); err != nil {
+	if err := g.MayShow(cluster, pod, controller, decider); err != nil {
 		return mirror.Owner{}, err
 	}
 	owner := g.OwnerOf(controller, decider, cluster, logical.RevisionLabel(pod), stored == nil)
@@ -138,35 +142,35 @@ func (g Guard) podOwner(cluster string, pod, stored *corev1.Pod) (mirror.Owner, 
 	return owner, nil
 }
 
-// mayShow returns why a pod of a cluster cannot be shown as one that a controller above has there, nil if it can.
-func (u *Upstream) mayShow(cluster string, pod *corev1.Pod, controller, decider identity.Workload) error {
-	if err := u.mayHave(cluster, pod, controller, decider); err != nil {
+// MayShow returns why a pod of a cluster cannot be shown as one that a controller above has there, nil if it can.
+func (g Guard) MayShow(cluster string, pod *corev1.Pod, controller, decider identity.Workload) error {
+	if err := g.MayHave(cluster, pod, controller, decider); err != nil {
 		return err
 	}
-	return u.uidFree(podResource, pod)
+	return g.uidFree(identity.Pods, pod)
 }
 
-// mayHave returns why a controller above can have no such pod in a cluster, whatever its UID is there.
-func (u *Upstream) mayHave(cluster string, pod *corev1.Pod, controller, decider identity.Workload) error {
+// MayHave returns why a controller above can have no such pod in a cluster, whatever its UID is there.
+func (g Guard) MayHave(cluster string, pod *corev1.Pod, controller, decider identity.Workload) error {
 	if !identity.Involves(decider.Object, cluster) {
 		return fmt.Errorf("%s %s is not placed in cluster %q", decider.Kind.GVK.Kind, decider.GetName(), cluster)
 	}
 	if controller.Kind.Demand(controller.Object).Template == nil {
 		return fmt.Errorf("%s %s has no template", controller.Kind.GVK.Kind, controller.GetName())
 	}
-	return u.named(cluster, pod, controller)
+	return g.named(cluster, pod, controller)
 }
 
 // named returns why a controller does not have a pod of that name in a cluster: the replicas of a StatefulSet have their names to themselves,
 // and each ordinal is one cluster's.
-func (u *Upstream) named(cluster string, pod metav1.Object, controller identity.Workload) error {
-	sets, _ := projection.ForResource(statefulSetResource)
+func (g Guard) named(cluster string, pod metav1.Object, controller identity.Workload) error {
+	sets, _ := projection.ForResource(identity.StatefulSets)
 	set, ordinal, numbered := projection.CutOrdinal(pod.GetName())
-	if controller.Kind.Resource != statefulSetResource {
+	if controller.Kind.Resource != identity.StatefulSets {
 		if !numbered {
 			return nil
 		}
-		above := u.Get(identity.Key{Resource: statefulSetResource, Namespace: pod.GetNamespace(), Name: set})
+		above := g.Get(identity.Key{Resource: identity.StatefulSets, Namespace: pod.GetNamespace(), Name: set})
 		if above == nil {
 			return nil
 		}
@@ -178,12 +182,12 @@ func (u *Upstream) named(cluster string, pod metav1.Object, controller identity.
 	if !numbered || set != controller.GetName() {
 		return fmt.Errorf("StatefulSet %s has no replica of that name", controller.GetName())
 	}
-	return u.ordinalOf(cluster, controller, ordinal)
+	return g.ordinalOf(cluster, controller, ordinal)
 }
 
 // ordinalOf returns why a cluster does not run an ordinal of a StatefulSet: it is not to by decision, and did not before. An ordinal that is
 // nobody's yet would be taken when the StatefulSet grows to it.
-func (u *Upstream) ordinalOf(cluster string, set identity.Workload, ordinal int32) error {
+func (g Guard) ordinalOf(cluster string, set identity.Workload, ordinal int32) error {
 	one := placement.Range{Start: ordinal, End: ordinal + 1}
 	decision := identity.DecisionOf(set)
 	if share, decided := decision[cluster]; decided && !identity.OrdinalsOf(set, share).Intersect(one).Empty() {
@@ -248,13 +252,13 @@ func (g Guard) takesOver(cluster string, pod, stored *corev1.Pod) error {
 
 // uidFree returns why an object that a cluster has made cannot have its UID above: something else has it, for which the garbage collector
 // would take it.
-func (u *Upstream) uidFree(resource schema.GroupVersionResource, obj metav1.Object) error {
+func (g Guard) uidFree(resource schema.GroupVersionResource, obj metav1.Object) error {
 	uid := obj.GetUID()
 	if uid == "" || len(uid) > maxUID {
 		return fmt.Errorf("%.100q is no UID", uid)
 	}
-	for of := range u.Stores {
-		for _, other := range u.WithUID(of, uid) {
+	for of := range g.Stores {
+		for _, other := range g.WithUID(of, uid) {
 			name := cache.MetaObjectToName(other)
 			if of != resource || name != (cache.ObjectName{Namespace: obj.GetNamespace(), Name: obj.GetName()}) {
 				return fmt.Errorf("its UID is that of %s %s", of.Resource, name)

@@ -1,4 +1,4 @@
-package syncer
+package guard
 
 import (
 	"errors"
@@ -27,14 +27,14 @@ func (g Guard) CreateClaim(cluster string, claim *corev1.PersistentVolumeClaim) 
 	if identity.ShownFrom(claim) != cluster {
 		return fmt.Errorf("it is not marked as a claim of cluster %q", cluster)
 	}
-	known, err := g.claimFor(cluster, claim)
+	known, err := g.ClaimFor(cluster, claim)
 	if err != nil {
 		return err
 	}
 	if err := g.ownsClaim(cluster, claim, mirror.Told(claim.OwnerReferences)); err != nil {
 		return err
 	}
-	if err := g.uidFree(claimResource, claim); err != nil {
+	if err := g.uidFree(identity.Claims, claim); err != nil {
 		return err
 	}
 	return known.CheckClaim(claim, nil, cluster)
@@ -42,8 +42,8 @@ func (g Guard) CreateClaim(cluster string, claim *corev1.PersistentVolumeClaim) 
 
 // UpdateClaim returns why a cluster may not write claim over stored, nil if it may.
 func (g Guard) UpdateClaim(cluster string, claim, stored *corev1.PersistentVolumeClaim) error {
-	if !g.HasSynced() {
-		return errNotSeen
+	if !g.Synced() {
+		return ErrNotSeen
 	}
 	if claim.UID != stored.UID {
 		return errors.New("it is another claim by its UID")
@@ -91,10 +91,10 @@ func (g Guard) takesAway(cluster string, claim, stored *corev1.PersistentVolumeC
 	return nil
 }
 
-// claimFor returns what is known above of a claim that a cluster has made.
-func (u *Upstream) claimFor(cluster string, claim *corev1.PersistentVolumeClaim) (mirror.Claim, error) {
+// ClaimFor returns what is known above of a claim that a cluster has made.
+func (g Guard) ClaimFor(cluster string, claim *corev1.PersistentVolumeClaim) (mirror.Claim, error) {
 	for _, ref := range claim.OwnerReferences {
-		if pod := u.PodAbove(claim.Namespace, ref, cluster); pod != nil {
+		if pod := g.PodAbove(claim.Namespace, ref, cluster); pod != nil {
 			if known, ok := mirror.EphemeralClaim(pod, claim.Name); ok {
 				return known, nil
 			}
@@ -102,13 +102,13 @@ func (u *Upstream) claimFor(cluster string, claim *corev1.PersistentVolumeClaim)
 	}
 	why := errors.New("no StatefulSet above makes a claim of that name, nor does a pod that is shown")
 	for _, name := range projection.SetsOfClaim(claim.Name) {
-		w := u.Claimant(identity.Key{Resource: claimResource, Namespace: claim.Namespace, Name: claim.Name},
-			identity.Key{Resource: statefulSetResource, Namespace: claim.Namespace, Name: name})
+		w := g.Claimant(identity.Key{Resource: identity.Claims, Namespace: claim.Namespace, Name: claim.Name},
+			identity.Key{Resource: identity.StatefulSets, Namespace: claim.Namespace, Name: name})
 		if w == nil {
 			continue
 		}
 		ordinal, _ := w.Kind.ClaimOrdinal(w.Object, claim.Name)
-		if why = u.placesOrdinal(cluster, *w, ordinal); why != nil {
+		if why = g.placesOrdinal(cluster, *w, ordinal); why != nil {
 			continue
 		}
 		set := w.Object.(*appsv1.StatefulSet)
@@ -124,7 +124,7 @@ func (u *Upstream) claimFor(cluster string, claim *corev1.PersistentVolumeClaim)
 
 // placesOrdinal returns why a cluster makes no claim for an ordinal of a StatefulSet: it neither is to run it nor did. A claim that is shown
 // draws its replica to it, also when the StatefulSet grows to it later.
-func (u *Upstream) placesOrdinal(cluster string, set identity.Workload, ordinal int32) error {
+func (g Guard) placesOrdinal(cluster string, set identity.Workload, ordinal int32) error {
 	one := placement.Range{Start: ordinal, End: ordinal + 1}
 	if share, decided := identity.DecisionOf(set)[cluster]; decided && !identity.OrdinalsOf(set, share).Intersect(one).Empty() {
 		return nil
@@ -133,18 +133,18 @@ func (u *Upstream) placesOrdinal(cluster string, set identity.Workload, ordinal 
 		return fmt.Errorf("StatefulSet %s is not placed in cluster %q", set.GetName(), cluster)
 	}
 	if had, ok := identity.ReportedOrdinals(set, cluster); ok && !had.Intersect(one).Empty() {
-		return u.ordinalOf(cluster, set, ordinal)
+		return g.ordinalOf(cluster, set, ordinal)
 	}
 	return fmt.Errorf("ordinal %d of StatefulSet %s is not placed in cluster %q", ordinal, set.GetName(), cluster)
 }
 
 // ownsClaim returns why the mirror of a claim cannot have these owners.
-func (u *Upstream) ownsClaim(cluster string, claim *corev1.PersistentVolumeClaim, owners []metav1.OwnerReference) error {
+func (g Guard) ownsClaim(cluster string, claim *corev1.PersistentVolumeClaim, owners []metav1.OwnerReference) error {
 	for _, ref := range owners {
-		if u.PodAbove(claim.Namespace, ref, cluster) != nil {
+		if g.PodAbove(claim.Namespace, ref, cluster) != nil {
 			continue
 		}
-		set := u.Get(identity.Key{Resource: statefulSetResource, Namespace: claim.Namespace, Name: ref.Name})
+		set := g.Get(identity.Key{Resource: identity.StatefulSets, Namespace: claim.Namespace, Name: ref.Name})
 		known := set != nil && set.GetUID() == ref.UID && ref.Kind == "StatefulSet" && projection.OwnsClaims(ref) && identity.Involves(set, cluster)
 		if !known || !slices.Contains(projection.SetsOfClaim(claim.Name), ref.Name) {
 			return fmt.Errorf("metadata.ownerReferences: there is no %s %s with UID %s in cluster %q that it could belong to", ref.Kind, ref.Name, ref.UID, cluster)
