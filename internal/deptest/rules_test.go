@@ -38,7 +38,7 @@ var placementRooms = map[string][]string{
 }
 
 var (
-	pure        = append([]string{"pkg/mirror", "pkg/projection", "pkg/summary"}, slices.Sorted(maps.Keys(placementRooms))...)
+	pure        = append([]string{"pkg/identity", "pkg/mirror", "pkg/projection", "pkg/summary"}, slices.Sorted(maps.Keys(placementRooms))...)
 	controllers = []string{"pkg/clusters/...", "pkg/placement/...", "pkg/summary/...", "pkg/syncer/..."}
 	server      = []string{"pkg/admission/...", "pkg/registry/...", "pkg/server/..."}
 )

@@ -5,17 +5,12 @@ import (
 	"slices"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/move"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
-
-// Workload is an object of the logical cluster that clusters have shares of.
-type Workload struct {
-	Kind projection.Kind
-	projection.Object
-}
 
 // Cluster tells what one cluster has. Its syncer implements it.
 type Cluster interface {
@@ -24,12 +19,12 @@ type Cluster interface {
 	// HasSynced reports whether everything that the cluster holds has been seen.
 	HasSynced() bool
 	// Holding returns what the cluster has of a workload.
-	Holding(w Workload, in *Record) Holding
+	Holding(w identity.Workload, in *Record) Holding
 	// Emptying reports whether the cluster, which is to have no ordinals of a workload any more, has some.
-	Emptying(w Workload) bool
+	Emptying(w identity.Workload) bool
 	// Unrouted counts the replicas that serve there, so many as it says, and that some Service which selects them does not lead to yet. The
 	// syncer of the cluster that asks looks at the workload again when there may be fewer.
-	Unrouted(w Workload, available int32, asks string) int32
+	Unrouted(w identity.Workload, available int32, asks string) int32
 }
 
 // Record is what the logical cluster has recorded of a workload.
@@ -42,8 +37,7 @@ type Record struct {
 
 // RecordOf reads the record of a workload. What is damaged says nothing.
 func RecordOf(above projection.Object) *Record {
-	decision, _ := placement.ParseDecision(above.GetAnnotations()[v1alpha1.AnnotationPlacement])
-	return &Record{Decision: decision, above: above}
+	return &Record{Decision: identity.DecisionOf(above), above: above}
 }
 
 // Reported returns what clusters reported last. It is read when it is asked for: mostly nobody asks.
@@ -88,7 +82,7 @@ type Fleets struct {
 
 // Next gathers the fleet of a workload, returns what a cluster is to hold of it now, and reserves the ordinals that this gives the cluster.
 // Whatever changes in other clusters is to have the cluster ask again.
-func (f *Fleets) Next(w Workload, cluster string) Step {
+func (f *Fleets) Next(w identity.Workload, cluster string) Step {
 	demand := w.Kind.Demand(w.Object)
 	if demand.Ordinals {
 		f.reservations.mu.Lock()
@@ -114,13 +108,13 @@ func (f *Fleets) Next(w Workload, cluster string) Step {
 		step = Next(g.fleet, cluster)
 	}
 	if granted, asks := g.fleet.ordinals(step.Share), g.fleet.Members[cluster].Asks; demand.Ordinals && !step.None && granted != asks && !granted.Empty() {
-		f.reservations.grant(keyOf(w), cluster, granted)
+		f.reservations.grant(w.Key(), cluster, granted)
 	}
 	return step
 }
 
 // Observe returns the fleet of a workload as it is now.
-func (f *Fleets) Observe(w Workload) Fleet {
+func (f *Fleets) Observe(w identity.Workload) Fleet {
 	f.reservations.mu.Lock()
 	defer f.reservations.mu.Unlock()
 	g := f.begin(w, w.Kind.Demand(w.Object))
@@ -136,7 +130,7 @@ func (f *Fleets) Observe(w Workload) Fleet {
 
 // Overlaps reports whether ordinals that a cluster may run are those that others were told to run, as when the cluster was lost to them. In a move,
 // others are told only when it has none of them. Of those that have not been seen yet, as after a start, the workload's status tells.
-func (f *Fleets) Overlaps(w Workload, cluster string, mayRun []placement.Range) bool {
+func (f *Fleets) Overlaps(w identity.Workload, cluster string, mayRun []placement.Range) bool {
 	fleet := f.Observe(w)
 	theirs := slices.AppendSeq(fleet.toldElsewhere(cluster), maps.Values(fleet.recordedElsewhere(cluster)))
 	return slices.ContainsFunc(mayRun, func(own placement.Range) bool {
@@ -146,7 +140,7 @@ func (f *Fleets) Overlaps(w Workload, cluster string, mayRun []placement.Range) 
 
 // HasLost reports whether a workload has given up a silent cluster, after its time of toleration: whatever may still run there is removed before
 // that cluster counts as ready again. One that was chosen away by hand is waited for.
-func (f *Fleets) HasLost(w Workload, cluster string) bool {
+func (f *Fleets) HasLost(w identity.Workload, cluster string) bool {
 	g := f.begin(w, projection.Demand{})
 	return g.lost(cluster)
 }
@@ -154,7 +148,7 @@ func (f *Fleets) HasLost(w Workload, cluster string) bool {
 // gathering is a fleet in the making.
 type gathering struct {
 	*Fleets
-	w      Workload
+	w      identity.Workload
 	placed *placement.Workload // once it is needed
 	record *Record
 	kind   summary.Kind
@@ -164,7 +158,7 @@ type gathering struct {
 	lives map[string]summary.Object
 }
 
-func (f *Fleets) begin(w Workload, demand projection.Demand) *gathering {
+func (f *Fleets) begin(w identity.Workload, demand projection.Demand) *gathering {
 	g := &gathering{Fleets: f, w: w, record: RecordOf(w.Object), lives: map[string]summary.Object{}}
 	g.kind, g.counts = summary.ForResource(w.Kind.Resource)
 	g.fleet = Fleet{
@@ -182,7 +176,7 @@ func (g *gathering) add(c Cluster, asks string) {
 	m.Connected, m.Synced, m.Failed = true, c.HasSynced(), has.Failed
 	m.Shown = m.Synced || has.Found
 	if g.fleet.Ordinals {
-		m.Keeps, m.Reserved = has.Keeps, g.reservations.of(keyOf(g.w), name).ordinals
+		m.Keeps, m.Reserved = has.Keeps, g.reservations.of(g.w.Key(), name).ordinals
 	}
 	live := has.Projection
 	if live != nil && m.Synced {

@@ -3,26 +3,15 @@ package moves
 import (
 	"sync"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
-
-// Key names a workload.
-type Key struct {
-	Resource        schema.GroupVersionResource
-	Namespace, Name string
-}
-
-func keyOf(w Workload) Key {
-	return Key{Resource: w.Kind.Resource, Namespace: w.GetNamespace(), Name: w.GetName()}
-}
 
 // reservations are the ordinals that clusters were told to run by writes that their watches have not shown yet. Without them, a cluster could be
 // told to run what another one has just been told to, and does not seem to have.
 type reservations struct {
 	mu    sync.Mutex
-	byKey map[Key]map[string]reservation
+	byKey map[identity.Key]map[string]reservation
 }
 
 // reservation is what one cluster may run beyond what its watch shows.
@@ -33,15 +22,15 @@ type reservation struct {
 }
 
 // of returns what is reserved for a cluster. The caller holds the lock.
-func (r *reservations) of(key Key, cluster string) reservation { return r.byKey[key][cluster] }
+func (r *reservations) of(key identity.Key, cluster string) reservation { return r.byKey[key][cluster] }
 
 // grant reserves ordinals beside those that were. The caller holds the lock.
-func (r *reservations) grant(key Key, cluster string, ordinals placement.Range) {
+func (r *reservations) grant(key identity.Key, cluster string, ordinals placement.Range) {
 	r.set(key, cluster, reservation{ordinals: ordinals.Hull(r.of(key, cluster).ordinals)})
 }
 
 // set notes a reservation; one without ordinals is dropped. The caller holds the lock.
-func (r *reservations) set(key Key, cluster string, to reservation) {
+func (r *reservations) set(key identity.Key, cluster string, to reservation) {
 	if to == (reservation{}) {
 		delete(r.byKey[key], cluster)
 		if len(r.byKey[key]) == 0 {
@@ -50,7 +39,7 @@ func (r *reservations) set(key Key, cluster string, to reservation) {
 		return
 	}
 	if r.byKey == nil {
-		r.byKey = map[Key]map[string]reservation{}
+		r.byKey = map[identity.Key]map[string]reservation{}
 	}
 	if r.byKey[key] == nil {
 		r.byKey[key] = map[string]reservation{}
@@ -59,7 +48,7 @@ func (r *reservations) set(key Key, cluster string, to reservation) {
 }
 
 // Writing notes that a projection of that hash is about to be written to a cluster.
-func (f *Fleets) Writing(key Key, cluster, hash string) {
+func (f *Fleets) Writing(key identity.Key, cluster, hash string) {
 	f.reservations.mu.Lock()
 	defer f.reservations.mu.Unlock()
 	if found := f.reservations.of(key, cluster); found != (reservation{}) {
@@ -70,7 +59,7 @@ func (f *Fleets) Writing(key Key, cluster, hash string) {
 
 // Reserved returns the hash of the projection by which ordinals are reserved for a cluster, "" if it was not written yet. Reserved is false if
 // there are none.
-func (f *Fleets) Reserved(key Key, cluster string) (hash string, reserved bool) {
+func (f *Fleets) Reserved(key identity.Key, cluster string) (hash string, reserved bool) {
 	f.reservations.mu.Lock()
 	defer f.reservations.mu.Unlock()
 	found := f.reservations.of(key, cluster)
@@ -78,7 +67,7 @@ func (f *Fleets) Reserved(key Key, cluster string) (hash string, reserved bool) 
 }
 
 // Release drops what is reserved for a cluster of a workload, once its watch has shown what was written, or nothing was.
-func (f *Fleets) Release(key Key, cluster string) {
+func (f *Fleets) Release(key identity.Key, cluster string) {
 	f.reservations.mu.Lock()
 	defer f.reservations.mu.Unlock()
 	f.reservations.set(key, cluster, reservation{})

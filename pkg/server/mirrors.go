@@ -27,7 +27,7 @@ type mirrorGuard struct {
 	mirrorChecks
 }
 
-// mirrorChecks return why a cluster may not write something, nil if it may. See syncer.Guard.
+// mirrorChecks return why a cluster may not write something, nil if it may. See guard.Guard.
 type mirrorChecks interface {
 	CreatePod(cluster string, pod *corev1.Pod) error
 	UpdatePod(cluster string, pod, stored *corev1.Pod) error

@@ -19,7 +19,6 @@ import (
 
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/server/storage"
-	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
 // Run serves the logical cluster until ctx ends. Then the controllers end, whose watches would keep the server from draining, the server
@@ -100,7 +99,7 @@ func newServer(c CompletedOptions) (*server, error) {
 	if s.controllers, err = newControllers(config.identities, config.informers, registry, c); err != nil {
 		return nil, fmt.Errorf("make the controllers: %w", err)
 	}
-	config.guard.mirrorChecks = syncer.Guard{Upstream: s.controllers.upstream, Complete: completed}
+	config.guard.mirrorChecks = s.controllers.upstream.Guard(completed)
 	config.callers.upstream = s.controllers.upstream
 	config.askers.upstream, config.askers.joined, c.joined.lister = s.controllers.upstream, s.controllers.joined, s.controllers.joined
 	net.listed = s.controllers.own.Manifold().V1alpha1().Clusters().Lister()

@@ -21,6 +21,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/typed"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -55,10 +56,10 @@ func (s *Syncer) act(ctx context.Context, kind projection.Kind, action projectio
 // create makes the object. It is not an apply, which would silently take over what somebody else made under that name.
 func (s *Syncer) create(ctx context.Context, kind projection.Kind, desired projection.Object) (err error) {
 	if kind.Resource == namespaceResource {
-		s.below.expect(desired.GetName(), true)
+		s.below.Expect(desired.GetName(), true)
 		defer func() {
 			if err != nil {
-				s.below.expect(desired.GetName(), false)
+				s.below.Expect(desired.GetName(), false)
 			}
 		}()
 	}
@@ -107,7 +108,7 @@ func (s *Syncer) apply(ctx context.Context, kind projection.Kind, desired, live 
 
 // written returns the error of a write. Where no watch shows what came of it, the answer does.
 func (s *Syncer) written(kind projection.Kind, desired projection.Object, answer rest.Result) error {
-	if !silentSecret(keyOf(kind, desired)) {
+	if !silentSecret(identity.KeyOf(kind, desired)) {
 		return answer.Error()
 	}
 	made := &corev1.Secret{}
@@ -176,7 +177,7 @@ func (s *Syncer) delete(ctx context.Context, kind projection.Kind, live projecti
 	if apierrors.IsNotFound(err) {
 		err = nil
 	}
-	if err == nil && silentSecret(keyOf(kind, live)) {
+	if err == nil && silentSecret(identity.KeyOf(kind, live)) {
 		s.deletedSilently(live)
 	}
 	return err
@@ -190,7 +191,7 @@ func (s *Syncer) deletedSilently(live projection.Object) {
 	}
 	name := cache.MetaObjectToName(live)
 	s.below.secrets.unsure(name)
-	s.queue.AddAfter(Key{Resource: secretResource, Namespace: name.Namespace, Name: name.Name}, conflictRetry)
+	s.queue.AddAfter(identity.Key{Resource: secretResource, Namespace: name.Namespace, Name: name.Name}, conflictRetry)
 }
 
 // orphan takes our marks off an object, which is nobody's business of ours from then on.
@@ -227,7 +228,7 @@ func (s *Syncer) orphan(ctx context.Context, kind projection.Kind, live projecti
 	if apierrors.IsNotFound(err) {
 		err = nil
 	}
-	if err == nil && silentSecret(keyOf(kind, live)) {
+	if err == nil && silentSecret(identity.KeyOf(kind, live)) {
 		s.below.secrets.gone(live)
 	}
 	return err
@@ -235,7 +236,7 @@ func (s *Syncer) orphan(ctx context.Context, kind projection.Kind, live projecti
 
 // read gets an object past the cache, or nil if the cluster has none.
 func (s *Syncer) read(ctx context.Context, kind projection.Kind, of projection.Object) (projection.Object, error) {
-	if silentSecret(keyOf(kind, of)) {
+	if silentSecret(identity.KeyOf(kind, of)) {
 		live, err := s.below.secrets.read(ctx, cache.MetaObjectToName(of))
 		if err != nil || live.Name == "" {
 			return nil, err
@@ -278,15 +279,15 @@ func (s *Syncer) ensureNamespace(ctx context.Context, name string) error {
 	if name == "" || projection.NamespaceShared(name) {
 		return nil
 	}
-	key := Key{Resource: namespaceResource, Name: name}
-	if live := s.below.get(key); live != nil {
+	key := identity.Key{Resource: namespaceResource, Name: name}
+	if live := s.below.Get(key); live != nil {
 		if live.GetDeletionTimestamp() != nil {
 			return fmt.Errorf("namespace %q is being deleted in the cluster: %w", name, errNotYet)
 		}
 		return nil
 	}
 	kind, _ := projection.ForResource(namespaceResource)
-	above := s.Upstream.get(key)
+	above := s.Upstream.Get(key)
 	if above == nil || above.GetDeletionTimestamp() != nil {
 		return errNotYet
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -22,7 +23,7 @@ func (s *Syncer) handedOver(ctx context.Context, kind projection.Kind, above, li
 		return false, nil
 	}
 	if live == nil {
-		return s.maker(keyOf(kind, above)) != nil, nil
+		return s.maker(identity.KeyOf(kind, above)) != nil, nil
 	}
 	ref := metav1.GetControllerOf(live)
 	if ref == nil {
@@ -36,7 +37,7 @@ func (s *Syncer) handedOver(ctx context.Context, kind projection.Kind, above, li
 }
 
 // adopter returns the workload above whose projection controls another projection, or nil.
-func (s *Syncer) adopter(live projection.Object) *workload {
+func (s *Syncer) adopter(live projection.Object) *identity.Workload {
 	ref := metav1.GetControllerOf(live)
 	if ref == nil {
 		return nil
@@ -45,7 +46,7 @@ func (s *Syncer) adopter(live projection.Object) *workload {
 	if !ok || !kind.Workload {
 		return nil
 	}
-	controller := s.below.get(Key{Resource: kind.Resource, Namespace: live.GetNamespace(), Name: ref.Name})
+	controller := s.below.Get(identity.Key{Resource: kind.Resource, Namespace: live.GetNamespace(), Name: ref.Name})
 	if controller == nil || controller.GetUID() != ref.UID {
 		return nil
 	}
@@ -80,11 +81,11 @@ func (s *Syncer) controllerComes(mirror projection.Object) bool {
 	if !ok {
 		return false
 	}
-	controller := s.Upstream.get(Key{Resource: kind.Resource, Namespace: mirror.GetNamespace(), Name: ref.Name})
+	controller := s.Upstream.Get(identity.Key{Resource: kind.Resource, Namespace: mirror.GetNamespace(), Name: ref.Name})
 	if controller == nil || controller.GetUID() != ref.UID {
 		return false
 	}
-	_, comes := DecisionOf(controller)[s.cluster]
+	_, comes := identity.DecisionOf(controller)[s.cluster]
 	return comes
 }
 
@@ -106,9 +107,9 @@ func (s *Syncer) ownersOf(above, live *corev1.Pod) []metav1.OwnerReference {
 // Adopter returns the reference to the workload above whose controller has taken over the projection of another one in the cluster, or
 // nil. The projection may carry the marks of what took it over by now: the controller of a Deployment copies them. One that is being
 // deleted takes nothing over.
-func (s *Syncer) Adopter(key Key, above projection.Object) *metav1.OwnerReference {
-	var by *workload
-	if live := s.below.get(key); live != nil {
+func (s *Syncer) Adopter(key identity.Key, above projection.Object) *metav1.OwnerReference {
+	var by *identity.Workload
+	if live := s.below.Get(key); live != nil {
 		by = s.adopter(live)
 		marked := live.GetAnnotations()[v1alpha1.AnnotationUID]
 		if by != nil && marked != string(above.GetUID()) && marked != string(by.GetUID()) {
@@ -120,20 +121,20 @@ func (s *Syncer) Adopter(key Key, above projection.Object) *metav1.OwnerReferenc
 	if by == nil || by.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	return metav1.NewControllerRef(by.Object, by.kind.GVK)
+	return metav1.NewControllerRef(by.Object, by.Kind.GVK)
 }
 
 // maker returns the Deployment above whose controller made what has the name of a ReplicaSet in the cluster, or nil. The one above was its
 // mirror, until somebody took off the reference to the Deployment.
-func (s *Syncer) maker(key Key) *workload {
+func (s *Syncer) maker(key identity.Key) *identity.Workload {
 	if key.Resource != replicaSetResource {
 		return nil
 	}
-	rs := s.below.replicaSet(key.Namespace, key.Name)
+	rs := s.below.ReplicaSet(key.Namespace, key.Name)
 	if rs == nil {
 		return nil
 	}
-	projected := s.below.deploymentOf(rs)
+	projected := s.below.DeploymentOf(rs)
 	if projected == nil || s.shownAs(rs, projected.Name) != key.Name {
 		return nil
 	}

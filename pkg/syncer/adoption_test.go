@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -92,7 +93,7 @@ func TestWhoHasTakenOverIsToldAsTheObjectAbove(t *testing.T) {
 	u := newUpstream(t, above, byHand)
 	s := attach(t, u, "east", below, handProjected(byHand, below))
 	kind, _ := projection.KindOf(byHand)
-	key := keyOf(kind, byHand)
+	key := identity.KeyOf(kind, byHand)
 	if got := s.Adopter(key, byHand); got == nil || got.UID != above.UID || got.Kind != "Deployment" || !*got.Controller {
 		t.Errorf("taken over by %+v, want the Deployment above", got)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -65,11 +66,11 @@ const grantTries = 3
 
 // mayBeGranted reports whether a workload, which is about to be made, cannot be given the API any more once it is made, and runs as a
 // ServiceAccount of its own that has no rights yet.
-func (u *Upstream) mayBeGranted(w workload) bool {
-	if _, job := w.Object.(*batchv1.Job); u.API.Host == "" || w.kind.Resource != podResource && !job {
+func (u *Upstream) mayBeGranted(w identity.Workload) bool {
+	if _, job := w.Object.(*batchv1.Job); u.API.Host == "" || w.Kind.Resource != podResource && !job {
 		return false
 	}
-	template := w.kind.Demand(w.Object).Template
+	template := w.Kind.Demand(w.Object).Template
 	_, says := template.Annotations[v1alpha1.AnnotationAPI]
 	account := projection.AccountOf(&template.Spec)
 	return !says && account != defaultAccount && !u.granted(w.GetNamespace(), account)
@@ -108,7 +109,7 @@ func (u *Upstream) routeGrantees(to []projection.Grantee) {
 	}
 	for _, grantee := range to {
 		for _, w := range u.runningAs(grantee) {
-			key, decision := w.key(), DecisionOf(w)
+			key, decision := w.Key(), identity.DecisionOf(w)
 			for _, s := range syncers {
 				if _, placed := decision[s.cluster]; placed || s.holds(key) {
 					s.enqueue(key)
@@ -118,14 +119,14 @@ func (u *Upstream) routeGrantees(to []projection.Grantee) {
 	}
 }
 
-func (u *Upstream) runningAs(account projection.Grantee) []workload {
+func (u *Upstream) runningAs(account projection.Grantee) []identity.Workload {
 	if account.Name == "" {
-		return u.workloadsIn(account.Namespace)
+		return u.WorkloadsIn(account.Namespace)
 	}
-	var out []workload
+	var out []identity.Workload
 	for _, kind := range projection.Workloads() {
-		for _, obj := range u.byIndex(byReference, kind.Resource, Key{accountResource, account.Namespace, account.Name}) {
-			out = append(out, workload{kind, obj})
+		for _, obj := range u.Referring(kind.Resource, identity.Key{Resource: accountResource, Namespace: account.Namespace, Name: account.Name}) {
+			out = append(out, identity.Workload{Kind: kind, Object: obj})
 		}
 	}
 	return out
@@ -136,16 +137,16 @@ func (u *Upstream) runningAs(account projection.Grantee) []workload {
 //
 // What was given stays until the template changes, since pods are not replaced for rights that go away, or for what a ServiceAccount says of its
 // token; and a pod, which cannot be changed, stays as it was made.
-func (u *Upstream) api(w workload, live projection.Object) *projection.API {
-	template := w.kind.Demand(w.Object).Template
+func (u *Upstream) api(w identity.Workload, live projection.Object) *projection.API {
+	template := w.Kind.Demand(w.Object).Template
 	if u.API.Host == "" || template == nil {
 		return nil
 	}
 	out := u.API
 	if live != nil && ours(live, w) {
-		given, token := w.kind.GivenAPI(live)
-		pod := w.kind.Resource == podResource
-		if given && (pod || template.Annotations[v1alpha1.AnnotationAPI] != v1alpha1.APICluster && w.kind.KeepsTemplate(w.Object, live)) {
+		given, token := w.Kind.GivenAPI(live)
+		pod := w.Kind.Resource == podResource
+		if given && (pod || template.Annotations[v1alpha1.AnnotationAPI] != v1alpha1.APICluster && w.Kind.KeepsTemplate(w.Object, live)) {
 			out.Token = token
 			return &out
 		}
@@ -157,7 +158,7 @@ func (u *Upstream) api(w workload, live projection.Object) *projection.API {
 	if !u.calls(template.Annotations, w.GetNamespace(), account) {
 		return nil
 	}
-	above, _ := u.get(Key{accountResource, w.GetNamespace(), account}).(*corev1.ServiceAccount)
+	above, _ := u.Get(identity.Key{Resource: accountResource, Namespace: w.GetNamespace(), Name: account}).(*corev1.ServiceAccount)
 	out.Token = projection.MountsToken(&template.Spec, above)
 	return &out
 }
@@ -170,18 +171,18 @@ func (u *Upstream) calls(annotations map[string]string, namespace, account strin
 // in a cluster, those of the template of its controller above.
 func (u *Upstream) CallsAPI(pod *corev1.Pod) bool {
 	annotations := pod.Annotations
-	if clusterOf(pod) != "" {
+	if identity.ShownFrom(pod) != "" {
 		annotations = u.templateAnnotations(metav1.GetControllerOfNoCopy(pod), pod.Namespace)
 	}
 	return u.calls(annotations, pod.Namespace, projection.AccountOf(&pod.Spec))
 }
 
 func (u *Upstream) templateAnnotations(controller *metav1.OwnerReference, namespace string) map[string]string {
-	found, _, ok := Guard{Upstream: u}.controller(namespace, controller)
+	found, _, ok := u.Controller(namespace, controller)
 	if !ok {
 		return nil
 	}
-	if template := found.kind.Demand(found.Object).Template; template != nil {
+	if template := found.Kind.Demand(found.Object).Template; template != nil {
 		return template.Annotations
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -85,7 +86,7 @@ func TestWhichWorkloadsCallTheLogicalCluster(t *testing.T) {
 			}
 			u := withRights(t, test.bindings, objects...)
 			kind, _ := projection.KindOf(above)
-			got := u.api(workload{kind, above}, nil)
+			got := u.api(identity.Workload{Kind: kind, Object: above}, nil)
 			if (got != nil) != test.want || got != nil && got.Token != test.token {
 				t.Errorf("it is given %+v", got)
 			}
@@ -100,7 +101,7 @@ func TestRightsThatGoAwayReplaceNoPods(t *testing.T) {
 	above := deployment("web", `{"east":{"replicas":1}}`, runningAs("operator"), saying(v1alpha1.APILogical))
 	u := withRights(t, nil, above)
 	kind, _ := projection.KindOf(above)
-	share := projection.Part{Share: placement.Share{Replicas: 1}, API: u.api(workload{kind, above}, nil)}
+	share := projection.Part{Share: placement.Share{Replicas: 1}, API: u.api(identity.Workload{Kind: kind, Object: above}, nil)}
 	project := func(of *appsv1.Deployment) projection.Object {
 		t.Helper()
 		out, err := kind.Project(of, share, projection.Target{LogicalCluster: logicalCluster, Cluster: "east"})
@@ -112,27 +113,27 @@ func TestRightsThatGoAwayReplaceNoPods(t *testing.T) {
 	unsaid := deployment("web", `{"east":{"replicas":1}}`, runningAs("operator"))
 	live := project(unsaid)
 
-	if got := u.api(workload{kind, unsaid}, live); got == nil || !got.Token {
+	if got := u.api(identity.Workload{Kind: kind, Object: unsaid}, live); got == nil || !got.Token {
 		t.Errorf("with the same template it is given %+v", got)
 	}
 	scaled := unsaid.DeepCopy()
 	scaled.Spec.Replicas = ptr.To[int32](9)
-	if got := u.api(workload{kind, scaled}, live); got == nil {
+	if got := u.api(identity.Workload{Kind: kind, Object: scaled}, live); got == nil {
 		t.Error("scaling took the API away")
 	}
 	changed := unsaid.DeepCopy()
 	changed.Spec.Template.Labels["version"] = "2"
-	if got := u.api(workload{kind, changed}, live); got != nil {
+	if got := u.api(identity.Workload{Kind: kind, Object: changed}, live); got != nil {
 		t.Errorf("with another template it is given %+v", got)
 	}
 	said := unsaid.DeepCopy()
 	saying(v1alpha1.APICluster)(said)
-	if got := u.api(workload{kind, said}, live); got != nil {
+	if got := u.api(identity.Workload{Kind: kind, Object: said}, live); got != nil {
 		t.Errorf("one that says that it calls its cluster is given %+v", got)
 	}
 	anew := unsaid.DeepCopy()
 	anew.UID = "another"
-	if got := u.api(workload{kind, anew}, live); got != nil {
+	if got := u.api(identity.Workload{Kind: kind, Object: anew}, live); got != nil {
 		t.Errorf("another one of that name is given %+v", got)
 	}
 }
@@ -142,7 +143,7 @@ func TestAPodCallsWhatItWasMadeToCall(t *testing.T) {
 	above := &corev1.Pod{ObjectMeta: objectMeta("web"), Spec: corev1.PodSpec{ServiceAccountName: "operator", Containers: []corev1.Container{{Name: "web"}}}}
 	u := withRights(t, []any{binding("shop", toAccount("shop", "operator"))}, above)
 	kind, _ := projection.KindOf(above)
-	given := u.api(workload{kind, above}, nil)
+	given := u.api(identity.Workload{Kind: kind, Object: above}, nil)
 	if given == nil {
 		t.Fatal("it is not given the API")
 	}
@@ -151,7 +152,7 @@ func TestAPodCallsWhatItWasMadeToCall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := u.api(workload{kind, above}, live); (got != nil) != (api != nil) {
+		if got := u.api(identity.Workload{Kind: kind, Object: above}, live); (got != nil) != (api != nil) {
 			t.Errorf("one that was made %s is given %+v", name, got)
 		}
 	}
@@ -183,7 +184,7 @@ func TestAJobMayBeGrantedRightsThatAreOnTheirWay(t *testing.T) {
 				bindings = append(bindings, binding("shop", toAccount("shop", "operator")))
 			}
 			kind, _ := projection.KindOf(test.of)
-			if got := withRights(t, bindings, test.of).mayBeGranted(workload{kind, test.of}); got != test.want {
+			if got := withRights(t, bindings, test.of).mayBeGranted(identity.Workload{Kind: kind, Object: test.of}); got != test.want {
 				t.Errorf("it may be granted: %t, want %t", got, test.want)
 			}
 		})

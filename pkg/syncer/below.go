@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -20,53 +18,38 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/projection"
-)
-
-// Indexes over the objects of a cluster.
-const (
-	byOwner = "manifold.dev/owner" // namespace/name of the controlling owner
-	bySet   = "manifold.dev/set"   // namespace/name of the StatefulSets that a claim may be made for
+	"github.com/manifold-dev/manifold/pkg/syncer/physical"
 )
 
 // below is a physical cluster as its syncer sees it.
 type below struct {
+	*physical.Cluster
+
 	client kubernetes.Interface
 	budget *bounds.Budget
 	owned  []watched // what carries our label
 	all    []watched // what the controllers below make of it, which carries no label
 
-	projected   map[schema.GroupVersionResource]cache.SharedIndexInformer
-	stores      map[schema.GroupVersionResource]cache.Indexer
-	secrets     *secrets
-	namespaces  cache.SharedIndexInformer
-	replicaSets cache.SharedIndexInformer
-	revisions   cache.SharedIndexInformer
-	pods        cache.SharedIndexInformer
-	claims      cache.SharedIndexInformer
-	classes     classes
-	volumes     *volumes
-
-	// made are the namespaces that we have made and that the watch of namespaces has not shown yet. The watch of pods may be ahead of it, and
-	// what it shows in them is ours.
-	mu   sync.Mutex
-	made sets.Set[string]
+	projected map[schema.GroupVersionResource]cache.SharedIndexInformer
+	secrets   *secrets
+	classes   classes
+	volumes   *volumes
 }
 
 func newBelow(client kubernetes.Interface, logicalCluster string, budget *bounds.Budget) (*below, error) {
 	b := &below{
+		Cluster:   physical.New(),
 		client:    client,
 		budget:    budget,
 		projected: map[schema.GroupVersionResource]cache.SharedIndexInformer{},
-		stores:    map[schema.GroupVersionResource]cache.Indexer{},
 		secrets:   newSecrets(client, logicalCluster, budget),
 		classes:   classes{},
 		volumes:   newVolumes(),
-		made:      sets.New[string](),
 	}
 	var err error
 	for _, kind := range projection.Kinds() {
 		if kind.Resource == secretResource {
-			b.stores[kind.Resource] = b.secrets.store
+			b.Stores[kind.Resource] = b.secrets.store
 			continue
 		}
 		selector := v1alpha1.LabelLogicalCluster + "=" + logicalCluster
@@ -76,9 +59,9 @@ func newBelow(client kubernetes.Interface, logicalCluster string, budget *bounds
 		if b.projected[kind.Resource], err = b.watch(&b.owned, kind.Resource, selector, trimManagedFields); err != nil {
 			return nil, err
 		}
-		b.stores[kind.Resource] = b.projected[kind.Resource].GetIndexer()
+		b.Stores[kind.Resource] = b.projected[kind.Resource].GetIndexer()
 	}
-	b.namespaces = b.projected[namespaceResource]
+	b.Namespaces = b.projected[namespaceResource]
 	for _, class := range projection.Classes() {
 		if b.classes[class.Resource], err = b.watch(&b.all, class.Resource, "", trimManagedFields); err != nil {
 			return nil, err
@@ -89,24 +72,16 @@ func newBelow(client kubernetes.Interface, logicalCluster string, budget *bounds
 		resource schema.GroupVersionResource
 		trim     cache.TransformFunc
 	}{
-		{&b.replicaSets, appsv1.SchemeGroupVersion.WithResource("replicasets"), trimManagedFields},
-		{&b.revisions, appsv1.SchemeGroupVersion.WithResource("controllerrevisions"), trimRevision},
-		{&b.pods, podResource, b.trimPod},
-		{&b.claims, claimResource, trimManagedFields},
+		{&b.ReplicaSets, appsv1.SchemeGroupVersion.WithResource("replicasets"), trimManagedFields},
+		{&b.Revisions, appsv1.SchemeGroupVersion.WithResource("controllerrevisions"), trimRevision},
+		{&b.Pods, podResource, b.trimPod},
+		{&b.Claims, claimResource, trimManagedFields},
 	} {
 		if *row.informer, err = b.watch(&b.all, row.resource, "", row.trim); err != nil {
 			return nil, err
 		}
 	}
-	if err := b.claims.AddIndexers(cache.Indexers{bySet: indexSet}); err != nil {
-		return nil, err
-	}
-	for _, informer := range []cache.SharedIndexInformer{b.replicaSets, b.revisions, b.pods} {
-		if err := informer.AddIndexers(cache.Indexers{byOwner: indexOwner}); err != nil {
-			return nil, err
-		}
-	}
-	return b, nil
+	return b, b.Index()
 }
 
 // watched is an informer behind a gate of its own.
@@ -136,7 +111,7 @@ func (b *below) start(ctx context.Context) error {
 	if err := startTogether(ctx, b.owned); err != nil {
 		return err
 	}
-	if err := b.secrets.start(ctx, b.namespaces.GetIndexer().ListKeys()); err != nil {
+	if err := b.secrets.start(ctx, b.Namespaces.GetIndexer().ListKeys()); err != nil {
 		return err
 	}
 	return startTogether(ctx, b.all)
@@ -164,117 +139,12 @@ func (b *below) stop() {
 	b.secrets.wait()
 }
 
-// get returns the object that the cluster holds under the name and that carries our label, or nil.
-func (b *below) get(key Key) projection.Object { return getFrom(b.stores[key.Resource], key) }
-
-// deploymentOf returns the projection that a ReplicaSet below belongs to, or nil.
-func (b *below) deploymentOf(rs *appsv1.ReplicaSet) *appsv1.Deployment {
-	owner := metav1.GetControllerOf(rs)
-	if owner == nil || owner.Kind != "Deployment" {
-		return nil
-	}
-	d, ok := b.get(Key{Resource: deploymentResource, Namespace: rs.Namespace, Name: owner.Name}).(*appsv1.Deployment)
-	if !ok || d.UID != owner.UID {
-		return nil
-	}
-	return d
-}
-
-// replicaSetsOf returns the ReplicaSets that a projected Deployment has below.
-func (b *below) replicaSetsOf(namespace, deployment string) []*appsv1.ReplicaSet {
-	found, _ := b.replicaSets.GetIndexer().ByIndex(byOwner, namespace+"/Deployment/"+deployment)
-	out := make([]*appsv1.ReplicaSet, 0, len(found))
-	for _, obj := range found {
-		out = append(out, obj.(*appsv1.ReplicaSet))
-	}
-	return out
-}
-
-// podsOf returns the pods below whose controller is of that kind and name, whenever it was made.
-func (b *below) podsOf(kind, namespace, name string) []*corev1.Pod {
-	found, _ := b.pods.GetIndexer().ByIndex(byOwner, namespace+"/"+kind+"/"+name)
-	out := make([]*corev1.Pod, 0, len(found))
-	for _, obj := range found {
-		out = append(out, obj.(*corev1.Pod))
-	}
-	return out
-}
-
-// podsIn returns the pods of a namespace, whoever they belong to.
-func (b *below) podsIn(namespace string) []*corev1.Pod {
-	found, _ := b.pods.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
-	out := make([]*corev1.Pod, 0, len(found))
-	for _, obj := range found {
-		out = append(out, obj.(*corev1.Pod))
-	}
-	return out
-}
-
-func (b *below) replicaSet(namespace, name string) *appsv1.ReplicaSet {
-	obj, ok, _ := b.replicaSets.GetIndexer().GetByKey(namespace + "/" + name)
-	if !ok {
-		return nil
-	}
-	return obj.(*appsv1.ReplicaSet)
-}
-
-func (b *below) pod(name cache.ObjectName) *corev1.Pod {
-	obj, ok, _ := b.pods.GetIndexer().GetByKey(name.String())
-	if !ok {
-		return nil
-	}
-	return obj.(*corev1.Pod)
-}
-
-// claim returns a volume claim of the cluster, whoever it belongs to, or nil.
-func (b *below) claim(name cache.ObjectName) *corev1.PersistentVolumeClaim {
-	obj, ok, _ := b.claims.GetIndexer().GetByKey(name.String())
-	if !ok {
-		return nil
-	}
-	return obj.(*corev1.PersistentVolumeClaim)
-}
-
-// claimsNamedAfter returns the claims that have such a name as a StatefulSet gives those that it makes.
-func (b *below) claimsNamedAfter(namespace, set string) []*corev1.PersistentVolumeClaim {
-	found, _ := b.claims.GetIndexer().ByIndex(bySet, namespace+"/"+set) // the index exists: newBelow made it
-	out := make([]*corev1.PersistentVolumeClaim, 0, len(found))
-	for _, obj := range found {
-		out = append(out, obj.(*corev1.PersistentVolumeClaim))
-	}
-	return out
-}
-
-// ours reports whether a namespace can hold pods of ours.
-func (b *below) ours(namespace string) bool {
-	if projection.NamespaceShared(namespace) {
-		return true
-	}
-	if _, ok, _ := b.namespaces.GetIndexer().GetByKey(namespace); ok {
-		return true
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.made.Has(namespace)
-}
-
-// expect notes that a namespace is about to be made, or that it was not, or that the watch shows by now what has become of it.
-func (b *below) expect(namespace string, made bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if made {
-		b.made.Insert(namespace)
-	} else {
-		b.made.Delete(namespace)
-	}
-}
-
 // holdsIn reports whether a namespace holds anything of ours.
 func (b *below) holdsIn(namespace string) bool {
 	if !b.secrets.seen(namespace) {
 		return true // perhaps
 	}
-	for resource, store := range b.stores {
+	for resource, store := range b.Stores {
 		if resource == namespaceResource {
 			continue
 		}
@@ -291,7 +161,7 @@ func (b *below) trimPod(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	if b.ours(pod.Namespace) {
+	if b.Ours(pod.Namespace) {
 		return trimManagedFields(pod)
 	}
 	trimmed := &corev1.Pod{
@@ -348,30 +218,6 @@ func trimManagedFields(obj any) (any, error) {
 	}
 	accessor.SetManagedFields(kept)
 	return obj, nil
-}
-
-func indexOwner(obj any) ([]string, error) {
-	accessor, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, fmt.Errorf("index by owner: %w", err)
-	}
-	owner := metav1.GetControllerOfNoCopy(accessor)
-	if owner == nil {
-		return nil, nil
-	}
-	return []string{accessor.GetNamespace() + "/" + owner.Kind + "/" + owner.Name}, nil
-}
-
-func indexSet(obj any) ([]string, error) {
-	claim, ok := obj.(*corev1.PersistentVolumeClaim)
-	if !ok {
-		return nil, nil
-	}
-	sets := projection.SetsOfClaim(claim.Name)
-	for i := range sets {
-		sets[i] = claim.Namespace + "/" + sets[i]
-	}
-	return sets, nil
 }
 
 // logWatchError keeps the ordinary end of a watch out of the log; that a cluster is silent is told by its Ready condition.

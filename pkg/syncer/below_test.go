@@ -149,12 +149,12 @@ func TestNamespaceIsOursFromTheMomentItIsMade(t *testing.T) {
 			if err := s.EnsureNamespace(t.Context(), "shop"); (err == nil) != test.want {
 				t.Fatal(err)
 			}
-			if got := s.below.ours("shop"); got != test.want {
+			if got := s.below.Ours("shop"); got != test.want {
 				t.Errorf("it is ours: %t, want %t", got, test.want)
 			}
 			kind, _ := projection.ForResource(namespaceResource)
 			s.ownedHandler(kind).OnDelete(namespace("shop"))
-			if s.below.ours("shop") {
+			if s.below.Ours("shop") {
 				t.Error("it is ours although it is gone")
 			}
 		})

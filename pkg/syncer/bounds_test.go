@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -151,15 +152,15 @@ func TestPodsWaitForWhatBoundsThem(t *testing.T) {
 					t.Fatal(err)
 				}
 				if live := test.below(desired); live != nil {
-					if err := s.below.stores[kind.Resource].Add(live); err != nil {
+					if err := s.below.Stores[kind.Resource].Add(live); err != nil {
 						t.Fatal(err)
 					}
 				}
 				if test.taken {
-					s.setState(keyOf(kind, test.bound), state{problem: "taken"})
+					s.setState(identity.KeyOf(kind, test.bound), state{problem: "taken"})
 				}
 			}
-			if got := s.bounded(workload{deployments, web}); got != test.want {
+			if got := s.bounded(identity.Workload{Kind: deployments, Object: web}); got != test.want {
 				t.Errorf("bounded: %t, want %t", got, test.want)
 			}
 		})

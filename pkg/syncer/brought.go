@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -20,7 +21,9 @@ const byPriority = "manifold.dev/priority"
 
 var priorityResource = schedulingv1.SchemeGroupVersion.WithResource("priorityclasses")
 
-func priorityKey(name string) Key { return Key{Resource: priorityResource, Name: name} }
+func priorityKey(name string) identity.Key {
+	return identity.Key{Resource: priorityResource, Name: name}
+}
 
 // priorityOf returns the PriorityClass that the pods of a workload name, "" for none.
 func priorityOf(kind projection.Kind, of projection.Object) string {
@@ -86,9 +89,9 @@ func (s *Syncer) letsIn(class *schedulingv1.PriorityClass) bool {
 // namesPriority reports whether a workload names a PriorityClass that a cluster should run, or still does.
 func (u *Upstream) namesPriority(name, cluster string) bool {
 	for _, kind := range projection.Workloads() {
-		found, _ := u.stores[kind.Resource].ByIndex(byPriority, name) // the index exists: NewUpstream made it
+		found, _ := u.Stores[kind.Resource].ByIndex(byPriority, name) // the index exists: NewUpstream made it
 		for _, obj := range found {
-			if u.runs(workload{kind, obj.(projection.Object)}, cluster) {
+			if u.runs(identity.Workload{Kind: kind, Object: obj.(projection.Object)}, cluster) {
 				return true
 			}
 		}
@@ -132,7 +135,7 @@ func (s *Syncer) priorityChanged(obj any) {
 
 // comesAlong returns how it stands with a class that a workload names and the cluster lacks: whether it is on its way, and the problem if it
 // cannot come.
-func (s *Syncer) comesAlong(workload Key, r projection.Requirement) (coming bool, problem string) {
+func (s *Syncer) comesAlong(workload identity.Key, r projection.Requirement) (coming bool, problem string) {
 	class := s.Upstream.classes.priority(r.Name)
 	if r.Class.Resource != priorityResource || class == nil || !s.letsIn(class) {
 		return false, ""
@@ -146,7 +149,7 @@ func (s *Syncer) comesAlong(workload Key, r projection.Requirement) (coming bool
 }
 
 // syncPriority brings a PriorityClass in line that comes along with workloads, or came.
-func (s *Syncer) syncPriority(ctx context.Context, key Key) error {
+func (s *Syncer) syncPriority(ctx context.Context, key identity.Key) error {
 	if s.givenUp() {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -113,7 +114,7 @@ func TestAWorkloadWaitsForAClassThatComesAlong(t *testing.T) {
 		return v1alpha1.ClusterAllows{PriorityClassesUpTo: ptr.To[int32](7)}
 	}
 	must(t, u.classes[priorityResource].GetStore().Add(class("high", 7)))
-	key := keyOf(deployments, web)
+	key := identity.KeyOf(deployments, web)
 	must(t, s.sync(t.Context(), key))
 	if st := s.stateOf(key); st.problem != "" || st.hash != "" {
 		t.Errorf("it does not just wait: %+v", st)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement/handmade"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -34,7 +35,7 @@ const volumeKind = "PersistentVolume"
 
 var volumeResource = corev1.SchemeGroupVersion.WithResource("persistentvolumes")
 
-func volumeKey(name string) Key { return Key{Resource: volumeResource, Name: name} }
+func volumeKey(name string) identity.Key { return identity.Key{Resource: volumeResource, Name: name} }
 
 // byClaim indexes volumes of the logical cluster by the claim that they are for.
 const byClaim = "manifold.dev/claim"
@@ -69,7 +70,7 @@ func (u *Upstream) ClaimOf(volume *corev1.PersistentVolume) *corev1.PersistentVo
 	if ref == nil || ref.UID == "" {
 		return nil
 	}
-	claim, _ := u.get(Key{Resource: claimResource, Namespace: ref.Namespace, Name: ref.Name}).(*corev1.PersistentVolumeClaim)
+	claim, _ := u.Get(identity.Key{Resource: claimResource, Namespace: ref.Namespace, Name: ref.Name}).(*corev1.PersistentVolumeClaim)
 	if claim == nil || claim.UID != ref.UID {
 		return nil
 	}
@@ -80,7 +81,7 @@ func (u *Upstream) ClaimOf(volume *corev1.PersistentVolume) *corev1.PersistentVo
 func (u *Upstream) ClaimGoesTo(claim *corev1.PersistentVolumeClaim, cluster string) bool {
 	kind, _ := projection.ForResource(claimResource)
 	if kind.Mirror(claim) {
-		return clusterShowing(claim) == cluster
+		return identity.ShownFrom(claim) == cluster
 	}
 	return u.wanted(kind, claim, cluster)
 }
@@ -297,12 +298,12 @@ func (s *Syncer) gatherVolume(name string) (c carried, known bool) {
 		leaving, _ := s.Leaving(s.cluster)
 		c.going = c.claimed && !leaving && claim.DeletionTimestamp != nil
 		c.wanted = c.claimed && !leaving && s.takesVolumes() && claim.DeletionTimestamp == nil && s.Upstream.ClaimGoesTo(claim, s.cluster)
-		live := s.below.claim(cache.ObjectName{Namespace: c.above.Spec.ClaimRef.Namespace, Name: c.above.Spec.ClaimRef.Name})
+		live := s.below.Claim(cache.ObjectName{Namespace: c.above.Spec.ClaimRef.Namespace, Name: c.above.Spec.ClaimRef.Name})
 		c.stranger = live != nil && c.claimed && !s.isClaim(live, claim)
 	}
 	if c.below != nil && c.below.Spec.ClaimRef != nil {
 		ref := c.below.Spec.ClaimRef
-		live := s.below.claim(cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name})
+		live := s.below.Claim(cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name})
 		// One of a claim that is being deleted, which may be bound this very moment, counts as well.
 		c.held = live != nil && (live.UID == ref.UID || live.Spec.VolumeName == c.below.Name)
 	}
@@ -311,14 +312,14 @@ func (s *Syncer) gatherVolume(name string) (c carried, known bool) {
 
 // isClaim reports whether a claim of the cluster is the projection of one above, or what that shows.
 func (s *Syncer) isClaim(live, above *corev1.PersistentVolumeClaim) bool {
-	if clusterShowing(above) == s.cluster {
+	if identity.ShownFrom(above) == s.cluster {
 		return live.UID == above.UID
 	}
 	return s.isProjection(live, above)
 }
 
 // syncVolume brings a volume in line that goes along with a claim, or did.
-func (s *Syncer) syncVolume(ctx context.Context, key Key) error {
+func (s *Syncer) syncVolume(ctx context.Context, key identity.Key) error {
 	if s.givenUp() {
 		return nil
 	}
@@ -348,7 +349,7 @@ func (s *Syncer) syncVolume(ctx context.Context, key Key) error {
 }
 
 // tellVolume notes what keeps a volume from the cluster, or that nothing does, and tells who waits for it.
-func (s *Syncer) tellVolume(key Key, above *corev1.PersistentVolume, reason, problem string) {
+func (s *Syncer) tellVolume(key identity.Key, above *corev1.PersistentVolume, reason, problem string) {
 	if s.stateOf(key).problem == problem {
 		s.wakeWaiting(key)
 		return
@@ -494,7 +495,7 @@ func (s *Syncer) removeVolume(ctx context.Context, live *corev1.PersistentVolume
 }
 
 // awaitsVolume reports whether a claim waits for the volume of the logical cluster that it is for, and the problem if that cannot come.
-func (s *Syncer) awaitsVolume(key Key, above projection.Object) (waits bool, problem string) {
+func (s *Syncer) awaitsVolume(key identity.Key, above projection.Object) (waits bool, problem string) {
 	s.unwait(key)
 	if !s.takesVolumes() {
 		return false, ""
@@ -527,7 +528,7 @@ func (s *Syncer) Volume(above *corev1.PersistentVolume, recorded bool) (report s
 	if c.mine {
 		var uid types.UID
 		if claim := s.Upstream.ClaimOf(above); claim != nil {
-			live := s.below.claim(cache.MetaObjectToName(claim))
+			live := s.below.Claim(cache.MetaObjectToName(claim))
 			if live != nil && s.isClaim(live, claim) {
 				uid = live.UID
 			}

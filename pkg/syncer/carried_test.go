@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -204,7 +205,7 @@ func TestAClaimWaitsForItsVolume(t *testing.T) {
 	s := attach(t, u, "east", namespace("shop"))
 	s.shelve(t)
 	must(t, u.volumes.Add(disk("uid-of-data")))
-	key := Key{Resource: claimResource, Namespace: "shop", Name: "data"}
+	key := identity.Key{Resource: claimResource, Namespace: "shop", Name: "data"}
 	if waits, problem := s.awaitsVolume(key, dataClaim()); !waits || problem != "" {
 		t.Errorf("waits %v, problem %q", waits, problem)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -53,7 +54,7 @@ func (s *Syncer) missing(kind projection.Kind, above projection.Object) []projec
 }
 
 // classRefusal is why the cluster cannot make pods of a workload, or "". It reports as well whether the class is about to come along.
-func (s *Syncer) classRefusal(of Key, missing []projection.Requirement) (reason string, waits bool) {
+func (s *Syncer) classRefusal(of identity.Key, missing []projection.Requirement) (reason string, waits bool) {
 	s.unwait(of)
 	for _, r := range missing {
 		if !r.ForPods {
@@ -87,7 +88,7 @@ func note(missing []projection.Requirement) string {
 }
 
 // tellNote writes the event about a note that is new.
-func (s *Syncer) tellNote(key Key, above projection.Object, note string) {
+func (s *Syncer) tellNote(key identity.Key, above projection.Object, note string) {
 	if note != "" && note != s.stateOf(key).note {
 		s.Recorder.Eventf(above, corev1.EventTypeWarning, reasonClassMissing, "cluster %q: %s", s.cluster, note)
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -108,11 +109,11 @@ func TestAWorkloadWaitsForTheClassOfItsPods(t *testing.T) {
 	u := newUpstream(t, web, namespace("shop"))
 	s := attach(t, u, "east", namespace("shop"))
 	addClass(t, u.classes, priorityClasses, "high")
-	if err := s.sync(t.Context(), keyOf(deployments, web)); err != nil {
+	if err := s.sync(t.Context(), identity.KeyOf(deployments, web)); err != nil {
 		t.Fatal(err)
 	}
 	const problem = `it has no PriorityClass "high", without which it makes no pod of this: create it there, or name another one`
-	if got := s.stateOf(keyOf(deployments, web)).problem; got != problem {
+	if got := s.stateOf(identity.KeyOf(deployments, web)).problem; got != problem {
 		t.Errorf("problem %q, want %q", got, problem)
 	}
 	if got, want := <-s.events.Events, `Warning ClassMissing cluster "east": `+problem; got != want {
@@ -130,8 +131,8 @@ func TestANoteIsToldOnce(t *testing.T) {
 	kind, _ := projection.KindOf(site)
 	s := attach(t, newUpstream(t, site), "east")
 	for range 2 {
-		s.tellNote(keyOf(kind, site), site, "nothing acts on it")
-		s.setState(keyOf(kind, site), state{note: "nothing acts on it"})
+		s.tellNote(identity.KeyOf(kind, site), site, "nothing acts on it")
+		s.setState(identity.KeyOf(kind, site), state{note: "nothing acts on it"})
 	}
 	if len(s.events.Events) != 1 {
 		t.Errorf("%d events, want one", len(s.events.Events))
@@ -143,12 +144,12 @@ func TestAProblemThatHasPassedIsToldOnTheWorkloads(t *testing.T) {
 	u := newUpstream(t, web, secret("key"))
 	s := attach(t, u, "east")
 	kind, _ := projection.KindOf(secret("key"))
-	key := keyOf(kind, secret("key"))
+	key := identity.KeyOf(kind, secret("key"))
 	s.fail(key, secret("key"), reasonNotApplied, "no room")
 	s.changes = nil
 	s.done(key, kind, state{hash: "1"})
 	s.done(key, kind, state{hash: "2"})
-	if want := []change{{keyOf(deployments, web), false}}; !slices.Equal(s.changes, want) {
+	if want := []change{{identity.KeyOf(deployments, web), false}}; !slices.Equal(s.changes, want) {
 		t.Errorf("told of %+v, want %+v", s.changes, want)
 	}
 }

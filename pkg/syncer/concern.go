@@ -2,6 +2,7 @@ package syncer
 
 import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -16,31 +17,25 @@ func (s *Syncer) concerned(kind projection.Kind, above projection.Object) bool {
 	switch {
 	case above == nil:
 		return false
-	case recorded(above, s.cluster):
+	case identity.Recorded(above, s.cluster):
 		return true
 	case kind.Workload:
-		return s.stateOf(keyOf(kind, above)).holds(above)
+		return s.stateOf(identity.KeyOf(kind, above)).holds(above)
 	}
 	return s.Upstream.wanted(kind, above, s.cluster)
 }
 
-// recorded reports whether an object says of itself that a cluster is to have it, has it, or is leaving it. Users cannot write what is read here.
-func recorded(above projection.Object, cluster string) bool {
-	_, decided := DecisionOf(above)[cluster]
-	return decided || involves(above, cluster)
-}
-
 // Concerns reports whether this cluster has an object, is to have it or is leaving it, by the record of the logical cluster.
-func (s *Syncer) Concerns(key Key, above projection.Object) bool {
+func (s *Syncer) Concerns(key identity.Key, above projection.Object) bool {
 	kind, _ := projection.ForResource(key.Resource)
 	return s.concerned(kind, above)
 }
 
 // MayHave reports whether a cluster that cannot be asked may have an object which follows workloads: one of these is there, or is leaving.
-func (u *Upstream) MayHave(key Key, above projection.Object, cluster string) bool {
+func (u *Upstream) MayHave(key identity.Key, above projection.Object, cluster string) bool {
 	kind, _ := projection.ForResource(key.Resource)
 	n := needs{
-		upstream: u, seen: map[Key]bool{}, cluster: cluster, is: func(w workload) bool { return recorded(w.Object, cluster) },
+		upstream: u, seen: map[identity.Key]bool{}, cluster: cluster, is: func(w identity.Workload) bool { return identity.Recorded(w.Object, cluster) },
 	}
 	n.visit(key)
 	return n.found || pinnedTo(kind, above, cluster) || u.settledIn(kind, above, cluster)
@@ -52,13 +47,13 @@ func (s *Syncer) counts(kind projection.Kind, above, live projection.Object) boo
 }
 
 // ours reports whether an object below is the projection of a workload, and is to stay.
-func ours(live projection.Object, w workload) bool {
+func ours(live projection.Object, w identity.Workload) bool {
 	return live != nil && live.GetDeletionTimestamp() == nil && live.GetAnnotations()[v1alpha1.AnnotationUID] == string(w.GetUID())
 }
 
 // projectionOf returns what this cluster holds of an object, nil if it holds nothing that counts.
 func (s *Syncer) projectionOf(kind projection.Kind, above projection.Object) projection.Object {
-	live := s.below.get(keyOf(kind, above))
+	live := s.below.Get(identity.KeyOf(kind, above))
 	if live == nil || !s.counts(kind, above, live) {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -65,25 +66,25 @@ func TestWhatAClusterHoldsCountsWhereTheLogicalClusterHasIt(t *testing.T) {
 				t.Errorf("it reports %v, known %t, want a report: %t", report.Live, known, test.want)
 			}
 			kind, _ := projection.ForResource(key.Resource)
-			fleet := s.Upstream.Fleets.Observe(moves.Workload{Kind: kind, Object: test.above})
+			fleet := s.Upstream.Fleets.Observe(identity.Workload{Kind: kind, Object: test.above})
 			if got := fleet.Members["west"]; got.Holds != test.want {
 				t.Errorf("in moves it counts as %+v, want it to hold any: %t", got, test.want)
 			}
-			_, decided := DecisionOf(test.above)["west"]
-			if got := s.Upstream.runs(workload{kind, test.above}, "west"); got != (test.want || decided) {
+			_, decided := identity.DecisionOf(test.above)["west"]
+			if got := s.Upstream.runs(identity.Workload{Kind: kind, Object: test.above}, "west"); got != (test.want || decided) {
 				t.Errorf("it is sent what the workload needs: %t, want %t", got, test.want || decided)
 			}
 		})
 	}
 }
 
-func keyOfKind(t *testing.T, obj projection.Object) Key {
+func keyOfKind(t *testing.T, obj projection.Object) identity.Key {
 	t.Helper()
 	kind, ok := projection.KindOf(obj)
 	if !ok {
 		t.Fatalf("no kind of %T", obj)
 	}
-	return keyOf(kind, obj)
+	return identity.KeyOf(kind, obj)
 }
 
 // A forged Deployment must not fetch the Secret that the one above names, nor keep a Service's addresses in the status.
@@ -96,7 +97,7 @@ func TestNothingFollowsWhatWasForged(t *testing.T) {
 	u := newUpstream(t, namespace("shop"), web, entry, secret("password"))
 	s := attachFound(t, u, "west", projected(web, 3, 3), below)
 	kind, _ := projection.KindOf(secret("password"))
-	if desired, _, err := s.desired(kind, u.get(keyOfKind(t, secret("password"))), nil); desired != nil || err != nil {
+	if desired, _, err := s.desired(kind, u.Get(keyOfKind(t, secret("password"))), nil); desired != nil || err != nil {
 		t.Errorf("the Secret is sent, or %v", err)
 	}
 	if report, known := s.Report(keyOfKind(t, entry), entry); !known || report.Live != nil {
@@ -138,7 +139,7 @@ func TestAClusterTakesNoOrdinalsThatItWasNotGiven(t *testing.T) {
 			live := projectedSet(above, test.start, test.replicas)
 			s := attachFound(t, newUpstream(t, above), "west", live, podBelow(live, "db-0", ""))
 			kind, _ := projection.KindOf(above)
-			got := s.Holding(moves.Workload{Kind: kind, Object: above}, moves.RecordOf(above)).Keeps
+			got := s.Holding(identity.Workload{Kind: kind, Object: above}, moves.RecordOf(above)).Keeps
 			if len(got) != len(test.want) || len(got) > 0 && got[0] != test.want[0] {
 				t.Errorf("it keeps %v, want %v", got, test.want)
 			}
@@ -149,16 +150,16 @@ func TestAClusterTakesNoOrdinalsThatItWasNotGiven(t *testing.T) {
 func TestToldReplicasAreThoseThatWeTold(t *testing.T) {
 	web := deployment("web", `{"east":{"replicas":2},"west":{"replicas":2}}`)
 	kind, _ := projection.KindOf(web)
-	w := workload{kind, web}
+	w := identity.Workload{Kind: kind, Object: web}
 	s := attachFound(t, newUpstream(t, web), "west", projected(web, 1000, 1000))
 	if got := s.toldReplicas(w, moves.RecordOf(web), 1000); got != 2 {
 		t.Errorf("before anything is told it counts as %d, want 2", got)
 	}
-	s.setState(w.key(), state{uid: web.UID, hash: "hash", told: 3})
+	s.setState(w.Key(), state{uid: web.UID, hash: "hash", told: 3})
 	if got := s.toldReplicas(w, moves.RecordOf(web), 1000); got != 3 {
 		t.Errorf("it counts as %d, want 3", got)
 	}
-	if got := s.Upstream.Fleets.Observe(moves.Workload{Kind: kind, Object: web}).Members["west"]; got.Told != 3 {
+	if got := s.Upstream.Fleets.Observe(identity.Workload{Kind: kind, Object: web}).Members["west"]; got.Told != 3 {
 		t.Errorf("in a move it counts as %d, want 3: others would be given up for it", got.Told)
 	}
 }

@@ -6,10 +6,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -19,35 +18,14 @@ var (
 	namespaceResource  = corev1.SchemeGroupVersion.WithResource("namespaces")
 )
 
-// workload is an object of the logical cluster that ends in pods.
-type workload struct {
-	kind projection.Kind
-	projection.Object
-}
-
-func (w workload) key() Key { return keyOf(w.kind, w.Object) }
-
-// DecisionOf reads the decision that an object carries. One that does not parse counts as none: the placement controller writes a new one.
-func DecisionOf(obj projection.Object) placement.Decision {
-	text := obj.GetAnnotations()[v1alpha1.AnnotationPlacement]
-	if text == "" {
-		return nil
-	}
-	decision, err := placement.ParseDecision(text)
-	if err != nil {
-		return nil
-	}
-	return decision
-}
-
 // Placed returns the names of the workloads whose decision names a cluster and that have neither run to their end nor are being deleted, sorted: kind, namespace and name, except for Deployments,
 // which are so frequent that they go without their kind.
 func (u *Upstream) Placed(cluster string) []string {
 	var out []string
 	for _, kind := range projection.Workloads() {
-		for _, obj := range u.stores[kind.Resource].List() {
+		for _, obj := range u.Stores[kind.Resource].List() {
 			o := obj.(projection.Object)
-			if _, placed := DecisionOf(o)[cluster]; !placed || kind.Mirror(o) || kind.Demand(o).Finished || o.GetDeletionTimestamp() != nil {
+			if _, placed := identity.DecisionOf(o)[cluster]; !placed || kind.Mirror(o) || kind.Demand(o).Finished || o.GetDeletionTimestamp() != nil {
 				continue
 			}
 			name := o.GetNamespace() + "/" + o.GetName()
@@ -68,21 +46,21 @@ func (u *Upstream) part(kind projection.Kind, obj projection.Object, cluster str
 		return projection.Part{}, false
 	}
 	if kind.Workload {
-		decision := DecisionOf(obj)
+		decision := identity.DecisionOf(obj)
 		share, ok := decision[cluster]
 		return projection.Part{Share: share, Decision: decision}, ok
 	}
 	n := needs{
-		upstream: u, seen: map[Key]bool{}, cluster: cluster,
-		is: func(w workload) bool { return u.runs(w, cluster) && u.usedHere(w, obj, cluster) },
+		upstream: u, seen: map[identity.Key]bool{}, cluster: cluster,
+		is: func(w identity.Workload) bool { return u.runs(w, cluster) && u.usedHere(w, obj, cluster) },
 	}
-	if n.visit(keyOf(kind, obj)); !n.found {
+	if n.visit(identity.KeyOf(kind, obj)); !n.found {
 		return projection.Part{}, false
 	}
 	if !kind.Divided {
 		return projection.Part{}, true
 	}
-	placed := placedOf(u.needing(keyOf(kind, obj)))
+	placed := placedOf(u.needing(identity.KeyOf(kind, obj)))
 	if len(placed) == 0 {
 		placed = u.placedShown(kind, obj)
 	}
@@ -106,7 +84,7 @@ func pinnedTo(kind projection.Kind, obj projection.Object, cluster string) bool 
 // pinnedIn reports whether anything in a namespace is sent to a cluster by itself.
 func (u *Upstream) pinnedIn(namespace, cluster string) bool {
 	return slices.ContainsFunc(projection.Kinds(), func(kind projection.Kind) bool {
-		return slices.ContainsFunc(u.objectsIn(kind.Resource, namespace), func(obj projection.Object) bool {
+		return slices.ContainsFunc(u.ObjectsIn(kind.Resource, namespace), func(obj projection.Object) bool {
 			return pinnedTo(kind, obj, cluster) || u.settledIn(kind, obj, cluster)
 		})
 	})
@@ -118,7 +96,7 @@ func (u *Upstream) settledIn(kind projection.Kind, obj projection.Object, cluste
 	if kind.Resource != claimResource || kind.Mirror(obj) {
 		return false
 	}
-	if _, decided := DecisionOf(obj)[cluster]; !decided {
+	if _, decided := identity.DecisionOf(obj)[cluster]; !decided {
 		return false
 	}
 	breakdown, err := summary.ParseBreakdown(obj.GetAnnotations()[v1alpha1.AnnotationStatus])
@@ -130,14 +108,16 @@ func (u *Upstream) settledIn(kind projection.Kind, obj projection.Object, cluste
 
 // usedSomewhere reports whether anything that is placed needs an object.
 func (u *Upstream) usedSomewhere(kind projection.Kind, obj projection.Object) bool {
-	return u.anyNeeding(keyOf(kind, obj), func(w workload) bool { return len(DecisionOf(w)) > 0 && !w.kind.Demand(w.Object).Finished })
+	return u.anyNeeding(identity.KeyOf(kind, obj), func(w identity.Workload) bool {
+		return len(identity.DecisionOf(w)) > 0 && !w.Kind.Demand(w.Object).Finished
+	})
 }
 
 // placedOf are those of the workloads that run somewhere and have not finished.
-func placedOf(workloads []workload) []projection.Placed {
+func placedOf(workloads []identity.Workload) []projection.Placed {
 	var out []projection.Placed
 	for _, w := range workloads {
-		demand, decision := w.kind.Demand(w.Object), DecisionOf(w)
+		demand, decision := w.Kind.Demand(w.Object), identity.DecisionOf(w)
 		if len(decision) > 0 && !demand.Finished {
 			out = append(out, projection.Placed{Demand: demand, Decision: decision})
 		}
@@ -147,7 +127,7 @@ func placedOf(workloads []workload) []projection.Placed {
 
 func (u *Upstream) limitRanges(namespace string) []*corev1.LimitRange {
 	var out []*corev1.LimitRange
-	for _, obj := range u.objectsIn(corev1.SchemeGroupVersion.WithResource("limitranges"), namespace) {
+	for _, obj := range u.ObjectsIn(corev1.SchemeGroupVersion.WithResource("limitranges"), namespace) {
 		out = append(out, obj.(*corev1.LimitRange))
 	}
 	slices.SortFunc(out, func(a, b *corev1.LimitRange) int { return cmp.Compare(a.Name, b.Name) })
@@ -155,15 +135,15 @@ func (u *Upstream) limitRanges(namespace string) []*corev1.LimitRange {
 }
 
 // bounds returns what bounds the pods of a workload, and the claims that must be there before its controller makes others in their place.
-func (u *Upstream) bounds(w workload) []Key {
-	out := u.claimsFor(w)
+func (u *Upstream) bounds(w identity.Workload) []identity.Key {
+	out := u.ClaimsFor(w)
 	for _, kind := range projection.Kinds() {
 		if !kind.Bounds() {
 			continue
 		}
-		for _, obj := range u.objectsIn(kind.Resource, w.GetNamespace()) {
-			if kind.General(obj) || kind.Selects(obj, w.kind, w.Object) {
-				out = append(out, keyOf(kind, obj))
+		for _, obj := range u.ObjectsIn(kind.Resource, w.GetNamespace()) {
+			if kind.General(obj) || kind.Selects(obj, w.Kind, w.Object) {
+				out = append(out, identity.KeyOf(kind, obj))
 			}
 		}
 	}
@@ -171,19 +151,19 @@ func (u *Upstream) bounds(w workload) []Key {
 }
 
 // runs reports whether a cluster should run a workload or still does: what the pods need stays until they have left.
-func (u *Upstream) runs(w workload, cluster string) bool {
-	if _, decided := DecisionOf(w)[cluster]; decided && !w.kind.Demand(w.Object).Finished {
+func (u *Upstream) runs(w identity.Workload, cluster string) bool {
+	if _, decided := identity.DecisionOf(w)[cluster]; decided && !w.Kind.Demand(w.Object).Finished {
 		return true
 	}
 	s, ok := u.Syncer(cluster)
-	return ok && s.projectionOf(w.kind, w.Object) != nil
+	return ok && s.projectionOf(w.Kind, w.Object) != nil
 }
 
 // needing returns the workloads that need an object beside them, by themselves or through something else that they need.
-func (u *Upstream) needing(key Key) []workload {
-	found := map[Key]workload{}
-	u.anyNeeding(key, func(w workload) bool { found[w.key()] = w; return false })
-	out := make([]workload, 0, len(found))
+func (u *Upstream) needing(key identity.Key) []identity.Workload {
+	found := map[identity.Key]identity.Workload{}
+	u.anyNeeding(key, func(w identity.Workload) bool { found[w.Key()] = w; return false })
+	out := make([]identity.Workload, 0, len(found))
 	for _, w := range found {
 		out = append(out, w)
 	}
@@ -192,8 +172,8 @@ func (u *Upstream) needing(key Key) []workload {
 
 // anyNeeding reports whether any of the workloads that need an object is such as asked for. It looks at no more than it has to, since all of
 // a large namespace may need it, and may ask about one several times.
-func (u *Upstream) anyNeeding(key Key, is func(workload) bool) bool {
-	n := needs{upstream: u, seen: map[Key]bool{}, is: is}
+func (u *Upstream) anyNeeding(key identity.Key, is func(identity.Workload) bool) bool {
+	n := needs{upstream: u, seen: map[identity.Key]bool{}, is: is}
 	n.visit(key)
 	return n.found
 }
@@ -201,115 +181,83 @@ func (u *Upstream) anyNeeding(key Key, is func(workload) bool) bool {
 // needs looks for a workload that an object is needed by.
 type needs struct {
 	upstream *Upstream
-	seen     map[Key]bool
-	is       func(workload) bool
+	seen     map[identity.Key]bool
+	is       func(identity.Workload) bool
 	// cluster is one whose pods, as they are shown, need what selects them by their labels; "" for none.
 	cluster string
 	found   bool
 }
 
-func (n *needs) visit(key Key) {
+func (n *needs) visit(key identity.Key) {
 	if n.found || n.seen[key] {
 		return
 	}
 	n.seen[key] = true
 	if key.Resource == namespaceResource {
-		n.add(n.upstream.workloadsIn(key.Name))
+		n.add(n.upstream.WorkloadsIn(key.Name))
 		return
 	}
 	n.visitReferrers(key)
 	kind, ok := projection.ForResource(key.Resource)
-	obj := n.upstream.get(key)
+	obj := n.upstream.Get(key)
 	if !ok || obj == nil {
 		return
 	}
 	if kind.General(obj) {
-		n.add(n.upstream.workloadsIn(key.Namespace))
+		n.add(n.upstream.WorkloadsIn(key.Namespace))
 		return
 	}
 	if kind.SelectsPods() {
-		for _, w := range n.upstream.workloadsIn(key.Namespace) {
-			if kind.Selects(obj, w.kind, w.Object) {
-				n.add([]workload{w})
+		for _, w := range n.upstream.WorkloadsIn(key.Namespace) {
+			if kind.Selects(obj, w.Kind, w.Object) {
+				n.add([]identity.Workload{w})
 			}
 		}
-		n.found = n.found || n.cluster != "" && n.upstream.selectedIn(kind, obj, n.cluster, 1) > 0
+		n.found = n.found || n.cluster != "" && n.upstream.SelectedIn(kind, obj, n.cluster, 1) > 0
 	}
 	for _, ref := range kind.Follows(obj) {
-		if w := n.upstream.claimant(key, keyOfReference(ref)); w != nil {
-			n.add([]workload{*w})
+		if w := n.upstream.Claimant(key, identity.KeyOfReference(ref)); w != nil {
+			n.add([]identity.Workload{*w})
 			continue
 		}
-		n.visit(keyOfReference(ref))
+		n.visit(identity.KeyOfReference(ref))
 	}
 }
 
-func (n *needs) add(workloads []workload) {
+func (n *needs) add(workloads []identity.Workload) {
 	n.found = n.found || slices.ContainsFunc(workloads, n.is)
 }
 
 // visitReferrers looks at the objects that name key.
-func (n *needs) visitReferrers(key Key) {
+func (n *needs) visitReferrers(key identity.Key) {
 	for _, kind := range projection.Kinds() {
-		for _, obj := range n.upstream.byIndex(byReference, kind.Resource, key) {
+		for _, obj := range n.upstream.Referring(kind.Resource, key) {
 			if kind.Workload {
-				n.add([]workload{{kind, obj}})
+				n.add([]identity.Workload{{Kind: kind, Object: obj}})
 			} else {
-				n.visit(keyOf(kind, obj))
+				n.visit(identity.KeyOf(kind, obj))
 			}
 		}
 	}
 }
 
-// byIndex returns the objects of a kind that refer to key, or follow it.
-func (u *Upstream) byIndex(index string, of schema.GroupVersionResource, key Key) []projection.Object {
-	// The indexes exist: NewUpstream made them.
-	found, _ := u.stores[of].ByIndex(index, referenceIndex(key))
-	out := make([]projection.Object, 0, len(found))
-	for _, obj := range found {
-		out = append(out, obj.(projection.Object))
-	}
-	return out
-}
-
-// workloadsIn returns the workloads of a namespace.
-func (u *Upstream) workloadsIn(namespace string) []workload {
-	var out []workload
-	for _, kind := range projection.Workloads() {
-		for _, obj := range u.objectsIn(kind.Resource, namespace) {
-			out = append(out, workload{kind, obj})
-		}
-	}
-	return out
-}
-
-// objectsIn returns the objects of a kind in a namespace that are no mirrors.
-func (u *Upstream) objectsIn(resource schema.GroupVersionResource, namespace string) []projection.Object {
-	found, _ := u.stores[resource].ByIndex(byNamespace, namespace) // the index exists: NewUpstream made it
-	out := make([]projection.Object, 0, len(found))
-	for _, obj := range found {
-		out = append(out, obj.(projection.Object))
-	}
-	return out
-}
-
 // dependents returns what a workload needs beside it, in the order in which it should be there: the namespace first.
-func (u *Upstream) dependents(w workload) []Key {
-	d := dependents{upstream: u, seen: map[Key]bool{}}
-	d.add(Key{Resource: namespaceResource, Name: w.GetNamespace()})
-	for _, ref := range w.kind.References(w.Object) {
-		d.visit(keyOfReference(ref))
+func (u *Upstream) dependents(w identity.Workload) []identity.Key {
+	d := dependents{upstream: u, seen: map[identity.Key]bool{}}
+	d.add(identity.Key{Resource: namespaceResource, Name: w.GetNamespace()})
+	for _, ref := range w.Kind.References(w.Object) {
+		d.visit(identity.KeyOfReference(ref))
 	}
-	for _, key := range u.claimsFor(w) {
+	for _, key := range u.ClaimsFor(w) {
 		d.visit(key)
 	}
 	for _, kind := range projection.Kinds() {
 		if !kind.SelectsPods() && !kind.MayBeGeneral() {
 			continue
 		}
-		for _, obj := range u.objectsIn(kind.Resource, w.GetNamespace()) {
-			if kind.Selects(obj, w.kind, w.Object) || kind.General(obj) {
-				d.visit(keyOf(kind, obj))
+		for _, obj := range u.ObjectsIn(kind.Resource, w.GetNamespace()) {
+			if kind.Selects(obj, w.Kind, w.Object) || kind.General(obj) {
+				d.visit(identity.KeyOf(kind, obj))
 			}
 		}
 	}
@@ -319,35 +267,31 @@ func (u *Upstream) dependents(w workload) []Key {
 // dependents gathers what an object needs, directly or not. What something needs comes before it.
 type dependents struct {
 	upstream *Upstream
-	seen     map[Key]bool
-	keys     []Key
+	seen     map[identity.Key]bool
+	keys     []identity.Key
 }
 
-func (d *dependents) add(key Key) {
+func (d *dependents) add(key identity.Key) {
 	d.seen[key] = true
 	d.keys = append(d.keys, key)
 }
 
-func (d *dependents) visit(key Key) {
+func (d *dependents) visit(key identity.Key) {
 	if d.seen[key] {
 		return
 	}
 	d.seen[key] = true
 	if kind, ok := projection.ForResource(key.Resource); ok {
-		if obj := d.upstream.get(key); obj != nil {
+		if obj := d.upstream.Get(key); obj != nil {
 			for _, ref := range kind.References(obj) {
-				d.visit(keyOfReference(ref))
+				d.visit(identity.KeyOfReference(ref))
 			}
 		}
 	}
 	d.keys = append(d.keys, key)
 	for _, kind := range projection.Kinds() {
-		for _, follower := range d.upstream.byIndex(byFollowed, kind.Resource, key) {
-			d.visit(keyOf(kind, follower))
+		for _, follower := range d.upstream.Following(kind.Resource, key) {
+			d.visit(identity.KeyOf(kind, follower))
 		}
 	}
-}
-
-func keyOfReference(ref projection.Reference) Key {
-	return Key{Resource: ref.Resource, Namespace: ref.Namespace, Name: ref.Name}
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -161,7 +162,7 @@ func TestDependentsOfAWorkload(t *testing.T) {
 	})
 	u := newUpstream(t, d, account("robot", "pull"), service("web", map[string]string{"app": "web"}), service("api", map[string]string{"app": "api"}))
 	var got []string
-	for _, key := range u.dependents(workload{deployments, d}) {
+	for _, key := range u.dependents(identity.Workload{Kind: deployments, Object: d}) {
 		got = append(got, key.String())
 	}
 	if got[0] != "namespaces shop" {

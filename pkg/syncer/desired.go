@@ -3,7 +3,7 @@ package syncer
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/manifold-dev/manifold/pkg/moves"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -26,7 +26,7 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 		return nil, wait{}, nil
 	}
 	if kind.Workload {
-		part.API = s.Upstream.api(workload{kind, above}, live)
+		part.API = s.Upstream.api(identity.Workload{Kind: kind, Object: above}, live)
 		if s.Overrides != nil {
 			if part.Overrides, err = s.Overrides(kind, above, s.cluster); err != nil {
 				return nil, wait{}, err
@@ -44,7 +44,7 @@ func (s *Syncer) desired(kind projection.Kind, above, live projection.Object) (d
 func (s *Syncer) part(kind projection.Kind, above, live projection.Object) (part projection.Part, wanted bool, waits wait) {
 	part, wanted = s.Upstream.part(kind, above, s.cluster)
 	if kind.Workload && !kind.Mirror(above) {
-		step := s.Upstream.Fleets.Next(moves.Workload{Kind: kind, Object: above}, s.cluster)
+		step := s.Upstream.Fleets.Next(identity.Workload{Kind: kind, Object: above}, s.cluster)
 		part.Share, part.Waits, wanted = step.Share, step.Paced, !step.None
 		waits = wait{held: step.Held, paced: step.Paced, reason: step.Reason}
 	}
@@ -91,7 +91,7 @@ func (s *Syncer) stays(kind projection.Kind, above, live projection.Object) bool
 // waitsForNobody tells of a volume claim that it came here while nothing used it, has no volume, and is used elsewhere now.
 func (s *Syncer) waitsForNobody(kind projection.Kind, above, live projection.Object) bool {
 	claim, ok := live.(*corev1.PersistentVolumeClaim)
-	if _, settled := DecisionOf(above)[s.cluster]; !ok || !settled || claim.Spec.VolumeName != "" || claim.Status.Phase == corev1.ClaimBound {
+	if _, settled := identity.DecisionOf(above)[s.cluster]; !ok || !settled || claim.Spec.VolumeName != "" || claim.Status.Phase == corev1.ClaimBound {
 		return false
 	}
 	return s.Upstream.usedSomewhere(kind, above)

@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/moves"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -37,7 +37,7 @@ const (
 )
 
 // sync brings one object of the cluster in line: it looks at what there is, settles what was begun earlier, plans, and carries the plan out.
-func (s *Syncer) sync(ctx context.Context, key Key) error {
+func (s *Syncer) sync(ctx context.Context, key identity.Key) error {
 	switch key.Resource {
 	case priorityResource:
 		return s.syncPriority(ctx, key)
@@ -65,12 +65,12 @@ func (s *Syncer) sync(ctx context.Context, key Key) error {
 }
 
 // lookAt gathers what there is of an object.
-func (s *Syncer) lookAt(ctx context.Context, key Key) (look, error) {
+func (s *Syncer) lookAt(ctx context.Context, key identity.Key) (look, error) {
 	kind, ok := projection.ForResource(key.Resource)
 	if !ok {
 		return look{}, fmt.Errorf("no projection for %s", key)
 	}
-	l := look{key: key, kind: kind, above: s.Upstream.get(key), live: s.below.get(key)}
+	l := look{key: key, kind: kind, above: s.Upstream.Get(key), live: s.below.Get(key)}
 	var err error
 	if silentSecret(key) {
 		l.live, err = s.below.secrets.look(ctx, cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
@@ -159,7 +159,7 @@ func (s *Syncer) project(ctx context.Context, l look, p plan) error {
 		klog.FromContext(ctx).V(2).Info("Projecting", "key", l.key, "step", step, "reason", p.why)
 	}
 	if step == projection.Create || step == projection.Apply {
-		s.Upstream.Fleets.Writing(moves.Key(l.key), s.cluster, hashOf(p.desired))
+		s.Upstream.Fleets.Writing(l.key, s.cluster, hashOf(p.desired))
 	}
 	if err := s.act(ctx, l.kind, p.action, p.desired, l.live); err != nil {
 		return s.failed(l.key, l.above, err)
@@ -198,7 +198,7 @@ func (s *Syncer) removeNamespace(ctx context.Context, kind projection.Kind, live
 }
 
 // done notes the outcome of a step and has the workload's report looked at again.
-func (s *Syncer) done(key Key, kind projection.Kind, st state) {
+func (s *Syncer) done(key identity.Key, kind projection.Kind, st state) {
 	last := s.stateOf(key)
 	if last == st {
 		s.wakeWaiting(key) // it may have been gone meanwhile
@@ -210,13 +210,13 @@ func (s *Syncer) done(key Key, kind projection.Kind, st state) {
 	}
 	if last.problem != "" && st.problem == "" && !kind.Workload {
 		for _, w := range s.Upstream.needing(key) { // they were told to have it too
-			s.changed(w.key(), false)
+			s.changed(w.Key(), false)
 		}
 	}
 }
 
 // failed notes an error where users see it, and returns it so that the step is tried again.
-func (s *Syncer) failed(key Key, above projection.Object, err error) error {
+func (s *Syncer) failed(key identity.Key, above projection.Object, err error) error {
 	var conflict *conflictError
 	if errors.As(err, &conflict) {
 		s.fail(key, above, reasonConflict, conflict.reason)
@@ -258,7 +258,7 @@ func unanswered(err error) bool {
 }
 
 // fail makes a problem visible: as an event on the object and on the workloads that need it, and in their reports.
-func (s *Syncer) fail(key Key, above projection.Object, reason, message string) {
+func (s *Syncer) fail(key identity.Key, above projection.Object, reason, message string) {
 	message = summary.Text(message) // a cluster may have worded it
 	previous := s.stateOf(key)
 	if previous.problem == message {
@@ -285,7 +285,7 @@ func (s *Syncer) fail(key Key, above projection.Object, reason, message string) 
 	for _, w := range s.Upstream.needing(key) {
 		if s.Upstream.runs(w, s.cluster) {
 			s.Recorder.Event(w.Object, corev1.EventTypeWarning, reason, text)
-			s.changed(w.key(), true)
+			s.changed(w.Key(), true)
 		}
 	}
 }

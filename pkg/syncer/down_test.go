@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -63,11 +64,11 @@ func TestErrorsThatPassByThemselvesAreNotShownToUsers(t *testing.T) {
 
 func TestFailureIsShownWhereUsersLook(t *testing.T) {
 	web, api := deployment("web", toEast, usingSecret("key")), deployment("api", `{"west":{"replicas":1}}`, usingSecret("key"))
-	webKey := Key{Resource: deploymentResource, Namespace: "shop", Name: "web"}
-	secretKey := Key{Resource: secretResource, Namespace: "shop", Name: "key"}
+	webKey := identity.Key{Resource: deploymentResource, Namespace: "shop", Name: "web"}
+	secretKey := identity.Key{Resource: secretResource, Namespace: "shop", Name: "key"}
 	forbidden := apierrors.NewForbidden(corev1.Resource("secrets"), "key", errors.New("no"))
 	for name, test := range map[string]struct {
-		key         Key
+		key         identity.Key
 		above       projection.Object
 		err         error
 		wantAgain   bool   // the step is tried again by its error
@@ -98,11 +99,11 @@ func TestFailureIsShownWhereUsersLook(t *testing.T) {
 					t.Errorf("error %v, want one: %t", err, test.wantAgain)
 				}
 			}
-			report, known := s.Report(keyOf(deployments, web), web)
+			report, known := s.Report(identity.KeyOf(deployments, web), web)
 			if !known || report.Problem != test.wantProblem {
 				t.Errorf("problem %q, want %q", report.Problem, test.wantProblem)
 			}
-			if other, _ := s.Report(keyOf(deployments, api), api); other.Problem != "" {
+			if other, _ := s.Report(identity.KeyOf(deployments, api), api); other.Problem != "" {
 				t.Errorf("a Deployment elsewhere has the problem %q", other.Problem)
 			}
 			var events []string
@@ -121,7 +122,7 @@ func TestFailureIsShownWhereUsersLook(t *testing.T) {
 				}
 			}
 			s.done(test.key, projection.Kind{}, state{})
-			if report, _ := s.Report(keyOf(deployments, web), web); report.Problem != "" {
+			if report, _ := s.Report(identity.KeyOf(deployments, web), web); report.Problem != "" {
 				t.Errorf("the problem %q stays when a step has succeeded", report.Problem)
 			}
 		})
@@ -133,7 +134,7 @@ func TestErrorInsideAClusterIsToldWhenItLasts(t *testing.T) {
 	web := deployment("web", toEast)
 	u := newUpstream(t, web)
 	s := attach(t, u, "east")
-	key, broken := keyOf(deployments, web), apierrors.NewInternalError(errors.New("failed calling webhook"))
+	key, broken := identity.KeyOf(deployments, web), apierrors.NewInternalError(errors.New("failed calling webhook"))
 	for try := range brokenTries + 1 {
 		if err := s.failed(key, web, broken); err == nil {
 			t.Fatal("the step is not tried again")
@@ -158,7 +159,7 @@ func TestFailureOfAPodIsAnEventAlone(t *testing.T) {
 	pod.Annotations = map[string]string{v1alpha1.AnnotationPlacement: `{"east":{"replicas":1}}`}
 	u := newUpstream(t, pod)
 	s := attach(t, u, "east")
-	key := Key{Resource: podResource, Namespace: "shop", Name: "once"}
+	key := identity.Key{Resource: podResource, Namespace: "shop", Name: "once"}
 	if err := s.failed(key, pod, &conflictError{"taken"}); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +218,7 @@ func TestStatusThatIsWorthTellingAtOnce(t *testing.T) {
 		"what has no rollout is always ready": {service("web", nil), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := settled(Key{Resource: resourceOf(test.live)}, test.live); got != test.want {
+			if got := settled(identity.Key{Resource: resourceOf(test.live)}, test.live); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})
@@ -228,7 +229,7 @@ func TestReportAnswersForTheGenerationThatIsCarriedOut(t *testing.T) {
 	above := deployment("web", toEast)
 	above.Generation = 7
 	live := projected(above, 2, 1)
-	key := Key{Resource: deploymentResource, Namespace: "shop", Name: "web"}
+	key := identity.Key{Resource: deploymentResource, Namespace: "shop", Name: "web"}
 	current := state{uid: above.UID, generation: 7, hash: "hash", told: 2, most: 2}
 	for name, test := range map[string]struct {
 		live      *appsv1.Deployment
@@ -256,7 +257,7 @@ func TestReportAnswersForTheGenerationThatIsCarriedOut(t *testing.T) {
 			s := attach(t, newUpstream(t, above), "east", objects...)
 			s.setState(key, test.state)
 			s.synced = !test.unsynced
-			report, known := s.Report(keyOf(deployments, above), above)
+			report, known := s.Report(identity.KeyOf(deployments, above), above)
 			holds := report.Live != nil
 			if known == test.unsynced {
 				t.Fatalf("known %t", known)

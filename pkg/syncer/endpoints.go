@@ -10,7 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
-	"github.com/manifold-dev/manifold/pkg/moves"
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -34,7 +35,7 @@ type led struct {
 // waiter is a cluster whose syncer looks again at an object.
 type waiter struct {
 	cluster string
-	key     Key
+	key     identity.Key
 }
 
 // watchSlices registers with the informer of EndpointSlices.
@@ -109,23 +110,22 @@ func (l *led) pods(service cache.ObjectName) sets.Set[types.UID] {
 // Unrouted counts the replicas of a workload that serve in this cluster, so many as it says, and that some Service which selects them does
 // not lead to yet. A Service that leads nowhere at all is of no use to anybody now, so nobody waits for it. The cluster that asks is woken when
 // there may be fewer.
-func (s *Syncer) Unrouted(of moves.Workload, available int32, asks string) int32 {
-	w := workload{of.Kind, of.Object}
-	live := s.below.get(w.key())
+func (s *Syncer) Unrouted(w identity.Workload, available int32, asks string) int32 {
+	live := s.below.Get(w.Key())
 	if available == 0 || !ours(live, w) {
 		return 0
 	}
 	kind, _ := projection.ForResource(serviceResource)
 	var services []projection.Object
-	for _, service := range s.Upstream.objectsIn(serviceResource, w.GetNamespace()) {
-		if kind.Selects(service, w.kind, w.Object) {
+	for _, service := range s.Upstream.ObjectsIn(serviceResource, w.GetNamespace()) {
+		if kind.Selects(service, w.Kind, w.Object) {
 			services = append(services, service)
 		}
 	}
 	count := func() (n int32) {
 		var pods []*corev1.Pod
-		for _, pod := range s.podsUnder(live, w.key()) {
-			if podReady(pod) && pod.DeletionTimestamp == nil {
+		for _, pod := range s.below.PodsUnder(live, w.Key()) {
+			if mirror.Ready(pod) && pod.DeletionTimestamp == nil {
 				pods = append(pods, pod)
 			}
 		}
@@ -148,7 +148,7 @@ func (s *Syncer) Unrouted(of moves.Workload, available int32, asks string) int32
 		return 0
 	}
 	for _, service := range services {
-		s.Upstream.led.await(cache.MetaObjectToName(service), waiter{asks, w.key()})
+		s.Upstream.led.await(cache.MetaObjectToName(service), waiter{asks, w.Key()})
 	}
 	return count() // what has changed before that has woken nobody
 }

@@ -19,6 +19,8 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -51,7 +53,7 @@ func (s *Syncer) mirrorEvents(ctx context.Context) error {
 	queue := workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemFastSlowRateLimiter[types.UID](eventDelay, eventDelay, eventTries),
 		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "events-" + s.cluster})
-	pending := &eventStore{events: map[types.UID]*corev1.Event{}, queue: queue, ours: s.below.ours, since: time.Now(),
+	pending := &eventStore{events: map[types.UID]*corev1.Event{}, queue: queue, ours: s.below.Ours, since: time.Now(),
 		refusal: s.refusalEvent, listed: bounds.NewBudget(listedEvents, listedEventBytes, nil).Gate(), paces: lru.New(maxEvents)}
 	reflector := cache.NewReflectorWithOptions(
 		cache.NewFilteredListWatchFromClient(s.client.CoreV1().RESTClient(), "events", metav1.NamespaceAll, pending.listed.Tweak),
@@ -95,7 +97,7 @@ func (s *Syncer) mirrorEvent(ctx context.Context, uid types.UID, pending *eventS
 		return
 	}
 	pending.drop(uid, event)
-	if mirror == nil || s.namespaceGoes(mirror.Namespace) || pace.WaitN(ctx, eventCost(s.podQueue.Len())) != nil {
+	if mirror == nil || s.Upstream.NamespaceGoes(mirror.Namespace) || pace.WaitN(ctx, eventCost(s.podQueue.Len())) != nil {
 		return
 	}
 	events := s.above.CoreV1().Events(mirror.Namespace)
@@ -123,7 +125,7 @@ func (s *Syncer) eventMirror(event *corev1.Event) (mirror *corev1.Event, known b
 	if about == nil {
 		return nil, known
 	}
-	if s.Upstream.eventAbout(s.cluster, *about) != nil {
+	if s.Upstream.Guard(nil).EventAbout(s.cluster, *about) != nil {
 		return nil, false // it may not be shown yet
 	}
 	return s.mirrorOfEvent(event, *about), true
@@ -135,7 +137,7 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 	out.ResourceVersion = ""
 	switch ref.Kind {
 	case "Pod":
-		pod := s.below.pod(cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name})
+		pod := s.below.Pod(cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name})
 		if pod == nil {
 			return nil, false
 		}
@@ -153,12 +155,12 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 			return &out, true // under the same name, with the same UID
 		}
 	case "ReplicaSet":
-		rs := s.below.replicaSet(ref.Namespace, ref.Name)
+		rs := s.below.ReplicaSet(ref.Namespace, ref.Name)
 		if rs == nil {
 			return nil, false
 		}
-		if projected := s.below.deploymentOf(rs); projected != nil {
-			mirror, err := s.Upstream.replicaSets.ReplicaSets(ref.Namespace).Get(s.shownAs(rs, projected.Name))
+		if projected := s.below.DeploymentOf(rs); projected != nil {
+			mirror, err := s.Upstream.ReplicaSets.ReplicaSets(ref.Namespace).Get(s.shownAs(rs, projected.Name))
 			if err != nil {
 				return nil, false
 			}
@@ -166,12 +168,12 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 			return &out, true
 		}
 	}
-	kind, ok := kindNamed(ref)
+	kind, ok := identity.KindNamed(ref)
 	if !ok {
 		return nil, true
 	}
-	key := Key{Resource: kind.Resource, Namespace: ref.Namespace, Name: ref.Name}
-	live, object := s.below.get(key), s.Upstream.get(key)
+	key := identity.Key{Resource: kind.Resource, Namespace: ref.Namespace, Name: ref.Name}
+	live, object := s.below.Get(key), s.Upstream.Get(key)
 	if live == nil || object == nil {
 		return nil, false
 	}
@@ -182,13 +184,10 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 	return &out, true
 }
 
-// kindNamed finds the projected kind that an event is about. Whoever wrote it may know the kind by another version.
-func kindNamed(ref corev1.ObjectReference) (projection.Kind, bool) {
-	about := ref.GroupVersionKind().GroupKind()
-	for _, kind := range projection.Kinds() {
-		if kind.GVK.GroupKind() == about {
-			return kind, true
-		}
-	}
-	return projection.Kind{}, false
+// mirrorOfEvent returns an event as it reads above, about the object there.
+func (s *Syncer) mirrorOfEvent(event *corev1.Event, about corev1.ObjectReference) *corev1.Event {
+	out := event.DeepCopy()
+	out.ObjectMeta = metav1.ObjectMeta{Namespace: event.Namespace, Name: mirror.EventName(event.Name, s.cluster)}
+	mirror.Event(out, about, s.cluster)
+	return out
 }

@@ -6,6 +6,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -17,7 +18,7 @@ func TestWhatHasLeftAClusterIsToldAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := attach(t, newUpstream(t, namespace("shop"), above), "east")
 			s.ownedHandler(deployments).OnDelete(obj)
-			if len(s.changes) != 1 || s.changes[0] != (change{keyOf(deployments, above), true}) {
+			if len(s.changes) != 1 || s.changes[0] != (change{identity.KeyOf(deployments, above), true}) {
 				t.Errorf("told %v, want the Deployment, at once", s.changes)
 			}
 		})
@@ -49,9 +50,9 @@ func TestWhenAPartOfAWorkloadHasSettled(t *testing.T) {
 			}
 			s := attach(t, newUpstream(t, namespace("shop"), above), "east", test.below...)
 			if test.state.problem != "" {
-				s.setState(keyOf(deployments, above), test.state)
+				s.setState(identity.KeyOf(deployments, above), test.state)
 			}
-			if got := s.Settled(keyOf(deployments, above)); got != test.want {
+			if got := s.Settled(identity.KeyOf(deployments, above)); got != test.want {
 				t.Errorf("settled %t, want %t", got, test.want)
 			}
 		})

@@ -12,14 +12,15 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/guard"
 )
 
 // guardOf knows what is above.
-func guardOf(t *testing.T, above ...projection.Object) Guard {
+func guardOf(t *testing.T, above ...projection.Object) guard.Guard {
 	t.Helper()
 	u := newUpstream(t, above...)
 	u.synced = nil // what is read is there
-	return Guard{Upstream: u}
+	return u.Guard(nil)
 }
 
 // refusal is the text of an error, "" for none.
@@ -133,7 +134,7 @@ func TestWhichPodsAClusterMayHaveShown(t *testing.T) {
 	}
 	t.Run("nothing before anything is known", func(t *testing.T) {
 		f := newFamily()
-		expectRefusal(t, Guard{Upstream: newUpstream(t, f.above, f.mirrored, namespace("shop"))}.CreatePod("east", f.shown("east")), "has not been read yet")
+		expectRefusal(t, newUpstream(t, f.above, f.mirrored, namespace("shop")).Guard(nil).CreatePod("east", f.shown("east")), "has not been read yet")
 	})
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -42,10 +43,10 @@ func newUpstream(t *testing.T, objects ...projection.Object) *Upstream {
 	}
 	u.LogicalCluster = logicalCluster
 	stores := map[schema.GroupVersionResource]cache.Store{
-		podResource: u.podStore,
+		podResource: u.Stores[podResource],
 		appsv1.SchemeGroupVersion.WithResource("replicasets"): factory.Apps().V1().ReplicaSets().Informer().GetStore(),
 	}
-	for resource, store := range u.stores {
+	for resource, store := range u.Stores {
 		stores[resource] = store
 	}
 	hold(t, stores, objects)
@@ -71,11 +72,11 @@ type testSyncer struct {
 // next is what the cluster is to hold now of a workload.
 func (s *testSyncer) next(above projection.Object) moves.Step {
 	kind, _ := projection.KindOf(above)
-	return s.Upstream.Fleets.Next(moves.Workload{Kind: kind, Object: above}, s.cluster)
+	return s.Upstream.Fleets.Next(identity.Workload{Kind: kind, Object: above}, s.cluster)
 }
 
 type change struct {
-	key    Key
+	key    identity.Key
 	urgent bool
 }
 
@@ -87,7 +88,7 @@ func attach(t *testing.T, u *Upstream, cluster string, objects ...projection.Obj
 		origin, owned := projection.OriginOf(obj)
 		if kind, ok := projection.KindOf(obj); ok && kind.Workload && owned {
 			demand := kind.Demand(obj)
-			s.setState(keyOf(kind, obj), state{
+			s.setState(identity.KeyOf(kind, obj), state{
 				uid: origin.UID, hash: hashOf(obj), told: demand.Replicas, first: demand.First, most: demand.Replicas + 100,
 			})
 		}
@@ -104,7 +105,7 @@ func attachFound(t *testing.T, u *Upstream, cluster string, objects ...projectio
 		Upstream: u,
 		Client:   func(string) (kubernetes.Interface, error) { return s.above, nil },
 		Recorder: s.events,
-		Changed:  func(key Key, urgent bool) { s.changes = append(s.changes, change{key, urgent}) },
+		Changed:  func(key identity.Key, urgent bool) { s.changes = append(s.changes, change{key, urgent}) },
 		Mirror:   func(name cache.ObjectName) { s.mirrors = append(s.mirrors, name) },
 		Leaving:  func(string) (bool, string) { return false, "" },
 	}, &clusters.Connection{Name: cluster, Client: fake.NewClientset(), Usage: capacity.NewUsage(nil)})
@@ -112,17 +113,17 @@ func attachFound(t *testing.T, u *Upstream, cluster string, objects ...projectio
 		t.Fatal(err)
 	}
 	stores := map[schema.GroupVersionResource]cache.Store{}
-	for resource, store := range s.below.stores {
+	for resource, store := range s.below.Stores {
 		stores[resource] = store
 	}
 	// What is not ours is seen of these as well.
-	stores[revisionResource] = s.below.revisions.GetStore()
-	stores[podResource] = s.below.pods.GetStore()
-	stores[claimResource] = s.below.claims.GetStore()
-	stores[appsv1.SchemeGroupVersion.WithResource("replicasets")] = s.below.replicaSets.GetStore()
+	stores[revisionResource] = s.below.Revisions.GetStore()
+	stores[podResource] = s.below.Pods.GetStore()
+	stores[claimResource] = s.below.Claims.GetStore()
+	stores[appsv1.SchemeGroupVersion.WithResource("replicasets")] = s.below.ReplicaSets.GetStore()
 	hold(t, stores, objects)
 	for _, obj := range objects {
-		store, owned := s.below.stores[resourceOf(obj)]
+		store, owned := s.below.Stores[resourceOf(obj)]
 		if _, ours := projection.OriginOf(obj); owned && ours {
 			hold(t, map[schema.GroupVersionResource]cache.Store{resourceOf(obj): store}, []projection.Object{obj})
 		}

@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -13,12 +15,11 @@ import (
 )
 
 // Holding returns what this cluster has of a workload, for the fleet of that.
-func (s *Syncer) Holding(of moves.Workload, in *moves.Record) moves.Holding {
-	w := workload{of.Kind, of.Object}
-	out := moves.Holding{Found: s.holds(w.key()), Failed: s.stateOf(w.key()).problem != ""}
-	ordinals := w.kind.Demand(w.Object).Ordinals
+func (s *Syncer) Holding(w identity.Workload, in *moves.Record) moves.Holding {
+	out := moves.Holding{Found: s.holds(w.Key()), Failed: s.stateOf(w.Key()).problem != ""}
+	ordinals := w.Kind.Demand(w.Object).Ordinals
 	if out.Found {
-		out.Projection = s.projectionOf(w.kind, w.Object)
+		out.Projection = s.projectionOf(w.Kind, w.Object)
 	}
 	var given placement.Range
 	if ordinals {
@@ -26,8 +27,8 @@ func (s *Syncer) Holding(of moves.Workload, in *moves.Record) moves.Holding {
 		out.Keeps = s.keeps(w, given)
 	}
 	if out.Projection != nil {
-		out.Told = s.toldReplicas(w, in, w.kind.Demand(out.Projection).Replicas)
-		out.Ordinals = numbersOf(w.kind, out.Projection).Intersect(given)
+		out.Told = s.toldReplicas(w, in, w.Kind.Demand(out.Projection).Replicas)
+		out.Ordinals = numbersOf(w.Kind, out.Projection).Intersect(given)
 	}
 	return out
 }
@@ -35,24 +36,23 @@ func (s *Syncer) Holding(of moves.Workload, in *moves.Record) moves.Holding {
 // Emptying reports whether this cluster, which is to have no part of a workload with ordinals any more, has some, or has some that an earlier one
 // has left behind. They go as when it is scaled down, the highest first, and only then the object goes: deleting it with them would take them
 // all at once, and the claims that it keeps until it is deleted.
-func (s *Syncer) Emptying(of moves.Workload) bool {
-	w := workload{of.Kind, of.Object}
+func (s *Syncer) Emptying(w identity.Workload) bool {
 	if s.leftBehind(w) {
 		return true
 	}
-	live := s.projectionOf(w.kind, w.Object)
+	live := s.projectionOf(w.Kind, w.Object)
 	if !ours(live, w) {
 		return false
 	}
-	for _, pod := range s.below.podsOf(w.kind.GVK.Kind, w.GetNamespace(), w.GetName()) {
+	for _, pod := range s.below.PodsOf(w.Kind.GVK.Kind, w.GetNamespace(), w.GetName()) {
 		if metav1.IsControlledBy(pod, live) {
 			return true
 		}
 	}
 	// A pod may have been made of which no watch has told yet.
-	summarised, ok := summary.ForResource(w.kind.Resource)
+	summarised, ok := summary.ForResource(w.Kind.Resource)
 	told := ok && summarised.Observed(live) && summarised.Counts(live).Replicas == 0
-	return !told || !numbersOf(w.kind, live).Empty()
+	return !told || !numbersOf(w.Kind, live).Empty()
 }
 
 // numbersOf returns the ordinals that a projection has.
@@ -63,11 +63,11 @@ func numbersOf(kind projection.Kind, live projection.Object) placement.Range {
 
 // mayRun returns the ordinals of a workload that this cluster runs or may begin to run: those that the projection asks for, and those of
 // pods that are still there, also of an earlier object of the name.
-func (s *Syncer) mayRun(w workload) []placement.Range {
+func (s *Syncer) mayRun(w identity.Workload) []placement.Range {
 	var out []placement.Range
-	live := s.below.get(w.key())
+	live := s.below.Get(w.Key())
 	if live != nil && live.GetDeletionTimestamp() == nil {
-		out = append(out, numbersOf(w.kind, live))
+		out = append(out, numbersOf(w.Kind, live))
 	}
 	return append(out, s.podNumbers(w, func(pod *corev1.Pod, _ int32) bool {
 		return live != nil && metav1.IsControlledBy(pod, live) || s.mirrored(pod)
@@ -76,14 +76,14 @@ func (s *Syncer) mayRun(w workload) []placement.Range {
 
 // keeps returns the ordinals of a workload that this cluster keeps from others: of those that it may run, the ones that it was given, and
 // those of pods that the logical cluster shows, as of an earlier object of the name.
-func (s *Syncer) keeps(w workload, given placement.Range) []placement.Range {
-	if !s.concerned(w.kind, w.Object) {
+func (s *Syncer) keeps(w identity.Workload, given placement.Range) []placement.Range {
+	if !s.concerned(w.Kind, w.Object) {
 		return s.podNumbers(w, func(pod *corev1.Pod, _ int32) bool { return s.mirrored(pod) })
 	}
 	var out []placement.Range
-	live := s.below.get(w.key())
+	live := s.below.Get(w.Key())
 	if live != nil && live.GetDeletionTimestamp() == nil {
-		out = append(out, numbersOf(w.kind, live).Intersect(given))
+		out = append(out, numbersOf(w.Kind, live).Intersect(given))
 	}
 	return append(out, s.podNumbers(w, func(pod *corev1.Pod, number int32) bool {
 		own := live != nil && metav1.IsControlledBy(pod, live) && given.Contains(number)
@@ -92,10 +92,10 @@ func (s *Syncer) keeps(w workload, given placement.Range) []placement.Range {
 }
 
 // podNumbers returns the ordinals of those pods of a workload that count.
-func (s *Syncer) podNumbers(w workload, counts func(pod *corev1.Pod, number int32) bool) []placement.Range {
+func (s *Syncer) podNumbers(w identity.Workload, counts func(pod *corev1.Pod, number int32) bool) []placement.Range {
 	var out []placement.Range
-	for _, pod := range s.below.podsOf(w.kind.GVK.Kind, w.GetNamespace(), w.GetName()) {
-		if set, number, ok := projection.CutOrdinal(pod.Name); ok && set == w.GetName() && !ended(pod) && counts(pod, number) {
+	for _, pod := range s.below.PodsOf(w.Kind.GVK.Kind, w.GetNamespace(), w.GetName()) {
+		if set, number, ok := projection.CutOrdinal(pod.Name); ok && set == w.GetName() && !mirror.Ended(pod) && counts(pod, number) {
 			out = append(out, placement.Range{Start: number, End: number + 1})
 		}
 	}
@@ -109,14 +109,14 @@ func ended(pod *corev1.Pod) bool {
 
 // mirrored reports whether the logical cluster shows the pod. What belongs to somebody else it does not show.
 func (s *Syncer) mirrored(pod *corev1.Pod) bool {
-	obj, ok, err := s.Upstream.podStore.GetByKey(pod.Namespace + "/" + pod.Name)
+	obj, ok, err := s.Upstream.Stores[podResource].GetByKey(pod.Namespace + "/" + pod.Name)
 	return err == nil && ok && obj.(*corev1.Pod).UID == pod.UID
 }
 
 // settleReservation drops what is reserved for this cluster once the watch has shown what was written, or the write turns out not to have
 // happened. Until then nothing else is decided about the object: what the watch shows is of before.
-func (s *Syncer) settleReservation(ctx context.Context, kind projection.Kind, key Key, live projection.Object) error {
-	hash, reserved := s.Upstream.Fleets.Reserved(moves.Key(key), s.cluster)
+func (s *Syncer) settleReservation(ctx context.Context, kind projection.Kind, key identity.Key, live projection.Object) error {
+	hash, reserved := s.Upstream.Fleets.Reserved(key, s.cluster)
 	if !reserved {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (s *Syncer) settleReservation(ctx context.Context, kind projection.Kind, ke
 			return errNotYet
 		}
 	}
-	s.Upstream.Fleets.Release(moves.Key(key), s.cluster)
+	s.Upstream.Fleets.Release(key, s.cluster)
 	s.Upstream.wake(key, s)
 	return nil
 }

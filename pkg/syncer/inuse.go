@@ -7,9 +7,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -26,13 +27,12 @@ const replaced = 2 * time.Second
 // usedByPods reports whether pods of ours in the cluster need an object, or such as a ReplicaSet of ours is about to make.
 func (s *Syncer) usedByPods(kind projection.Kind, above projection.Object) bool {
 	pods, _ := projection.ForResource(podResource)
-	shown, _ := s.Upstream.podStore.ByIndex(byCluster, clusterIndex(above.GetNamespace(), s.cluster)) // the index exists: NewUpstream made it
-	for _, obj := range shown {
-		if pod := obj.(*corev1.Pod); !ended(pod) && uses(workload{pods, pod}, kind, above) {
+	for _, pod := range s.Upstream.ShownIn(above.GetNamespace(), s.cluster) {
+		if !mirror.Ended(pod) && uses(identity.Workload{Kind: pods, Object: pod}, kind, above) {
 			return true
 		}
 	}
-	for _, rs := range s.below.replicaSetsIn(above.GetNamespace()) {
+	for _, rs := range s.below.ReplicaSetsIn(above.GetNamespace()) {
 		if ptr.Deref(rs.Spec.Replicas, 0) == 0 {
 			continue
 		}
@@ -44,43 +44,43 @@ func (s *Syncer) usedByPods(kind projection.Kind, above projection.Object) bool 
 }
 
 // setAbove returns the ReplicaSet above that shows one of a Deployment which runs here, or nothing.
-func (s *Syncer) setAbove(rs *appsv1.ReplicaSet) workload {
-	projected := s.below.deploymentOf(rs)
+func (s *Syncer) setAbove(rs *appsv1.ReplicaSet) identity.Workload {
+	projected := s.below.DeploymentOf(rs)
 	if projected == nil {
-		return workload{}
+		return identity.Workload{}
 	}
 	own := s.owner(deploymentResource, projected, rs)
 	if own == nil || !s.has(own.above) {
-		return workload{}
+		return identity.Workload{}
 	}
-	above, err := s.Upstream.replicaSets.ReplicaSets(rs.Namespace).Get(s.shownAs(rs, projected.Name))
+	above, err := s.Upstream.ReplicaSets.ReplicaSets(rs.Namespace).Get(s.shownAs(rs, projected.Name))
 	if err != nil || !metav1.IsControlledBy(above, own.above) {
-		return workload{}
+		return identity.Workload{}
 	}
 	sets, _ := projection.ForResource(replicaSetResource)
-	return workload{sets, above}
+	return identity.Workload{Kind: sets, Object: above}
 }
 
 // uses reports whether pods name an object or are selected by it.
-func uses(w workload, kind projection.Kind, obj projection.Object) bool {
-	key := keyOf(kind, obj)
-	return kind.SelectsPods() && kind.Selects(obj, w.kind, w.Object) ||
-		slices.ContainsFunc(w.kind.References(w.Object), func(ref projection.Reference) bool { return keyOfReference(ref) == key })
+func uses(w identity.Workload, kind projection.Kind, obj projection.Object) bool {
+	key := identity.KeyOf(kind, obj)
+	return kind.SelectsPods() && kind.Selects(obj, w.Kind, w.Object) ||
+		slices.ContainsFunc(w.Kind.References(w.Object), func(ref projection.Reference) bool { return identity.KeyOfReference(ref) == key })
 }
 
 // released has what pods needed looked at when they are gone, with what follows that: it may be that nothing else has kept it here.
 func (s *Syncer) released(kind projection.Kind, gone projection.Object) {
-	needed := dependents{upstream: s.Upstream, seen: map[Key]bool{}}
+	needed := dependents{upstream: s.Upstream, seen: map[identity.Key]bool{}}
 	for _, ref := range kind.References(gone) {
-		needed.visit(keyOfReference(ref))
+		needed.visit(identity.KeyOfReference(ref))
 	}
 	for _, selecting := range projection.Kinds() {
 		if !selecting.SelectsPods() {
 			continue
 		}
-		for _, obj := range s.Upstream.objectsIn(selecting.Resource, gone.GetNamespace()) {
+		for _, obj := range s.Upstream.ObjectsIn(selecting.Resource, gone.GetNamespace()) {
 			if selecting.Selects(obj, kind, gone) {
-				needed.visit(keyOf(selecting, obj))
+				needed.visit(identity.KeyOf(selecting, obj))
 			}
 		}
 	}
@@ -101,14 +101,4 @@ func (s *Syncer) podReleased(pod *corev1.Pod) {
 func (s *Syncer) setReleased(rs *appsv1.ReplicaSet) {
 	kind, _ := projection.ForResource(replicaSetResource)
 	s.released(kind, rs)
-}
-
-// replicaSetsIn returns the ReplicaSets of a namespace, whoever they belong to.
-func (b *below) replicaSetsIn(namespace string) []*appsv1.ReplicaSet {
-	found, _ := b.replicaSets.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
-	out := make([]*appsv1.ReplicaSet, 0, len(found))
-	for _, obj := range found {
-		out = append(out, obj.(*appsv1.ReplicaSet))
-	}
-	return out
 }

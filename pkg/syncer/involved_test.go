@@ -3,60 +3,26 @@ package syncer
 import (
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
-
-func TestWhatAClusterHasToDoWith(t *testing.T) {
-	pod := func(change func(*corev1.Pod)) *corev1.Pod {
-		p := &corev1.Pod{ObjectMeta: objectMeta("one")}
-		p.Annotations = map[string]string{}
-		change(p)
-		return p
-	}
-	for name, test := range map[string]struct {
-		above projection.Object
-		want  bool
-	}{
-		"what is decided to run there":     {deployment("web", toEast), true},
-		"what still does by the breakdown": {deployment("web", `{"west":{"replicas":2}}`, stillIn("east")), true},
-		"not what runs elsewhere":          {deployment("web", `{"west":{"replicas":2}}`, stillIn("north")), false},
-		"not what names it by chance": {deployment("web", `{"west":{"replicas":2}}`, func(d *appsv1.Deployment) {
-			d.Annotations[v1alpha1.AnnotationStatus] = `{"west":{"problem":"\"east\""}}`
-		}), false},
-		"not what nobody can read":   {deployment("web", "", func(d *appsv1.Deployment) { d.Annotations = map[string]string{v1alpha1.AnnotationStatus: `["east"]`} }), false},
-		"not what is nowhere":        {deployment("web", ""), false},
-		"a pod that is placed there": {pod(func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationPlacement] = toEast }), true},
-		"a pod that waits there":     {pod(func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationPodCluster] = "east" }), true},
-		"not a pod that waits somewhere else": {pod(func(p *corev1.Pod) {
-			p.Annotations[v1alpha1.AnnotationPlacement] = toEast
-			p.Annotations[v1alpha1.AnnotationPodCluster] = "west"
-		}), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := involves(test.above, "east"); got != test.want {
-				t.Errorf("it has to do with it: %t, want %t", got, test.want)
-			}
-		})
-	}
-}
 
 // What was projected a moment ago, and is to be elsewhere now, may not be in the breakdown yet.
 func TestWhatThisProcessHasProjectedAClusterHas(t *testing.T) {
 	web := deployment("web", `{"west":{"replicas":2}}`)
 	s := attach(t, newUpstream(t, web), "east")
-	w := workload{deployments, web}
+	w := identity.Workload{Kind: deployments, Object: web}
 	if s.has(w) {
 		t.Error("it has what it was never given")
 	}
-	s.setState(w.key(), state{uid: "earlier", hash: "x"})
+	s.setState(w.Key(), state{uid: "earlier", hash: "x"})
 	if s.has(w) {
 		t.Error("it has what an earlier one of the name was")
 	}
-	s.setState(w.key(), state{uid: web.UID, hash: "x"})
+	s.setState(w.Key(), state{uid: web.UID, hash: "x"})
 	if !s.has(w) {
 		t.Error("it does not have what was just projected")
 	}

@@ -9,13 +9,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 var (
 	jobResource = batchv1.SchemeGroupVersion.WithResource("jobs")
 	jobs, _     = projection.ForResource(jobResource)
-	jobKey      = Key{Resource: jobResource, Namespace: "shop", Name: "sums"}
+	jobKey      = identity.Key{Resource: jobResource, Namespace: "shop", Name: "sums"}
 )
 
 // job is one of the logical cluster that is placed on east, in the states that its conditions tell.

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -17,18 +18,18 @@ import (
 
 // leftBehind reports whether this cluster, on which a workload with ordinals is not placed, runs pods that are for the workload to take over, and
 // no others than it is to end there: what no cluster is to run yet runs on.
-func (s *Syncer) leftBehind(w workload) bool {
-	if w.kind.Resource != statefulSetResource || w.GetDeletionTimestamp() != nil {
+func (s *Syncer) leftBehind(w identity.Workload) bool {
+	if w.Kind.Resource != statefulSetResource || w.GetDeletionTimestamp() != nil {
 		return false
 	}
-	if _, placed := DecisionOf(w.Object)[s.cluster]; placed {
+	if _, placed := identity.DecisionOf(w.Object)[s.cluster]; placed {
 		return false
 	}
 	found := false
-	for _, obj := range s.Upstream.objectsIn(podResource, w.GetNamespace()) {
+	for _, obj := range s.Upstream.ObjectsIn(podResource, w.GetNamespace()) {
 		pod := obj.(*corev1.Pod)
 		ordinal, taken := wouldTakeOver(w, pod)
-		if _, here := DecisionOf(pod)[s.cluster]; !taken || !here {
+		if _, here := identity.DecisionOf(pod)[s.cluster]; !taken || !here {
 			continue
 		}
 		if !surplus(w, ordinal) {
@@ -40,19 +41,19 @@ func (s *Syncer) leftBehind(w workload) bool {
 }
 
 // wouldTakeOver returns the ordinal of a pod above, and whether the controller of a StatefulSet would make it its own.
-func wouldTakeOver(set workload, pod *corev1.Pod) (ordinal int32, ok bool) {
+func wouldTakeOver(set identity.Workload, pod *corev1.Pod) (ordinal int32, ok bool) {
 	name, ordinal, numbered := projection.CutOrdinal(pod.Name)
 	return ordinal, numbered && name == set.GetName() && pod.DeletionTimestamp == nil && metav1.GetControllerOf(pod) == nil &&
 		mirror.Selects(set.Object, pod.Labels)
 }
 
 // surplus reports whether no cluster is to have an ordinal of a StatefulSet, or one of those on which it is placed.
-func surplus(set workload, ordinal int32) bool {
-	if !numbersOf(set.kind, set.Object).Contains(ordinal) {
+func surplus(set identity.Workload, ordinal int32) bool {
+	if !numbersOf(set.Kind, set.Object).Contains(ordinal) {
 		return true
 	}
-	for _, share := range DecisionOf(set.Object) {
-		if numbersIn(set, share).Contains(ordinal) {
+	for _, share := range identity.DecisionOf(set.Object) {
+		if identity.OrdinalsOf(set, share).Contains(ordinal) {
 			return true
 		}
 	}
@@ -67,11 +68,11 @@ func (u *Upstream) routeLeftBehind(versions ...projection.Object) {
 			continue
 		}
 		set, _, _ := projection.CutOrdinal(pod.Name)
-		key := Key{Resource: statefulSetResource, Namespace: pod.Namespace, Name: set}
-		if set == "" || u.get(key) == nil {
+		key := identity.Key{Resource: statefulSetResource, Namespace: pod.Namespace, Name: set}
+		if set == "" || u.Get(key) == nil {
 			continue
 		}
-		for cluster := range DecisionOf(pod) {
+		for cluster := range identity.DecisionOf(pod) {
 			if s, ok := u.Syncer(cluster); ok {
 				s.enqueue(key)
 			}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -64,10 +65,10 @@ func TestAStatefulSetEndsWhatAnEarlierOneLeftBehind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := attach(t, newUpstream(t, append(test.others, test.above, test.pod, namespace("shop"))...), "east")
-			if got := s.leftBehind(workload{setKind, test.above}); got != test.want {
+			if got := s.leftBehind(identity.Workload{Kind: setKind, Object: test.above}); got != test.want {
 				t.Errorf("left behind: %t, want %t", got, test.want)
 			}
-			if decided := DecisionOf(test.above)["east"]; decided.Replicas > 0 || test.above.DeletionTimestamp != nil {
+			if decided := identity.DecisionOf(test.above)["east"]; decided.Replicas > 0 || test.above.DeletionTimestamp != nil {
 				return
 			}
 			desired, _, err := s.desired(setKind, test.above, nil)

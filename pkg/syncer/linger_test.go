@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -58,7 +59,7 @@ func TestAWorkloadThatSomebodyHoldsStaysAsItIs(t *testing.T) {
 			}
 			s := attach(t, newUpstream(t, above, shop), "east", test.below...)
 			s.Leaving = func(string) (bool, string) { return test.leaving, "" }
-			if got := s.lingers(deployments, above, s.below.get(keyOf(deployments, above))); got != test.want {
+			if got := s.lingers(deployments, above, s.below.Get(identity.KeyOf(deployments, above))); got != test.want {
 				t.Errorf("lingers: %t, want %t", got, test.want)
 			}
 		})
@@ -75,11 +76,11 @@ func TestAWorkloadThatSomebodyHoldsIsReported(t *testing.T) {
 			above.Generation = 7 // the deletion counts
 			s := attach(t, newUpstream(t, above, namespace("shop")), "east", projected(deployment("web", toEast), 2, 2))
 			for range 2 { // what it was told is the same when it is looked at again
-				if err := s.sync(t.Context(), keyOf(deployments, above)); err != nil {
+				if err := s.sync(t.Context(), identity.KeyOf(deployments, above)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			report, known := s.Report(keyOf(deployments, above), above)
+			report, known := s.Report(identity.KeyOf(deployments, above), above)
 			if !known || report.Live == nil || report.Generation != 7 {
 				t.Fatalf("reports %+v, want what is there, for the generation of the deletion", report)
 			}
@@ -96,7 +97,7 @@ func TestAWorkloadThatSomebodyHoldsIsReported(t *testing.T) {
 func TestAWorkloadThatSomebodyHoldsIsNotBegun(t *testing.T) {
 	above := heldBy(deployment("web", toEast), theirs)
 	s := attach(t, newUpstream(t, above, namespace("shop")), "east")
-	if err := s.sync(t.Context(), keyOf(deployments, above)); err != nil {
+	if err := s.sync(t.Context(), identity.KeyOf(deployments, above)); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.client.(*fake.Clientset).Actions(); len(got) > 0 {

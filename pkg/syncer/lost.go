@@ -3,13 +3,13 @@ package syncer
 import (
 	"fmt"
 
-	"github.com/manifold-dev/manifold/pkg/moves"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // lost reports whether a workload has given up this silent cluster.
-func (s *Syncer) lost(w workload) bool {
-	return s.Upstream.Fleets.HasLost(moves.Workload{Kind: w.kind, Object: w.Object}, s.cluster)
+func (s *Syncer) lost(w identity.Workload) bool {
+	return s.Upstream.Fleets.HasLost(identity.Workload{Kind: w.Kind, Object: w.Object}, s.cluster)
 }
 
 // forgetLost has the mirrors of a workload's pods taken away if the workload has given up this silent cluster.
@@ -17,7 +17,7 @@ func (s *Syncer) forgetLost(kind projection.Kind, above, live projection.Object)
 	if !kind.Workload || above == nil || live == nil {
 		return
 	}
-	if w := (workload{kind, above}); s.lost(w) {
+	if w := (identity.Workload{Kind: kind, Object: above}); s.lost(w) {
 		s.enqueuePodsOf(kind, above.GetNamespace(), above.GetName())
 	}
 }
@@ -30,13 +30,13 @@ func (u *Upstream) Fence(cluster string) string {
 		return "it has not been seen yet what runs there"
 	}
 	for _, kind := range projection.Workloads() {
-		for _, obj := range s.below.stores[kind.Resource].List() {
+		for _, obj := range s.below.Stores[kind.Resource].List() {
 			live := obj.(projection.Object)
 			if !kind.Demand(live).Ordinals {
 				break
 			}
-			above := u.get(keyOf(kind, live))
-			if above != nil && s.runsOthers(workload{kind, above}) {
+			above := u.Get(identity.KeyOf(kind, live))
+			if above != nil && s.runsOthers(identity.Workload{Kind: kind, Object: above}) {
 				return fmt.Sprintf("replicas of %s %s/%s that were given to other clusters still run there",
 					kind.GVK.Kind, above.GetNamespace(), above.GetName())
 			}
@@ -46,6 +46,6 @@ func (u *Upstream) Fence(cluster string) string {
 }
 
 // runsOthers reports whether this cluster may run ordinals of a workload that others were told to run.
-func (s *Syncer) runsOthers(w workload) bool {
-	return s.Upstream.Fleets.Overlaps(moves.Workload{Kind: w.kind, Object: w.Object}, s.cluster, s.mayRun(w))
+func (s *Syncer) runsOthers(w identity.Workload) bool {
+	return s.Upstream.Fleets.Overlaps(identity.Workload{Kind: w.Kind, Object: w.Object}, s.cluster, s.mayRun(w))
 }

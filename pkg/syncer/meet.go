@@ -3,6 +3,7 @@ package syncer
 import (
 	"context"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -61,10 +62,10 @@ func (s *Syncer) meetClasses(l look, p plan) (there bool, err error) {
 
 // bounded reports whether everything that bounds the pods of a workload is there and in force: a pod that is made before its quota is
 // not counted by it, and would run for ever. What cannot be there, for a reason that has been told, holds up nobody.
-func (s *Syncer) bounded(w workload) bool {
+func (s *Syncer) bounded(w identity.Workload) bool {
 	for _, key := range s.Upstream.bounds(w) {
 		kind, _ := projection.ForResource(key.Resource)
-		above, live := s.Upstream.get(key), s.below.get(key)
+		above, live := s.Upstream.Get(key), s.below.Get(key)
 		desired, _, err := s.desired(kind, above, live)
 		if err != nil || desired == nil || s.stateOf(key).problem != "" {
 			continue

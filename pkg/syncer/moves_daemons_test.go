@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -61,7 +62,7 @@ func TestADaemonSetLeavesWhenOthersServeInItsPlace(t *testing.T) {
 				has = append(has, test.west)
 			}
 			west := attach(t, u, "west", has...)
-			west.setState(keyOf(kind, test.above), state{problem: test.problem})
+			west.setState(identity.KeyOf(kind, test.above), state{problem: test.problem})
 			west.synced = !test.absent
 			u.Fleets.Silent = func(cluster string) bool { return cluster == test.silent }
 			if step := east.next(test.above); step.Held != test.want {

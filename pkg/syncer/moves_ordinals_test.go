@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/moves"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -132,11 +132,11 @@ func TestWhatWasWrittenCountsBeforeTheWatchShowsIt(t *testing.T) {
 	above := statefulSet("db", `{"east":{"replicas":3}}`, 3)
 	u := newUpstream(t, above)
 	east, west := attach(t, u, "east"), attach(t, u, "west")
-	key := workload{setKind, above}.key()
+	key := identity.Workload{Kind: setKind, Object: above}.Key()
 	if east.next(above).Held {
 		t.Fatal("the first one has to wait")
 	}
-	u.Fleets.Writing(moves.Key(key), "east", "hash")
+	u.Fleets.Writing(key, "east", "hash")
 	// Another decision comes before east's watch shows anything.
 	moved := statefulSet("db", `{"west":{"replicas":3}}`, 3)
 	west.setState(key, state{wait: wait{held: true}})
@@ -148,7 +148,7 @@ func TestWhatWasWrittenCountsBeforeTheWatchShowsIt(t *testing.T) {
 	if err := east.settleReservation(t.Context(), setKind, key, written); err != nil {
 		t.Fatal(err)
 	}
-	if _, reserved := u.Fleets.Reserved(moves.Key(key), "east"); reserved {
+	if _, reserved := u.Fleets.Reserved(key, "east"); reserved {
 		t.Error("the reservation is still there once the watch shows what was written")
 	}
 	if got := west.enqueued(); len(got) != 1 {
@@ -158,7 +158,7 @@ func TestWhatWasWrittenCountsBeforeTheWatchShowsIt(t *testing.T) {
 		t.Error("west waits for nobody")
 	}
 	u.Fleets.ReleaseAll("west")
-	if _, reserved := u.Fleets.Reserved(moves.Key(key), "west"); reserved {
+	if _, reserved := u.Fleets.Reserved(key, "west"); reserved {
 		t.Error("a reservation is left")
 	}
 }
@@ -167,7 +167,7 @@ func TestTheLastPodOfAnOrdinalWakesWhoWaitsForIt(t *testing.T) {
 	above := statefulSet("db", `{"west":{"replicas":3}}`, 3)
 	u := newUpstream(t, above)
 	east, west, north := attach(t, u, "east"), attach(t, u, "west"), attach(t, u, "north")
-	west.setState(workload{setKind, above}.key(), state{wait: wait{held: true}})
+	west.setState(identity.Workload{Kind: setKind, Object: above}.Key(), state{wait: wait{held: true}})
 	east.podLeft(podBelow(projectedSet(above, 0, 3), "db-0", ""))
 	if got := west.enqueued(); len(got) != 1 || got[0] != "statefulsets shop/db" {
 		t.Errorf("west looks at %v, want the StatefulSet", got)
@@ -211,7 +211,7 @@ func TestAClusterIsEmptiedBeforeItsPartIsDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstream(t, above, namespace("shop"))
 			s := attach(t, u, "east", append(test.pods, test.live)...)
-			if got := s.Emptying(moves.Workload{Kind: setKind, Object: above}); got != test.want {
+			if got := s.Emptying(identity.Workload{Kind: setKind, Object: above}); got != test.want {
 				t.Errorf("to empty: %t, want %t", got, test.want)
 			}
 			desired, waits, err := s.desired(setKind, above, test.live)

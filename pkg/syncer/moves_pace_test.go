@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -137,7 +138,7 @@ func TestAClusterReplacesItsDaemonsAfterThoseThatMayNotServe(t *testing.T) {
 			u := newUpstream(t, above)
 			attach(t, u, "east", has(test.east))
 			s := attach(t, u, "west", has("old"))
-			desired, waits, err := s.desired(kind, above, s.below.get(keyOf(kind, above)))
+			desired, waits, err := s.desired(kind, above, s.below.Get(identity.KeyOf(kind, above)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -128,7 +129,7 @@ func TestWhichKindsAreHeld(t *testing.T) {
 			}
 			u := newUpstream(t, test.object)
 			s := attach(t, u, "east")
-			if err := s.below.stores[kind.Resource].Add(test.object); err != nil {
+			if err := s.below.Stores[kind.Resource].Add(test.object); err != nil {
 				t.Fatal(err)
 			}
 			if step := s.next(test.object); step.Held != test.want || step.Held && step.Share.Replicas != 3 {
@@ -144,15 +145,15 @@ func TestReportWakesTheSyncersThatHoldBack(t *testing.T) {
 	u := newUpstream(t, above)
 	east, west, north := attach(t, u, "east"), attach(t, u, "west"), attach(t, u, "north")
 	kind, _ := projection.ForResource(deploymentResource)
-	east.setState(keyOf(kind, above), state{wait: wait{held: true}})
-	west.changed(keyOf(kind, above), true)
+	east.setState(identity.KeyOf(kind, above), state{wait: wait{held: true}})
+	west.changed(identity.KeyOf(kind, above), true)
 	if got := east.enqueued(); len(got) != 1 {
 		t.Errorf("the syncer that holds back looks at %v, want the Deployment", got)
 	}
 	if got := north.enqueued(); len(got) != 0 {
 		t.Errorf("another syncer looks at %v, want nothing", got)
 	}
-	if want := (change{keyOf(kind, above), true}); len(west.changes) != 1 || west.changes[0] != want {
+	if want := (change{identity.KeyOf(kind, above), true}); len(west.changes) != 1 || west.changes[0] != want {
 		t.Errorf("told %v, want %v", west.changes, want)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -46,14 +47,14 @@ func (l lack) some() bool { return l.waits || l.problem != "" }
 
 // heldBack reports whether a projection that leads to pods has to wait, for what they name or for overrides that are admitted. It tells the user
 // why, unless it takes a moment only.
-func (s *Syncer) heldBack(ctx context.Context, w workload, desired, live projection.Object) (bool, error) {
+func (s *Syncer) heldBack(ctx context.Context, w identity.Workload, desired, live projection.Object) (bool, error) {
 	refused, err := s.refusedAbove(ctx, w, desired)
 	if err != nil {
 		return false, err
 	}
 	if refused != "" {
-		s.hold(w.key(), w.Object, reasonOverrideRefused, refused)
-		s.queue.AddAfter(w.key(), conflictRetry)
+		s.hold(w.Key(), w.Object, reasonOverrideRefused, refused)
+		s.queue.AddAfter(w.Key(), conflictRetry)
 		return true, nil
 	}
 	found, err := s.lacking(ctx, w, desired, live)
@@ -61,19 +62,19 @@ func (s *Syncer) heldBack(ctx context.Context, w workload, desired, live project
 		return false, err
 	}
 	if found.problem != "" {
-		if !w.kind.Workload {
-			found.problem = fmt.Sprintf("%s is held back: %s", named(w.kind, w.key()), found.problem) // workloads are told as well
+		if !w.Kind.Workload {
+			found.problem = fmt.Sprintf("%s is held back: %s", named(w.Kind, w.Key()), found.problem) // workloads are told as well
 		}
-		s.hold(w.key(), w.Object, reasonLacking, found.problem)
+		s.hold(w.Key(), w.Object, reasonLacking, found.problem)
 	}
 	if found.polls {
-		s.queue.AddAfter(w.key(), conflictRetry)
+		s.queue.AddAfter(w.Key(), conflictRetry)
 	}
 	return true, nil
 }
 
 // hold makes a problem visible for which a cluster stays as it is with a workload, until there is a change here or elsewhere.
-func (s *Syncer) hold(key Key, above projection.Object, reason, message string) {
+func (s *Syncer) hold(key identity.Key, above projection.Object, reason, message string) {
 	s.fail(key, above, reason, message)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,11 +85,11 @@ func (s *Syncer) hold(key Key, above projection.Object, reason, message string) 
 }
 
 // lacking returns what a projection names and the cluster does not have of ours. A problem goes before what is on its way.
-func (s *Syncer) lacking(ctx context.Context, w workload, desired, live projection.Object) (lack, error) {
-	s.unwait(w.key())
+func (s *Syncer) lacking(ctx context.Context, w identity.Workload, desired, live projection.Object) (lack, error) {
+	s.unwait(w.Key())
 	var out lack
-	for _, ref := range s.usedBy(w.kind, desired) {
-		found, err := s.lacks(ctx, w.key(), ref)
+	for _, ref := range s.usedBy(w.Kind, desired) {
+		found, err := s.lacks(ctx, w.Key(), ref)
 		if err != nil {
 			return lack{}, err
 		}
@@ -101,7 +102,7 @@ func (s *Syncer) lacking(ctx context.Context, w workload, desired, live projecti
 		return lack{problem: problem, polls: true}, nil
 	}
 	if !out.waits {
-		s.unwait(w.key())
+		s.unwait(w.Key())
 	}
 	return out, nil
 }
@@ -117,7 +118,7 @@ func (s *Syncer) usedBy(kind projection.Kind, desired projection.Object) []proje
 			continue
 		}
 		if ref.Resource.Resource == "serviceaccounts" {
-			if account := s.Upstream.get(keyOfReference(ref)); account != nil {
+			if account := s.Upstream.Get(identity.KeyOfReference(ref)); account != nil {
 				out = append(out, projection.References(account)...)
 			}
 		}
@@ -127,10 +128,10 @@ func (s *Syncer) usedBy(kind projection.Kind, desired projection.Object) []proje
 }
 
 // lacks returns why a cluster does not have what a workload names, the zero lack if it has.
-func (s *Syncer) lacks(ctx context.Context, workload Key, ref projection.Reference) (lack, error) {
-	key := keyOfReference(ref)
+func (s *Syncer) lacks(ctx context.Context, workload identity.Key, ref projection.Reference) (lack, error) {
+	key := identity.KeyOfReference(ref)
 	kind, _ := projection.ForResource(key.Resource)
-	above := s.Upstream.get(key)
+	above := s.Upstream.Get(key)
 	never := ""
 	if above != nil {
 		_, never = kind.Projectable(above)
@@ -154,7 +155,7 @@ func (s *Syncer) lacks(ctx context.Context, workload Key, ref projection.Referen
 		return lack{problem: fmt.Sprintf("it waits for %s: %s", named(kind, key), st.problem)}, nil
 	case s.provides(key, above): // by now
 		return lack{}, nil
-	case st.hash != "" && st.uid == above.GetUID() && s.below.get(key) == nil:
+	case st.hash != "" && st.uid == above.GetUID() && s.below.Get(key) == nil:
 		return lack{}, nil // it was made a moment ago, and the watch has not shown it
 	case !s.Upstream.wanted(kind, above, s.cluster):
 		return lack{problem: fmt.Sprintf("it names %s, which nothing brings there, as only an override names it: annotate that with %s=%s",
@@ -165,8 +166,8 @@ func (s *Syncer) lacks(ctx context.Context, workload Key, ref projection.Referen
 }
 
 // provides reports whether the cluster has the projection of an object.
-func (s *Syncer) provides(key Key, above projection.Object) bool {
-	live := s.below.get(key)
+func (s *Syncer) provides(key identity.Key, above projection.Object) bool {
+	live := s.below.Get(key)
 	if live == nil || live.GetDeletionTimestamp() != nil {
 		return false
 	}
@@ -177,13 +178,13 @@ func (s *Syncer) provides(key Key, above projection.Object) bool {
 }
 
 // named writes an object as messages show it.
-func named(kind projection.Kind, key Key) string {
+func named(kind projection.Kind, key identity.Key) string {
 	return kind.GVK.Kind + " " + key.Namespace + "/" + key.Name
 }
 
 // absent is about something that does not exist in the logical cluster, so that whatever has its name in this one is somebody else's.
-func (s *Syncer) absent(ctx context.Context, workload Key, kind projection.Kind, ref projection.Reference) (lack, error) {
-	key := keyOfReference(ref)
+func (s *Syncer) absent(ctx context.Context, workload identity.Key, kind projection.Kind, ref projection.Reference) (lack, error) {
+	key := identity.KeyOfReference(ref)
 	s.await(key, workload)
 	tries := requiredTries
 	if ref.Optional {
@@ -205,7 +206,7 @@ func (s *Syncer) absent(ctx context.Context, workload Key, kind projection.Kind,
 
 // taken reports whether a name is somebody else's in the cluster, by an attempt to make something of it that changes nothing. What is not ours is
 // not watched, and may not be readable either.
-func (s *Syncer) taken(ctx context.Context, kind projection.Kind, key Key) (bool, error) {
+func (s *Syncer) taken(ctx context.Context, kind projection.Kind, key identity.Key) (bool, error) {
 	blank := kind.New()
 	blank.SetNamespace(key.Namespace)
 	blank.SetName(key.Name)
@@ -220,7 +221,7 @@ func (s *Syncer) taken(ctx context.Context, kind projection.Kind, key Key) (bool
 		Body(desired).Do(ctx).Error()
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return s.below.get(key) == nil, nil // ours is about to go
+		return s.below.Get(key) == nil, nil // ours is about to go
 	case apierrors.IsNotFound(err): // the namespace is not there
 		return false, nil
 	}
@@ -228,34 +229,34 @@ func (s *Syncer) taken(ctx context.Context, kind projection.Kind, key Key) (bool
 }
 
 // lacksMirrored is about a claim that a controller in some cluster has made.
-func (s *Syncer) lacksMirrored(above projection.Object, key Key) lack {
+func (s *Syncer) lacksMirrored(above projection.Object, key identity.Key) lack {
 	claim, ok := above.(*corev1.PersistentVolumeClaim)
 	if !ok {
 		return lack{}
 	}
-	live := s.below.claim(cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
-	if clusterShowing(claim) == s.cluster && live != nil && live.UID == claim.UID {
+	live := s.below.Claim(cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
+	if identity.ShownFrom(claim) == s.cluster && live != nil && live.UID == claim.UID {
 		return lack{}
 	}
 	return lack{polls: true, problem: fmt.Sprintf("it names PersistentVolumeClaim %s/%s, which is in cluster %q: run it there",
-		key.Namespace, key.Name, clusterShowing(claim))}
+		key.Namespace, key.Name, identity.ShownFrom(claim))}
 }
 
 // takenClaim returns the problem of a workload whose replicas would find a claim of somebody else under the name of theirs, "" if there is
 // none. In a namespace of ours there is nobody else who makes such.
-func (s *Syncer) takenClaim(w workload, desired, live projection.Object) string {
-	if !projection.NamespaceShared(w.GetNamespace()) || len(w.kind.ClaimTemplates(desired)) == 0 {
+func (s *Syncer) takenClaim(w identity.Workload, desired, live projection.Object) string {
+	if !projection.NamespaceShared(w.GetNamespace()) || len(w.Kind.ClaimTemplates(desired)) == 0 {
 		return ""
 	}
-	for _, claim := range s.below.claimsNamedAfter(w.GetNamespace(), w.GetName()) {
-		ordinal, uses := w.kind.ClaimOrdinal(desired, claim.Name)
-		if !uses || !numbersOf(w.kind, desired).Contains(ordinal) || live != nil && numbersOf(w.kind, live).Contains(ordinal) {
+	for _, claim := range s.below.ClaimsNamedAfter(w.GetNamespace(), w.GetName()) {
+		ordinal, uses := w.Kind.ClaimOrdinal(desired, claim.Name)
+		if !uses || !numbersOf(w.Kind, desired).Contains(ordinal) || live != nil && numbersOf(w.Kind, live).Contains(ordinal) {
 			continue
 		}
 		if _, ours := projection.OriginOf(claim); ours {
 			continue
 		}
-		if shown := s.Upstream.get(Key{Resource: claimResource, Namespace: claim.Namespace, Name: claim.Name}); shown == nil || shown.GetUID() != claim.UID {
+		if shown := s.Upstream.Get(identity.Key{Resource: claimResource, Namespace: claim.Namespace, Name: claim.Name}); shown == nil || shown.GetUID() != claim.UID {
 			return fmt.Sprintf("it would use PersistentVolumeClaim %s/%s, which the cluster has and Manifold does not own: delete it there, "+
 				"or use another name", claim.Namespace, claim.Name)
 		}
@@ -264,11 +265,11 @@ func (s *Syncer) takenClaim(w workload, desired, live projection.Object) string 
 }
 
 // await notes that a workload waits for an object, and returns how that stands: what becomes of it from now on wakes the workload.
-func (s *Syncer) await(object, workload Key) state {
+func (s *Syncer) await(object, workload identity.Key) state {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waitedFor[object] == nil {
-		s.waitedFor[object] = map[Key]struct{}{}
+		s.waitedFor[object] = map[identity.Key]struct{}{}
 	}
 	s.waitedFor[object][workload] = struct{}{}
 	s.waitsFor[workload] = append(s.waitsFor[workload], object)
@@ -276,7 +277,7 @@ func (s *Syncer) await(object, workload Key) state {
 }
 
 // wakeWaiting has workloads looked at again that wait for an object.
-func (s *Syncer) wakeWaiting(object Key) {
+func (s *Syncer) wakeWaiting(object identity.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for workload := range s.waitedFor[object] {
@@ -285,7 +286,7 @@ func (s *Syncer) wakeWaiting(object Key) {
 }
 
 // unwait forgets what a workload waits for.
-func (s *Syncer) unwait(workload Key) {
+func (s *Syncer) unwait(workload identity.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, object := range s.waitsFor[workload] {

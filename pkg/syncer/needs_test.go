@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -66,7 +67,7 @@ func answering(t *testing.T, taken bool, asked *int) kubernetes.Interface {
 
 func TestAWorkloadComesOnlyWhereAllThatItNamesIsOurs(t *testing.T) {
 	const foreign = "the cluster already has one"
-	secretKey := Key{Resource: secretResource, Namespace: "shop", Name: "key"}
+	secretKey := identity.Key{Resource: secretResource, Namespace: "shop", Name: "key"}
 	terminating := asOurs(secret("key"), "uid-of-key")
 	terminating.DeletionTimestamp = &metav1.Time{}
 	pulling := func(d *appsv1.Deployment) {
@@ -150,15 +151,15 @@ func TestAWorkloadComesOnlyWhereAllThatItNamesIsOurs(t *testing.T) {
 			if test.state != (state{}) {
 				s.setState(secretKey, test.state)
 			}
-			s.tryOften(keyOf(deployments, web))
-			held, err := s.heldBack(t.Context(), workload{deployments, web}, projected(web, 1, 0), nil)
+			s.tryOften(identity.KeyOf(deployments, web))
+			held, err := s.heldBack(t.Context(), identity.Workload{Kind: deployments, Object: web}, projected(web, 1, 0), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if held != (test.want != "" || test.wantWait) {
 				t.Errorf("held back: %t, want %t", held, !held)
 			}
-			got := s.stateOf(keyOf(deployments, web)).problem
+			got := s.stateOf(identity.KeyOf(deployments, web)).problem
 			if !strings.HasPrefix(got, test.want) && !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
 				t.Errorf("problem %q, want %q", got, test.want)
 			}
@@ -170,7 +171,7 @@ func TestAWorkloadComesOnlyWhereAllThatItNamesIsOurs(t *testing.T) {
 }
 
 // tryOften makes the next step with an object one of several, so that what is not seen above does not exist.
-func (s *testSyncer) tryOften(key Key) {
+func (s *testSyncer) tryOften(key identity.Key) {
 	for range requiredTries {
 		s.queue.AddRateLimited(key)
 	}
@@ -192,14 +193,14 @@ func TestWhatIsNotSeenYetIsWaitedFor(t *testing.T) {
 			s := attach(t, newUpstream(t, web), "east")
 			asked := 0
 			s.client = answering(t, false, &asked)
-			w := workload{deployments, web}
+			w := identity.Workload{Kind: deployments, Object: web}
 			for range test.tries {
 				if _, err := s.heldBack(t.Context(), w, projected(web, 1, 0), nil); !errors.Is(err, errNotYet) {
 					t.Fatalf("error %v, want another try", err)
 				}
-				s.queue.AddRateLimited(w.key())
+				s.queue.AddRateLimited(w.Key())
 			}
-			if st := s.stateOf(w.key()); st.problem != "" || asked > 0 {
+			if st := s.stateOf(w.Key()); st.problem != "" || asked > 0 {
 				t.Errorf("told of %q, and asked the cluster %d times, before it was known", st.problem, asked)
 			}
 			if held, err := s.heldBack(t.Context(), w, projected(web, 1, 0), nil); held != test.want || err != nil {
@@ -217,7 +218,7 @@ func TestWhatAWorkloadWaitsForWakesIt(t *testing.T) {
 	web := deployment("web", toEast, usingSecret("key"))
 	u := newUpstream(t, web, secret("key"))
 	s := attach(t, u, "east")
-	key, w := Key{Resource: secretResource, Namespace: "shop", Name: "key"}, workload{deployments, web}
+	key, w := identity.Key{Resource: secretResource, Namespace: "shop", Name: "key"}, identity.Workload{Kind: deployments, Object: web}
 	if held, err := s.heldBack(t.Context(), w, projected(web, 1, 0), nil); !held || err != nil {
 		t.Fatalf("held back: %t, %v", held, err)
 	}
@@ -244,7 +245,7 @@ func TestWhatAWorkloadWaitsForWakesIt(t *testing.T) {
 func TestWhatRunsIsNotHeldBackUnlessItMakesOtherPods(t *testing.T) {
 	web := deployment("web", toEast, usingSecret("key"))
 	s := attach(t, newUpstream(t, web), "east")
-	w, live := workload{deployments, web}, projected(web, 3, 3)
+	w, live := identity.Workload{Kind: deployments, Object: web}, projected(web, 3, 3)
 	image := projected(web, 3, 0)
 	image.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "other"}}
 	relabelled := projected(web, 3, 0)
@@ -259,9 +260,9 @@ func TestWhatRunsIsNotHeldBackUnlessItMakesOtherPods(t *testing.T) {
 		"nor what makes no pods":       {relabelled, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.tryOften(w.key())
+			s.tryOften(w.Key())
 			apply := plan{task: taskProject, desired: test.desired, action: projection.Action{Step: projection.Apply}}
-			needs := s.needs(look{key: w.key(), kind: w.kind, above: web, live: live}, apply)
+			needs := s.needs(look{key: w.Key(), kind: w.Kind, above: web, live: live}, apply)
 			if got := slices.Contains(needs, needUses); got != test.want {
 				t.Fatalf("it needs %v; want that what it names is there: %t", needs, test.want)
 			}
@@ -288,12 +289,12 @@ func TestAnIngressUsesNoSecretOfOthers(t *testing.T) {
 			s := attach(t, newUpstream(t, door), "east")
 			s.client = answering(t, test.taken, &asked)
 			kind, _ := projection.KindOf(door)
-			s.tryOften(keyOf(kind, door))
-			held, err := s.heldBack(t.Context(), workload{kind, door}, door, nil)
+			s.tryOften(identity.KeyOf(kind, door))
+			held, err := s.heldBack(t.Context(), identity.Workload{Kind: kind, Object: door}, door, nil)
 			if held != test.taken || err != nil {
 				t.Errorf("held back: %t, %v, want %t", held, err, test.taken)
 			}
-			if got := s.stateOf(keyOf(kind, door)).problem; !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
+			if got := s.stateOf(identity.KeyOf(kind, door)).problem; !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
 				t.Errorf("problem %q, want %q", got, test.want)
 			}
 		})
@@ -333,7 +334,7 @@ func TestReplicasFindNoClaimOfOthersInASharedNamespace(t *testing.T) {
 			if test.live != nil {
 				live = test.live
 			}
-			if got := s.takenClaim(workload{kind, test.desired}, test.desired, live); got != test.want {
+			if got := s.takenClaim(identity.Workload{Kind: kind, Object: test.desired}, test.desired, live); got != test.want {
 				t.Errorf("problem %q, want %q", got, test.want)
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -27,8 +28,8 @@ func (u *Upstream) Occupants(cluster string) []Occupant {
 	var out []Occupant
 	s, running := u.Syncer(cluster)
 	for _, kind := range projection.Workloads() {
-		for _, obj := range u.stores[kind.Resource].List() {
-			o := Occupant{kind, obj.(projection.Object), DecisionOf(obj.(projection.Object))}
+		for _, obj := range u.Stores[kind.Resource].List() {
+			o := Occupant{kind, obj.(projection.Object), identity.DecisionOf(obj.(projection.Object))}
 			if kind.Mirror(o.Object) || kind.Demand(o.Object).Finished {
 				continue
 			}

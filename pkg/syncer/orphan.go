@@ -16,6 +16,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/typed"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -39,7 +40,7 @@ var replicaSetResource = appsv1.SchemeGroupVersion.WithResource("replicasets")
 func (s *Syncer) abandon(ctx context.Context, kind projection.Kind, live projection.Object) error {
 	owned := s.ownedBy(kind, live)
 	errs := make([]error, len(owned))
-	workqueue.ParallelizeUntil(ctx, orphanWorkers, len(owned), func(i int) { errs[i] = s.markOrphan(ctx, owned[i].kind, owned[i].Object) })
+	workqueue.ParallelizeUntil(ctx, orphanWorkers, len(owned), func(i int) { errs[i] = s.markOrphan(ctx, owned[i].Kind, owned[i].Object) })
 	for _, err := range errs {
 		if err != nil {
 			return err
@@ -48,7 +49,7 @@ func (s *Syncer) abandon(ctx context.Context, kind projection.Kind, live project
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if s.namespaceGoes(live.GetNamespace()) {
+	if s.Upstream.NamespaceGoes(live.GetNamespace()) {
 		return nil
 	}
 	for _, orphan := range owned {
@@ -60,21 +61,21 @@ func (s *Syncer) abandon(ctx context.Context, kind projection.Kind, live project
 }
 
 // ownedBy returns what an object below controls and what does not end anyway: the ReplicaSets of a Deployment, else its pods.
-func (s *Syncer) ownedBy(kind projection.Kind, live projection.Object) []workload {
-	var out []workload
+func (s *Syncer) ownedBy(kind projection.Kind, live projection.Object) []identity.Workload {
+	var out []identity.Workload
 	if kind.Resource == deploymentResource {
 		set, _ := projection.ForResource(replicaSetResource)
-		for _, rs := range s.below.replicaSetsOf(live.GetNamespace(), live.GetName()) {
+		for _, rs := range s.below.ReplicaSetsOf(live.GetNamespace(), live.GetName()) {
 			if metav1.IsControlledBy(rs, live) && rs.DeletionTimestamp == nil {
-				out = append(out, workload{set, rs})
+				out = append(out, identity.Workload{Kind: set, Object: rs})
 			}
 		}
 		return out
 	}
 	pod, _ := projection.ForResource(podResource)
-	for _, p := range s.below.podsOf(kind.GVK.Kind, live.GetNamespace(), live.GetName()) {
+	for _, p := range s.below.PodsOf(kind.GVK.Kind, live.GetNamespace(), live.GetName()) {
 		if metav1.IsControlledBy(p, live) && p.DeletionTimestamp == nil {
-			out = append(out, workload{pod, p})
+			out = append(out, identity.Workload{Kind: pod, Object: p})
 		}
 	}
 	return out
@@ -82,19 +83,19 @@ func (s *Syncer) ownedBy(kind projection.Kind, live projection.Object) []workloa
 
 // shownAsOwn reports whether the logical cluster has an orphan as an object of its own. One whose name has another there is never shown, and
 // old ReplicaSets of which it keeps no history need not be.
-func (s *Syncer) shownAsOwn(orphan workload) bool {
-	if orphan.kind.Resource == podResource {
+func (s *Syncer) shownAsOwn(orphan identity.Workload) bool {
+	if orphan.Kind.Resource == podResource {
 		above, err := s.mirrorNamed(cache.MetaObjectToName(orphan.Object))
 		if err != nil || above == nil {
 			return false
 		}
-		return clusterOf(above) == "" || clusterOf(above) != s.cluster
+		return identity.ShownFrom(above) == "" || identity.ShownFrom(above) != s.cluster
 	}
-	above := s.Upstream.get(orphan.key())
+	above := s.Upstream.Get(orphan.Key())
 	if above == nil {
-		return orphan.kind.Demand(orphan.Object).Replicas == 0
+		return orphan.Kind.Demand(orphan.Object).Replicas == 0
 	}
-	return !orphan.kind.Mirror(above)
+	return !orphan.Kind.Mirror(above)
 }
 
 // markOrphan makes an object below ours that outlives its owner.
@@ -167,7 +168,7 @@ func (s *Syncer) takeOver(ctx context.Context, pod, stored *corev1.Pod, template
 		return err
 	}
 	if own := s.ownerOf(pod); own != nil {
-		s.enqueue(own.above.key())
+		s.enqueue(own.above.Key())
 	}
 	return nil
 }
@@ -178,7 +179,7 @@ var errNoRecord = errors.New("nobody controls it there, and nothing above says t
 // letGoOf is for a pod that is shown and that nobody controls in its cluster any more. Its owner has let go of it, because its labels were
 // changed above, or has gone and left it to others: then it runs on, and its user deletes it. What above says nothing of is none of ours.
 func (s *Syncer) letGoOf(ctx context.Context, pod, stored *corev1.Pod) error {
-	if _, ok := s.Upstream.released(stored); ok {
+	if _, ok := s.Upstream.Released(stored); ok {
 		kind, _ := projection.ForResource(podResource)
 		return s.markOrphan(ctx, kind, pod)
 	}
@@ -189,45 +190,12 @@ func (s *Syncer) letGoOf(ctx context.Context, pod, stored *corev1.Pod) error {
 	return s.deleteMirror(ctx, stored, 0)
 }
 
-// released reports whether it is known above that a pod goes on running without its controller: that is being deleted without what it owns, or
-// the garbage collector has taken it off the mirror, or the mirror has other labels than it selects. So a mirror is proof of that, and what
-// a cluster says never is. Template is what the last controller made the pod by, nil if nobody knows any more.
-func (u *Upstream) released(stored *corev1.Pod) (template *corev1.PodSpec, ok bool) {
-	ref := controllerOf(stored)
-	if ref == nil {
-		return u.lastTemplate(stored), true
-	}
-	controller, decider, found := u.controller(stored.Namespace, ref)
-	if !found || !projection.Orphans(controller.Object) && mirror.Selects(controller.Object, stored.Labels) {
-		return nil, false
-	}
-	return u.baseOf(stored, controller, decider), true
-}
-
-// lastTemplate returns the template of what is being deleted without the pods that it has, of which this is one.
-func (u *Upstream) lastTemplate(stored *corev1.Pod) *corev1.PodSpec {
-	for _, w := range u.workloadsIn(stored.Namespace) {
-		if w.kind.Resource != podResource && projection.Orphans(w.Object) && mirror.Selects(w.Object, stored.Labels) {
-			return u.baseOf(stored, w, w)
-		}
-	}
-	return nil
-}
-
-func (u *Upstream) baseOf(stored *corev1.Pod, controller, decider workload) *corev1.PodSpec {
-	owner := u.ownerOf(controller, decider, clusterOf(stored), revisionLabel(stored), true)
-	if owner.Template == nil {
-		return nil
-	}
-	return owner.Base(stored.Name)
-}
-
 // orphanOwner returns what a pod below belongs to whose ReplicaSet outlives its Deployment.
 func (s *Syncer) orphanOwner(rs *appsv1.ReplicaSet) *ownership {
 	kind, _ := projection.ForResource(replicaSetResource)
-	above := s.Upstream.get(keyOf(kind, rs))
+	above := s.Upstream.Get(identity.KeyOf(kind, rs))
 	if above == nil {
 		return nil
 	}
-	return &ownership{above: workload{kind, above}}
+	return &ownership{above: identity.Workload{Kind: kind, Object: above}}
 }

@@ -16,7 +16,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
 
 // orphaning makes an object of the logical cluster one that is deleted without what it owns.
@@ -202,7 +204,7 @@ func TestAnOrphanedPodIsTakenOverAsItIs(t *testing.T) {
 			}
 			got := actions[0].(clienttesting.CreateAction).GetObject().(*corev1.Pod)
 			if got.Annotations[v1alpha1.AnnotationPlacement] != `{"east":{"replicas":1}}` || got.Annotations[v1alpha1.AnnotationPodUID] != "uid-of-web-1" ||
-				got.Annotations[v1alpha1.AnnotationClusters] != "" || clusterOf(got) != "" || got.Spec.NodeName != "east" {
+				got.Annotations[v1alpha1.AnnotationClusters] != "" || identity.ShownFrom(got) != "" || got.Spec.NodeName != "east" {
 				t.Errorf("it is %+v on %q, want one that runs where it is", got.Annotations, got.Spec.NodeName)
 			}
 			if len(got.Spec.Containers) != 1 || got.Spec.Containers[0].Image != "app:1" {
@@ -268,7 +270,7 @@ func TestAMarkedPodIsNoneOfAUsersWithoutARecord(t *testing.T) {
 			for _, action := range s.above.Actions() {
 				got += action.GetVerb()
 				if written, ok := action.(clienttesting.CreateAction); ok {
-					if of := written.GetObject().(*corev1.Pod); clusterOf(of) == "east" && controllerOf(of) != nil {
+					if of := written.GetObject().(*corev1.Pod); identity.ShownFrom(of) == "east" && logical.ControllerOf(of) != nil {
 						got += " mirror"
 					} else {
 						got += " pod"

@@ -12,6 +12,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -104,7 +105,7 @@ func (u *Upstream) reprojectTo(syncers []*Syncer, namespace string) {
 	}
 	for _, kind := range projection.Workloads() {
 		for _, obj := range u.allIn(kind, namespace) {
-			key, decision := keyOf(kind, obj), DecisionOf(obj)
+			key, decision := identity.KeyOf(kind, obj), identity.DecisionOf(obj)
 			for _, s := range syncers {
 				if _, placed := decision[s.cluster]; placed || s.holds(key) {
 					s.enqueue(key)
@@ -117,10 +118,10 @@ func (u *Upstream) reprojectTo(syncers []*Syncer, namespace string) {
 // allIn returns the objects of a kind in a namespace, or in all, that are no mirrors.
 func (u *Upstream) allIn(kind projection.Kind, namespace string) []projection.Object {
 	if namespace != metav1.NamespaceAll {
-		return u.objectsIn(kind.Resource, namespace)
+		return u.ObjectsIn(kind.Resource, namespace)
 	}
 	var out []projection.Object
-	for _, obj := range u.stores[kind.Resource].List() {
+	for _, obj := range u.Stores[kind.Resource].List() {
 		if o := obj.(projection.Object); !kind.Mirror(o) {
 			out = append(out, o)
 		}

@@ -15,13 +15,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 var podResource = corev1.SchemeGroupVersion.WithResource("pods")
 
 // ended has a pod looked at whose projection is gone: above, it may wait for that.
-func (s *Syncer) ended(key Key, above projection.Object) {
+func (s *Syncer) ended(key identity.Key, above projection.Object) {
 	if key.Resource == podResource && above != nil {
 		s.podQueue.Add(cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
 	}
@@ -45,7 +46,7 @@ func (s *Syncer) syncOwnPod(ctx context.Context, above, live *corev1.Pod) error 
 	}
 	if live.Spec.NodeName != "" {
 		s.left.Delete(above.UID)
-	} else if _, placed := DecisionOf(above)[s.cluster]; !placed && above.DeletionTimestamp == nil {
+	} else if _, placed := identity.DecisionOf(above)[s.cluster]; !placed && above.DeletionTimestamp == nil {
 		return nil // it is about to leave
 	}
 	have, err := s.reportPod(ctx, above, live)
@@ -111,7 +112,7 @@ func (s *Syncer) reported(above, live *corev1.Pod) *corev1.Pod {
 	out := above.DeepCopy()
 	live.Status.DeepCopyInto(&out.Status)
 	observed := above.Status.ObservedGeneration
-	if st := s.stateOf(Key{Resource: podResource, Namespace: above.Namespace, Name: above.Name}); st.hash != "" && st.uid == above.UID {
+	if st := s.stateOf(identity.Key{Resource: podResource, Namespace: above.Namespace, Name: above.Name}); st.hash != "" && st.uid == above.UID {
 		if live.Status.ObservedGeneration >= live.Generation {
 			observed = st.generation
 		}

@@ -1,10 +1,14 @@
 package syncer
 
-import "context"
+import (
+	"context"
+
+	"github.com/manifold-dev/manifold/pkg/identity"
+)
 
 // park puts an object aside whose step did not reach the cluster because that is silent. There may be as many as the cluster holds, and to
 // try each again and again takes the time of those that are moved elsewhere.
-func (s *Syncer) park(key Key, err error) bool {
+func (s *Syncer) park(key identity.Key, err error) bool {
 	if !s.answers.Silent() || !unanswered(err) {
 		return false
 	}
@@ -21,7 +25,7 @@ func (s *Syncer) park(key Key, err error) bool {
 func (s *Syncer) unpark() {
 	s.mu.Lock()
 	parked := s.parked
-	s.parked = map[Key]struct{}{}
+	s.parked = map[identity.Key]struct{}{}
 	s.mu.Unlock()
 	for key := range parked {
 		s.enqueue(key)

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/identity"
 )
 
 func TestParking(t *testing.T) {
@@ -34,7 +35,7 @@ func TestParking(t *testing.T) {
 			s := attach(t, newUpstream(t), "east")
 			s.answers = clusters.NewAnswers()
 			s.answers.Note(!test.silent)
-			if got := s.park(Key{Resource: deploymentResource, Namespace: "shop", Name: "web"}, test.err); got != test.want {
+			if got := s.park(identity.Key{Resource: deploymentResource, Namespace: "shop", Name: "web"}, test.err); got != test.want {
 				t.Errorf("parked: %t, want %t", got, test.want)
 			}
 		})
@@ -50,7 +51,7 @@ func TestWhatIsParkedIsTriedWhenTheClusterAnswers(t *testing.T) {
 		go func() { _ = s.listen(ctx) }()
 		s.answers.Note(false)
 		for _, name := range []string{"web", "api", "web"} {
-			s.park(Key{Resource: deploymentResource, Namespace: "shop", Name: name}, context.DeadlineExceeded)
+			s.park(identity.Key{Resource: deploymentResource, Namespace: "shop", Name: name}, context.DeadlineExceeded)
 		}
 		synctest.Wait()
 		if got := s.enqueued(); len(got) > 0 {

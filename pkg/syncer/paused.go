@@ -25,7 +25,7 @@ func (s *Syncer) begins(above, live projection.Object) *corev1.PodTemplateSpec {
 	if !ok || !d.Spec.Paused || live != nil && live.GetAnnotations()[annotationRevision] != "" {
 		return nil
 	}
-	all, err := s.Upstream.replicaSets.ReplicaSets(d.Namespace).List(labels.Everything())
+	all, err := s.Upstream.ReplicaSets.ReplicaSets(d.Namespace).List(labels.Everything())
 	all = slices.DeleteFunc(slices.Clone(all), func(rs *appsv1.ReplicaSet) bool { return !metav1.IsControlledBy(rs, d) })
 	if err != nil || len(all) == 0 {
 		return nil // it has never run

@@ -7,18 +7,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // look is what is known of an object at the moment at which it is looked at: the one above and what the cluster holds of it, nil where there is
 // none.
 type look struct {
-	key         Key
+	key         identity.Key
 	kind        projection.Kind
 	above, live projection.Object
 }
 
-func (l look) workload() workload { return workload{l.kind, l.above} }
+func (l look) workload() identity.Workload { return identity.Workload{Kind: l.kind, Object: l.above} }
 
 // plan is what is to be done in the cluster about an object.
 type plan struct {
@@ -206,7 +207,7 @@ func opens(kind projection.Kind, step projection.Step) bool {
 // wait for that somebody, and a namespace that is deleted takes the pods along.
 func (s *Syncer) lingers(kind projection.Kind, above, live projection.Object) bool {
 	leaving, _ := s.Leaving(s.cluster)
-	return !leaving && !s.namespaceGoes(above.GetNamespace()) && kind.Lingers(above) && ours(live, workload{kind, above}) &&
+	return !leaving && !s.Upstream.NamespaceGoes(above.GetNamespace()) && kind.Lingers(above) && ours(live, identity.Workload{Kind: kind, Object: above}) &&
 		s.counts(kind, above, live)
 }
 

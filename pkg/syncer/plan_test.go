@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -56,7 +57,7 @@ func TestPlan(t *testing.T) {
 			}
 			s := attach(t, u, "east", has...)
 			kind, _ := projection.KindOf(test.above)
-			got := s.plan(look{key: keyOf(kind, test.above), kind: kind, above: test.above, live: test.live})
+			got := s.plan(look{key: identity.KeyOf(kind, test.above), kind: kind, above: test.above, live: test.live})
 			if got.String() != test.want {
 				t.Errorf("plans to %s\nwant     %s", got, test.want)
 			}

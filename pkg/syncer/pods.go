@@ -21,8 +21,10 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/typed"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
 
 // pendingDelay is how long a pod that has just been made may stay unmirrored. Most are bound and started meanwhile, and then two or
@@ -55,51 +57,17 @@ func beginning(pod *corev1.Pod) bool {
 // enqueuePodsOf has the pods of a workload looked at again.
 func (s *Syncer) enqueuePodsOf(kind projection.Kind, namespace, name string) {
 	if kind.Resource != deploymentResource {
-		for _, pod := range s.below.podsOf(kind.GVK.Kind, namespace, name) {
+		for _, pod := range s.below.PodsOf(kind.GVK.Kind, namespace, name) {
 			s.enqueuePod(pod)
 		}
 		return
 	}
-	for _, rs := range s.below.replicaSetsOf(namespace, name) {
-		for _, pod := range s.below.podsOf("ReplicaSet", namespace, rs.Name) {
+	for _, rs := range s.below.ReplicaSetsOf(namespace, name) {
+		for _, pod := range s.below.PodsOf("ReplicaSet", namespace, rs.Name) {
 			s.enqueuePod(pod)
 		}
 	}
 }
-
-// MirrorsOf returns the mirrors of a cluster's pods.
-func (u *Upstream) MirrorsOf(cluster string) []*corev1.Pod {
-	var out []*corev1.Pod
-	for _, obj := range u.podStore.List() {
-		if pod := obj.(*corev1.Pod); clusterOf(pod) == cluster {
-			out = append(out, pod)
-		}
-	}
-	return out
-}
-
-// BoundTo returns the pods that users have made and that a cluster has, without those that nothing but a finalizer holds any more.
-func (u *Upstream) BoundTo(cluster string) []*corev1.Pod {
-	var out []*corev1.Pod
-	for _, obj := range u.podStore.List() {
-		pod := obj.(*corev1.Pod)
-		ended := pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 0) == 0
-		has := pod.Spec.NodeName == cluster || podIn(pod) == cluster
-		if clusterOf(pod) == "" && has && !ended {
-			out = append(out, pod)
-		}
-	}
-	return out
-}
-
-// shows reports whether there is a pod of that name above.
-func (u *Upstream) shows(name cache.ObjectName) bool {
-	_, ok, err := u.podStore.GetByKey(name.String())
-	return err == nil && ok
-}
-
-// clusterOf returns the cluster whose pod a mirror shows, "" for a pod that is none.
-func clusterOf(pod *corev1.Pod) string { return pod.Annotations[v1alpha1.AnnotationCluster] }
 
 // syncPod brings the mirror of one pod in line with the pod.
 func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
@@ -110,11 +78,11 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 	if s.givenUp() {
 		return nil // whoever removes the cluster removes its mirrors
 	}
-	pod := s.below.pod(name)
-	if mirror != nil && clusterOf(mirror) == "" {
+	pod := s.below.Pod(name)
+	if mirror != nil && identity.ShownFrom(mirror) == "" {
 		return s.syncOwnPod(ctx, mirror, pod)
 	}
-	if mirror != nil && clusterOf(mirror) != s.cluster {
+	if mirror != nil && identity.ShownFrom(mirror) != s.cluster {
 		if pod == nil || s.mirrorOwner(pod) == nil {
 			return nil // that of another cluster; ours has none
 		}
@@ -127,7 +95,7 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 		return nil
 	}
 	if projection.Orphaned(pod) && pod.DeletionTimestamp == nil && mirror != nil {
-		if template, ok := s.Upstream.released(mirror); ok {
+		if template, ok := s.Upstream.Released(mirror); ok {
 			return s.takeOver(ctx, pod, mirror, template)
 		}
 	}
@@ -219,7 +187,7 @@ func (s *Syncer) writeMirror(ctx context.Context, want, have *corev1.Pod) error 
 		metav1.SetMetaDataAnnotation(&want.ObjectMeta, v1alpha1.AnnotationGeneration, strconv.FormatInt(want.Generation, 10))
 	}
 	if have == nil {
-		if s.namespaceGoes(want.Namespace) {
+		if s.Upstream.NamespaceGoes(want.Namespace) {
 			return nil
 		}
 		written, err := pods.Create(ctx, want, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
@@ -259,16 +227,10 @@ func (s *Syncer) deleteMirror(ctx context.Context, mirror *corev1.Pod, grace int
 	return nil
 }
 
-// namespaceGoes reports whether the namespace above is gone or going: a mirror made now would keep it, or outlive it.
-func (s *Syncer) namespaceGoes(name string) bool {
-	namespace, err := s.Upstream.namespaces.Get(name)
-	return err != nil || namespace.DeletionTimestamp != nil
-}
-
 // ownership is what a pod below belongs to.
 type ownership struct {
 	// above is the workload of the logical cluster.
-	above workload
+	above identity.Workload
 	// replicaSet is what stands between the pod and a Deployment; nil for every other kind.
 	replicaSet *appsv1.ReplicaSet
 }
@@ -280,8 +242,8 @@ func (s *Syncer) ownerOf(pod *corev1.Pod) *ownership {
 		return nil
 	}
 	if ref.Kind == "ReplicaSet" {
-		if rs := s.below.replicaSet(pod.Namespace, ref.Name); rs != nil && rs.UID == ref.UID {
-			if projected := s.below.deploymentOf(rs); projected != nil {
+		if rs := s.below.ReplicaSet(pod.Namespace, ref.Name); rs != nil && rs.UID == ref.UID {
+			if projected := s.below.DeploymentOf(rs); projected != nil {
 				return s.owner(deploymentResource, projected, rs)
 			}
 			if projection.Orphaned(rs) {
@@ -294,7 +256,7 @@ func (s *Syncer) ownerOf(pod *corev1.Pod) *ownership {
 	if !ok || !kind.Workload {
 		return nil
 	}
-	live := s.below.get(Key{Resource: kind.Resource, Namespace: pod.Namespace, Name: ref.Name})
+	live := s.below.Get(identity.Key{Resource: kind.Resource, Namespace: pod.Namespace, Name: ref.Name})
 	if live == nil || live.GetUID() != ref.UID {
 		return nil
 	}
@@ -304,11 +266,11 @@ func (s *Syncer) ownerOf(pod *corev1.Pod) *ownership {
 // owner finds the workload above that a projection is of.
 func (s *Syncer) owner(resource schema.GroupVersionResource, projected projection.Object, rs *appsv1.ReplicaSet) *ownership {
 	kind, _ := projection.ForResource(resource)
-	above := s.Upstream.get(keyOf(kind, projected))
+	above := s.Upstream.Get(identity.KeyOf(kind, projected))
 	if above == nil || !s.counts(kind, above, projected) {
 		return nil
 	}
-	return &ownership{above: workload{kind, above}, replicaSet: rs}
+	return &ownership{above: identity.Workload{Kind: kind, Object: above}, replicaSet: rs}
 }
 
 // mirrorOwner is what the mirror of a pod belongs to above.
@@ -317,7 +279,7 @@ type mirrorOwner struct {
 	// labels are those by which the owner tells its pods apart.
 	labels map[string]string
 	// controller is the owner itself, and decider the workload that says where its pods run; both are empty for one that is gone.
-	controller, decider workload
+	controller, decider identity.Workload
 	// ending tells that the owner is being deleted.
 	ending bool
 }
@@ -357,18 +319,18 @@ func (s *Syncer) mirrorOwner(pod *corev1.Pod) *mirrorOwner {
 	if own.replicaSet == nil {
 		return &mirrorOwner{
 			labels: s.revisionLabels(pod, own), ending: own.above.GetDeletionTimestamp() != nil,
-			references: []metav1.OwnerReference{*metav1.NewControllerRef(own.above, own.above.kind.GVK)},
+			references: []metav1.OwnerReference{*metav1.NewControllerRef(own.above, own.above.Kind.GVK)},
 			controller: own.above, decider: own.above,
 		}
 	}
-	rs, err := s.Upstream.replicaSets.ReplicaSets(pod.Namespace).Get(s.shownAs(own.replicaSet, own.above.GetName()))
+	rs, err := s.Upstream.ReplicaSets.ReplicaSets(pod.Namespace).Get(s.shownAs(own.replicaSet, own.above.GetName()))
 	if err != nil || !metav1.IsControlledBy(rs, own.above) {
 		return nil
 	}
 	kind, _ := projection.ForResource(replicaSetResource)
 	out := &mirrorOwner{
 		references: []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))},
-		controller: workload{kind, rs}, decider: own.above,
+		controller: identity.Workload{Kind: kind, Object: rs}, decider: own.above,
 	}
 	if hash := rs.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" { // none, if it was made by hand
 		out.labels = map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: hash}
@@ -382,19 +344,19 @@ func (s *Syncer) showable(pod *corev1.Pod, owner mirrorOwner, stored *corev1.Pod
 	of := mirror.Owner{Object: &corev1.Pod{}, Template: &corev1.PodTemplateSpec{}}
 	if stored != nil {
 		owner.references = ownedStill(stored.OwnerReferences, owner)
-		of.Revision = revisionLabel(stored)
+		of.Revision = logical.RevisionLabel(stored)
 	}
 	out := s.mirror(pod, owner)
 	out.Finalizers = slices.Clone(pod.Finalizers)
 	if owner.controller.Object != nil {
 		if stored == nil || !metav1.IsControlledBy(stored, owner.controller) {
-			if err := s.Upstream.mayShow(s.cluster, pod, owner.controller, owner.decider); err != nil {
+			if err := s.Upstream.Guard(nil).MayShow(s.cluster, pod, owner.controller, owner.decider); err != nil {
 				return nil, err
 			}
 		}
-		of = s.Upstream.ownerOf(owner.controller, owner.decider, s.cluster, revisionLabel(out), stored == nil)
+		of = s.Upstream.OwnerOf(owner.controller, owner.decider, s.cluster, logical.RevisionLabel(out), stored == nil)
 		if stored == nil {
-			of.Change = s.Upstream.admitted(s.cluster, pod, owner.decider)
+			of.Change = s.Upstream.Admitted(s.cluster, pod, owner.decider)
 		}
 	}
 	of.Pod(out, stored)

@@ -14,8 +14,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/guard"
+	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
 
 const (
@@ -61,8 +64,8 @@ func (u *Upstream) webhooksChanged(configurations ...any) {
 // relabelNamespaces has the namespaces that clusters hold looked at again.
 func (u *Upstream) relabelNamespaces(in ...*Syncer) {
 	for _, s := range in {
-		for _, name := range s.below.namespaces.GetStore().ListKeys() {
-			s.enqueue(Key{Resource: namespaceResource, Name: name})
+		for _, name := range s.below.Namespaces.GetStore().ListKeys() {
+			s.enqueue(identity.Key{Resource: namespaceResource, Name: name})
 		}
 	}
 }
@@ -87,8 +90,8 @@ func (s *Syncer) asksAbove(namespace string) bool {
 	if projection.NamespaceShared(namespace) {
 		return true
 	}
-	key := Key{Resource: namespaceResource, Name: namespace}
-	above, live := s.Upstream.get(key), s.below.get(key)
+	key := identity.Key{Resource: namespaceResource, Name: namespace}
+	above, live := s.Upstream.Get(key), s.below.Get(key)
 	if above == nil {
 		return true
 	}
@@ -126,14 +129,14 @@ func (e *NotPlacedError) Error() string { return e.Reason.Error() }
 // is nobody's of the logical cluster, or was made there and admitted already. The error is a *NotPlacedError if nothing above has such a pod there;
 // another one tells that nobody can say yet.
 func (s *Syncer) Newcomer(ctx context.Context, pod *corev1.Pod) (*Newcomer, error) {
-	if metav1.GetControllerOf(pod) == nil || !s.below.ours(pod.Namespace) {
+	if metav1.GetControllerOf(pod) == nil || !s.below.Ours(pod.Namespace) {
 		return nil, nil
 	}
 	s.mu.Lock()
 	synced := s.synced
 	s.mu.Unlock()
 	if !synced {
-		return nil, errNotSeen
+		return nil, guard.ErrNotSeen
 	}
 	var found *Newcomer
 	var why error
@@ -161,18 +164,18 @@ func (s *Syncer) newcomer(pod *corev1.Pod) (found *Newcomer, settled bool, err e
 	if owner == nil || owner.controller.Object == nil {
 		return nil, false, fmt.Errorf("the logical cluster does not show ReplicaSet %s yet", metav1.GetControllerOf(pod).Name)
 	}
-	if err := s.Upstream.mayHave(s.cluster, pod, owner.controller, owner.decider); err != nil {
+	if err := s.Upstream.Guard(nil).MayHave(s.cluster, pod, owner.controller, owner.decider); err != nil {
 		return nil, true, &NotPlacedError{err}
 	}
 	shown := s.mirror(pod, *owner)
 	shown.Finalizers, shown.Status = slices.Clone(pod.Finalizers), corev1.PodStatus{}
-	of := s.Upstream.ownerOf(owner.controller, owner.decider, s.cluster, revisionLabel(shown), true)
+	of := s.Upstream.OwnerOf(owner.controller, owner.decider, s.cluster, logical.RevisionLabel(shown), true)
 	of.Pod(shown, nil)
 	// A mirror shows whatever annotations a pod has. Webhooks act upon them, and what they do then counts above.
 	shown.Annotations = of.Annotations(pod.Annotations, pod.Name)
 	return &Newcomer{
-		Shown: shown, Controller: owner.controller.kind.GVK,
-		subject: subjectOf(s.cluster, pod, owner.decider), key: s.Upstream.PodKey,
+		Shown: shown, Controller: owner.controller.Kind.GVK,
+		subject: logical.SubjectOf(s.cluster, pod, owner.decider), key: s.Upstream.PodKey,
 	}, true, nil
 }
 
@@ -185,28 +188,14 @@ func (s *Syncer) mayBeOurs(pod *corev1.Pod) bool {
 		return false
 	}
 	if kind.Resource == replicaSetResource { // all of them are watched
-		rs := s.below.replicaSet(pod.Namespace, ref.Name)
+		rs := s.below.ReplicaSet(pod.Namespace, ref.Name)
 		if rs == nil || rs.UID != ref.UID {
 			return true
 		}
 		_, marked := rs.Annotations[v1alpha1.AnnotationUID] // as its Deployment gives it
 		return marked
 	}
-	key := Key{Resource: kind.Resource, Namespace: pod.Namespace, Name: ref.Name}
-	above, live := s.Upstream.get(key), s.below.get(key)
-	return above != nil && involves(above, s.cluster) && (live == nil || live.GetUID() != ref.UID)
-}
-
-func subjectOf(cluster string, pod metav1.Object, decider workload) podhooks.Subject {
-	return podhooks.Subject{Cluster: cluster, Namespace: pod.GetNamespace(), Name: pod.GetName(), Workload: decider.GetUID()}
-}
-
-// admitted returns what webhooks of the logical cluster have changed of a pod that its cluster has made, nil for nothing. The pod, or its mirror,
-// proves it.
-func (u *Upstream) admitted(cluster string, pod metav1.Object, decider workload) []byte {
-	sealed, ok := pod.GetAnnotations()[v1alpha1.AnnotationAdmitted]
-	if !ok || decider.Object == nil {
-		return nil
-	}
-	return u.PodKey.Open(subjectOf(cluster, pod, decider), sealed)
+	key := identity.Key{Resource: kind.Resource, Namespace: pod.Namespace, Name: ref.Name}
+	above, live := s.Upstream.Get(key), s.below.Get(key)
+	return above != nil && identity.Involves(above, s.cluster) && (live == nil || live.GetUID() != ref.UID)
 }

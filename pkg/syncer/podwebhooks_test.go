@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -153,9 +154,10 @@ func TestAMirrorShowsWhatWebhooksHaveChanged(t *testing.T) {
 			f := newFamily()
 			f.pod.Labels["admitted"], f.pod.Spec.Containers[0].Image = "yes", "registry/app:1"
 			f.pod.Annotations = map[string]string{v1alpha1.AnnotationAdmitted: test.sealed}
-			g := guardOf(t, f.above, f.mirrored, namespace("shop"))
-			g.PodKey = key
-			s := attach(t, g.Upstream, "east", held(namespace("shop")), f.projected, f.replicaSet)
+			u := newUpstream(t, f.above, f.mirrored, namespace("shop"))
+			u.synced, u.PodKey = nil, key // what is read is there
+			g := u.Guard(nil)
+			s := attach(t, u, "east", held(namespace("shop")), f.projected, f.replicaSet)
 			owner := s.mirrorOwner(f.pod)
 			shown, err := s.showable(f.pod, *owner, nil)
 			if err != nil {
@@ -225,11 +227,11 @@ func TestNamespacesAreLabelledWhereTheClusterIsToAsk(t *testing.T) {
 	s := attach(t, u, "east", held(above))
 	allows := v1alpha1.ClusterAllows{PodWebhooks: true}
 	s.Allows = func(string) v1alpha1.ClusterAllows { return allows }
-	key := Key{Resource: namespaceResource, Name: "shop"}
+	key := identity.Key{Resource: namespaceResource, Name: "shop"}
 	labelled := func() string {
 		t.Helper()
 		kind, _ := projection.ForResource(namespaceResource)
-		desired, _, err := s.desired(kind, above, s.below.get(key))
+		desired, _, err := s.desired(kind, above, s.below.Get(key))
 		if err != nil || desired == nil {
 			t.Fatalf("%v, %v", desired, err)
 		}
@@ -254,7 +256,7 @@ func TestNamespacesAreLabelledWhereTheClusterIsToAsk(t *testing.T) {
 	if got := s.enqueued(); !slices.Equal(got, []string{key.String()}) {
 		t.Errorf("looked at is %v", got)
 	}
-	s.below.get(key).GetLabels()[v1alpha1.LabelPodWebhooks] = v1alpha1.PodWebhooksFail
+	s.below.Get(key).GetLabels()[v1alpha1.LabelPodWebhooks] = v1alpha1.PodWebhooksFail
 	if !s.asksAbove("shop") {
 		t.Error("no pods are made although the cluster knows that it is to ask")
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -69,12 +70,12 @@ func (s *Syncer) refusalEvent(event *corev1.Event, since time.Time) {
 	if event.Reason != reasonFailedCreate && event.Reason != reasonSuccessfulCreate {
 		return
 	}
-	kind, ok := kindNamed(event.InvolvedObject)
+	kind, ok := identity.KindNamed(event.InvolvedObject)
 	if !ok || !kind.Workload || !summarised(kind) {
 		return
 	}
-	key := Key{Resource: kind.Resource, Namespace: event.InvolvedObject.Namespace, Name: event.InvolvedObject.Name}
-	live := s.below.get(key)
+	key := identity.Key{Resource: kind.Resource, Namespace: event.InvolvedObject.Namespace, Name: event.InvolvedObject.Name}
+	live := s.below.Get(key)
 	if live == nil || live.GetUID() != event.InvolvedObject.UID {
 		return // none of ours, or not shown yet: controllers try again
 	}
@@ -109,14 +110,14 @@ func (s *Syncer) refusal(kind summary.Kind, live projection.Object) *placement.R
 // boundAbove reports whether a refusal is by what the logical cluster has sent.
 func (s *Syncer) boundAbove(namespace, says string) bool {
 	if quota := placement.RefusingQuota(says); quota != "" {
-		return s.holds(Key{Resource: corev1.SchemeGroupVersion.WithResource("resourcequotas"), Namespace: namespace, Name: quota})
+		return s.holds(identity.Key{Resource: corev1.SchemeGroupVersion.WithResource("resourcequotas"), Namespace: namespace, Name: quota})
 	}
 	switch {
 	case strings.Contains(says, " usage per "):
-		limits, _ := s.below.stores[corev1.SchemeGroupVersion.WithResource("limitranges")].ByIndex(cache.NamespaceIndex, namespace)
+		limits, _ := s.below.Stores[corev1.SchemeGroupVersion.WithResource("limitranges")].ByIndex(cache.NamespaceIndex, namespace)
 		return len(limits) > 0
 	case strings.Contains(says, "violates PodSecurity"):
-		above, err := s.Upstream.namespaces.Get(namespace)
+		above, err := s.Upstream.Namespaces.Get(namespace)
 		return err == nil && above.Labels[enforcesPodSecurity] != ""
 	}
 	return false

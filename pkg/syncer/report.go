@@ -5,19 +5,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 // Report tells what the cluster has of an object. Report.Live is nil if it holds no projection of it that counts. Known is false until the
 // syncer has seen everything that the cluster holds and has looked at this object once.
-func (s *Syncer) Report(key Key, above projection.Object) (report summary.Report, known bool) {
+func (s *Syncer) Report(key identity.Key, above projection.Object) (report summary.Report, known bool) {
 	kind, summarised := summary.ForResource(key.Resource)
 	if !summarised || !s.HasSynced() || s.Expects(key) {
 		return report, false
 	}
 	projected, _ := projection.ForResource(key.Resource)
-	live, st := s.below.get(key), s.stateOf(key)
+	live, st := s.below.Get(key), s.stateOf(key)
 	if live == nil && st.problem == "" && !projected.Workload || !s.concerned(projected, above) {
 		return report, true
 	}
@@ -29,7 +30,7 @@ func (s *Syncer) Report(key Key, above projection.Object) (report summary.Report
 	live = report.Live.(projection.Object)
 	report.Refused = s.refusal(kind, live)
 	if kind.KeepsHistory() {
-		report.Revisions = s.below.templatesOf(live, projected)
+		report.Revisions = s.below.TemplatesOf(live, projected)
 	}
 	if st.hash != "" && st.uid == above.GetUID() && st.hash == hashOf(live) && kind.Observed(live) {
 		if report.Begun = st.generation; !st.held {
@@ -40,7 +41,7 @@ func (s *Syncer) Report(key Key, above projection.Object) (report summary.Report
 }
 
 // sane returns what the cluster reports of an object without what cannot be, and what that was.
-func (s *Syncer) sane(kind summary.Kind, key Key, above, live projection.Object) (summary.Object, []string) {
+func (s *Syncer) sane(kind summary.Kind, key identity.Key, above, live projection.Object) (summary.Object, []string) {
 	bounds := summary.Bounds{Now: metav1.Now()}
 	if projected, _ := projection.ForResource(key.Resource); projected.Workload {
 		bounds.Replicas = s.Most(key.Resource, above)
@@ -54,8 +55,8 @@ func (s *Syncer) sane(kind summary.Kind, key Key, above, live projection.Object)
 
 // Settled reports whether what the cluster reports of an object is what it will report until somebody changes something, or there is a
 // problem that keeps it from getting there. Of what is being deleted that is nothing: nobody waits for less.
-func (s *Syncer) Settled(key Key) bool {
-	live := s.below.get(key)
+func (s *Syncer) Settled(key identity.Key) bool {
+	live := s.below.Get(key)
 	if s.Upstream.Goes(key) {
 		return live == nil
 	}
@@ -69,14 +70,14 @@ func (s *Syncer) Settled(key Key) bool {
 }
 
 // Goes reports whether an object of the logical cluster is on its way out of all clusters.
-func (u *Upstream) Goes(key Key) bool {
+func (u *Upstream) Goes(key identity.Key) bool {
 	kind, projected := projection.ForResource(key.Resource)
-	above := u.get(key)
+	above := u.Get(key)
 	return projected && above != nil && !kind.Lives(above)
 }
 
 // problem is the first reason why the cluster cannot run a workload: its own, or that of something it needs.
-func (s *Syncer) problem(key Key, above projection.Object, own state) string {
+func (s *Syncer) problem(key identity.Key, above projection.Object, own state) string {
 	kind, _ := projection.ForResource(key.Resource)
 	if own.problem != "" || !kind.Workload {
 		return own.problem
@@ -87,10 +88,10 @@ func (s *Syncer) problem(key Key, above projection.Object, own state) string {
 	if none { // as almost always, and this is asked of every cluster
 		return ""
 	}
-	if _, placed := DecisionOf(above)[s.cluster]; !placed {
+	if _, placed := identity.DecisionOf(above)[s.cluster]; !placed {
 		return ""
 	}
-	for _, key := range s.Upstream.dependents(workload{kind, above}) {
+	for _, key := range s.Upstream.dependents(identity.Workload{Kind: kind, Object: above}) {
 		if problem := s.stateOf(key).problem; problem != "" {
 			return problem
 		}
@@ -106,7 +107,7 @@ func (s *Syncer) ReplicaSets(above *appsv1.Deployment) map[string][]*appsv1.Repl
 		return nil
 	}
 	out := map[string][]*appsv1.ReplicaSet{}
-	for _, rs := range s.below.replicaSetsOf(above.Namespace, above.Name) {
+	for _, rs := range s.below.ReplicaSetsOf(above.Namespace, above.Name) {
 		if !metav1.IsControlledBy(rs, projected) {
 			continue
 		}
@@ -133,7 +134,7 @@ func (s *Syncer) shownAs(rs *appsv1.ReplicaSet, deployment string) string {
 // Owned is the number of objects of ours that the cluster holds.
 func (s *Syncer) Owned() int {
 	owned := s.below.secrets.unseen() + len(s.broughtPriorities()) + len(s.below.volumes.names())
-	for _, store := range s.below.stores {
+	for _, store := range s.below.Stores {
 		owned += len(store.ListKeys())
 	}
 	return owned
@@ -142,8 +143,8 @@ func (s *Syncer) Owned() int {
 // Resync looks again at everything that the cluster holds of ours.
 func (s *Syncer) Resync() {
 	for _, kind := range projection.Kinds() {
-		for _, obj := range s.below.stores[kind.Resource].List() {
-			s.enqueue(keyOf(kind, obj.(projection.Object)))
+		for _, obj := range s.below.Stores[kind.Resource].List() {
+			s.enqueue(identity.KeyOf(kind, obj.(projection.Object)))
 		}
 	}
 	for _, class := range s.broughtPriorities() {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -62,7 +63,7 @@ func TestRevisionsBelowAreNamedByTheirUpstreamTemplates(t *testing.T) {
 	s := attach(t, newUpstream(t, above), "east", live, pod,
 		revisionBelow(live, "StatefulSet", "db-below-1", "one"), revisionBelow(live, "StatefulSet", "db-below-2", "two"),
 		revisionBelow(another, "StatefulSet", "db-earlier", "zero"), revisionBelow(live, "StatefulSet", "db-by-hand", ""))
-	key := Key{Resource: statefulSetResource, Namespace: "shop", Name: "db"}
+	key := identity.Key{Resource: statefulSetResource, Namespace: "shop", Name: "db"}
 
 	report, known := s.Report(key, above)
 	if want := map[string]string{"db-below-1": "one", "db-below-2": "two"}; !known || !reflect.DeepEqual(report.Revisions, want) {
@@ -117,7 +118,7 @@ func TestANewRevisionHasPodsLookedAtAgain(t *testing.T) {
 	if got, _ := s.podQueue.Get(); got != cache.NewObjectName("shop", "db-0") {
 		t.Errorf("looks at pod %v, want db-0", got)
 	}
-	if want := (change{Key{Resource: statefulSetResource, Namespace: "shop", Name: "db"}, false}); len(s.changes) != 1 || s.changes[0] != want {
+	if want := (change{identity.Key{Resource: statefulSetResource, Namespace: "shop", Name: "db"}, false}); len(s.changes) != 1 || s.changes[0] != want {
 		t.Errorf("told %v, want %v", s.changes, want)
 	}
 	handler.OnUpdate(revision, revision)

@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -64,7 +66,7 @@ func (u *Upstream) route(kind projection.Kind, before, after projection.Object) 
 	if kind.Mirror(present) && (before == nil || after == nil || kind.Mirror(before)) {
 		return
 	}
-	key := keyOf(kind, present)
+	key := identity.KeyOf(kind, present)
 	if kind.Workload {
 		u.routeWorkload(kind, key, before, after)
 		for _, s := range u.Syncers() {
@@ -86,7 +88,7 @@ func (u *Upstream) route(kind projection.Kind, before, after projection.Object) 
 	}
 }
 
-func (u *Upstream) routeWorkload(kind projection.Kind, key Key, before, after projection.Object) {
+func (u *Upstream) routeWorkload(kind projection.Kind, key identity.Key, before, after projection.Object) {
 	u.routePriority(kind, before, after)
 	u.routeLeftBehind(before, after)
 	was, is := u.wants(kind, before), u.wants(kind, after)
@@ -99,7 +101,7 @@ func (u *Upstream) routeWorkload(kind projection.Kind, key Key, before, after pr
 		for _, dependent := range was.dependents {
 			s.routeDependent(dependent, wasPlaced, true)
 		}
-		if wasPlaced || isPlaced || s.holds(key) || after != nil && s.leftBehind(workload{kind, after}) {
+		if wasPlaced || isPlaced || s.holds(key) || after != nil && s.leftBehind(identity.Workload{Kind: kind, Object: after}) {
 			s.enqueue(key)
 		}
 	}
@@ -108,19 +110,19 @@ func (u *Upstream) routeWorkload(kind projection.Kind, key Key, before, after pr
 // wants is what a version of a workload has to do with clusters.
 type wants struct {
 	decision   placement.Decision
-	dependents []Key
+	dependents []identity.Key
 }
 
 func (u *Upstream) wants(kind projection.Kind, version projection.Object) wants {
 	if version == nil {
 		return wants{}
 	}
-	return wants{DecisionOf(version), u.dependents(workload{kind, version})}
+	return wants{identity.DecisionOf(version), u.dependents(identity.Workload{Kind: kind, Object: version})}
 }
 
 // routeDependent enqueues what a version of a workload needs that may be placed in the cluster. What the cluster has already stays as it is
 // for a workload that comes, but may not be needed after one that was there before.
-func (s *Syncer) routeDependent(key Key, placed, before bool) {
+func (s *Syncer) routeDependent(key identity.Key, placed, before bool) {
 	if isDivided(key) {
 		// It may be divided otherwise now, also where the workload is not.
 		if placed || s.holds(key) {
@@ -143,19 +145,19 @@ const demandDelay = 500 * time.Millisecond
 
 // routeLingering has the workloads of a namespace looked at that somebody holds, since they go with it.
 func (u *Upstream) routeLingering(namespace string) {
-	for _, w := range u.workloadsIn(namespace) {
-		if !w.kind.Lingers(w.Object) {
+	for _, w := range u.WorkloadsIn(namespace) {
+		if !w.Kind.Lingers(w.Object) {
 			continue
 		}
 		for _, s := range u.Syncers() {
-			if key := w.key(); s.holds(key) {
+			if key := w.Key(); s.holds(key) {
 				s.enqueue(key)
 			}
 		}
 	}
 }
 
-func isDivided(key Key) bool {
+func isDivided(key identity.Key) bool {
 	kind, ok := projection.ForResource(key.Resource)
 	return ok && kind.Divided
 }
@@ -166,9 +168,9 @@ func (u *Upstream) routeDivided(namespace string) {
 		if !kind.Divided {
 			continue
 		}
-		for _, obj := range u.objectsIn(kind.Resource, namespace) {
+		for _, obj := range u.ObjectsIn(kind.Resource, namespace) {
 			for _, s := range u.Syncers() {
-				if key := keyOf(kind, obj); s.holds(key) {
+				if key := identity.KeyOf(kind, obj); s.holds(key) {
 					s.enqueue(key)
 				}
 			}
@@ -182,14 +184,14 @@ func (u *Upstream) wanted(kind projection.Kind, obj projection.Object, cluster s
 }
 
 // routeLinked enqueues what an object that is no workload refers to, or did, and what follows it: their demand follows its own.
-func (u *Upstream) routeLinked(kind projection.Kind, key Key, versions ...projection.Object) {
-	d := dependents{upstream: u, seen: map[Key]bool{}}
+func (u *Upstream) routeLinked(kind projection.Kind, key identity.Key, versions ...projection.Object) {
+	d := dependents{upstream: u, seen: map[identity.Key]bool{}}
 	for _, version := range versions {
 		if version == nil {
 			continue
 		}
 		for _, ref := range kind.References(version) {
-			d.visit(keyOfReference(ref))
+			d.visit(identity.KeyOfReference(ref))
 		}
 	}
 	d.visit(key)
@@ -234,12 +236,12 @@ func (u *Upstream) podHandler() cache.ResourceEventHandler {
 		if !ok {
 			return
 		}
-		if s, ok := u.Syncer(clusterOf(pod)); ok {
+		if s, ok := u.Syncer(identity.ShownFrom(pod)); ok {
 			then(s, pod)
 			return
 		}
-		clusters := map[string]bool{podIn(pod): true}
-		for cluster := range DecisionOf(pod) {
+		clusters := map[string]bool{identity.PodIn(pod): true}
+		for cluster := range identity.DecisionOf(pod) {
 			clusters[cluster] = true
 		}
 		for cluster := range clusters {
@@ -259,7 +261,7 @@ func (u *Upstream) podHandler() cache.ResourceEventHandler {
 			each(obj, func(s *Syncer, pod *corev1.Pod) {
 				shown(s, pod)
 				s.relabelled(before, pod)
-				if !ended(before) && ended(pod) {
+				if !mirror.Ended(before) && mirror.Ended(pod) {
 					s.podReleased(pod)
 				}
 			})

@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -16,12 +18,12 @@ const reasonRenamed = "PodNameTaken"
 // makeAnew has a pod replaced whose name one of another cluster has. Controllers choose names by chance, of some 14 million for each
 // workload: among ten thousand pods over several clusters two are alike more often than not, and only one of them could be seen. It is
 // replaced as if somebody had deleted it, which what keeps no identity and counts no failures stands at any time. Everything else waits.
-func (s *Syncer) makeAnew(ctx context.Context, pod, mirror *corev1.Pod) error {
+func (s *Syncer) makeAnew(ctx context.Context, pod, shown *corev1.Pod) error {
 	own := s.ownerOf(pod)
-	if own == nil || pod.DeletionTimestamp != nil || ended(pod) || !s.livesElsewhere(mirror) {
+	if own == nil || pod.DeletionTimestamp != nil || mirror.Ended(pod) || !s.livesElsewhere(shown) {
 		return errNotYet // either of them is on its way out
 	}
-	switch own.above.kind.Demand(own.above.Object).Division {
+	switch own.above.Kind.Demand(own.above.Object).Division {
 	case placement.Divisible, placement.Everywhere:
 	default:
 		return errNotYet
@@ -31,16 +33,16 @@ func (s *Syncer) makeAnew(ctx context.Context, pod, mirror *corev1.Pod) error {
 		return err
 	}
 	s.Recorder.Eventf(own.above.Object, corev1.EventTypeNormal, reasonRenamed,
-		"cluster %q makes pod %s anew, as a pod of cluster %q has that name", s.cluster, pod.Name, clusterOf(mirror))
+		"cluster %q makes pod %s anew, as a pod of cluster %q has that name", s.cluster, pod.Name, identity.ShownFrom(shown))
 	return errNotYet // until it is gone
 }
 
 // livesElsewhere reports whether the pod that a mirror shows is there.
 func (s *Syncer) livesElsewhere(mirror *corev1.Pod) bool {
-	other, running := s.Upstream.Syncer(clusterOf(mirror))
+	other, running := s.Upstream.Syncer(identity.ShownFrom(mirror))
 	if !running || mirror.DeletionTimestamp != nil {
 		return false
 	}
-	pod := other.below.pod(cache.MetaObjectToName(mirror))
+	pod := other.below.Pod(cache.MetaObjectToName(mirror))
 	return pod != nil && pod.UID == mirror.UID && pod.DeletionTimestamp == nil
 }

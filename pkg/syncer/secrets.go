@@ -21,6 +21,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/clusters/rights"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -326,13 +327,13 @@ func (w *secrets) gone(live projection.Object) {
 }
 
 // silentSecret reports whether no watch shows an object: a Secret in a shared namespace.
-func silentSecret(key Key) bool {
+func silentSecret(key identity.Key) bool {
 	return key.Resource == secretResource && projection.NamespaceShared(key.Namespace)
 }
 
 // hasSecrets reports whether a cluster is to have any Secret of a namespace.
 func (u *Upstream) hasSecrets(namespace, cluster string) bool {
 	kind, _ := projection.ForResource(secretResource)
-	found, _ := u.stores[secretResource].ByIndex(cache.NamespaceIndex, namespace) // the index exists
+	found, _ := u.Stores[secretResource].ByIndex(cache.NamespaceIndex, namespace) // the index exists
 	return slices.ContainsFunc(found, func(obj any) bool { return u.wanted(kind, obj.(projection.Object), cluster) })
 }

@@ -3,18 +3,16 @@ package syncer
 import (
 	"context"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 // AwaitShown counts the pods of a workload that this cluster says are ready, or have ended, and that are not shown so above yet: who reads
 // the status looks for them next. If there are any, Changed is called when they are shown.
-func (s *Syncer) AwaitShown(key Key) int {
+func (s *Syncer) AwaitShown(key identity.Key) int {
 	n := s.unshown(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,63 +25,27 @@ func (s *Syncer) AwaitShown(key Key) int {
 }
 
 // unshown counts the pods of a workload that the cluster says more of than their mirrors do.
-func (s *Syncer) unshown(key Key) int {
+func (s *Syncer) unshown(key identity.Key) int {
 	kind, summarised := summary.ForResource(key.Resource)
-	live := s.below.get(key)
+	live := s.below.Get(key)
 	if !summarised || live == nil || s.givenUp() {
 		return 0
 	}
 	missing, ready := 0, 0
-	for _, pod := range s.podsUnder(live, key) {
-		if !podReady(pod) && !ended(pod) {
+	for _, pod := range s.below.PodsUnder(live, key) {
+		if !mirror.Ready(pod) && !mirror.Ended(pod) {
 			continue
 		}
-		if podReady(pod) {
+		if mirror.Ready(pod) {
 			ready++
 		}
-		mirror, err := s.mirrorNamed(cache.MetaObjectToName(pod))
-		if err != nil || mirror == nil || mirror.UID != pod.UID || podReady(mirror) != podReady(pod) || ended(mirror) != ended(pod) {
+		shown, err := s.mirrorNamed(cache.MetaObjectToName(pod))
+		if err != nil || shown == nil || shown.UID != pod.UID || mirror.Ready(shown) != mirror.Ready(pod) || mirror.Ended(shown) != mirror.Ended(pod) {
 			missing++
 		}
 	}
 	// The watch of pods may be behind that of the workload.
 	return missing + max(0, int(kind.Counts(live).Ready)-ready)
-}
-
-// podsUnder returns the pods that belong to a projection, by way of ReplicaSets if it is a Deployment.
-func (s *Syncer) podsUnder(live projection.Object, key Key) []*corev1.Pod {
-	var out []*corev1.Pod
-	if d, ok := live.(*appsv1.Deployment); ok {
-		for _, rs := range s.below.replicaSetsOf(d.Namespace, d.Name) {
-			if metav1.IsControlledBy(rs, d) {
-				out = append(out, s.below.podsControlledBy(rs, "ReplicaSet")...)
-			}
-		}
-		return out
-	}
-	kind, _ := projection.ForResource(key.Resource)
-	return s.below.podsControlledBy(live, kind.GVK.Kind)
-}
-
-// podsControlledBy returns the pods that belong to an object of that kind itself.
-func (b *below) podsControlledBy(owner metav1.Object, kind string) []*corev1.Pod {
-	out := b.podsOf(kind, owner.GetNamespace(), owner.GetName())
-	kept := out[:0]
-	for _, pod := range out {
-		if metav1.IsControlledBy(pod, owner) {
-			kept = append(kept, pod)
-		}
-	}
-	return kept
-}
-
-func podReady(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // showPod is syncPod, and tells those who wait for pods to be shown.
@@ -104,7 +66,7 @@ func (s *Syncer) shown(name cache.ObjectName) {
 	if nobody {
 		return
 	}
-	pod := s.below.pod(name)
+	pod := s.below.Pod(name)
 	if pod == nil {
 		return
 	}
@@ -112,13 +74,13 @@ func (s *Syncer) shown(name cache.ObjectName) {
 	if own == nil {
 		return
 	}
-	if key := own.above.key(); s.oneLess(key) {
+	if key := own.above.Key(); s.oneLess(key) {
 		s.Changed(key, true)
 	}
 }
 
 // oneLess counts down, and reports whether that was the last.
-func (s *Syncer) oneLess(key Key) bool {
+func (s *Syncer) oneLess(key identity.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, awaited := s.awaited[key]

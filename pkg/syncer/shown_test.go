@@ -6,10 +6,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-var webKey = Key{Resource: deploymentResource, Namespace: "shop", Name: "web"}
+var webKey = identity.Key{Resource: deploymentResource, Namespace: "shop", Name: "web"}
 
 func setReady(pod *corev1.Pod, status corev1.ConditionStatus) {
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}
@@ -101,7 +102,7 @@ func TestPodsOfAStatefulSetAreItsOwn(t *testing.T) {
 	setReady(pod, corev1.ConditionTrue)
 	pod.OwnerReferences = controlledBy(e.projected, "StatefulSet")
 	s := attach(t, newUpstream(t, e.above, namespace("shop")), "east", e.projected, pod)
-	if s.AwaitShown(Key{Resource: statefulSetResource, Namespace: "shop", Name: "db"}) != 1 {
+	if s.AwaitShown(identity.Key{Resource: statefulSetResource, Namespace: "shop", Name: "db"}) != 1 {
 		t.Error("the status does not wait")
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -13,39 +14,11 @@ import (
 // operator that names the leader of a database, say, for the Service that writes go to. So the labels of mirrors count as well, each for its
 // own cluster, as long as they are there. What a cluster writes to its pods is no label of a mirror, so it draws nothing there.
 
-// byCluster indexes mirrors by the namespace and the cluster of their pods.
-const byCluster = "manifold.dev/cluster"
-
-func clusterIndex(namespace, cluster string) string { return namespace + "/" + cluster }
-
-// indexCluster is for byCluster.
-func indexCluster(obj any) ([]string, error) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok || clusterOf(pod) == "" {
-		return nil, nil
-	}
-	return []string{clusterIndex(pod.Namespace, clusterOf(pod))}, nil
-}
-
-// selectedIn counts the pods that are shown of a cluster and that an object selects, up to a limit if there is one.
-func (u *Upstream) selectedIn(kind projection.Kind, obj projection.Object, cluster string, limit int32) (count int32) {
-	pods, _ := projection.ForResource(podResource)
-	shown, _ := u.podStore.ByIndex(byCluster, clusterIndex(obj.GetNamespace(), cluster)) // the index exists: NewUpstream made it
-	for _, mirror := range shown {
-		if pod := mirror.(*corev1.Pod); !ended(pod) && kind.Selects(obj, pods, pod) {
-			if count++; count == limit {
-				break
-			}
-		}
-	}
-	return count
-}
-
 // placedShown is what an object is divided by that selects pods by labels which no template has: the pods that it selects, where they are.
 func (u *Upstream) placedShown(kind projection.Kind, obj projection.Object) []projection.Placed {
 	out := projection.Placed{Decision: placement.Decision{}}
 	for _, s := range u.Syncers() {
-		if count := u.selectedIn(kind, obj, s.cluster, 0); count > 0 {
+		if count := u.SelectedIn(kind, obj, s.cluster, 0); count > 0 {
 			out.Decision[s.cluster] = placement.Share{Replicas: count}
 			out.Demand.Replicas += count
 		}
@@ -58,7 +31,7 @@ func (u *Upstream) placedShown(kind projection.Kind, obj projection.Object) []pr
 
 // relabelled has what selects pods looked at when the labels of a mirror change. A pod of the user's own is a workload, which is routed as such.
 func (s *Syncer) relabelled(before, after *corev1.Pod) {
-	if clusterOf(after) == "" || maps.Equal(before.Labels, after.Labels) {
+	if identity.ShownFrom(after) == "" || maps.Equal(before.Labels, after.Labels) {
 		return
 	}
 	pods, _ := projection.ForResource(podResource)
@@ -66,17 +39,17 @@ func (s *Syncer) relabelled(before, after *corev1.Pod) {
 		if !kind.SelectsPods() {
 			continue
 		}
-		for _, obj := range s.Upstream.objectsIn(kind.Resource, after.Namespace) {
+		for _, obj := range s.Upstream.ObjectsIn(kind.Resource, after.Namespace) {
 			if kind.Selects(obj, pods, before) != kind.Selects(obj, pods, after) {
-				s.Upstream.routeSelecting(kind, keyOf(kind, obj), s)
+				s.Upstream.routeSelecting(kind, identity.KeyOf(kind, obj), s)
 			}
 		}
 	}
 }
 
 // routeSelecting enqueues what selects pods of a cluster, or does no more, with what it needs and what follows it.
-func (u *Upstream) routeSelecting(kind projection.Kind, key Key, s *Syncer) {
-	d := dependents{upstream: u, seen: map[Key]bool{}}
+func (u *Upstream) routeSelecting(kind projection.Kind, key identity.Key, s *Syncer) {
+	d := dependents{upstream: u, seen: map[identity.Key]bool{}}
 	d.visit(key)
 	for _, linked := range d.keys {
 		s.enqueue(linked)

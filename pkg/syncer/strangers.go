@@ -19,7 +19,7 @@ import (
 // of kinds that the syncer may not list. What clusters put into every namespace by themselves, such as the bundles of certificates of a
 // mesh, says nothing: with these alone, a namespace is empty.
 func (s *Syncer) stranger(ctx context.Context, namespace string) (string, error) {
-	for _, pod := range s.below.podsIn(namespace) {
+	for _, pod := range s.below.PodsIn(namespace) {
 		if pod.DeletionTimestamp == nil && !s.toldByWorkload(pod) && pod.Labels[v1alpha1.LabelLogicalCluster] != s.target.LogicalCluster {
 			return "Pod " + pod.Name, nil
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -46,7 +47,7 @@ type Options struct {
 	// Recorder writes the events that tell users what could not be projected.
 	Recorder record.EventRecorder
 	// Changed is told of objects whose report may have changed, and whether the change is worth telling at once. It returns at once.
-	Changed func(key Key, urgent bool)
+	Changed func(key identity.Key, urgent bool)
 	// Mirror is told of a Deployment that has a ReplicaSet whose mirror may be missing. It returns at once.
 	Mirror func(deployment cache.ObjectName)
 	// Leaving reports whether a cluster is being removed, and in which manner: a value of AnnotationRemove.
@@ -92,7 +93,7 @@ type Syncer struct {
 	below   *below
 	// mirrors are the pods above with our own writes that the watch has not shown yet.
 	mirrors  cache.MutationCache
-	queue    workqueue.TypedRateLimitingInterface[Key]
+	queue    workqueue.TypedRateLimitingInterface[identity.Key]
 	podQueue workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	// claimMirrors and claimQueue are the same for volume claims that controllers below have made.
 	claimMirrors cache.MutationCache
@@ -104,18 +105,18 @@ type Syncer struct {
 
 	mu     sync.Mutex
 	synced bool
-	states map[Key]state
+	states map[identity.Key]state
 	// problems counts the states that have one.
 	problems int
 	// awaited counts the pods of workloads whose status waits for them to be shown.
-	awaited map[Key]int
+	awaited map[identity.Key]int
 	// unseen are the objects that were there at the start and have not been looked at since.
-	unseen map[Key]struct{}
+	unseen map[identity.Key]struct{}
 	// parked are the objects that wait until the cluster answers again.
-	parked map[Key]struct{}
+	parked map[identity.Key]struct{}
 	// waitedFor are the workloads that wait for an object, waitsFor is the same the other way round.
-	waitedFor map[Key]map[Key]struct{}
-	waitsFor  map[Key][]Key
+	waitedFor map[identity.Key]map[identity.Key]struct{}
+	waitsFor  map[identity.Key][]identity.Key
 }
 
 // state is what the last step with an object came to.
@@ -170,28 +171,28 @@ func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {
 		offered: c.Classes,
 		target:  projection.Target{LogicalCluster: o.Upstream.LogicalCluster, Cluster: c.Name},
 		below:   b,
-		mirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), o.Upstream.podStore,
-			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: o.Upstream.podStore, IncludeAdds: true}),
+		mirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), o.Upstream.Stores[podResource],
+			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: o.Upstream.Stores[podResource], IncludeAdds: true}),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[Key]{Name: "down-" + c.Name}),
+			workqueue.NewTypedItemExponentialFailureRateLimiter[identity.Key](firstRetry, lastRetry),
+			workqueue.TypedRateLimitingQueueConfig[identity.Key]{Name: "down-" + c.Name}),
 		podQueue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "pods-" + c.Name}),
-		claimMirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), o.Upstream.stores[claimResource],
-			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: o.Upstream.stores[claimResource], IncludeAdds: true}),
+		claimMirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), o.Upstream.Stores[claimResource],
+			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: o.Upstream.Stores[claimResource], IncludeAdds: true}),
 		claimQueue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "volumes-" + c.Name}),
 		refusals: refusals{byUID: map[types.UID]refused{}},
 
-		states:  map[Key]state{},
-		awaited: map[Key]int{},
-		unseen:  map[Key]struct{}{},
-		parked:  map[Key]struct{}{},
+		states:  map[identity.Key]state{},
+		awaited: map[identity.Key]int{},
+		unseen:  map[identity.Key]struct{}{},
+		parked:  map[identity.Key]struct{}{},
 
-		waitedFor: map[Key]map[Key]struct{}{},
-		waitsFor:  map[Key][]Key{},
+		waitedFor: map[identity.Key]map[identity.Key]struct{}{},
+		waitsFor:  map[identity.Key][]identity.Key{},
 	}
 	b.secrets.wanted = func(namespace string) bool { return o.Upstream.hasSecrets(namespace, c.Name) }
 	return s, s.watch()
@@ -236,18 +237,18 @@ func (s *Syncer) run(ctx context.Context) error {
 }
 
 func (s *Syncer) reportChanged(kind projection.Kind, live projection.Object) {
-	if key := keyOf(kind, live); summarised(kind) {
+	if key := identity.KeyOf(kind, live); summarised(kind) {
 		s.changed(key, settled(key, live))
 	}
 }
 
-func settled(key Key, live projection.Object) bool {
+func settled(key identity.Key, live projection.Object) bool {
 	kind, ok := summary.ForResource(key.Resource)
 	return !ok || kind.Settled(live)
 }
 
 // changed tells that there is something new to report of an object, also to the syncers that hold back a share of it until there is.
-func (s *Syncer) changed(key Key, urgent bool) {
+func (s *Syncer) changed(key identity.Key, urgent bool) {
 	// A pod's status is mirrored as it is.
 	if _, ok := summary.ForResource(key.Resource); ok {
 		s.Changed(key, urgent)
@@ -265,17 +266,17 @@ func summarised(kind projection.Kind) bool {
 // as a difference.
 func (s *Syncer) enqueueEverything() {
 	for _, kind := range projection.Kinds() {
-		for _, obj := range s.Upstream.stores[kind.Resource].List() {
-			if above := obj.(projection.Object); s.Upstream.wanted(kind, above, s.cluster) || s.leftBehind(workload{kind, above}) {
-				s.enqueue(keyOf(kind, above))
+		for _, obj := range s.Upstream.Stores[kind.Resource].List() {
+			if above := obj.(projection.Object); s.Upstream.wanted(kind, above, s.cluster) || s.leftBehind(identity.Workload{Kind: kind, Object: above}) {
+				s.enqueue(identity.KeyOf(kind, above))
 				s.reportChanged(kind, above)
 				if name := priorityOf(kind, above); name != "" {
 					s.enqueue(priorityKey(name))
 				}
 			}
 		}
-		for _, obj := range s.below.stores[kind.Resource].List() {
-			key := keyOf(kind, obj.(projection.Object))
+		for _, obj := range s.below.Stores[kind.Resource].List() {
+			key := identity.KeyOf(kind, obj.(projection.Object))
 			if summarised(kind) {
 				s.expect(key)
 			}
@@ -285,16 +286,16 @@ func (s *Syncer) enqueueEverything() {
 	for _, class := range s.broughtPriorities() {
 		s.enqueue(priorityKey(class.Name))
 	}
-	for _, obj := range s.below.pods.GetStore().List() {
-		if pod := obj.(*corev1.Pod); s.below.ours(pod.Namespace) {
+	for _, obj := range s.below.Pods.GetStore().List() {
+		if pod := obj.(*corev1.Pod); s.below.Ours(pod.Namespace) {
 			s.podQueue.Add(cache.MetaObjectToName(pod))
 		}
 	}
 	for _, mirror := range s.Upstream.MirrorsOf(s.cluster) {
 		s.podQueue.Add(cache.MetaObjectToName(mirror))
 	}
-	for _, obj := range s.below.claims.GetStore().List() {
-		if claim := obj.(*corev1.PersistentVolumeClaim); s.below.ours(claim.Namespace) {
+	for _, obj := range s.below.Claims.GetStore().List() {
+		if claim := obj.(*corev1.PersistentVolumeClaim); s.below.Ours(claim.Namespace) {
 			s.claimQueue.Add(cache.MetaObjectToName(claim))
 		}
 	}
@@ -303,12 +304,12 @@ func (s *Syncer) enqueueEverything() {
 	}
 }
 
-func (s *Syncer) enqueue(key Key) { s.queue.Add(key) }
+func (s *Syncer) enqueue(key identity.Key) { s.queue.Add(key) }
 
 // holds reports whether the cluster has an object of ours under this name.
-func (s *Syncer) holds(key Key) bool { return s.below.get(key) != nil }
+func (s *Syncer) holds(key identity.Key) bool { return s.below.Get(key) != nil }
 
-func (s *Syncer) setState(key Key, st state) {
+func (s *Syncer) setState(key identity.Key, st state) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.states[key].problem != "" {
@@ -328,7 +329,7 @@ func (s *Syncer) setState(key Key, st state) {
 	s.states[key] = st
 }
 
-func (s *Syncer) stateOf(key Key) state {
+func (s *Syncer) stateOf(key identity.Key) state {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.states[key]

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/move"
@@ -15,7 +16,7 @@ import (
 // and whoever administers the cluster can write that, so it counts up to what is known here.
 
 // noteTold takes down what a projection tells the cluster to run.
-func (s *Syncer) noteTold(kind projection.Kind, above, desired projection.Object, key Key, next *state) {
+func (s *Syncer) noteTold(kind projection.Kind, above, desired projection.Object, key identity.Key, next *state) {
 	if !kind.Workload {
 		return
 	}
@@ -35,10 +36,10 @@ func (s *Syncer) noteTold(kind projection.Kind, above, desired projection.Object
 }
 
 // keepTold takes down that the cluster goes on with what it was told, as nobody changes anything of the workload any more.
-func (s *Syncer) keepTold(w workload, next *state) {
+func (s *Syncer) keepTold(w identity.Workload, next *state) {
 	record := moves.RecordOf(w.Object)
 	next.told, next.first = s.toldReplicas(w, record, math.MaxInt32), s.given(w, record).Start
-	next.most = s.Most(w.kind.Resource, w.Object)
+	next.most = s.Most(w.Kind.Resource, w.Object)
 }
 
 // withSurge is how many replicas a share may have at most, with those that a rollout makes beside them.
@@ -53,23 +54,23 @@ func recordedReplicas(record *moves.Record, cluster string) int32 {
 
 // given returns the ordinals of a workload that this cluster was given at any time that is known here: those that are decided, those that it
 // was told to run, and those that it reported before anything was told by this process.
-func (s *Syncer) given(w workload, record *moves.Record) placement.Range {
+func (s *Syncer) given(w identity.Workload, record *moves.Record) placement.Range {
 	var out placement.Range
 	if share, decided := record.Decision[s.cluster]; decided {
-		out = numbersIn(w, share)
+		out = identity.OrdinalsOf(w, share)
 	}
 	if last, reported := record.Reported()[s.cluster]; reported {
 		out = out.Hull(placement.Range{Start: last.Start, End: last.Start + last.Replicas})
 	}
-	if st := s.stateOf(w.key()); st.holds(w) {
+	if st := s.stateOf(w.Key()); st.holds(w) {
 		out = out.Hull(placement.Range{Start: st.first, End: st.first + st.told})
 	}
 	return out
 }
 
 // toldReplicas is how many replicas of a workload this cluster was told to run, where its object says so many.
-func (s *Syncer) toldReplicas(w workload, record *moves.Record, says int32) int32 {
-	if st := s.stateOf(w.key()); st.holds(w) {
+func (s *Syncer) toldReplicas(w identity.Workload, record *moves.Record, says int32) int32 {
+	if st := s.stateOf(w.Key()); st.holds(w) {
 		return max(0, min(says, max(st.told, record.Decision[s.cluster].Replicas)))
 	}
 	return max(0, min(says, recordedReplicas(record, s.cluster)))
@@ -78,7 +79,7 @@ func (s *Syncer) toldReplicas(w workload, record *moves.Record, says int32) int3
 // Most is the largest number of replicas of an object that what this cluster was told explains.
 func (s *Syncer) Most(resource schema.GroupVersionResource, above projection.Object) int32 {
 	kind, _ := projection.ForResource(resource)
-	st := s.stateOf(keyOf(kind, above))
+	st := s.stateOf(identity.KeyOf(kind, above))
 	if st.holds(above) {
 		return max(st.most, st.before)
 	}
@@ -88,7 +89,7 @@ func (s *Syncer) Most(resource schema.GroupVersionResource, above projection.Obj
 }
 
 // settleTold forgets what the cluster was told before, once it reports no more than it was told last.
-func (s *Syncer) settleTold(key Key, replicas int32) {
+func (s *Syncer) settleTold(key identity.Key, replicas int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st, ok := s.states[key]; ok && st.before > 0 && replicas <= st.most {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -18,15 +19,15 @@ func (e *RefusedError) Error() string { return e.Reason }
 
 // refusedAbove returns why the admission of the logical cluster refuses what the overrides of a policy make of a workload's pods, "" if it does
 // not. What users write has passed it; what overrides make of it has not.
-func (s *Syncer) refusedAbove(ctx context.Context, w workload, desired projection.Object) (string, error) {
-	if s.Overrides == nil || s.Admits == nil || !w.kind.Workload {
+func (s *Syncer) refusedAbove(ctx context.Context, w identity.Workload, desired projection.Object) (string, error) {
+	if s.Overrides == nil || s.Admits == nil || !w.Kind.Workload {
 		return "", nil
 	}
-	overrides, err := s.Overrides(w.kind, w.Object, s.cluster)
+	overrides, err := s.Overrides(w.Kind, w.Object, s.cluster)
 	if err != nil || len(overrides.Items) == 0 {
 		return "", err
 	}
-	pod := w.kind.PodOf(desired)
+	pod := w.Kind.PodOf(desired)
 	if pod == nil {
 		return "", nil
 	}
@@ -36,7 +37,7 @@ func (s *Syncer) refusedAbove(ctx context.Context, w workload, desired projectio
 		return fmt.Sprintf("overrides of %s make pods that the logical cluster does not admit: %s", overrides.Policy, refused.Reason), nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("ask the logical cluster whether it admits what %s makes of %s: %w", overrides.Policy, w.key(), err)
+		return "", fmt.Errorf("ask the logical cluster whether it admits what %s makes of %s: %w", overrides.Policy, w.Key(), err)
 	}
 	return "", nil
 }

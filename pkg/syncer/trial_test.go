@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -41,11 +42,11 @@ func TestWhatOverridesMakeIsTriedAbove(t *testing.T) {
 				}
 				return test.says
 			}
-			held, err := s.heldBack(t.Context(), workload{deployments, web}, projected(web, 1, 0), nil)
+			held, err := s.heldBack(t.Context(), identity.Workload{Kind: deployments, Object: web}, projected(web, 1, 0), nil)
 			if !errors.Is(err, test.wantErr) || held != (test.want != "") || tried != test.wantTried {
 				t.Errorf("held back: %t, %v, tried: %t; want %q, %v, %t", held, err, tried, test.want, test.wantErr, test.wantTried)
 			}
-			if got := s.stateOf(keyOf(deployments, web)).problem; got != test.want {
+			if got := s.stateOf(identity.KeyOf(deployments, web)).problem; got != test.want {
 				t.Errorf("problem %q, want %q", got, test.want)
 			}
 		})

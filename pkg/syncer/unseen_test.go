@@ -1,11 +1,15 @@
 package syncer
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/manifold-dev/manifold/pkg/identity"
+)
 
 // What a start has not looked at yet would be reported as if the cluster had carried out nothing of it.
 func TestNothingIsReportedBeforeItWasLookedAtOnce(t *testing.T) {
 	web := deployment("web", toEast)
-	key := keyOf(deployments, web)
+	key := identity.KeyOf(deployments, web)
 	u := newUpstream(t, web)
 	s := attach(t, u, "east", projected(web, 3, 3))
 	s.enqueueEverything()

@@ -4,68 +4,29 @@ import (
 	"fmt"
 	"sync"
 
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
-	appslisters "k8s.io/client-go/listers/apps/v1"
-	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/lru"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/moves"
-	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/projection"
-)
-
-// Key names an object of a projected kind.
-type Key struct {
-	Resource        schema.GroupVersionResource
-	Namespace, Name string
-}
-
-// String writes the key for logs.
-func (k Key) String() string {
-	if k.Namespace == "" {
-		return k.Resource.Resource + " " + k.Name
-	}
-	return k.Resource.Resource + " " + k.Namespace + "/" + k.Name
-}
-
-func keyOf(kind projection.Kind, obj projection.Object) Key {
-	return Key{Resource: kind.Resource, Namespace: obj.GetNamespace(), Name: obj.GetName()}
-}
-
-// Indexes over the objects of the logical cluster by what they name.
-const (
-	byReference = "manifold.dev/reference" // what they need; see projection.Kind.References
-	byFollowed  = "manifold.dev/followed"  // what they go along with; see projection.Kind.Follows
-	byNamespace = "manifold.dev/namespace" // the namespace of those that are no mirrors
-	byUID       = "manifold.dev/uid"       // their own UID
+	"github.com/manifold-dev/manifold/pkg/syncer/guard"
+	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
 
 // Upstream is the logical cluster as the syncers of one process see it. Its caches are shared informers; nothing in them may be changed.
 type Upstream struct {
-	// LogicalCluster is the identity that marks what is ours below.
-	LogicalCluster string
-	// Overrides returns what the policy of a workload changes of it in a cluster. It may be nil.
-	Overrides func(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error)
-
-	// PodKey proves what webhooks of the logical cluster have changed of pods. Without it, no proof holds.
-	PodKey podhooks.Key
+	*logical.Cluster
 
 	// API is how pods reach the logical cluster. Without a Host none are told.
 	API projection.API
 
-	stores      map[schema.GroupVersionResource]cache.Indexer
-	synced      []cache.InformerSynced
-	replicaSets appslisters.ReplicaSetLister
-	podStore    cache.Indexer
-	namespaces  corelisters.NamespaceLister
-	revisions   revisions
-	classes     classes
-	grants      grants
-	volumes     cache.Indexer // PersistentVolumes
-	webhooks    []cache.Store // their configurations
+	synced   []cache.InformerSynced
+	classes  classes
+	grants   grants
+	volumes  cache.Indexer // PersistentVolumes
+	webhooks []cache.Store // their configurations
 
 	// Fleets says what each cluster is to hold now of a workload that moves. What it asks of the server is set by whoever starts the syncers.
 	Fleets *moves.Fleets
@@ -77,22 +38,16 @@ type Upstream struct {
 
 // NewUpstream registers with the informers, which the caller starts afterwards.
 func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
+	caches, err := logical.New(factory)
+	if err != nil {
+		return nil, err
+	}
 	u := &Upstream{
-		stores:      map[schema.GroupVersionResource]cache.Indexer{},
-		replicaSets: factory.Apps().V1().ReplicaSets().Lister(),
-		podStore:    factory.Core().V1().Pods().Informer().GetIndexer(),
-		namespaces:  factory.Core().V1().Namespaces().Lister(),
-		syncers:     map[string]*Syncer{},
+		Cluster: caches,
+		syncers: map[string]*Syncer{},
 	}
 	u.Fleets = &moves.Fleets{Cluster: u.connected, Clusters: u.allConnected}
-	u.revisions = revisions{
-		get: func(namespace, name string) (*appsv1.ControllerRevision, error) {
-			return factory.Apps().V1().ControllerRevisions().Lister().ControllerRevisions(namespace).Get(name)
-		},
-		decoded: lru.New(templatesKept),
-	}
 	u.synced = append(u.synced, factory.Apps().V1().ControllerRevisions().Informer().HasSynced)
-	var err error
 	if u.classes, err = classesOf(factory); err != nil {
 		return nil, err
 	}
@@ -122,21 +77,12 @@ func NewUpstream(factory informers.SharedInformerFactory) (*Upstream, error) {
 				return nil, fmt.Errorf("watch %s: %w", kind.Resource.Resource, err)
 			}
 		}
-		if err := informer.AddIndexers(cache.Indexers{
-			byReference: indexBy(kind, kind.References), byFollowed: indexBy(kind, kind.Follows), byNamespace: indexNamespace(kind),
-			byUID: indexUID, byPriority: indexPriority(kind),
-		}); err != nil {
-			return nil, fmt.Errorf("index %s by reference: %w", kind.Resource.Resource, err)
-		}
-		if kind.Resource == podResource {
-			if err := informer.AddIndexers(cache.Indexers{byCluster: indexCluster}); err != nil {
-				return nil, fmt.Errorf("index pods by cluster: %w", err)
-			}
+		if err := informer.AddIndexers(cache.Indexers{byPriority: indexPriority(kind)}); err != nil {
+			return nil, fmt.Errorf("index %s by priority: %w", kind.Resource.Resource, err)
 		}
 		if err := u.handle(informer, u.objectHandler(kind)); err != nil {
 			return nil, err
 		}
-		u.stores[kind.Resource] = informer.GetIndexer()
 	}
 	if err := u.handle(factory.Apps().V1().ReplicaSets().Informer(), u.replicaSetHandler()); err != nil {
 		return nil, err
@@ -176,6 +122,17 @@ func (u *Upstream) HasSynced() bool {
 		}
 	}
 	return true
+}
+
+// Guard says what the identities of clusters may write. Complete gives a pod the defaults that it gets on its way to storage; it may be nil.
+func (u *Upstream) Guard(complete func(*corev1.Pod)) guard.Guard {
+	return guard.Guard{Cluster: u.Cluster, Synced: u.HasSynced, NeededIn: u.neededIn, Complete: complete}
+}
+
+// neededIn reports whether a cluster has to do with an object that goes where it is needed, by the record of the logical cluster.
+func (u *Upstream) neededIn(kind projection.Kind, above projection.Object, cluster string) bool {
+	needed := u.anyNeeding(identity.KeyOf(kind, above), func(w identity.Workload) bool { return identity.Involves(w.Object, cluster) })
+	return needed || pinnedTo(kind, above, cluster) || u.settledIn(kind, above, cluster)
 }
 
 // Syncer returns the syncer of a cluster, if one runs.
@@ -226,51 +183,4 @@ func (u *Upstream) detach(s *Syncer) {
 	if u.syncers[s.cluster] == s {
 		delete(u.syncers, s.cluster)
 	}
-}
-
-// get returns an object of a projected kind, or nil.
-func (u *Upstream) get(key Key) projection.Object {
-	return getFrom(u.stores[key.Resource], key)
-}
-
-func getFrom(store cache.Indexer, key Key) projection.Object {
-	return getNamed(store, cache.ObjectName{Namespace: key.Namespace, Name: key.Name}.String())
-}
-
-// getNamed returns the object of a name that includes its namespace, or nil.
-func getNamed(store cache.Indexer, name string) projection.Object {
-	obj, ok, err := store.GetByKey(name)
-	if err != nil || !ok {
-		return nil
-	}
-	return obj.(projection.Object)
-}
-
-func indexNamespace(kind projection.Kind) cache.IndexFunc {
-	return func(obj any) ([]string, error) {
-		if o, ok := obj.(projection.Object); ok && !kind.Mirror(o) {
-			return []string{o.GetNamespace()}, nil
-		}
-		return nil, nil
-	}
-}
-
-// indexBy leaves out mirrors: what they need is their cluster's business.
-func indexBy(kind projection.Kind, references func(projection.Object) []projection.Reference) cache.IndexFunc {
-	return func(obj any) ([]string, error) {
-		o, ok := obj.(projection.Object)
-		if !ok || kind.Mirror(o) {
-			return nil, nil
-		}
-		refs := references(o)
-		out := make([]string, 0, len(refs))
-		for _, ref := range refs {
-			out = append(out, referenceIndex(keyOfReference(ref)))
-		}
-		return out, nil
-	}
-}
-
-func referenceIndex(key Key) string {
-	return key.Resource.Resource + "/" + key.Namespace + "/" + key.Name
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -45,7 +46,7 @@ func (s *Syncer) enqueueClaimsOf(kind projection.Kind, of projection.Object) {
 	if len(kind.ClaimTemplates(of)) == 0 {
 		return
 	}
-	for _, claim := range s.below.claimsNamedAfter(of.GetNamespace(), of.GetName()) {
+	for _, claim := range s.below.ClaimsNamedAfter(of.GetNamespace(), of.GetName()) {
 		s.claimQueue.Add(cache.MetaObjectToName(claim))
 	}
 }
@@ -59,26 +60,10 @@ func (s *Syncer) enqueueEphemeral(pod *corev1.Pod) {
 	}
 }
 
-// ClaimMirrorsOf returns the mirrors of a cluster's volume claims.
-func (u *Upstream) ClaimMirrorsOf(cluster string) []*corev1.PersistentVolumeClaim {
-	var out []*corev1.PersistentVolumeClaim
-	for _, obj := range u.stores[claimResource].List() {
-		if claim := obj.(*corev1.PersistentVolumeClaim); clusterShowing(claim) == cluster {
-			out = append(out, claim)
-		}
-	}
-	return out
-}
-
-// clusterShowing returns the cluster whose claim a mirror shows, "" for a claim that is none.
-func clusterShowing(claim *corev1.PersistentVolumeClaim) string {
-	return claim.Annotations[v1alpha1.AnnotationCluster]
-}
-
 // claimHandler looks at claims of the cluster that change.
 func (s *Syncer) claimHandler() cache.ResourceEventHandler {
 	look := func(obj any) {
-		if claim, ok := untombed(obj).(*corev1.PersistentVolumeClaim); ok && s.below.ours(claim.Namespace) {
+		if claim, ok := untombed(obj).(*corev1.PersistentVolumeClaim); ok && s.below.Ours(claim.Namespace) {
 			s.enqueueClaim(claim)
 			s.enqueueVolumesOf(cache.MetaObjectToName(claim))
 			s.tellVolumesOf(claim)
@@ -104,7 +89,7 @@ func (s *Syncer) claimHandler() cache.ResourceEventHandler {
 func (u *Upstream) claimHandler() cache.ResourceEventHandler {
 	shown := func(obj any) {
 		claim := obj.(*corev1.PersistentVolumeClaim)
-		s, ok := u.Syncer(clusterShowing(claim))
+		s, ok := u.Syncer(identity.ShownFrom(claim))
 		if !ok {
 			return
 		}
@@ -138,7 +123,7 @@ func (s *Syncer) syncClaim(ctx context.Context, name cache.ObjectName) error {
 	if err != nil || s.givenUp() {
 		return err // whoever removes the cluster removes its mirrors
 	}
-	live := s.below.claim(name)
+	live := s.below.Claim(name)
 	if live != nil {
 		if _, projected := projection.OriginOf(live); projected {
 			live = nil
@@ -146,7 +131,7 @@ func (s *Syncer) syncClaim(ctx context.Context, name cache.ObjectName) error {
 	}
 	showing := ""
 	if mirror != nil {
-		if showing = clusterShowing(mirror); showing == "" {
+		if showing = identity.ShownFrom(mirror); showing == "" {
 			return nil // the user's own, of that name
 		}
 	}
@@ -160,7 +145,7 @@ func (s *Syncer) syncClaim(ctx context.Context, name cache.ObjectName) error {
 	if !ours && showing != s.cluster {
 		return nil
 	}
-	switch home := s.Upstream.homeOf(name.Namespace, name.Name); {
+	switch home := s.Upstream.HomeOf(name.Namespace, name.Name); {
 	case showing == s.cluster:
 	case home != "" && home != s.cluster:
 		return nil
@@ -191,7 +176,7 @@ func (s *Syncer) showableClaim(out, stored *corev1.PersistentVolumeClaim) (*core
 		mirror.Claim{}.Claim(out, stored)
 		return out, nil
 	}
-	known, err := s.Upstream.claimFor(s.cluster, out)
+	known, err := s.Upstream.Guard(nil).ClaimFor(s.cluster, out)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +198,7 @@ func (s *Syncer) writeClaim(ctx context.Context, want, have *corev1.PersistentVo
 	deleting := want.DeletionTimestamp != nil
 	want.DeletionTimestamp, want.DeletionGracePeriodSeconds = nil, nil
 	if have == nil {
-		if s.namespaceGoes(want.Namespace) {
+		if s.Upstream.NamespaceGoes(want.Namespace) {
 			return nil
 		}
 		written, err := claims.Create(ctx, want, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
@@ -304,7 +289,7 @@ func (s *Syncer) ownerAbove(namespace string, ref metav1.OwnerReference) (types.
 		}
 		return pod.UID, true
 	}
-	live := s.below.get(Key{Resource: kind.Resource, Namespace: namespace, Name: ref.Name})
+	live := s.below.Get(identity.Key{Resource: kind.Resource, Namespace: namespace, Name: ref.Name})
 	if live == nil || live.GetUID() != ref.UID {
 		return "", false
 	}
@@ -319,7 +304,7 @@ func (s *Syncer) ownerAbove(namespace string, ref metav1.OwnerReference) (types.
 func (s *Syncer) madeForSet(claim *corev1.PersistentVolumeClaim) bool {
 	kind, _ := projection.ForResource(statefulSetResource)
 	for _, name := range projection.SetsOfClaim(claim.Name) {
-		set, ok := s.below.get(Key{Resource: statefulSetResource, Namespace: claim.Namespace, Name: name}).(*appsv1.StatefulSet)
+		set, ok := s.below.Get(identity.Key{Resource: statefulSetResource, Namespace: claim.Namespace, Name: name}).(*appsv1.StatefulSet)
 		if !ok || set.Spec.Selector == nil {
 			continue
 		}
@@ -410,5 +395,5 @@ func sameClaimStatus(want, have corev1.PersistentVolumeClaimStatus) bool {
 // showsClaim reports whether a mirror above shows the claim of the cluster that ref is about.
 func (s *Syncer) showsClaim(ref corev1.ObjectReference) bool {
 	mirror, err := s.claimMirrorNamed(cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name})
-	return err == nil && mirror != nil && mirror.UID == ref.UID && clusterShowing(mirror) == s.cluster
+	return err == nil && mirror != nil && mirror.UID == ref.UID && identity.ShownFrom(mirror) == s.cluster
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -296,7 +297,7 @@ func TestPreparedClaimsGoWhereTheirReplicaGoes(t *testing.T) {
 		}
 	}
 	var dependents []string
-	for _, key := range u.dependents(workload{setKind, e.above}) {
+	for _, key := range u.dependents(identity.Workload{Kind: setKind, Object: e.above}) {
 		if key.Resource == claimResource {
 			dependents = append(dependents, key.Name)
 		}
@@ -311,7 +312,7 @@ func TestAStatefulSetWaitsForPreparedClaims(t *testing.T) {
 	prepared := &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta("data-db-0")}
 	u := newUpstream(t, e.above, prepared, namespace("shop"))
 	s := attach(t, u, "east")
-	if s.bounded(workload{setKind, e.above}) {
+	if s.bounded(identity.Workload{Kind: setKind, Object: e.above}) {
 		t.Error("its controller may make the claim that the user has made")
 	}
 	kind, _ := projection.ForResource(claimResource)
@@ -319,8 +320,8 @@ func TestAStatefulSetWaitsForPreparedClaims(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hold(t, map[schema.GroupVersionResource]cache.Store{claimResource: s.below.stores[claimResource]}, []projection.Object{there})
-	if !s.bounded(workload{setKind, e.above}) {
+	hold(t, map[schema.GroupVersionResource]cache.Store{claimResource: s.below.Stores[claimResource]}, []projection.Object{there})
+	if !s.bounded(identity.Workload{Kind: setKind, Object: e.above}) {
 		t.Error("it waits although the claim is there")
 	}
 }

@@ -1,16 +1,15 @@
 package syncer
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -21,29 +20,8 @@ import (
 //  2. When it is gone, the syncer takes its UID off the pod above.
 //  3. Only then the new cluster makes it: as long as the pod above has a UID below, it counts as made.
 
-// podIn returns the cluster that has a pod which a user made; "" if none is known to.
-func podIn(above *corev1.Pod) string {
-	return cmp.Or(projection.RunsIn(above), above.Annotations[v1alpha1.AnnotationPodCluster])
-}
-
-// Leaves reports whether there are pods above that waited in a cluster, are to run elsewhere, and have not been told to be gone from there.
-func (u *Upstream) Leaves(cluster string) bool {
-	return slices.ContainsFunc(u.BoundTo(cluster), func(pod *corev1.Pod) bool {
-		_, placed := DecisionOf(pod)[cluster]
-		return !placed && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil
-	})
-}
-
 // concerns reports whether a pod that a user made is this cluster's to report.
-func (s *Syncer) concerns(above *corev1.Pod) bool { return concerns(above, s.cluster) }
-
-func concerns(above *corev1.Pod, cluster string) bool {
-	if in := podIn(above); in != "" {
-		return in == cluster
-	}
-	_, placed := DecisionOf(above)[cluster]
-	return placed
-}
+func (s *Syncer) concerns(above *corev1.Pod) bool { return identity.Concerns(above, s.cluster) }
 
 // leavesLater says why the cluster waits with a pod until it is gone from another one, "" if it does not.
 func (s *Syncer) leavesLater(kind projection.Kind, above projection.Object) string {
@@ -51,8 +29,8 @@ func (s *Syncer) leavesLater(kind projection.Kind, above projection.Object) stri
 	if !ok || kind.Mirror(pod) || pod.Spec.NodeName != "" {
 		return ""
 	}
-	from := podIn(pod)
-	if _, placed := DecisionOf(pod)[s.cluster]; !placed || from == "" || from == s.cluster {
+	from := identity.PodIn(pod)
+	if _, placed := identity.DecisionOf(pod)[s.cluster]; !placed || from == "" || from == s.cluster {
 		return ""
 	}
 	return fmt.Sprintf("waits with the pod until it is gone from %q, which found no node for it", from)
@@ -64,7 +42,7 @@ func (s *Syncer) goesElsewhere(kind projection.Kind, above, live projection.Obje
 		live.GetAnnotations()[v1alpha1.AnnotationUID] != string(above.GetUID()) {
 		return false
 	}
-	decision := DecisionOf(above)
+	decision := identity.DecisionOf(above)
 	_, placed := decision[s.cluster]
 	return !placed && len(decision) > 0 && s.concerns(above.(*corev1.Pod))
 }
@@ -90,9 +68,9 @@ func (s *Syncer) leave(ctx context.Context, kind projection.Kind, above, live pr
 
 // hasLeft reports whether a pod that is not here any more, and that a user made, has left for another cluster. One that had a node has ended.
 func (s *Syncer) hasLeft(above *corev1.Pod) bool {
-	_, placed := DecisionOf(above)[s.cluster]
+	_, placed := identity.DecisionOf(above)[s.cluster]
 	_, left := s.left.Load(above.UID)
-	return above.DeletionTimestamp == nil && podIn(above) == s.cluster && above.Spec.NodeName == "" && (left || !placed)
+	return above.DeletionTimestamp == nil && identity.PodIn(above) == s.cluster && above.Spec.NodeName == "" && (left || !placed)
 }
 
 // letGo takes off a pod above what this cluster told of it, so that another one makes it.

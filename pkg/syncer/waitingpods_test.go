@@ -10,6 +10,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -115,7 +116,7 @@ func TestAPodThatWaitsIsInOneClusterAtATime(t *testing.T) {
 }
 
 func TestAClusterWaitsForAPodToBeGoneElsewhere(t *testing.T) {
-	key := Key{Resource: podResource, Namespace: "shop", Name: "web-1"}
+	key := identity.Key{Resource: podResource, Namespace: "shop", Name: "web-1"}
 	for name, test := range map[string]struct {
 		above *corev1.Pod
 		want  string

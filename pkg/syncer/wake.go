@@ -5,11 +5,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // wake has the other syncers look again that hold back a part of an object until there is a change.
-func (u *Upstream) wake(key Key, except *Syncer) {
+func (u *Upstream) wake(key identity.Key, except *Syncer) {
 	for _, other := range u.Syncers() {
 		if st := other.stateOf(key); other != except && (st.held || st.paced) {
 			other.enqueue(key)
@@ -29,10 +30,10 @@ func (u *Upstream) wakeAll(except *Syncer) {
 	}
 }
 
-func (s *Syncer) heldKeys() []Key {
+func (s *Syncer) heldKeys() []identity.Key {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []Key
+	var out []identity.Key
 	for key, st := range s.states {
 		if st.held || st.paced {
 			out = append(out, key)
@@ -49,6 +50,6 @@ func (s *Syncer) podLeft(pod *corev1.Pod) {
 	}
 	kind, ok := projection.ForGVK(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
 	if ok && kind.Workload {
-		s.Upstream.wake(Key{Resource: kind.Resource, Namespace: pod.Namespace, Name: ref.Name}, nil)
+		s.Upstream.wake(identity.Key{Resource: kind.Resource, Namespace: pod.Namespace, Name: ref.Name}, nil)
 	}
 }

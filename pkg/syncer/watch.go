@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -35,21 +36,21 @@ func (s *Syncer) watch() error {
 			return err
 		}
 	}
-	for _, informer := range []cache.SharedIndexInformer{s.below.replicaSets, s.below.revisions, s.below.pods, s.below.claims} {
+	for _, informer := range []cache.SharedIndexInformer{s.below.ReplicaSets, s.below.Revisions, s.below.Pods, s.below.Claims} {
 		if err := informer.SetWatchErrorHandlerWithContext(logWatchError); err != nil {
 			return err
 		}
 	}
-	if _, err := s.below.replicaSets.AddEventHandler(s.replicaSetHandler()); err != nil {
+	if _, err := s.below.ReplicaSets.AddEventHandler(s.replicaSetHandler()); err != nil {
 		return err
 	}
-	if _, err := s.below.revisions.AddEventHandler(s.revisionHandler()); err != nil {
+	if _, err := s.below.Revisions.AddEventHandler(s.revisionHandler()); err != nil {
 		return err
 	}
-	if _, err := s.below.claims.AddEventHandler(s.claimHandler()); err != nil {
+	if _, err := s.below.Claims.AddEventHandler(s.claimHandler()); err != nil {
 		return err
 	}
-	_, err := s.below.pods.AddEventHandler(s.podHandler())
+	_, err := s.below.Pods.AddEventHandler(s.podHandler())
 	return err
 }
 
@@ -57,9 +58,9 @@ func (s *Syncer) watch() error {
 func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
 	look := func(live projection.Object) {
 		if kind.Resource == namespaceResource {
-			s.below.expect(live.GetName(), false)
+			s.below.Expect(live.GetName(), false)
 		}
-		s.enqueue(keyOf(kind, live))
+		s.enqueue(identity.KeyOf(kind, live))
 		s.enqueueClaimsOf(kind, live)
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -85,7 +86,7 @@ func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
 				return
 			}
 			if projectedPartChanged(before, after) || kind.Thaw(before, after) {
-				s.enqueue(keyOf(kind, after))
+				s.enqueue(identity.KeyOf(kind, after))
 			}
 			s.reportChanged(kind, after)
 		},
@@ -94,7 +95,7 @@ func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
 
 // gone tells that something has left the cluster, at once: nothing follows that it could be told with, and a DELETE waits for it.
 func (s *Syncer) gone(kind projection.Kind, gone projection.Object) {
-	key := keyOf(kind, gone)
+	key := identity.KeyOf(kind, gone)
 	if summarised(kind) {
 		s.changed(key, true)
 	}
@@ -111,13 +112,13 @@ func (s *Syncer) gone(kind projection.Kind, gone projection.Object) {
 }
 
 // enqueueDependents looks again at what a workload needed that is gone below.
-func (s *Syncer) enqueueDependents(gone Key) {
-	above := s.Upstream.get(gone)
+func (s *Syncer) enqueueDependents(gone identity.Key) {
+	above := s.Upstream.Get(gone)
 	if above == nil {
 		return // its own deletion has seen to it
 	}
 	kind, _ := projection.ForResource(gone.Resource)
-	for _, key := range s.Upstream.dependents(workload{kind, above}) {
+	for _, key := range s.Upstream.dependents(identity.Workload{Kind: kind, Object: above}) {
 		s.enqueue(key)
 	}
 }
@@ -129,17 +130,17 @@ func (s *Syncer) replicaSetHandler() cache.ResourceEventHandler {
 			return
 		}
 		owner := metav1.GetControllerOf(rs)
-		if owner == nil || owner.Kind != "Deployment" || !s.below.ours(rs.Namespace) {
+		if owner == nil || owner.Kind != "Deployment" || !s.below.Ours(rs.Namespace) {
 			return
 		}
 		if taken {
 			s.Mirror(cache.ObjectName{Namespace: rs.Namespace, Name: owner.Name})
 			// Its mirror may be there already, and the watch of pods ahead of this one: then nothing else would have them looked at.
-			for _, pod := range s.below.podsOf("ReplicaSet", rs.Namespace, rs.Name) {
+			for _, pod := range s.below.PodsOf("ReplicaSet", rs.Namespace, rs.Name) {
 				s.enqueuePod(pod)
 			}
 		}
-		s.Changed(Key{Resource: deploymentResource, Namespace: rs.Namespace, Name: owner.Name}, false)
+		s.Changed(identity.Key{Resource: deploymentResource, Namespace: rs.Namespace, Name: owner.Name}, false)
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { look(obj, true) },
@@ -164,7 +165,7 @@ func (s *Syncer) podHandler() cache.ResourceEventHandler {
 		pod := obj.(*corev1.Pod)
 		requests, counted := capacity.PodRequests(pod)
 		s.usage.PodChanged(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, requests, ptr.Deref(pod.Spec.Priority, 0), counted)
-		if s.below.ours(pod.Namespace) {
+		if s.below.Ours(pod.Namespace) {
 			s.enqueuePod(pod)
 		}
 	}
@@ -182,7 +183,7 @@ func (s *Syncer) podHandler() cache.ResourceEventHandler {
 			}
 			s.usage.PodGone(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 			// A namespace that somebody deletes may be gone from its watch before its pods are from theirs, and their mirrors must go.
-			if s.below.ours(pod.Namespace) || s.Upstream.shows(cache.MetaObjectToName(pod)) {
+			if s.below.Ours(pod.Namespace) || s.Upstream.Shows(cache.MetaObjectToName(pod)) {
 				s.podQueue.Add(cache.MetaObjectToName(pod))
 				s.podLeft(pod)
 			}

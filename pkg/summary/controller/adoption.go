@@ -14,14 +14,14 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/typed"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
-	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
 // adopt gives a ReplicaSet that a Deployment's controller has taken over in a cluster to the Deployment above. From then on it is a mirror
 // like those that the controller made, and placed no more.
-func (c *Controller) adopt(ctx context.Context, key syncer.Key, in summary.Object) (adopted bool, err error) {
+func (c *Controller) adopt(ctx context.Context, key identity.Key, in summary.Object) (adopted bool, err error) {
 	kind, _ := projection.ForResource(key.Resource)
 	by := c.adopter(kind, key, in)
 	if by == nil {
@@ -49,7 +49,7 @@ func (c *Controller) adopt(ctx context.Context, key syncer.Key, in summary.Objec
 }
 
 // adopter returns what has taken an object over in any cluster, or nil. What somebody controls above is not to be had.
-func (c *Controller) adopter(kind projection.Kind, key syncer.Key, in summary.Object) *metav1.OwnerReference {
+func (c *Controller) adopter(kind projection.Kind, key identity.Key, in summary.Object) *metav1.OwnerReference {
 	if !kind.Yields || metav1.GetControllerOf(in) != nil {
 		return nil
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -91,7 +92,7 @@ type Controller struct {
 
 // task is something to do about an object.
 type task struct {
-	syncer.Key
+	identity.Key
 	// missing has mirrors of ReplicaSets made that are missing, and leaves the status for later.
 	missing bool
 }
@@ -161,7 +162,7 @@ func New(o Options) (*Controller, error) {
 }
 
 // Changed has the summary of an object made again. Syncers call it.
-func (c *Controller) Changed(key syncer.Key, urgent bool) {
+func (c *Controller) Changed(key identity.Key, urgent bool) {
 	switch {
 	case !urgent || !c.settled(key):
 		c.queue.AddAfter(task{Key: key}, settle)
@@ -174,12 +175,12 @@ func (c *Controller) Changed(key syncer.Key, urgent bool) {
 
 // settled reports whether no cluster is about to change its part of an object: one that has settled before the others need not be told
 // of apart from them.
-func (c *Controller) settled(key syncer.Key) bool {
+func (c *Controller) settled(key identity.Key) bool {
 	obj, exists, err := c.stores[key.Resource].GetByKey(key.Namespace + "/" + key.Name)
 	if err != nil || !exists {
 		return true
 	}
-	for cluster := range syncer.DecisionOf(obj.(summary.Object)) {
+	for cluster := range identity.DecisionOf(obj.(summary.Object)) {
 		if s, running := c.Upstream.Syncer(cluster); running && !s.Settled(key) {
 			return false
 		}
@@ -190,7 +191,7 @@ func (c *Controller) settled(key syncer.Key) bool {
 // Mirror has missing mirrors of a Deployment's ReplicaSets made. Syncers call it.
 func (c *Controller) Mirror(deployment cache.ObjectName) {
 	c.queue.Add(task{
-		Key: syncer.Key{Resource: deploymentResource, Namespace: deployment.Namespace, Name: deployment.Name}, missing: true,
+		Key: identity.Key{Resource: deploymentResource, Namespace: deployment.Namespace, Name: deployment.Name}, missing: true,
 	})
 }
 
@@ -229,13 +230,13 @@ func (c *Controller) sync(ctx context.Context, t task) error {
 
 // workloadHandler looks at workloads that are new or that somebody changed. Our own status writes are the other updates.
 func (c *Controller) workloadHandler(kind summary.Kind) cache.ResourceEventHandler {
-	keyOf := func(o summary.Object) syncer.Key {
-		return syncer.Key{Resource: kind.Resource, Namespace: o.GetNamespace(), Name: o.GetName()}
+	keyOf := func(o summary.Object) identity.Key {
+		return identity.Key{Resource: kind.Resource, Namespace: o.GetNamespace(), Name: o.GetName()}
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if o := obj.(summary.Object); !mirror(kind, o) {
-				c.Changed(keyOf(o), len(syncer.DecisionOf(o)) == 0) // nobody is going to tell more of what runs nowhere
+				c.Changed(keyOf(o), len(identity.DecisionOf(o)) == 0) // nobody is going to tell more of what runs nowhere
 			}
 		},
 		UpdateFunc: func(old, obj any) {
@@ -271,7 +272,7 @@ func (c *Controller) replicaSetHandler() cache.ResourceEventHandler {
 			return
 		}
 		if ref := metav1.GetControllerOf(rs); ref != nil && ref.Kind == "Deployment" {
-			c.queue.Add(task{Key: syncer.Key{Resource: deploymentResource, Namespace: rs.Namespace, Name: ref.Name}})
+			c.queue.Add(task{Key: identity.Key{Resource: deploymentResource, Namespace: rs.Namespace, Name: ref.Name}})
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{

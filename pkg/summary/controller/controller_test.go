@@ -23,6 +23,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	manifoldfake "github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer"
@@ -65,8 +66,8 @@ func deployment(decision, breakdown string) *appsv1.Deployment {
 
 var deploymentKind, _ = summary.ForResource(deploymentResource)
 
-func keyOf(d *appsv1.Deployment) syncer.Key {
-	return syncer.Key{Resource: deploymentResource, Namespace: d.Namespace, Name: d.Name}
+func keyOf(d *appsv1.Deployment) identity.Key {
+	return identity.Key{Resource: deploymentResource, Namespace: d.Namespace, Name: d.Name}
 }
 
 // deleted makes a Deployment one that is being deleted, and that nobody holds but us.
@@ -304,7 +305,7 @@ func TestUnplacedDeploymentSaysWhy(t *testing.T) {
 		"and nothing once it is placed":        {deployment(`{"east":{"replicas":3}}`, ""), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := start(t).unplaced(keyOf(test.deployment), test.deployment, syncer.DecisionOf(test.deployment))
+			got := start(t).unplaced(keyOf(test.deployment), test.deployment, identity.DecisionOf(test.deployment))
 			if !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
 				t.Errorf("%q, want %q", got, test.want)
 			}
@@ -364,7 +365,7 @@ func TestServiceKeepsItsStatusUntilEveryClusterCouldBeAsked(t *testing.T) {
 	service.Spec.Selector = map[string]string{"app": "web"}
 	web := deployment(`{"east":{"replicas":3}}`, "")
 	web.Spec.Template.Labels = service.Spec.Selector
-	key := syncer.Key{Resource: corev1.SchemeGroupVersion.WithResource("services"), Namespace: "shop", Name: "web"}
+	key := identity.Key{Resource: corev1.SchemeGroupVersion.WithResource("services"), Namespace: "shop", Name: "web"}
 	for name, test := range map[string]struct {
 		clusters []runtime.Object
 		want     []string

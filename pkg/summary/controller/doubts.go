@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/summary"
-	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
 // ReasonReportDoubted is the reason of the event that a cluster reports of an object what cannot be.
@@ -39,7 +39,7 @@ func (c *Controller) tellDoubts(in summary.Object, reports map[string]summary.Re
 }
 
 // tellOtherDoubts is tellDoubts for an object without a breakdown, of which it is remembered what was told.
-func (c *Controller) tellOtherDoubts(key syncer.Key, in summary.Object, reports map[string]summary.Report) {
+func (c *Controller) tellOtherDoubts(key identity.Key, in summary.Object, reports map[string]summary.Report) {
 	var said []string
 	for _, cluster := range slices.Sorted(maps.Keys(reports)) {
 		if doubts := reports[cluster].Doubts; len(doubts) > 0 {
@@ -55,11 +55,11 @@ func (c *Controller) tellOtherDoubts(key syncer.Key, in summary.Object, reports 
 // doubted is what was told last of objects without a breakdown.
 type doubted struct {
 	mu    sync.Mutex
-	texts map[syncer.Key]string
+	texts map[identity.Key]string
 }
 
 // changed notes what there is to tell of an object, and reports whether that is something else than before.
-func (d *doubted) changed(key syncer.Key, text string) bool {
+func (d *doubted) changed(key identity.Key, text string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	before := d.texts[key]
@@ -67,7 +67,7 @@ func (d *doubted) changed(key syncer.Key, text string) bool {
 	case text == "":
 		delete(d.texts, key)
 	case d.texts == nil:
-		d.texts = map[syncer.Key]string{key: text}
+		d.texts = map[identity.Key]string{key: text}
 	default:
 		d.texts[key] = text
 	}

@@ -14,9 +14,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
-	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
 // byRevisionOwner indexes ControllerRevisions by the UID of what controls them, those that nothing does by their namespace.
@@ -66,7 +66,7 @@ func indexRevisionOwner(obj any) ([]string, error) {
 func orphansIn(namespace string) string { return "orphans/" + namespace }
 
 // syncHistory brings the ControllerRevisions of a StatefulSet or DaemonSet up to date: one for each upstream template.
-func (c *Controller) syncHistory(ctx context.Context, kind summary.Kind, key syncer.Key, in summary.Object) error {
+func (c *Controller) syncHistory(ctx context.Context, kind summary.Kind, key identity.Key, in summary.Object) error {
 	projected, _ := projection.ForResource(key.Resource)
 	existing := c.revisionsOf(string(in.GetUID()))
 	if len(existing) == 0 {
@@ -141,7 +141,7 @@ func (c *Controller) adoptRevisions(
 }
 
 // templatesInUse asks all clusters which templates the pods of an object carry out.
-func (c *Controller) templatesInUse(key syncer.Key) map[string]bool {
+func (c *Controller) templatesInUse(key identity.Key) map[string]bool {
 	used := map[string]bool{}
 	for _, s := range c.Upstream.Syncers() {
 		for hash := range s.TemplatesInUse(key) {

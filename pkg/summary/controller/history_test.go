@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/summary"
-	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
-var databaseKey = syncer.Key{Resource: appsv1.SchemeGroupVersion.WithResource("statefulsets"), Namespace: "shop", Name: "db"}
+var databaseKey = identity.Key{Resource: appsv1.SchemeGroupVersion.WithResource("statefulsets"), Namespace: "shop", Name: "db"}
 
 func database() *appsv1.StatefulSet {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "uid-of-db", Generation: 4, ResourceVersion: "7"}}

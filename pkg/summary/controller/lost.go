@@ -13,15 +13,15 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
-	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
 // forgetLost takes away the mirrors of a workload's pods in clusters that it has given up and that nobody can ask: they may run, but
 // nobody hears of them, and others run in their stead. A cluster's syncer does that as long as it knows its cluster. After a start it has to
 // meet it first, which may have been lost for good.
-func (c *Controller) forgetLost(ctx context.Context, key syncer.Key, in summary.Object, unasked []string) error {
+func (c *Controller) forgetLost(ctx context.Context, key identity.Key, in summary.Object, unasked []string) error {
 	lost := c.lostTo(key, in, unasked)
 	if len(lost) == 0 {
 		return nil
@@ -48,7 +48,7 @@ func (c *Controller) forgetLost(ctx context.Context, key syncer.Key, in summary.
 }
 
 // lostTo returns those of the clusters that a workload has given up because they are silent.
-func (c *Controller) lostTo(key syncer.Key, in summary.Object, unasked []string) []string {
+func (c *Controller) lostTo(key identity.Key, in summary.Object, unasked []string) []string {
 	if len(unasked) == 0 {
 		return nil
 	}

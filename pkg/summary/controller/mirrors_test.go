@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/manifold-dev/manifold/pkg/syncer"
+	"github.com/manifold-dev/manifold/pkg/identity"
 )
 
 // look is one time that a status is about to be written.
@@ -45,8 +45,8 @@ func TestHowLongAStatusWaitsForMirrors(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			key := syncer.Key{Resource: deploymentResource, Namespace: "shop", Name: "web"}
-			other := syncer.Key{Resource: deploymentResource, Namespace: "shop", Name: "api"}
+			key := identity.Key{Resource: deploymentResource, Namespace: "shop", Name: "web"}
+			other := identity.Key{Resource: deploymentResource, Namespace: "shop", Name: "api"}
 			w := waits{}
 			w.holds(other, 1, false, now)
 			for _, l := range looks {

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/move"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
-	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
 // Reasons of the events about moves.
@@ -74,13 +74,13 @@ func (m *moves) tell(uid types.UID) {
 
 // moving returns how far a workload is on its way from cluster to cluster, "" if it is not, and tells of its begin, its end, and of a target
 // that does not come to serve.
-func (c *Controller) moving(key syncer.Key, in summary.Object, reports map[string]summary.Report) string {
+func (c *Controller) moving(key identity.Key, in summary.Object, reports map[string]summary.Report) string {
 	kind, ok := projection.ForResource(key.Resource)
 	demand := kind.Demand(in)
 	if !ok || demand.Division != placement.Divisible && demand.Division != placement.Everywhere && !demand.Ordinals {
 		return ""
 	}
-	decision, now := syncer.DecisionOf(in), c.Clock.Now()
+	decision, now := identity.DecisionOf(in), c.Clock.Now()
 	progress := progressOf(decision, demand, observed(kind, key, reports))
 	before, after := c.moves.note(in.GetUID(), progress, now)
 	deadline := deadlineOf(in)
@@ -111,7 +111,7 @@ func progressOf(decision placement.Decision, demand projection.Demand, observed 
 }
 
 // observed is what the clusters were told to run, and what of that serves.
-func observed(kind projection.Kind, key syncer.Key, reports map[string]summary.Report) map[string]move.Observed {
+func observed(kind projection.Kind, key identity.Key, reports map[string]summary.Report) map[string]move.Observed {
 	out := make(map[string]move.Observed, len(reports))
 	summarised, _ := summary.ForResource(key.Resource)
 	for cluster, report := range reports {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/summary"
-	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
 // orphanReplicaSets makes workloads of the ReplicaSets that a Deployment leaves behind and that have no mirror of their name which would
@@ -72,7 +72,7 @@ func (c *Controller) scaleToOwn(ctx context.Context, rs *appsv1.ReplicaSet) erro
 	if rs == nil {
 		return nil
 	}
-	own := int32(syncer.DecisionOf(rs).Total())
+	own := int32(identity.DecisionOf(rs).Total())
 	if metav1.GetControllerOf(rs) != nil || rs.DeletionTimestamp != nil || ptr.Deref(rs.Spec.Replicas, 1) == own {
 		return nil
 	}

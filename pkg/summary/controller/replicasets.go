@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
-	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
 // syncReplicaSets brings the mirrored ReplicaSets of a Deployment up to date: one for each template of the Deployment that any cluster carries
@@ -66,7 +66,7 @@ func idle(d *appsv1.Deployment, reports map[string]summary.Report) bool {
 	if d.Spec.Paused || d.DeletionTimestamp != nil {
 		return false
 	}
-	for cluster := range syncer.DecisionOf(d) {
+	for cluster := range identity.DecisionOf(d) {
 		report, known := reports[cluster]
 		if known && (report.Generation >= d.Generation || !report.Stale && report.Problem == "") {
 			return false
@@ -112,7 +112,7 @@ func (c *Controller) mirrorsOf(d *appsv1.Deployment) map[string]*appsv1.ReplicaS
 }
 
 func (c *Controller) replicaSetShares(d *appsv1.Deployment) map[string][]summary.ReplicaSetShare {
-	out, decision := map[string][]summary.ReplicaSetShare{}, syncer.DecisionOf(d)
+	out, decision := map[string][]summary.ReplicaSetShare{}, identity.DecisionOf(d)
 	for _, s := range c.Upstream.Syncers() {
 		if _, decided := decision[s.Cluster()]; c.leftBehind(s.Cluster(), decided) {
 			continue

@@ -9,10 +9,10 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
-	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
 // gathered is what is known of the clusters that have, or should have, a share of a workload.
@@ -26,8 +26,8 @@ type gathered struct {
 	unasked []string
 }
 
-func (c *Controller) gather(kind summary.Kind, key syncer.Key, in summary.Object) gathered {
-	decision := syncer.DecisionOf(in)
+func (c *Controller) gather(kind summary.Kind, key identity.Key, in summary.Object) gathered {
+	decision := identity.DecisionOf(in)
 	// The annotation is ours; if it is damaged, what it said of silent clusters is lost, and no more.
 	last, _ := summary.ParseBreakdown(in.GetAnnotations()[v1alpha1.AnnotationStatus])
 	out := gathered{reports: map[string]summary.Report{}}
@@ -77,7 +77,7 @@ func silent(c *v1alpha1.Cluster) bool {
 }
 
 // unplaced is why a workload runs nowhere, in the words of the event, or "".
-func (c *Controller) unplaced(key syncer.Key, in summary.Object, decision placement.Decision) string {
+func (c *Controller) unplaced(key identity.Key, in summary.Object, decision placement.Decision) string {
 	if len(decision) > 0 {
 		return ""
 	}
@@ -95,7 +95,7 @@ func (c *Controller) unplaced(key syncer.Key, in summary.Object, decision placem
 
 // otherReports are those of the clusters that hold, or should hold, an object that follows workloads. Complete is false as long as a cluster
 // that may hold it could not be asked: until then it keeps the status that it has. What a cluster holds that is not to have it says nothing.
-func (c *Controller) otherReports(key syncer.Key, in summary.Object) (reports map[string]summary.Report, complete bool) {
+func (c *Controller) otherReports(key identity.Key, in summary.Object) (reports map[string]summary.Report, complete bool) {
 	reports = map[string]summary.Report{}
 	clusters, _ := c.clusters.List(labels.Everything())
 	for _, cluster := range clusters {
@@ -135,7 +135,7 @@ func (c *Controller) enqueueConcerned(cluster string) {
 			o := obj.(summary.Object)
 			annotations := o.GetAnnotations()
 			if strings.Contains(annotations[v1alpha1.AnnotationPlacement], name) || strings.Contains(annotations[v1alpha1.AnnotationStatus], name) {
-				c.queue.Add(task{Key: syncer.Key{Resource: resource, Namespace: o.GetNamespace(), Name: o.GetName()}})
+				c.queue.Add(task{Key: identity.Key{Resource: resource, Namespace: o.GetNamespace(), Name: o.GetName()}})
 			}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/syncer"
+	"github.com/manifold-dev/manifold/pkg/identity"
 )
 
 // A cluster that is away must not keep the status of everything that follows workloads as it is.
@@ -49,7 +49,7 @@ func TestWhatFollowsWorkloadsWaitsForClustersThatMayHoldIt(t *testing.T) {
 			web := deployment(test.decision, test.breakdown)
 			web.Spec.Template.Labels = service.Spec.Selector
 			h := start(t, east, service, web)
-			key := syncer.Key{Resource: corev1.SchemeGroupVersion.WithResource("services"), Namespace: "shop", Name: "web"}
+			key := identity.Key{Resource: corev1.SchemeGroupVersion.WithResource("services"), Namespace: "shop", Name: "web"}
 			if _, complete := h.otherReports(key, service); complete != test.want {
 				t.Errorf("complete without it: %t, want %t", complete, test.want)
 			}

@@ -14,13 +14,13 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/typed"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
-	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
 // syncWorkload brings the status of a workload up to date, with the mirrors between it and its pods, and lets it go once it is deleted.
-func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key syncer.Key, in summary.Object) error {
+func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key identity.Key, in summary.Object) error {
 	now, live := c.gather(kind, key, in), lives(kind, in)
 	if !live {
 		c.moves.note(in.GetUID(), "", c.Clock.Now())
@@ -60,7 +60,7 @@ func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key sy
 			return err
 		}
 	}
-	decision := syncer.DecisionOf(in)
+	decision := identity.DecisionOf(in)
 	next := kind.Summarise(in, summary.Input{
 		Decision: decision, Reports: now.reports, Unplaced: c.unplaced(key, in, decision), Now: metav1.NewTime(c.Clock.Now()),
 		Move: moving,
@@ -72,7 +72,7 @@ func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key sy
 }
 
 // syncOther brings the status of what follows workloads up to date. A syncer that starts looks at all of these.
-func (c *Controller) syncOther(ctx context.Context, kind summary.Kind, key syncer.Key, in summary.Object) error {
+func (c *Controller) syncOther(ctx context.Context, kind summary.Kind, key identity.Key, in summary.Object) error {
 	reports, complete := c.otherReports(key, in)
 	if !complete {
 		return nil
@@ -82,7 +82,7 @@ func (c *Controller) syncOther(ctx context.Context, kind summary.Kind, key synce
 }
 
 // write stores a status, with the annotations that belong to it, if it is another one.
-func (c *Controller) write(ctx context.Context, key syncer.Key, in, next summary.Object) error {
+func (c *Controller) write(ctx context.Context, key identity.Key, in, next summary.Object) error {
 	if equality.Semantic.DeepEqual(in, next) {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (c *Controller) write(ctx context.Context, key syncer.Key, in, next summary
 }
 
 // release lets a deleted workload go.
-func (c *Controller) release(ctx context.Context, key syncer.Key, in summary.Object) error {
+func (c *Controller) release(ctx context.Context, key identity.Key, in summary.Object) error {
 	if !slices.Contains(in.GetFinalizers(), v1alpha1.FinalizerProjection) {
 		return nil
 	}

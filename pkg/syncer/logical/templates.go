@@ -1,4 +1,4 @@
-package syncer
+package logical
 
 import (
 	"encoding/json"
@@ -9,7 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/mirror"
+	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -59,14 +62,14 @@ func (r revisions) template(of *appsv1.ControllerRevision) *corev1.PodTemplateSp
 
 // revisioned returns the template of a controller that the label of one of its pods names, and the label's value if it names one that is known:
 // else the template is the one in use, and the value "".
-func (u *Upstream) revisioned(w workload, label string) (template *corev1.PodTemplateSpec, revision string) {
-	current := w.kind.Demand(w.Object).Template
-	kind, ok := summary.ForResource(w.kind.Resource)
+func (c *Cluster) revisioned(w identity.Workload, label string) (template *corev1.PodTemplateSpec, revision string) {
+	current := w.Kind.Demand(w.Object).Template
+	kind, ok := summary.ForResource(w.Kind.Resource)
 	if !ok || !kind.KeepsHistory() || label == "" {
 		return current, ""
 	}
-	if found := u.revisions.of(w.Object, label); found != nil {
-		if template := u.revisions.template(found); template != nil {
+	if found := c.revisions.of(w.Object, label); found != nil {
+		if template := c.revisions.template(found); template != nil {
 			return template, label
 		}
 		return current, label
@@ -78,20 +81,38 @@ func (u *Upstream) revisioned(w workload, label string) (template *corev1.PodTem
 	return current, ""
 }
 
-// ownerOf returns what is known of the pods that a controller above has in a cluster. Label is the one by which the pod names its revision
+// OwnerOf returns what is known of the pods that a controller above has in a cluster. Label is the one by which the pod names its revision
 // above. For a pod that has a mirror, the template does not matter. Overrides that cannot be made change nothing: the projection tells of them.
-func (u *Upstream) ownerOf(controller, decider workload, cluster, label string, isNew bool) mirror.Owner {
-	template, revision := u.revisioned(controller, label)
+func (c *Cluster) OwnerOf(controller, decider identity.Workload, cluster, label string, isNew bool) mirror.Owner {
+	template, revision := c.revisioned(controller, label)
 	out := mirror.Owner{Object: controller.Object, Template: template, Revision: revision}
-	if !isNew || template == nil || u.Overrides == nil {
+	if !isNew || template == nil || c.Overrides == nil {
 		return out
 	}
-	overrides, err := u.Overrides(decider.kind, decider.Object, cluster)
+	overrides, err := c.Overrides(decider.Kind, decider.Object, cluster)
 	if err != nil {
 		return out
 	}
-	if overridden, err := decider.kind.Overridden(decider.Object, template, overrides); err == nil {
+	if overridden, err := decider.Kind.Overridden(decider.Object, template, overrides); err == nil {
 		out.Template = overridden
 	}
 	return out
+}
+
+func RevisionLabel(pod metav1.Object) string {
+	return pod.GetLabels()[appsv1.ControllerRevisionHashLabelKey]
+}
+
+func SubjectOf(cluster string, pod metav1.Object, decider identity.Workload) podhooks.Subject {
+	return podhooks.Subject{Cluster: cluster, Namespace: pod.GetNamespace(), Name: pod.GetName(), Workload: decider.GetUID()}
+}
+
+// Admitted returns what webhooks of the logical cluster have changed of a pod that its cluster has made, nil for nothing. The pod, or its mirror,
+// proves it.
+func (c *Cluster) Admitted(cluster string, pod metav1.Object, decider identity.Workload) []byte {
+	sealed, ok := pod.GetAnnotations()[v1alpha1.AnnotationAdmitted]
+	if !ok || decider.Object == nil {
+		return nil
+	}
+	return c.PodKey.Open(SubjectOf(cluster, pod, decider), sealed)
 }

@@ -1,14 +1,14 @@
-package syncer
+package guard
 
 import (
 	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/mirror"
 )
 
@@ -20,7 +20,7 @@ func (g Guard) CreateEvent(cluster string, event *corev1.Event) error {
 	if err := mirror.CheckEvent(event, cluster); err != nil {
 		return err
 	}
-	return g.eventAbout(cluster, event.InvolvedObject)
+	return g.EventAbout(cluster, event.InvolvedObject)
 }
 
 // UpdateEvent returns why a cluster may not write event over stored, nil if it may.
@@ -31,38 +31,30 @@ func (g Guard) UpdateEvent(cluster string, event, stored *corev1.Event) error {
 	return g.CreateEvent(cluster, event)
 }
 
-// eventAbout returns why events of a cluster cannot be about an object above, nil if they can.
-func (u *Upstream) eventAbout(cluster string, ref corev1.ObjectReference) error {
-	kind, ok := kindNamed(ref)
+// EventAbout returns why events of a cluster cannot be about an object above, nil if they can.
+func (g Guard) EventAbout(cluster string, ref corev1.ObjectReference) error {
+	kind, ok := identity.KindNamed(ref)
 	if !ok {
 		return errors.New("involvedObject: clusters have nothing of that kind")
 	}
 	name := cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name}
-	above := u.get(Key{Resource: kind.Resource, Namespace: ref.Namespace, Name: ref.Name})
+	above := g.Get(identity.Key{Resource: kind.Resource, Namespace: ref.Namespace, Name: ref.Name})
 	has := false
 	switch {
-	case kind.Resource == podResource:
+	case kind.Resource == identity.Pods:
 		// The first events of a pod are about as early as its mirror.
-		has = u.podOf(name, ref.UID, cluster) != nil
+		has = g.PodOf(name, ref.UID, cluster) != nil
 	case above == nil || above.GetUID() != ref.UID:
-	case kind.Resource == claimResource && clusterShowing(above.(*corev1.PersistentVolumeClaim)) != "":
-		has = clusterShowing(above.(*corev1.PersistentVolumeClaim)) == cluster
+	case kind.Resource == identity.Claims && identity.ShownFrom(above.(*corev1.PersistentVolumeClaim)) != "":
+		has = identity.ShownFrom(above.(*corev1.PersistentVolumeClaim)) == cluster
 	case kind.Workload:
-		decider, known := u.decider(kind, above)
-		has = known && involves(decider.Object, cluster)
+		decider, known := g.Decider(kind, above)
+		has = known && identity.Involves(decider.Object, cluster)
 	default:
-		has = u.anyNeeding(keyOf(kind, above), func(w workload) bool { return involves(w.Object, cluster) }) || pinnedTo(kind, above, cluster) || u.settledIn(kind, above, cluster)
+		has = g.NeededIn(kind, above, cluster)
 	}
 	if !has {
 		return fmt.Errorf("involvedObject: cluster %q has no %s %s with UID %.64s", cluster, ref.Kind, name, ref.UID)
 	}
 	return nil
-}
-
-// mirrorOfEvent returns an event as it reads above, about the object there.
-func (s *Syncer) mirrorOfEvent(event *corev1.Event, about corev1.ObjectReference) *corev1.Event {
-	out := event.DeepCopy()
-	out.ObjectMeta = metav1.ObjectMeta{Namespace: event.Namespace, Name: mirror.EventName(event.Name, s.cluster)}
-	mirror.Event(out, about, s.cluster)
-	return out
 }

@@ -1,4 +1,4 @@
-package syncer
+package guard
 
 import (
 	"errors"
@@ -10,35 +10,40 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
 
 // Guard says what the identity of a cluster may write to the logical cluster, as the node authorizer and NodeRestriction do for nodes: what
 // the cluster runs by decision, under the owner and in the shape that are known above. The syncer of a cluster asks the same questions before it
 // writes, so it is refused nothing; whoever else comes by its identity can do no more than it.
 type Guard struct {
-	*Upstream
+	// Cluster is what is known above, and Synced reports whether all of it has been read.
+	*logical.Cluster
+	Synced func() bool
+	// NeededIn reports whether a cluster has to do with an object that goes where workloads need it, or is sent there by itself.
+	NeededIn func(kind projection.Kind, above projection.Object, cluster string) bool
 	// Complete gives a pod the defaults that it gets on its way to storage. It may be nil.
 	Complete func(*corev1.Pod)
 }
 
-// errNotSeen is returned as long as the caches are empty.
-var errNotSeen = errors.New("the logical cluster has not been read yet")
+// ErrNotSeen is returned as long as the caches are empty.
+var ErrNotSeen = errors.New("the logical cluster has not been read yet")
 
 // Open returns why nothing of a cluster is shown in a namespace, nil if something may be.
 func (g Guard) Open(namespace string) error {
-	if !g.HasSynced() {
-		return errNotSeen
+	if !g.Synced() {
+		return ErrNotSeen
 	}
 	if reason, refused := projection.NamespaceRefusal(namespace); refused {
 		return errors.New(reason)
 	}
-	if _, err := g.namespaces.Get(namespace); err != nil {
+	if _, err := g.Namespaces.Get(namespace); err != nil {
 		return fmt.Errorf("there is no namespace %q", namespace)
 	}
 	return nil
@@ -49,7 +54,7 @@ func (g Guard) CreatePod(cluster string, pod *corev1.Pod) error {
 	if err := g.Open(pod.Namespace); err != nil {
 		return err
 	}
-	if clusterOf(pod) != cluster {
+	if identity.ShownFrom(pod) != cluster {
 		return fmt.Errorf("it is not marked as a pod of cluster %q", cluster)
 	}
 	if len(pod.OwnerReferences) != 1 {
@@ -64,20 +69,20 @@ func (g Guard) CreatePod(cluster string, pod *corev1.Pod) error {
 
 // UpdatePod returns why a cluster may not write pod over stored, nil if it may.
 func (g Guard) UpdatePod(cluster string, pod, stored *corev1.Pod) error {
-	if !g.HasSynced() {
-		return errNotSeen
+	if !g.Synced() {
+		return ErrNotSeen
 	}
 	if pod.UID != stored.UID || !pod.CreationTimestamp.Equal(&stored.CreationTimestamp) {
 		return errors.New("it is another pod by its UID or its age")
 	}
-	switch clusterOf(stored) {
+	switch identity.ShownFrom(stored) {
 	case "":
 		return g.reportsPod(cluster, pod, stored)
 	case cluster:
 	default:
-		return fmt.Errorf("it mirrors a pod of cluster %q", clusterOf(stored))
+		return fmt.Errorf("it mirrors a pod of cluster %q", identity.ShownFrom(stored))
 	}
-	if clusterOf(pod) == "" {
+	if identity.ShownFrom(pod) == "" {
 		return g.takesOver(cluster, pod, stored)
 	}
 	if err := sameOwnersAbove(pod, stored); err != nil {
@@ -92,12 +97,12 @@ func (g Guard) UpdatePod(cluster string, pod, stored *corev1.Pod) error {
 
 // DeletePod returns why a cluster may not take a pod away, nil if it may: its mirrors, and pods of users that were there.
 func (g Guard) DeletePod(cluster string, stored *corev1.Pod) error {
-	switch showing := clusterOf(stored); {
+	switch showing := identity.ShownFrom(stored); {
 	case showing == cluster:
 		return nil
 	case showing != "":
 		return fmt.Errorf("it mirrors a pod of cluster %q", showing)
-	case !concerns(stored, cluster):
+	case !identity.Concerns(stored, cluster):
 		return fmt.Errorf("it is not in cluster %q", cluster)
 	case stored.DeletionTimestamp == nil && stored.Annotations[v1alpha1.AnnotationPodUID] == "":
 		return fmt.Errorf("cluster %q has never had it", cluster)
@@ -108,16 +113,16 @@ func (g Guard) DeletePod(cluster string, stored *corev1.Pod) error {
 // podOwner finds what controls a mirror above. One that is stored may keep the controller that it has, also when that is gone or runs nowhere
 // any more: it shows what is left of it.
 func (g Guard) podOwner(cluster string, pod, stored *corev1.Pod) (mirror.Owner, error) {
-	ref := controllerOf(pod)
-	controller, decider, found := g.controller(pod.Namespace, ref)
+	ref := logical.ControllerOf(pod)
+	controller, decider, found := g.Controller(pod.Namespace, ref)
 	if stored != nil {
-		had := controllerOf(stored)
+		had := logical.ControllerOf(stored)
 		switch {
 		case ref == nil && had == nil, ref != nil && had != nil && equality.Semantic.DeepEqual(*ref, *had):
 			if !found {
 				return mirror.Owner{Object: &corev1.Pod{}, Template: &corev1.PodTemplateSpec{}, Revision: stored.Labels[appsv1.ControllerRevisionHashLabelKey]}, nil
 			}
-			return g.ownerOf(controller, decider, cluster, revisionLabel(pod), false), nil
+			return g.OwnerOf(controller, decider, cluster, logical.RevisionLabel(pod), false), nil
 		}
 	}
 	switch {
@@ -126,49 +131,45 @@ func (g Guard) podOwner(cluster string, pod, stored *corev1.Pod) (mirror.Owner, 
 	case !found:
 		return mirror.Owner{}, fmt.Errorf("there is no %s %s with UID %s above", ref.Kind, ref.Name, ref.UID)
 	}
-	if err := g.mayShow(cluster, pod, controller, decider); err != nil {
+	if err := g.MayShow(cluster, pod, controller, decider); err != nil {
 		return mirror.Owner{}, err
 	}
-	owner := g.ownerOf(controller, decider, cluster, revisionLabel(pod), stored == nil)
+	owner := g.OwnerOf(controller, decider, cluster, logical.RevisionLabel(pod), stored == nil)
 	if stored == nil {
-		owner.Change = g.admitted(cluster, pod, decider)
+		owner.Change = g.Admitted(cluster, pod, decider)
 	}
 	return owner, nil
 }
 
-// mayShow returns why a pod of a cluster cannot be shown as one that a controller above has there, nil if it can.
-func (u *Upstream) mayShow(cluster string, pod *corev1.Pod, controller, decider workload) error {
-	if err := u.mayHave(cluster, pod, controller, decider); err != nil {
+// MayShow returns why a pod of a cluster cannot be shown as one that a controller above has there, nil if it can.
+func (g Guard) MayShow(cluster string, pod *corev1.Pod, controller, decider identity.Workload) error {
+	if err := g.MayHave(cluster, pod, controller, decider); err != nil {
 		return err
 	}
-	return u.uidFree(podResource, pod)
+	return g.uidFree(identity.Pods, pod)
 }
 
-// mayHave returns why a controller above can have no such pod in a cluster, whatever its UID is there.
-func (u *Upstream) mayHave(cluster string, pod *corev1.Pod, controller, decider workload) error {
-	if !involves(decider.Object, cluster) {
-		return fmt.Errorf("%s %s is not placed in cluster %q", decider.kind.GVK.Kind, decider.GetName(), cluster)
+// MayHave returns why a controller above can have no such pod in a cluster, whatever its UID is there.
+func (g Guard) MayHave(cluster string, pod *corev1.Pod, controller, decider identity.Workload) error {
+	if !identity.Involves(decider.Object, cluster) {
+		return fmt.Errorf("%s %s is not placed in cluster %q", decider.Kind.GVK.Kind, decider.GetName(), cluster)
 	}
-	if controller.kind.Demand(controller.Object).Template == nil {
-		return fmt.Errorf("%s %s has no template", controller.kind.GVK.Kind, controller.GetName())
+	if controller.Kind.Demand(controller.Object).Template == nil {
+		return fmt.Errorf("%s %s has no template", controller.Kind.GVK.Kind, controller.GetName())
 	}
-	return u.named(cluster, pod, controller)
-}
-
-func revisionLabel(pod metav1.Object) string {
-	return pod.GetLabels()[appsv1.ControllerRevisionHashLabelKey]
+	return g.named(cluster, pod, controller)
 }
 
 // named returns why a controller does not have a pod of that name in a cluster: the replicas of a StatefulSet have their names to themselves,
 // and each ordinal is one cluster's.
-func (u *Upstream) named(cluster string, pod metav1.Object, controller workload) error {
-	sets, _ := projection.ForResource(statefulSetResource)
+func (g Guard) named(cluster string, pod metav1.Object, controller identity.Workload) error {
+	sets, _ := projection.ForResource(identity.StatefulSets)
 	set, ordinal, numbered := projection.CutOrdinal(pod.GetName())
-	if controller.kind.Resource != statefulSetResource {
+	if controller.Kind.Resource != identity.StatefulSets {
 		if !numbered {
 			return nil
 		}
-		above := u.get(Key{Resource: statefulSetResource, Namespace: pod.GetNamespace(), Name: set})
+		above := g.Get(identity.Key{Resource: identity.StatefulSets, Namespace: pod.GetNamespace(), Name: set})
 		if above == nil {
 			return nil
 		}
@@ -180,21 +181,21 @@ func (u *Upstream) named(cluster string, pod metav1.Object, controller workload)
 	if !numbered || set != controller.GetName() {
 		return fmt.Errorf("StatefulSet %s has no replica of that name", controller.GetName())
 	}
-	return u.ordinalOf(cluster, controller, ordinal)
+	return g.ordinalOf(cluster, controller, ordinal)
 }
 
 // ordinalOf returns why a cluster does not run an ordinal of a StatefulSet: it is not to by decision, and did not before. An ordinal that is
 // nobody's yet would be taken when the StatefulSet grows to it.
-func (u *Upstream) ordinalOf(cluster string, set workload, ordinal int32) error {
-	decision := DecisionOf(set)
-	if share, decided := decision[cluster]; decided && numbersIn(set, share).Contains(ordinal) {
+func (g Guard) ordinalOf(cluster string, set identity.Workload, ordinal int32) error {
+	decision := identity.DecisionOf(set)
+	if share, decided := decision[cluster]; decided && identity.OrdinalsOf(set, share).Contains(ordinal) {
 		return nil
 	}
-	if had, ok := toldNumbers(set, cluster); ok && had.Contains(ordinal) {
+	if had, ok := identity.ReportedOrdinals(set, cluster); ok && had.Contains(ordinal) {
 		return nil // it is about to leave
 	}
 	for other, share := range decision {
-		if other != cluster && numbersIn(set, share).Contains(ordinal) {
+		if other != cluster && identity.OrdinalsOf(set, share).Contains(ordinal) {
 			return fmt.Errorf("ordinal %d of StatefulSet %s belongs to cluster %q", ordinal, set.GetName(), other)
 		}
 	}
@@ -214,18 +215,18 @@ func sameOwnersAbove(pod, stored *corev1.Pod) error {
 
 // reportsPod returns why an update is not what a cluster may say of a pod that a user has made.
 func (g Guard) reportsPod(cluster string, pod, stored *corev1.Pod) error {
-	if clusterOf(pod) != "" {
+	if identity.ShownFrom(pod) != "" {
 		return errors.New("it is no mirror")
 	}
-	if !concerns(stored, cluster) {
+	if !identity.Concerns(stored, cluster) {
 		return fmt.Errorf("it is not placed in cluster %q", cluster)
 	}
 	if err := sameOwnersAbove(pod, stored); err != nil {
 		return err
 	}
-	if ref, had := controllerOf(pod), controllerOf(stored); ref != nil && !equality.Semantic.DeepEqual(ref, had) {
-		_, decider, found := g.controller(pod.Namespace, ref)
-		if !found || !involves(decider.Object, cluster) {
+	if ref, had := logical.ControllerOf(pod), logical.ControllerOf(stored); ref != nil && !equality.Semantic.DeepEqual(ref, had) {
+		_, decider, found := g.Controller(pod.Namespace, ref)
+		if !found || !identity.Involves(decider.Object, cluster) {
 			return fmt.Errorf("metadata.ownerReferences: there is no %s %s with UID %s that is placed in cluster %q", ref.Kind, ref.Name, ref.UID, cluster)
 		}
 	}
@@ -234,11 +235,11 @@ func (g Guard) reportsPod(cluster string, pod, stored *corev1.Pod) error {
 
 // takesOver returns why the mirror of a pod cannot become a pod of its own.
 func (g Guard) takesOver(cluster string, pod, stored *corev1.Pod) error {
-	template, ok := g.released(stored)
+	template, ok := g.Released(stored)
 	if !ok {
 		return errors.New("nothing above says that its controller has let go of it")
 	}
-	if controllerOf(pod) != nil {
+	if logical.ControllerOf(pod) != nil {
 		return errors.New("metadata.ownerReferences: what has been let go of has no controller")
 	}
 	if err := sameOwnersAbove(pod, stored); err != nil {
@@ -249,18 +250,14 @@ func (g Guard) takesOver(cluster string, pod, stored *corev1.Pod) error {
 
 // uidFree returns why an object that a cluster has made cannot have its UID above: something else has it, for which the garbage collector
 // would take it.
-func (u *Upstream) uidFree(resource schema.GroupVersionResource, obj metav1.Object) error {
+func (g Guard) uidFree(resource schema.GroupVersionResource, obj metav1.Object) error {
 	uid := obj.GetUID()
 	if uid == "" || len(uid) > maxUID {
 		return fmt.Errorf("%.100q is no UID", uid)
 	}
-	for of, store := range u.stores {
-		found, err := store.ByIndex(byUID, string(uid))
-		if err != nil {
-			return err
-		}
-		for _, other := range found {
-			name := cache.MetaObjectToName(other.(metav1.Object))
+	for of := range g.Stores {
+		for _, other := range g.WithUID(of, uid) {
+			name := cache.MetaObjectToName(other)
 			if of != resource || name != (cache.ObjectName{Namespace: obj.GetNamespace(), Name: obj.GetName()}) {
 				return fmt.Errorf("its UID is that of %s %s", of.Resource, name)
 			}
@@ -271,12 +268,3 @@ func (u *Upstream) uidFree(resource schema.GroupVersionResource, obj metav1.Obje
 
 // maxUID bounds UIDs: those that API servers give out have 36 characters.
 const maxUID = 64
-
-// indexUID is for byUID.
-func indexUID(obj any) ([]string, error) {
-	o, ok := obj.(metav1.Object)
-	if !ok || o.GetUID() == types.UID("") {
-		return nil, nil
-	}
-	return []string{string(o.GetUID())}, nil
-}

@@ -1,0 +1,29 @@
+package identity
+
+import (
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// Workload is an object of the logical cluster that ends in pods.
+type Workload struct {
+	Kind projection.Kind
+	projection.Object
+}
+
+// Key returns the key of the workload.
+func (w Workload) Key() Key { return KeyOf(w.Kind, w.Object) }
+
+// DecisionOf reads the decision that an object carries. One that does not parse counts as none: the placement controller writes a new one.
+func DecisionOf(obj projection.Object) placement.Decision {
+	text := obj.GetAnnotations()[v1alpha1.AnnotationPlacement]
+	if text == "" {
+		return nil
+	}
+	decision, err := placement.ParseDecision(text)
+	if err != nil {
+		return nil
+	}
+	return decision
+}
