@@ -106,7 +106,7 @@ sbom: build ## List the modules that bin/manifold is built from, as CycloneDX in
 	@mkdir -p _output && go run ./hack/sbom bin/manifold > _output/sbom.cdx.json
 
 .PHONY: generate
-generate: ## Generate what is derived from the API types
+generate: ## Generate what is derived from the API types, and the picture of packages in the docs
 	@hack/generate.sh
 
 .PHONY: verify

@@ -31,7 +31,7 @@ func TestOrdinalsOfASilentClusterStartNowhereElse(t *testing.T) {
 		framework.Await(s.East, "db", "has no ordinal "+when, func(set *appsv1.StatefulSet) bool { return *set.Spec.Replicas == 0 })
 		framework.AwaitList(s.Logical, "", "an event tells what is waited for", func(events []*corev1.Event) bool {
 			return slices.ContainsFunc(events, func(e *corev1.Event) bool {
-				return e.Reason == "WaitingForCluster" && strings.Contains(e.Message, `may still run in "west"`)
+				return e.Reason == "WaitingForCluster" && strings.Contains(e.Message, `to stop in cluster "west"`)
 			})
 		})
 		if set := framework.Await(s.Logical, "db", "is decided about anew", func(set *appsv1.StatefulSet) bool {

@@ -369,7 +369,7 @@ func TestAStatefulSetMovesWithoutRunningTwice(t *testing.T) {
 	s.Logical.Kubectl("annotate", "statefulset", "db", pinKey+"=west", "--overwrite")
 	framework.AwaitList(s.Logical, "", "an event tells who waits for whom", func(events []*corev1.Event) bool {
 		return slices.ContainsFunc(events, func(e *corev1.Event) bool {
-			return e.Reason == "WaitingForCluster" && strings.Contains(e.Message, `cluster "west" waits with ordinals 0-2`)
+			return e.Reason == "WaitingForCluster" && strings.Contains(e.Message, `cluster "west" waits for ordinals 0-2`)
 		})
 	})
 	framework.AwaitList(s.East, "app=db", "all others are gone", func(pods []*corev1.Pod) bool {

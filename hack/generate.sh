@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Generates everything that is derived from apis/: deep copies, defaulting, OpenAPI, apply configurations, clientset, listers and
 # informers. The generators are the tools that go.mod names, so that their version is the one of the libraries they generate for.
+# The picture of the packages in docs/internals.md is derived from their imports.
 set -o errexit -o nounset -o pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -61,3 +62,5 @@ generate lister-gen --output-dir generated/listers --output-pkg "${module}/gener
 generate informer-gen --versioned-clientset-package "${module}/generated/clientset/versioned" \
 	--listers-package "${module}/generated/listers" \
 	--output-dir generated/informers --output-pkg "${module}/generated/informers" "${api_package}"
+
+go run ./hack/generate/packages docs/internals.md

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails, and shows the difference, when generated code is not what hack/generate.sh makes of the working tree. The working tree
+# Fails, and shows the difference, when what is generated is not what hack/generate.sh makes of the working tree. The working tree
 # stays as it is: the generators run in a copy.
 set -o errexit -o nounset -o pipefail
 
@@ -8,16 +8,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 copy="$(mktemp -d)"
 trap 'rm -rf "${copy}"' EXIT
 
-for path in go.mod go.sum apis generated hack; do
+for path in go.mod go.sum apis cmd config docs generated hack internal pkg; do
 	cp -R "${path}" "${copy}/${path}"
 done
 "${copy}/hack/generate.sh"
 
 stale=0
-for path in apis generated; do
+for path in apis generated docs/internals.md; do
 	diff --unified --recursive --new-file "${path}" "${copy}/${path}" || stale=1
 done
 if ((stale)); then
-	echo "generated code is stale: run hack/generate.sh and commit what it changes" >&2
+	echo "what is generated is stale: run hack/generate.sh and commit what it changes" >&2
 	exit 1
 fi
