@@ -1,7 +1,6 @@
 package moves
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,8 +21,9 @@ type Step struct {
 	Held bool
 	// Paced says that the cluster is to go on with the pods that it has, and not to update them yet.
 	Paced bool
-	// Reason says what it waits for, in words for the user, where that takes more than a moment.
+	// Reason says what it waits for, in words for the user; Brief that this mostly takes a moment, so that nobody has to be told of it unasked.
 	Reason string
+	Brief  bool
 }
 
 // Next returns what a cluster is to hold now of a workload, on its way to what was decided. It gives up what it has once that serves elsewhere
@@ -51,8 +51,10 @@ func (f Fleet) keeps(cluster string, share placement.Share) Step {
 	if f.Members[cluster].Leaving {
 		return f.decided(cluster)
 	}
-	return Step{Share: share, Held: true}
+	return Step{Share: share, Held: true, Reason: nowhere, Brief: true}
 }
+
+const nowhere = "keeps what it has: no cluster is to have it"
 
 // settled reports whether a cluster has what was decided, so that the others need not be looked at.
 func (f Fleet) settled(cluster string) bool {
@@ -99,10 +101,23 @@ func (f Fleet) nextDivisible(cluster string) Step {
 	}
 	bounds := move.BoundsOf(f.Move, f.Rollout, f.Decision.Total())
 	bounds.Asked = f.Replicas
-	if share, has := move.Step(f.Decision, observed, bounds)[cluster]; has && share.Replicas != decided {
-		return Step{Share: share, Held: true}
+	share, has := move.Step(f.Decision, observed, bounds)[cluster]
+	switch {
+	case !has || share.Replicas == decided:
+		return f.decided(cluster)
+	case share.Replicas > decided:
+		return Step{Share: share, Held: true, Brief: true,
+			Reason: fmt.Sprintf("keeps %s until others are available elsewhere", replicas(share.Replicas))}
 	}
-	return f.decided(cluster)
+	return Step{Share: share, Held: true, Brief: true,
+		Reason: fmt.Sprintf("runs %d of %d replicas until others are gone elsewhere", share.Replicas, decided)}
+}
+
+func replicas(n int32) string {
+	if n == 1 {
+		return "1 replica"
+	}
+	return fmt.Sprintf("%d replicas", n)
 }
 
 // total is how many replicas all clusters were told to run.
@@ -141,23 +156,25 @@ func (f Fleet) nextEverywhere(cluster string) Step {
 		case o.Silent || o.Connected && o.Failed:
 			continue
 		case !o.Connected || !o.Synced || !o.Holds || !o.Observed:
-			return Step{Held: true}
+			return keepsPods
 		}
 		known = true
 		elsewhere.Replicas += o.Running
 		elsewhere.Available += o.serving()
 	}
 	if !known || !move.Relieved(m.Available, elsewhere, f.Rollout) {
-		return Step{Held: true}
+		return keepsPods
 	}
 	return f.decided(cluster)
 }
+
+var keepsPods = Step{Held: true, Reason: "keeps its pods until others are available elsewhere", Brief: true}
 
 // afterOthers has the pods of a cluster updated after those of others: so many of them as may be out of service at a time are those of the whole
 // workload.
 func (f Fleet) afterOthers(cluster string, step Step) Step {
 	if after := f.Members[cluster].After; !step.None && len(after) > 0 {
-		step.Paced = true
+		step.Paced, step.Brief = true, false
 		step.Reason = fmt.Sprintf("waits with its pods until those in %s are updated: no more of all may be out of service", quoted(after))
 	}
 	return step
@@ -178,11 +195,21 @@ func (f Fleet) nextOrdinals(cluster string) Step {
 	if !granted.Empty() {
 		step.Share = placement.Share{Start: granted.Start - f.First, Replicas: granted.End - granted.Start}
 	}
-	if held && !want.Empty() {
+	switch {
+	case held && !want.Empty():
 		step.Reason = waitsFor(want, others)
+	case step.Held && len(f.Decision) == 0:
+		step.Reason, step.Brief = nowhere, true
+	case step.Held && !granted.Empty():
+		step.Reason, step.Brief = fmt.Sprintf("keeps %s until others are available elsewhere", ordinalsIn(granted)), true
+	case step.Held:
+		step.Reason, step.Brief = "stays until its last pods have stopped", true
 	}
 	if reason := f.pace(cluster); decided && reason != "" {
-		step.Paced, step.Reason = true, cmp.Or(step.Reason, reason)
+		step.Paced = true
+		if step.Reason == "" || step.Brief {
+			step.Reason, step.Brief = reason, false
+		}
 	}
 	return step
 }
@@ -196,10 +223,15 @@ func waitsFor(want placement.Range, others map[string][]placement.Range) string 
 		}
 	}
 	slices.Sort(names)
-	if want.End-want.Start == 1 {
-		return fmt.Sprintf("waits for ordinal %d to stop in cluster %s", want.Start, quoted(names))
+	return fmt.Sprintf("waits for %s to stop in cluster %s", ordinalsIn(want), quoted(names))
+}
+
+// ordinalsIn names the ordinals of a range that is not empty.
+func ordinalsIn(r placement.Range) string {
+	if r.End-r.Start == 1 {
+		return fmt.Sprintf("ordinal %d", r.Start)
 	}
-	return fmt.Sprintf("waits for ordinals %d-%d to stop in cluster %s", want.Start, want.End-1, quoted(names))
+	return fmt.Sprintf("ordinals %d-%d", r.Start, r.End-1)
 }
 
 // pace returns why a cluster is not to update its pods to the template yet, or "": ordinals are updated from the highest on, one after another,

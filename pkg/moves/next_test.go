@@ -47,15 +47,15 @@ func TestNextOfReplicas(t *testing.T) {
 	}{
 		"what was decided":                      {decision: whole("east", 3), members: map[string]Member{"east": serving(3)}, want: Step{Share: placement.Share{Replicas: 3}}},
 		"nothing, where nothing was":            {decision: whole("west", 3), members: map[string]Member{"east": empty, "west": serving(3)}, want: Step{None: true}},
-		"all of it until others serve":          {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": empty}, want: Step{Share: placement.Share{Replicas: 3}, Held: true}},
-		"as much as does not serve elsewhere":   {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": but(serving(3), func(m *Member) { m.Available = 2 })}, want: Step{Share: placement.Share{Replicas: 1}, Held: true}},
-		"as much as no Service leads to":        {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": but(serving(3), func(m *Member) { m.Unrouted = 2 })}, want: Step{Share: placement.Share{Replicas: 2}, Held: true}},
+		"all of it until others serve":          {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": empty}, want: Step{Share: placement.Share{Replicas: 3}, Held: true, Brief: true, Reason: "keeps 3 replicas until others are available elsewhere"}},
+		"as much as does not serve elsewhere":   {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": but(serving(3), func(m *Member) { m.Available = 2 })}, want: Step{Share: placement.Share{Replicas: 1}, Held: true, Brief: true, Reason: "keeps 1 replica until others are available elsewhere"}},
+		"as much as no Service leads to":        {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": but(serving(3), func(m *Member) { m.Unrouted = 2 })}, want: Step{Share: placement.Share{Replicas: 2}, Held: true, Brief: true, Reason: "keeps 2 replicas until others are available elsewhere"}},
 		"nothing once they serve":               {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": serving(3)}, want: Step{None: true}},
-		"what has nowhere to go":                {members: map[string]Member{"east": serving(3)}, want: Step{Share: placement.Share{Replicas: 3}, Held: true}},
+		"what has nowhere to go":                {members: map[string]Member{"east": serving(3)}, want: Step{Share: placement.Share{Replicas: 3}, Held: true, Brief: true, Reason: "keeps what it has: no cluster is to have it"}},
 		"nothing, where it is removed":          {members: map[string]Member{"east": but(serving(3), func(m *Member) { m.Leaving = true })}, want: Step{None: true}},
-		"as much as may be extra":               {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": serving(3)}, want: Step{Share: placement.Share{Replicas: 1}, Held: true}},
+		"as much as may be extra":               {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": serving(3)}, want: Step{Share: placement.Share{Replicas: 1}, Held: true, Brief: true, Reason: "runs 1 of 3 replicas until others are gone elsewhere"}},
 		"all, where the others are silent":      {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": but(serving(3), func(m *Member) { m.Silent = true })}, want: Step{Share: placement.Share{Replicas: 3}}},
-		"what was recorded counts until seen":   {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": {Recorded: &placement.Share{Replicas: 3}}}, want: Step{Share: placement.Share{Replicas: 1}, Held: true}},
+		"what was recorded counts until seen":   {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": {Recorded: &placement.Share{Replicas: 3}}}, want: Step{Share: placement.Share{Replicas: 1}, Held: true, Brief: true, Reason: "runs 1 of 3 replicas until others are gone elsewhere"}},
 		"and not once it is seen to be gone":    {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": {Connected: true, Synced: true, Shown: true, Recorded: &placement.Share{Replicas: 3}}}, want: Step{Share: placement.Share{Replicas: 3}}},
 		"nobody counts on what is given up":     {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": but(serving(3), func(m *Member) { m.Forgotten = true })}, want: Step{Share: placement.Share{Replicas: 3}}},
 		"a workload that shrinks gives at once": {decision: whole("east", 1), asked: 1, members: map[string]Member{"east": serving(3)}, want: Step{Share: placement.Share{Replicas: 1}}},
@@ -113,25 +113,25 @@ func TestNextOfOrdinals(t *testing.T) {
 		},
 		"the highest is handed over": {
 			decision: whole("west", 3), asked: 3, members: map[string]Member{"east": but(running(0, 3), emptying), "west": empty},
-			want: Step{Share: share(0, 2), Held: true},
+			want: Step{Share: share(0, 2), Held: true, Brief: true, Reason: "keeps ordinals 0-1 until others are available elsewhere"},
 		},
 		"and the next only when that serves": {
 			decision: whole("west", 3), asked: 3,
 			members: map[string]Member{"east": but(running(0, 2), emptying), "west": but(running(2, 3), func(m *Member) { m.Available = 0 })},
-			want:    Step{Share: share(0, 2), Held: true},
+			want:    Step{Share: share(0, 2), Held: true, Brief: true, Reason: "keeps ordinals 0-1 until others are available elsewhere"},
 		},
 		"and a Service leads to it": {
 			decision: whole("west", 3), asked: 3,
 			members: map[string]Member{"east": but(running(0, 2), emptying), "west": but(running(2, 3), func(m *Member) { m.Unrouted = 1 })},
-			want:    Step{Share: share(0, 2), Held: true},
+			want:    Step{Share: share(0, 2), Held: true, Brief: true, Reason: "keeps ordinals 0-1 until others are available elsewhere"},
 		},
 		"all at once where none serves": {
 			decision: whole("west", 3), asked: 3,
 			members: map[string]Member{"east": but(running(0, 3), func(m *Member) { m.Emptying, m.Available = true, 0 }), "west": empty},
-			want:    Step{Held: true},
+			want:    Step{Held: true, Brief: true, Reason: "stays until its last pods have stopped"},
 		},
 		"what has nowhere to go stays": {
-			asked: 3, members: map[string]Member{"east": but(running(0, 3), emptying)}, want: Step{Share: share(0, 3), Held: true},
+			asked: 3, members: map[string]Member{"east": but(running(0, 3), emptying)}, want: Step{Share: share(0, 3), Held: true, Brief: true, Reason: "keeps what it has: no cluster is to have it"},
 		},
 		"a cluster without any holds nothing": {
 			decision: whole("west", 3), asked: 3, members: map[string]Member{"east": empty, "west": running(0, 3)}, want: Step{None: true},
@@ -163,7 +163,7 @@ func TestNextWhereverNodesAre(t *testing.T) {
 		want     Step
 	}{
 		"it stays where it is to be":  {decision: placement.Decision{"east": {}}, members: map[string]Member{"east": serving(3)}},
-		"it is kept until others run": {decision: toWest, members: map[string]Member{"east": serving(3), "west": empty}, want: Step{Held: true}},
+		"it is kept until others run": {decision: toWest, members: map[string]Member{"east": serving(3), "west": empty}, want: Step{Held: true, Brief: true, Reason: "keeps its pods until others are available elsewhere"}},
 		"it leaves when they do":      {decision: toWest, members: map[string]Member{"east": serving(3), "west": serving(3)}, want: Step{None: true}},
 		"it waits for its turn": {
 			decision: placement.Decision{"east": {}, "west": {}},

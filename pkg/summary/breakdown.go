@@ -33,6 +33,8 @@ type ClusterStatus struct {
 	Stale bool `json:"stale,omitempty"`
 	// Problem says why the cluster cannot hold the object.
 	Problem string `json:"problem,omitempty"`
+	// Waits says what the cluster waits for before it has what was decided.
+	Waits string `json:"waits,omitempty"`
 	// Doubt says what the cluster reports that cannot be, and does not count.
 	Doubt string `json:"doubt,omitempty"`
 	// Refused tells of pods that the cluster does not let be made. Placement reads it, see placement.ParseRefusals.
@@ -48,7 +50,7 @@ func (k Kind) BreakdownOf(reports map[string]Report) Breakdown {
 			entry = k.count(report.Live)
 		}
 		entry.Generation, entry.Stale, entry.Problem = report.Generation, report.Stale, report.Problem
-		entry.Refused, entry.Doubt = report.Refused, strings.Join(report.Doubts, "; ")
+		entry.Waits, entry.Refused, entry.Doubt = report.Waits, report.Refused, strings.Join(report.Doubts, "; ")
 		out[cluster] = entry
 	}
 	return out

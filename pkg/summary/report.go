@@ -44,6 +44,8 @@ type Report struct {
 	Stale bool
 	// Problem says why the cluster cannot hold the projection, such as a name that is taken there. It is for the user.
 	Problem string
+	// Waits says what the cluster waits for before it has what was decided; "" if for nothing. It is for the user.
+	Waits string
 	// Doubts say what the cluster reports that cannot be; Live is without it.
 	Doubts []string
 	// Refused tells of pods that the cluster does not let be made; nil if there are none.

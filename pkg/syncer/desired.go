@@ -46,7 +46,7 @@ func (s *Syncer) part(kind projection.Kind, above, live projection.Object) (part
 	if kind.Workload && !kind.Mirror(above) {
 		step := s.Upstream.Fleets.Next(identity.Workload{Kind: kind, Object: above}, s.cluster)
 		part.Share, part.Waits, wanted = step.Share, step.Paced, !step.None
-		waits = wait{held: step.Held, paced: step.Paced, reason: step.Reason}
+		waits = wait{held: step.Held, paced: step.Paced, reason: step.Reason, brief: step.Brief}
 	}
 	if part.Begins = s.begins(above, live); part.Begins != nil {
 		waits.held = true

@@ -178,7 +178,7 @@ func (s *Syncer) project(ctx context.Context, l look, p plan) error {
 
 // tellWait tells the user what this cluster waits for with an object, once.
 func (s *Syncer) tellWait(l look, waits wait) {
-	if waits.reason != "" && waits.reason != s.stateOf(l.key).reason {
+	if waits.reason != "" && !waits.brief && waits.reason != s.stateOf(l.key).reason {
 		s.Recorder.Eventf(l.above, corev1.EventTypeNormal, reasonWaiting, "cluster %q %s", s.cluster, waits.reason)
 	}
 }

@@ -22,7 +22,7 @@ func (s *Syncer) Report(key identity.Key, above projection.Object) (report summa
 	if live == nil && st.problem == "" && !projected.Workload || !s.concerned(projected, above) {
 		return report, true
 	}
-	report.Problem = s.problem(key, above, st)
+	report.Problem, report.Waits = s.problem(key, above, st), st.reason
 	if !s.isProjection(live, above) {
 		return report, true
 	}

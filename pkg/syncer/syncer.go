@@ -148,8 +148,9 @@ type wait struct {
 	held bool
 	// paced tells that it has its part and is not to update it yet.
 	paced bool
-	// reason is for the user, where it takes more than a moment; "" otherwise.
+	// reason is for the user. One that is brief is told to those who ask, without an event.
 	reason string
+	brief  bool
 }
 
 func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {

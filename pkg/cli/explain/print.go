@@ -157,6 +157,9 @@ func (c Cluster) verdict() string {
 	if c.Status != nil && c.Status.Problem != "" {
 		parts = append(parts, c.Status.Problem)
 	}
+	if c.Status != nil && c.Status.Waits != "" {
+		parts = append(parts, c.Status.Waits)
+	}
 	if c.Verdict != nil {
 		parts = append(parts, verdict.Text(*c.Verdict))
 	}
