@@ -96,6 +96,17 @@ var rules = map[string]Rule{
 		Through: true,
 		Why:     "a command must work against a logical cluster elsewhere, and what it shares with the server belongs to a package of its own",
 	},
+	"what joining makes is described without reaching a cluster": {
+		From:   []string{"pkg/cli/cluster/grants"},
+		Forbid: []string{"k8s.io/client-go/...", "context", "net/http", "os/...", "generated/...", "pkg/..."},
+		Allow:  []string{"k8s.io/client-go/kubernetes/scheme", "pkg/clusters/rights", "pkg/podhooks"},
+		Why:    "a dry run prints it, a check compares it and joining applies it, which have to be the same",
+	},
+	"what commands do in a cluster is done without a terminal": {
+		From:   []string{"pkg/cli/cluster/grants", "pkg/cli/cluster/physical"},
+		Forbid: []string{"github.com/spf13/...", "k8s.io/kubectl/...", "k8s.io/cli-runtime/..."},
+		Why:    "flags, progress and what is printed belong to the commands",
+	},
 	"the command tree starts the server by its command alone": {
 		From:   []string{"pkg/cli"},
 		Forbid: server,
