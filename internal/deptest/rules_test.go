@@ -83,6 +83,17 @@ var rules = map[string]Rule{
 		Through: true,
 		Why:     "the server assembles the controllers; one that asks the server back cannot run or be tested without it",
 	},
+	"a connection knows nothing of what it is for": {
+		From:   []string{"pkg/clusters/connection"},
+		Forbid: []string{"pkg/...", "generated/..."},
+		Allow:  []string{"pkg/clusters/bearer", "pkg/clusters/bounds", "pkg/clusters/capacity", "pkg/clusters/rights"},
+		Why:    "whose cluster it is, and whether it is well, is for pkg/clusters to know",
+	},
+	"who works with one cluster is handed its connection": {
+		From:   []string{"pkg/custom", "pkg/syncer"},
+		Forbid: []string{"pkg/clusters"},
+		Why:    "pkg/clusters starts them for each connection; all that they need of it is in pkg/clusters/connection",
+	},
 	"the server knows nothing of the commands": {
 		From:    server,
 		Forbid:  []string{"cmd/...", "pkg/cli/..."},

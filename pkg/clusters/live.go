@@ -21,6 +21,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
 )
 
@@ -38,7 +39,7 @@ const (
 // live is what runs while a session is connected: the watch of nodes, discovery and the Runner.
 type live struct {
 	session    *session
-	connection *Connection
+	connection *connection.Connection
 	since      time.Time
 	informer   cache.SharedIndexInformer
 	synced     cache.InformerSynced // nil if nodes cannot be watched
@@ -50,7 +51,7 @@ type live struct {
 	abort context.CancelCauseFunc // ends the Runner's present run; nil before the first
 }
 
-func startLive(ctx context.Context, s *session, c *Connection) *live {
+func startLive(ctx context.Context, s *session, c *connection.Connection) *live {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &live{session: s, connection: c, since: s.manager.Clock.Now(), cancel: cancel}
 	l.group, ctx = errgroup.WithContext(ctx)
@@ -70,7 +71,7 @@ func startLive(ctx context.Context, s *session, c *Connection) *live {
 func (l *live) stop() {
 	l.cancel()
 	_ = l.group.Wait() // none of them returns an error
-	l.connection.close()
+	l.connection.Close()
 }
 
 // watchNodes starts the watch of the cluster's nodes.

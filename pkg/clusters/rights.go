@@ -80,7 +80,7 @@ func (l *live) learnTelling(ctx context.Context) bool {
 		klog.FromContext(ctx).V(2).Info("Cannot ask whether the cluster can be told whose requests are; trying again", "err", err)
 		return false
 	}
-	l.connection.behalf.self.Store(&self)
+	l.connection.ActAs(self)
 	s := l.session
 	s.mu.Lock()
 	changed := s.untold != untold

@@ -14,6 +14,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
 )
 
@@ -30,11 +31,11 @@ const usageDelay = 200 * time.Millisecond
 // session is the dealing with one cluster by one credential. It ends when either changes, but for a token that follows another one.
 type session struct {
 	manager *Manager
-	cluster *v1alpha1.Cluster // as it was when the session began
-	digest  string            // identifies the credential but for its token
-	whole   string            // identifies it with its token; for syncConnection alone
-	dialled *Connection       // nil if the credential cannot be used
-	refused string            // the token of a credential that cannot be used
+	cluster *v1alpha1.Cluster      // as it was when the session began
+	digest  string                 // identifies the credential but for its token
+	whole   string                 // identifies it with its token; for syncConnection alone
+	dialled *connection.Connection // nil if the credential cannot be used
+	refused string                 // the token of a credential that cannot be used
 	beat    *heartbeat
 	cancel  context.CancelFunc
 	done    chan struct{}
@@ -107,14 +108,15 @@ func (s *session) probe(parent context.Context) health.Report {
 func (s *session) probeAnew(ctx context.Context, silent health.Report, want string, began time.Time) health.Report {
 	ctx, cancel := context.WithTimeout(ctx, s.manager.ProbeInterval)
 	defer cancel()
-	defer s.dialled.secondLines.CloseAll()
-	report := health.Probe(ctx, s.dialled.second, s.cluster.Name, s.dialled.Host.String(), want)
+	client, done := s.dialled.Anew()
+	defer done()
+	report := health.Probe(ctx, client, s.cluster.Name, s.dialled.Host.String(), want)
 	if !report.Heard() {
 		return silent
 	}
-	if !s.dialled.lines.carriedSince(began) {
+	if !s.dialled.CarriedSince(began) {
 		klog.FromContext(ctx).Info("The cluster answers over a new connection and not over the one that it had; closing that")
-		s.dialled.hangUp()
+		s.dialled.HangUp()
 	}
 	return report
 }
@@ -137,7 +139,7 @@ func (s *session) act(ctx context.Context, report health.Report) {
 	s.mu.Unlock()
 
 	if back != nil {
-		s.dialled.hangUp()
+		s.dialled.HangUp()
 		back.restart()
 	}
 	switch {
@@ -196,8 +198,8 @@ func (s *session) connect(ctx context.Context, uid types.UID) {
 	}
 	c := *s.dialled
 	c.UID = uid
-	c.Usage, c.Answers = capacity.NewUsage(s.usageChanged), NewAnswers()
-	c.Classes = NewClasses(func() { s.manager.status.Add(s.cluster.Name) })
+	c.Usage, c.Answers = capacity.NewUsage(s.usageChanged), connection.NewAnswers()
+	c.Classes = connection.NewClasses(func() { s.manager.status.Add(s.cluster.Name) })
 	s.live = startLive(ctx, s, &c)
 	s.manager.Registry.publish(&c)
 }

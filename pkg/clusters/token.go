@@ -53,7 +53,7 @@ func (s *session) carryOn(token string) bool {
 	if s.dialled == nil {
 		return token == s.refused
 	}
-	if present, _ := s.dialled.token.Token(); present == token {
+	if present, _ := s.dialled.Token.Token(); present == token {
 		return true
 	}
 	s.mu.Lock()
@@ -61,7 +61,7 @@ func (s *session) carryOn(token string) bool {
 	if s.live == nil || s.history.Last == nil || !s.history.Last.OK() {
 		return false
 	}
-	s.dialled.token.Set(token)
+	s.dialled.Token.Set(token)
 	s.renewErr = nil
 	s.manager.status.Add(s.cluster.Name)
 	return true
@@ -70,7 +70,7 @@ func (s *session) carryOn(token string) bool {
 // keepToken renews the token of a connection well before it ends, until ctx ends. One that does not end, or ends with nothing but itself, is
 // left as it is.
 func (l *live) keepToken(ctx context.Context) {
-	source, clock := l.connection.token, l.session.manager.Clock
+	source, clock := l.connection.Token, l.session.manager.Clock
 	for ctx.Err() == nil {
 		token, changed := source.Token()
 		claims, err := bearer.Parse(token)
@@ -145,7 +145,7 @@ func (l *live) renewToken(ctx context.Context, token string, claims bearer.Claim
 	if err := m.storeToken(ctx, c.Name, token, answer.Status.Token); err != nil {
 		return err
 	}
-	c.token.Set(answer.Status.Token)
+	c.Token.Set(answer.Status.Token)
 	return nil
 }
 
@@ -192,7 +192,7 @@ func (s *session) credentialCondition(now time.Time) *metav1.Condition {
 			Type: v1alpha1.ClusterCredentialValid, Status: metav1.ConditionFalse, Reason: health.ReasonInvalidCredential, Message: s.history.Last.Message,
 		}
 	}
-	token, _ := s.dialled.token.Token()
+	token, _ := s.dialled.Token.Token()
 	return credentialCondition(s.cluster.Name, token, s.history.Last.Reason == health.ReasonUnauthorized, s.renewErr, now)
 }
 

@@ -94,7 +94,7 @@ func TestATokenIsRenewedAndTheSessionGoesOn(t *testing.T) {
 		if was, _ := bearer.Parse(last); claims.Issued.Before(was.Due(0)) || claims.Issued.After(was.Expires) {
 			t.Errorf("a token from %s to %s was renewed at %s", was.Issued, was.Expires, claims.Issued)
 		}
-		h.eventually("requests carry it", 0, func() bool { used, _ := connection.token.Token(); return used == next })
+		h.eventually("requests carry it", 0, func() bool { used, _ := connection.Token.Token(); return used == next })
 		b.set(func(b *below) { b.token, b.also = next, "" }) // the one before has ended
 		if last = next; claims.Issued.Sub(noon) > 3*time.Hour {
 			break

@@ -13,7 +13,7 @@ import (
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/cli/cluster/physical"
-	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/placement/handmade"
 )
 
@@ -118,7 +118,7 @@ func (l *logical) reachStored(ctx context.Context, cluster *manifoldv1alpha1.Clu
 		return nil, fmt.Errorf("read the credential that is stored, or pass --cluster-kubeconfig: %w", err)
 	}
 	// What is stored there is data of whoever may write it, so it is read with the same care as by the server.
-	config, err := clusters.ParseKubeconfig(secret.Data[kubeconfigKey])
+	config, err := connection.ParseKubeconfig(secret.Data[kubeconfigKey])
 	if err != nil {
 		return nil, fmt.Errorf("the credential in Secret %s/%s: %w", ref.Namespace, ref.Name, err)
 	}

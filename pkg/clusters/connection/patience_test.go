@@ -1,13 +1,16 @@
-package clusters
+package connection
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -135,11 +138,11 @@ func TestAWatchThatSaysNothingIsLookedInto(t *testing.T) {
 
 // An informer behind a proxy that lets no watch through shows what there is all the same, by lists.
 func TestWhatCannotBeWatchedIsListed(t *testing.T) {
-	cluster := startBelow(t, "uid-1") // its watches say nothing
-	config, err := parseKubeconfig(cluster.kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	var nodes atomic.Int64
+	nodes.Store(2)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { silentNodes(w, r, int(nodes.Load())) }))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	config := &rest.Config{Host: server.URL}
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +172,7 @@ func TestWhatCannotBeWatchedIsListed(t *testing.T) {
 			t.Errorf("it shows %s, want %s", got, want)
 		}
 	}
-	cluster.set(func(b *below) { b.nodes = append(b.nodes, belowNode("n3")) })
+	nodes.Store(3)
 	select {
 	case got := <-seen:
 		if got != "n3" {
@@ -177,5 +180,26 @@ func TestWhatCannotBeWatchedIsListed(t *testing.T) {
 		}
 	case <-time.After(30 * time.Second):
 		t.Fatal("what has come since is not shown")
+	}
+}
+
+// silentNodes answers with so many nodes, and its watches say nothing.
+func silentNodes(w http.ResponseWriter, r *http.Request, many int) {
+	w.Header().Set("Content-Type", "application/json")
+	switch q := r.URL.Query(); {
+	case q.Get("sendInitialEvents") != "":
+		// A server that does not know streaming lists; the client then falls back to a list and a watch.
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
+	case q.Get("watch") != "":
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	default:
+		items := make([]string, many)
+		for i := range items {
+			items[i] = fmt.Sprintf(`{"metadata":{"name":"n%d"}}`, i+1)
+		}
+		fmt.Fprintf(w, `{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[%s]}`, strings.Join(items, ","))
 	}
 }

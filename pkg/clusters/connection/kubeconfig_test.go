@@ -1,4 +1,4 @@
-package clusters
+package connection
 
 import (
 	"strings"
@@ -51,7 +51,7 @@ func TestParseKubeconfigRefusesWhatDoesNotStandForItself(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config, err := parseKubeconfig([]byte(test.kubeconfig))
+			config, err := ParseKubeconfig([]byte(test.kubeconfig))
 			if err == nil {
 				t.Fatalf("accepted as %v", config)
 			}
@@ -65,7 +65,7 @@ func TestParseKubeconfigRefusesWhatDoesNotStandForItself(t *testing.T) {
 func TestParseKubeconfigTakesTheCurrentContext(t *testing.T) {
 	kubeconfig := kubeconfigOf("server: https://east:6443/path\ncertificate-authority-data: Q0E=\ntls-server-name: other",
 		"token: secret") + "- name: unused\n  user: {tokenFile: /etc/shadow}\n"
-	config, err := parseKubeconfig([]byte(kubeconfig))
+	config, err := ParseKubeconfig([]byte(kubeconfig))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package clusters
+package connection
 
 import "sync/atomic"
 
@@ -25,6 +25,9 @@ func (a *Answers) Again() <-chan struct{} {
 // Note takes down whether the cluster has answered.
 func (a *Answers) Note(answered bool) {
 	if a.silent.Swap(!answered) && answered {
-		signal(a.again)
+		select {
+		case a.again <- struct{}{}:
+		default: // it holds one already
+		}
 	}
 }

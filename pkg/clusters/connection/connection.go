@@ -1,4 +1,6 @@
-package clusters
+// Package connection makes and keeps the connection to one physical cluster: its credential, its clients and transports, the bounds and the patience
+// by which they read, and on whose behalf requests are told to be made. Whose cluster it is, and whether it is well, is not its business.
+package connection
 
 import (
 	"fmt"
@@ -65,8 +67,9 @@ type Connection struct {
 	// Budget counts what is kept of the cluster in memory. Informers of its objects belong behind its gates.
 	Budget *bounds.Budget
 
-	// token is what requests carry; it may be renewed while the connection lasts.
-	token *bearer.Source
+	// Token is what requests carry; it may be renewed while the connection lasts.
+	Token *bearer.Source
+
 	// behalf tells the cluster whose requests are.
 	behalf *behalf
 	// lines are the TCP connections of all requests but those that are upgraded.
@@ -76,17 +79,44 @@ type Connection struct {
 	secondLines lines
 }
 
-// dial makes a connection from a kubeconfig that has been checked. Nothing is sent yet.
-func dial(name string, config *rest.Config, userAgent string, who Requester, limits bounds.Options) (*Connection, error) {
+// Options say how connections are made.
+type Options struct {
+	// UserAgent is how requests present themselves.
+	UserAgent string
+	// Requester tells whose requests are. Optional.
+	Requester Requester
+	// Limits bound what is read.
+	Limits bounds.Options
+}
+
+// Dial makes a connection to the cluster that joined under a name from a kubeconfig that came through the API. Nothing is sent yet.
+func Dial(name string, kubeconfig []byte, o Options) (*Connection, error) {
+	config, err := ParseKubeconfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	token := bearer.NewSource(config.BearerToken)
+	config.BearerToken = ""
+	config.Wrap(token.Over)
+	c, err := dial(name, config, o)
+	if err != nil {
+		return nil, err
+	}
+	c.Token = token
+	return c, nil
+}
+
+// dial makes a connection from a kubeconfig that has been checked.
+func dial(name string, config *rest.Config, o Options) (*Connection, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	config.UserAgent = userAgent
+	config.UserAgent = o.UserAgent
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext
 
 	c := &Connection{
-		Name: name, Config: config, lines: newLines(config.Dial), secondLines: newLines(config.Dial), behalf: &behalf{who: who},
+		Name: name, Config: config, lines: newLines(config.Dial), secondLines: newLines(config.Dial), behalf: &behalf{who: o.Requester},
 	}
 	var err error
 	if c.Host, err = url.Parse(strings.TrimSuffix(config.Host, "/") + "/"); err != nil {
@@ -96,6 +126,7 @@ func dial(name string, config *rest.Config, userAgent string, who Requester, lim
 		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
 	c.Transport = c.behalf.over(c.Transport)
+	limits := o.Limits
 	limits.Base = c.Host.Path
 	httpClient := &http.Client{Transport: bounds.NewReader(newPatience(redirects.Refuse(c.Transport)), limits)}
 	if c.Client, err = kubernetes.NewForConfigAndClient(config, httpClient); err != nil {
@@ -155,12 +186,25 @@ func upgradeTransport(config *rest.Config) (proxy.UpgradeRequestRoundTripper, er
 	return proxy.NewUpgradeRequestRoundTripper(connect, authenticate), nil
 }
 
-// hangUp closes the TCP connections of all requests that are under way but for upgraded ones, which makes watches begin anew: what they
-// wait for will not come.
-func (c *Connection) hangUp() { c.lines.CloseAll() }
+// ActAs has requests that are made on behalf of a user tell the cluster so, by acting as ourselves, whom it knows by this name, with a piece of
+// information more. While the name is empty, they tell the ID of the user's request alone.
+func (c *Connection) ActAs(self string) { c.behalf.self.Store(&self) }
 
-// close lets go of idle TCP connections. Requests that are under way end by their own contexts.
-func (c *Connection) close() {
+// Anew returns a client whose requests go over TCP connections of their own, which done closes.
+func (c *Connection) Anew() (client kubernetes.Interface, done func()) {
+	return c.second, c.secondLines.CloseAll
+}
+
+// CarriedSince reports whether anything has come over the TCP connections that requests share since then. Then they are not dead, though they may
+// be busy.
+func (c *Connection) CarriedSince(then time.Time) bool { return c.lines.carriedSince(then) }
+
+// HangUp closes the TCP connections of all requests that are under way but for upgraded ones, which makes watches begin anew: what they
+// wait for will not come.
+func (c *Connection) HangUp() { c.lines.CloseAll() }
+
+// Close lets go of idle TCP connections. Requests that are under way end by their own contexts.
+func (c *Connection) Close() {
 	utilnet.CloseIdleConnectionsFor(c.Transport)
 	utilnet.CloseIdleConnectionsFor(c.UpgradeTransport)
 }

@@ -1,4 +1,4 @@
-package clusters
+package connection
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/manifold-dev/manifold/internal/redirects"
-	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
 )
 
@@ -30,11 +29,11 @@ func TestNoClientOfAClusterFollowsItElsewhere(t *testing.T) {
 	}))
 	defer server.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	c, err := dial("east", &rest.Config{Host: server.URL, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, "test", nil, bounds.Options{})
+	c, err := dial("east", &rest.Config{Host: server.URL, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, Options{UserAgent: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.close()
+	defer c.Close()
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	for name, request := range map[string]func(ctx context.Context) error{
 		"a read": func(ctx context.Context) error {

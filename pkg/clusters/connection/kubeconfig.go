@@ -1,4 +1,4 @@
-package clusters
+package connection
 
 import (
 	"errors"
@@ -11,12 +11,12 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// parseKubeconfig reads the current context of a kubeconfig that came through the API.
+// ParseKubeconfig reads the current context of a kubeconfig that came through the API, as the credential of a cluster does.
 //
 // Such a kubeconfig is data from whoever may write the Secret, while it is used with the rights of this process. So it must stand for
 // itself: one that would run a program, read a local file, or talk without verified TLS is refused. The result is put together field
 // by field, for the same reason: what is not named here has no effect.
-func parseKubeconfig(data []byte) (*rest.Config, error) {
+func ParseKubeconfig(data []byte) (*rest.Config, error) {
 	config, err := clientcmd.Load(data)
 	if err != nil {
 		return nil, fmt.Errorf("the kubeconfig does not parse: %w", err)
