@@ -94,6 +94,18 @@ var rules = map[string]Rule{
 		Forbid: []string{"pkg/clusters"},
 		Why:    "pkg/clusters starts them for each connection; all that they need of it is in pkg/clusters/connection",
 	},
+	"what is shown of a cluster is made of values": {
+		From:   []string{"pkg/clusters/status"},
+		Forbid: []string{"k8s.io/client-go/...", "context", "net/...", "os/...", "generated/...", "pkg/..."},
+		Allow:  []string{"pkg/clusters/bearer", "pkg/clusters/capacity", "pkg/clusters/health", "pkg/placement"},
+		Why:    "a status must follow from what was observed alone, so that it can be tested, and be written only when it differs",
+	},
+	"placement goes by what is shown of clusters": {
+		From:   []string{"pkg/placement/..."},
+		Forbid: []string{"pkg/clusters/..."},
+		Allow:  []string{"pkg/clusters/status"},
+		Why:    "a decision must not depend on connections, but on the objects that explain it",
+	},
 	"the server knows nothing of the commands": {
 		From:    server,
 		Forbid:  []string{"cmd/...", "pkg/cli/..."},

@@ -15,6 +15,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
+	"github.com/manifold-dev/manifold/pkg/clusters/status"
 )
 
 // hoarder is a syncer that finds so many pods in a cluster.
@@ -63,7 +64,7 @@ func TestAClusterThatHasTooMuchSaysSoAndHarmsNoOther(t *testing.T) {
 	}
 	h.eventually("nothing is told any more", 10*time.Second, func() bool {
 		syncing := meta.FindStatusCondition(h.cluster("east").Status.Conditions, v1alpha1.ClusterSyncerRunning)
-		return syncing != nil && syncing.Reason == reasonSyncerRunning
+		return syncing != nil && syncing.Reason == "SyncerRunning"
 	})
 }
 
@@ -82,7 +83,7 @@ func TestAnswersBeyondABoundAreTold(t *testing.T) {
 		return syncing != nil && syncing.Status == metav1.ConditionTrue && syncing.Reason == health.ReasonBounds &&
 			strings.Contains(syncing.Message, "a list, or a page of one, of more than 32Mi")
 	})
-	if ready := readyOf(h.cluster("east").Status); ready == nil || ready.Status != metav1.ConditionTrue {
+	if ready := status.ReadyOf(h.cluster("east").Status); ready == nil || ready.Status != metav1.ConditionTrue {
 		t.Errorf("Ready is %+v, want True: the syncer sees what runs", ready)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
+	"github.com/manifold-dev/manifold/pkg/clusters/status"
 )
 
 // line stands between us and a cluster, like a firewall that may forget the connections it has.
@@ -105,7 +106,7 @@ func TestAConnectionThatIsDeadIsNoSilence(t *testing.T) {
 
 	l.freeze()
 	h.eventually("the nodes are watched anew", time.Millisecond, func() bool { return watches() == 2 })
-	if ready := readyOf(h.cluster("east").Status); ready.Status != metav1.ConditionTrue || ready.LastTransitionTime.Time != noon {
+	if ready := status.ReadyOf(h.cluster("east").Status); ready.Status != metav1.ConditionTrue || ready.LastTransitionTime.Time != noon {
 		t.Errorf("the cluster is %+v", ready)
 	}
 	if runner.starts != 1 {

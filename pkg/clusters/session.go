@@ -16,6 +16,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
 	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
+	"github.com/manifold-dev/manifold/pkg/clusters/status"
 )
 
 // firstRetry is how soon a cluster that does not answer is tried again. The delay doubles up to the probe interval, so that one
@@ -230,38 +231,38 @@ func (s *session) disconnect(why string) {
 }
 
 // observe returns what is known now, and in how long silence alone may change it.
-func (s *session) observe(last v1alpha1.ClusterStatus) (seen observation, again time.Duration) {
+func (s *session) observe(last v1alpha1.ClusterStatus) (seen status.Observation, again time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.manager.Clock.Now()
-	seen.ready, again = health.Ready(readyOf(last), s.history, s.manager.GracePeriod, now)
-	if fenced := s.fenced(readyOf(last), seen.ready); fenced != nil {
-		seen.ready, again = fenced, fenceLook
+	seen.Ready, again = health.Ready(status.ReadyOf(last), s.history, s.manager.GracePeriod, now)
+	if fenced := s.fenced(status.ReadyOf(last), seen.Ready); fenced != nil {
+		seen.Ready, again = fenced, fenceLook
 	}
-	if full := s.full(seen.ready); full != nil {
-		seen.ready, again = full, excessLook
+	if full := s.full(seen.Ready); full != nil {
+		seen.Ready, again = full, excessLook
 	}
-	seen.uid, seen.version, seen.kinds = s.uid, s.version, s.kinds
-	seen.credential = s.credentialCondition(now)
+	seen.UID, seen.Version, seen.Kinds = s.uid, s.version, s.kinds
+	seen.Credential = s.credentialCondition(now)
 	if s.live == nil {
 		// One that has just answered is about to be connected, and tells what it has then.
-		seen.settled = s.history.Last == nil || !s.history.Last.OK()
-		seen.syncer = s.syncerCondition(nil)
+		seen.Settled = s.history.Last == nil || !s.history.Last.OK()
+		seen.Syncer = s.syncerCondition(nil)
 		return seen, again
 	}
 	usage := s.live.connection.Usage
 	s.usageDirty.Store(false) // before the sums are read, so that no change is missed
 	if requested, complete := usage.Snapshot(); complete {
-		seen.requested = requested
+		seen.Requested = requested
 	}
 	if s.live.nodesChanged() {
 		sum := capacity.SumNodes(s.live.nodes())
 		s.nodes = &sum
 	}
-	seen.nodes, seen.classes = s.nodes, s.live.connection.Classes.Get()
-	seen.syncer = s.syncerCondition(usage)
-	complete := seen.nodes != nil && seen.kinds != nil && (s.manager.Runner == nil || seen.requested != nil)
-	seen.settled = complete || now.Sub(s.live.since) >= s.manager.SettleTime
+	seen.Nodes, seen.Classes = s.nodes, s.live.connection.Classes.Get()
+	seen.Syncer = s.syncerCondition(usage)
+	complete := seen.Nodes != nil && seen.Kinds != nil && (s.manager.Runner == nil || seen.Requested != nil)
+	seen.Settled = complete || now.Sub(s.live.since) >= s.manager.SettleTime
 	return seen, again
 }
 

@@ -1,4 +1,4 @@
-package clusters
+package status
 
 import (
 	corev1 "k8s.io/api/core/v1"

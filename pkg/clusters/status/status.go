@@ -1,4 +1,8 @@
-package clusters
+// Package status makes what the logical cluster shows of a physical one, the status of its Cluster and a Node, of what has been observed of it; and
+// reads of that what placement decides by.
+//
+// Functions are of their arguments alone: what is observed, and when, comes from package clusters.
+package status
 
 import (
 	"fmt"
@@ -16,41 +20,30 @@ import (
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
 )
 
-// ConditionSyncer is the condition type that reports whether the cluster's syncer runs.
-const ConditionSyncer = v1alpha1.ClusterSyncerRunning
+const reasonImplausible = "Implausible"
 
-// Reasons of the SyncerRunning condition.
-const (
-	reasonSyncerRunning = "SyncerRunning"
-	reasonSyncerFailed  = "SyncerFailed"
-	reasonNotConnected  = "NotConnected"
-	reasonRightsMissing = "RightsMissing"
-	reasonImplausible   = "Implausible"
-	reasonRightsExcess  = "RightsExcess"
-)
-
-// observation is what is known about a cluster at one moment. What is nil or empty is not known, which says nothing against what
+// Observation is what is known about a cluster at one moment. What is nil or empty is not known, which says nothing against what
 // was known before: a cluster that has gone silent still has the nodes that it had.
-type observation struct {
-	ready      *metav1.Condition
-	syncer     *metav1.Condition
-	credential *metav1.Condition
-	uid        string
-	version    string
-	kinds      []string
-	nodes      *capacity.Nodes
-	classes    *v1alpha1.ClusterClasses
-	requested  corev1.ResourceList
-	// limits are those of the spec.
-	limits corev1.ResourceList
-	// settled is false while more is about to be learned within moments, as right after a connection was made.
-	settled bool
+type Observation struct {
+	Ready      *metav1.Condition
+	Syncer     *metav1.Condition
+	Credential *metav1.Condition
+	UID        string
+	Version    string
+	Kinds      []string
+	Nodes      *capacity.Nodes
+	Classes    *v1alpha1.ClusterClasses
+	Requested  corev1.ResourceList
+	// Limits are those of the spec.
+	Limits corev1.ResourceList
+	// Settled is false while more is about to be learned within moments, as right after a connection was made.
+	Settled bool
 }
 
-// nextStatus returns the status after an observation. Where nothing has changed it equals last.
-func nextStatus(last v1alpha1.ClusterStatus, seen observation, now time.Time) v1alpha1.ClusterStatus {
+// Next returns the status after an observation. Where nothing has changed it equals last.
+func Next(last v1alpha1.ClusterStatus, seen Observation, now time.Time) v1alpha1.ClusterStatus {
 	next := *last.DeepCopy()
-	for _, condition := range [...]*metav1.Condition{seen.ready, seen.syncer, seen.credential} {
+	for _, condition := range [...]*metav1.Condition{seen.Ready, seen.Syncer, seen.Credential} {
 		if condition != nil {
 			stamped := *condition
 			stamped.LastTransitionTime = metav1.NewTime(now)
@@ -63,43 +56,43 @@ func nextStatus(last v1alpha1.ClusterStatus, seen observation, now time.Time) v1
 	}
 	if next.UID == "" {
 		// Never overwritten: the cluster that joined is the one that this object is about.
-		next.UID = seen.uid
+		next.UID = seen.UID
 	}
-	if seen.version != "" {
-		next.KubernetesVersion = seen.version
+	if seen.Version != "" {
+		next.KubernetesVersion = seen.Version
 	}
-	if seen.kinds != nil {
-		next.Kinds = seen.kinds
+	if seen.Kinds != nil {
+		next.Kinds = seen.Kinds
 	}
-	if seen.classes != nil {
-		next.Classes = seen.classes.DeepCopy()
+	if seen.Classes != nil {
+		next.Classes = seen.Classes.DeepCopy()
 	}
-	if seen.nodes != nil {
-		next.Nodes = seen.nodes.Count
-		next.Capacity = seen.nodes.Capacity
-		next.Topology = seen.nodes.Topology
+	if seen.Nodes != nil {
+		next.Nodes = seen.Nodes.Count
+		next.Capacity = seen.Nodes.Capacity
+		next.Topology = seen.Nodes.Topology
 		believe(&next, seen, now)
 	}
-	if seen.requested != nil && next.Allocatable != nil {
-		next.Requested = capacity.Only(seen.requested, next.Allocatable)
+	if seen.Requested != nil && next.Allocatable != nil {
+		next.Requested = capacity.Only(seen.Requested, next.Allocatable)
 	}
 	return next
 }
 
 // believe takes over how large a cluster says that it is, as far as that counts. A condition tells of what does not, as long as there is any.
-func believe(next *v1alpha1.ClusterStatus, seen observation, now time.Time) {
+func believe(next *v1alpha1.ClusterStatus, seen Observation, now time.Time) {
 	growth := capacity.Growth{From: next.GrownFrom}
 	if next.GrownAt != nil {
 		growth.At = next.GrownAt.Time
 	}
-	belief := capacity.Believe(seen.nodes.Allocatable, next.Allocatable, growth, seen.limits, now)
+	belief := capacity.Believe(seen.Nodes.Allocatable, next.Allocatable, growth, seen.Limits, now)
 	next.Allocatable = belief.Counted
 	if !belief.Growth.At.Equal(growth.At) {
 		next.GrownFrom, next.GrownAt = belief.Growth.From, &metav1.Time{Time: belief.Growth.At.Truncate(time.Second)}
 	}
 	var doubts []string
-	if seen.nodes.Doubt != "" {
-		doubts = append(doubts, seen.nodes.Doubt)
+	if seen.Nodes.Doubt != "" {
+		doubts = append(doubts, seen.Nodes.Doubt)
 	}
 	if belief.Held != "" {
 		doubts = append(doubts, fmt.Sprintf("the cluster grows faster than by doubling in %s: %s count until %s; set spec.limits to the size that it is to have",
@@ -116,8 +109,8 @@ func believe(next *v1alpha1.ClusterStatus, seen observation, now time.Time) {
 	meta.SetStatusCondition(&next.Conditions, condition)
 }
 
-// beliefEnds is in how long what does not count of a cluster's size is to be looked at again, 0 if all counts.
-func beliefEnds(status v1alpha1.ClusterStatus, now time.Time) time.Duration {
+// BeliefEnds is in how long what does not count of a cluster's size is to be looked at again, 0 if all counts.
+func BeliefEnds(status v1alpha1.ClusterStatus, now time.Time) time.Duration {
 	if status.GrownAt == nil || meta.FindStatusCondition(status.Conditions, v1alpha1.ClusterCapacityCounted) == nil {
 		return 0
 	}
@@ -129,9 +122,9 @@ func silentAnew(last, next *metav1.Condition) bool {
 	return last.Reason == health.ReasonFenced && next.Reason == health.ReasonUnreachable
 }
 
-// writeIn returns how long a changed status may wait before it is written: mere numbers wait until interval has passed since the
+// WriteIn returns how long a changed status may wait before it is written: mere numbers wait until interval has passed since the
 // last write, for they change with every pod; all else is written at once.
-func writeIn(last, next v1alpha1.ClusterStatus, sinceWrite, interval time.Duration) time.Duration {
+func WriteIn(last, next v1alpha1.ClusterStatus, sinceWrite, interval time.Duration) time.Duration {
 	if sinceWrite >= interval || urgent(last, next) {
 		return 0
 	}
@@ -147,8 +140,8 @@ func urgent(last, next v1alpha1.ClusterStatus) bool {
 	return !equality.Semantic.DeepEqual(last, next)
 }
 
-// isReady reports whether the status says that the cluster is ready.
-func isReady(status v1alpha1.ClusterStatus) bool {
+// IsReady reports whether the status says that the cluster is ready.
+func IsReady(status v1alpha1.ClusterStatus) bool {
 	return meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ClusterReady)
 }
 
@@ -172,4 +165,9 @@ func Taints(cluster *v1alpha1.Cluster) []corev1.Taint {
 		return taints
 	}
 	return append(taints, corev1.Taint{Key: v1alpha1.TaintUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &since})
+}
+
+// ReadyOf returns the Ready condition of a status, nil if it has none.
+func ReadyOf(status v1alpha1.ClusterStatus) *metav1.Condition {
+	return meta.FindStatusCondition(status.Conditions, v1alpha1.ClusterReady)
 }

@@ -1,4 +1,4 @@
-package clusters
+package status
 
 import (
 	"strings"
@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
@@ -67,19 +66,19 @@ func TestNextStatus(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		last v1alpha1.ClusterStatus
-		seen observation
+		seen Observation
 		want func(*v1alpha1.ClusterStatus) // changes last
 	}{
 		"nothing known changes nothing": {last: fullStatus(), want: func(*v1alpha1.ClusterStatus) {}},
 		"the same once more changes nothing": {
 			last: fullStatus(),
-			seen: observation{ready: condition(metav1.ConditionTrue, "ClusterReady"), uid: "uid-1", version: "v1.37.1",
-				kinds: fullStatus().Kinds, nodes: nodes(), requested: resources("cpu", "1000m", "memory", "5Gi", "pods", "5")},
+			seen: Observation{Ready: condition(metav1.ConditionTrue, "ClusterReady"), UID: "uid-1", Version: "v1.37.1",
+				Kinds: fullStatus().Kinds, Nodes: nodes(), Requested: resources("cpu", "1000m", "memory", "5Gi", "pods", "5")},
 			want: func(*v1alpha1.ClusterStatus) {},
 		},
 		"everything is filled in at the first look": {
-			seen: observation{ready: condition(metav1.ConditionTrue, "ClusterReady"), uid: "uid-1", version: "v1.37.1",
-				kinds: fullStatus().Kinds, nodes: nodes(), requested: resources("cpu", "1", "memory", "5Gi", "pods", "5")},
+			seen: Observation{Ready: condition(metav1.ConditionTrue, "ClusterReady"), UID: "uid-1", Version: "v1.37.1",
+				Kinds: fullStatus().Kinds, Nodes: nodes(), Requested: resources("cpu", "1", "memory", "5Gi", "pods", "5")},
 			want: func(s *v1alpha1.ClusterStatus) {
 				*s = fullStatus()
 				s.Conditions[0].LastTransitionTime = metav1.NewTime(later)
@@ -88,39 +87,39 @@ func TestNextStatus(t *testing.T) {
 		},
 		"a change of state has its time": {
 			last: fullStatus(),
-			seen: observation{ready: condition(metav1.ConditionUnknown, "Unreachable")},
+			seen: Observation{Ready: condition(metav1.ConditionUnknown, "Unreachable")},
 			want: func(s *v1alpha1.ClusterStatus) {
 				s.Conditions[0] = readyCondition(metav1.ConditionUnknown, "Unreachable", later)
 			},
 		},
 		"a change of reason alone keeps the time": {
 			last: fullStatus(),
-			seen: observation{ready: condition(metav1.ConditionTrue, "Other")},
+			seen: Observation{Ready: condition(metav1.ConditionTrue, "Other")},
 			want: func(s *v1alpha1.ClusterStatus) { s.Conditions[0] = readyCondition(metav1.ConditionTrue, "Other", noon) },
 		},
 		"a cluster that has returned is fenced within the same silence": {
 			last: unknown("Unreachable"),
-			seen: observation{ready: condition(metav1.ConditionUnknown, "Fenced")},
+			seen: Observation{Ready: condition(metav1.ConditionUnknown, "Fenced")},
 			want: func(s *v1alpha1.ClusterStatus) {
 				s.Conditions[0] = readyCondition(metav1.ConditionUnknown, "Fenced", noon)
 			},
 		},
 		"one that falls silent again begins another": {
 			last: unknown("Fenced"),
-			seen: observation{ready: condition(metav1.ConditionUnknown, "Unreachable")},
+			seen: Observation{Ready: condition(metav1.ConditionUnknown, "Unreachable")},
 			want: func(s *v1alpha1.ClusterStatus) {
 				s.Conditions[0] = readyCondition(metav1.ConditionUnknown, "Unreachable", later)
 			},
 		},
 		"the identity of the cluster that joined is never overwritten": {
-			last: fullStatus(), seen: observation{uid: "uid-2"}, want: func(*v1alpha1.ClusterStatus) {},
+			last: fullStatus(), seen: Observation{UID: "uid-2"}, want: func(*v1alpha1.ClusterStatus) {},
 		},
 		"requests wait for the nodes, which say what counts": {
-			seen: observation{requested: resources("cpu", "1")}, want: func(*v1alpha1.ClusterStatus) {},
+			seen: Observation{Requested: resources("cpu", "1")}, want: func(*v1alpha1.ClusterStatus) {},
 		},
 		"a label that the nodes no longer share goes": {
 			last: fullStatus(),
-			seen: observation{nodes: func() *capacity.Nodes { n := nodes(); n.Topology = map[string]string{}; return n }()},
+			seen: Observation{Nodes: func() *capacity.Nodes { n := nodes(); n.Topology = map[string]string{}; return n }()},
 			want: func(s *v1alpha1.ClusterStatus) { s.Topology = map[string]string{} },
 		},
 	} {
@@ -128,11 +127,11 @@ func TestNextStatus(t *testing.T) {
 			before := *test.last.DeepCopy()
 			want := *test.last.DeepCopy()
 			test.want(&want)
-			got := nextStatus(test.last, test.seen, later)
+			got := Next(test.last, test.seen, later)
 			if !equality.Semantic.DeepEqual(got, want) {
 				t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))
 			}
-			if again := nextStatus(got, test.seen, later.Add(time.Hour)); !equality.Semantic.DeepEqual(again, got) {
+			if again := Next(got, test.seen, later.Add(time.Hour)); !equality.Semantic.DeepEqual(again, got) {
 				t.Errorf("a second time it changed again:\n%s", cmp.Diff(got, again))
 			}
 			if !equality.Semantic.DeepEqual(test.last, before) {
@@ -149,7 +148,7 @@ func TestAClusterIsBelievedToGrowByDoubling(t *testing.T) {
 		{"1000", "2026-11-20T12:10:00Z"}, {"1000", "2026-11-20T12:10:00Z"}, {"2000", "2026-11-20T12:20:00Z"}, {"2000", "2026-11-20T12:20:00Z"},
 		{"4000", "2026-11-20T12:30:00Z"},
 	} {
-		status = nextStatus(status, observation{nodes: nodes}, now)
+		status = Next(status, Observation{Nodes: nodes}, now)
 		if got := status.Allocatable[corev1.ResourceCPU]; got.Cmp(resource.MustParse(want.cpu)) != 0 {
 			t.Errorf("at %s %s CPUs count, want %s", now.Format(time.TimeOnly), got.String(), want.cpu)
 		}
@@ -157,16 +156,16 @@ func TestAClusterIsBelievedToGrowByDoubling(t *testing.T) {
 		if condition == nil || condition.Status != metav1.ConditionFalse || !strings.Contains(condition.Message, want.until) {
 			t.Errorf("at %s it is told %+v, want until %s", now.Format(time.TimeOnly), condition, want.until)
 		}
-		if wait := beliefEnds(status, now); wait <= 0 || wait > capacity.Window {
+		if wait := BeliefEnds(status, now); wait <= 0 || wait > capacity.Window {
 			t.Errorf("it is looked at again in %s", wait)
 		}
 		now = now.Add(capacity.Window / 2)
 	}
-	limited := nextStatus(status, observation{nodes: nodes, limits: resources("cpu", "100k")}, now)
-	if got := limited.Allocatable[corev1.ResourceCPU]; got.Cmp(resource.MustParse("100k")) != 0 || beliefEnds(limited, now) != 0 {
+	limited := Next(status, Observation{Nodes: nodes, Limits: resources("cpu", "100k")}, now)
+	if got := limited.Allocatable[corev1.ResourceCPU]; got.Cmp(resource.MustParse("100k")) != 0 || BeliefEnds(limited, now) != 0 {
 		t.Errorf("with a limit %s CPUs count, conditions %+v", got.String(), limited.Conditions)
 	}
-	doubted := nextStatus(fullStatus(), observation{nodes: &capacity.Nodes{Doubt: "1 of 3 nodes are not counted"}}, noon)
+	doubted := Next(fullStatus(), Observation{Nodes: &capacity.Nodes{Doubt: "1 of 3 nodes are not counted"}}, noon)
 	if condition := meta.FindStatusCondition(doubted.Conditions, v1alpha1.ClusterCapacityCounted); condition == nil || condition.Message != "1 of 3 nodes are not counted" {
 		t.Errorf("it is told %+v", condition)
 	}
@@ -202,7 +201,7 @@ func TestWriteIn(t *testing.T) {
 			}
 			next := *last.DeepCopy()
 			test.change(&next)
-			if got := writeIn(last, next, test.since, interval); got != test.want {
+			if got := WriteIn(last, next, test.since, interval); got != test.want {
 				t.Errorf("write in %s, want %s", got, test.want)
 			}
 		})
@@ -223,7 +222,7 @@ func TestTaints(t *testing.T) {
 			"dedicated:NoSchedule", v1alpha1.TaintUnreachable + ":NoSchedule"}},
 		"a cluster that says so is not ready":    {[]metav1.Condition{readyCondition("False", "NotReady", noon)}, []string{"dedicated:NoSchedule", v1alpha1.TaintNotReady + ":NoSchedule"}},
 		"a cluster that refuses is not ready":    {[]metav1.Condition{readyCondition("False", "Unauthorized", noon)}, []string{"dedicated:NoSchedule", v1alpha1.TaintNotReady + ":NoSchedule"}},
-		"conditions of other types do not count": {[]metav1.Condition{{Type: ConditionSyncer, Status: "False"}}, []string{"dedicated:NoSchedule"}},
+		"conditions of other types do not count": {[]metav1.Condition{{Type: v1alpha1.ClusterSyncerRunning, Status: "False"}}, []string{"dedicated:NoSchedule"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := &v1alpha1.Cluster{Spec: v1alpha1.ClusterSpec{Taints: []corev1.Taint{own}}}
@@ -236,47 +235,6 @@ func TestTaints(t *testing.T) {
 				t.Error(diff)
 			}
 		})
-	}
-}
-
-func TestOlderTwin(t *testing.T) {
-	cluster := func(name, uid string, age int) *v1alpha1.Cluster {
-		c := &v1alpha1.Cluster{Status: v1alpha1.ClusterStatus{UID: uid}}
-		c.Name, c.CreationTimestamp = name, metav1.NewTime(noon.Add(-time.Duration(age)*time.Hour))
-		return c
-	}
-	all := []*v1alpha1.Cluster{cluster("east", "uid-1", 2), cluster("copy", "uid-1", 1), cluster("also", "uid-1", 2), cluster("west", "uid-2", 9)}
-	for name, test := range map[string]struct{ want string }{
-		"east": {"also"}, "copy": {"east"}, "also": {""}, "west": {""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, c := range all {
-				if c.Name == name {
-					if got := olderTwin(c, c.Status.UID, all); got != test.want {
-						t.Errorf("older twin %q, want %q", got, test.want)
-					}
-				}
-			}
-		})
-	}
-}
-
-func TestServedKinds(t *testing.T) {
-	lists := []*metav1.APIResourceList{
-		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod"}, {Name: "pods/log", Kind: "Pod"},
-			{Name: "lies", Kind: "Lie\x1b[2J"}, {Name: "stories", Kind: strings.Repeat("Story", 100)}}},
-		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{
-			{Name: "deployments", Kind: "Deployment"}, {Name: "deployments/scale", Kind: "Scale"},
-		}},
-	}
-	failed := []schema.GroupVersion{{Group: "metrics.k8s.io", Version: "v1beta1"}}
-	last := []string{"Gone.v1.apps", "NodeMetrics.v1beta1.metrics.k8s.io", "Other.v1beta1.x.metrics.k8s.io"}
-	want := []string{"Deployment.v1.apps", "NodeMetrics.v1beta1.metrics.k8s.io", "Pod.v1"}
-	if diff := cmp.Diff(want, servedKinds(lists, failed, last)); diff != "" {
-		t.Error(diff)
-	}
-	if got := servedKinds(nil, nil, last); got == nil || len(got) != 0 {
-		t.Errorf("a cluster that serves nothing gives %v, want an empty list, which is not the same as not known", got)
 	}
 }
 

@@ -1,11 +1,9 @@
-package clusters
+package status
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -48,7 +46,7 @@ func TestMirrorNodeOfAReadyCluster(t *testing.T) {
 			},
 		},
 	}
-	if diff := cmp.Diff(want, mirrorNode(cluster, linuxNodes, nil)); diff != "" {
+	if diff := cmp.Diff(want, Node(cluster, linuxNodes, nil)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -87,37 +85,20 @@ func TestMirrorNode(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			last := mirrorNode(eastCluster(), linuxNodes, nil)
+			last := Node(eastCluster(), linuxNodes, nil)
 			last.Labels["team"] = "red"
 			cluster := eastCluster()
 			test.change(cluster)
-			got := mirrorNode(cluster, nil, last)
+			got := Node(cluster, nil, last)
 			if diff := cmp.Diff(test.want, test.check(got)); diff != "" {
 				t.Error(diff)
 			}
 			if got.Status.NodeInfo.ContainerRuntimeVersion != "containerd://2.1.0" {
 				t.Error("what was known of the nodes was lost, as they could not be seen")
 			}
-			if again := mirrorNode(cluster, nil, got); !sameObject(got, again) || !sameStatus(got, again) {
+			if again := Node(cluster, nil, got); !SameObject(got, again) || !SameStatus(got, again) {
 				t.Errorf("a second time it changed again:\n%s", cmp.Diff(got, again))
 			}
 		})
-	}
-}
-
-func TestHeartbeatOfAnotherHolderIsTakenOver(t *testing.T) {
-	h := &heartbeat{cluster: eastCluster(), holder: "a", duration: 40 * time.Second}
-	first := h.next(&coordinationv1.Lease{}, noon)
-	second := h.next(first, noon.Add(10*time.Second))
-	if !second.Spec.AcquireTime.Equal(first.Spec.AcquireTime) || !second.Spec.RenewTime.After(first.Spec.RenewTime.Time) {
-		t.Errorf("renewal: got %+v after %+v", second.Spec, first.Spec)
-	}
-	h.holder = "b"
-	third := h.next(second, noon.Add(20*time.Second))
-	if *third.Spec.HolderIdentity != "b" || !third.Spec.AcquireTime.After(first.Spec.AcquireTime.Time) {
-		t.Errorf("take-over: got %+v", third.Spec)
-	}
-	if *second.Spec.HolderIdentity != "a" {
-		t.Error("the last lease was changed")
 	}
 }

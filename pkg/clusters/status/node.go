@@ -1,4 +1,4 @@
-package clusters
+package status
 
 import (
 	"maps"
@@ -26,16 +26,16 @@ const (
 // IsMirror reports whether a Node of the logical cluster mirrors a Cluster.
 func IsMirror(node *corev1.Node) bool { return node.Labels[LabelNodeCluster] != "" }
 
-// mirrorNode returns the Node that mirrors a cluster. nodes is what is known of the cluster's own nodes; without it, what the last
+// Node returns the Node that mirrors a cluster. nodes is what is known of the cluster's own nodes; without it, what the last
 // mirror said of them stays. last is the mirror so far, nil if there is none; labels and annotations of others on it are kept.
-func mirrorNode(cluster *v1alpha1.Cluster, nodes *capacity.Nodes, last *corev1.Node) *corev1.Node {
+func Node(cluster *v1alpha1.Cluster, nodes *capacity.Nodes, last *corev1.Node) *corev1.Node {
 	node := &corev1.Node{}
 	if last != nil {
 		node = last.DeepCopy()
 	}
 	system := systemOf(nodes, node)
 	node.Name = cluster.Name
-	node.OwnerReferences = []metav1.OwnerReference{ownerReference(cluster)}
+	node.OwnerReferences = []metav1.OwnerReference{OwnerReference(cluster)}
 	node.Labels = mirrorLabels(node.Labels, cluster, system)
 	node.Spec.ProviderID = providerPrefix + cluster.Name
 	node.Spec.Unschedulable = cluster.Spec.Unschedulable
@@ -44,8 +44,8 @@ func mirrorNode(cluster *v1alpha1.Cluster, nodes *capacity.Nodes, last *corev1.N
 	return node
 }
 
-// ownerReference lets the garbage collector remove what belongs to a Cluster, even if this process misses its end.
-func ownerReference(cluster *v1alpha1.Cluster) metav1.OwnerReference {
+// OwnerReference lets the garbage collector remove what belongs to a Cluster, even if this process misses its end.
+func OwnerReference(cluster *v1alpha1.Cluster) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: v1alpha1.SchemeGroupVersion.String(),
 		Kind:       "Cluster",
@@ -124,9 +124,9 @@ func mirrorReady(cluster *v1alpha1.Cluster) corev1.NodeCondition {
 	}
 }
 
-// sameObject and sameStatus tell whether an update of the Node, or of its status, would change anything.
-func sameObject(a, b *corev1.Node) bool {
+// SameObject and SameStatus report whether an update of the Node, or of its status, would change anything.
+func SameObject(a, b *corev1.Node) bool {
 	return equality.Semantic.DeepEqual(a.ObjectMeta, b.ObjectMeta) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 
-func sameStatus(a, b *corev1.Node) bool { return equality.Semantic.DeepEqual(a.Status, b.Status) }
+func SameStatus(a, b *corev1.Node) bool { return equality.Semantic.DeepEqual(a.Status, b.Status) }
