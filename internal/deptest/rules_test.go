@@ -83,6 +83,29 @@ var rules = map[string]Rule{
 		Through: true,
 		Why:     "the server assembles the controllers; one that asks the server back cannot run or be tested without it",
 	},
+	"a connection knows nothing of what it is for": {
+		From:   []string{"pkg/clusters/connection"},
+		Forbid: []string{"pkg/...", "generated/..."},
+		Allow:  []string{"pkg/clusters/bearer", "pkg/clusters/bounds", "pkg/clusters/capacity", "pkg/clusters/rights"},
+		Why:    "whose cluster it is, and whether it is well, is for pkg/clusters to know",
+	},
+	"who works with one cluster is handed its connection": {
+		From:   []string{"pkg/custom", "pkg/syncer"},
+		Forbid: []string{"pkg/clusters"},
+		Why:    "pkg/clusters starts them for each connection; all that they need of it is in pkg/clusters/connection",
+	},
+	"what is shown of a cluster is made of values": {
+		From:   []string{"pkg/clusters/status"},
+		Forbid: []string{"k8s.io/client-go/...", "context", "net/...", "os/...", "generated/...", "pkg/..."},
+		Allow:  []string{"pkg/clusters/bearer", "pkg/clusters/capacity", "pkg/clusters/health", "pkg/placement"},
+		Why:    "a status must follow from what was observed alone, so that it can be tested, and be written only when it differs",
+	},
+	"placement goes by what is shown of clusters": {
+		From:   []string{"pkg/placement/..."},
+		Forbid: []string{"pkg/clusters/..."},
+		Allow:  []string{"pkg/clusters/status"},
+		Why:    "a decision must not depend on connections, but on the objects that explain it",
+	},
 	"the server knows nothing of the commands": {
 		From:    server,
 		Forbid:  []string{"cmd/...", "pkg/cli/..."},
@@ -95,6 +118,17 @@ var rules = map[string]Rule{
 		Forbid:  server,
 		Through: true,
 		Why:     "a command must work against a logical cluster elsewhere, and what it shares with the server belongs to a package of its own",
+	},
+	"what joining makes is described without reaching a cluster": {
+		From:   []string{"pkg/cli/cluster/grants"},
+		Forbid: []string{"k8s.io/client-go/...", "context", "net/http", "os/...", "generated/...", "pkg/..."},
+		Allow:  []string{"k8s.io/client-go/kubernetes/scheme", "pkg/clusters/rights", "pkg/podhooks"},
+		Why:    "a dry run prints it, a check compares it and joining applies it, which have to be the same",
+	},
+	"what commands do in a cluster is done without a terminal": {
+		From:   []string{"pkg/cli/cluster/grants", "pkg/cli/cluster/physical"},
+		Forbid: []string{"github.com/spf13/...", "k8s.io/kubectl/...", "k8s.io/cli-runtime/..."},
+		Why:    "flags, progress and what is printed belong to the commands",
 	},
 	"the command tree starts the server by its command alone": {
 		From:   []string{"pkg/cli"},

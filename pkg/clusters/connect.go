@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/clusters/bearer"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
+	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
 )
 
@@ -142,20 +142,14 @@ func (m *Manager) begin(ctx context.Context, cluster *v1alpha1.Cluster, last *se
 	})
 }
 
-func (m *Manager) dial(name string, kubeconfig []byte, exceeded func(error)) (*Connection, error) {
-	config, err := parseKubeconfig(kubeconfig)
-	if err == nil {
-		source := bearer.NewSource(config.BearerToken)
-		config.BearerToken = ""
-		config.Wrap(source.Over)
-		var c *Connection
-		limits := bounds.Options{Reads: m.reads, MostBytes: m.MaxBytes, Exceeded: exceeded}
-		if c, err = dial(name, config, m.UserAgent, m.Requester, limits); err == nil {
-			c.token = source
-			return c, nil
-		}
+func (m *Manager) dial(name string, kubeconfig []byte, exceeded func(error)) (*connection.Connection, error) {
+	c, err := connection.Dial(name, kubeconfig, connection.Options{
+		UserAgent: m.UserAgent, Requester: m.Requester, Limits: bounds.Options{Reads: m.reads, MostBytes: m.MaxBytes, Exceeded: exceeded},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the stored credential cannot be used: %w; run \"manifold cluster join %s\" to renew it", err, name)
 	}
-	return nil, fmt.Errorf("the stored credential cannot be used: %w; run \"manifold cluster join %s\" to renew it", err, name)
+	return c, nil
 }
 
 // refuse makes a session that consists of nothing but a problem.

@@ -20,6 +20,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,6 +36,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	manifoldfake "github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 )
 
 const token = "good-token"
@@ -94,8 +96,13 @@ func (b *below) set(change func(b *below)) {
 
 func (b *below) kubeconfig() []byte {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.server.Certificate().Raw})
-	cluster := fmt.Sprintf("server: %s\ncertificate-authority-data: %s", b.server.URL, base64.StdEncoding.EncodeToString(ca))
-	return []byte(kubeconfigOf(cluster, "token: "+token))
+	return fmt.Appendf(nil, `apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}]
+users: [{name: u, user: {token: %s}}]
+`, b.server.URL, base64.StdEncoding.EncodeToString(ca), token)
 }
 
 func (b *below) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -183,7 +190,7 @@ type harness struct {
 	stop     func() error
 }
 
-func startManager(t *testing.T, runner Runner, changes ...func(*Options)) *harness {
+func startManager(t *testing.T, runner connection.Runner, changes ...func(*Options)) *harness {
 	h := &harness{
 		T:        t,
 		clock:    testingclock.NewFakeClock(noon),
@@ -341,15 +348,15 @@ func (h *harness) statusWrites() int {
 // syncer is a Runner that knows the pods of its cluster at once.
 type syncer struct {
 	mu      sync.Mutex
-	running map[string]*Connection
+	running map[string]*connection.Connection
 	starts  int
 	fail    error // ends the next run
 	waits   bool  // the next run waits for what it may not read
 }
 
-func newSyncer() *syncer { return &syncer{running: map[string]*Connection{}} }
+func newSyncer() *syncer { return &syncer{running: map[string]*connection.Connection{}} }
 
-func (s *syncer) Run(ctx context.Context, c *Connection) error {
+func (s *syncer) Run(ctx context.Context, c *connection.Connection) error {
 	s.mu.Lock()
 	s.starts++
 	fail := s.fail
@@ -375,7 +382,7 @@ func (s *syncer) Run(ctx context.Context, c *Connection) error {
 	return ctx.Err()
 }
 
-func (s *syncer) connection(name string) *Connection {
+func (s *syncer) connection(name string) *connection.Connection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.running[name]
@@ -390,4 +397,15 @@ func listenAgain(t *testing.T, b *below, address string) {
 	}
 	b.server = &httptest.Server{Listener: listener, EnableHTTP2: true, Config: &http.Server{Handler: b}}
 	b.server.StartTLS()
+}
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// resources builds a resource list from name and quantity in turn.
+func resources(pairs ...string) corev1.ResourceList {
+	l := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		l[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return l
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters/status"
 )
 
 // leaseNamePrefix followed by the name of a cluster is the name of its Lease, and of the Secret that a join makes for it.
@@ -66,7 +67,7 @@ func (h *heartbeat) name() string { return leaseNamePrefix + h.cluster.Name }
 func (h *heartbeat) next(last *coordinationv1.Lease, now time.Time) *coordinationv1.Lease {
 	lease := last.DeepCopy()
 	lease.Name, lease.Namespace = h.name(), v1alpha1.SystemNamespace
-	lease.OwnerReferences = []metav1.OwnerReference{ownerReference(h.cluster)}
+	lease.OwnerReferences = []metav1.OwnerReference{status.OwnerReference(h.cluster)}
 	if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != h.holder {
 		lease.Spec.AcquireTime = ptr.To(metav1.NewMicroTime(now))
 		lease.Spec.HolderIdentity = ptr.To(h.holder)

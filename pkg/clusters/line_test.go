@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
+	"github.com/manifold-dev/manifold/pkg/clusters/status"
 )
 
 // line stands between us and a cluster, like a firewall that may forget the connections it has.
@@ -105,7 +106,7 @@ func TestAConnectionThatIsDeadIsNoSilence(t *testing.T) {
 
 	l.freeze()
 	h.eventually("the nodes are watched anew", time.Millisecond, func() bool { return watches() == 2 })
-	if ready := readyOf(h.cluster("east").Status); ready.Status != metav1.ConditionTrue || ready.LastTransitionTime.Time != noon {
+	if ready := status.ReadyOf(h.cluster("east").Status); ready.Status != metav1.ConditionTrue || ready.LastTransitionTime.Time != noon {
 		t.Errorf("the cluster is %+v", ready)
 	}
 	if runner.starts != 1 {
@@ -142,36 +143,4 @@ func TestAClusterThatReturnsIsReadyOnceItHasBeenSeenAnew(t *testing.T) {
 	s.mu.Unlock()
 	l.restart() // the one that waits ends
 	h.eventuallyReady("east", time.Second, metav1.ConditionTrue, health.ReasonReady, "")
-}
-
-func TestLinesTellWhetherAnythingCame(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	l := newLines((&net.Dialer{}).DialContext)
-	before := time.Now()
-	near, err := l.DialContext(t.Context(), "tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.CloseAll)
-	far, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = far.Close() })
-	if _, err := near.Write([]byte("a question")); err != nil || l.carriedSince(before) {
-		t.Errorf("nothing has come yet: %v", err)
-	}
-	if _, err := far.Write([]byte("an answer")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := near.Read(make([]byte, 1)); err != nil || !l.carriedSince(before) {
-		t.Errorf("the answer has come: %v", err)
-	}
-	if l.carriedSince(time.Now()) {
-		t.Error("nothing has come since")
-	}
 }

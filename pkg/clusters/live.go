@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -17,11 +16,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
+	"github.com/manifold-dev/manifold/pkg/clusters/status"
 )
 
 const (
@@ -30,15 +29,12 @@ const (
 	firstRestart   = time.Second
 	slowestRestart = time.Minute
 	steadyRun      = time.Minute
-
-	// longestError bounds what a condition tells of an error, in which a cluster may have its say.
-	longestError = 500
 )
 
 // live is what runs while a session is connected: the watch of nodes, discovery and the Runner.
 type live struct {
 	session    *session
-	connection *Connection
+	connection *connection.Connection
 	since      time.Time
 	informer   cache.SharedIndexInformer
 	synced     cache.InformerSynced // nil if nodes cannot be watched
@@ -50,7 +46,7 @@ type live struct {
 	abort context.CancelCauseFunc // ends the Runner's present run; nil before the first
 }
 
-func startLive(ctx context.Context, s *session, c *Connection) *live {
+func startLive(ctx context.Context, s *session, c *connection.Connection) *live {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &live{session: s, connection: c, since: s.manager.Clock.Now(), cancel: cancel}
 	l.group, ctx = errgroup.WithContext(ctx)
@@ -70,7 +66,7 @@ func startLive(ctx context.Context, s *session, c *Connection) *live {
 func (l *live) stop() {
 	l.cancel()
 	_ = l.group.Wait() // none of them returns an error
-	l.connection.close()
+	l.connection.Close()
 }
 
 // watchNodes starts the watch of the cluster's nodes.
@@ -202,49 +198,15 @@ func (l *live) runRunner(ctx context.Context) {
 	}
 }
 
-// syncerCondition reports whether the syncer runs. usage is that of the live connection, nil if there is none. A syncer that has
-// failed counts as running only once it has read the cluster's pods again. The caller holds the lock.
+// syncerCondition reports whether the syncer runs. usage is that of the live connection, nil if there is none. The caller holds the lock.
 func (s *session) syncerCondition(usage *capacity.Usage) *metav1.Condition {
 	if s.manager.Runner == nil {
 		return nil
 	}
-	condition := &metav1.Condition{Type: ConditionSyncer, Status: metav1.ConditionFalse}
-	switch {
-	case usage == nil && s.history.Last != nil && s.history.Last.Reason != health.ReasonUnreachable:
-		condition.Reason = reasonNotConnected
-		condition.Message = "there is no connection to the cluster; see the condition " + v1alpha1.ClusterReady
-	case usage == nil:
-		return nil
-	case usage.Current():
-		condition.Status, condition.Reason = metav1.ConditionTrue, reasonSyncerRunning
-		condition.Message = "the syncer works with the cluster"
-		if len(s.missing) > 0 {
-			condition.Reason = reasonRightsMissing
-			condition.Message += ", but " + s.lacksRights()
-		} else if exceeded := s.exceeded(); exceeded != nil {
-			condition.Reason = health.ReasonBounds
-			condition.Message += ", but not with all: " + exceeded.Error()
-		} else if s.surplus != "" {
-			condition.Reason = reasonRightsExcess
-			condition.Message += ", but " + s.hasSurplus()
-		} else if s.untold != "" {
-			condition.Message += ", but its audit cannot tell whose requests are: " + s.lacks(s.untold)
-		}
-	case len(s.missing) > 0:
-		condition.Reason = reasonRightsMissing
-		condition.Message = "the syncer waits for rights: " + s.lacksRights()
-	case s.exceeded() != nil:
-		condition.Reason = health.ReasonBounds
-		condition.Message = "the syncer cannot work with the cluster, and tries again every minute: " + s.exceeded().Error()
-	case s.runnerErr != nil:
-		condition.Reason = reasonSyncerFailed
-		condition.Message = "the syncer stopped and will be started again: " + text.Line(s.runnerErr.Error(), longestError)
-	default:
-		return nil
-	}
-	return condition
-}
-
-func readyOf(status v1alpha1.ClusterStatus) *metav1.Condition {
-	return meta.FindStatusCondition(status.Conditions, v1alpha1.ClusterReady)
+	return status.Syncer{
+		Connected: usage != nil, Current: usage != nil && usage.Current(),
+		Heard:   s.history.Last != nil && s.history.Last.Reason != health.ReasonUnreachable,
+		Missing: s.missing, Exceeded: s.exceeded(), Surplus: s.surplus, Untold: s.untold, Failed: s.runnerErr,
+		JoinAgain: s.manager.joinAgain(s.cluster.Name),
+	}.Condition()
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/clusters/status"
 )
 
 // syncStatus brings the status of a Cluster up to what its session knows.
@@ -32,23 +33,23 @@ func (m *Manager) syncStatus(ctx context.Context, name string) error {
 	}
 	cluster = m.written.newest(cluster)
 	seen, again := s.observe(cluster.Status)
-	seen.limits = cluster.Spec.Limits
+	seen.Limits = cluster.Spec.Limits
 	if again > 0 {
 		m.status.AddAfter(name, again)
 	}
 	now := m.Clock.Now()
-	next := nextStatus(cluster.Status, seen, now)
-	if wait := beliefEnds(next, now); wait > 0 {
+	next := status.Next(cluster.Status, seen, now)
+	if wait := status.BeliefEnds(next, now); wait > 0 {
 		m.status.AddAfter(name, wait)
 	}
 	if equality.Semantic.DeepEqual(cluster.Status, next) {
 		return nil
 	}
-	if !seen.settled && isReady(next) && !isReady(cluster.Status) {
+	if !seen.Settled && status.IsReady(next) && !status.IsReady(cluster.Status) {
 		m.status.AddAfter(name, m.SettleTime)
 		return nil
 	}
-	if wait := writeIn(cluster.Status, next, now.Sub(m.written.at(name)), m.StatusInterval); wait > 0 {
+	if wait := status.WriteIn(cluster.Status, next, now.Sub(m.written.at(name)), m.StatusInterval); wait > 0 {
 		m.status.AddAfter(name, wait)
 		return nil
 	}
@@ -79,18 +80,18 @@ func (m *Manager) syncNode(ctx context.Context, name string) error {
 		return m.removeNode(ctx, last)
 	case err != nil:
 		return fmt.Errorf("read cluster %q: %w", name, err)
-	case last != nil && !IsMirror(last):
+	case last != nil && !status.IsMirror(last):
 		return fmt.Errorf("mirror cluster %q: a Node of that name exists that is not Manifold's; delete the Node", name)
 	}
 	var nodes *capacity.Nodes
 	if s := m.session(name); s != nil {
 		nodes = s.nodeSums()
 	}
-	return m.storeNode(ctx, last, mirrorNode(m.written.newest(cluster), nodes, last))
+	return m.storeNode(ctx, last, status.Node(m.written.newest(cluster), nodes, last))
 }
 
 func (m *Manager) removeNode(ctx context.Context, node *corev1.Node) error {
-	if node == nil || !IsMirror(node) {
+	if node == nil || !status.IsMirror(node) {
 		return nil
 	}
 	err := m.Client.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{
@@ -112,14 +113,14 @@ func (m *Manager) storeNode(ctx context.Context, last, node *corev1.Node) error 
 		}
 		return nil
 	}
-	if !sameObject(last, node) {
+	if !status.SameObject(last, node) {
 		stored, err := nodes.Update(ctx, node, metav1.UpdateOptions{})
 		if err != nil {
 			return fmt.Errorf("update Node %q: %w", node.Name, err)
 		}
 		node.ResourceVersion = stored.ResourceVersion
 	}
-	if !sameStatus(last, node) {
+	if !status.SameStatus(last, node) {
 		if _, err := nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
 			return fmt.Errorf("update the status of Node %q: %w", node.Name, err)
 		}

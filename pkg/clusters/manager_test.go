@@ -20,6 +20,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
+	"github.com/manifold-dev/manifold/pkg/clusters/status"
 )
 
 func TestAJoinedClusterIsReadyWithAllThatPlacementNeeds(t *testing.T) {
@@ -125,7 +126,7 @@ func TestASilentClusterIsUnknownAfterTheGracePeriodAndComesBack(t *testing.T) {
 	if runner.connection("east") != connection {
 		t.Error("the syncer was stopped by a silence")
 	}
-	if !isReady(h.cluster("west").Status) {
+	if !status.IsReady(h.cluster("west").Status) {
 		t.Error("the other cluster suffers from it")
 	}
 	if got := h.cluster("east").Status.Allocatable; len(got) == 0 {
@@ -209,7 +210,7 @@ func TestASyncerThatFailsIsStartedAgainAndTheClusterSaysWhy(t *testing.T) {
 	h := startManager(t, runner)
 	h.join("east", startBelow(t, "uid-1").kubeconfig())
 	condition := func() *metav1.Condition {
-		return meta.FindStatusCondition(h.cluster("east").Status.Conditions, ConditionSyncer)
+		return meta.FindStatusCondition(h.cluster("east").Status.Conditions, v1alpha1.ClusterSyncerRunning)
 	}
 	h.eventually("the failure is told", 0, func() bool {
 		h.clock.Step(h.manager.SettleTime / 100) // less than the delay before the next start, as a whole
@@ -244,7 +245,7 @@ func TestASyncerWithoutItsRightsSaysSoAndBeginsWhenItHasThem(t *testing.T) {
 	h.join("east", east.kubeconfig())
 	told := func(status metav1.ConditionStatus, words ...string) func() bool {
 		return func() bool {
-			c := meta.FindStatusCondition(h.cluster("east").Status.Conditions, ConditionSyncer)
+			c := meta.FindStatusCondition(h.cluster("east").Status.Conditions, v1alpha1.ClusterSyncerRunning)
 			return c != nil && c.Status == status && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(c.Reason+": "+c.Message, w) })
 		}
 	}

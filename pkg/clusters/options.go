@@ -1,7 +1,6 @@
 package clusters
 
 import (
-	"context"
 	"errors"
 	"os"
 	"time"
@@ -12,17 +11,8 @@ import (
 
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	manifoldinformers "github.com/manifold-dev/manifold/generated/informers/externalversions/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 )
-
-// Runner works with one cluster as long as the connection lasts: it is how the syncer is started.
-type Runner interface {
-	// Run blocks until ctx ends or it cannot go on. The Manager calls it once per connection at a time, starts it again with a
-	// growing delay after an error, and waits for it before it makes another connection to the same cluster.
-	//
-	// It keeps one watch of all pods of the cluster and feeds c.Usage from it: PodChanged, PodGone, and Synced when the first
-	// list has been delivered. The Manager has called Begin.
-	Run(ctx context.Context, c *Connection) error
-}
 
 // Options say what a Manager works with. Fields without a note are required.
 type Options struct {
@@ -35,13 +25,13 @@ type Options struct {
 	// Registry is filled with the connections. Optional.
 	Registry *Registry
 	// Runner is run for every connection. Optional.
-	Runner Runner
+	Runner connection.Runner
 
 	// Fence says why a cluster that has been silent and answers again is not to count as ready yet, or "". Optional.
 	Fence func(cluster string) string
 
 	// Requester tells whose requests are. Optional.
-	Requester Requester
+	Requester connection.Requester
 
 	// ProbeInterval is the time between two probes of a cluster, and the longest that one may take. Default 10 s, or a quarter of
 	// the grace period if that is less: one lost probe must not count as silence.

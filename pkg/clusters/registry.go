@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -15,14 +16,14 @@ import (
 type Registry struct {
 	mu     sync.RWMutex
 	synced bool
-	live   map[string]*Connection
+	live   map[string]*connection.Connection
 	// absent tells for every cluster that has joined but has no connection what is wrong.
 	absent map[string]string
 }
 
 // NewRegistry returns an empty registry.
 func NewRegistry() *Registry {
-	return &Registry{live: map[string]*Connection{}, absent: map[string]string{}}
+	return &Registry{live: map[string]*connection.Connection{}, absent: map[string]string{}}
 }
 
 // NotConnectedError says why there is no connection to a cluster and what to do.
@@ -39,7 +40,7 @@ func (e *NotConnectedError) Error() string {
 
 // Get returns the connection to the cluster of this name. It does not mean that the cluster answers at this moment: a connection
 // stays through a silence. Without one the error is a *NotConnectedError.
-func (r *Registry) Get(name string) (*Connection, error) {
+func (r *Registry) Get(name string) (*connection.Connection, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if c, ok := r.live[name]; ok {
@@ -55,10 +56,10 @@ func (r *Registry) Get(name string) (*Connection, error) {
 }
 
 // List returns all live connections, sorted by name.
-func (r *Registry) List() []*Connection {
+func (r *Registry) List() []*connection.Connection {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	list := make([]*Connection, 0, len(r.live))
+	list := make([]*connection.Connection, 0, len(r.live))
 	for _, name := range slices.Sorted(maps.Keys(r.live)) {
 		list = append(list, r.live[name])
 	}
@@ -99,7 +100,7 @@ func (r *Registry) setSynced() {
 	r.synced = true
 }
 
-func (r *Registry) publish(c *Connection) {
+func (r *Registry) publish(c *connection.Connection) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.live[c.Name] = c

@@ -13,6 +13,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
+	"github.com/manifold-dev/manifold/pkg/clusters/status"
 )
 
 // Resume takes the time that nobody listened off the silence of clusters, and gives them as much again to be heard, up to the grace period.
@@ -31,7 +32,7 @@ func Resume(ctx context.Context, client kubernetes.Interface, manifold versioned
 	alive := lastAlive(leases.Items, all.Items)
 	for i := range all.Items {
 		cluster := &all.Items[i]
-		ready := readyOf(cluster.Status)
+		ready := status.ReadyOf(cluster.Status)
 		if ready == nil || ready.Status != metav1.ConditionUnknown {
 			continue
 		}

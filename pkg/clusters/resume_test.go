@@ -12,6 +12,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	manifoldfake "github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
+	"github.com/manifold-dev/manifold/pkg/clusters/status"
 )
 
 func TestTheTimeThatNobodyListenedIsNoSilence(t *testing.T) {
@@ -60,11 +61,11 @@ func TestTheTimeThatNobodyListenedIsNoSilence(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if since := readyOf(got.Status).LastTransitionTime; !since.Time.Equal(test.want) {
+			if since := status.ReadyOf(got.Status).LastTransitionTime; !since.Time.Equal(test.want) {
 				t.Errorf("silent since %s, want %s", since, test.want)
 			}
 			got, err = manifold.ManifoldV1alpha1().Clusters().Get(t.Context(), "east", metav1.GetOptions{})
-			if err != nil || !readyOf(got.Status).LastTransitionTime.Time.Equal(ago(24*time.Hour)) {
+			if err != nil || !status.ReadyOf(got.Status).LastTransitionTime.Time.Equal(ago(24*time.Hour)) {
 				t.Errorf("the cluster that was heard has changed: %v, %v", got, err)
 			}
 		})

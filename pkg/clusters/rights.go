@@ -3,9 +3,7 @@ package clusters
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/klog/v2"
 
@@ -14,9 +12,6 @@ import (
 	"github.com/manifold-dev/manifold/pkg/clusters/rights"
 	"github.com/manifold-dev/manifold/pkg/placement/handmade"
 )
-
-// rightsNamed bounds how many missing rights a condition names.
-const rightsNamed = 12
 
 // errAnew ends a Runner that is to begin anew at once: it could not begin without rights which the credential has by now, or what it
 // has seen is of before a long silence.
@@ -80,7 +75,7 @@ func (l *live) learnTelling(ctx context.Context) bool {
 		klog.FromContext(ctx).V(2).Info("Cannot ask whether the cluster can be told whose requests are; trying again", "err", err)
 		return false
 	}
-	l.connection.behalf.self.Store(&self)
+	l.connection.ActAs(self)
 	s := l.session
 	s.mu.Lock()
 	changed := s.untold != untold
@@ -131,17 +126,19 @@ func (l *live) runOnce(ctx context.Context) error {
 	return err
 }
 
-// lacksRights says which rights are missing and how the cluster grants them. The caller holds the lock.
-func (s *session) lacksRights() string {
-	named := s.missing
-	more := ""
-	if len(named) > rightsNamed {
-		named, more = named[:rightsNamed], fmt.Sprintf(" and %d more", len(s.missing)-rightsNamed)
+// learnSurplus learns whether the credential has more rights than are needed, as one has that an earlier version made.
+func (l *live) learnSurplus(ctx context.Context) {
+	surplus, err := rights.Excess(ctx, l.connection.Client)
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("Cannot ask for rights that are not needed; trying again", "err", err)
+		return
 	}
-	return s.lacks(strings.Join(named, "; ") + more)
-}
-
-// lacks says how a cluster grants what is missing.
-func (s *session) lacks(what string) string {
-	return fmt.Sprintf("the credential may not %s; joining again grants that: %s", what, s.manager.joinAgain(s.cluster.Name))
+	s := l.session
+	s.mu.Lock()
+	changed := s.surplus != surplus
+	s.surplus = surplus
+	s.mu.Unlock()
+	if changed {
+		s.manager.status.Add(s.cluster.Name)
+	}
 }

@@ -14,7 +14,9 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
+	"github.com/manifold-dev/manifold/pkg/clusters/status"
 )
 
 // firstRetry is how soon a cluster that does not answer is tried again. The delay doubles up to the probe interval, so that one
@@ -30,11 +32,11 @@ const usageDelay = 200 * time.Millisecond
 // session is the dealing with one cluster by one credential. It ends when either changes, but for a token that follows another one.
 type session struct {
 	manager *Manager
-	cluster *v1alpha1.Cluster // as it was when the session began
-	digest  string            // identifies the credential but for its token
-	whole   string            // identifies it with its token; for syncConnection alone
-	dialled *Connection       // nil if the credential cannot be used
-	refused string            // the token of a credential that cannot be used
+	cluster *v1alpha1.Cluster      // as it was when the session began
+	digest  string                 // identifies the credential but for its token
+	whole   string                 // identifies it with its token; for syncConnection alone
+	dialled *connection.Connection // nil if the credential cannot be used
+	refused string                 // the token of a credential that cannot be used
 	beat    *heartbeat
 	cancel  context.CancelFunc
 	done    chan struct{}
@@ -107,14 +109,15 @@ func (s *session) probe(parent context.Context) health.Report {
 func (s *session) probeAnew(ctx context.Context, silent health.Report, want string, began time.Time) health.Report {
 	ctx, cancel := context.WithTimeout(ctx, s.manager.ProbeInterval)
 	defer cancel()
-	defer s.dialled.secondLines.CloseAll()
-	report := health.Probe(ctx, s.dialled.second, s.cluster.Name, s.dialled.Host.String(), want)
+	client, done := s.dialled.Anew()
+	defer done()
+	report := health.Probe(ctx, client, s.cluster.Name, s.dialled.Host.String(), want)
 	if !report.Heard() {
 		return silent
 	}
-	if !s.dialled.lines.carriedSince(began) {
+	if !s.dialled.CarriedSince(began) {
 		klog.FromContext(ctx).Info("The cluster answers over a new connection and not over the one that it had; closing that")
-		s.dialled.hangUp()
+		s.dialled.HangUp()
 	}
 	return report
 }
@@ -137,7 +140,7 @@ func (s *session) act(ctx context.Context, report health.Report) {
 	s.mu.Unlock()
 
 	if back != nil {
-		s.dialled.hangUp()
+		s.dialled.HangUp()
 		back.restart()
 	}
 	switch {
@@ -196,8 +199,8 @@ func (s *session) connect(ctx context.Context, uid types.UID) {
 	}
 	c := *s.dialled
 	c.UID = uid
-	c.Usage, c.Answers = capacity.NewUsage(s.usageChanged), NewAnswers()
-	c.Classes = NewClasses(func() { s.manager.status.Add(s.cluster.Name) })
+	c.Usage, c.Answers = capacity.NewUsage(s.usageChanged), connection.NewAnswers()
+	c.Classes = connection.NewClasses(func() { s.manager.status.Add(s.cluster.Name) })
 	s.live = startLive(ctx, s, &c)
 	s.manager.Registry.publish(&c)
 }
@@ -228,38 +231,38 @@ func (s *session) disconnect(why string) {
 }
 
 // observe returns what is known now, and in how long silence alone may change it.
-func (s *session) observe(last v1alpha1.ClusterStatus) (seen observation, again time.Duration) {
+func (s *session) observe(last v1alpha1.ClusterStatus) (seen status.Observation, again time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.manager.Clock.Now()
-	seen.ready, again = health.Ready(readyOf(last), s.history, s.manager.GracePeriod, now)
-	if fenced := s.fenced(readyOf(last), seen.ready); fenced != nil {
-		seen.ready, again = fenced, fenceLook
+	seen.Ready, again = health.Ready(status.ReadyOf(last), s.history, s.manager.GracePeriod, now)
+	if fenced := s.fenced(status.ReadyOf(last), seen.Ready); fenced != nil {
+		seen.Ready, again = fenced, fenceLook
 	}
-	if full := s.full(seen.ready); full != nil {
-		seen.ready, again = full, excessLook
+	if full := s.full(seen.Ready); full != nil {
+		seen.Ready, again = full, excessLook
 	}
-	seen.uid, seen.version, seen.kinds = s.uid, s.version, s.kinds
-	seen.credential = s.credentialCondition(now)
+	seen.UID, seen.Version, seen.Kinds = s.uid, s.version, s.kinds
+	seen.Credential = s.credentialCondition(now)
 	if s.live == nil {
 		// One that has just answered is about to be connected, and tells what it has then.
-		seen.settled = s.history.Last == nil || !s.history.Last.OK()
-		seen.syncer = s.syncerCondition(nil)
+		seen.Settled = s.history.Last == nil || !s.history.Last.OK()
+		seen.Syncer = s.syncerCondition(nil)
 		return seen, again
 	}
 	usage := s.live.connection.Usage
 	s.usageDirty.Store(false) // before the sums are read, so that no change is missed
 	if requested, complete := usage.Snapshot(); complete {
-		seen.requested = requested
+		seen.Requested = requested
 	}
 	if s.live.nodesChanged() {
 		sum := capacity.SumNodes(s.live.nodes())
 		s.nodes = &sum
 	}
-	seen.nodes, seen.classes = s.nodes, s.live.connection.Classes.Get()
-	seen.syncer = s.syncerCondition(usage)
-	complete := seen.nodes != nil && seen.kinds != nil && (s.manager.Runner == nil || seen.requested != nil)
-	seen.settled = complete || now.Sub(s.live.since) >= s.manager.SettleTime
+	seen.Nodes, seen.Classes = s.nodes, s.live.connection.Classes.Get()
+	seen.Syncer = s.syncerCondition(usage)
+	complete := seen.Nodes != nil && seen.Kinds != nil && (s.manager.Runner == nil || seen.Requested != nil)
+	seen.Settled = complete || now.Sub(s.live.since) >= s.manager.SettleTime
 	return seen, again
 }
 

@@ -14,18 +14,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/clusters/bearer"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
-)
-
-// Reasons of the CredentialValid condition, beside those of a credential that cannot be used at all.
-const (
-	reasonRenewed    = "RenewsItself"
-	reasonNotRenewed = "NotRenewed"
-	reasonExpiring   = "RenewalFails"
-	reasonExpired    = "Expired"
-	reasonRejected   = "Rejected"
+	"github.com/manifold-dev/manifold/pkg/clusters/status"
 )
 
 const (
@@ -35,8 +26,6 @@ const (
 	shortestLife = 600
 	// retryJitter keeps many clusters from being tried again all at once.
 	retryJitter = 0.2
-	// longestWords bounds what a cluster says in a condition.
-	longestWords = 300
 )
 
 // splitToken takes the token out of a kubeconfig. Of one that cannot be read, all is the rest.
@@ -53,7 +42,7 @@ func (s *session) carryOn(token string) bool {
 	if s.dialled == nil {
 		return token == s.refused
 	}
-	if present, _ := s.dialled.token.Token(); present == token {
+	if present, _ := s.dialled.Token.Token(); present == token {
 		return true
 	}
 	s.mu.Lock()
@@ -61,7 +50,7 @@ func (s *session) carryOn(token string) bool {
 	if s.live == nil || s.history.Last == nil || !s.history.Last.OK() {
 		return false
 	}
-	s.dialled.token.Set(token)
+	s.dialled.Token.Set(token)
 	s.renewErr = nil
 	s.manager.status.Add(s.cluster.Name)
 	return true
@@ -70,7 +59,7 @@ func (s *session) carryOn(token string) bool {
 // keepToken renews the token of a connection well before it ends, until ctx ends. One that does not end, or ends with nothing but itself, is
 // left as it is.
 func (l *live) keepToken(ctx context.Context) {
-	source, clock := l.connection.token, l.session.manager.Clock
+	source, clock := l.connection.Token, l.session.manager.Clock
 	for ctx.Err() == nil {
 		token, changed := source.Token()
 		claims, err := bearer.Parse(token)
@@ -145,7 +134,7 @@ func (l *live) renewToken(ctx context.Context, token string, claims bearer.Claim
 	if err := m.storeToken(ctx, c.Name, token, answer.Status.Token); err != nil {
 		return err
 	}
-	c.token.Set(answer.Status.Token)
+	c.Token.Set(answer.Status.Token)
 	return nil
 }
 
@@ -192,39 +181,6 @@ func (s *session) credentialCondition(now time.Time) *metav1.Condition {
 			Type: v1alpha1.ClusterCredentialValid, Status: metav1.ConditionFalse, Reason: health.ReasonInvalidCredential, Message: s.history.Last.Message,
 		}
 	}
-	token, _ := s.dialled.token.Token()
-	return credentialCondition(s.cluster.Name, token, s.history.Last.Reason == health.ReasonUnauthorized, s.renewErr, now)
-}
-
-// credentialCondition tells about a token, which the cluster may have rejected, and which could not be renewed when that was tried last if
-// renewal is not nil.
-func credentialCondition(cluster, token string, rejected bool, renewal error, now time.Time) *metav1.Condition {
-	claims, err := bearer.Parse(token)
-	rotate := fmt.Sprintf("run \"manifold cluster rotate %s --cluster-kubeconfig FILE\"", cluster)
-	no := func(reason, message string) *metav1.Condition {
-		return &metav1.Condition{Type: v1alpha1.ClusterCredentialValid, Status: metav1.ConditionFalse, Reason: reason, Message: message}
-	}
-	yes := func(reason, message string) *metav1.Condition {
-		return &metav1.Condition{Type: v1alpha1.ClusterCredentialValid, Status: metav1.ConditionTrue, Reason: reason, Message: message}
-	}
-	switch {
-	case err == nil && claims.Expired(now):
-		return no(reasonExpired, "the token has expired; "+rotate)
-	case rejected:
-		return no(reasonRejected, fmt.Sprintf("the cluster does not accept the credential: it has been revoked, or its ServiceAccount is gone; "+
-			"run \"manifold cluster join %s --cluster-kubeconfig FILE\"", cluster))
-	case token == "":
-		return yes(reasonNotRenewed, "the credential is a client certificate, which is not renewed")
-	case err != nil:
-		return yes(reasonNotRenewed, "the token is none of a ServiceAccount, so that it is not renewed")
-	case !claims.Ends():
-		return yes(reasonNotRenewed, "the token never ends, as those of earlier versions; for one that is renewed by itself, "+rotate)
-	case !claims.Renewable():
-		return yes(reasonNotRenewed, fmt.Sprintf("the token ends at %s, and is not renewed as it is bound to no Secret; %s",
-			claims.Expires.UTC().Format(time.RFC3339), rotate))
-	case renewal != nil && claims.Late(now):
-		return no(reasonExpiring, fmt.Sprintf("the token ends at %s and cannot be renewed: %s; %s",
-			claims.Expires.UTC().Format(time.RFC3339), text.Line(renewal.Error(), longestWords), rotate))
-	}
-	return yes(reasonRenewed, "the token is renewed by itself; "+claims.Ending())
+	token, _ := s.dialled.Token.Token()
+	return status.Credential(s.cluster.Name, token, s.history.Last.Reason == health.ReasonUnauthorized, s.renewErr, now)
 }

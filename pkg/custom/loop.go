@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/manifold-dev/manifold/internal/work"
-	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
+	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -67,7 +67,7 @@ func (s state) news(last state) bool {
 }
 
 // runLoop keeps a cluster in step until ctx ends.
-func (c *Controller) runLoop(ctx context.Context, connection *clusters.Connection) error {
+func (c *Controller) runLoop(ctx context.Context, connection *connection.Connection) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("cluster", connection.Name))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -101,12 +101,12 @@ func (c *Controller) runLoop(ctx context.Context, connection *clusters.Connectio
 }
 
 // Runner returns what runs the loops of clusters.
-func (c *Controller) Runner() clusters.Runner { return runner{c} }
+func (c *Controller) Runner() connection.Runner { return runner{c} }
 
 type runner struct{ controller *Controller }
 
-// Run implements clusters.Runner.
-func (r runner) Run(ctx context.Context, c *clusters.Connection) error {
+// Run implements connection.Runner.
+func (r runner) Run(ctx context.Context, c *connection.Connection) error {
 	return r.controller.runLoop(ctx, c)
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	manifoldlisters "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
 	"github.com/manifold-dev/manifold/pkg/server/storage"
 )
@@ -19,7 +20,7 @@ type connections struct {
 
 // registry is a clusters.Registry.
 type registry interface {
-	Get(cluster string) (*clusters.Connection, error)
+	Get(cluster string) (*connection.Connection, error)
 }
 
 func (c connections) Connection(cluster string) (*storage.Connection, error) {

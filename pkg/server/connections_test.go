@@ -10,13 +10,14 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	manifoldlisters "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
 )
 
 // connected has a connection to every cluster.
 type connected struct{}
 
-func (connected) Get(string) (*clusters.Connection, error) { return &clusters.Connection{}, nil }
+func (connected) Get(string) (*connection.Connection, error) { return &connection.Connection{}, nil }
 
 func TestNobodyWaitsForAClusterThatIsKnownToBeSilent(t *testing.T) {
 	for name, test := range map[string]struct {

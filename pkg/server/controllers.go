@@ -27,6 +27,7 @@ import (
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/custom"
 	"github.com/manifold-dev/manifold/pkg/placement/controller"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
@@ -286,10 +287,10 @@ func (m *controllers) allows(cluster string) v1alpha1.ClusterAllows {
 }
 
 // runners run together for each cluster, and end together.
-type runners []clusters.Runner
+type runners []connection.Runner
 
-// Run implements clusters.Runner.
-func (r runners) Run(ctx context.Context, c *clusters.Connection) error {
+// Run implements connection.Runner.
+func (r runners) Run(ctx context.Context, c *connection.Connection) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, runner := range r {
 		group.Go(func() error { return runner.Run(ctx, c) })

@@ -20,8 +20,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -108,7 +108,7 @@ func attachFound(t *testing.T, u *Upstream, cluster string, objects ...projectio
 		Changed:  func(key identity.Key, urgent bool) { s.changes = append(s.changes, change{key, urgent}) },
 		Mirror:   func(name cache.ObjectName) { s.mirrors = append(s.mirrors, name) },
 		Leaving:  func(string) (bool, string) { return false, "" },
-	}, &clusters.Connection{Name: cluster, Client: fake.NewClientset(), Usage: capacity.NewUsage(nil)})
+	}, &connection.Connection{Name: cluster, Client: fake.NewClientset(), Usage: capacity.NewUsage(nil)})
 	if err != nil {
 		t.Fatal(err)
 	}

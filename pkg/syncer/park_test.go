@@ -12,7 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/identity"
 )
 
@@ -33,7 +33,7 @@ func TestParking(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := attach(t, newUpstream(t), "east")
-			s.answers = clusters.NewAnswers()
+			s.answers = connection.NewAnswers()
 			s.answers.Note(!test.silent)
 			if got := s.park(identity.Key{Resource: deploymentResource, Namespace: "shop", Name: "web"}, test.err); got != test.want {
 				t.Errorf("parked: %t, want %t", got, test.want)
@@ -47,7 +47,7 @@ func TestWhatIsParkedIsTriedWhenTheClusterAnswers(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		s := attach(t, newUpstream(t), "east")
-		s.answers = clusters.NewAnswers()
+		s.answers = connection.NewAnswers()
 		go func() { _ = s.listen(ctx) }()
 		s.answers.Note(false)
 		for _, name := range []string{"web", "api", "web"} {

@@ -18,8 +18,8 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
-	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
+	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -66,13 +66,13 @@ type Options struct {
 	ClaimWanted   func(claim cache.ObjectName)
 }
 
-// Runner starts a Syncer for every connection. It implements clusters.Runner.
+// Runner starts a Syncer for every connection. It implements connection.Runner.
 type Runner struct {
 	Options
 }
 
 // Run keeps a cluster in step until ctx ends.
-func (r *Runner) Run(ctx context.Context, c *clusters.Connection) error {
+func (r *Runner) Run(ctx context.Context, c *connection.Connection) error {
 	s, err := newSyncer(r.Options, c)
 	if err != nil {
 		return err
@@ -87,8 +87,8 @@ type Syncer struct {
 	client  kubernetes.Interface // of the cluster
 	above   kubernetes.Interface // of the logical cluster, as this syncer
 	usage   *capacity.Usage
-	answers *clusters.Answers
-	offered *clusters.Classes
+	answers *connection.Answers
+	offered *connection.Classes
 	target  projection.Target
 	below   *below
 	// mirrors are the pods above with our own writes that the watch has not shown yet.
@@ -153,7 +153,7 @@ type wait struct {
 	brief  bool
 }
 
-func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {
+func newSyncer(o Options, c *connection.Connection) (*Syncer, error) {
 	above, err := o.Client(c.Name)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -18,7 +17,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/podhooks"
+	"github.com/manifold-dev/manifold/pkg/cli/cluster/grants"
 )
 
 // JoinOptions are what "cluster join" needs.
@@ -172,10 +171,10 @@ func (o *JoinOptions) Validate() error {
 		return err
 	}
 	var err error
-	if o.kinds, err = parseKinds(o.Kinds); err != nil {
+	if o.kinds, err = grants.ParseKinds(o.Kinds); err != nil {
 		return err
 	}
-	o.priorities, err = parsePriority(o.Priorities)
+	o.priorities, err = grants.ParsePriority(o.Priorities)
 	return err
 }
 
@@ -205,155 +204,6 @@ func (o *JoinOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// join checks everything that can be checked, then makes what is needed on both sides. It returns the Cluster as it was before,
-// nil if it is new.
-func (o *JoinOptions) join(ctx context.Context, logical *logical) (*manifoldv1alpha1.Cluster, error) {
-	progress := progress{out: o.ErrOut}
-	access, err := loadAccess(o.Kubeconfig, o.Context)
-	if err != nil {
-		return nil, err
-	}
-	physical, err := reach(ctx, access)
-	if err != nil {
-		return nil, err
-	}
-	physical.kinds, physical.priorities, physical.volumes, physical.logical = o.kinds, o.priorities, o.Volumes, logical.uid
-	progress.done("Reached %s, Kubernetes %s", access.rest.Host, physical.version)
-	if o.PodWebhooks {
-		if physical.asks, err = logical.askingOf(ctx, o.Name); err != nil {
-			return nil, err
-		}
-		if physical.asks.loopback() {
-			fmt.Fprintf(o.ErrOut, "Warning: the cluster is told to ask at %s, which only the host of the logical cluster reaches; "+
-				"give another address by \"manifold start --advertise-url\", and join again\n", physical.asks.base)
-		}
-	}
-	existing, err := o.check(ctx, logical, physical)
-	if err != nil {
-		return nil, err
-	}
-	progress.done("The credential has the rights that joining takes")
-
-	var undo undoStack
-	if err := o.make(ctx, logical, physical, existing, progress, &undo); err != nil {
-		return nil, takenBack(ctx, err, undo)
-	}
-	return existing, nil
-}
-
-// check refuses what cannot work before anything is made.
-func (o *JoinOptions) check(ctx context.Context, logical *logical, physical *physical) (*manifoldv1alpha1.Cluster, error) {
-	if physical.uid == logical.uid {
-		return nil, fmt.Errorf("%s is the logical cluster itself; --cluster-kubeconfig must lead to a physical one", physical.access)
-	}
-	clusters, err := logical.list(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list the clusters that have joined: %w", err)
-	}
-	existing, err := registered(o.Name, physical.uid, clusters)
-	if err != nil {
-		return nil, err
-	}
-	if err := physical.checkKinds(physical.client.Discovery()); err != nil {
-		return nil, err
-	}
-	return existing, physical.checkRights(ctx)
-}
-
-func (o *JoinOptions) make(ctx context.Context, logical *logical, physical *physical, existing *manifoldv1alpha1.Cluster,
-	progress progress, undo *undoStack,
-) error {
-	if err := physical.grant(ctx, logical.uid, undo); err != nil {
-		return err
-	}
-	progress.done("Made ServiceAccount %s/%s with least rights", manifoldv1alpha1.SystemNamespace, syncerName(logical.uid))
-	if len(o.Kinds) > 0 {
-		progress.done("Gave it the rights to manage %s", strings.Join(o.Kinds, ", "))
-	}
-	if o.priorities != nil {
-		progress.done("Let PriorityClasses come along, up to a value of %d", *o.priorities)
-	}
-	if o.Volumes {
-		progress.done("Let PersistentVolumes go along with their claims")
-	}
-	token, err := physical.issue(ctx, logical.uid, o.Lifetime, undo)
-	if err != nil {
-		return err
-	}
-	kubeconfig, err := physical.kubeconfigWith(ctx, o.Name, logical.uid, token.token)
-	if err != nil {
-		return err
-	}
-	progress.done("The cluster honours the new credential%s", token.capped(o.Lifetime))
-	if existing != nil {
-		*undo = nil // from now on the cluster may be reached with what has been made
-	}
-	credential := map[string][]byte{kubeconfigKey: kubeconfig}
-	if err := o.preparePodWebhooks(ctx, logical, physical, credential, progress); err != nil {
-		return err
-	}
-	if err := logical.store(ctx, o.cluster(physical), existing, credential, undo); err != nil {
-		return err
-	}
-	progress.done("Stored it as Secret %s/%s", manifoldv1alpha1.SystemNamespace, credentialName(o.Name))
-	if o.PodWebhooks {
-		if err := physical.askPods(ctx, logical.uid, undo); err != nil {
-			return err
-		}
-		progress.done("Had the cluster ask about pods, at %s", physical.asks.base)
-	}
-	if !o.Volumes {
-		taken, err := physical.forbidVolumes(ctx, logical.uid)
-		if err != nil {
-			return fmt.Errorf("take back that PersistentVolumes go along: %w", err)
-		}
-		if taken {
-			progress.done("Took back that PersistentVolumes go along; those that are there stay")
-		}
-	}
-	if existing == nil {
-		return physical.retire(ctx, logical.uid, token.Secret) // of a cluster that was removed in a hurry
-	}
-	logical.awaitTakenUp(ctx, o.Name, token)
-	if err := physical.retire(ctx, logical.uid, token.Secret); err != nil {
-		return err
-	}
-	progress.done("Ended the credentials from before")
-	return nil
-}
-
-// preparePodWebhooks makes the token that the cluster asks about pods with, and notes in the credential what is to be known of it. A cluster that is
-// not to ask any more is told so first: without its token, it would be refused.
-func (o *JoinOptions) preparePodWebhooks(ctx context.Context, logical *logical, physical *physical, credential map[string][]byte,
-	progress progress,
-) (err error) {
-	if o.PodWebhooks {
-		physical.asks.token, credential[podhooks.TokensKey], err = logical.askingToken(ctx, o.Name)
-		return err
-	}
-	taken, err := physical.unaskPods(ctx, logical.uid)
-	if err != nil {
-		return fmt.Errorf("take back that the cluster asks about pods: %w", err)
-	}
-	if taken {
-		progress.done("Took back that the cluster asks about pods")
-	}
-	return nil
-}
-
-// cluster is the Cluster object to store.
-func (o *JoinOptions) cluster(physical *physical) *manifoldv1alpha1.Cluster {
-	return &manifoldv1alpha1.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Name: o.Name, Labels: o.Labels},
-		Spec: manifoldv1alpha1.ClusterSpec{Connection: manifoldv1alpha1.ClusterConnection{
-			SecretRef: &manifoldv1alpha1.SecretReference{
-				Namespace: manifoldv1alpha1.SystemNamespace, Name: credentialName(o.Name),
-			},
-		}, Allows: manifoldv1alpha1.ClusterAllows{PriorityClassesUpTo: physical.priorities, Volumes: physical.volumes, PodWebhooks: physical.asks != nil}},
-		Status: manifoldv1alpha1.ClusterStatus{UID: string(physical.uid)},
-	}
-}
-
 func (o *JoinOptions) awaitReady(ctx context.Context, logical *logical, result string) error {
 	progress{out: o.ErrOut}.doing("Waiting up to %s until the cluster is ready", o.Timeout)
 	var reason string
@@ -371,15 +221,4 @@ func (o *JoinOptions) awaitReady(ctx context.Context, logical *logical, result s
 		return fmt.Errorf("cluster %q was %s, but %s", o.Name, result, reason)
 	}
 	return nil
-}
-
-// takenBack undoes what was made and adds to err what became of that.
-func takenBack(ctx context.Context, err error, undo undoStack) error {
-	if len(undo) == 0 {
-		return err
-	}
-	if left := undo.run(ctx); left != nil {
-		return fmt.Errorf("%w\nwhat was made has been taken back, except:\n%w", err, left)
-	}
-	return fmt.Errorf("%w\nwhat was made has been taken back", err)
 }

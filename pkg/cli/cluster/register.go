@@ -19,7 +19,8 @@ import (
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	manifoldclient "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/podhooks"
+	"github.com/manifold-dev/manifold/pkg/cli/cluster/grants"
+	"github.com/manifold-dev/manifold/pkg/cli/cluster/physical"
 )
 
 // kubeconfigKey is the key of the credential Secret that holds the kubeconfig. revokedKey is there instead once that has been revoked.
@@ -47,7 +48,7 @@ func openLogical(ctx context.Context, config *rest.Config) (*logical, error) {
 	if err != nil {
 		return nil, err
 	}
-	uid, err := clusterUID(ctx, client)
+	uid, err := physical.UID(ctx, client)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func credentialName(cluster string) string {
 // store registers a cluster, or refreshes existing: its credential, its Cluster object and its identity. What is newly made goes
 // on the undo stack.
 func (l *logical) store(ctx context.Context, want *manifoldv1alpha1.Cluster, existing *manifoldv1alpha1.Cluster, credential map[string][]byte,
-	undo *undoStack,
+	undo *physical.Undo,
 ) error {
 	if err := l.ensureNamespace(ctx); err != nil {
 		return fmt.Errorf("make namespace %s: %w", manifoldv1alpha1.SystemNamespace, err)
@@ -123,14 +124,14 @@ func (l *logical) ensureNamespace(ctx context.Context) error {
 	}
 	// It belongs to the server rather than to this cluster, so it is not taken back when a later step goes wrong.
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: manifoldv1alpha1.SystemNamespace}}
-	_, err := namespaces.Create(ctx, namespace, metav1.CreateOptions{FieldManager: joinManager})
+	_, err := namespaces.Create(ctx, namespace, metav1.CreateOptions{FieldManager: grants.FieldManager})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	return err
 }
 
-func (l *logical) storeCredential(ctx context.Context, name string, credential map[string][]byte, undo *undoStack) error {
+func (l *logical) storeCredential(ctx context.Context, name string, credential map[string][]byte, undo *physical.Undo) error {
 	secrets := l.client.CoreV1().Secrets(manifoldv1alpha1.SystemNamespace)
 	_, err := secrets.Get(ctx, name, metav1.GetOptions{})
 	fresh := apierrors.IsNotFound(err)
@@ -140,30 +141,16 @@ func (l *logical) storeCredential(ctx context.Context, name string, credential m
 	secret := corev1ac.Secret(name, manifoldv1alpha1.SystemNamespace).
 		WithType(corev1.SecretTypeOpaque).
 		WithData(credential)
-	stored, err := secrets.Apply(ctx, secret, metav1.ApplyOptions{FieldManager: joinManager, Force: true})
+	stored, err := secrets.Apply(ctx, secret, metav1.ApplyOptions{FieldManager: grants.FieldManager, Force: true})
 	if _, revoked := stored.Data[revokedKey]; err == nil && revoked {
-		_, err = secrets.Patch(ctx, name, types.MergePatchType, []byte(`{"data":{"`+revokedKey+`":null}}`), metav1.PatchOptions{FieldManager: joinManager})
+		_, err = secrets.Patch(ctx, name, types.MergePatchType, []byte(`{"data":{"`+revokedKey+`":null}}`), metav1.PatchOptions{FieldManager: grants.FieldManager})
 	}
 	if err != nil || !fresh {
 		return err
 	}
-	undo.push("Secret "+manifoldv1alpha1.SystemNamespace+"/"+name, func(ctx context.Context) error {
+	undo.Push("Secret "+manifoldv1alpha1.SystemNamespace+"/"+name, func(ctx context.Context) error {
 		return secrets.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(stored.UID)}})
 	})
-	return nil
-}
-
-// storeAsking stores with which tokens a cluster may ask about pods.
-func (l *logical) storeAsking(ctx context.Context, cluster string, tokens []byte) error {
-	patch, err := json.Marshal(map[string]any{"data": map[string][]byte{podhooks.TokensKey: tokens}})
-	if err != nil {
-		return err
-	}
-	name := credentialName(cluster)
-	if _, err = l.client.CoreV1().Secrets(manifoldv1alpha1.SystemNamespace).Patch(ctx, name, types.MergePatchType, patch,
-		metav1.PatchOptions{FieldManager: joinManager}); err != nil {
-		return fmt.Errorf("store the hash of the token by which the cluster asks about pods in Secret %s/%s: %w", manifoldv1alpha1.SystemNamespace, name, err)
-	}
 	return nil
 }
 
@@ -175,22 +162,22 @@ func (l *logical) bindCredential(ctx context.Context, name string, owner *manifo
 			WithAPIVersion(manifoldv1alpha1.SchemeGroupVersion.String()).WithKind("Cluster").
 			WithName(owner.Name).WithUID(owner.UID))
 	_, err := l.client.CoreV1().Secrets(manifoldv1alpha1.SystemNamespace).
-		Apply(ctx, secret, metav1.ApplyOptions{FieldManager: joinManager + "-owner", Force: true})
+		Apply(ctx, secret, metav1.ApplyOptions{FieldManager: grants.FieldManager + "-owner", Force: true})
 	return err
 }
 
 // storeCluster makes the Cluster, or merges labels and connection into existing. Its UID is stored at once rather than when the
 // cluster is first probed, so that nobody can join it a second time in between.
-func (l *logical) storeCluster(ctx context.Context, want, existing *manifoldv1alpha1.Cluster, undo *undoStack,
+func (l *logical) storeCluster(ctx context.Context, want, existing *manifoldv1alpha1.Cluster, undo *physical.Undo,
 ) (*manifoldv1alpha1.Cluster, error) {
 	stored := existing
 	var err error
 	if existing == nil {
-		stored, err = l.clusters.Create(ctx, want, metav1.CreateOptions{FieldManager: joinManager})
+		stored, err = l.clusters.Create(ctx, want, metav1.CreateOptions{FieldManager: grants.FieldManager})
 		if err != nil {
 			return nil, err
 		}
-		undo.push(fmt.Sprintf("Cluster %q", want.Name), func(ctx context.Context) error {
+		undo.Push(fmt.Sprintf("Cluster %q", want.Name), func(ctx context.Context) error {
 			return l.discard(ctx, stored)
 		})
 	} else if stored, err = l.merge(ctx, want); err != nil {
@@ -203,7 +190,7 @@ func (l *logical) storeCluster(ctx context.Context, want, existing *manifoldv1al
 	if err != nil {
 		return nil, err
 	}
-	return l.clusters.Patch(ctx, want.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: joinManager}, "status")
+	return l.clusters.Patch(ctx, want.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: grants.FieldManager}, "status")
 }
 
 func (l *logical) merge(ctx context.Context, want *manifoldv1alpha1.Cluster) (*manifoldv1alpha1.Cluster, error) {
@@ -220,7 +207,7 @@ func (l *logical) merge(ctx context.Context, want *manifoldv1alpha1.Cluster) (*m
 	if err != nil {
 		return nil, err
 	}
-	return l.clusters.Patch(ctx, want.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: joinManager})
+	return l.clusters.Patch(ctx, want.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: grants.FieldManager})
 }
 
 // discard deletes a Cluster that was made a moment ago. Nothing has been placed on it that is worth waiting for.

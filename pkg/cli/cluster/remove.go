@@ -18,6 +18,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/cli/cluster/grants"
+	"github.com/manifold-dev/manifold/pkg/cli/cluster/physical"
 )
 
 // RemoveOptions are what "cluster remove" needs.
@@ -115,9 +117,9 @@ func (o *RemoveOptions) Run(ctx context.Context) error {
 	if err != nil && !gone {
 		return err
 	}
-	var physical *physical
+	var below *physical.Cluster
 	if o.Kubeconfig != "" {
-		if physical, err = o.open(ctx, logical); err != nil {
+		if below, err = o.open(ctx, logical); err != nil {
 			return fmt.Errorf("remove cluster %q: %w", o.Name, err)
 		}
 	}
@@ -135,9 +137,9 @@ func (o *RemoveOptions) Run(ctx context.Context) error {
 		fmt.Fprintf(o.Out, "cluster/%s is being removed\n", o.Name)
 		return nil
 	}
-	if physical == nil {
+	if below == nil {
 		o.printCleanup(logical.uid)
-	} else if err := physical.revoke(ctx, logical.uid); err != nil {
+	} else if err := below.Revoke(ctx, logical.uid); err != nil {
 		return fmt.Errorf("cluster %q is removed, but not everything that joining made there: %w", o.Name, err)
 	}
 	fmt.Fprintf(o.Out, "cluster/%s removed\n", o.Name)
@@ -146,12 +148,8 @@ func (o *RemoveOptions) Run(ctx context.Context) error {
 
 // open reaches the cluster as its admin and makes sure that it is the one that is to be removed. A cluster that has been removed
 // already is fine as well: then only what joining made there is left to do.
-func (o *RemoveOptions) open(ctx context.Context, logical *logical) (*physical, error) {
-	access, err := loadAccess(o.Kubeconfig, o.Context)
-	if err != nil {
-		return nil, err
-	}
-	physical, err := reach(ctx, access)
+func (o *RemoveOptions) open(ctx context.Context, logical *logical) (*physical.Cluster, error) {
+	below, err := physical.Reach(ctx, o.Kubeconfig, o.Context)
 	if err != nil {
 		return nil, err
 	}
@@ -159,10 +157,7 @@ func (o *RemoveOptions) open(ctx context.Context, logical *logical) (*physical, 
 	if err != nil {
 		return nil, err
 	}
-	if err := sameCluster(o.Name, physical.uid, clusters); err != nil {
-		return nil, fmt.Errorf("%s leads to another cluster: %w", access, err)
-	}
-	return physical, nil
+	return below, o.refuseOther(below, clusters)
 }
 
 // sameCluster refuses a cluster that is known not to be the one called name.
@@ -262,7 +257,7 @@ func (o *RemoveOptions) printCleanup(logical types.UID) {
   kubectl delete serviceaccount,role,rolebinding %[1]s -n %[2]s
 and, unless another logical cluster uses it:
   kubectl delete namespace %[2]s
-`, syncerName(logical), manifoldv1alpha1.SystemNamespace)
+`, grants.Name(logical), manifoldv1alpha1.SystemNamespace)
 }
 
 // mark sets AnnotationRemove.

@@ -12,9 +12,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/templates"
-	"k8s.io/utils/ptr"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/cli/cluster/grants"
 	"github.com/manifold-dev/manifold/pkg/podhooks"
 )
 
@@ -62,15 +62,15 @@ func newRevokeCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *co
 
 // Run revokes the credential, below first: that is what it is worth something for.
 func (o *RevokeOptions) Run(ctx context.Context) error {
-	logical, physical, _, err := o.open(ctx)
+	logical, below, _, err := o.open(ctx)
 	if err != nil {
 		return fmt.Errorf("revoke the credential of cluster %q: %w", o.Name, err)
 	}
 	progress := progress{out: o.ErrOut}
-	if err := physical.disown(ctx, logical.uid); err != nil {
+	if err := below.Disown(ctx, logical.uid); err != nil {
 		return fmt.Errorf("revoke the credential of cluster %q: %w", o.Name, err)
 	}
-	if _, err := physical.unaskPods(ctx, logical.uid); err != nil {
+	if _, err := below.StopAskingAboutPods(ctx, logical.uid); err != nil {
 		return fmt.Errorf("the cluster still asks about pods with its token: %w", err)
 	}
 	progress.done("Ended every credential in the cluster")
@@ -81,18 +81,6 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// disown removes the ServiceAccount of the syncer, and with it every token, whatever that is bound to. Its rights stay for the next one of that
-// name, which nobody but an admin of the cluster can make.
-func (p *physical) disown(ctx context.Context, logical types.UID) error {
-	name := syncerName(logical)
-	err := p.client.CoreV1().ServiceAccounts(manifoldv1alpha1.SystemNamespace).Delete(ctx, name,
-		metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete ServiceAccount %s/%s: %w", manifoldv1alpha1.SystemNamespace, name, err)
-	}
-	return p.retire(ctx, logical, "")
-}
-
 // forget takes the credential out of what is stored of a cluster, and notes why it is gone.
 func (l *logical) forget(ctx context.Context, cluster string) error {
 	patch, err := json.Marshal(map[string]any{"data": map[string][]byte{kubeconfigKey: nil, podhooks.TokensKey: nil, revokedKey: []byte("true")}})
@@ -100,7 +88,7 @@ func (l *logical) forget(ctx context.Context, cluster string) error {
 		return err
 	}
 	_, err = l.client.CoreV1().Secrets(manifoldv1alpha1.SystemNamespace).Patch(ctx, credentialName(cluster), types.MergePatchType, patch,
-		metav1.PatchOptions{FieldManager: joinManager})
+		metav1.PatchOptions{FieldManager: grants.FieldManager})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/cli/cluster/physical"
 )
 
 // credentialOptions are what the commands about the credential of a cluster have in common.
@@ -38,7 +39,7 @@ func (o *credentialOptions) complete(f cmdutil.Factory, cmd *cobra.Command, args
 }
 
 // open reaches both sides, and makes sure that they belong together.
-func (o *credentialOptions) open(ctx context.Context) (*logical, *physical, *manifoldv1alpha1.Cluster, error) {
+func (o *credentialOptions) open(ctx context.Context) (*logical, *physical.Cluster, *manifoldv1alpha1.Cluster, error) {
 	logical, err := openLogical(ctx, o.logicalConfig)
 	if err != nil {
 		return nil, nil, nil, err
@@ -47,18 +48,8 @@ func (o *credentialOptions) open(ctx context.Context) (*logical, *physical, *man
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	access, err := loadAccess(o.Kubeconfig, o.Context)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	physical, err := reach(ctx, access)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	if err := sameCluster(o.Name, physical.uid, []manifoldv1alpha1.Cluster{*cluster}); err != nil {
-		return nil, nil, nil, fmt.Errorf("%s leads to another cluster: %w", access, err)
-	}
-	return logical, physical, cluster, nil
+	below, err := o.reach(ctx, cluster)
+	return logical, below, cluster, err
 }
 
 // RotateOptions are what "cluster rotate" needs.
@@ -114,14 +105,14 @@ func newRotateCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *co
 
 // Run replaces the credential.
 func (o *RotateOptions) Run(ctx context.Context) error {
-	logical, physical, cluster, err := o.open(ctx)
+	logical, below, cluster, err := o.open(ctx)
 	if err != nil {
 		return fmt.Errorf("rotate the credential of cluster %q: %w", o.Name, err)
 	}
-	if err := o.rotate(ctx, logical, physical); err != nil {
+	if err := o.rotate(ctx, logical, below); err != nil {
 		return fmt.Errorf("rotate the credential of cluster %q: %w", o.Name, err)
 	}
-	renewed, err := logical.renewAsking(ctx, physical, cluster)
+	renewed, err := logical.renewPodWebhook(ctx, below, cluster)
 	if err != nil {
 		return fmt.Errorf("cluster %q has a new credential, but still asks about pods with the token from before: %w", o.Name, err)
 	}
@@ -132,21 +123,21 @@ func (o *RotateOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-func (o *RotateOptions) rotate(ctx context.Context, logical *logical, physical *physical) error {
+func (o *RotateOptions) rotate(ctx context.Context, logical *logical, below *physical.Cluster) error {
 	progress := progress{out: o.ErrOut}
-	var undo undoStack
-	token, err := physical.issue(ctx, logical.uid, o.Lifetime, &undo)
+	var undo physical.Undo
+	token, err := below.Issue(ctx, logical.uid, o.Lifetime, &undo)
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("%w; it has been revoked: run \"manifold cluster join %s --cluster-kubeconfig FILE\"", err, o.Name)
 	}
 	if err != nil {
 		return takenBack(ctx, err, undo)
 	}
-	if err := physical.tryCredential(ctx, physical.access.withToken(o.Name, token.Account, token.token)); err != nil {
+	if err := below.Try(ctx, o.Name, token); err != nil {
 		return takenBack(ctx, fmt.Errorf("try the new credential: %w", err), undo)
 	}
-	progress.done("The cluster honours the new credential%s", token.capped(o.Lifetime))
-	if err := logical.replaceToken(ctx, o.Name, token.token); err != nil {
+	progress.done("The cluster honours the new credential%s", token.Capped(o.Lifetime))
+	if err := logical.replaceToken(ctx, o.Name, token.Value); err != nil {
 		return takenBack(ctx, err, undo)
 	}
 	progress.done("Stored it as Secret %s/%s", manifoldv1alpha1.SystemNamespace, credentialName(o.Name))
@@ -154,7 +145,7 @@ func (o *RotateOptions) rotate(ctx context.Context, logical *logical, physical *
 	if err := ctx.Err(); err != nil {
 		return errors.Join(err, errors.New("the new credential is stored, and those from before are still good; run the command again"))
 	}
-	if err := physical.retire(ctx, logical.uid, token.Secret); err != nil {
+	if err := below.Retire(ctx, logical.uid, token.Secret); err != nil {
 		return err
 	}
 	progress.done("Ended the credentials from before")

@@ -1,9 +1,15 @@
 package cluster
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+
+	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/cli/cluster/physical"
 )
 
 // subject is the cluster that a command is about, in the logical cluster that it belongs to.
@@ -39,4 +45,21 @@ func (a *asAdmin) addFlags(cmd *cobra.Command, usage string) {
 	flags.StringVar(&a.Context, "cluster-context", a.Context, "The context in that kubeconfig. Defaults to its current one.")
 	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("cluster-context", completeContexts(&a.Kubeconfig)))
 	cmdutil.CheckErr(cmd.MarkFlagFilename("cluster-kubeconfig"))
+}
+
+// reach reaches the cluster and makes sure that it is not known to be another one than that which has joined.
+func (a *asAdmin) reach(ctx context.Context, joined *manifoldv1alpha1.Cluster) (*physical.Cluster, error) {
+	below, err := physical.Reach(ctx, a.Kubeconfig, a.Context)
+	if err != nil {
+		return nil, err
+	}
+	return below, a.refuseOther(below, []manifoldv1alpha1.Cluster{*joined})
+}
+
+// refuseOther refuses a cluster that is known to be another one.
+func (a *asAdmin) refuseOther(below *physical.Cluster, joined []manifoldv1alpha1.Cluster) error {
+	if err := sameCluster(a.Name, below.UID, joined); err != nil {
+		return fmt.Errorf("%s leads to another cluster: %w", below, err)
+	}
+	return nil
 }

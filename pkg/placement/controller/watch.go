@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/clusters/status"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -133,7 +133,7 @@ func eligibilityChanged(before, after *v1alpha1.Cluster) bool {
 		before.Annotations[v1alpha1.AnnotationRemove] != after.Annotations[v1alpha1.AnnotationRemove] ||
 		before.Spec.Unschedulable != after.Spec.Unschedulable ||
 		// Beside those of the spec, these are what drives out of a silent cluster, and since when: the next decision is due by that.
-		!equality.Semantic.DeepEqual(clusters.Taints(before), clusters.Taints(after)) ||
+		!equality.Semantic.DeepEqual(status.Taints(before), status.Taints(after)) ||
 		!equality.Semantic.DeepEqual(before.Spec.Limits, after.Spec.Limits) || !equality.Semantic.DeepEqual(before.Spec.Allows, after.Spec.Allows) ||
 		!equality.Semantic.DeepEqual(before.Status.Classes, after.Status.Classes)
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/clusters/status"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/decide"
 	"github.com/manifold-dev/manifold/pkg/placement/preempt"
@@ -305,7 +305,7 @@ func (e *Engine) lower(joined []*v1alpha1.Cluster, rivals []placement.Rival) map
 		}
 		if len(c.Spec.Limits) > 0 {
 			live, _ := e.view.requested(c.Name)
-			_, room := clusters.ForPlacement(c, live)
+			_, room := status.ForPlacement(c, live)
 			lower.Beyond = e.ledger.beyond(c.Name, room)
 		}
 		out[c.Name] = lower

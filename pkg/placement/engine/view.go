@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/clusters/status"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -63,7 +63,7 @@ func (v *view) look(c *v1alpha1.Cluster) *seen {
 		return last
 	}
 	next := &seen{cluster: c, requested: requested, number: v.ledger.number(c.Name)}
-	next.known, next.room = clusters.ForPlacement(c, requested)
+	next.known, next.room = status.ForPlacement(c, requested)
 	v.seen[c.Name] = next
 	return next
 }

@@ -11,7 +11,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/clusters/status"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -40,7 +40,7 @@ func TestViewShowsWhatLookingAnewShows(t *testing.T) {
 		var anew []placement.Cluster
 		for name, c := range all {
 			list = append(list, c)
-			known, room := clusters.ForPlacement(c, requests[name])
+			known, room := status.ForPlacement(c, requests[name])
 			known.Free = room.Free(l.load(name))
 			anew = append(anew, known)
 		}

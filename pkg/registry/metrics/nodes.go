@@ -13,7 +13,7 @@ import (
 	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	client "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 
-	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/clusters/status"
 )
 
 // nodeREST serves what clusters use, each as one node: that which mirrors it.
@@ -88,7 +88,7 @@ func (r *nodeREST) selected(by selector) (map[string]*corev1.Node, error) {
 	}
 	nodes := map[string]*corev1.Node{}
 	for _, node := range all {
-		if clusters.IsMirror(node) && by.matches(node) {
+		if status.IsMirror(node) && by.matches(node) {
 			nodes[node.Name] = node
 		}
 	}

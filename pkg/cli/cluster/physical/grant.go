@@ -1,0 +1,139 @@
+package physical
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/pkg/cli/cluster/grants"
+)
+
+// Grant makes, or brings up to date, what the syncer of a logical cluster needs in the cluster: identity, rights and the fence around them, and
+// what is wanted beside. What is newly made goes on the undo stack. It returns what the cluster allows from then on, with what was allowed before
+// and stays. A webhook for pods is left to AskAboutPods.
+func (c *Cluster) Grant(ctx context.Context, logical types.UID, wanted grants.Allowances, undo *Undo) (grants.Allowances, error) {
+	allowed := wanted
+	if len(wanted.Kinds) > 0 {
+		before, err := c.Kinds(ctx, logical)
+		if err != nil {
+			return allowed, fmt.Errorf("read ClusterRole %s in the cluster: %w", grants.KindsName(logical), err)
+		}
+		allowed.Kinds = append(before, wanted.Kinds...)
+	}
+	if wanted.PriorityClassesUpTo == nil {
+		var err error
+		if allowed.PriorityClassesUpTo, err = c.PriorityClassesUpTo(ctx, logical); err != nil {
+			return allowed, fmt.Errorf("read ClusterRole %s in the cluster: %w", grants.PrioritiesName(logical), err)
+		}
+	}
+	now := allowed
+	now.PodWebhook = nil
+	all, err := grants.All(logical, now)
+	if err != nil {
+		return allowed, err
+	}
+	return allowed, c.applyAll(ctx, all, undo)
+}
+
+// Kinds returns the custom kinds that Manifold has been given rights for.
+func (c *Cluster) Kinds(ctx context.Context, logical types.UID) ([]schema.GroupResource, error) {
+	role, err := c.role(ctx, grants.KindsName(logical))
+	if err != nil || role == nil {
+		return nil, err
+	}
+	return grants.KindsIn(role), nil
+}
+
+// PriorityClassesUpTo returns up to which value PriorityClasses may come along, nil if none may.
+func (c *Cluster) PriorityClassesUpTo(ctx context.Context, logical types.UID) (*int32, error) {
+	role, err := c.role(ctx, grants.PrioritiesName(logical))
+	if err != nil || role == nil {
+		return nil, err
+	}
+	return grants.PriorityClassesIn(role), nil
+}
+
+// allowsVolumes reports whether PersistentVolumes may go along.
+func (c *Cluster) allowsVolumes(ctx context.Context, logical types.UID) (bool, error) {
+	role, err := c.role(ctx, grants.VolumesName(logical))
+	return err == nil && role != nil && grants.Made(role.Labels), err
+}
+
+// role reads a ClusterRole, nil if there is none.
+func (c *Cluster) role(ctx context.Context, name string) (*rbacv1.ClusterRole, error) {
+	role, err := c.client.RbacV1().ClusterRoles().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return role, err
+}
+
+// ForbidVolumes takes back that PersistentVolumes go along, the rights first, and reports whether they did. Those that are there stay, with their
+// data, and are their admin's.
+func (c *Cluster) ForbidVolumes(ctx context.Context, logical types.UID) (taken bool, err error) {
+	if taken, err = c.allowsVolumes(ctx, logical); err != nil || !taken {
+		return false, err
+	}
+	all, err := grants.ForVolumes(logical)
+	if err != nil {
+		return false, err
+	}
+	return true, c.removeAll(ctx, all, logical)
+}
+
+func (c *Cluster) applyAll(ctx context.Context, all []grants.Piece, undo *Undo) error {
+	for _, piece := range all {
+		if err := c.apply(ctx, piece, undo); err != nil {
+			return fmt.Errorf("apply %s in the cluster: %w", piece, err)
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) apply(ctx context.Context, piece grants.Piece, undo *Undo) error {
+	client := c.dynamic.Resource(piece.Resource).Namespace(piece.Object.GetNamespace())
+	name := piece.Object.GetName()
+	found, err := client.Get(ctx, name, metav1.GetOptions{})
+	fresh := apierrors.IsNotFound(err)
+	if err != nil && !fresh {
+		return err
+	}
+	if !fresh && found.GetDeletionTimestamp() != nil {
+		return errors.New("it is being deleted; try again when it is gone")
+	}
+	if !fresh {
+		if err := reset(ctx, client, piece, found); err != nil {
+			return err
+		}
+	}
+	applied, err := client.Apply(ctx, name, piece.Object, metav1.ApplyOptions{FieldManager: grants.FieldManager, Force: true})
+	if err != nil || !fresh {
+		return err
+	}
+	undo.Push(piece.String(), func(ctx context.Context) error {
+		return client.Delete(ctx, name, metav1.DeleteOptions{
+			Preconditions:     &metav1.Preconditions{UID: ptr.To(applied.GetUID())},
+			PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+		})
+	})
+	return nil
+}
+
+// reset brings what somebody else has changed of a piece back to what it should be.
+func reset(ctx context.Context, client dynamic.ResourceInterface, piece grants.Piece, found *unstructured.Unstructured) error {
+	patch, err := piece.Patch(found)
+	if err != nil || patch == nil {
+		return err
+	}
+	_, err = client.Patch(ctx, found.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: grants.FieldManager})
+	return err
+}
