@@ -69,10 +69,9 @@ type Controller struct {
 	clusters listers.ClusterLister
 	// written are the watched objects, by kind, with our own writes that the watch has not shown yet: without them every second write
 	// would be made to an old version, and refused. mirrors are the same of mirrored ReplicaSets.
-	written map[schema.GroupVersionResource]cache.MutationCache
-	mirrors cache.MutationCache
-	// histories are the same of ControllerRevisions.
-	histories cache.MutationCache
+	written   map[schema.GroupVersionResource]cache.MutationCache
+	mirrors   cache.MutationCache
+	histories *histories
 	stores    map[schema.GroupVersionResource]cache.Indexer
 	queue     workqueue.TypedRateLimitingInterface[task]
 	synced    []cache.InformerSynced
@@ -146,11 +145,11 @@ func New(o Options) (*Controller, error) {
 			watches = append(watches, watch{informer, c.workloadHandler(kind)})
 		}
 	}
-	histories, err := c.watchHistories(o.Kube)
-	if err != nil {
+	var err error
+	if c.histories, err = watchHistories(o); err != nil {
 		return nil, err
 	}
-	c.synced = append(c.synced, histories)
+	c.synced = append(c.synced, c.histories.synced)
 	for _, w := range watches {
 		registration, err := w.informer.AddEventHandler(w.handler)
 		if err != nil {

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -25,31 +26,50 @@ const byRevisionOwner = "manifold.dev/revision-owner"
 // errCollision has a history looked at again, under another name for its revision.
 var errCollision = errors.New("it gets another name")
 
-// watchHistories makes the cache of ControllerRevisions. As with the stock controllers, what somebody does to one is not answered before
-// there is something else to do for its owner.
-func (c *Controller) watchHistories(kube informers.SharedInformerFactory) (cache.InformerSynced, error) {
-	informer := kube.Apps().V1().ControllerRevisions().Informer()
+// histories are the ControllerRevisions of the logical cluster: one for each upstream template of a StatefulSet or DaemonSet.
+type histories struct {
+	client kubernetes.Interface
+	// revisions are those that are watched, with our own writes that the watch has not shown yet.
+	revisions cache.MutationCache
+	synced    cache.InformerSynced
+	// used asks all clusters which templates the pods of an object carry out.
+	used func(key identity.Key) map[string]bool
+}
+
+// watchHistories registers with the informer. As with the stock controllers, what somebody does to a revision is not answered before there is
+// something else to do for its owner.
+func watchHistories(o Options) (*histories, error) {
+	h := &histories{client: o.Client}
+	h.used = func(key identity.Key) map[string]bool {
+		used := map[string]bool{}
+		for _, s := range o.Upstream.Syncers() {
+			maps.Copy(used, s.TemplatesInUse(key))
+		}
+		return used
+	}
+	informer := o.Kube.Apps().V1().ControllerRevisions().Informer()
 	if err := informer.AddIndexers(cache.Indexers{byRevisionOwner: indexRevisionOwner}); err != nil {
 		return nil, fmt.Errorf("index ControllerRevisions: %w", err)
 	}
-	c.histories = cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), informer.GetStore(),
+	h.revisions = cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), informer.GetStore(),
 		cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: informer.GetIndexer(), IncludeAdds: true})
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { c.histories.OnAddOrUpdate(obj.(*appsv1.ControllerRevision)) },
-		UpdateFunc: func(_, obj any) { c.histories.OnAddOrUpdate(obj.(*appsv1.ControllerRevision)) },
+		AddFunc:    func(obj any) { h.revisions.OnAddOrUpdate(obj.(*appsv1.ControllerRevision)) },
+		UpdateFunc: func(_, obj any) { h.revisions.OnAddOrUpdate(obj.(*appsv1.ControllerRevision)) },
 		DeleteFunc: func(obj any) {
 			if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = tomb.Obj
 			}
 			if revision, ok := obj.(*appsv1.ControllerRevision); ok {
-				c.histories.OnDelete(revision)
+				h.revisions.OnDelete(revision)
 			}
 		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watch ControllerRevisions: %w", err)
 	}
-	return registration.HasSynced, nil
+	h.synced = registration.HasSynced
+	return h, nil
 }
 
 func indexRevisionOwner(obj any) ([]string, error) {
@@ -65,12 +85,14 @@ func indexRevisionOwner(obj any) ([]string, error) {
 
 func orphansIn(namespace string) string { return "orphans/" + namespace }
 
-// syncHistory brings the ControllerRevisions of a StatefulSet or DaemonSet up to date: one for each upstream template.
-func (c *Controller) syncHistory(ctx context.Context, kind summary.Kind, key identity.Key, in summary.Object) error {
+// sync brings the ControllerRevisions of an object up to date. It writes the object itself where that counts collisions of their names.
+func (h *histories) sync(
+	ctx context.Context, kind summary.Kind, key identity.Key, in summary.Object, write func(next summary.Object) error,
+) error {
 	projected, _ := projection.ForResource(key.Resource)
-	existing := c.revisionsOf(string(in.GetUID()))
+	existing := h.of(string(in.GetUID()))
 	if len(existing) == 0 {
-		adopted, err := c.adoptRevisions(ctx, kind, projected, in)
+		adopted, err := h.adopt(ctx, kind, projected, in)
 		if err != nil {
 			return err
 		}
@@ -81,24 +103,24 @@ func (c *Controller) syncHistory(ctx context.Context, kind summary.Kind, key ide
 		return err
 	}
 	if plan.Collisions != kind.HistoryOf(in).Collisions {
-		if err := c.write(ctx, key, in, kind.Collided(in, plan.Collisions)); err != nil {
+		if err := write(kind.Collided(in, plan.Collisions)); err != nil {
 			return err
 		}
 		return fmt.Errorf("the name of the revision of %s is taken by one of another template: %w", key, errCollision)
 	}
 	if len(plan.Prune) > 0 {
 		// Only now it matters which of them are in use, which takes a look at all pods.
-		if plan, err = kind.PlanHistory(in, projected.GVK, existing, c.templatesInUse(key)); err != nil {
+		if plan, err = kind.PlanHistory(in, projected.GVK, existing, h.used(key)); err != nil {
 			return err
 		}
 	}
 	if plan.Write != nil {
-		if err := c.writeRevision(ctx, plan.Write); err != nil {
+		if err := h.write(ctx, plan.Write); err != nil {
 			return err
 		}
 	}
 	for _, revision := range plan.Prune {
-		err := c.Client.AppsV1().ControllerRevisions(revision.Namespace).Delete(ctx, revision.Name,
+		err := h.client.AppsV1().ControllerRevisions(revision.Namespace).Delete(ctx, revision.Name,
 			metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(revision.UID))})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return err
@@ -107,9 +129,9 @@ func (c *Controller) syncHistory(ctx context.Context, kind summary.Kind, key ide
 	return nil
 }
 
-// revisionsOf returns the revisions under a key of the index.
-func (c *Controller) revisionsOf(owner string) []*appsv1.ControllerRevision {
-	found, _ := c.histories.ByIndex(byRevisionOwner, owner) // the index exists: New made it
+// of returns the revisions under a key of the index.
+func (h *histories) of(owner string) []*appsv1.ControllerRevision {
+	found, _ := h.revisions.ByIndex(byRevisionOwner, owner) // the index exists: New made it
 	out := make([]*appsv1.ControllerRevision, 0, len(found))
 	for _, obj := range found {
 		out = append(out, obj.(*appsv1.ControllerRevision))
@@ -117,8 +139,8 @@ func (c *Controller) revisionsOf(owner string) []*appsv1.ControllerRevision {
 	return out
 }
 
-// adoptRevisions takes over the history that an earlier object left behind when it was deleted without what it owned.
-func (c *Controller) adoptRevisions(
+// adopt takes over the history that an earlier object left behind when it was deleted without what it owned.
+func (h *histories) adopt(
 	ctx context.Context, kind summary.Kind, projected projection.Kind, in summary.Object,
 ) ([]*appsv1.ControllerRevision, error) {
 	selector, err := metav1.LabelSelectorAsSelector(kind.HistoryOf(in).Selector)
@@ -126,13 +148,13 @@ func (c *Controller) adoptRevisions(
 		return nil, nil //nolint:nilerr // a selector that is none selects nothing; validation tells the user
 	}
 	var adopted []*appsv1.ControllerRevision
-	for _, orphan := range c.revisionsOf(orphansIn(in.GetNamespace())) {
+	for _, orphan := range h.of(orphansIn(in.GetNamespace())) {
 		if orphan.DeletionTimestamp != nil || !selector.Matches(labels.Set(orphan.Labels)) {
 			continue
 		}
 		revision := orphan.DeepCopy()
 		revision.OwnerReferences = append(revision.OwnerReferences, *metav1.NewControllerRef(in, projected.GVK))
-		if err := c.writeRevision(ctx, revision); err != nil {
+		if err := h.write(ctx, revision); err != nil {
 			return nil, err
 		}
 		adopted = append(adopted, revision)
@@ -140,19 +162,8 @@ func (c *Controller) adoptRevisions(
 	return adopted, nil
 }
 
-// templatesInUse asks all clusters which templates the pods of an object carry out.
-func (c *Controller) templatesInUse(key identity.Key) map[string]bool {
-	used := map[string]bool{}
-	for _, s := range c.Upstream.Syncers() {
-		for hash := range s.TemplatesInUse(key) {
-			used[hash] = true
-		}
-	}
-	return used
-}
-
-func (c *Controller) writeRevision(ctx context.Context, revision *appsv1.ControllerRevision) error {
-	revisions := c.Client.AppsV1().ControllerRevisions(revision.Namespace)
+func (h *histories) write(ctx context.Context, revision *appsv1.ControllerRevision) error {
+	revisions := h.client.AppsV1().ControllerRevisions(revision.Namespace)
 	var written *appsv1.ControllerRevision
 	var err error
 	if revision.ResourceVersion == "" {
@@ -167,6 +178,6 @@ func (c *Controller) writeRevision(ctx context.Context, revision *appsv1.Control
 	if err != nil {
 		return err
 	}
-	c.histories.Mutation(written)
+	h.revisions.Mutation(written)
 	return nil
 }

@@ -65,8 +65,7 @@ func TestHistoriesAreWrittenOnlyWhenTheyChange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, append(test.existing, database())...)
-			kind, _ := summary.ForResource(databaseKey.Resource)
-			if err := h.syncHistory(t.Context(), kind, databaseKey, database()); err != nil {
+			if err := h.keepHistory(t); err != nil {
 				t.Fatal(err)
 			}
 			if got := h.writes(); !slices.Equal(got, test.want) {
@@ -81,7 +80,7 @@ func TestANameThatIsTakenIsAnError(t *testing.T) {
 	foreign.OwnerReferences[0].UID = "another"
 	h := start(t, foreign, database())
 	kind, _ := summary.ForResource(databaseKey.Resource)
-	if err := h.syncHistory(t.Context(), kind, databaseKey, database()); err == nil {
+	if err := h.keepHistory(t); err == nil {
 		t.Error("the revision of another object passes for ours")
 	}
 	if err := h.syncWorkload(t.Context(), kind, databaseKey, database()); err == nil {
@@ -92,12 +91,22 @@ func TestANameThatIsTakenIsAnError(t *testing.T) {
 	}
 }
 
+// keepHistory brings the revisions of the database up to date.
+func (h *harness) keepHistory(t *testing.T) error {
+	t.Helper()
+	kind, _ := summary.ForResource(databaseKey.Resource)
+	in := database()
+	return h.histories.sync(t.Context(), kind, databaseKey, in, func(next summary.Object) error {
+		return h.write(t.Context(), databaseKey, in, next)
+	})
+}
+
 func TestAnotherNameIsNotedInTheStatusFirst(t *testing.T) {
 	kind, _ := summary.ForResource(databaseKey.Resource)
 	other := inUse(1)
 	other.Data.Raw = []byte(`{"of":"another template"}`)
 	h := start(t, other, database())
-	if err := h.syncHistory(t.Context(), kind, databaseKey, database()); !errors.Is(err, errCollision) {
+	if err := h.keepHistory(t); !errors.Is(err, errCollision) {
 		t.Errorf("error %v, want that it is looked at again", err)
 	}
 	if got := h.writes(); !slices.Equal(got, []string{"update statefulsets/status"}) {

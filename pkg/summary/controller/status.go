@@ -43,7 +43,8 @@ func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key id
 	}
 	var history error
 	if kind.KeepsHistory() {
-		history = c.syncHistory(ctx, kind, key, in) // the status does not wait for it
+		// The status does not wait for it.
+		history = c.histories.sync(ctx, kind, key, in, func(next summary.Object) error { return c.write(ctx, key, in, next) })
 	}
 	moving := c.moving(key, in, now.reports)
 	d, isDeployment := in.(*appsv1.Deployment)
