@@ -10,6 +10,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -101,7 +102,7 @@ func (s *Syncer) ownersOf(above, live *corev1.Pod) []metav1.OwnerReference {
 	if by == nil {
 		by = &mirrorOwner{}
 	}
-	return ownedStill(above.OwnerReferences, *by)
+	return mirror.OwnersOf(above.OwnerReferences, by.references, by.ending)
 }
 
 // Adopter returns the reference to the workload above whose controller has taken over the projection of another one in the cluster, or

@@ -87,7 +87,7 @@ func (s *Syncer) mirrorEvent(ctx context.Context, uid types.UID, pending *eventS
 	if event == nil {
 		return
 	}
-	mirror, known := s.eventMirror(event)
+	shown, known := s.eventMirror(event)
 	if !known {
 		if pending.queue.NumRequeues(uid) < eventTries {
 			pending.queue.AddRateLimited(uid)
@@ -97,13 +97,13 @@ func (s *Syncer) mirrorEvent(ctx context.Context, uid types.UID, pending *eventS
 		return
 	}
 	pending.drop(uid, event)
-	if mirror == nil || s.Upstream.NamespaceGoes(mirror.Namespace) || pace.WaitN(ctx, eventCost(s.podQueue.Len())) != nil {
+	if shown == nil || s.Upstream.NamespaceGoes(shown.Namespace) || pace.WaitN(ctx, eventCost(s.podQueue.Len())) != nil {
 		return
 	}
-	events := s.above.CoreV1().Events(mirror.Namespace)
-	_, err := events.Create(ctx, mirror, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
+	events := s.above.CoreV1().Events(shown.Namespace)
+	_, err := events.Create(ctx, shown, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
 	if apierrors.IsAlreadyExists(err) {
-		_, err = events.Update(ctx, mirror, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
+		_, err = events.Update(ctx, shown, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
 	}
 	if err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).V(2).Info("Event not mirrored", "event", klog.KObj(event), "err", err)
@@ -120,7 +120,7 @@ func eventCost(pods int) int {
 
 // eventMirror returns an event as it reads above: about the object there. Known is false while that object has not appeared yet, above or
 // in what we watch of the cluster, where an event may come first; the result is nil for an event that is not about an object of ours.
-func (s *Syncer) eventMirror(event *corev1.Event) (mirror *corev1.Event, known bool) {
+func (s *Syncer) eventMirror(event *corev1.Event) (shown *corev1.Event, known bool) {
 	about, known := s.counterpart(event.InvolvedObject)
 	if about == nil {
 		return nil, known
@@ -128,7 +128,7 @@ func (s *Syncer) eventMirror(event *corev1.Event) (mirror *corev1.Event, known b
 	if s.Upstream.Guard(nil).EventAbout(s.cluster, *about) != nil {
 		return nil, false // it may not be shown yet
 	}
-	return s.mirrorOfEvent(event, *about), true
+	return mirror.ShowEvent(event, *about, s.cluster), true
 }
 
 // counterpart finds the object above that stands for one below.
@@ -145,7 +145,7 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 			return nil, true
 		}
 		if s.ownerOf(pod) != nil {
-			return &out, true // the mirror has the pod's name and UID
+			return &out, true // the shown has the pod's name and UID
 		}
 		if _, ours := projection.OriginOf(pod); !ours {
 			return nil, true
@@ -160,11 +160,11 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 			return nil, false
 		}
 		if projected := s.below.DeploymentOf(rs); projected != nil {
-			mirror, err := s.Upstream.ReplicaSets.ReplicaSets(ref.Namespace).Get(s.shownAs(rs, projected.Name))
+			shown, err := s.Upstream.ReplicaSets.ReplicaSets(ref.Namespace).Get(s.shownAs(rs, projected.Name))
 			if err != nil {
 				return nil, false
 			}
-			out.APIVersion, out.Name, out.UID = appsv1.SchemeGroupVersion.String(), mirror.Name, mirror.UID
+			out.APIVersion, out.Name, out.UID = appsv1.SchemeGroupVersion.String(), shown.Name, shown.UID
 			return &out, true
 		}
 	}
@@ -182,12 +182,4 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 	}
 	out.UID = object.GetUID()
 	return &out, true
-}
-
-// mirrorOfEvent returns an event as it reads above, about the object there.
-func (s *Syncer) mirrorOfEvent(event *corev1.Event, about corev1.ObjectReference) *corev1.Event {
-	out := event.DeepCopy()
-	out.ObjectMeta = metav1.ObjectMeta{Namespace: event.Namespace, Name: mirror.EventName(event.Name, s.cluster)}
-	mirror.Event(out, about, s.cluster)
-	return out
 }

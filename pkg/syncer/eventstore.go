@@ -15,6 +15,7 @@ import (
 
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 )
 
 // eventStore is what a reflector of events writes to: it keeps those that wait to be mirrored and forgets all others at once.
@@ -53,7 +54,7 @@ func (s *eventStore) Transformer() cache.TransformFunc {
 		case !ok:
 			return obj, nil
 		case s.ours(event.InvolvedObject.Namespace):
-			return fitEvent(event), nil
+			return mirror.FitEvent(event), nil
 		}
 		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: event.Namespace, Name: event.Name, ResourceVersion: event.ResourceVersion}}, nil
 	})
@@ -79,7 +80,7 @@ func (s *eventStore) add(event *corev1.Event) error {
 		return nil
 	}
 	text.Repair(event)
-	fitEvent(event)
+	mirror.FitEvent(event)
 	s.events[event.UID] = event
 	s.queue.Add(event.UID)
 	return nil

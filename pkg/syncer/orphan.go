@@ -162,7 +162,7 @@ func (s *Syncer) takeOver(ctx context.Context, pod, stored *corev1.Pod, template
 	if template == nil && stored.Spec.NodeName == "" {
 		return s.refuse(pod, errNoRecord)
 	}
-	want := s.mirror(pod, mirrorOwner{references: ownedStill(stored.OwnerReferences, mirrorOwner{})})
+	want := mirror.ShowPod(pod, s.cluster, mirror.OwnersOf(stored.OwnerReferences, nil, false), nil)
 	mirror.TakenOver(want, stored, template, s.cluster)
 	if err := s.writeMirror(ctx, want, stored); err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
@@ -379,30 +378,5 @@ func TestPodsOfAnOrphanedReplicaSetStayItsOwn(t *testing.T) {
 	got := s.mirrorOwner(f.pod)
 	if got == nil || len(got.references) != 1 || got.references[0].UID != f.mirrored.UID {
 		t.Errorf("the pod belongs to %+v, want the ReplicaSet above", got)
-	}
-}
-
-func TestOwnersOfAMirror(t *testing.T) {
-	set := plainSet("web", toEast)
-	above := controlledBy(set, "ReplicaSet")[0]
-	loose := metav1.OwnerReference{APIVersion: "v1", Kind: "ReplicationController", Name: "other", UID: "other"}
-	pod := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "first", UID: "first", Controller: ptr.To(true)}
-	for name, test := range map[string]struct {
-		have []metav1.OwnerReference
-		by   mirrorOwner
-		want []metav1.OwnerReference
-	}{
-		"its controller":                            {nil, mirrorOwner{references: []metav1.OwnerReference{above}}, []metav1.OwnerReference{above}},
-		"with what a user has added":                {[]metav1.OwnerReference{above, loose}, mirrorOwner{references: []metav1.OwnerReference{above}}, []metav1.OwnerReference{loose, above}},
-		"without one that has let go of it":         {[]metav1.OwnerReference{above, loose}, mirrorOwner{}, []metav1.OwnerReference{loose}},
-		"a pod controls no pods below":              {[]metav1.OwnerReference{pod}, mirrorOwner{}, []metav1.OwnerReference{pod}},
-		"one that goes keeps what it has":           {[]metav1.OwnerReference{above}, mirrorOwner{references: []metav1.OwnerReference{above}, ending: true}, []metav1.OwnerReference{above}},
-		"and what was taken off it is not put back": {[]metav1.OwnerReference{loose}, mirrorOwner{references: []metav1.OwnerReference{above}, ending: true}, []metav1.OwnerReference{loose}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := ownedStill(test.have, test.by); !equality.Semantic.DeepEqual(got, test.want) {
-				t.Errorf("owners %+v, want %+v", got, test.want)
-			}
-		})
 	}
 }

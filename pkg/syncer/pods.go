@@ -2,14 +2,12 @@ package syncer
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,7 +69,7 @@ func (s *Syncer) enqueuePodsOf(kind projection.Kind, namespace, name string) {
 
 // syncPod brings the mirror of one pod in line with the pod.
 func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
-	mirror, err := s.mirrorNamed(name)
+	shown, err := s.mirrorNamed(name)
 	if err != nil {
 		return err
 	}
@@ -79,59 +77,59 @@ func (s *Syncer) syncPod(ctx context.Context, name cache.ObjectName) error {
 		return nil // whoever removes the cluster removes its mirrors
 	}
 	pod := s.below.Pod(name)
-	if mirror != nil && identity.ShownFrom(mirror) == "" {
-		return s.syncOwnPod(ctx, mirror, pod)
+	if shown != nil && identity.ShownFrom(shown) == "" {
+		return s.syncOwnPod(ctx, shown, pod)
 	}
-	if mirror != nil && identity.ShownFrom(mirror) != s.cluster {
+	if shown != nil && identity.ShownFrom(shown) != s.cluster {
 		if pod == nil || s.mirrorOwner(pod) == nil {
 			return nil // that of another cluster; ours has none
 		}
-		return s.makeAnew(ctx, pod, mirror) // two clusters chose the same name
+		return s.makeAnew(ctx, pod, shown) // two clusters chose the same name
 	}
-	if mirror != nil && (pod == nil || pod.UID != mirror.UID) {
-		return s.deleteMirror(ctx, mirror, 0)
+	if shown != nil && (pod == nil || pod.UID != shown.UID) {
+		return s.deleteMirror(ctx, shown, 0)
 	}
 	if pod == nil {
 		return nil
 	}
-	if projection.Orphaned(pod) && pod.DeletionTimestamp == nil && mirror != nil {
-		if template, ok := s.Upstream.Released(mirror); ok {
-			return s.takeOver(ctx, pod, mirror, template)
+	if projection.Orphaned(pod) && pod.DeletionTimestamp == nil && shown != nil {
+		if template, ok := s.Upstream.Released(shown); ok {
+			return s.takeOver(ctx, pod, shown, template)
 		}
 	}
 	if own := s.ownerOf(pod); own != nil && s.lost(own.above, identity.DecisionOf(own.above), s.cluster) {
 		// It may run, but nobody hears of it, and its workload runs elsewhere, perhaps under the same names.
-		if mirror == nil {
+		if shown == nil {
 			return nil
 		}
-		return s.deleteMirror(ctx, mirror, 0)
+		return s.deleteMirror(ctx, shown, 0)
 	}
 	owner := s.mirrorOwner(pod)
 	switch {
 	case owner != nil:
-		want, err := s.showable(pod, *owner, mirror)
+		want, err := s.showable(pod, *owner, shown)
 		if err != nil {
 			return s.refuse(pod, err)
 		}
-		return s.writeMirror(ctx, want, mirror)
-	case mirror == nil && projection.Orphaned(pod):
+		return s.writeMirror(ctx, want, shown)
+	case shown == nil && projection.Orphaned(pod):
 		return s.refuse(pod, errNoRecord)
-	case mirror == nil:
-		return nil // the owner's mirror comes first; its watch wakes us
+	case shown == nil:
+		return nil // the owner's shown comes first; its watch wakes us
 	case pod.DeletionTimestamp != nil:
 		// What it belonged to may be gone before it is, above as below.
-		want, err := s.showable(pod, mirrorOwner{references: mirror.OwnerReferences, labels: ownerLabels(mirror)}, mirror)
+		want, err := s.showable(pod, mirrorOwner{references: shown.OwnerReferences, labels: mirror.OwnerLabels(shown)}, shown)
 		if err != nil {
 			return s.refuse(pod, err)
 		}
-		return s.writeMirror(ctx, want, mirror)
+		return s.writeMirror(ctx, want, shown)
 	case metav1.GetControllerOf(pod) == nil:
-		return s.letGoOf(ctx, pod, mirror)
+		return s.letGoOf(ctx, pod, shown)
 	case s.ownerOf(pod) == nil:
 		if gone, err := s.controllerGone(ctx, pod); gone || err != nil {
 			return err // the garbage collector of the cluster is about to decide about it
 		}
-		return s.deleteMirror(ctx, mirror, 0) // no longer a pod of ours
+		return s.deleteMirror(ctx, shown, 0) // no longer a pod of ours
 	}
 	return nil
 }
@@ -199,7 +197,7 @@ func (s *Syncer) writeMirror(ctx context.Context, want, have *corev1.Pod) error 
 		}
 		s.mirrors.Mutation(written)
 		have = written
-	} else if !sameMirror(want, have) {
+	} else if !mirror.SamePod(want, have) {
 		want.ResourceVersion = have.ResourceVersion
 		written, err := pods.Update(ctx, want, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
 		if err != nil {
@@ -284,32 +282,6 @@ type mirrorOwner struct {
 	ending bool
 }
 
-// ownedStill are the owners of a pod above that has these and belongs to somebody below: what users and controllers above have written
-// stays, but for the controllers that are told from below. What the garbage collector has taken off in favour of others is not put back.
-func ownedStill(have []metav1.OwnerReference, by mirrorOwner) []metav1.OwnerReference {
-	out := slices.DeleteFunc(slices.Clone(have), projection.ControlsPods)
-	for _, ref := range by.references {
-		if !by.ending || slices.ContainsFunc(have, func(r metav1.OwnerReference) bool { return r.UID == ref.UID }) {
-			out = append(out, ref)
-		}
-	}
-	if len(out) == 0 {
-		return nil
-	}
-	return out
-}
-
-// ownerLabels are the labels of a mirror that its owner above gave it.
-func ownerLabels(mirror *corev1.Pod) map[string]string {
-	out := map[string]string{}
-	for _, key := range []string{appsv1.DefaultDeploymentUniqueLabelKey, appsv1.ControllerRevisionHashLabelKey} {
-		if value := mirror.Labels[key]; value != "" {
-			out[key] = value
-		}
-	}
-	return out
-}
-
 // mirrorOwner returns what owns the mirror of a pod above, or nil while there is none.
 func (s *Syncer) mirrorOwner(pod *corev1.Pod) *mirrorOwner {
 	own := s.ownerOf(pod)
@@ -343,10 +315,10 @@ func (s *Syncer) mirrorOwner(pod *corev1.Pod) *mirrorOwner {
 func (s *Syncer) showable(pod *corev1.Pod, owner mirrorOwner, stored *corev1.Pod) (*corev1.Pod, error) {
 	of := mirror.Owner{Object: &corev1.Pod{}, Template: &corev1.PodTemplateSpec{}}
 	if stored != nil {
-		owner.references = ownedStill(stored.OwnerReferences, owner)
+		owner.references = mirror.OwnersOf(stored.OwnerReferences, owner.references, owner.ending)
 		of.Revision = logical.RevisionLabel(stored)
 	}
-	out := s.mirror(pod, owner)
+	out := mirror.ShowPod(pod, s.cluster, owner.references, owner.labels)
 	out.Finalizers = slices.Clone(pod.Finalizers)
 	if owner.controller.Object != nil {
 		if stored == nil || !metav1.IsControlledBy(stored, owner.controller) {
@@ -364,40 +336,4 @@ func (s *Syncer) showable(pod *corev1.Pod, owner mirrorOwner, stored *corev1.Pod
 		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationAdmitted, pod.Annotations[v1alpha1.AnnotationAdmitted])
 	}
 	return out, nil
-}
-
-// mirror returns what the logical cluster shows of a pod.
-func (s *Syncer) mirror(pod *corev1.Pod, owner mirrorOwner) *corev1.Pod {
-	out := pod.DeepCopy()
-	out.ResourceVersion, out.UID, out.ManagedFields = "", "", nil
-	out.CreationTimestamp, out.Finalizers = metav1.Time{}, nil
-	out.Labels, out.Annotations = mirror.Unreserved(out.Labels), mirror.Unreserved(out.Annotations)
-	out.OwnerReferences = owner.references
-	for key, value := range owner.labels {
-		metav1.SetMetaDataLabel(&out.ObjectMeta, key, value)
-	}
-	// The API server moves these three to where they belong.
-	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationGeneration, strconv.FormatInt(pod.Generation, 10))
-	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationUID, string(pod.UID))
-	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationCreated, pod.CreationTimestamp.UTC().Format(time.RFC3339))
-	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationCluster, s.cluster)
-	if pod.Spec.NodeName != "" {
-		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationNode, pod.Spec.NodeName)
-		out.Spec.NodeName = s.cluster
-	}
-	fitPod(out)
-	return out
-}
-
-// sameMirror reports whether writing want over have would change nothing.
-func sameMirror(want, have *corev1.Pod) bool {
-	annotations := maps.Clone(want.Annotations)
-	delete(annotations, v1alpha1.AnnotationUID)
-	delete(annotations, v1alpha1.AnnotationCreated)
-	delete(annotations, v1alpha1.AnnotationGeneration)
-	return want.Generation == have.Generation && maps.Equal(want.Labels, have.Labels) && slices.Equal(want.Finalizers, have.Finalizers) &&
-		maps.Equal(annotations, have.Annotations) &&
-		equality.Semantic.DeepEqual(want.OwnerReferences, have.OwnerReferences) &&
-		equality.Semantic.DeepEqual(want.Spec, have.Spec) &&
-		equality.Semantic.DeepEqual(want.Status, have.Status)
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -58,9 +59,9 @@ func newFamily() *family {
 	return f
 }
 
-// owner is what owns the mirror.
-func (f *family) owner() mirrorOwner {
-	return mirrorOwner{references: controlledBy(f.mirrored, "ReplicaSet"), labels: map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "abc"}}
+// mirror is what a cluster has shown of the pod.
+func (f *family) mirror(cluster string) *corev1.Pod {
+	return mirror.ShowPod(f.pod, cluster, controlledBy(f.mirrored, "ReplicaSet"), map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "abc"})
 }
 
 func controlledBy(owner metav1.Object, kind string) []metav1.OwnerReference {
@@ -81,9 +82,8 @@ func (f *family) shown(cluster string) *corev1.Pod {
 func TestMirrorIsThePodAsTheLogicalClusterKnowsIt(t *testing.T) {
 	f := newFamily()
 	before := f.pod.DeepCopy()
-	s := attach(t, newUpstream(t), "east")
-	got := s.mirror(f.pod, f.owner())
-	if !sameMirror(got, f.shown("east")) {
+	got := f.mirror("east")
+	if !mirror.SamePod(got, f.shown("east")) {
 		t.Errorf("mirror %+v,\nwant %+v", got, f.shown("east"))
 	}
 	if got.UID != "" || got.ResourceVersion != "" || len(got.Finalizers)+len(got.ManagedFields) > 0 || !got.CreationTimestamp.IsZero() {
@@ -100,7 +100,7 @@ func TestMirrorIsThePodAsTheLogicalClusterKnowsIt(t *testing.T) {
 		t.Error("the pod of the cache was changed")
 	}
 	f.pod.Spec.NodeName = ""
-	if got := s.mirror(f.pod, f.owner()); got.Spec.NodeName != "" || got.Annotations[v1alpha1.AnnotationNode] != "" {
+	if got := f.mirror("east"); got.Spec.NodeName != "" || got.Annotations[v1alpha1.AnnotationNode] != "" {
 		t.Errorf("a pod that waits for a node runs on %q, %q; want nothing", got.Spec.NodeName, got.Annotations[v1alpha1.AnnotationNode])
 	}
 }
@@ -124,15 +124,14 @@ func TestMirrorIsWrittenOnlyWhenItChanges(t *testing.T) {
 			f := newFamily()
 			shown := f.shown("east")
 			test.change(f.pod)
-			s := attach(t, newUpstream(t), "east")
-			if got := sameMirror(s.mirror(f.pod, f.owner()), shown); got != test.want {
+			if got := mirror.SamePod(f.mirror("east"), shown); got != test.want {
 				t.Errorf("the same: %t, want %t", got, test.want)
 			}
 		})
 	}
 	t.Run("another owner", func(t *testing.T) {
 		f := newFamily()
-		if s := attach(t, newUpstream(t), "east"); sameMirror(s.mirror(f.pod, mirrorOwner{references: controlledBy(f.above, "Deployment"), labels: f.owner().labels}), f.shown("east")) {
+		if mirror.SamePod(mirror.ShowPod(f.pod, "east", controlledBy(f.above, "Deployment"), f.mirror("east").Labels), f.shown("east")) {
 			t.Error("counts as the same")
 		}
 	})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer/guard"
@@ -167,7 +168,7 @@ func (s *Syncer) newcomer(pod *corev1.Pod) (found *Newcomer, settled bool, err e
 	if err := s.Upstream.Guard(nil).MayHave(s.cluster, pod, owner.controller, owner.decider); err != nil {
 		return nil, true, &NotPlacedError{err}
 	}
-	shown := s.mirror(pod, *owner)
+	shown := mirror.ShowPod(pod, s.cluster, owner.references, owner.labels)
 	shown.Finalizers, shown.Status = slices.Clone(pod.Finalizers), corev1.PodStatus{}
 	of := s.Upstream.OwnerOf(owner.controller, owner.decider, s.cluster, logical.RevisionLabel(shown), true)
 	of.Pod(shown, nil)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -192,7 +193,7 @@ func TestAMirrorShowsWhatWebhooksHaveChanged(t *testing.T) {
 			stored := asStored(shown)
 			delete(stored.Annotations, v1alpha1.AnnotationAdmitted)
 			again, err := s.showable(f.pod, *owner, stored)
-			if err != nil || !sameMirror(again, stored) {
+			if err != nil || !mirror.SamePod(again, stored) {
 				t.Errorf("once it is stored, it is shown as %+v: %v", again, err)
 			}
 			late := stored.DeepCopy()
@@ -206,7 +207,7 @@ func TestAMirrorShowsWhatWebhooksHaveChanged(t *testing.T) {
 
 func TestTheTokenOfAClusterIsNotShown(t *testing.T) {
 	url := podhooks.URL("https://manifold.example", "east", "secret")
-	event := fitEvent(&corev1.Event{Message: `Post "` + url + `?timeout=20s": dial tcp: connection refused`})
+	event := mirror.FitEvent(&corev1.Event{Message: `Post "` + url + `?timeout=20s": dial tcp: connection refused`})
 	for _, shown := range []string{event.Message, summary.Text("failed calling webhook: " + url)} {
 		if strings.Contains(shown, "secret") || !strings.Contains(shown, "manifold.example") {
 			t.Errorf("shown is %q", shown)

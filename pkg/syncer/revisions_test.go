@@ -12,6 +12,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -76,7 +77,7 @@ func TestRevisionsBelowAreNamedByTheirUpstreamTemplates(t *testing.T) {
 	if owner == nil || owner.references[0].UID != above.UID {
 		t.Fatalf("the mirror belongs to %+v, want the StatefulSet above", owner)
 	}
-	if got := s.mirror(pod, *owner).Labels[appsv1.ControllerRevisionHashLabelKey]; got != "db-two" {
+	if got := mirror.ShowPod(pod, "east", owner.references, owner.labels).Labels[appsv1.ControllerRevisionHashLabelKey]; got != "db-two" {
 		t.Errorf("the mirror names revision %q, want that of the logical cluster", got)
 	}
 }
@@ -99,7 +100,8 @@ func TestAMirrorNamesItsRevisionAsItsOwnerWould(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := podBelow(live, "db-0", test.label)
 			s := attach(t, newUpstream(t, above), "east", live, pod, test.revision)
-			if got := s.mirror(pod, *s.mirrorOwner(pod)).Labels[appsv1.ControllerRevisionHashLabelKey]; got != test.want {
+			owner := s.mirrorOwner(pod)
+			if got := mirror.ShowPod(pod, "east", owner.references, owner.labels).Labels[appsv1.ControllerRevisionHashLabelKey]; got != test.want {
 				t.Errorf("the mirror names %q, want %q", got, test.want)
 			}
 		})

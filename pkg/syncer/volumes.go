@@ -2,13 +2,9 @@ package syncer
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -27,8 +23,6 @@ import (
 const (
 	// claimWorkers is how many mirrors of one cluster's volume claims are written at a time.
 	claimWorkers = 4
-	// inUse is the finalizer that keeps a claim as long as pods use it. The stock controller above adds it to every claim that lacks it.
-	inUse = "kubernetes.io/pvc-protection"
 )
 
 // enqueueClaim has a volume claim of the cluster looked at: at once, unless it is about to be bound.
@@ -119,7 +113,7 @@ func (u *Upstream) claimHandler() cache.ResourceEventHandler {
 // syncClaim brings the mirror of one volume claim in line with the claim. Nothing here deletes a claim: it holds somebody's data, and goes
 // when its cluster or a user of the logical cluster says so.
 func (s *Syncer) syncClaim(ctx context.Context, name cache.ObjectName) error {
-	mirror, err := s.claimMirrorNamed(name)
+	shown, err := s.claimMirrorNamed(name)
 	if err != nil || s.givenUp() {
 		return err // whoever removes the cluster removes its mirrors
 	}
@@ -130,14 +124,14 @@ func (s *Syncer) syncClaim(ctx context.Context, name cache.ObjectName) error {
 		}
 	}
 	showing := ""
-	if mirror != nil {
-		if showing = identity.ShownFrom(mirror); showing == "" {
+	if shown != nil {
+		if showing = identity.ShownFrom(shown); showing == "" {
 			return nil // the user's own, of that name
 		}
 	}
-	if live == nil || showing == s.cluster && live.UID != mirror.UID {
+	if live == nil || showing == s.cluster && live.UID != shown.UID {
 		if showing == s.cluster {
-			return s.dropClaim(ctx, mirror)
+			return s.dropClaim(ctx, shown)
 		}
 		return nil
 	}
@@ -150,23 +144,23 @@ func (s *Syncer) syncClaim(ctx context.Context, name cache.ObjectName) error {
 	case home != "" && home != s.cluster:
 		return nil
 	case showing != "":
-		// The claim of another cluster, which the pod does not use any more. When its mirror is gone, we are woken.
+		// The claim of another cluster, which the pod does not use any more. When its shown is gone, we are woken.
 		if home == s.cluster {
-			return s.dropClaim(ctx, mirror)
+			return s.dropClaim(ctx, shown)
 		}
 		return nil
 	}
-	if mirror != nil && mirror.DeletionTimestamp != nil && live.DeletionTimestamp == nil {
-		return s.dropClaim(ctx, mirror) // and show it anew: it is not being deleted
+	if shown != nil && shown.DeletionTimestamp != nil && live.DeletionTimestamp == nil {
+		return s.dropClaim(ctx, shown) // and show it anew: it is not being deleted
 	}
-	want, err := s.showableClaim(s.claimMirror(live, owners), mirror)
+	want, err := s.showableClaim(mirror.ShowClaim(live, s.cluster, owners), shown)
 	if err != nil {
 		if s.claimQueue.NumRequeues(name) == brokenTries {
 			s.tellNotShown("volume claim", live, nil, err)
 		}
 		return errNotYet
 	}
-	return s.writeClaim(ctx, want, mirror)
+	return s.writeClaim(ctx, want, shown)
 }
 
 // showableClaim makes a mirror what may be shown of a claim; stored is the mirror as it is, or nil. The error says why there can be none: the API
@@ -210,7 +204,7 @@ func (s *Syncer) writeClaim(ctx context.Context, want, have *corev1.PersistentVo
 		}
 		s.claimMirrors.Mutation(written)
 		have = written
-	} else if keepAbove(want, have); !sameClaim(want, have) {
+	} else if mirror.KeepAbove(want, have); !mirror.SameClaim(want, have) {
 		want.ResourceVersion = have.ResourceVersion
 		written, err := claims.Update(ctx, want, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
 		if err != nil {
@@ -324,72 +318,6 @@ func (s *Syncer) yields(live projection.Object) bool {
 	}
 	_, owned := projection.OriginOf(claim)
 	return !owned && claim.DeletionTimestamp == nil && s.madeForSet(claim)
-}
-
-// claimMirror returns what the logical cluster shows of a claim. Our finalizer holds it there until the claim is gone.
-func (s *Syncer) claimMirror(claim *corev1.PersistentVolumeClaim, owners []metav1.OwnerReference) *corev1.PersistentVolumeClaim {
-	out := claim.DeepCopy()
-	out.ResourceVersion, out.UID, out.ManagedFields = "", "", nil
-	out.CreationTimestamp, out.OwnerReferences = metav1.Time{}, owners
-	out.Labels, out.Annotations = mirror.Unreserved(out.Labels), mirror.Unreserved(out.Annotations)
-	for _, finalizer := range []string{inUse, v1alpha1.FinalizerProjection} {
-		if !slices.Contains(out.Finalizers, finalizer) {
-			out.Finalizers = append(out.Finalizers, finalizer)
-		}
-	}
-	// The API server moves these two to where they belong.
-	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationUID, string(claim.UID))
-	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationCreated, claim.CreationTimestamp.UTC().Format(time.RFC3339))
-	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationCluster, s.cluster)
-	fitClaim(out)
-	return out
-}
-
-// keepAbove gives want what is not the cluster's to say: whether any pod uses the claim, which is about the pods above, owners that only
-// the logical cluster knows, and no finalizer that a claim which is being deleted cannot get any more.
-func keepAbove(want, have *corev1.PersistentVolumeClaim) {
-	isUse := func(c corev1.PersistentVolumeClaimCondition) bool {
-		return c.Type == corev1.PersistentVolumeClaimUnused
-	}
-	want.Status.Conditions = slices.DeleteFunc(want.Status.Conditions, isUse)
-	if i := slices.IndexFunc(have.Status.Conditions, isUse); i >= 0 {
-		want.Status.Conditions = append(want.Status.Conditions, have.Status.Conditions[i])
-	}
-	want.OwnerReferences = append(mirror.Told(want.OwnerReferences), mirror.Above(have.OwnerReferences)...)
-	if have.DeletionTimestamp != nil {
-		want.Finalizers = slices.DeleteFunc(want.Finalizers, func(f string) bool { return !slices.Contains(have.Finalizers, f) })
-	}
-}
-
-// sameClaim reports whether writing want over have would change nothing.
-func sameClaim(want, have *corev1.PersistentVolumeClaim) bool {
-	annotations := maps.Clone(want.Annotations)
-	delete(annotations, v1alpha1.AnnotationUID)
-	delete(annotations, v1alpha1.AnnotationCreated)
-	return maps.Equal(want.Labels, have.Labels) && maps.Equal(annotations, have.Annotations) &&
-		slices.Equal(slices.Sorted(slices.Values(want.Finalizers)), slices.Sorted(slices.Values(have.Finalizers))) &&
-		equality.Semantic.DeepEqual(want.OwnerReferences, have.OwnerReferences) &&
-		equality.Semantic.DeepEqual(want.Spec, have.Spec) &&
-		sameClaimStatus(want.Status, have.Status)
-}
-
-// sameClaimStatus compares conditions in any order.
-func sameClaimStatus(want, have corev1.PersistentVolumeClaimStatus) bool {
-	sorted := func(in []corev1.PersistentVolumeClaimCondition) []corev1.PersistentVolumeClaimCondition {
-		out := slices.Clone(in)
-		slices.SortFunc(out, func(a, b corev1.PersistentVolumeClaimCondition) int {
-			switch {
-			case a.Type < b.Type:
-				return -1
-			case a.Type > b.Type:
-				return 1
-			}
-			return 0
-		})
-		return out
-	}
-	want.Conditions, have.Conditions = sorted(want.Conditions), sorted(have.Conditions)
-	return equality.Semantic.DeepEqual(want, have)
 }
 
 // showsClaim reports whether a mirror above shows the claim of the cluster that ref is about.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -41,7 +42,7 @@ func newEstate(decision string) *estate {
 	}
 	e.claim = &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta("data-db-0")}
 	e.claim.Labels = map[string]string{"app": "db"}
-	e.claim.Finalizers = []string{inUse}
+	e.claim.Finalizers = []string{mirror.InUse}
 	e.claim.Spec.VolumeName = "pv-1"
 	e.claim.Status.Phase = corev1.ClaimBound
 	return e
