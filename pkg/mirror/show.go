@@ -153,3 +153,26 @@ func ShowEvent(event *corev1.Event, about corev1.ObjectReference, cluster string
 	Event(out, about, cluster)
 	return out
 }
+
+// Report returns a pod that a user made with what its cluster says of it, and with these owners. Generations are counted above: observed is what
+// those of the cluster come to in these terms.
+func Report(above, live *corev1.Pod, cluster string, owners []metav1.OwnerReference, observed int64) *corev1.Pod {
+	out := above.DeepCopy()
+	live.Status.DeepCopyInto(&out.Status)
+	out.Status.ObservedGeneration = observed
+	for i := range out.Status.Conditions {
+		if out.Status.Conditions[i].ObservedGeneration != 0 {
+			out.Status.Conditions[i].ObservedGeneration = observed
+		}
+	}
+	out.OwnerReferences = owners
+	metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationPodUID, string(live.UID))
+	if live.Spec.NodeName != "" {
+		delete(out.Annotations, v1alpha1.AnnotationPodCluster)
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationNode, live.Spec.NodeName)
+		out.Spec.NodeName = cluster
+	} else {
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationPodCluster, cluster)
+	}
+	return out
+}

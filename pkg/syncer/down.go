@@ -71,7 +71,7 @@ func (s *Syncer) sync(ctx context.Context, key identity.Key) error {
 	if err := s.settleClaim(ctx, kind, key, live); err != nil {
 		return s.failed(key, above, err)
 	}
-	if waits, err := s.settleOrphan(ctx, kind, above, live); waits || err != nil {
+	if waits, err := s.orphans.Settle(ctx, kind, above, live); waits || err != nil {
 		return err
 	}
 	if left, err := s.handedOver(ctx, kind, above, live); left || err != nil {
@@ -305,7 +305,7 @@ func (s *Syncer) remove(ctx context.Context, kind projection.Kind, key identity.
 		return nil
 	}
 	origin := projection.Origin{LogicalCluster: s.target.LogicalCluster, Namespace: key.Namespace, Name: key.Name}
-	if kind.Yields && (s.adopter(live) != nil || projection.Orphaned(live)) {
+	if kind.Yields && (s.owners.Adopter(live) != nil || projection.Orphaned(live)) {
 		origin, _ = projection.OriginOf(live) // its annotations are those of what took it over
 	}
 	action := projection.PlanRemoval(origin, live)
@@ -320,7 +320,7 @@ func (s *Syncer) remove(ctx context.Context, kind projection.Kind, key identity.
 		// The workload goes on elsewhere, so what it says about claims for its deletion does not apply.
 		err = s.delete(ctx, kind, live, deletion{owned: metav1.DeletePropagationOrphan})
 	case action.Step == projection.Delete && above != nil && kind.Workload && projection.Orphans(above):
-		if err = s.abandon(ctx, kind, live); err == nil {
+		if err = s.orphans.Abandon(ctx, kind, live); err == nil {
 			err = s.delete(ctx, kind, live, deletion{owned: metav1.DeletePropagationOrphan})
 		}
 	case action.Step == projection.Delete, action.Step == projection.Wait && hastened(above, live):

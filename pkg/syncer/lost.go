@@ -26,7 +26,7 @@ func (s *Syncer) forgetLost(kind projection.Kind, above, live projection.Object)
 		return
 	}
 	if w := (identity.Workload{Kind: kind, Object: above}); s.lost(w, identity.DecisionOf(w), s.cluster) {
-		s.enqueuePodsOf(kind, above.GetNamespace(), above.GetName())
+		s.pods.LookAtPodsOf(kind, above.GetNamespace(), above.GetName())
 	}
 }
 

@@ -121,7 +121,7 @@ func TestAnObjectGoesOnlyWhenWhatItOwnsIsShownAsOthersAre(t *testing.T) {
 				}
 			}
 			kind, _ := projection.KindOf(set)
-			if err := s.abandon(t.Context(), kind, live); !errors.Is(err, test.wantErr) {
+			if err := s.orphans.Abandon(t.Context(), kind, live); !errors.Is(err, test.wantErr) {
 				t.Errorf("error %v, want %v", err, test.wantErr)
 			}
 			if got := patched(t, s); !slices.Equal(got, test.wantMarked) {
@@ -157,7 +157,7 @@ func TestADeploymentGoesOnlyWhenItsReplicaSetsAreNobodysAbove(t *testing.T) {
 				t.Fatal(err)
 			}
 			kind, _ := projection.KindOf(web)
-			if err := s.abandon(t.Context(), kind, live); !errors.Is(err, test.wantErr) {
+			if err := s.orphans.Abandon(t.Context(), kind, live); !errors.Is(err, test.wantErr) {
 				t.Errorf("error %v, want %v", err, test.wantErr)
 			}
 			if got := patched(t, s); !slices.Equal(got, []string{"web-abc"}) {
@@ -194,7 +194,7 @@ func TestAnOrphanedPodIsTakenOverAsItIs(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := s.syncPod(t.Context(), podName); err != nil {
+			if err := s.pods.Sync(t.Context(), podName); err != nil {
 				t.Fatal(err)
 			}
 			actions := s.above.Actions()
@@ -262,7 +262,7 @@ func TestAMarkedPodIsNoneOfAUsersWithoutARecord(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := s.syncPod(t.Context(), podName); !errors.Is(err, test.wantErr) {
+			if err := s.pods.Sync(t.Context(), podName); !errors.Is(err, test.wantErr) {
 				t.Fatalf("error %v, want %v", err, test.wantErr)
 			}
 			got := ""
@@ -295,12 +295,12 @@ func TestAPodThatNobodyLetsGoOfIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range brokenTries {
-		if err := s.syncPod(t.Context(), podName); !errors.Is(err, errNotYet) {
+		if err := s.pods.Sync(t.Context(), podName); !errors.Is(err, errNotYet) {
 			t.Fatalf("error %v, want %v", err, errNotYet)
 		}
-		s.podQueue.AddRateLimited(podName)
+		s.pods.Queue.AddRateLimited(podName)
 	}
-	if err := s.syncPod(t.Context(), podName); err != nil {
+	if err := s.pods.Sync(t.Context(), podName); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.above.Actions(); len(got) != 1 || got[0].GetVerb() != "delete" {
@@ -356,7 +356,7 @@ func TestAnOrphanIsLeftAloneUntilItIsShown(t *testing.T) {
 				t.Fatal(err)
 			}
 			kind, _ := projection.KindOf(test.live)
-			waits, err := s.settleOrphan(t.Context(), kind, test.above, test.live)
+			waits, err := s.orphans.Settle(t.Context(), kind, test.above, test.live)
 			if err != nil || waits != test.want {
 				t.Errorf("waits %t, %v; want %t", waits, err, test.want)
 			}
@@ -375,8 +375,8 @@ func TestPodsOfAnOrphanedReplicaSetStayItsOwn(t *testing.T) {
 	f.replicaSet.Labels = map[string]string{v1alpha1.LabelLogicalCluster: logicalCluster, v1alpha1.LabelOrphan: "true"}
 	f.pod.OwnerReferences = controlledBy(f.replicaSet, "ReplicaSet")
 	s := attach(t, newUpstream(t, f.above, f.mirrored, namespace("shop"), f.shown("east")), "east", f.replicaSet, f.pod)
-	got := s.mirrorOwner(f.pod)
-	if got == nil || len(got.references) != 1 || got.references[0].UID != f.mirrored.UID {
+	got := s.owners.OfMirror(f.pod)
+	if got == nil || len(got.References) != 1 || got.References[0].UID != f.mirrored.UID {
 		t.Errorf("the pod belongs to %+v, want the ReplicaSet above", got)
 	}
 }

@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
@@ -324,7 +326,7 @@ func TestSyncPod(t *testing.T) {
 					}
 				}
 			}
-			if err := s.syncPod(t.Context(), podName); err != test.wantErr {
+			if err := s.pods.Sync(t.Context(), podName); err != test.wantErr {
 				t.Fatalf("error %v, want %v", err, test.wantErr)
 			}
 			var got []string
@@ -345,43 +347,21 @@ func TestSyncPod(t *testing.T) {
 func TestOwnWritesAreKnownBeforeTheWatchShowsThem(t *testing.T) {
 	f := newFamily()
 	s := attach(t, newUpstream(t, f.above, f.mirrored, namespace("shop")), "east", f.projected, f.replicaSet, f.pod)
-	if err := s.syncPod(t.Context(), podName); err != nil {
+	// The API server answers with the UID of the pod below and without what carried it there.
+	answer := func(clienttesting.Action) (bool, runtime.Object, error) {
+		answered := f.shown("east")
+		answered.ResourceVersion = "5"
+		return true, answered, nil
+	}
+	s.above.PrependReactor("create", "pods", answer)
+	if err := s.pods.Sync(t.Context(), podName); err != nil {
 		t.Fatal(err)
 	}
-	// The API server answers with the UID of the pod below and without what carried it there.
-	written, err := s.mirrorNamed(podName)
-	if err != nil || written == nil {
-		t.Fatalf("our own write is not known: %v", err)
-	}
-	answered := f.shown("east")
-	answered.ResourceVersion = "5"
-	s.Syncer.mirrors.Mutation(answered)
-	if err := s.syncPod(t.Context(), podName); err != nil {
+	if err := s.pods.Sync(t.Context(), podName); err != nil {
 		t.Fatal(err)
 	}
 	if got := len(s.above.Actions()); got != 1 {
 		t.Errorf("%d writes, want one", got)
-	}
-}
-
-func TestPodsThatOnlyJustBeginWaitForTheirNextState(t *testing.T) {
-	pending := func(conditions ...corev1.PodCondition) *corev1.Pod {
-		return &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: conditions}}
-	}
-	for name, test := range map[string]struct {
-		pod  *corev1.Pod
-		want bool
-	}{
-		"one that was just made":            {pending(), true},
-		"one that was bound":                {pending(corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}), true},
-		"not one that no node has room for": {pending(corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}), false},
-		"not one that runs":                 {&corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := beginning(test.pod); got != test.want {
-				t.Errorf("got %t, want %t", got, test.want)
-			}
-		})
 	}
 }
 
@@ -448,7 +428,7 @@ func TestEventsBelowAreAboutTheObjectsAbove(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web.1", UID: "event", ResourceVersion: "9"}, InvolvedObject: test.about, Reason: "Started"}
-			out, known := s.eventMirror(in)
+			out, known := s.Syncer.events.Mirror(in)
 			if known == test.wantLater {
 				t.Errorf("known %t, want %t", known, !test.wantLater)
 			}
@@ -499,7 +479,7 @@ func TestPodsAreLookedAtWhenTheirOwnersBecomeKnown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := attach(t, newUpstream(t, f.above, f.mirrored), "east", append(test.known, namespace("shop"))...)
 			test.told(s.Syncer)
-			if got := s.podQueue.Len(); got != test.want {
+			if got := s.pods.Queue.Len(); got != test.want {
 				t.Errorf("%d pods are looked at, want %d", got, test.want)
 			}
 		})

@@ -159,8 +159,8 @@ func TestAMirrorShowsWhatWebhooksHaveChanged(t *testing.T) {
 			u.synced, u.PodKey = nil, key // what is read is there
 			g := u.Guard(nil)
 			s := attach(t, u, "east", held(namespace("shop")), f.projected, f.replicaSet)
-			owner := s.mirrorOwner(f.pod)
-			shown, err := s.showable(f.pod, *owner, nil)
+			owner := s.owners.OfMirror(f.pod)
+			shown, err := s.pods.Showable(f.pod, *owner, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,7 +192,7 @@ func TestAMirrorShowsWhatWebhooksHaveChanged(t *testing.T) {
 			// Once it is stored, nothing has to be proven, and nothing can be.
 			stored := asStored(shown)
 			delete(stored.Annotations, v1alpha1.AnnotationAdmitted)
-			again, err := s.showable(f.pod, *owner, stored)
+			again, err := s.pods.Showable(f.pod, *owner, stored)
 			if err != nil || !mirror.SamePod(again, stored) {
 				t.Errorf("once it is stored, it is shown as %+v: %v", again, err)
 			}

@@ -1,7 +1,8 @@
-package syncer
+package mirrors
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -175,4 +176,36 @@ func TestWhatAWatchOfEventsBeginsWithIsBounded(t *testing.T) {
 		t.Errorf("after the beginning there is no room: %v", err)
 	}
 	var _ cache.TransformingStore = s
+}
+
+// A watch that begins anew does not tell when what is still refused began, but events do.
+func TestRefusalsOfBeforeAStartCountFromWhenTheyBegan(t *testing.T) {
+	told := func(reason string, first, last time.Duration) *corev1.Event {
+		e := event(reason, started)
+		e.Reason, e.FirstTimestamp, e.LastTimestamp = reason, metav1.NewTime(started.Add(first)), metav1.NewTime(started.Add(last))
+		e.CreationTimestamp = e.FirstTimestamp
+		return e
+	}
+	fails := told(FailedCreate, -time.Hour, -time.Minute)
+	made := func(at time.Duration) *corev1.Event { return told(SuccessfulCreate, at, at) }
+	for name, test := range map[string]struct {
+		before []any
+		want   []time.Duration
+	}{
+		"since it began":                {[]any{fails}, []time.Duration{-time.Hour}},
+		"but not before a pod was made": {[]any{fails, made(-30 * time.Minute)}, []time.Duration{-30 * time.Minute}},
+		"nothing that a pod followed":   {[]any{fails, made(0)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newEventStore(t)
+			var got []time.Duration
+			s.refusal = func(_ *corev1.Event, since time.Time) { got = append(got, since.Sub(started)) }
+			if err := s.Replace(test.before, ""); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("told of refusals since %v, want %v", got, test.want)
+			}
+		})
+	}
 }
