@@ -153,6 +153,24 @@ var rules = map[string]Rule{
 		Forbid: []string{"pkg/placement/score", "pkg/placement/divide", "pkg/placement/ordinals"},
 		Why:    "they are stages of pkg/placement/decide, which mean nothing alone",
 	},
+	"the rooms of the syncer know nothing of the syncer": {
+		From:    []string{"pkg/syncer/guard", "pkg/syncer/logical", "pkg/syncer/mirrors", "pkg/syncer/physical"},
+		Forbid:  []string{"pkg/syncer", "pkg/syncer/drain", "pkg/syncer/removal", "pkg/syncer/volumes"},
+		Through: true,
+		Why:     "it puts them together, and waits for other clusters; what they have to ask it, it gives them as functions",
+	},
+	"what may be shown is asked of the logical cluster's own record": {
+		From:    []string{"pkg/syncer/guard", "pkg/syncer/logical"},
+		Forbid:  []string{"pkg/syncer/mirrors", "pkg/syncer/physical"},
+		Through: true,
+		Why:     "what a cluster says of itself is what is checked",
+	},
+	"what a cluster has is found without the logical cluster": {
+		From:    []string{"pkg/syncer/physical"},
+		Forbid:  []string{"pkg/syncer/guard", "pkg/syncer/logical", "pkg/syncer/mirrors"},
+		Through: true,
+		Why:     "it tells what is there; what of that counts is another question",
+	},
 	"the product needs nothing of the tools and tests": {
 		From:   []string{"apis/...", "cmd/...", "config/...", "generated/...", "pkg/..."},
 		Except: []string{"generated/clientset/versioned/fake/...", "generated/clientset/versioned/typed/manifold/v1alpha1/fake"},

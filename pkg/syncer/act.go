@@ -3,7 +3,6 @@ package syncer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,10 +22,11 @@ import (
 	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/mirrors"
 )
 
 // errNotYet asks for another try: something that must be there first is on its way.
-var errNotYet = errors.New("not yet")
+var errNotYet = mirrors.ErrNotYet
 
 // conflictError tells that a name below is somebody else's.
 type conflictError struct{ reason string }
@@ -43,7 +43,7 @@ func (s *Syncer) act(ctx context.Context, kind projection.Kind, action projectio
 	case projection.Replace, projection.Delete:
 		return s.delete(ctx, kind, live, deletion{})
 	case projection.Conflict:
-		if s.yields(live) {
+		if s.claims.Yields(live) {
 			return s.apply(ctx, kind, desired, live)
 		}
 		return &conflictError{action.Reason}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -23,37 +22,17 @@ func (s *Syncer) handedOver(ctx context.Context, kind projection.Kind, above, li
 		return false, nil
 	}
 	if live == nil {
-		return s.maker(identity.KeyOf(kind, above)) != nil, nil
+		return s.owners.Maker(identity.KeyOf(kind, above)) != nil, nil
 	}
 	ref := metav1.GetControllerOf(live)
 	if ref == nil {
 		// The other shares of what one cluster's controller took over may still be taken by those of theirs.
 		return kind.Mirror(above) && s.controllerComes(above), nil
 	}
-	if s.adopter(live) != nil {
+	if s.owners.Adopter(live) != nil {
 		return true, nil
 	}
 	return true, s.stranged(ctx, live, *ref)
-}
-
-// adopter returns the workload above whose projection controls another projection, or nil.
-func (s *Syncer) adopter(live projection.Object) *identity.Workload {
-	ref := metav1.GetControllerOf(live)
-	if ref == nil {
-		return nil
-	}
-	kind, ok := projection.ForGVK(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
-	if !ok || !kind.Workload {
-		return nil
-	}
-	controller := s.below.Get(identity.Key{Resource: kind.Resource, Namespace: live.GetNamespace(), Name: ref.Name})
-	if controller == nil || controller.GetUID() != ref.UID {
-		return nil
-	}
-	if own := s.owner(kind.Resource, controller, nil); own != nil {
-		return &own.above
-	}
-	return nil
 }
 
 // stranged words what it means that a controller which we do not know of has taken a projection over.
@@ -89,57 +68,22 @@ func (s *Syncer) controllerComes(mirror projection.Object) bool {
 	return comes
 }
 
-// ownersOf are the owners of a pod that a user made: with the workload above whose controller has taken it over below, and without one
-// whose controller has let it go.
-func (s *Syncer) ownersOf(above, live *corev1.Pod) []metav1.OwnerReference {
-	var by *mirrorOwner
-	if metav1.GetControllerOf(live) != nil {
-		if by = s.mirrorOwner(live); by == nil {
-			return above.OwnerReferences // a stranger's, or one that is not known yet
-		}
-	}
-	if by == nil {
-		by = &mirrorOwner{}
-	}
-	return ownedStill(above.OwnerReferences, *by)
-}
-
 // Adopter returns the reference to the workload above whose controller has taken over the projection of another one in the cluster, or
 // nil. The projection may carry the marks of what took it over by now: the controller of a Deployment copies them. One that is being
 // deleted takes nothing over.
 func (s *Syncer) Adopter(key identity.Key, above projection.Object) *metav1.OwnerReference {
 	var by *identity.Workload
 	if live := s.below.Get(key); live != nil {
-		by = s.adopter(live)
+		by = s.owners.Adopter(live)
 		marked := live.GetAnnotations()[v1alpha1.AnnotationUID]
 		if by != nil && marked != string(above.GetUID()) && marked != string(by.GetUID()) {
 			return nil
 		}
 	} else {
-		by = s.maker(key)
+		by = s.owners.Maker(key)
 	}
 	if by == nil || by.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	return metav1.NewControllerRef(by.Object, by.Kind.GVK)
-}
-
-// maker returns the Deployment above whose controller made what has the name of a ReplicaSet in the cluster, or nil. The one above was its
-// mirror, until somebody took off the reference to the Deployment.
-func (s *Syncer) maker(key identity.Key) *identity.Workload {
-	if key.Resource != replicaSetResource {
-		return nil
-	}
-	rs := s.below.ReplicaSet(key.Namespace, key.Name)
-	if rs == nil {
-		return nil
-	}
-	projected := s.below.DeploymentOf(rs)
-	if projected == nil || s.shownAs(rs, projected.Name) != key.Name {
-		return nil
-	}
-	if own := s.owner(deploymentResource, projected, rs); own != nil {
-		return &own.above
-	}
-	return nil
 }

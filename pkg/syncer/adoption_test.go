@@ -7,9 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -139,7 +136,7 @@ func TestPodsShowWhoHasTakenThemOver(t *testing.T) {
 			s := attach(t, newUpstream(t, set), "east", below)
 			user, live := &corev1.Pod{ObjectMeta: objectMeta("web-1")}, &corev1.Pod{ObjectMeta: objectMeta("web-1")}
 			user.OwnerReferences, live.OwnerReferences = test.above, test.below
-			if got := s.ownersOf(user, live); !equality.Semantic.DeepEqual(got, test.want) {
+			if got := s.owners.OfOwn(user, live); !equality.Semantic.DeepEqual(got, test.want) {
 				t.Errorf("owners %+v, want %+v", got, test.want)
 			}
 		})
@@ -164,52 +161,5 @@ func TestWhatBecomesAMirrorIsLookedAtWhereItIs(t *testing.T) {
 	}
 	if _, wanted := u.part(kind, mirror, "west"); wanted {
 		t.Error("a mirror is wanted in a cluster")
-	}
-}
-
-// A pod lives as long as any of its owners does. What is known above alone, the garbage collector below must not decide about.
-func TestAPodOfAControllerIsSparedForItsOtherOwners(t *testing.T) {
-	set := plainSet("web", `{"east":{"replicas":2}}`)
-	below := handProjected(set, nil)
-	loose := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "c", UID: "c"}
-	space := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "shop", UID: "uid-of-shop"}
-	above, lower := controlledBy(set, "ReplicaSet")[0], controlledBy(below, "ReplicaSet")[0]
-	for name, test := range map[string]struct {
-		above, below []metav1.OwnerReference
-		want         string
-	}{
-		"it has another":           {[]metav1.OwnerReference{loose, above}, []metav1.OwnerReference{lower}, `[{"apiVersion":"v1","kind":"Namespace","name":"shop","uid":"uid-of-shop"}]`},
-		"and is spared":            {[]metav1.OwnerReference{loose, above}, []metav1.OwnerReference{lower, space}, ""},
-		"it has none any more":     {[]metav1.OwnerReference{above}, []metav1.OwnerReference{lower, space}, `[{"$patch":"delete","uid":"uid-of-shop"}]`},
-		"it has none":              {[]metav1.OwnerReference{above}, []metav1.OwnerReference{lower}, ""},
-		"nobody controls it there": {[]metav1.OwnerReference{loose}, nil, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := attach(t, newUpstream(t, set), "east", below)
-			client := s.client.(*fake.Clientset)
-			user, live := &corev1.Pod{ObjectMeta: objectMeta("web-1")}, &corev1.Pod{ObjectMeta: objectMeta("web-1")}
-			user.OwnerReferences, live.OwnerReferences = test.above, test.below
-			for _, obj := range []runtime.Object{namespace("shop"), live} {
-				if err := client.Tracker().Add(obj); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := s.spare(t.Context(), user, live); err != nil {
-				t.Fatal(err)
-			}
-			got := ""
-			for _, action := range client.Actions() {
-				if patch, ok := action.(clienttesting.PatchAction); ok {
-					got = string(patch.GetPatch())
-				}
-			}
-			want := ""
-			if test.want != "" {
-				want = `{"metadata":{"ownerReferences":` + test.want + `,"uid":"uid-of-web-1"}}`
-			}
-			if got != want {
-				t.Errorf("patched with %s, want %s", got, want)
-			}
-		})
 	}
 }

@@ -168,10 +168,10 @@ func TestMirrorIsLookedAtWhenItsPodGoesAfterItsNamespace(t *testing.T) {
 	for _, pod := range []*corev1.Pod{mirror, foreign} {
 		s.podHandler().OnDelete(pod)
 	}
-	if got, want := s.podQueue.Len(), 1; got != want {
+	if got, want := s.pods.Queue.Len(), 1; got != want {
 		t.Fatalf("%d pods wait to be looked at, want %d", got, want)
 	}
-	if name, _ := s.podQueue.Get(); name.Name != "a" {
+	if name, _ := s.pods.Queue.Get(); name.Name != "a" {
 		t.Errorf("pod %s is looked at", name)
 	}
 }

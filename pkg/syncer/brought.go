@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -179,10 +180,10 @@ func (s *Syncer) actPriority(ctx context.Context, b brought) error {
 		if leaving, manner := s.Leaving(s.cluster); leaving && manner == v1alpha1.RemoveOrphan {
 			patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:null}}}`, b.below.UID, v1alpha1.LabelLogicalCluster)
 			_, err := client.Patch(ctx, b.below.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
-			return ignoreGone(err)
+			return typed.IgnoreGone(err)
 		}
 		// Where another one is wanted, the watch tells when this one is gone.
-		return ignoreGone(client.Delete(ctx, b.below.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(b.below.UID))}))
+		return typed.IgnoreGone(client.Delete(ctx, b.below.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(b.below.UID))}))
 	case b.wanted() && b.below == nil:
 		desired, err := projection.BroughtPriorityClass(b.above, s.target)
 		if err != nil {

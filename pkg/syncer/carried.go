@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement/handmade"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -480,7 +481,7 @@ func (s *Syncer) patchVolume(ctx context.Context, name string, change map[string
 		return err
 	}
 	_, err = s.client.CoreV1().PersistentVolumes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
-	return ignoreGone(err)
+	return typed.IgnoreGone(err)
 }
 
 // removeVolume takes a volume away whose data stays.
@@ -491,7 +492,7 @@ func (s *Syncer) removeVolume(ctx context.Context, live *corev1.PersistentVolume
 	klog.FromContext(ctx).V(2).Info("Removing a PersistentVolume", "name", live.Name)
 	preconditions := metav1.NewUIDPreconditions(string(live.UID))
 	preconditions.ResourceVersion = ptr.To(live.ResourceVersion)
-	return ignoreGone(s.client.CoreV1().PersistentVolumes().Delete(ctx, live.Name, metav1.DeleteOptions{Preconditions: preconditions}))
+	return typed.IgnoreGone(s.client.CoreV1().PersistentVolumes().Delete(ctx, live.Name, metav1.DeleteOptions{Preconditions: preconditions}))
 }
 
 // awaitsVolume reports whether a claim waits for the volume of the logical cluster that it is for, and the problem if that cannot come.

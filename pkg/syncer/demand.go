@@ -4,18 +4,12 @@ import (
 	"cmp"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
-)
-
-var (
-	deploymentResource = appsv1.SchemeGroupVersion.WithResource("deployments")
-	namespaceResource  = corev1.SchemeGroupVersion.WithResource("namespaces")
 )
 
 // Placed returns the names of the workloads whose decision names a cluster and that have neither run to their end nor are being deleted, sorted: kind, namespace and name, except for Deployments,

@@ -84,7 +84,7 @@ func (s *Syncer) settle(ctx context.Context, l look) (settled bool, err error) {
 	if err := s.settleReservation(ctx, l.kind, l.key, l.live); err != nil {
 		return false, s.failed(l.key, l.above, err)
 	}
-	if waits, err := s.settleOrphan(ctx, l.kind, l.above, l.live); waits || err != nil {
+	if waits, err := s.orphans.Settle(ctx, l.kind, l.above, l.live); waits || err != nil {
 		return false, err
 	}
 	handed, err := s.handedOver(ctx, l.kind, l.above, l.live)
@@ -130,7 +130,7 @@ func (s *Syncer) carryOut(ctx context.Context, l look, p plan) error {
 	case taskDeleteNamespace:
 		err = s.removeNamespace(ctx, l.kind, l.live)
 	case taskDeleteOwner:
-		if err = s.abandon(ctx, l.kind, l.live); err == nil {
+		if err = s.orphans.Abandon(ctx, l.kind, l.live); err == nil {
 			err = s.delete(ctx, l.kind, l.live, p.removal)
 		}
 	case taskDelete:

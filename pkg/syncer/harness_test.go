@@ -132,8 +132,8 @@ func attachFound(t *testing.T, u *Upstream, cluster string, objects ...projectio
 	u.attach(s.Syncer)
 	t.Cleanup(func() {
 		s.queue.ShutDown()
-		s.podQueue.ShutDown()
-		s.claimQueue.ShutDown()
+		s.pods.Queue.ShutDown()
+		s.claims.Queue.ShutDown()
 	})
 	return s
 }

@@ -49,12 +49,12 @@ func (s *Syncer) setAbove(rs *appsv1.ReplicaSet) identity.Workload {
 	if projected == nil {
 		return identity.Workload{}
 	}
-	own := s.owner(deploymentResource, projected, rs)
-	if own == nil || !s.has(own.above) {
+	own := s.owners.Projected(deploymentResource, projected, rs)
+	if own == nil || !s.has(own.Above) {
 		return identity.Workload{}
 	}
-	above, err := s.Upstream.ReplicaSets.ReplicaSets(rs.Namespace).Get(s.shownAs(rs, projected.Name))
-	if err != nil || !metav1.IsControlledBy(above, own.above) {
+	above, err := s.Upstream.ReplicaSets.ReplicaSets(rs.Namespace).Get(s.owners.ShownAs(rs, projected.Name))
+	if err != nil || !metav1.IsControlledBy(above, own.Above) {
 		return identity.Workload{}
 	}
 	sets, _ := projection.ForResource(replicaSetResource)

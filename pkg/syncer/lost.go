@@ -18,7 +18,7 @@ func (s *Syncer) forgetLost(kind projection.Kind, above, live projection.Object)
 		return
 	}
 	if w := (identity.Workload{Kind: kind, Object: above}); s.lost(w) {
-		s.enqueuePodsOf(kind, above.GetNamespace(), above.GetName())
+		s.pods.LookAtPodsOf(kind, above.GetNamespace(), above.GetName())
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
@@ -122,7 +121,7 @@ func TestAnObjectGoesOnlyWhenWhatItOwnsIsShownAsOthersAre(t *testing.T) {
 				}
 			}
 			kind, _ := projection.KindOf(set)
-			if err := s.abandon(t.Context(), kind, live); !errors.Is(err, test.wantErr) {
+			if err := s.orphans.Abandon(t.Context(), kind, live); !errors.Is(err, test.wantErr) {
 				t.Errorf("error %v, want %v", err, test.wantErr)
 			}
 			if got := patched(t, s); !slices.Equal(got, test.wantMarked) {
@@ -158,7 +157,7 @@ func TestADeploymentGoesOnlyWhenItsReplicaSetsAreNobodysAbove(t *testing.T) {
 				t.Fatal(err)
 			}
 			kind, _ := projection.KindOf(web)
-			if err := s.abandon(t.Context(), kind, live); !errors.Is(err, test.wantErr) {
+			if err := s.orphans.Abandon(t.Context(), kind, live); !errors.Is(err, test.wantErr) {
 				t.Errorf("error %v, want %v", err, test.wantErr)
 			}
 			if got := patched(t, s); !slices.Equal(got, []string{"web-abc"}) {
@@ -195,7 +194,7 @@ func TestAnOrphanedPodIsTakenOverAsItIs(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := s.syncPod(t.Context(), podName); err != nil {
+			if err := s.pods.Sync(t.Context(), podName); err != nil {
 				t.Fatal(err)
 			}
 			actions := s.above.Actions()
@@ -263,7 +262,7 @@ func TestAMarkedPodIsNoneOfAUsersWithoutARecord(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := s.syncPod(t.Context(), podName); !errors.Is(err, test.wantErr) {
+			if err := s.pods.Sync(t.Context(), podName); !errors.Is(err, test.wantErr) {
 				t.Fatalf("error %v, want %v", err, test.wantErr)
 			}
 			got := ""
@@ -296,12 +295,12 @@ func TestAPodThatNobodyLetsGoOfIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range brokenTries {
-		if err := s.syncPod(t.Context(), podName); !errors.Is(err, errNotYet) {
+		if err := s.pods.Sync(t.Context(), podName); !errors.Is(err, errNotYet) {
 			t.Fatalf("error %v, want %v", err, errNotYet)
 		}
-		s.podQueue.AddRateLimited(podName)
+		s.pods.Queue.AddRateLimited(podName)
 	}
-	if err := s.syncPod(t.Context(), podName); err != nil {
+	if err := s.pods.Sync(t.Context(), podName); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.above.Actions(); len(got) != 1 || got[0].GetVerb() != "delete" {
@@ -357,7 +356,7 @@ func TestAnOrphanIsLeftAloneUntilItIsShown(t *testing.T) {
 				t.Fatal(err)
 			}
 			kind, _ := projection.KindOf(test.live)
-			waits, err := s.settleOrphan(t.Context(), kind, test.above, test.live)
+			waits, err := s.orphans.Settle(t.Context(), kind, test.above, test.live)
 			if err != nil || waits != test.want {
 				t.Errorf("waits %t, %v; want %t", waits, err, test.want)
 			}
@@ -376,33 +375,8 @@ func TestPodsOfAnOrphanedReplicaSetStayItsOwn(t *testing.T) {
 	f.replicaSet.Labels = map[string]string{v1alpha1.LabelLogicalCluster: logicalCluster, v1alpha1.LabelOrphan: "true"}
 	f.pod.OwnerReferences = controlledBy(f.replicaSet, "ReplicaSet")
 	s := attach(t, newUpstream(t, f.above, f.mirrored, namespace("shop"), f.shown("east")), "east", f.replicaSet, f.pod)
-	got := s.mirrorOwner(f.pod)
-	if got == nil || len(got.references) != 1 || got.references[0].UID != f.mirrored.UID {
+	got := s.owners.OfMirror(f.pod)
+	if got == nil || len(got.References) != 1 || got.References[0].UID != f.mirrored.UID {
 		t.Errorf("the pod belongs to %+v, want the ReplicaSet above", got)
-	}
-}
-
-func TestOwnersOfAMirror(t *testing.T) {
-	set := plainSet("web", toEast)
-	above := controlledBy(set, "ReplicaSet")[0]
-	loose := metav1.OwnerReference{APIVersion: "v1", Kind: "ReplicationController", Name: "other", UID: "other"}
-	pod := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "first", UID: "first", Controller: ptr.To(true)}
-	for name, test := range map[string]struct {
-		have []metav1.OwnerReference
-		by   mirrorOwner
-		want []metav1.OwnerReference
-	}{
-		"its controller":                            {nil, mirrorOwner{references: []metav1.OwnerReference{above}}, []metav1.OwnerReference{above}},
-		"with what a user has added":                {[]metav1.OwnerReference{above, loose}, mirrorOwner{references: []metav1.OwnerReference{above}}, []metav1.OwnerReference{loose, above}},
-		"without one that has let go of it":         {[]metav1.OwnerReference{above, loose}, mirrorOwner{}, []metav1.OwnerReference{loose}},
-		"a pod controls no pods below":              {[]metav1.OwnerReference{pod}, mirrorOwner{}, []metav1.OwnerReference{pod}},
-		"one that goes keeps what it has":           {[]metav1.OwnerReference{above}, mirrorOwner{references: []metav1.OwnerReference{above}, ending: true}, []metav1.OwnerReference{above}},
-		"and what was taken off it is not put back": {[]metav1.OwnerReference{loose}, mirrorOwner{references: []metav1.OwnerReference{above}, ending: true}, []metav1.OwnerReference{loose}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := ownedStill(test.have, test.by); !equality.Semantic.DeepEqual(got, test.want) {
-				t.Errorf("owners %+v, want %+v", got, test.want)
-			}
-		})
 	}
 }

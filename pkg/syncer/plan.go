@@ -159,7 +159,7 @@ func (s *Syncer) planRemoval(l look) plan {
 		return plan{task: taskLeave, why: "it is to run in another cluster"}
 	}
 	origin := projection.Origin{LogicalCluster: s.target.LogicalCluster, Namespace: l.key.Namespace, Name: l.key.Name}
-	if l.kind.Yields && (s.adopter(l.live) != nil || projection.Orphaned(l.live)) {
+	if l.kind.Yields && (s.owners.Adopter(l.live) != nil || projection.Orphaned(l.live)) {
 		origin, _ = projection.OriginOf(l.live) // its annotations are those of what took it over
 	}
 	action := projection.PlanRemoval(origin, l.live)

@@ -10,11 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -58,9 +61,9 @@ func newFamily() *family {
 	return f
 }
 
-// owner is what owns the mirror.
-func (f *family) owner() mirrorOwner {
-	return mirrorOwner{references: controlledBy(f.mirrored, "ReplicaSet"), labels: map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "abc"}}
+// mirror is what a cluster has shown of the pod.
+func (f *family) mirror(cluster string) *corev1.Pod {
+	return mirror.ShowPod(f.pod, cluster, controlledBy(f.mirrored, "ReplicaSet"), map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "abc"})
 }
 
 func controlledBy(owner metav1.Object, kind string) []metav1.OwnerReference {
@@ -81,9 +84,8 @@ func (f *family) shown(cluster string) *corev1.Pod {
 func TestMirrorIsThePodAsTheLogicalClusterKnowsIt(t *testing.T) {
 	f := newFamily()
 	before := f.pod.DeepCopy()
-	s := attach(t, newUpstream(t), "east")
-	got := s.mirror(f.pod, f.owner())
-	if !sameMirror(got, f.shown("east")) {
+	got := f.mirror("east")
+	if !mirror.SamePod(got, f.shown("east")) {
 		t.Errorf("mirror %+v,\nwant %+v", got, f.shown("east"))
 	}
 	if got.UID != "" || got.ResourceVersion != "" || len(got.Finalizers)+len(got.ManagedFields) > 0 || !got.CreationTimestamp.IsZero() {
@@ -100,7 +102,7 @@ func TestMirrorIsThePodAsTheLogicalClusterKnowsIt(t *testing.T) {
 		t.Error("the pod of the cache was changed")
 	}
 	f.pod.Spec.NodeName = ""
-	if got := s.mirror(f.pod, f.owner()); got.Spec.NodeName != "" || got.Annotations[v1alpha1.AnnotationNode] != "" {
+	if got := f.mirror("east"); got.Spec.NodeName != "" || got.Annotations[v1alpha1.AnnotationNode] != "" {
 		t.Errorf("a pod that waits for a node runs on %q, %q; want nothing", got.Spec.NodeName, got.Annotations[v1alpha1.AnnotationNode])
 	}
 }
@@ -124,15 +126,14 @@ func TestMirrorIsWrittenOnlyWhenItChanges(t *testing.T) {
 			f := newFamily()
 			shown := f.shown("east")
 			test.change(f.pod)
-			s := attach(t, newUpstream(t), "east")
-			if got := sameMirror(s.mirror(f.pod, f.owner()), shown); got != test.want {
+			if got := mirror.SamePod(f.mirror("east"), shown); got != test.want {
 				t.Errorf("the same: %t, want %t", got, test.want)
 			}
 		})
 	}
 	t.Run("another owner", func(t *testing.T) {
 		f := newFamily()
-		if s := attach(t, newUpstream(t), "east"); sameMirror(s.mirror(f.pod, mirrorOwner{references: controlledBy(f.above, "Deployment"), labels: f.owner().labels}), f.shown("east")) {
+		if mirror.SamePod(mirror.ShowPod(f.pod, "east", controlledBy(f.above, "Deployment"), f.mirror("east").Labels), f.shown("east")) {
 			t.Error("counts as the same")
 		}
 	})
@@ -325,7 +326,7 @@ func TestSyncPod(t *testing.T) {
 					}
 				}
 			}
-			if err := s.syncPod(t.Context(), podName); err != test.wantErr {
+			if err := s.pods.Sync(t.Context(), podName); err != test.wantErr {
 				t.Fatalf("error %v, want %v", err, test.wantErr)
 			}
 			var got []string
@@ -346,43 +347,21 @@ func TestSyncPod(t *testing.T) {
 func TestOwnWritesAreKnownBeforeTheWatchShowsThem(t *testing.T) {
 	f := newFamily()
 	s := attach(t, newUpstream(t, f.above, f.mirrored, namespace("shop")), "east", f.projected, f.replicaSet, f.pod)
-	if err := s.syncPod(t.Context(), podName); err != nil {
+	// The API server answers with the UID of the pod below and without what carried it there.
+	answer := func(clienttesting.Action) (bool, runtime.Object, error) {
+		answered := f.shown("east")
+		answered.ResourceVersion = "5"
+		return true, answered, nil
+	}
+	s.above.PrependReactor("create", "pods", answer)
+	if err := s.pods.Sync(t.Context(), podName); err != nil {
 		t.Fatal(err)
 	}
-	// The API server answers with the UID of the pod below and without what carried it there.
-	written, err := s.mirrorNamed(podName)
-	if err != nil || written == nil {
-		t.Fatalf("our own write is not known: %v", err)
-	}
-	answered := f.shown("east")
-	answered.ResourceVersion = "5"
-	s.Syncer.mirrors.Mutation(answered)
-	if err := s.syncPod(t.Context(), podName); err != nil {
+	if err := s.pods.Sync(t.Context(), podName); err != nil {
 		t.Fatal(err)
 	}
 	if got := len(s.above.Actions()); got != 1 {
 		t.Errorf("%d writes, want one", got)
-	}
-}
-
-func TestPodsThatOnlyJustBeginWaitForTheirNextState(t *testing.T) {
-	pending := func(conditions ...corev1.PodCondition) *corev1.Pod {
-		return &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: conditions}}
-	}
-	for name, test := range map[string]struct {
-		pod  *corev1.Pod
-		want bool
-	}{
-		"one that was just made":            {pending(), true},
-		"one that was bound":                {pending(corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}), true},
-		"not one that no node has room for": {pending(corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}), false},
-		"not one that runs":                 {&corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := beginning(test.pod); got != test.want {
-				t.Errorf("got %t, want %t", got, test.want)
-			}
-		})
 	}
 }
 
@@ -449,7 +428,7 @@ func TestEventsBelowAreAboutTheObjectsAbove(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web.1", UID: "event", ResourceVersion: "9"}, InvolvedObject: test.about, Reason: "Started"}
-			out, known := s.eventMirror(in)
+			out, known := s.Syncer.events.Mirror(in)
 			if known == test.wantLater {
 				t.Errorf("known %t, want %t", known, !test.wantLater)
 			}
@@ -500,7 +479,7 @@ func TestPodsAreLookedAtWhenTheirOwnersBecomeKnown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := attach(t, newUpstream(t, f.above, f.mirrored), "east", append(test.known, namespace("shop"))...)
 			test.told(s.Syncer)
-			if got := s.podQueue.Len(); got != test.want {
+			if got := s.pods.Queue.Len(); got != test.want {
 				t.Errorf("%d pods are looked at, want %d", got, test.want)
 			}
 		})

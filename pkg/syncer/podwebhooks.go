@@ -15,6 +15,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer/guard"
@@ -153,29 +154,29 @@ func (s *Syncer) Newcomer(ctx context.Context, pod *corev1.Pod) (*Newcomer, erro
 
 // newcomer is Newcomer for what the caches show now. It is settled if they will show nothing else.
 func (s *Syncer) newcomer(pod *corev1.Pod) (found *Newcomer, settled bool, err error) {
-	own := s.ownerOf(pod)
+	own := s.owners.Of(pod)
 	if own == nil {
 		if s.mayBeOurs(pod) {
 			return nil, false, fmt.Errorf("the controller of the pod, %s, has not been seen yet", metav1.GetControllerOf(pod).Name)
 		}
 		return nil, true, nil
 	}
-	owner := s.mirrorOwner(pod)
-	if owner == nil || owner.controller.Object == nil {
+	owner := s.owners.OfMirror(pod)
+	if owner == nil || owner.Controller.Object == nil {
 		return nil, false, fmt.Errorf("the logical cluster does not show ReplicaSet %s yet", metav1.GetControllerOf(pod).Name)
 	}
-	if err := s.Upstream.Guard(nil).MayHave(s.cluster, pod, owner.controller, owner.decider); err != nil {
+	if err := s.Upstream.Guard(nil).MayHave(s.cluster, pod, owner.Controller, owner.Decider); err != nil {
 		return nil, true, &NotPlacedError{err}
 	}
-	shown := s.mirror(pod, *owner)
+	shown := mirror.ShowPod(pod, s.cluster, owner.References, owner.Labels)
 	shown.Finalizers, shown.Status = slices.Clone(pod.Finalizers), corev1.PodStatus{}
-	of := s.Upstream.OwnerOf(owner.controller, owner.decider, s.cluster, logical.RevisionLabel(shown), true)
+	of := s.Upstream.OwnerOf(owner.Controller, owner.Decider, s.cluster, logical.RevisionLabel(shown), true)
 	of.Pod(shown, nil)
 	// A mirror shows whatever annotations a pod has. Webhooks act upon them, and what they do then counts above.
 	shown.Annotations = of.Annotations(pod.Annotations, pod.Name)
 	return &Newcomer{
-		Shown: shown, Controller: owner.controller.Kind.GVK,
-		subject: logical.SubjectOf(s.cluster, pod, owner.decider), key: s.Upstream.PodKey,
+		Shown: shown, Controller: owner.Controller.Kind.GVK,
+		subject: logical.SubjectOf(s.cluster, pod, owner.Decider), key: s.Upstream.PodKey,
 	}, true, nil
 }
 

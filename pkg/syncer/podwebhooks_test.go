@@ -13,6 +13,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -158,8 +159,8 @@ func TestAMirrorShowsWhatWebhooksHaveChanged(t *testing.T) {
 			u.synced, u.PodKey = nil, key // what is read is there
 			g := u.Guard(nil)
 			s := attach(t, u, "east", held(namespace("shop")), f.projected, f.replicaSet)
-			owner := s.mirrorOwner(f.pod)
-			shown, err := s.showable(f.pod, *owner, nil)
+			owner := s.owners.OfMirror(f.pod)
+			shown, err := s.pods.Showable(f.pod, *owner, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -191,8 +192,8 @@ func TestAMirrorShowsWhatWebhooksHaveChanged(t *testing.T) {
 			// Once it is stored, nothing has to be proven, and nothing can be.
 			stored := asStored(shown)
 			delete(stored.Annotations, v1alpha1.AnnotationAdmitted)
-			again, err := s.showable(f.pod, *owner, stored)
-			if err != nil || !sameMirror(again, stored) {
+			again, err := s.pods.Showable(f.pod, *owner, stored)
+			if err != nil || !mirror.SamePod(again, stored) {
 				t.Errorf("once it is stored, it is shown as %+v: %v", again, err)
 			}
 			late := stored.DeepCopy()
@@ -206,7 +207,7 @@ func TestAMirrorShowsWhatWebhooksHaveChanged(t *testing.T) {
 
 func TestTheTokenOfAClusterIsNotShown(t *testing.T) {
 	url := podhooks.URL("https://manifold.example", "east", "secret")
-	event := fitEvent(&corev1.Event{Message: `Post "` + url + `?timeout=20s": dial tcp: connection refused`})
+	event := mirror.FitEvent(&corev1.Event{Message: `Post "` + url + `?timeout=20s": dial tcp: connection refused`})
 	for _, shown := range []string{event.Message, summary.Text("failed calling webhook: " + url)} {
 		if strings.Contains(shown, "secret") || !strings.Contains(shown, "manifold.example") {
 			t.Errorf("shown is %q", shown)

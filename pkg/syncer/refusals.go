@@ -13,15 +13,11 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/mirrors"
 )
 
-const (
-	// Reasons of events that controllers write about the pods of what they carry out.
-	reasonFailedCreate     = "FailedCreate"
-	reasonSuccessfulCreate = "SuccessfulCreate"
-	// enforcesPodSecurity is the label of a namespace that has pods refused which ask for too much.
-	enforcesPodSecurity = "pod-security.kubernetes.io/enforce"
-)
+// enforcesPodSecurity is the label of a namespace that has pods refused which ask for too much.
+const enforcesPodSecurity = "pod-security.kubernetes.io/enforce"
 
 // refusals are what events tell of pods that could not be made, by the UID of what they are for. The statuses of some kinds do not tell.
 type refusals struct {
@@ -54,10 +50,10 @@ func (r *refusals) note(event *corev1.Event, since time.Time) bool {
 	uid := event.InvolvedObject.UID
 	known, refuses := r.byUID[uid]
 	switch {
-	case event.Reason == reasonSuccessfulCreate && refuses && !lastSeen(event).Before(known.since):
+	case event.Reason == mirrors.SuccessfulCreate && refuses && !mirrors.LastSeen(event).Before(known.since):
 		delete(r.byUID, uid)
 		return true
-	case event.Reason == reasonFailedCreate && !refuses:
+	case event.Reason == mirrors.FailedCreate && !refuses:
 		r.byUID[uid] = refused{since, event.Message}
 		return true
 	}
@@ -67,7 +63,7 @@ func (r *refusals) note(event *corev1.Event, since time.Time) bool {
 // refusalEvent takes an event of the cluster into account that tells of a pod which could not be made, or was made after all. Since is
 // when that began.
 func (s *Syncer) refusalEvent(event *corev1.Event, since time.Time) {
-	if event.Reason != reasonFailedCreate && event.Reason != reasonSuccessfulCreate {
+	if event.Reason != mirrors.FailedCreate && event.Reason != mirrors.SuccessfulCreate {
 		return
 	}
 	kind, ok := identity.KindNamed(event.InvolvedObject)

@@ -4,7 +4,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -111,24 +110,11 @@ func (s *Syncer) ReplicaSets(above *appsv1.Deployment) map[string][]*appsv1.Repl
 		if !metav1.IsControlledBy(rs, projected) {
 			continue
 		}
-		if name := s.shownAs(rs, above.Name); name != "" {
+		if name := s.owners.ShownAs(rs, above.Name); name != "" {
 			out[name] = append(out[name], rs)
 		}
 	}
 	return out
-}
-
-// shownAs returns the name of the ReplicaSet above that shows one which belongs to a Deployment below, "" while the template that it
-// carries out is not known. One that the Deployment has taken over is the projection of the one above of its name, though its annotations
-// may be the Deployment's by now.
-func (s *Syncer) shownAs(rs *appsv1.ReplicaSet, deployment string) string {
-	if origin, owned := projection.OriginOf(rs); owned && origin.LogicalCluster == s.target.LogicalCluster {
-		return rs.Name
-	}
-	if hash := rs.Annotations[v1alpha1.AnnotationTemplate]; hash != "" {
-		return summary.ReplicaSetName(deployment, hash)
-	}
-	return ""
 }
 
 // Owned is the number of objects of ours that the cluster holds.
@@ -164,3 +150,6 @@ func (s *Syncer) HasSynced() bool {
 
 // Cluster is the name of the cluster.
 func (s *Syncer) Cluster() string { return s.cluster }
+
+// AwaitShown counts the pods of a workload that the cluster says more of than is shown above. If there are any, Changed is called when they are.
+func (s *Syncer) AwaitShown(key identity.Key) int { return s.pods.AwaitShown(key) }

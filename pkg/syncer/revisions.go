@@ -2,7 +2,6 @@ package syncer
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -10,7 +9,6 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
-	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 // trimRevision keeps of a revision what tells which upstream template it carries out. The template itself is in the logical cluster.
@@ -29,24 +27,6 @@ func trimRevision(obj any) (any, error) {
 			Annotations: map[string]string{v1alpha1.AnnotationTemplate: revision.Annotations[v1alpha1.AnnotationTemplate]},
 		},
 	}, nil
-}
-
-// revisionLabels are the labels by which the mirror of a pod names the revision that it carries out: that of the logical cluster. None as
-// long as that is not known, which the handler of revisions makes up for.
-func (s *Syncer) revisionLabels(pod *corev1.Pod, own *ownership) map[string]string {
-	live := s.below.Get(own.above.Key())
-	if live == nil {
-		return nil
-	}
-	revision := s.below.RevisionOf(pod, live, own.above.Kind)
-	if revision == nil || revision.Annotations[v1alpha1.AnnotationTemplate] == "" {
-		return nil
-	}
-	value := revision.Annotations[v1alpha1.AnnotationTemplate]
-	if revision.Name == pod.Labels[appsv1.ControllerRevisionHashLabelKey] {
-		value = summary.RevisionName(own.above.GetName(), value)
-	}
-	return map[string]string{appsv1.ControllerRevisionHashLabelKey: value}
 }
 
 // TemplatesInUse returns the hashes of the upstream templates that the pods of an object carry out in the cluster.
@@ -82,7 +62,7 @@ func (s *Syncer) revisionHandler() cache.ResourceEventHandler {
 		}
 		s.Changed(key, false)
 		for _, pod := range s.below.PodsOf(ref.Kind, revision.Namespace, ref.Name) {
-			s.enqueuePod(pod)
+			s.pods.LookAt(pod)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{

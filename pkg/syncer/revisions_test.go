@@ -12,6 +12,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -72,11 +73,11 @@ func TestRevisionsBelowAreNamedByTheirUpstreamTemplates(t *testing.T) {
 	if got, want := s.TemplatesInUse(key), map[string]bool{"two": true}; !reflect.DeepEqual(got, want) {
 		t.Errorf("in use are %v, want %v", got, want)
 	}
-	owner := s.mirrorOwner(pod)
-	if owner == nil || owner.references[0].UID != above.UID {
+	owner := s.owners.OfMirror(pod)
+	if owner == nil || owner.References[0].UID != above.UID {
 		t.Fatalf("the mirror belongs to %+v, want the StatefulSet above", owner)
 	}
-	if got := s.mirror(pod, *owner).Labels[appsv1.ControllerRevisionHashLabelKey]; got != "db-two" {
+	if got := mirror.ShowPod(pod, "east", owner.References, owner.Labels).Labels[appsv1.ControllerRevisionHashLabelKey]; got != "db-two" {
 		t.Errorf("the mirror names revision %q, want that of the logical cluster", got)
 	}
 }
@@ -99,7 +100,8 @@ func TestAMirrorNamesItsRevisionAsItsOwnerWould(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := podBelow(live, "db-0", test.label)
 			s := attach(t, newUpstream(t, above), "east", live, pod, test.revision)
-			if got := s.mirror(pod, *s.mirrorOwner(pod)).Labels[appsv1.ControllerRevisionHashLabelKey]; got != test.want {
+			owner := s.owners.OfMirror(pod)
+			if got := mirror.ShowPod(pod, "east", owner.References, owner.Labels).Labels[appsv1.ControllerRevisionHashLabelKey]; got != test.want {
 				t.Errorf("the mirror names %q, want %q", got, test.want)
 			}
 		})
@@ -115,7 +117,7 @@ func TestANewRevisionHasPodsLookedAtAgain(t *testing.T) {
 	handler := s.revisionHandler()
 	revision := revisionBelow(live, "StatefulSet", "db-below", "one")
 	handler.OnAdd(revision, false)
-	if got, _ := s.podQueue.Get(); got != cache.NewObjectName("shop", "db-0") {
+	if got, _ := s.pods.Queue.Get(); got != cache.NewObjectName("shop", "db-0") {
 		t.Errorf("looks at pod %v, want db-0", got)
 	}
 	if want := (change{identity.Key{Resource: statefulSetResource, Namespace: "shop", Name: "db"}, false}); len(s.changes) != 1 || s.changes[0] != want {

@@ -70,7 +70,7 @@ func (u *Upstream) route(kind projection.Kind, before, after projection.Object) 
 	if kind.Workload {
 		u.routeWorkload(kind, key, before, after)
 		for _, s := range u.Syncers() {
-			s.enqueueClaimsOf(kind, present)
+			s.claims.LookAtClaimsOf(kind, present)
 		}
 		return
 	}
@@ -214,7 +214,7 @@ func (u *Upstream) replicaSetHandler() cache.ResourceEventHandler {
 			return
 		}
 		for _, s := range u.Syncers() {
-			s.enqueuePodsOf(deployments, rs.Namespace, owner.Name)
+			s.pods.LookAtPodsOf(deployments, rs.Namespace, owner.Name)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -251,8 +251,8 @@ func (u *Upstream) podHandler() cache.ResourceEventHandler {
 		}
 	}
 	shown := func(s *Syncer, pod *corev1.Pod) {
-		s.mirrors.OnAddOrUpdate(pod)
-		s.enqueueEphemeral(pod)
+		s.pods.Stored(pod)
+		s.claims.LookAtEphemeral(pod)
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { each(obj, shown) }, // a mirror that is new has the labels of its template
@@ -266,13 +266,13 @@ func (u *Upstream) podHandler() cache.ResourceEventHandler {
 				}
 			})
 			if !equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) {
-				each(obj, func(s *Syncer, pod *corev1.Pod) { s.podQueue.Add(cache.MetaObjectToName(pod)) })
+				each(obj, func(s *Syncer, pod *corev1.Pod) { s.pods.Look(cache.MetaObjectToName(pod)) })
 			}
 		},
 		DeleteFunc: func(obj any) {
 			each(obj, func(s *Syncer, pod *corev1.Pod) {
-				s.mirrors.OnDelete(pod)
-				s.podQueue.Add(cache.MetaObjectToName(pod))
+				s.pods.Gone(pod)
+				s.pods.Look(cache.MetaObjectToName(pod))
 				s.podReleased(pod)
 			})
 		},

@@ -37,7 +37,7 @@ func TestTwoClustersChooseTheSameNameForAPod(t *testing.T) {
 			if err := east.client.(*fake.Clientset).Tracker().Add(f.pod); err != nil {
 				t.Fatal(err)
 			}
-			if err := east.syncPod(t.Context(), podName); err != errNotYet {
+			if err := east.pods.Sync(t.Context(), podName); err != errNotYet {
 				t.Errorf("error %v, want to look again", err)
 			}
 			var got []string
@@ -68,7 +68,7 @@ func TestAPodWithANumberIsNotMadeAnew(t *testing.T) {
 	u := newUpstream(t, e.above, namespace("shop"), mirror)
 	east := attach(t, u, "east", e.projected, pod)
 	attach(t, u, "west", other)
-	if err := east.syncPod(t.Context(), podName); err != errNotYet || len(east.client.(*fake.Clientset).Actions()) > 0 {
+	if err := east.pods.Sync(t.Context(), podName); err != errNotYet || len(east.client.(*fake.Clientset).Actions()) > 0 {
 		t.Errorf("error %v, asked for %v; want it to wait", err, east.client.(*fake.Clientset).Actions())
 	}
 }

@@ -1,16 +1,10 @@
 package syncer
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
-)
-
-var (
-	claimResource       = corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
-	statefulSetResource = appsv1.SchemeGroupVersion.WithResource("statefulsets")
 )
 
 // usedHere reports whether what a cluster runs of a workload uses an object. Of claims, each replica has its own.

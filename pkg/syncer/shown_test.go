@@ -65,7 +65,7 @@ func TestAStatusWaitsForThePodsThatItCounts(t *testing.T) {
 				above = append(above, shown)
 			}
 			s := attach(t, newUpstream(t, above...), "east", f.projected, f.replicaSet, f.pod)
-			if got := s.AwaitShown(webKey) > 0; got != test.want {
+			if got := s.pods.AwaitShown(webKey) > 0; got != test.want {
 				t.Errorf("waits: %t, want %t", got, test.want)
 			}
 		})
@@ -76,22 +76,27 @@ func TestTheLastPodThatIsShownWakesTheStatus(t *testing.T) {
 	f := newFamily()
 	f.projected.Status.ReadyReplicas = 1
 	setReady(f.pod, corev1.ConditionTrue)
-	s := attach(t, newUpstream(t, f.above, f.mirrored, namespace("shop")), "east", f.projected, f.replicaSet, f.pod)
-	if err := s.showPod(t.Context(), podName); err != nil {
+	s := attach(t, newUpstream(t, f.above, f.mirrored, f.shown("east"), namespace("shop")), "east", f.projected, f.replicaSet, f.pod)
+	if err := s.pods.Sync(t.Context(), podName); err != nil {
 		t.Fatal(err)
 	}
 	if len(s.changes) > 0 {
 		t.Errorf("changes %v, although nobody waits", s.changes)
 	}
-	s.awaited[webKey] = 2
+	f.projected.Status.ReadyReplicas = 3
+	if got := s.pods.AwaitShown(webKey); got != 2 {
+		t.Fatalf("%d pods are awaited, want those that the watch of pods has not shown yet", got)
+	}
 	for range 2 {
 		if len(s.changes) > 0 {
 			t.Errorf("changes %v before all are shown", s.changes)
 		}
-		s.shown(podName)
+		if err := s.pods.Sync(t.Context(), podName); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if len(s.changes) != 1 || s.changes[0] != (change{webKey, true}) || len(s.awaited) > 0 {
-		t.Errorf("changes %v, awaited %v; want to be told once", s.changes, s.awaited)
+	if len(s.changes) != 1 || s.changes[0] != (change{webKey, true}) {
+		t.Errorf("changes %v; want to be told once", s.changes)
 	}
 }
 
@@ -102,7 +107,7 @@ func TestPodsOfAStatefulSetAreItsOwn(t *testing.T) {
 	setReady(pod, corev1.ConditionTrue)
 	pod.OwnerReferences = controlledBy(e.projected, "StatefulSet")
 	s := attach(t, newUpstream(t, e.above, namespace("shop")), "east", e.projected, pod)
-	if s.AwaitShown(identity.Key{Resource: statefulSetResource, Namespace: "shop", Name: "db"}) != 1 {
+	if s.pods.AwaitShown(identity.Key{Resource: statefulSetResource, Namespace: "shop", Name: "db"}) != 1 {
 		t.Error("the status does not wait")
 	}
 }

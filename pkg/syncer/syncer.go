@@ -23,20 +23,16 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/mirrors"
 )
 
 const (
 	// downWorkers is how many objects one cluster is sent at a time. A request takes some milliseconds, so this is several thousand
 	// objects a second, more than an API server takes.
 	downWorkers = 16
-	// podWorkers is how many mirrors of one cluster are written at a time.
-	podWorkers = 8
 	// Retries of one object grow from the first to the last delay.
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// remember is how long a mirror that was written and that the watch has not shown is remembered, remembered how many are.
-	remember   = time.Minute
-	remembered = 10_000
 )
 
 // Options say what syncers work with.
@@ -91,25 +87,21 @@ type Syncer struct {
 	offered *connection.Classes
 	target  projection.Target
 	below   *below
-	// mirrors are the pods above with our own writes that the watch has not shown yet.
-	mirrors  cache.MutationCache
-	queue    workqueue.TypedRateLimitingInterface[identity.Key]
-	podQueue workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	// claimMirrors and claimQueue are the same for volume claims that controllers below have made.
-	claimMirrors cache.MutationCache
-	claimQueue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	queue   workqueue.TypedRateLimitingInterface[identity.Key]
+
+	owners  *mirrors.Owners
+	pods    *mirrors.Pods
+	orphans *mirrors.Orphans
+	claims  *mirrors.Claims
+	events  *mirrors.Events
 
 	refusals refusals
-	// left are the pods of users, by their UIDs above, that were deleted here because they are to run elsewhere.
-	left sync.Map
 
 	mu     sync.Mutex
 	synced bool
 	states map[identity.Key]state
 	// problems counts the states that have one.
 	problems int
-	// awaited counts the pods of workloads whose status waits for them to be shown.
-	awaited map[identity.Key]int
 	// unseen are the objects that were there at the start and have not been looked at since.
 	unseen map[identity.Key]struct{}
 	// parked are the objects that wait until the cluster answers again.
@@ -172,31 +164,38 @@ func newSyncer(o Options, c *connection.Connection) (*Syncer, error) {
 		offered: c.Classes,
 		target:  projection.Target{LogicalCluster: o.Upstream.LogicalCluster, Cluster: c.Name},
 		below:   b,
-		mirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), o.Upstream.Stores[podResource],
-			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: o.Upstream.Stores[podResource], IncludeAdds: true}),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[identity.Key](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[identity.Key]{Name: "down-" + c.Name}),
-		podQueue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "pods-" + c.Name}),
-		claimMirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), o.Upstream.Stores[claimResource],
-			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: o.Upstream.Stores[claimResource], IncludeAdds: true}),
-		claimQueue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "volumes-" + c.Name}),
 		refusals: refusals{byUID: map[types.UID]refused{}},
 
-		states:  map[identity.Key]state{},
-		awaited: map[identity.Key]int{},
-		unseen:  map[identity.Key]struct{}{},
-		parked:  map[identity.Key]struct{}{},
+		states: map[identity.Key]state{},
+		unseen: map[identity.Key]struct{}{},
+		parked: map[identity.Key]struct{}{},
 
 		waitedFor: map[identity.Key]map[identity.Key]struct{}{},
 		waitsFor:  map[identity.Key][]identity.Key{},
 	}
+	s.mirror()
 	b.secrets.wanted = func(namespace string) bool { return o.Upstream.hasSecrets(namespace, c.Name) }
 	return s, s.watch()
+}
+
+// mirror makes what shows above what is in the cluster.
+func (s *Syncer) mirror() {
+	o := mirrors.Options{
+		Cluster: s.cluster, Above: s.Upstream.Cluster, Below: s.below.Cluster, Guard: s.Upstream.Guard(nil),
+		Client: s.client, Writer: s.above, Recorder: s.Recorder,
+		Counts: s.counts, GivenUp: s.givenUp, Lives: s.Upstream.lives, Enqueue: s.enqueue, Changed: s.Changed,
+		Lost: s.lost,
+		Projected: func(key identity.Key, uid types.UID) (int64, bool) {
+			st := s.stateOf(key)
+			return st.generation, st.hash != "" && st.uid == uid
+		},
+	}
+	s.owners, s.pods = &mirrors.Owners{Options: o}, mirrors.NewPods(o)
+	s.orphans, s.claims = mirrors.NewOrphans(s.pods), mirrors.NewClaims(s.pods)
+	s.events = mirrors.NewEvents(s.claims, s.refusalEvent)
 }
 
 // run starts the watches, then the loops, and waits for all of them when ctx ends.
@@ -226,9 +225,9 @@ func (s *Syncer) run(ctx context.Context) error {
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { work.Run(ctx, s.queue, downWorkers, s.look); return nil })
-	group.Go(func() error { work.Run(ctx, s.podQueue, podWorkers, s.showPod); return nil })
-	group.Go(func() error { work.Run(ctx, s.claimQueue, claimWorkers, s.syncClaim); return nil })
-	group.Go(func() error { return s.mirrorEvents(ctx) })
+	group.Go(func() error { s.pods.Run(ctx); return nil })
+	group.Go(func() error { s.claims.Run(ctx); return nil })
+	group.Go(func() error { return s.events.Run(ctx) })
 	group.Go(func() error { return s.followVolumes(ctx) })
 	group.Go(func() error { return s.listen(ctx) })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
@@ -289,19 +288,19 @@ func (s *Syncer) enqueueEverything() {
 	}
 	for _, obj := range s.below.Pods.GetStore().List() {
 		if pod := obj.(*corev1.Pod); s.below.Ours(pod.Namespace) {
-			s.podQueue.Add(cache.MetaObjectToName(pod))
+			s.pods.Look(cache.MetaObjectToName(pod))
 		}
 	}
 	for _, mirror := range s.Upstream.MirrorsOf(s.cluster) {
-		s.podQueue.Add(cache.MetaObjectToName(mirror))
+		s.pods.Look(cache.MetaObjectToName(mirror))
 	}
 	for _, obj := range s.below.Claims.GetStore().List() {
 		if claim := obj.(*corev1.PersistentVolumeClaim); s.below.Ours(claim.Namespace) {
-			s.claimQueue.Add(cache.MetaObjectToName(claim))
+			s.claims.Look(cache.MetaObjectToName(claim))
 		}
 	}
 	for _, mirror := range s.Upstream.ClaimMirrorsOf(s.cluster) {
-		s.claimQueue.Add(cache.MetaObjectToName(mirror))
+		s.claims.Look(cache.MetaObjectToName(mirror))
 	}
 }
 
@@ -324,7 +323,7 @@ func (s *Syncer) setState(key identity.Key, st state) {
 	}
 	if st == (state{}) {
 		delete(s.states, key)
-		delete(s.awaited, key)
+		s.pods.ForgetAwaited(key)
 		return
 	}
 	s.states[key] = st

@@ -15,6 +15,16 @@ import (
 	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
 
+// Resources that matter by themselves.
+var (
+	claimResource       = identity.Claims
+	deploymentResource  = identity.Deployments
+	namespaceResource   = identity.Namespaces
+	podResource         = identity.Pods
+	replicaSetResource  = identity.ReplicaSets
+	statefulSetResource = identity.StatefulSets
+)
+
 // Upstream is the logical cluster as the syncers of one process see it. Its caches are shared informers; nothing in them may be changed.
 type Upstream struct {
 	*logical.Cluster
@@ -183,4 +193,14 @@ func (u *Upstream) detach(s *Syncer) {
 	if u.syncers[s.cluster] == s {
 		delete(u.syncers, s.cluster)
 	}
+}
+
+// lives reports whether the pod that a mirror shows is there, by the syncer of its cluster.
+func (u *Upstream) lives(shown *corev1.Pod) bool {
+	s, running := u.Syncer(identity.ShownFrom(shown))
+	if !running || shown.DeletionTimestamp != nil {
+		return false
+	}
+	pod := s.below.Pod(cache.MetaObjectToName(shown))
+	return pod != nil && pod.UID == shown.UID && pod.DeletionTimestamp == nil
 }

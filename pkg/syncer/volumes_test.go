@@ -16,7 +16,9 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/mirrors"
 )
 
 var claimName = cache.NewObjectName("shop", "data-db-0")
@@ -41,7 +43,7 @@ func newEstate(decision string) *estate {
 	}
 	e.claim = &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta("data-db-0")}
 	e.claim.Labels = map[string]string{"app": "db"}
-	e.claim.Finalizers = []string{inUse}
+	e.claim.Finalizers = []string{mirror.InUse}
 	e.claim.Spec.VolumeName = "pv-1"
 	e.claim.Status.Phase = corev1.ClaimBound
 	return e
@@ -219,7 +221,7 @@ func TestSyncClaim(t *testing.T) {
 					}
 				}
 			}
-			if err := s.syncClaim(t.Context(), claimName); err != test.wantErr {
+			if err := s.claims.Sync(t.Context(), claimName); err != test.wantErr {
 				t.Fatalf("error %v, want %v", err, test.wantErr)
 			}
 			var got []string
@@ -266,7 +268,7 @@ func TestClaimOwnersAreThoseAbove(t *testing.T) {
 			}
 			e.claim.Name = "scratch"
 			e.claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: test.kind, Name: test.name, UID: types.UID(test.uid)}}
-			owners, ours := s.claimOwners(e.claim)
+			owners, ours := s.claims.OwnersOf(e.claim)
 			if got := len(owners) == 1 && string(owners[0].UID) == test.want; got != (test.want != "") || ours != (test.want != "") {
 				t.Errorf("owners %v, ours %t; want %q", owners, ours, test.want)
 			}
@@ -332,7 +334,7 @@ func TestDropClaimLeavesTheClaimAlone(t *testing.T) {
 	if err := s.above.Tracker().Add(e.shown("east")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.dropClaim(t.Context(), e.shown("east")); err != nil {
+	if err := mirrors.DropClaim(t.Context(), s.above, e.shown("east")); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.client.(*fake.Clientset).Actions(); len(got) > 0 {
@@ -353,7 +355,7 @@ func TestAControllersClaimYieldsToTheUsersOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEstate(`{"east":{"replicas":2}}`)
 			test.change(e.claim)
-			if got := attach(t, newUpstream(t, e.above), "east", e.projected).yields(e.claim); got != test.want {
+			if got := attach(t, newUpstream(t, e.above), "east", e.projected).claims.Yields(e.claim); got != test.want {
 				t.Errorf("yields: %t, want %t", got, test.want)
 			}
 		})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -19,9 +18,6 @@ import (
 //     gets its node, and placement takes the decision back.
 //  2. When it is gone, the syncer takes its UID off the pod above.
 //  3. Only then the new cluster makes it: as long as the pod above has a UID below, it counts as made.
-
-// concerns reports whether a pod that a user made is this cluster's to report.
-func (s *Syncer) concerns(above *corev1.Pod) bool { return identity.Concerns(above, s.cluster) }
 
 // leavesLater says why the cluster waits with a pod until it is gone from another one, "" if it does not.
 func (s *Syncer) leavesLater(kind projection.Kind, above projection.Object) string {
@@ -44,7 +40,7 @@ func (s *Syncer) goesElsewhere(kind projection.Kind, above, live projection.Obje
 	}
 	decision := identity.DecisionOf(above)
 	_, placed := decision[s.cluster]
-	return !placed && len(decision) > 0 && s.concerns(above.(*corev1.Pod))
+	return !placed && len(decision) > 0 && identity.Concerns(above.(*corev1.Pod), s.cluster)
 }
 
 // leave has a pod that goes elsewhere leave the cluster, unless it has a node by now.
@@ -52,39 +48,22 @@ func (s *Syncer) leave(ctx context.Context, kind projection.Kind, above, live pr
 	pod := live.(*corev1.Pod)
 	switch {
 	case pod.Spec.NodeName != "":
-		s.podQueue.Add(cache.MetaObjectToName(pod)) // it runs here, which is reported
+		s.pods.Look(cache.MetaObjectToName(pod)) // it runs here, which is reported
 		return nil
 	case pod.DeletionTimestamp != nil:
 		return nil // the watch tells when it is gone
 	}
-	// Should it be decided to stay after all before its UID is taken off, it is none that somebody has deleted here.
-	s.left.Store(above.GetUID(), struct{}{})
+	s.pods.Leave(above.GetUID())
 	err := s.delete(ctx, kind, live, deletion{unchanged: true})
 	if err != nil {
-		s.left.Delete(above.GetUID())
+		s.pods.Stay(above.GetUID())
 	}
 	return err
 }
 
-// hasLeft reports whether a pod that is not here any more, and that a user made, has left for another cluster. One that had a node has ended.
-func (s *Syncer) hasLeft(above *corev1.Pod) bool {
-	_, placed := identity.DecisionOf(above)[s.cluster]
-	_, left := s.left.Load(above.UID)
-	return above.DeletionTimestamp == nil && identity.PodIn(above) == s.cluster && above.Spec.NodeName == "" && (left || !placed)
-}
-
-// letGo takes off a pod above what this cluster told of it, so that another one makes it.
-func (s *Syncer) letGo(ctx context.Context, above *corev1.Pod) error {
-	out := above.DeepCopy()
-	for _, key := range []string{v1alpha1.AnnotationPodUID, v1alpha1.AnnotationPodCluster} {
-		delete(out.Annotations, key)
+// ended has a pod looked at whose projection is gone: above, it may wait for that.
+func (s *Syncer) ended(key identity.Key, above projection.Object) {
+	if key.Resource == podResource && above != nil {
+		s.pods.Look(cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
 	}
-	out.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: above.Status.QOSClass}
-	written, err := s.above.CoreV1().Pods(out.Namespace).Update(ctx, out, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
-	if err != nil {
-		return err
-	}
-	s.mirrors.Mutation(written)
-	s.left.Delete(above.UID)
-	return nil
 }

@@ -87,9 +87,9 @@ func TestAPodThatWaitsIsInOneClusterAtATime(t *testing.T) {
 				t.Fatal(err)
 			}
 			if test.left {
-				s.left.Store(test.above.UID, struct{}{})
+				s.pods.Leave(test.above.UID)
 			}
-			if err := s.syncPod(t.Context(), podName); err != nil {
+			if err := s.pods.Sync(t.Context(), podName); err != nil {
 				t.Fatal(err)
 			}
 			got := ""
@@ -175,7 +175,7 @@ func TestWhatLeavesAClusterIsAPodThatWaits(t *testing.T) {
 	if err := s.leave(t.Context(), kind, errand("west", "east"), taskBelow(t, errand("west", "east"), "node-1")); err != nil {
 		t.Fatal(err)
 	}
-	if name, _ := s.podQueue.Get(); name != podName {
+	if name, _ := s.pods.Queue.Get(); name != podName {
 		t.Errorf("looked at is %s, want the pod", name)
 	}
 	if actions := s.client.(interface{ Actions() []clienttesting.Action }).Actions(); slices.ContainsFunc(actions, func(a clienttesting.Action) bool { return a.GetVerb() == "delete" }) {

@@ -61,7 +61,7 @@ func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
 			s.below.Expect(live.GetName(), false)
 		}
 		s.enqueue(identity.KeyOf(kind, live))
-		s.enqueueClaimsOf(kind, live)
+		s.claims.LookAtClaimsOf(kind, live)
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
@@ -69,7 +69,7 @@ func (s *Syncer) ownedHandler(kind projection.Kind) cache.ResourceEventHandler {
 			look(live)
 			s.reportChanged(kind, live)
 			if kind.Workload {
-				s.enqueuePodsOf(kind, live.GetNamespace(), live.GetName()) // their watch may be ahead of this one
+				s.pods.LookAtPodsOf(kind, live.GetNamespace(), live.GetName()) // their watch may be ahead of this one
 			}
 		},
 		DeleteFunc: func(obj any) {
@@ -137,7 +137,7 @@ func (s *Syncer) replicaSetHandler() cache.ResourceEventHandler {
 			s.Mirror(cache.ObjectName{Namespace: rs.Namespace, Name: owner.Name})
 			// Its mirror may be there already, and the watch of pods ahead of this one: then nothing else would have them looked at.
 			for _, pod := range s.below.PodsOf("ReplicaSet", rs.Namespace, rs.Name) {
-				s.enqueuePod(pod)
+				s.pods.LookAt(pod)
 			}
 		}
 		s.Changed(identity.Key{Resource: deploymentResource, Namespace: rs.Namespace, Name: owner.Name}, false)
@@ -166,7 +166,7 @@ func (s *Syncer) podHandler() cache.ResourceEventHandler {
 		requests, counted := capacity.PodRequests(pod)
 		s.usage.PodChanged(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, requests, ptr.Deref(pod.Spec.Priority, 0), counted)
 		if s.below.Ours(pod.Namespace) {
-			s.enqueuePod(pod)
+			s.pods.LookAt(pod)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -184,7 +184,7 @@ func (s *Syncer) podHandler() cache.ResourceEventHandler {
 			s.usage.PodGone(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 			// A namespace that somebody deletes may be gone from its watch before its pods are from theirs, and their mirrors must go.
 			if s.below.Ours(pod.Namespace) || s.Upstream.Shows(cache.MetaObjectToName(pod)) {
-				s.podQueue.Add(cache.MetaObjectToName(pod))
+				s.pods.Look(cache.MetaObjectToName(pod))
 				s.podLeft(pod)
 			}
 		},

@@ -29,6 +29,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
 	"github.com/manifold-dev/manifold/pkg/syncer"
+	"github.com/manifold-dev/manifold/pkg/syncer/mirrors"
 )
 
 const (
@@ -222,9 +223,9 @@ func (c *Controller) deletePods(ctx context.Context, pods []*corev1.Pod) error {
 }
 
 // dropClaims does the same for volume claims.
-func (c *Controller) dropClaims(ctx context.Context, mirrors []*corev1.PersistentVolumeClaim) error {
-	for _, claim := range mirrors {
-		if err := syncer.DropClaim(ctx, c.Client, claim); err != nil {
+func (c *Controller) dropClaims(ctx context.Context, claims []*corev1.PersistentVolumeClaim) error {
+	for _, claim := range claims {
+		if err := mirrors.DropClaim(ctx, c.Client, claim); err != nil {
 			return fmt.Errorf("delete the mirror of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package syncer
+package mirrors
 
 import (
 	"sync"
@@ -15,6 +15,13 @@ import (
 
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
+	"github.com/manifold-dev/manifold/pkg/mirror"
+)
+
+// Reasons of events that controllers write about the pods of what they carry out.
+const (
+	FailedCreate     = "FailedCreate"
+	SuccessfulCreate = "SuccessfulCreate"
 )
 
 // eventStore is what a reflector of events writes to: it keeps those that wait to be mirrored and forgets all others at once.
@@ -40,7 +47,7 @@ func (s *eventStore) Add(obj any) error {
 		return nil
 	}
 	if s.refusal != nil {
-		s.refusal(event, lastSeen(event))
+		s.refusal(event, LastSeen(event))
 	}
 	return s.add(event)
 }
@@ -53,7 +60,7 @@ func (s *eventStore) Transformer() cache.TransformFunc {
 		case !ok:
 			return obj, nil
 		case s.ours(event.InvolvedObject.Namespace):
-			return fitEvent(event), nil
+			return mirror.FitEvent(event), nil
 		}
 		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: event.Namespace, Name: event.Name, ResourceVersion: event.ResourceVersion}}, nil
 	})
@@ -79,7 +86,7 @@ func (s *eventStore) add(event *corev1.Event) error {
 		return nil
 	}
 	text.Repair(event)
-	fitEvent(event)
+	mirror.FitEvent(event)
 	s.events[event.UID] = event
 	s.queue.Add(event.UID)
 	return nil
@@ -95,8 +102,8 @@ func (s *eventStore) Replace(list []any, _ string) error {
 	defer s.listed.Forget()
 	made := map[types.UID]time.Time{} // when a pod was made last
 	for _, obj := range list {
-		if event, ok := obj.(*corev1.Event); ok && event.Reason == reasonSuccessfulCreate {
-			made[event.InvolvedObject.UID] = later(made[event.InvolvedObject.UID], lastSeen(event))
+		if event, ok := obj.(*corev1.Event); ok && event.Reason == SuccessfulCreate {
+			made[event.InvolvedObject.UID] = later(made[event.InvolvedObject.UID], LastSeen(event))
 		}
 	}
 	for _, obj := range list {
@@ -104,10 +111,10 @@ func (s *eventStore) Replace(list []any, _ string) error {
 		if !ok || !s.ours(event.InvolvedObject.Namespace) {
 			continue
 		}
-		if last := made[event.InvolvedObject.UID]; s.refusal != nil && event.Reason == reasonFailedCreate && lastSeen(event).After(last) {
+		if last := made[event.InvolvedObject.UID]; s.refusal != nil && event.Reason == FailedCreate && LastSeen(event).After(last) {
 			s.refusal(event, later(firstSeen(event), last))
 		}
-		if lastSeen(event).Before(s.since.Add(-time.Minute)) {
+		if LastSeen(event).Before(s.since.Add(-time.Minute)) {
 			continue
 		}
 		if err := s.add(event); err != nil {
@@ -129,7 +136,7 @@ func firstSeen(event *corev1.Event) time.Time {
 	if !event.FirstTimestamp.IsZero() {
 		return event.FirstTimestamp.Time
 	}
-	return lastSeen(event)
+	return LastSeen(event)
 }
 
 func (s *eventStore) Resync() error { return nil }
@@ -150,7 +157,8 @@ func (s *eventStore) drop(uid types.UID, event *corev1.Event) {
 	}
 }
 
-func lastSeen(event *corev1.Event) time.Time {
+// LastSeen is when what an event tells of happened last.
+func LastSeen(event *corev1.Event) time.Time {
 	last := event.CreationTimestamp.Time
 	for _, t := range []time.Time{event.LastTimestamp.Time, event.EventTime.Time} {
 		if t.After(last) {

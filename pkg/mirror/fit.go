@@ -1,4 +1,4 @@
-package syncer
+package mirror
 
 import (
 	"cmp"
@@ -113,8 +113,8 @@ func cutTo(said string, most int) string {
 	return said[:most]
 }
 
-// fitEvent keeps of an event what people read, and nothing that a terminal obeys.
-func fitEvent(e *corev1.Event) *corev1.Event {
+// FitEvent keeps of an event what people read, and nothing that a terminal obeys.
+func FitEvent(e *corev1.Event) *corev1.Event {
 	e.Labels, e.Annotations, e.ManagedFields, e.OwnerReferences, e.Finalizers, e.Related = nil, nil, nil, nil, nil, nil
 	e.Message = cutTo(text.Escape(cutTo(text.WithoutTokens(e.Message), mostEventMessage)), mostEventMessage)
 	for _, word := range []*string{&e.Reason, &e.Type, &e.Action, &e.Source.Component, &e.Source.Host, &e.ReportingController, &e.ReportingInstance} {

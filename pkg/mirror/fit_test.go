@@ -1,17 +1,13 @@
-package syncer
+package mirror
 
 import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/lru"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
@@ -111,74 +107,4 @@ func FuzzFitPod(f *testing.F) {
 			t.Error("our own annotation is gone")
 		}
 	})
-}
-
-func TestEventsAreCutAndCleaned(t *testing.T) {
-	s := newEventStore(t)
-	long := event("a", started)
-	long.Message = "\x1b[2J" + strings.Repeat("ä\u202e", 1<<20)
-	long.Reason = strings.Repeat("x", 1<<20)
-	long.Labels = map[string]string{"manifold.dev/x": "y"}
-	long.Annotations = map[string]string{"x": long.Reason}
-	long.InvolvedObject.FieldPath, long.Source.Host = "a\xff\nb", long.Reason
-	add(t, s, long)
-	got := s.get("a")
-	if size := got.Size(); size > mostEventMessage+4*mostWord {
-		t.Errorf("the event has %d bytes", size)
-	}
-	if !strings.HasPrefix(got.Message, `^[[2Jä\u202eä`) || len(got.Labels)+len(got.Annotations) > 0 || got.InvolvedObject.FieldPath != "a\ufffd b" {
-		t.Errorf("got %+v", got)
-	}
-}
-
-func TestEventsAboutOneObjectArePaced(t *testing.T) {
-	s := newEventStore(t)
-	s.paces = lru.New(10)
-	about := func(uid, object string) *corev1.Event {
-		e := event(uid, started)
-		e.InvolvedObject.UID = types.UID(object)
-		return e
-	}
-	for i := range 10 * objectEvents {
-		add(t, s, about(fmt.Sprint(i), "web"))
-	}
-	if got := len(s.events); got != objectEvents {
-		t.Errorf("%d events about one object wait, want %d", got, objectEvents)
-	}
-	add(t, s, about("other", "api"))
-	if s.get("other") == nil {
-		t.Error("an event about another object is left out")
-	}
-}
-
-func TestWhatAWatchOfEventsBeginsWithIsBounded(t *testing.T) {
-	s := newEventStore(t)
-	transform := s.Transformer()
-	passed := 0
-	for i := range 1000 {
-		e := event(fmt.Sprint(i), started)
-		e.Namespace, e.Name = "shop", fmt.Sprint(i)
-		e.Message = strings.Repeat("x", 1<<20)
-		if i%2 == 0 {
-			e.InvolvedObject.Namespace = "foreign"
-		}
-		got, err := transform(e)
-		if err != nil {
-			continue
-		}
-		passed++
-		if size := got.(*corev1.Event).Size(); size > mostEventMessage+1000 {
-			t.Fatalf("an event of %d bytes is kept", size)
-		}
-	}
-	if passed != 100 {
-		t.Errorf("%d events are kept, want 100", passed)
-	}
-	if err := s.Replace(nil, ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := transform(event("new", started.Add(time.Hour))); err != nil {
-		t.Errorf("after the beginning there is no room: %v", err)
-	}
-	var _ cache.TransformingStore = s
 }

@@ -1,4 +1,4 @@
-package syncer
+package mirrors
 
 import (
 	"context"
@@ -48,16 +48,31 @@ const (
 	behindPods = 10
 )
 
-// mirrorEvents shows events below on the objects above that they are about. Events are not kept: a watch feeds a queue.
-func (s *Syncer) mirrorEvents(ctx context.Context) error {
+// Events shows events of a cluster on the objects above that they are about. They are not kept: a watch feeds a queue, and what is shown above
+// ends by its own time to live.
+type Events struct {
+	Options
+	owners *Owners
+	claims *Claims
+	// refusal is told of events about namespaces of ours, and since when they go on.
+	refusal func(event *corev1.Event, since time.Time)
+}
+
+// NewEvents returns the mirrors of a cluster's events.
+func NewEvents(claims *Claims, refusal func(event *corev1.Event, since time.Time)) *Events {
+	return &Events{Options: claims.Options, owners: claims.owners, claims: claims, refusal: refusal}
+}
+
+// Run shows events below on the objects above that they are about, until ctx ends.
+func (e *Events) Run(ctx context.Context) error {
 	queue := workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemFastSlowRateLimiter[types.UID](eventDelay, eventDelay, eventTries),
-		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "events-" + s.cluster})
-	pending := &eventStore{events: map[types.UID]*corev1.Event{}, queue: queue, ours: s.below.Ours, since: time.Now(),
-		refusal: s.refusalEvent, listed: bounds.NewBudget(listedEvents, listedEventBytes, nil).Gate(), paces: lru.New(maxEvents)}
+		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "events-" + e.Cluster})
+	pending := &eventStore{events: map[types.UID]*corev1.Event{}, queue: queue, ours: e.Below.Ours, since: time.Now(),
+		refusal: e.refusal, listed: bounds.NewBudget(listedEvents, listedEventBytes, nil).Gate(), paces: lru.New(maxEvents)}
 	reflector := cache.NewReflectorWithOptions(
-		cache.NewFilteredListWatchFromClient(s.client.CoreV1().RESTClient(), "events", metav1.NamespaceAll, pending.listed.Tweak),
-		&corev1.Event{}, pending, cache.ReflectorOptions{Name: "events-" + s.cluster})
+		cache.NewFilteredListWatchFromClient(e.Client.CoreV1().RESTClient(), "events", metav1.NamespaceAll, pending.listed.Tweak),
+		&corev1.Event{}, pending, cache.ReflectorOptions{Name: "events-" + e.Cluster})
 
 	pace := rate.NewLimiter(eventRate, eventBurst)
 	group, ctx := errgroup.WithContext(ctx)
@@ -74,7 +89,7 @@ func (s *Syncer) mirrorEvents(ctx context.Context) error {
 				if shutdown {
 					return nil
 				}
-				s.mirrorEvent(ctx, uid, pending, pace)
+				e.write(ctx, uid, pending, pace)
 				queue.Done(uid)
 			}
 		})
@@ -82,12 +97,12 @@ func (s *Syncer) mirrorEvents(ctx context.Context) error {
 	return group.Wait()
 }
 
-func (s *Syncer) mirrorEvent(ctx context.Context, uid types.UID, pending *eventStore, pace *rate.Limiter) {
+func (e *Events) write(ctx context.Context, uid types.UID, pending *eventStore, pace *rate.Limiter) {
 	event := pending.get(uid)
 	if event == nil {
 		return
 	}
-	mirror, known := s.eventMirror(event)
+	shown, known := e.Mirror(event)
 	if !known {
 		if pending.queue.NumRequeues(uid) < eventTries {
 			pending.queue.AddRateLimited(uid)
@@ -97,13 +112,13 @@ func (s *Syncer) mirrorEvent(ctx context.Context, uid types.UID, pending *eventS
 		return
 	}
 	pending.drop(uid, event)
-	if mirror == nil || s.Upstream.NamespaceGoes(mirror.Namespace) || pace.WaitN(ctx, eventCost(s.podQueue.Len())) != nil {
+	if shown == nil || e.Above.NamespaceGoes(shown.Namespace) || pace.WaitN(ctx, eventCost(e.claims.pods.Queue.Len())) != nil {
 		return
 	}
-	events := s.above.CoreV1().Events(mirror.Namespace)
-	_, err := events.Create(ctx, mirror, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
+	events := e.Writer.CoreV1().Events(shown.Namespace)
+	_, err := events.Create(ctx, shown, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
 	if apierrors.IsAlreadyExists(err) {
-		_, err = events.Update(ctx, mirror, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
+		_, err = events.Update(ctx, shown, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
 	}
 	if err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).V(2).Info("Event not mirrored", "event", klog.KObj(event), "err", err)
@@ -118,53 +133,53 @@ func eventCost(pods int) int {
 	return 1
 }
 
-// eventMirror returns an event as it reads above: about the object there. Known is false while that object has not appeared yet, above or
+// Mirror returns an event as it reads above: about the object there. Known is false while that object has not appeared yet, above or
 // in what we watch of the cluster, where an event may come first; the result is nil for an event that is not about an object of ours.
-func (s *Syncer) eventMirror(event *corev1.Event) (mirror *corev1.Event, known bool) {
-	about, known := s.counterpart(event.InvolvedObject)
+func (e *Events) Mirror(event *corev1.Event) (shown *corev1.Event, known bool) {
+	about, known := e.counterpart(event.InvolvedObject)
 	if about == nil {
 		return nil, known
 	}
-	if s.Upstream.Guard(nil).EventAbout(s.cluster, *about) != nil {
+	if e.Guard.EventAbout(e.Cluster, *about) != nil {
 		return nil, false // it may not be shown yet
 	}
-	return s.mirrorOfEvent(event, *about), true
+	return mirror.ShowEvent(event, *about, e.Cluster), true
 }
 
 // counterpart finds the object above that stands for one below.
-func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectReference, known bool) {
+func (e *Events) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectReference, known bool) {
 	out := ref
 	out.ResourceVersion = ""
 	switch ref.Kind {
 	case "Pod":
-		pod := s.below.Pod(cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name})
+		pod := e.Below.Pod(cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name})
 		if pod == nil {
 			return nil, false
 		}
 		if pod.UID != ref.UID {
 			return nil, true
 		}
-		if s.ownerOf(pod) != nil {
+		if e.owners.Of(pod) != nil {
 			return &out, true // the mirror has the pod's name and UID
 		}
 		if _, ours := projection.OriginOf(pod); !ours {
 			return nil, true
 		}
 	case "PersistentVolumeClaim":
-		if s.showsClaim(ref) {
+		if e.claims.Shows(ref) {
 			return &out, true // under the same name, with the same UID
 		}
 	case "ReplicaSet":
-		rs := s.below.ReplicaSet(ref.Namespace, ref.Name)
+		rs := e.Below.ReplicaSet(ref.Namespace, ref.Name)
 		if rs == nil {
 			return nil, false
 		}
-		if projected := s.below.DeploymentOf(rs); projected != nil {
-			mirror, err := s.Upstream.ReplicaSets.ReplicaSets(ref.Namespace).Get(s.shownAs(rs, projected.Name))
+		if projected := e.Below.DeploymentOf(rs); projected != nil {
+			shown, err := e.Above.ReplicaSets.ReplicaSets(ref.Namespace).Get(e.owners.ShownAs(rs, projected.Name))
 			if err != nil {
 				return nil, false
 			}
-			out.APIVersion, out.Name, out.UID = appsv1.SchemeGroupVersion.String(), mirror.Name, mirror.UID
+			out.APIVersion, out.Name, out.UID = appsv1.SchemeGroupVersion.String(), shown.Name, shown.UID
 			return &out, true
 		}
 	}
@@ -173,7 +188,7 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 		return nil, true
 	}
 	key := identity.Key{Resource: kind.Resource, Namespace: ref.Namespace, Name: ref.Name}
-	live, object := s.below.Get(key), s.Upstream.Get(key)
+	live, object := e.Below.Get(key), e.Above.Get(key)
 	if live == nil || object == nil {
 		return nil, false
 	}
@@ -182,12 +197,4 @@ func (s *Syncer) counterpart(ref corev1.ObjectReference) (above *corev1.ObjectRe
 	}
 	out.UID = object.GetUID()
 	return &out, true
-}
-
-// mirrorOfEvent returns an event as it reads above, about the object there.
-func (s *Syncer) mirrorOfEvent(event *corev1.Event, about corev1.ObjectReference) *corev1.Event {
-	out := event.DeepCopy()
-	out.ObjectMeta = metav1.ObjectMeta{Namespace: event.Namespace, Name: mirror.EventName(event.Name, s.cluster)}
-	mirror.Event(out, about, s.cluster)
-	return out
 }
