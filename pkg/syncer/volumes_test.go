@@ -72,6 +72,19 @@ func TestSyncClaim(t *testing.T) {
 		"a new claim is shown": {
 			prepare: func(e *estate) (above, below objects) { return everything(e) }, want: []string{"create"},
 		},
+		"one that is made as its StatefulSet goes is shown too": {
+			prepare: func(e *estate) (above, below objects) {
+				above, _ = everything(e)
+				e.above.DeletionTimestamp = &metav1.Time{}
+				return above, objects{e.claim}
+			}, want: []string{"create"},
+		},
+		"one that is there before its StatefulSet comes is somebody else's": {
+			prepare: func(e *estate) (above, below objects) {
+				above, _ = everything(e)
+				return above, objects{e.claim}
+			},
+		},
 		"what is shown well is left alone": {
 			prepare: func(e *estate) (above, below objects) { return everything(e, e.shown("east")) },
 		},

@@ -101,8 +101,7 @@ func (g Guard) ClaimFor(cluster string, claim *corev1.PersistentVolumeClaim) (mi
 	}
 	why := errors.New("no StatefulSet above makes a claim of that name, nor does a pod that is shown")
 	for _, name := range projection.SetsOfClaim(claim.Name) {
-		w := g.Claimant(identity.Key{Resource: identity.Claims, Namespace: claim.Namespace, Name: claim.Name},
-			identity.Key{Resource: identity.StatefulSets, Namespace: claim.Namespace, Name: name})
+		w := g.Maker(identity.Key{Resource: identity.Claims, Namespace: claim.Namespace, Name: claim.Name}, name)
 		if w == nil {
 			continue
 		}

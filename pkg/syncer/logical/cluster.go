@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/informers"
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -45,6 +46,7 @@ type Cluster struct {
 	Namespaces  corelisters.NamespaceLister
 
 	revisions revisions
+	departed  *utilcache.LRUExpireCache // StatefulSets, see departed.go
 }
 
 // New registers with the informers, which the caller starts afterwards.
@@ -75,6 +77,9 @@ func New(factory informers.SharedInformerFactory) (*Cluster, error) {
 			return nil, fmt.Errorf("index %s by reference: %w", kind.Resource.Resource, err)
 		}
 		c.Stores[kind.Resource] = generic.Informer().GetIndexer()
+	}
+	if err := c.remember(factory.Apps().V1().StatefulSets().Informer()); err != nil {
+		return nil, fmt.Errorf("watch StatefulSets: %w", err)
 	}
 	return c, nil
 }

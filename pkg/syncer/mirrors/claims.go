@@ -227,12 +227,15 @@ func (c *Claims) ownerAbove(namespace string, ref metav1.OwnerReference) (types.
 	return own.Above.GetUID(), true
 }
 
-// madeForSet reports whether a claim has the name and the labels that a StatefulSet of ours gives its claims.
+// madeForSet reports whether a claim has the name and the labels that a StatefulSet of ours gives its claims, also one that has just gone.
 func (c *Claims) madeForSet(claim *corev1.PersistentVolumeClaim) bool {
 	kind, _ := projection.ForResource(identity.StatefulSets)
 	for _, name := range projection.SetsOfClaim(claim.Name) {
 		set, ok := c.Below.Get(identity.Key{Resource: identity.StatefulSets, Namespace: claim.Namespace, Name: name}).(*appsv1.StatefulSet)
-		if !ok || set.Spec.Selector == nil {
+		if !ok {
+			set = c.Above.Departing(claim.Namespace, name)
+		}
+		if set == nil || set.Spec.Selector == nil {
 			continue
 		}
 		if _, made := kind.ClaimOrdinal(set, claim.Name); made && labels.SelectorFromSet(set.Spec.Selector.MatchLabels).Matches(labels.Set(claim.Labels)) {
