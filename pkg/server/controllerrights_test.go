@@ -9,7 +9,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
-	"github.com/manifold-dev/manifold/pkg/server/storage"
+	"github.com/manifold-dev/manifold/pkg/server/identity"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -83,7 +83,7 @@ func TestControllersAreKnownByTheirNames(t *testing.T) {
 		v1alpha1.ControllerUser: true, v1alpha1.SummaryUser: true, v1alpha1.PlacementUser: true,
 		"system:manifold:controllers": false, "system:manifold:cluster:east": false, "jane": false, "": false,
 	} {
-		if got := storage.IsController(&user.DefaultInfo{Name: name}); got != want {
+		if got := identity.IsController(&user.DefaultInfo{Name: name}); got != want {
 			t.Errorf("%q is Manifold itself: %t, want %t", name, got, want)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
-	"github.com/manifold-dev/manifold/pkg/server/storage"
+	"github.com/manifold-dev/manifold/pkg/server/identity"
 )
 
 // identities lets parts of this process speak to the API under names of their own. A token is a secret that never leaves the process,
@@ -100,7 +100,7 @@ var syncerRights = map[string]map[string]bool{
 
 // Authorize implements authorizer.Authorizer.
 func (syncerAuthorizer) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	if _, ok := storage.SyncerCluster(a.GetUser()); !ok || !a.IsResourceRequest() || a.GetAPIGroup() != "" || a.GetSubresource() != "" {
+	if _, ok := identity.SyncerCluster(a.GetUser()); !ok || !a.IsResourceRequest() || a.GetAPIGroup() != "" || a.GetSubresource() != "" {
 		return authorizer.DecisionNoOpinion, "", nil
 	}
 	if _, refused := projection.NamespaceRefusal(a.GetNamespace()); refused || !syncerRights[a.GetResource()][a.GetVerb()] {

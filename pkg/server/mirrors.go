@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
-	"github.com/manifold-dev/manifold/pkg/server/storage"
+	"github.com/manifold-dev/manifold/pkg/server/identity"
 )
 
 // exemptMirrors keeps admission away from mirrors and from what Manifold notes on objects of users. Of mirrors, another API server has admitted
@@ -113,19 +113,19 @@ func (e exemptMirrors) exempt(a admission.Attributes) bool {
 	if a.GetSubresource() != "" {
 		return false
 	}
-	if storage.IsController(a.GetUserInfo()) && a.GetOperation() == admission.Update {
+	if identity.IsController(a.GetUserInfo()) && a.GetOperation() == admission.Update {
 		// A decision or a finalizer, and nothing that a user wrote. The webhook to be asked may be in a pod which needs that decision.
 		return true
 	}
 	if !mirrorKinds[a.GetResource().GroupResource()] {
 		return false
 	}
-	return e.reports(a) || storage.IsController(a.GetUserInfo())
+	return e.reports(a) || identity.IsController(a.GetUserInfo())
 }
 
 // reports reports whether the identity of a cluster writes a mirror.
 func (e exemptMirrors) reports(a admission.Attributes) bool {
-	_, syncer := storage.SyncerCluster(a.GetUserInfo())
+	_, syncer := identity.SyncerCluster(a.GetUserInfo())
 	return syncer && a.GetSubresource() == "" && mirrorKinds[a.GetResource().GroupResource()]
 }
 
@@ -140,7 +140,7 @@ func (e exemptMirrors) Admit(ctx context.Context, a admission.Attributes, o admi
 // Validate implements admission.ValidationInterface.
 func (e exemptMirrors) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if e.reports(a) {
-		cluster, _ := storage.SyncerCluster(a.GetUserInfo())
+		cluster, _ := identity.SyncerCluster(a.GetUserInfo())
 		return e.guard.check(cluster, a)
 	}
 	if validating, ok := e.Interface.(admission.ValidationInterface); ok && !e.exempt(a) {
