@@ -30,6 +30,12 @@ import (
 	"github.com/manifold-dev/manifold/pkg/custom"
 	"github.com/manifold-dev/manifold/pkg/placement/controller"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/server/bootstrap"
+	"github.com/manifold-dev/manifold/pkg/server/identity"
+	"github.com/manifold-dev/manifold/pkg/server/keys"
+	"github.com/manifold-dev/manifold/pkg/server/quota"
+	"github.com/manifold-dev/manifold/pkg/server/stock"
+	"github.com/manifold-dev/manifold/pkg/server/trials"
 	summarycontroller "github.com/manifold-dev/manifold/pkg/summary/controller"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 	"github.com/manifold-dev/manifold/pkg/syncer/drain"
@@ -40,7 +46,7 @@ import (
 // controllers are Manifold's own. They are made before the server serves, since its storage asks the engine and the registry, and run
 // once it does.
 type controllers struct {
-	identities *identities
+	identities *identity.Identities
 	kube       kubernetes.Interface
 	manifold   versioned.Interface
 	informers  informers.SharedInformerFactory
@@ -68,24 +74,24 @@ type part struct {
 }
 
 // newControllers makes the controllers over the server's informers. The order is that of dependence: each asks only earlier ones.
-func newControllers(ids *identities, kubeInformers informers.SharedInformerFactory, registry *clusters.Registry, c CompletedOptions,
-) (*controllers, error) {
-	kube, err := kubernetes.NewForConfig(ids.controller())
+func newControllers(g *genericConfig, registry *clusters.Registry, c CompletedOptions) (*controllers, error) {
+	ids := g.identities
+	kube, err := kubernetes.NewForConfig(ids.Controller())
 	if err != nil {
 		return nil, err
 	}
-	manifold, err := versioned.NewForConfig(asJSON(ids.controller()))
+	manifold, err := versioned.NewForConfig(asJSON(ids.Controller()))
 	if err != nil {
 		return nil, err
 	}
 	m := &controllers{
 		identities: ids, kube: kube, manifold: manifold,
-		informers: kubeInformers,
+		informers: g.informers,
 		own:       externalversions.NewSharedInformerFactory(manifold, 0),
 		registry:  registry,
 		silence:   c.silence, advertised: c.advertised,
 		events: record.NewBroadcaster(),
-		grace:  c.silence.GracePeriod,
+		grace:  c.silence.GracePeriod, servesMetrics: g.servesMetrics(),
 	}
 	m.joined = m.own.Manifold().V1alpha1().Clusters().Lister()
 	recorder := m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"})
@@ -100,25 +106,25 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		return nil, err
 	}
 	m.upstream.Overrides, m.upstream.PodKey = m.engine.Overrides, c.podKey
-	if m.upstream.API, err = c.advertised.api(c.pki); err != nil {
+	if m.upstream.API, err = c.advertised.api(c.pki.Cert(keys.Authority)); err != nil {
 		return nil, err
 	}
 	if err := m.upstream.WatchPolicies(m.informers, m.own); err != nil {
 		return nil, err
 	}
-	metadata, err := newMetadataInformers(ids.loopback)
+	metadata, err := stock.NewMetadataInformers(ids.Loopback)
 	if err != nil {
 		return nil, err
 	}
-	dynamicClient, err := dynamic.NewForConfig(asJSON(ids.controller()))
+	dynamicClient, err := dynamic.NewForConfig(asJSON(ids.Controller()))
 	if err != nil {
 		return nil, err
 	}
-	decider, err := kubernetes.NewForConfig(ids.placement())
+	decider, err := kubernetes.NewForConfig(ids.Placement())
 	if err != nil {
 		return nil, err
 	}
-	policies, err := versioned.NewForConfig(asJSON(ids.placement()))
+	policies, err := versioned.NewForConfig(asJSON(ids.Placement()))
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +142,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	if err != nil {
 		return nil, err
 	}
-	summariser, err := kubernetes.NewForConfig(ids.summary())
+	summariser, err := kubernetes.NewForConfig(ids.Summary())
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +156,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	if err != nil {
 		return nil, err
 	}
-	trials, err := newTrials(ids)
+	trials, err := trials.New(ids.As(v1alpha1.TrialUser))
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +167,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		Runner: runners{&syncer.Runner{Options: syncer.Options{
 			Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed, Mirror: summaries.Mirror,
 			Leaving: m.leaving, Lost: m.engine.Lost, Uses: m.custom.Uses, Overrides: m.engine.Overrides,
-			Moves: m.engine.Moves, Silent: m.silent, Admits: trials.admits, Allows: m.allows,
+			Moves: m.engine.Moves, Silent: m.silent, Admits: trials.Admits, Allows: m.allows,
 			VolumeChanged: handMade.Changed, ClaimWanted: handMade.ClaimWanted,
 		}}, m.custom.Runner()},
 		GracePeriod: c.silence.GracePeriod, Fence: m.upstream.Fence, Requester: requester,
@@ -182,7 +188,7 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	if err != nil {
 		return nil, err
 	}
-	usage, err := newQuotaUsage(kube, m.informers)
+	usage, err := quota.New(kube, m.informers)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +202,9 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		{"drains of clusters", drains.Run},
 		{"usage of quotas", usage.Run},
 		{"stock controllers", func(ctx context.Context) error {
-			return runStockControllers(ctx, ids.loopback, m.informers, metadata, c.pki)
+			return stock.Run(ctx, ids.Loopback, m.informers, metadata, stock.Keys{
+				ServiceAccountKey: c.pki.Key(keys.ServiceAccountKey), Authority: c.pki.Cert(keys.Authority), AuthorityKey: c.pki.Key(keys.Authority),
+			})
 		}},
 	}
 	return m, nil
@@ -204,14 +212,16 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 
 // run makes what a logical cluster starts with, learns the logical cluster's identity, and runs all parts until ctx ends or one fails.
 func (m *controllers) run(ctx context.Context, ready func()) error {
-	if err := bootstrap(ctx, m.kube, m.manifold, m.silence, m.advertised); err != nil {
+	if err := bootstrap.Make(ctx, m.kube, m.manifold, bootstrap.Settings{
+		ClusterToleration: m.silence.Toleration, UnschedulableToleration: m.silence.Unschedulable, AdvertiseURL: m.advertised.String(),
+	}); err != nil {
 		return fmt.Errorf("prepare the logical cluster: %w", err)
 	}
-	apis, err := apiregistration.NewForConfig(m.identities.controller())
+	apis, err := apiregistration.NewForConfig(m.identities.Controller())
 	if err != nil {
 		return err
 	}
-	if err := registerMetrics(ctx, apis.APIServices(), m.servesMetrics); err != nil {
+	if err := bootstrap.RegisterMetrics(ctx, apis.APIServices(), m.servesMetrics); err != nil {
 		return fmt.Errorf("prepare the logical cluster: %w", err)
 	}
 	system, err := m.kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
@@ -253,7 +263,7 @@ func (m *controllers) run(ctx context.Context, ready func()) error {
 }
 
 func (m *controllers) syncerClient(cluster string) (kubernetes.Interface, error) {
-	return kubernetes.NewForConfig(m.identities.syncer(cluster))
+	return kubernetes.NewForConfig(m.identities.Syncer(cluster))
 }
 
 // leaving tells syncers whether their cluster is being removed.

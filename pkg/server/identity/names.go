@@ -1,4 +1,3 @@
-// Package identity tells by whom a request comes.
 package identity
 
 import (
