@@ -78,56 +78,95 @@ func (r *podChangeREST) Update(ctx context.Context, name string, info rest.Updat
 	if clusterOf(found.(*api.Pod)) == "" {
 		return r.patchStorage.Update(ctx, name, info, create, update, false, options)
 	}
+	c, err := r.try(ctx, name, info, create, update, options)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := r.carryOut(ctx, name, c, options); err != nil {
+		return nil, false, err
+	}
+	if kept := c.owners.toStore(identity.FromWithin(ctx)); !kept.empty() {
+		stored, err := r.storeOwners(ctx, c.want, kept, options)
+		if err != nil {
+			return nil, false, err
+		}
+		c.want.OwnerReferences, c.want.ResourceVersion = stored.OwnerReferences, stored.ResourceVersion
+	}
+	if !c.same && !mirrored(c.old) { // a pod of the user's own is stored above as well
+		return r.patchStorage.Update(ctx, name, info, create, update, false, options)
+	}
+	shown := r.shown(ctx, c, options)
+	if r.subresource == "" && mirrored(c.old) {
+		shown, err = metadata.StoreManagers(ctx, r.patchStorage, c.old, c.want, shown, options)
+	}
+	return shown, false, err
+}
+
+// podChange is an update of a pod that runs in a cluster.
+type podChange struct {
+	// old is the pod as it is stored, and want what the stock endpoint would make of it.
+	old, want *api.Pod
+	owners    ownerChange
+	// same tells that it changes nothing but owners.
+	same bool
+	// recorded is the mirror as it was stored before the cluster was told, and made the pod as the cluster has it then. Both may be nil.
+	recorded, made *api.Pod
+}
+
+// try returns what the stock endpoint would do.
+func (r *podChangeREST) try(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc,
+	update rest.ValidateObjectUpdateFunc, options *metav1.UpdateOptions,
+) (*podChange, error) {
 	tried := options.DeepCopy()
 	tried.DryRun = []string{metav1.DryRunAll}
 	based := &basedOn{UpdatedObjectInfo: info}
 	obj, _, err := r.patchStorage.Update(ctx, name, based, create, update, false, tried)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	want, ok := obj.(*api.Pod)
 	if !ok || based.pod == nil {
-		return nil, false, fmt.Errorf("the stock endpoint of pods/%s returned a %T", r.subresource, obj)
+		return nil, fmt.Errorf("the stock endpoint of pods/%s returned a %T", r.subresource, obj)
 	}
-	owners, pod, asked := ownerChangeOf(based.pod, want), based.pod, want
-	same := sameMetadata(want, pod) && equality.Semantic.DeepEqual(want.Spec, pod.Spec) && equality.Semantic.DeepEqual(want.Status, pod.Status)
-	var recorded, made *api.Pod
-	if !same || owners.concernsCluster(identity.FromWithin(ctx)) {
-		_, connection, err := r.below.find(ctx, name)
-		if err != nil {
-			return nil, false, err
-		}
-		if recorded, err = r.recordLabels(ctx, pod, want, options); err != nil {
-			return nil, false, err
-		}
-		if made, err = r.changeBelow(ctx, connection, pod, want, options); err != nil {
-			if recorded != nil {
-				r.unrecordLabels(ctx, want, pod, options)
-			}
-			return nil, false, fromCluster(err, pod)
-		}
+	old := based.pod
+	return &podChange{
+		old: old, want: want, owners: ownerChangeOf(old, want),
+		same: sameMetadata(want, old) && equality.Semantic.DeepEqual(want.Spec, old.Spec) && equality.Semantic.DeepEqual(want.Status, old.Status),
+	}, nil
+}
+
+// carryOut has the cluster make the change, if there is anything for it to do.
+func (r *podChangeREST) carryOut(ctx context.Context, name string, c *podChange, options *metav1.UpdateOptions) error {
+	if c.same && !c.owners.concernsCluster(identity.FromWithin(ctx)) {
+		return nil
 	}
-	if kept := owners.toStore(identity.FromWithin(ctx)); !kept.empty() {
-		stored, err := r.storeOwners(ctx, want, kept, options)
-		if err != nil {
-			return nil, false, err
-		}
-		want.OwnerReferences, want.ResourceVersion = stored.OwnerReferences, stored.ResourceVersion
+	_, connection, err := r.below.find(ctx, name)
+	if err != nil {
+		return err
 	}
+	if c.recorded, err = r.recordLabels(ctx, c.old, c.want, options); err != nil {
+		return err
+	}
+	if c.made, err = r.changeBelow(ctx, connection, c.old, c.want, options); err != nil {
+		if c.recorded != nil {
+			r.unrecordLabels(ctx, c.want, c.old, options)
+		}
+		return fromCluster(err, c.old)
+	}
+	return nil
+}
+
+// shown returns the mirror as it shows the change, which it may have to wait for.
+func (r *podChangeREST) shown(ctx context.Context, c *podChange, options *metav1.UpdateOptions) *api.Pod {
 	switch {
-	case same:
-	case !mirrored(pod): // a pod of the user's own is stored above as well
-		return r.patchStorage.Update(ctx, name, info, create, update, false, options)
-	case recorded != nil && r.same(recorded, want): // nothing more comes to the mirror
-	case !dryrun.IsDryRun(options.DryRun) && r.subresource == "":
-		want = r.awaitMirror(ctx, want, want) // the metadata of a mirror is not quite that of its pod
-	case !dryrun.IsDryRun(options.DryRun):
-		want = r.awaitMirror(ctx, want, made)
+	case c.same, dryrun.IsDryRun(options.DryRun):
+		return c.want
+	case c.recorded != nil && r.same(c.recorded, c.want): // nothing more comes to the mirror
+		return c.want
+	case r.subresource == "":
+		return r.awaitMirror(ctx, c.want, c.want) // the metadata of a mirror is not quite that of its pod
 	}
-	if r.subresource == "" && mirrored(pod) {
-		want, err = metadata.StoreManagers(ctx, r.patchStorage, pod, asked, want, options)
-	}
-	return want, false, err
+	return r.awaitMirror(ctx, c.want, c.made)
 }
 
 // basedOn remembers the object that an update was applied to.
