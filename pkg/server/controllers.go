@@ -47,8 +47,8 @@ import (
 // once it does.
 type controllers struct {
 	identities *identity.Identities
-	kube       kubernetes.Interface
-	manifold   versioned.Interface
+	// clients are those of each controller, by its name.
+	clients    map[string]clients
 	informers  informers.SharedInformerFactory
 	own        externalversions.SharedInformerFactory
 	silence    Silence
@@ -75,63 +75,60 @@ type part struct {
 
 // newControllers makes the controllers over the server's informers. The order is that of dependence: each asks only earlier ones.
 func newControllers(g *genericConfig, registry *clusters.Registry, c CompletedOptions) (*controllers, error) {
-	ids := g.identities
-	kube, err := kubernetes.NewForConfig(ids.Controller())
-	if err != nil {
-		return nil, err
-	}
-	manifold, err := versioned.NewForConfig(asJSON(ids.Controller()))
+	clients, err := newClients(g.identities)
 	if err != nil {
 		return nil, err
 	}
 	m := &controllers{
-		identities: ids, kube: kube, manifold: manifold,
+		identities: g.identities, clients: clients,
 		informers: g.informers,
-		own:       externalversions.NewSharedInformerFactory(manifold, 0),
+		own:       externalversions.NewSharedInformerFactory(clients[v1alpha1.InformersUser].manifold, 0),
 		registry:  registry,
 		silence:   c.silence, advertised: c.advertised,
 		events: record.NewBroadcaster(),
 		grace:  c.silence.GracePeriod, servesMetrics: g.servesMetrics(),
 	}
 	m.joined = m.own.Manifold().V1alpha1().Clusters().Lister()
-	recorder := m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"})
-
 	if m.engine, err = engine.New(engine.Options{
 		Kube: m.informers, Manifold: m.own, Requested: m.registry.Requested, Levels: m.registry.Levels,
 		Toleration: c.silence.Toleration, Unschedulable: c.silence.Unschedulable,
 	}); err != nil {
 		return nil, err
 	}
-	if m.upstream, err = syncer.NewUpstream(m.informers); err != nil {
+	if m.upstream, err = m.newUpstream(c); err != nil {
 		return nil, err
 	}
-	m.upstream.Overrides, m.upstream.PodKey = m.engine.Overrides, c.podKey
-	if m.upstream.API, err = c.advertised.api(c.pki.Cert(keys.Authority)); err != nil {
-		return nil, err
-	}
-	if err := m.upstream.WatchPolicies(m.informers, m.own); err != nil {
-		return nil, err
-	}
-	metadata, err := stock.NewMetadataInformers(ids.Loopback)
+	m.parts, err = m.newParts(c)
+	return m, err
+}
+
+func (m *controllers) newUpstream(c CompletedOptions) (*syncer.Upstream, error) {
+	upstream, err := syncer.NewUpstream(m.informers)
 	if err != nil {
 		return nil, err
 	}
-	dynamicClient, err := dynamic.NewForConfig(asJSON(ids.Controller()))
-	if err != nil {
+	upstream.Overrides, upstream.PodKey = m.engine.Overrides, c.podKey
+	if upstream.API, err = c.advertised.api(c.pki.Cert(keys.Authority)); err != nil {
 		return nil, err
 	}
-	decider, err := kubernetes.NewForConfig(ids.Placement())
-	if err != nil {
-		return nil, err
-	}
-	policies, err := versioned.NewForConfig(asJSON(ids.Placement()))
+	return upstream, upstream.WatchPolicies(m.informers, m.own)
+}
+
+// newParts makes what runs, each under a name of its own.
+func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
+	recorder := m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"})
+	metadata, err := stock.NewMetadataInformers(m.identities.Loopback)
 	if err != nil {
 		return nil, err
 	}
 	placement, err := controller.New(controller.Options{
-		Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: decider, Recorder: recorder, Policies: policies,
-		FailoverRate: c.silence.FailoverRate,
+		Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: m.clients[v1alpha1.PlacementUser].kube, Recorder: recorder,
+		Policies: m.clients[v1alpha1.PlacementUser].manifold, FailoverRate: c.silence.FailoverRate,
 	})
+	if err != nil {
+		return nil, err
+	}
+	dynamicClient, err := dynamic.NewForConfig(asJSON(m.identities.As(v1alpha1.CustomUser)))
 	if err != nil {
 		return nil, err
 	}
@@ -142,26 +139,24 @@ func newControllers(g *genericConfig, registry *clusters.Registry, c CompletedOp
 	if err != nil {
 		return nil, err
 	}
-	summariser, err := kubernetes.NewForConfig(ids.Summary())
-	if err != nil {
-		return nil, err
-	}
 	summaries, err := summarycontroller.New(summarycontroller.Options{
-		Upstream: m.upstream, Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: summariser, Recorder: recorder,
+		Upstream: m.upstream, Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: m.clients[v1alpha1.SummaryUser].kube, Recorder: recorder,
 	})
 	if err != nil {
 		return nil, err
 	}
-	handMade, err := volumes.New(volumes.Options{Upstream: m.upstream, Kube: m.informers, Manifold: m.own, Client: kube, Recorder: recorder})
+	handMade, err := volumes.New(volumes.Options{
+		Upstream: m.upstream, Kube: m.informers, Manifold: m.own, Client: m.clients[v1alpha1.VolumesUser].kube, Recorder: recorder,
+	})
 	if err != nil {
 		return nil, err
 	}
-	trials, err := trials.New(ids.As(v1alpha1.TrialUser))
+	trials, err := trials.New(m.identities.As(v1alpha1.TrialUser))
 	if err != nil {
 		return nil, err
 	}
 	manager, err := clusters.New(clusters.Options{
-		Client: kube, Manifold: manifold,
+		Client: m.clients[v1alpha1.ClustersUser].kube, Manifold: m.clients[v1alpha1.ClustersUser].manifold,
 		Clusters: m.own.Manifold().V1alpha1().Clusters(), Nodes: m.informers.Core().V1().Nodes(),
 		Registry: m.registry,
 		Runner: runners{&syncer.Runner{Options: syncer.Options{
@@ -177,22 +172,23 @@ func newControllers(g *genericConfig, registry *clusters.Registry, c CompletedOp
 		return nil, err
 	}
 	removals, err := removal.New(removal.Options{
-		Upstream: m.upstream, Custom: m.custom, Kube: m.informers, Manifold: m.own, Client: kube, Clusters: manifold,
+		Upstream: m.upstream, Custom: m.custom, Kube: m.informers, Manifold: m.own,
+		Client: m.clients[v1alpha1.RemovalUser].kube, Clusters: m.clients[v1alpha1.RemovalUser].manifold,
 	})
 	if err != nil {
 		return nil, err
 	}
 	drains, err := drain.New(drain.Options{
-		Upstream: m.upstream, Engine: m.engine, Custom: m.custom.Placed, Manifold: m.own, Clusters: manifold,
+		Upstream: m.upstream, Engine: m.engine, Custom: m.custom.Placed, Manifold: m.own, Clusters: m.clients[v1alpha1.DrainUser].manifold,
 	})
 	if err != nil {
 		return nil, err
 	}
-	usage, err := quota.New(kube, m.informers)
+	usage, err := quota.New(m.clients[v1alpha1.QuotaUser].kube, m.informers)
 	if err != nil {
 		return nil, err
 	}
-	m.parts = []part{
+	return []part{
 		{"placement", placement.Run},
 		{"summary", summaries.Run},
 		{"volumes made by hand", handMade.Run},
@@ -202,40 +198,63 @@ func newControllers(g *genericConfig, registry *clusters.Registry, c CompletedOp
 		{"drains of clusters", drains.Run},
 		{"usage of quotas", usage.Run},
 		{"stock controllers", func(ctx context.Context) error {
-			return stock.Run(ctx, ids.Loopback, m.informers, metadata, stock.Keys{
+			return stock.Run(ctx, m.identities.Loopback, m.informers, metadata, stock.Keys{
 				ServiceAccountKey: c.pki.Key(keys.ServiceAccountKey), Authority: c.pki.Cert(keys.Authority), AuthorityKey: c.pki.Key(keys.Authority),
 			})
 		}},
+	}, nil
+}
+
+// clients are how a controller reaches the API under its own name.
+type clients struct {
+	kube     kubernetes.Interface
+	manifold versioned.Interface
+}
+
+// newClients makes the clients of all controllers, by their names.
+func newClients(ids *identity.Identities) (map[string]clients, error) {
+	out := map[string]clients{}
+	for _, name := range identity.Controllers() {
+		kube, err := kubernetes.NewForConfig(ids.As(name))
+		if err != nil {
+			return nil, err
+		}
+		manifold, err := versioned.NewForConfig(asJSON(ids.As(name)))
+		if err != nil {
+			return nil, err
+		}
+		out[name] = clients{kube, manifold}
 	}
-	return m, nil
+	return out, nil
 }
 
 // run makes what a logical cluster starts with, learns the logical cluster's identity, and runs all parts until ctx ends or one fails.
 func (m *controllers) run(ctx context.Context, ready func()) error {
-	if err := bootstrap.Make(ctx, m.kube, m.manifold, bootstrap.Settings{
+	first, manager := m.clients[v1alpha1.BootstrapUser], m.clients[v1alpha1.ClustersUser]
+	if err := bootstrap.Make(ctx, first.kube, first.manifold, bootstrap.Settings{
 		ClusterToleration: m.silence.Toleration, UnschedulableToleration: m.silence.Unschedulable, AdvertiseURL: m.advertised.String(),
 	}); err != nil {
 		return fmt.Errorf("prepare the logical cluster: %w", err)
 	}
-	apis, err := apiregistration.NewForConfig(m.identities.Controller())
+	apis, err := apiregistration.NewForConfig(m.identities.As(v1alpha1.BootstrapUser))
 	if err != nil {
 		return err
 	}
 	if err := bootstrap.RegisterMetrics(ctx, apis.APIServices(), m.servesMetrics); err != nil {
 		return fmt.Errorf("prepare the logical cluster: %w", err)
 	}
-	system, err := m.kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	system, err := first.kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("learn the identity of the logical cluster: %w", err)
 	}
 	m.upstream.LogicalCluster = string(system.UID)
 
 	// The informers of our kinds are not started yet, so nothing has been decided.
-	if err := clusters.Resume(ctx, m.kube, m.manifold, m.grace, time.Now()); err != nil {
+	if err := clusters.Resume(ctx, manager.kube, manager.manifold, m.grace, time.Now()); err != nil {
 		return fmt.Errorf("take up what was known of the clusters: %w", err)
 	}
 
-	m.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: m.kube.CoreV1().Events("")})
+	m.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: m.clients[v1alpha1.EventsUser].kube.CoreV1().Events("")})
 	defer m.events.Shutdown()
 	// The server has started its own informers; ours among them are started now.
 	m.informers.StartWithContext(ctx)

@@ -133,7 +133,7 @@ func metricsRole() *rbacv1.ClusterRole {
 	}
 }
 
-// controllerFlowSchema keeps those of our controllers that have rights of their own out of the queues of users, as all in system:masters are.
+// controllerFlowSchema keeps our controllers out of the queues of users, as Kubernetes does with its own.
 func controllerFlowSchema() *flowcontrolv1.FlowSchema {
 	return &flowcontrolv1.FlowSchema{
 		ObjectMeta: metav1.ObjectMeta{Name: "manifold-controllers"},

@@ -54,15 +54,18 @@ func TestIdentitiesOfThisProcessAreRecognised(t *testing.T) {
 			token: ids.Syncer("east").BearerToken, want: "system:manifold:cluster:east",
 			wantGroups: []string{user.AllAuthenticated, v1alpha1.SyncersGroup},
 		},
-		"Manifold's controllers": {
-			token: ids.Controller().BearerToken, want: v1alpha1.ControllerUser,
-			wantGroups: []string{user.AllAuthenticated, user.SystemPrivilegedGroup},
+		"one of Manifold's controllers": {
+			token: ids.As(v1alpha1.DrainUser).BearerToken, want: v1alpha1.DrainUser,
+			wantGroups: []string{user.AllAuthenticated, v1alpha1.ControllersGroup},
 		},
-		"a token of another process":     {token: other.Controller().BearerToken},
-		"a name without the secret":      {token: v1alpha1.ControllerUser},
+		"a controller that there is not": {
+			token: ids.As(v1alpha1.ControllerUser).BearerToken, want: v1alpha1.ControllerUser, wantGroups: []string{user.AllAuthenticated},
+		},
+		"a token of another process":     {token: other.As(v1alpha1.DrainUser).BearerToken},
+		"a name without the secret":      {token: v1alpha1.DrainUser},
 		"the secret without a name":      {token: ids.secret},
-		"a part of the secret":           {token: ids.secret[1:] + v1alpha1.ControllerUser},
-		"the secret with a letter wrong": {token: "!" + ids.secret[1:] + v1alpha1.ControllerUser},
+		"a part of the secret":           {token: ids.secret[1:] + v1alpha1.DrainUser},
+		"the secret with a letter wrong": {token: "!" + ids.secret[1:] + v1alpha1.DrainUser},
 		"no token":                       {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,13 +139,13 @@ func TestSyncersMayReportAndNothingElse(t *testing.T) {
 			if got := decision == authorizer.DecisionAllow; got != test.want {
 				t.Errorf("allowed %t, want %t", got, test.want)
 			}
-			if got := (syncerAuthorizer{}).ConditionsAwareAuthorize(t.Context(), test.request).IsAllow(); got != test.want {
+			if got := allowance(syncersReport).ConditionsAwareAuthorize(t.Context(), test.request).IsAllow(); got != test.want {
 				t.Errorf("allowed when asked for conditions: %t, want %t", got, test.want)
 			}
 		})
 	}
 	t.Run("what it does not know is left to others", func(t *testing.T) {
-		decision, _, err := syncerAuthorizer{}.Authorize(t.Context(), request(east, "get", "", "secrets", ""))
+		decision, _, err := allowance(syncersReport).Authorize(t.Context(), request(east, "get", "", "secrets", ""))
 		if decision != authorizer.DecisionNoOpinion || err != nil {
 			t.Errorf("decision %v, error %v; want no opinion", decision, err)
 		}

@@ -2,6 +2,8 @@ package identity
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -10,11 +12,17 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// IsController reports whether u is Manifold itself: its controllers, or one of those that have rights of their own. What a request may do is for
-// authorization to say; this tells only by whom a decision, a summary or a mirror is written.
+// IsController reports whether u is one of Manifold's own controllers. What a request may do is for authorization to say.
 func IsController(u user.Info) bool {
-	return u != nil && (u.GetName() == v1alpha1.ControllerUser || strings.HasPrefix(u.GetName(), v1alpha1.ControllerUser+":"))
+	if u == nil {
+		return false
+	}
+	_, ok := controllers[u.GetName()]
+	return ok
 }
+
+// Controllers returns the names of all of them.
+func Controllers() []string { return slices.Sorted(maps.Keys(controllers)) }
 
 // SyncerCluster returns the cluster whose syncer u is, or false.
 func SyncerCluster(u user.Info) (string, bool) {
@@ -24,10 +32,11 @@ func SyncerCluster(u user.Info) (string, bool) {
 	return strings.CutPrefix(u.GetName(), v1alpha1.SyncerUserPrefix)
 }
 
-// ByController reports whether a request comes from Manifold itself, as IsController says.
+// ByController reports whether a request comes from a controller that writes decisions, summaries or mirrors, which are stored as they come. What
+// others write is placed and kept as what users write.
 func ByController(ctx context.Context) bool {
-	u, _ := request.UserFrom(ctx)
-	return IsController(u)
+	u, ok := request.UserFrom(ctx)
+	return ok && u != nil && controllers[u.GetName()].stored
 }
 
 // WritesMirrors reports whether a request comes from the parts of Manifold that write mirrors and decisions.
@@ -51,5 +60,6 @@ func Tries(ctx context.Context) bool {
 // FromWithin reports whether the request comes from this process: the garbage collector and others have no reason to wait.
 func FromWithin(ctx context.Context) bool {
 	u, ok := request.UserFrom(ctx)
-	return !ok || u.GetName() == user.APIServerUser || WritesMirrors(ctx)
+	_, syncer := SyncerCluster(u)
+	return !ok || u.GetName() == user.APIServerUser || syncer || IsController(u)
 }

@@ -22,7 +22,7 @@ func TestTrialsMayDoNothingElse(t *testing.T) {
 		"nor another verb":       {authorizer.AttributesRecord{User: trial, Verb: "delete", Resource: "pods", ResourceRequest: true}, authorizer.DecisionNoOpinion},
 		"nor another user":       {authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "jane"}, Verb: "create", Resource: "pods", ResourceRequest: true}, authorizer.DecisionNoOpinion},
 	} {
-		if got, _, err := (trialAuthorizer{}).Authorize(t.Context(), test.of); got != test.want || err != nil {
+		if got, _, err := allowance(trialsTry).Authorize(t.Context(), test.of); got != test.want || err != nil {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, test.want)
 		}
 	}

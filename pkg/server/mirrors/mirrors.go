@@ -108,7 +108,8 @@ func (e Exempt) exempt(a admission.Attributes) bool {
 		return false
 	}
 	if identity.IsController(a.GetUserInfo()) && a.GetOperation() == admission.Update {
-		// A decision or a finalizer, and nothing that a user wrote. The webhook to be asked may be in a pod which needs that decision.
+		// A decision, a finalizer or what Manifold has made itself, and nothing that a user wrote. The webhook to be asked may be in a pod which
+		// needs that decision, or that a start ends well.
 		return true
 	}
 	if !mirrorKinds[a.GetResource().GroupResource()] {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/mirror"
+	"github.com/manifold-dev/manifold/pkg/server/identity"
 )
 
 // asked notes what it is asked, and allows nothing but pods.
@@ -96,7 +97,7 @@ func TestWhatAClusterWritesIsCompared(t *testing.T) {
 		"a ReplicaSet":                  {east, "apps", "replicasets", "", admission.Create, nil, nil, "", "none of its business"},
 		"an object of another kind":     {east, "", "pods", "", admission.Create, claim("new"), nil, "", "cluster \"east\""},
 		"nothing":                       {east, "", "pods", "", admission.Create, nil, nil, "", "the object is not known"},
-		"what Manifold itself writes":   {v1alpha1.ControllerUser, "", "pods", "", admission.Create, pod("new"), nil, "", ""},
+		"what Manifold itself writes":   {v1alpha1.SummaryUser, "", "pods", "", admission.Create, pod("new"), nil, "", ""},
 		"what users write is not asked": {"jane", "", "pods", "", admission.Create, pod("new"), nil, "", errRefused.Error()},
 		"nor is a subresource":          {east, "", "pods", "status", admission.Update, pod("new"), pod("old"), "", errRefused.Error()},
 	} {
@@ -168,6 +169,30 @@ func (refusing) Validate(context.Context, admission.Attributes, admission.Object
 	return errRefused
 }
 
+// What controllers make that is no mirror is admitted like what users make.
+func TestAdmissionSeesWhatControllersMake(t *testing.T) {
+	for _, who := range identity.Controllers() {
+		for _, resource := range []schema.GroupVersionResource{
+			{Version: "v1", Resource: "namespaces"}, {Version: "v1", Resource: "configmaps"}, {Version: "v1", Resource: "nodes"},
+			{Version: "v1", Resource: "secrets"}, {Version: "v1", Resource: "persistentvolumes"},
+			{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, {Group: "apps", Version: "v1", Resource: "deployments"},
+			{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
+			{Group: "manifold.dev", Version: "v1alpha1", Resource: "clusterplacementpolicies"},
+			{Group: "example.com", Version: "v1", Resource: "widgets"},
+		} {
+			attributes := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, "shop", "web", resource, "",
+				admission.Create, nil, false, &user.DefaultInfo{Name: who})
+			chain := Exempt{refusing{}, &asked{}}
+			if err := chain.Admit(t.Context(), attributes, nil); !errors.Is(err, errRefused) {
+				t.Errorf("%s makes %s past admission that changes: %v", who, resource.Resource, err)
+			}
+			if err := chain.Validate(t.Context(), attributes, nil); !errors.Is(err, errRefused) {
+				t.Errorf("%s makes %s past admission that refuses: %v", who, resource.Resource, err)
+			}
+		}
+	}
+}
+
 func TestAdmissionLeavesMirrorsAlone(t *testing.T) {
 	const east = "system:manifold:cluster:east"
 	for name, test := range map[string]struct {
@@ -182,15 +207,15 @@ func TestAdmissionLeavesMirrorsAlone(t *testing.T) {
 		"not volume claims of users":           {"jane", schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, "", false, false},
 		"events of a syncer":                   {east, schema.GroupVersionResource{Version: "v1", Resource: "events"}, "", true, false},
 		"events of the new group":              {east, schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}, "", true, false},
-		"ReplicaSets of Manifold":              {v1alpha1.ControllerUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, "", true, false},
+		"ReplicaSets of Manifold":              {v1alpha1.SummaryUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, "", true, false},
 		"not pods of users":                    {"jane", schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "", false, false},
 		"not ReplicaSets of users":             {"jane", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, "", false, false},
 		"not what a syncer evicts":             {east, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "eviction", false, false},
 		"not Secrets of a syncer":              {east, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, "", false, false},
-		"not Deployments of Manifold":          {v1alpha1.ControllerUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "", false, false},
+		"not Deployments of Manifold":          {v1alpha1.PlacementUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "", false, false},
 		"not pods of a group that is not ours": {east, schema.GroupVersionResource{Group: "metrics.k8s.io", Version: "v1", Resource: "pods"}, "", false, false},
-		"Manifold's decision on a Deployment":  {v1alpha1.ControllerUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "", true, true},
-		"not its status":                       {v1alpha1.ControllerUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "status", false, true},
+		"Manifold's decision on a Deployment":  {v1alpha1.PlacementUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "", true, true},
+		"not its status":                       {v1alpha1.SummaryUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "status", false, true},
 		"not what users make of a Deployment":  {"jane", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "", false, true},
 	} {
 		t.Run(name, func(t *testing.T) {

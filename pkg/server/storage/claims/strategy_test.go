@@ -189,7 +189,7 @@ func TestManifoldNamesTheVolumeOfAClaim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, _ := storagetest.As(t, "jane")
 			if test.status {
-				ctx, _ = storagetest.As(t, v1alpha1.ControllerUser)
+				ctx, _ = storagetest.As(t, v1alpha1.SummaryUser)
 				ctx = context.WithValue(ctx, namesVolumeKey{}, true)
 			}
 			old, claim := claimIn("", test.old), claimIn("", test.now, sized("2Gi"))

@@ -112,7 +112,7 @@ func TestWhatMayBeChangedOfAMirror(t *testing.T) {
 
 // Nobody takes finalizers off a mirror whose pod is gone, or whose cluster is.
 func TestAMirrorIsTakenAwayWhateverHeldItsPod(t *testing.T) {
-	for name, who := range map[string]string{"by the syncer of its cluster": storagetest.EastSyncer, "by Manifold, for a cluster that is lost": v1alpha1.ControllerUser} {
+	for name, who := range map[string]string{"by the syncer of its cluster": storagetest.EastSyncer, "by Manifold, for a cluster that is lost": v1alpha1.RemovalUser} {
 		t.Run(name, func(t *testing.T) {
 			pods, made := cachedPods(t)
 			pod := made.DeepCopy()

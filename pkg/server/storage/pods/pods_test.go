@@ -148,7 +148,7 @@ func TestWhoMayReportAndEditMirrors(t *testing.T) {
 		"nor told to have left by one":                        {storagetest.EastSyncer, own("west", ""), own("", ""), cluster},
 		"a pod that is decided to run elsewhere is not taken": {storagetest.EastSyncer, own("", ""), own("east", ""), cluster},
 		"a user may not edit a mirror":                        {"jane", mirror("east"), edited, "metadata.name"},
-		"Manifold's own controllers may not edit one either":  {v1alpha1.ControllerUser, mirror("east"), edited, "metadata.name"},
+		"Manifold's own controllers may not edit one either":  {v1alpha1.PlacementUser, mirror("east"), edited, "metadata.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, _ := storagetest.As(t, test.who)

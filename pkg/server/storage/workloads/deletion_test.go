@@ -96,7 +96,7 @@ func TestDeleteReturnsOnceTheWorkloadIsGone(t *testing.T) {
 			left: held, options: metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, patience: time.Hour,
 		},
 		"the garbage collector does not wait": {user: user.APIServerUser, left: held, patience: time.Hour},
-		"Manifold does not wait for itself":   {user: v1alpha1.ControllerUser, left: held, patience: time.Hour},
+		"Manifold does not wait for itself":   {user: v1alpha1.SummaryUser, left: held, patience: time.Hour},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestDeleteOfACollectionReturnsOnceAllAreGone(t *testing.T) {
 			user: user.APIServerUser, list: []*apps.Deployment{first, second}, patience: time.Hour, wantWait: true,
 			changes: []watch.Event{{Type: watch.Deleted, Object: second}},
 		},
-		"Manifold does not wait for itself": {user: v1alpha1.ControllerUser, list: []*apps.Deployment{first}, patience: time.Hour},
+		"Manifold does not wait for itself": {user: v1alpha1.SummaryUser, list: []*apps.Deployment{first}, patience: time.Hour},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func TestThatWhatIsOwnedStaysIsRemembered(t *testing.T) {
 		want        string
 	}{
 		"by the collector's own update":      {user.APIServerUser, orphaning(), orphaning(done), "true"},
-		"by any other":                       {v1alpha1.ControllerUser, orphaning(), orphaning(), "true"},
+		"by any other":                       {v1alpha1.PlacementUser, orphaning(), orphaning(), "true"},
 		"whatever a user says later":         {"jane", orphaning(done, remembered), orphaning(done), "true"},
 		"not for what goes with all it owns": {"jane", orphaning(done), orphaning(done), ""},
 		"nor for what a user says of it":     {"jane", stored(3), stored(3, v1alpha1.AnnotationOrphan, "true"), ""},

@@ -26,6 +26,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/words"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/server/identity"
 	"github.com/manifold-dev/manifold/pkg/server/storage/builtin"
 	"github.com/manifold-dev/manifold/pkg/server/storage/metadata"
 	"github.com/manifold-dev/manifold/pkg/server/storage/storagetest"
@@ -154,6 +155,20 @@ func TestWorkloadIsPlacedWhileItIsCreated(t *testing.T) {
 	}
 }
 
+// Of our controllers those alone pass that write decisions and mirrors.
+func TestWorkloadsOfControllersArePlacedUnlessTheyAreMirrors(t *testing.T) {
+	for _, who := range identity.Controllers() {
+		p := &placer{}
+		ctx, _ := storagetest.As(t, who)
+		d := deployment(3)
+		placing(p).PrepareForCreate(ctx, d)
+		want := !slices.Contains([]string{v1alpha1.PlacementUser, v1alpha1.RemovalUser, v1alpha1.SummaryUser}, who)
+		if got := len(p.asked) == 1 && d.Annotations[v1alpha1.AnnotationPlacement] == onEast(3); got != want {
+			t.Errorf("%s: placed %t, want %t", who, got, want)
+		}
+	}
+}
+
 func TestFinalizersOfOthersAreKept(t *testing.T) {
 	ctx, _ := storagetest.As(t, "jane")
 	d := deployment(1)
@@ -212,7 +227,7 @@ func TestUpdateOfAWorkload(t *testing.T) {
 			old: going, object: func() *apps.Deployment { d := going.DeepCopy(); d.Finalizers = nil; return d }(), want: onEast(3),
 		},
 		"Manifold's own decision is taken as it is": {
-			who: v1alpha1.ControllerUser, old: stored(3), object: moved(), want: `{"west":{"replicas":3}}`,
+			who: v1alpha1.PlacementUser, old: stored(3), object: moved(), want: `{"west":{"replicas":3}}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -283,7 +298,7 @@ func TestNewDecisionIsANewGeneration(t *testing.T) {
 	}
 	moved := stored(3)
 	moved.Annotations[v1alpha1.AnnotationPlacement] = `{"west":{"replicas":3}}`
-	ctx, _ = storagetest.As(t, v1alpha1.ControllerUser)
+	ctx, _ = storagetest.As(t, v1alpha1.PlacementUser)
 	placing(&placer{}).PrepareForUpdate(ctx, moved, stored(3))
 	if moved.Generation != 2 {
 		t.Errorf("generation %d after a move, want 2", moved.Generation)
@@ -429,7 +444,7 @@ func TestStatusUpdateOfOthersKeepsWhatManifoldWrites(t *testing.T) {
 }
 
 func TestMirroredReplicaSetIsWrittenWithItsStatus(t *testing.T) {
-	for who, want := range map[string]int32{v1alpha1.ControllerUser: 3, "jane": 0} {
+	for who, want := range map[string]int32{v1alpha1.SummaryUser: 3, "jane": 0} {
 		t.Run(who, func(t *testing.T) {
 			ctx, _ := storagetest.As(t, who)
 			s := replicaSetStrategy{replicasetstrategy.Strategy}
@@ -445,7 +460,7 @@ func TestMirroredReplicaSetIsWrittenWithItsStatus(t *testing.T) {
 			}
 		})
 	}
-	ctx, _ := storagetest.As(t, v1alpha1.ControllerUser)
+	ctx, _ := storagetest.As(t, v1alpha1.SummaryUser)
 	another := &apps.ReplicaSet{Spec: apps.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}
 	if errs := (replicaSetStrategy{replicasetstrategy.Strategy}).ValidateUpdate(ctx, another, &apps.ReplicaSet{}); len(errs) > 0 {
 		t.Errorf("a mirror may not follow its template: %v", errs)

@@ -64,7 +64,7 @@ func TestUsersWriteNoMarksIntoTemplates(t *testing.T) {
 			"spec.volumeClaimTemplates[0].metadata.annotations["+key+"]"),
 	}
 	jane, _ := storagetest.As(t, "jane")
-	manifold, _ := storagetest.As(t, v1alpha1.ControllerUser)
+	manifold, _ := storagetest.As(t, v1alpha1.SummaryUser)
 	for name, obj := range marked(key, "true") {
 		fields := func(old projection.Object) (out []string) {
 			for _, err := range validateTemplates(jane, obj, old) {
