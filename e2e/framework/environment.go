@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -167,7 +168,7 @@ func (e *Environment) Join(ctx context.Context, name string, args ...string) err
 func (e *Environment) Stop() error {
 	var errs []error
 	if e.Manifold != nil {
-		errs = append(errs, e.Manifold.Stop())
+		errs = append(errs, e.Manifold.Stop(), lackedRights(e.Manifold.LogFile()))
 	}
 	for _, proxy := range e.Liars {
 		errs = append(errs, proxy.Stop())
@@ -177,6 +178,24 @@ func (e *Environment) Stop() error {
 		clusters = append(clusters, c)
 	}
 	return errors.Join(append(errs, stock.StopAll(clusters))...)
+}
+
+// lacksRight is what manifold logs when one of its controllers asks for what it has no right to: identity.LacksRight.
+const lacksRight = "A controller of Manifold asks for what it has no right to"
+
+// lackedRights returns what a log says of rights that controllers lack. What they could not do may be something that no test looks at.
+func lackedRights(log string) error {
+	content, err := os.ReadFile(log)
+	if err != nil {
+		return fmt.Errorf("read what manifold logged: %w", err)
+	}
+	var errs []error
+	for line := range strings.Lines(string(content)) {
+		if strings.Contains(line, lacksRight) {
+			errs = append(errs, errors.New(strings.TrimSpace(line)))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // programs are where the programs under test are.

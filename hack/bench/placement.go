@@ -53,7 +53,7 @@ func runPlacement(ctx context.Context, o options, root string) error {
 	for _, b := range []struct {
 		name, folder string
 		goal         float64
-	}{{"BenchmarkPlace", "./pkg/placement/decide", placeGoal}, {"BenchmarkAdmission", "./pkg/server/storage", admissionGoal}} {
+	}{{"BenchmarkPlace", "./pkg/placement/decide", placeGoal}, {"BenchmarkAdmission", "./pkg/server/storage/workloads", admissionGoal}} {
 		fmt.Fprintf(os.Stderr, "bench: %s in %s\n", b.name, b.folder)
 		cmd := exec.CommandContext(ctx, "go", "test", b.folder, "-run", "^$", "-bench", "^"+b.name+"$", "-benchtime", fmt.Sprintf("%dx", decisions))
 		cmd.Dir, cmd.Stderr = root, os.Stderr

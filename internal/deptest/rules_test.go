@@ -37,6 +37,33 @@ var placementRooms = map[string][]string{
 	"pkg/placement/build":    {"."},
 }
 
+// serverRooms are the rooms of the server, each with what it may import of the others: pkg/server itself puts all together.
+var serverRooms = map[string][]string{
+	"pkg/server":                     {"bootstrap", "etcd", "identity", "keys", "mirrors", "ours", "podtokens", "podwebhooks", "quota", "reach", "stock", "storage", "storage/below", "trials"},
+	"pkg/server/bootstrap":           {"keys"},
+	"pkg/server/etcd":                {},
+	"pkg/server/identity":            {},
+	"pkg/server/keys":                {},
+	"pkg/server/mirrors":             {"identity"},
+	"pkg/server/ours":                {},
+	"pkg/server/podtokens":           {"ours"},
+	"pkg/server/podwebhooks":         {},
+	"pkg/server/quota":               {},
+	"pkg/server/reach":               {"ours"},
+	"pkg/server/stock":               {},
+	"pkg/server/storage":             {"ours", "storage/below", "storage/claims", "storage/pods", "storage/services", "storage/workloads"},
+	"pkg/server/storage/await":       {"identity"},
+	"pkg/server/storage/below":       {"ours"},
+	"pkg/server/storage/builtin":     {},
+	"pkg/server/storage/claims":      {"identity", "ours", "storage/await", "storage/below", "storage/builtin", "storage/metadata"},
+	"pkg/server/storage/metadata":    {"identity", "storage/builtin"},
+	"pkg/server/storage/pods":        {"identity", "ours", "storage/await", "storage/below", "storage/builtin", "storage/metadata"},
+	"pkg/server/storage/services":    {"ours", "storage/below", "storage/builtin"},
+	"pkg/server/storage/storagetest": {"storage/below"},
+	"pkg/server/storage/workloads":   {"identity", "storage/await", "storage/builtin", "storage/metadata"},
+	"pkg/server/trials":              {},
+}
+
 var (
 	pure        = append([]string{"pkg/identity", "pkg/mirror", "pkg/projection", "pkg/summary"}, slices.Sorted(maps.Keys(placementRooms))...)
 	controllers = []string{"pkg/clusters/...", "pkg/placement/...", "pkg/summary/...", "pkg/syncer/..."}
@@ -173,8 +200,8 @@ var rules = map[string]Rule{
 	},
 	"the product needs nothing of the tools and tests": {
 		From:   []string{"apis/...", "cmd/...", "config/...", "generated/...", "pkg/..."},
-		Except: []string{"generated/clientset/versioned/fake/...", "generated/clientset/versioned/typed/manifold/v1alpha1/fake"},
-		Forbid: []string{"hack/...", "e2e/...", "internal/deptest", "pkg/placement/build", "testing/...", "k8s.io/client-go/testing/...", "k8s.io/client-go/kubernetes/fake",
+		Except: []string{"generated/clientset/versioned/fake/...", "generated/clientset/versioned/typed/manifold/v1alpha1/fake", "pkg/server/storage/storagetest"},
+		Forbid: []string{"hack/...", "e2e/...", "internal/deptest", "pkg/placement/build", "pkg/server/storage/storagetest", "testing/...", "k8s.io/client-go/testing/...", "k8s.io/client-go/kubernetes/fake",
 			"k8s.io/utils/clock/testing", "generated/clientset/versioned/fake/..."},
 		Why: "what is for tests does not belong into the binary",
 	},
@@ -199,26 +226,37 @@ func TestImportsFollowTheRules(t *testing.T) {
 
 // Whoever adds a room of placement says here where it belongs.
 func TestTheArrowsBetweenTheRoomsOfPlacementRunOneWay(t *testing.T) {
+	testRooms(t, "pkg/placement", placementRooms, "pkg/placement/controller", "pkg/placement/engine")
+}
+
+// Whoever adds a room of the server says here where it belongs.
+func TestTheArrowsBetweenTheRoomsOfTheServerRunOneWay(t *testing.T) {
+	testRooms(t, "pkg/server", serverRooms)
+}
+
+// testRooms holds the folders in house to what they may import of one another, except for those that are no rooms.
+func testRooms(t *testing.T, house string, rooms map[string][]string, outside ...string) {
+	t.Helper()
 	graph, err := Read(root, module)
 	if err != nil {
 		t.Fatal(err)
 	}
-	outside := []string{"pkg/placement/controller", "pkg/placement/engine"}
+	inside := []string{house + "/..."}
 	for folder, imports := range graph {
-		if !matches([]string{"pkg/placement/..."}, folder) || slices.Contains(outside, folder) {
+		if !matches(inside, folder) || slices.Contains(outside, folder) {
 			continue
 		}
-		below, known := placementRooms[folder]
+		below, known := rooms[folder]
 		if !known {
-			t.Errorf("%s is a room of placement that placementRooms does not name", folder)
+			t.Errorf("%s is a room of %s that is not listed", folder, house)
 		}
 		for _, imported := range imports {
-			if matches([]string{"pkg/placement/..."}, imported) && !slices.ContainsFunc(below, func(room string) bool { return path.Join("pkg/placement", room) == imported }) {
+			if matches(inside, imported) && !slices.ContainsFunc(below, func(room string) bool { return path.Join(house, room) == imported }) {
 				t.Errorf("%s imports %s", folder, imported)
 			}
 		}
 	}
-	for folder := range placementRooms {
+	for folder := range rooms {
 		if graph[folder] == nil {
 			t.Errorf("there is no %s", folder)
 		}

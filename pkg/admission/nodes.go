@@ -19,7 +19,7 @@ var _ admission.ValidationInterface = &nodes{}
 
 // Validate refuses every write but Manifold's own, and names the command that does what the user meant.
 func (*nodes) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if a.GetResource().GroupResource() != corev1.Resource("nodes") || a.GetUserInfo().GetName() == v1alpha1.ControllerUser {
+	if a.GetResource().GroupResource() != corev1.Resource("nodes") || a.GetUserInfo().GetName() == v1alpha1.ClustersUser {
 		return nil
 	}
 	name := a.GetName()

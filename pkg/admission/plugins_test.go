@@ -50,7 +50,7 @@ func TestPlugins(t *testing.T) {
 			object: node, wantError: `"manifold cluster join NAME"`,
 		},
 		"Manifold itself writes nodes": {
-			plugin: NodesPlugin, user: v1alpha1.ControllerUser, operation: admission.Update,
+			plugin: NodesPlugin, user: v1alpha1.ClustersUser, operation: admission.Update,
 			resource: corev1.SchemeGroupVersion.WithResource("nodes"), kind: "Node", object: node, old: node,
 		},
 		"a namespace may be pinned": {

@@ -76,9 +76,9 @@ func (a advertised) cover(names *certutil.AltNames) {
 	}
 }
 
-// api is what pods are told.
-func (a advertised) api(p pki) (projection.API, error) {
-	ca, err := os.ReadFile(p.cert(authority))
+// api is what pods are told, with the certificate of an authority that is in a file.
+func (a advertised) api(authority string) (projection.API, error) {
+	ca, err := os.ReadFile(authority)
 	if err != nil {
 		return projection.API{}, fmt.Errorf("the authority that pods are told: %w", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/manifold-dev/manifold/pkg/server/keys"
 )
 
 func TestWherePodsFindTheLogicalCluster(t *testing.T) {
@@ -58,19 +60,19 @@ func TestTheServingCertificateCoversWhatPodsAreTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &completedOptions{dir: opened, pki: pki{dir: opened.join("pki")}}
+		c := &completedOptions{dir: opened, pki: keys.Store{Dir: opened.join("pki")}}
 		if err := o.defaultKeys(c); err != nil {
 			t.Fatal(err)
 		}
 		opened.Close()
-		pair, err := tls.LoadX509KeyPair(c.pki.cert(servingCert), c.pki.key(servingCert))
+		pair, err := tls.LoadX509KeyPair(c.pki.Cert(keys.ServingCert), c.pki.Key(keys.ServingCert))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := pair.Leaf.VerifyHostname(host); err != nil {
 			t.Error(err)
 		}
-		if api, err := c.advertised.api(c.pki); err != nil || api.Host != host || api.Port != "6443" || !strings.Contains(api.Authority, "BEGIN CERTIFICATE") {
+		if api, err := c.advertised.api(c.pki.Cert(keys.Authority)); err != nil || api.Host != host || api.Port != "6443" || !strings.Contains(api.Authority, "BEGIN CERTIFICATE") {
 			t.Errorf("pods are told %+v, %v", api, err)
 		}
 	}

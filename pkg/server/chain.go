@@ -22,6 +22,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	manifoldregistry "github.com/manifold-dev/manifold/pkg/registry/manifold"
 	"github.com/manifold-dev/manifold/pkg/registry/metrics"
+	"github.com/manifold-dev/manifold/pkg/server/bootstrap"
 	"github.com/manifold-dev/manifold/pkg/server/storage"
 )
 
@@ -50,7 +51,7 @@ func newChain(c *config, o storage.Options, m metrics.Sources,
 		return nil, nil, fmt.Errorf("make the aggregating server: %w", err)
 	}
 	if groups := c.aggregator.GenericConfig.AggregatedDiscoveryGroupManager; groups != nil {
-		groups.SetGroupVersionPriority(metav1.GroupVersion(metricsv1beta1.SchemeGroupVersion), metricsGroupPriority, metricsVersionPriority)
+		groups.SetGroupVersionPriority(metav1.GroupVersion(metricsv1beta1.SchemeGroupVersion), bootstrap.MetricsGroupPriority, bootstrap.MetricsVersionPriority)
 	}
 	return aggregator, definitions, nil
 }
@@ -120,7 +121,7 @@ func addServiceHooks(kube controlplane.CompletedConfig, server *controlplaneapis
 	}
 	return generic.AddPostStartHook("start-kubernetes-service-cidr-controller", func(ctx genericapiserver.PostStartHookContext) error {
 		defaultservicecidr.NewController(kube.Extra.ServiceIPRange, kube.Extra.SecondaryServiceIPRange, client).Start(ctx)
-		return widenServiceRange(ctx, client.NetworkingV1().ServiceCIDRs(), kube.Extra.ServiceIPRange)
+		return bootstrap.WidenServiceRange(ctx, client.NetworkingV1().ServiceCIDRs(), kube.Extra.ServiceIPRange)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/server/bootstrap"
 )
 
 // stockPriorities is the list of kube-apiserver, which is private there.
@@ -56,7 +57,7 @@ func TestOwnKindsComeAfterTheStockOnesThatUsersMean(t *testing.T) {
 		if priority.Group <= own {
 			t.Errorf("%s comes after %s", version, v1alpha1.SchemeGroupVersion)
 		}
-		if priority.Group <= metricsGroupPriority {
+		if priority.Group <= bootstrap.MetricsGroupPriority {
 			t.Errorf("%s comes after metrics, so that \"pods\" may not mean pods", version)
 		}
 	}

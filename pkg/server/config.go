@@ -2,11 +2,13 @@ package server
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 
 	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
 	"k8s.io/apiserver/pkg/util/webhook"
 	clientgoinformers "k8s.io/client-go/informers"
@@ -24,6 +26,11 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/openapi"
+	"github.com/manifold-dev/manifold/pkg/server/identity"
+	"github.com/manifold-dev/manifold/pkg/server/mirrors"
+	"github.com/manifold-dev/manifold/pkg/server/podtokens"
+	"github.com/manifold-dev/manifold/pkg/server/podwebhooks"
+	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
 // config is what the chain is made from: the stock server's three parts, changed where Manifold differs.
@@ -31,19 +38,18 @@ type config struct {
 	aggregator    *aggregatorapiserver.Config
 	kube          *controlplane.Config
 	apiExtensions *apiextensionsapiserver.Config
-	// informers are the ones of the server itself. Manifold's controllers share them.
-	informers  clientgoinformers.SharedInformerFactory
-	identities *identities
-	// guard is to be told who knows what clusters may write.
-	guard *mirrorGuard
-	// callers is to be told who knows which pods call the API.
-	callers *podCallers
-	// askers is to be told who knows of which pods clusters may ask.
-	askers *podAskers
 }
 
-// newConfig configures the chain. What it asks of net, it asks once the server serves.
-func newConfig(opts kubeoptions.CompletedOptions, net *network, admission *podAdmission) (*config, error) {
+// genericConfig is what the three parts have in common.
+type genericConfig struct {
+	*genericapiserver.Config
+	// informers are the ones of the server itself. Manifold's controllers share them.
+	informers      clientgoinformers.SharedInformerFactory
+	storageFactory *serverstorage.DefaultStorageFactory
+	identities     *identity.Identities
+}
+
+func newGenericConfig(opts kubeoptions.CompletedOptions) (*genericConfig, error) {
 	resources := controlplane.DefaultAPIResourceConfigSource()
 	resources.EnableVersions(v1alpha1.SchemeGroupVersion, metricsv1beta1.SchemeGroupVersion)
 	informerName, err := cache.NewInformerName("manifold")
@@ -51,7 +57,7 @@ func newConfig(opts kubeoptions.CompletedOptions, net *network, admission *podAd
 		return nil, err
 	}
 
-	generic, informers, storageFactory, err := controlplaneapiserver.BuildGenericConfig(
+	config, informers, storageFactory, err := controlplaneapiserver.BuildGenericConfig(
 		opts.CompletedOptions,
 		[]*runtime.Scheme{legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme},
 		resources,
@@ -62,21 +68,41 @@ func newConfig(opts kubeoptions.CompletedOptions, net *network, admission *podAd
 		return nil, fmt.Errorf("configure the API server: %w", err)
 	}
 	storeAsJSON(storageFactory, v1alpha1.GroupName)
-	refuseNodeCommands(generic)
-	identities, err := addIdentities(generic)
+	refuseNodeCommands(config)
+	identities, err := identity.Add(config)
 	if err != nil {
 		return nil, err
 	}
+	return &genericConfig{Config: config, informers: informers, storageFactory: storageFactory, identities: identities}, nil
+}
 
-	callers := addPodTokens(generic, informers, net)
-	askers := answerClusters(generic, informers, admission)
+// servesMetrics reports whether the server answers for metrics.k8s.io.
+func (g *genericConfig) servesMetrics() bool {
+	return g.MergedResourceConfig.AnyResourceForGroupEnabled(metricsv1beta1.GroupName)
+}
 
-	kube, serviceResolver, initializers, err := configureBuiltIn(opts, generic, informers, storageFactory, net)
+// admitClusters lets clusters and their pods in by ways of their own.
+func (g *genericConfig) admitClusters(net *network, upstream *syncer.Upstream, webhooks *podwebhooks.Webhooks) {
+	authentication := &g.Authentication
+	callers := podtokens.NewCallers(identityFrom(g.informers), g.informers, upstream.CallsAPI)
+	authentication.Authenticator = podtokens.New(callers, net.reviewToken, authentication.APIAudiences).Before(authentication.Authenticator)
+
+	// Clusters ask about pods before anybody logs in: they do so by a token in the path.
+	askers, build := podwebhooks.NewAskers(g.informers, net.listed, upstream), g.BuildHandlerChainFunc
+	g.BuildHandlerChainFunc = func(api http.Handler, c *genericapiserver.Config) http.Handler {
+		return podwebhooks.New(askers, webhooks, build(api, c))
+	}
+}
+
+// newConfig configures the chain.
+func newConfig(opts kubeoptions.CompletedOptions, g *genericConfig, net *network, upstream *syncer.Upstream) (*config, error) {
+	kube, serviceResolver, initializers, err := configureBuiltIn(opts, g.Config, g.informers, g.storageFactory, net)
 	if err != nil {
 		return nil, fmt.Errorf("configure the built-in APIs: %w", err)
 	}
-	guard := &mirrorGuard{}
-	kube.ControlPlane.Generic.AdmissionControl = exemptMirrors{kube.ControlPlane.Generic.AdmissionControl, guard}
+	kube.ControlPlane.Generic.AdmissionControl = mirrors.Exempt{
+		Interface: kube.ControlPlane.Generic.AdmissionControl, Checks: upstream.Guard(mirrors.Completed),
+	}
 
 	cp := kube.ControlPlane
 	apiExtensions, err := controlplaneapiserver.CreateAPIExtensionsConfig(*cp.Generic, cp.VersionedInformers, initializers, opts.CompletedOptions,
@@ -90,8 +116,7 @@ func newConfig(opts kubeoptions.CompletedOptions, net *network, admission *podAd
 	if err != nil {
 		return nil, fmt.Errorf("configure API aggregation: %w", err)
 	}
-	return &config{aggregator: aggregator, kube: kube, apiExtensions: apiExtensions, informers: informers, identities: identities, guard: guard,
-		callers: callers, askers: askers}, nil
+	return &config{aggregator: aggregator, kube: kube, apiExtensions: apiExtensions}, nil
 }
 
 // installKinds makes the kinds known that the stock server does not serve itself.

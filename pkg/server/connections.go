@@ -8,7 +8,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
-	"github.com/manifold-dev/manifold/pkg/server/storage"
+	"github.com/manifold-dev/manifold/pkg/server/storage/below"
 )
 
 // connections lets the storage find clusters in the registry, but for those that are known to be silent: whoever asks one waits in vain, and
@@ -23,7 +23,7 @@ type registry interface {
 	Get(cluster string) (*connection.Connection, error)
 }
 
-func (c connections) Connection(cluster string) (*storage.Connection, error) {
+func (c connections) Connection(cluster string) (*below.Connection, error) {
 	found, err := c.registry.Get(cluster)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (c connections) Connection(cluster string) (*storage.Connection, error) {
 			return nil, &clusters.NotConnectedError{Cluster: cluster, Message: ready.Message, Joined: true}
 		}
 	}
-	return &storage.Connection{
+	return &below.Connection{
 		Name: found.Name, Client: found.Client, Host: found.Host, Transport: found.Transport, UpgradeTransport: found.UpgradeTransport,
 	}, nil
 }

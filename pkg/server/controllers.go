@@ -31,6 +31,12 @@ import (
 	"github.com/manifold-dev/manifold/pkg/custom"
 	"github.com/manifold-dev/manifold/pkg/placement/controller"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/server/bootstrap"
+	"github.com/manifold-dev/manifold/pkg/server/identity"
+	"github.com/manifold-dev/manifold/pkg/server/keys"
+	"github.com/manifold-dev/manifold/pkg/server/quota"
+	"github.com/manifold-dev/manifold/pkg/server/stock"
+	"github.com/manifold-dev/manifold/pkg/server/trials"
 	summarycontroller "github.com/manifold-dev/manifold/pkg/summary/controller"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 	"github.com/manifold-dev/manifold/pkg/syncer/drain"
@@ -41,9 +47,9 @@ import (
 // controllers are Manifold's own. They are made before the server serves, since its storage asks the engine and the registry, and run
 // once it does.
 type controllers struct {
-	identities *identities
-	kube       kubernetes.Interface
-	manifold   versioned.Interface
+	identities *identity.Identities
+	// clients are those of each controller, by its name.
+	clients    map[string]clients
 	informers  informers.SharedInformerFactory
 	own        externalversions.SharedInformerFactory
 	silence    Silence
@@ -69,66 +75,63 @@ type part struct {
 }
 
 // newControllers makes the controllers over the server's informers. The order is that of dependence: each asks only earlier ones.
-func newControllers(ids *identities, kubeInformers informers.SharedInformerFactory, registry *clusters.Registry, c CompletedOptions,
-) (*controllers, error) {
-	kube, err := kubernetes.NewForConfig(ids.controller())
-	if err != nil {
-		return nil, err
-	}
-	manifold, err := versioned.NewForConfig(asJSON(ids.controller()))
+func newControllers(g *genericConfig, registry *clusters.Registry, c CompletedOptions) (*controllers, error) {
+	clients, err := newClients(g.identities)
 	if err != nil {
 		return nil, err
 	}
 	m := &controllers{
-		identities: ids, kube: kube, manifold: manifold,
-		informers: kubeInformers,
-		own:       externalversions.NewSharedInformerFactory(manifold, 0),
+		identities: g.identities, clients: clients,
+		informers: g.informers,
+		own:       externalversions.NewSharedInformerFactory(clients[v1alpha1.InformersUser].manifold, 0),
 		registry:  registry,
 		silence:   c.silence, advertised: c.advertised,
 		events: record.NewBroadcaster(),
-		grace:  c.silence.GracePeriod,
+		grace:  c.silence.GracePeriod, servesMetrics: g.servesMetrics(),
 	}
 	m.joined = m.own.Manifold().V1alpha1().Clusters().Lister()
-	recorder := m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"})
-
 	if m.engine, err = engine.New(engine.Options{
 		Kube: m.informers, Manifold: m.own, Requested: m.registry.Requested, Levels: m.registry.Levels,
 		Toleration: c.silence.Toleration, Unschedulable: c.silence.Unschedulable,
 	}); err != nil {
 		return nil, err
 	}
-	if m.upstream, err = syncer.NewUpstream(m.informers); err != nil {
+	if m.upstream, err = m.newUpstream(c); err != nil {
 		return nil, err
 	}
-	m.upstream.Overrides, m.upstream.PodKey = m.engine.Overrides, c.podKey
-	fleets := m.upstream.Fleets
+	m.parts, err = m.newParts(c)
+	return m, err
+}
+
+func (m *controllers) newUpstream(c CompletedOptions) (*syncer.Upstream, error) {
+	upstream, err := syncer.NewUpstream(m.informers)
+	if err != nil {
+		return nil, err
+	}
+	upstream.Overrides, upstream.PodKey = m.engine.Overrides, c.podKey
+	fleets := upstream.Fleets
 	fleets.Leaving, fleets.Silent, fleets.Lost, fleets.Moves = m.leaving, m.silent, m.engine.Lost, m.engine.Moves
-	if m.upstream.API, err = c.advertised.api(c.pki); err != nil {
+	if upstream.API, err = c.advertised.api(c.pki.Cert(keys.Authority)); err != nil {
 		return nil, err
 	}
-	if err := m.upstream.WatchPolicies(m.informers, m.own); err != nil {
-		return nil, err
-	}
-	metadata, err := newMetadataInformers(ids.loopback)
-	if err != nil {
-		return nil, err
-	}
-	dynamicClient, err := dynamic.NewForConfig(asJSON(ids.controller()))
-	if err != nil {
-		return nil, err
-	}
-	decider, err := kubernetes.NewForConfig(ids.placement())
-	if err != nil {
-		return nil, err
-	}
-	policies, err := versioned.NewForConfig(asJSON(ids.placement()))
+	return upstream, upstream.WatchPolicies(m.informers, m.own)
+}
+
+// newParts makes what runs, each under a name of its own.
+func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
+	recorder := m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"})
+	metadata, err := stock.NewMetadataInformers(m.identities.Loopback)
 	if err != nil {
 		return nil, err
 	}
 	placement, err := controller.New(controller.Options{
-		Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: decider, Recorder: recorder, Policies: policies,
-		FailoverRate: c.silence.FailoverRate,
+		Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: m.clients[v1alpha1.PlacementUser].kube, Recorder: recorder,
+		Policies: m.clients[v1alpha1.PlacementUser].manifold, FailoverRate: c.silence.FailoverRate,
 	})
+	if err != nil {
+		return nil, err
+	}
+	dynamicClient, err := dynamic.NewForConfig(asJSON(m.identities.As(v1alpha1.CustomUser)))
 	if err != nil {
 		return nil, err
 	}
@@ -139,32 +142,30 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 	if err != nil {
 		return nil, err
 	}
-	summariser, err := kubernetes.NewForConfig(ids.summary())
-	if err != nil {
-		return nil, err
-	}
 	summaries, err := summarycontroller.New(summarycontroller.Options{
-		Upstream: m.upstream, Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: summariser, Recorder: recorder,
+		Upstream: m.upstream, Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: m.clients[v1alpha1.SummaryUser].kube, Recorder: recorder,
 	})
 	if err != nil {
 		return nil, err
 	}
-	handMade, err := volumes.New(volumes.Options{Upstream: m.upstream, Kube: m.informers, Manifold: m.own, Client: kube, Recorder: recorder})
+	handMade, err := volumes.New(volumes.Options{
+		Upstream: m.upstream, Kube: m.informers, Manifold: m.own, Client: m.clients[v1alpha1.VolumesUser].kube, Recorder: recorder,
+	})
 	if err != nil {
 		return nil, err
 	}
-	trials, err := newTrials(ids)
+	trials, err := trials.New(m.identities.As(v1alpha1.TrialUser))
 	if err != nil {
 		return nil, err
 	}
 	manager, err := clusters.New(clusters.Options{
-		Client: kube, Manifold: manifold,
+		Client: m.clients[v1alpha1.ClustersUser].kube, Manifold: m.clients[v1alpha1.ClustersUser].manifold,
 		Clusters: m.own.Manifold().V1alpha1().Clusters(), Nodes: m.informers.Core().V1().Nodes(),
 		Registry: m.registry,
 		Runner: runners{&syncer.Runner{Options: syncer.Options{
 			Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed, Mirror: summaries.Mirror,
 			Leaving: m.leaving, Uses: m.custom.Uses, Overrides: m.engine.Overrides,
-			Admits: trials.admits, Allows: m.allows,
+			Admits: trials.Admits, Allows: m.allows,
 			VolumeChanged: handMade.Changed, ClaimWanted: handMade.ClaimWanted,
 		}}, m.custom.Runner()},
 		GracePeriod: c.silence.GracePeriod, Fence: m.upstream.Fence, Requester: requester,
@@ -174,22 +175,23 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		return nil, err
 	}
 	removals, err := removal.New(removal.Options{
-		Upstream: m.upstream, Custom: m.custom, Kube: m.informers, Manifold: m.own, Client: kube, Clusters: manifold,
+		Upstream: m.upstream, Custom: m.custom, Kube: m.informers, Manifold: m.own,
+		Client: m.clients[v1alpha1.RemovalUser].kube, Clusters: m.clients[v1alpha1.RemovalUser].manifold,
 	})
 	if err != nil {
 		return nil, err
 	}
 	drains, err := drain.New(drain.Options{
-		Upstream: m.upstream, Engine: m.engine, Custom: m.custom.Placed, Manifold: m.own, Clusters: manifold,
+		Upstream: m.upstream, Engine: m.engine, Custom: m.custom.Placed, Manifold: m.own, Clusters: m.clients[v1alpha1.DrainUser].manifold,
 	})
 	if err != nil {
 		return nil, err
 	}
-	usage, err := newQuotaUsage(kube, m.informers)
+	usage, err := quota.New(m.clients[v1alpha1.QuotaUser].kube, m.informers)
 	if err != nil {
 		return nil, err
 	}
-	m.parts = []part{
+	return []part{
 		{"placement", placement.Run},
 		{"summary", summaries.Run},
 		{"volumes made by hand", handMade.Run},
@@ -199,36 +201,63 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		{"drains of clusters", drains.Run},
 		{"usage of quotas", usage.Run},
 		{"stock controllers", func(ctx context.Context) error {
-			return runStockControllers(ctx, ids.loopback, m.informers, metadata, c.pki)
+			return stock.Run(ctx, m.identities.Loopback, m.informers, metadata, stock.Keys{
+				ServiceAccountKey: c.pki.Key(keys.ServiceAccountKey), Authority: c.pki.Cert(keys.Authority), AuthorityKey: c.pki.Key(keys.Authority),
+			})
 		}},
+	}, nil
+}
+
+// clients are how a controller reaches the API under its own name.
+type clients struct {
+	kube     kubernetes.Interface
+	manifold versioned.Interface
+}
+
+// newClients makes the clients of all controllers, by their names.
+func newClients(ids *identity.Identities) (map[string]clients, error) {
+	out := map[string]clients{}
+	for _, name := range identity.Controllers() {
+		kube, err := kubernetes.NewForConfig(ids.As(name))
+		if err != nil {
+			return nil, err
+		}
+		manifold, err := versioned.NewForConfig(asJSON(ids.As(name)))
+		if err != nil {
+			return nil, err
+		}
+		out[name] = clients{kube, manifold}
 	}
-	return m, nil
+	return out, nil
 }
 
 // run makes what a logical cluster starts with, learns the logical cluster's identity, and runs all parts until ctx ends or one fails.
 func (m *controllers) run(ctx context.Context, ready func()) error {
-	if err := bootstrap(ctx, m.kube, m.manifold, m.silence, m.advertised); err != nil {
+	first, manager := m.clients[v1alpha1.BootstrapUser], m.clients[v1alpha1.ClustersUser]
+	if err := bootstrap.Make(ctx, first.kube, first.manifold, bootstrap.Settings{
+		ClusterToleration: m.silence.Toleration, UnschedulableToleration: m.silence.Unschedulable, AdvertiseURL: m.advertised.String(),
+	}); err != nil {
 		return fmt.Errorf("prepare the logical cluster: %w", err)
 	}
-	apis, err := apiregistration.NewForConfig(m.identities.controller())
+	apis, err := apiregistration.NewForConfig(m.identities.As(v1alpha1.BootstrapUser))
 	if err != nil {
 		return err
 	}
-	if err := registerMetrics(ctx, apis.APIServices(), m.servesMetrics); err != nil {
+	if err := bootstrap.RegisterMetrics(ctx, apis.APIServices(), m.servesMetrics); err != nil {
 		return fmt.Errorf("prepare the logical cluster: %w", err)
 	}
-	system, err := m.kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	system, err := first.kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("learn the identity of the logical cluster: %w", err)
 	}
 	m.upstream.LogicalCluster = string(system.UID)
 
 	// The informers of our kinds are not started yet, so nothing has been decided.
-	if err := clusters.Resume(ctx, m.kube, m.manifold, m.grace, time.Now()); err != nil {
+	if err := clusters.Resume(ctx, manager.kube, manager.manifold, m.grace, time.Now()); err != nil {
 		return fmt.Errorf("take up what was known of the clusters: %w", err)
 	}
 
-	m.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: m.kube.CoreV1().Events("")})
+	m.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: m.clients[v1alpha1.EventsUser].kube.CoreV1().Events("")})
 	defer m.events.Shutdown()
 	// The server has started its own informers; ours among them are started now.
 	m.informers.StartWithContext(ctx)
@@ -256,7 +285,7 @@ func (m *controllers) run(ctx context.Context, ready func()) error {
 }
 
 func (m *controllers) syncerClient(cluster string) (kubernetes.Interface, error) {
-	return kubernetes.NewForConfig(m.identities.syncer(cluster))
+	return kubernetes.NewForConfig(m.identities.Syncer(cluster))
 }
 
 // leaving tells syncers whether their cluster is being removed.

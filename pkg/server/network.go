@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/audit"
@@ -22,8 +23,7 @@ import (
 // network is the way from the API server to what runs in clusters.
 type network struct {
 	registry *clusters.Registry
-	// listed are the Clusters. It is set before the server serves.
-	listed manifoldlisters.ClusterLister
+	listed   manifoldlisters.ClusterLister
 }
 
 // Cluster implements reach.Clusters.
@@ -75,4 +75,13 @@ func (n *network) dialBy(transport *http.Transport, informers clientgoinformers.
 		Pods: informers.Core().V1().Pods().Lister(), Clusters: n, Identity: identityFrom(informers), Stock: transport.DialContext,
 	}
 	transport.DialContext = dialer.Dial
+}
+
+// reviewToken is a podtokens.Reviewer.
+func (n *network) reviewToken(ctx context.Context, cluster string, review *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error) {
+	connection, err := connections{n.registry, n.listed}.Connection(cluster)
+	if err != nil {
+		return nil, err
+	}
+	return connection.Client.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
 }

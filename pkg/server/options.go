@@ -22,6 +22,10 @@ import (
 
 	manifoldadmission "github.com/manifold-dev/manifold/pkg/admission"
 	"github.com/manifold-dev/manifold/pkg/podhooks"
+	"github.com/manifold-dev/manifold/pkg/server/etcd"
+	"github.com/manifold-dev/manifold/pkg/server/keys"
+	"github.com/manifold-dev/manifold/pkg/server/mirrors"
+	"github.com/manifold-dev/manifold/pkg/server/podwebhooks"
 )
 
 // Options are the options of "manifold start": those of the stock API server, with defaults that need nothing but a data directory,
@@ -38,7 +42,7 @@ type Options struct {
 
 	*kubeoptions.ServerRunOptions
 
-	podAdmission podAdmission
+	podAdmission podwebhooks.Webhooks
 	joined       joinedClusters
 }
 
@@ -73,7 +77,7 @@ func (o *Options) addAdmission() {
 	generic := o.Admission.GenericAdmission
 	manifoldadmission.Register(generic.Plugins, o.joined.all)
 	order := generic.RecommendedPluginOrder
-	generic.Decorators = append(generic.Decorators, admission.DecoratorFunc(resizeBelow), admission.DecoratorFunc(o.podAdmission.keep))
+	generic.Decorators = append(generic.Decorators, admission.DecoratorFunc(mirrors.ResizeBelow), admission.DecoratorFunc(o.podAdmission.Keep))
 	generic.RecommendedPluginOrder = slices.Insert(slices.Clone(order), slices.Index(order, mutatingadmissionpolicy.PluginName), manifoldadmission.Names()...)
 }
 
@@ -104,15 +108,15 @@ type CompletedOptions struct {
 type completedOptions struct {
 	kube kubeoptions.CompletedOptions
 	dir  *dataDir
-	pki  pki
+	pki  keys.Store
 	// names are those that the serving certificate is made out to.
 	names certutil.AltNames
 	// advertised is what pods are told of where the server is.
 	advertised   advertised
-	embeddedEtcd *etcd
+	embeddedEtcd *etcd.Server
 	silence      Silence
 	bounds       Bounds
-	podAdmission *podAdmission
+	podAdmission *podwebhooks.Webhooks
 	// joined is to be told who knows the clusters.
 	joined *joinedClusters
 	// podKey proves what webhooks have changed of pods.
@@ -133,7 +137,7 @@ func (o *Options) Complete(ctx context.Context) (_ CompletedOptions, err error) 
 	if err != nil {
 		return CompletedOptions{}, err
 	}
-	c := &completedOptions{dir: dir, pki: pki{dir: dir.join("pki")}, silence: o.Silence, bounds: o.Bounds,
+	c := &completedOptions{dir: dir, pki: keys.Store{Dir: dir.join("pki")}, silence: o.Silence, bounds: o.Bounds,
 		podAdmission: &o.podAdmission, joined: &o.joined}
 	completed := CompletedOptions{c}
 	defer func() {
@@ -153,15 +157,17 @@ func (o *Options) Complete(ctx context.Context) (_ CompletedOptions, err error) 
 		return CompletedOptions{}, err
 	}
 	if len(o.Etcd.StorageConfig.Transport.ServerList) == 0 {
-		if c.embeddedEtcd, err = startEtcd(ctx, dir.join("etcd")); err != nil {
+		if c.embeddedEtcd, err = etcd.Start(ctx, dir.join("etcd")); err != nil {
 			return CompletedOptions{}, err
 		}
 		o.Etcd.StorageConfig.Transport.ServerList = []string{c.embeddedEtcd.Endpoint}
 		// Several servers in front of another etcd would each make a key of their own.
 		if o.Etcd.EncryptionProviderConfigFilepath == "" {
-			if err := o.encryptSecrets(ctx, dir, c.embeddedEtcd); err != nil {
+			file := dir.join("encryption", "config.yaml")
+			if err := keys.EncryptSecrets(ctx, file, c.embeddedEtcd.Endpoint, o.Etcd.StorageConfig.Prefix); err != nil {
 				return CompletedOptions{}, err
 			}
+			o.Etcd.EncryptionProviderConfigFilepath = file
 		}
 	}
 	if c.kube, err = o.ServerRunOptions.Complete(ctx); err != nil {
@@ -196,31 +202,31 @@ func (o *Options) defaultKeys(c *completedOptions) error {
 	if c.advertised, err = o.advertised(); err != nil {
 		return err
 	}
-	names := servingNames(serviceIP, o.SecureServing.BindAddress, o.GenericServerRunOptions.AdvertiseAddress)
+	names := keys.ServingNames(serviceIP, o.SecureServing.BindAddress, o.GenericServerRunOptions.AdvertiseAddress)
 	c.advertised.cover(&names)
 	c.names = names
-	if err := c.pki.ensure(time.Now(), names); err != nil {
+	if err := c.pki.Ensure(time.Now(), names); err != nil {
 		return err
 	}
 
 	if cert := &o.SecureServing.ServerCert; cert.CertKey.CertFile == "" && cert.CertKey.KeyFile == "" {
-		cert.CertKey.CertFile, cert.CertKey.KeyFile = c.pki.cert(servingCert), c.pki.key(servingCert)
+		cert.CertKey.CertFile, cert.CertKey.KeyFile = c.pki.Cert(keys.ServingCert), c.pki.Key(keys.ServingCert)
 	}
 	authn := o.Authentication
-	setDefault(&authn.ClientCert.ClientCA, c.pki.cert(authority))
+	setDefault(&authn.ClientCert.ClientCA, c.pki.Cert(keys.Authority))
 	if authn.RequestHeader.ClientCAFile == "" {
-		authn.RequestHeader.ClientCAFile = c.pki.cert(frontProxyAuthority)
+		authn.RequestHeader.ClientCAFile = c.pki.Cert(keys.FrontProxyAuthority)
 		authn.RequestHeader.AllowedNames = []string{"front-proxy-client"}
 		authn.RequestHeader.UsernameHeaders = []string{"X-Remote-User"}
 		authn.RequestHeader.GroupHeaders = []string{"X-Remote-Group"}
 		authn.RequestHeader.ExtraHeaderPrefixes = []string{"X-Remote-Extra-"}
 	}
 	if o.ProxyClientCertFile == "" {
-		o.ProxyClientCertFile, o.ProxyClientKeyFile = c.pki.cert(frontProxyCert), c.pki.key(frontProxyCert)
+		o.ProxyClientCertFile, o.ProxyClientKeyFile = c.pki.Cert(keys.FrontProxyCert), c.pki.Key(keys.FrontProxyCert)
 	}
-	setDefault(&o.ServiceAccountSigningKeyFile, c.pki.key(serviceAccountKey))
+	setDefault(&o.ServiceAccountSigningKeyFile, c.pki.Key(keys.ServiceAccountKey))
 	if len(authn.ServiceAccounts.KeyFiles) == 0 {
-		authn.ServiceAccounts.KeyFiles = []string{c.pki.pub(serviceAccountKey)}
+		authn.ServiceAccounts.KeyFiles = []string{c.pki.Pub(keys.ServiceAccountKey)}
 	}
 	if authn.AuthenticationConfigFile == "" && !authn.Anonymous.FlagsSet {
 		path := c.dir.join("authentication.yaml")

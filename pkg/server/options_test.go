@@ -10,6 +10,7 @@ import (
 	mutatingadmissionpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
 
 	manifoldadmission "github.com/manifold-dev/manifold/pkg/admission"
+	"github.com/manifold-dev/manifold/pkg/server/keys"
 )
 
 func TestServiceRange(t *testing.T) {
@@ -47,7 +48,7 @@ func TestKeysAreDefaultedAndFlagsAreObeyed(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { dir.Close() })
-		c := &completedOptions{dir: dir, pki: pki{dir: dir.join("pki")}}
+		c := &completedOptions{dir: dir, pki: keys.Store{Dir: dir.join("pki")}}
 		if err := o.defaultKeys(c); err != nil {
 			t.Fatal(err)
 		}

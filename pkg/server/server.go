@@ -12,7 +12,6 @@ import (
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
-	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	"k8s.io/utils/clock"
 
 	"golang.org/x/sync/errgroup"
@@ -40,7 +39,7 @@ func Run(ctx context.Context, c CompletedOptions) error {
 		return fmt.Errorf("prepare the API server: %w", err)
 	}
 	writeAdmin := func() error {
-		return writeAdminKubeconfig(c.AdminKubeconfig(), c.pki, c.kube.SecureServing.BindAddress, s.port)
+		return c.pki.WriteAdminKubeconfig(c.AdminKubeconfig(), c.kube.SecureServing.BindAddress, s.port)
 	}
 	if err := writeAdmin(); err != nil {
 		return err
@@ -69,7 +68,7 @@ func Run(ctx context.Context, c CompletedOptions) error {
 		}
 		return returnIdleMemory(servingCtx)
 	})
-	serving.Go(func() error { return c.pki.keepCurrent(servingCtx, clock.RealClock{}, c.names, writeAdmin) })
+	serving.Go(func() error { return c.pki.KeepCurrent(servingCtx, clock.RealClock{}, c.names, writeAdmin) })
 	err = serving.Wait()
 	stopEtcd()
 	return errors.Join(err, etcdGroup.Wait())
@@ -86,24 +85,25 @@ type server struct {
 
 func newServer(c CompletedOptions) (*server, error) {
 	registry := clusters.NewRegistry()
-	net := &network{registry: registry}
-	config, err := newConfig(c.kube, net, c.podAdmission)
+	generic, err := newGenericConfig(c.kube)
 	if err != nil {
 		return nil, err
 	}
-	_, port, err := config.kube.ControlPlane.Generic.SecureServing.HostPort()
+	_, port, err := generic.SecureServing.HostPort()
 	if err != nil {
 		return nil, fmt.Errorf("address that is served: %w", err)
 	}
 	s := &server{port: port, started: make(chan struct{})}
-	if s.controllers, err = newControllers(config.identities, config.informers, registry, c); err != nil {
+	if s.controllers, err = newControllers(generic, registry, c); err != nil {
 		return nil, fmt.Errorf("make the controllers: %w", err)
 	}
-	config.guard.mirrorChecks = s.controllers.upstream.Guard(completed)
-	config.callers.upstream = s.controllers.upstream
-	config.askers.upstream, config.askers.joined, c.joined.lister = s.controllers.upstream, s.controllers.joined, s.controllers.joined
-	net.listed = s.controllers.own.Manifold().V1alpha1().Clusters().Lister()
-	s.controllers.servesMetrics = config.kube.ControlPlane.Generic.MergedResourceConfig.AnyResourceForGroupEnabled(metricsv1beta1.GroupName)
+	c.joined.lister = s.controllers.joined
+	net := &network{registry: registry, listed: s.controllers.joined}
+	generic.admitClusters(net, s.controllers.upstream, c.podAdmission)
+	config, err := newConfig(c.kube, generic, net, s.controllers.upstream)
+	if err != nil {
+		return nil, err
+	}
 	chain, definitions, err := newChain(config, storage.Options{Connections: connections{registry, net.listed}, Placer: s.controllers.engine},
 		s.controllers.metrics())
 	if err != nil {

@@ -128,13 +128,31 @@ const AnnotationGeneration = "manifold.dev/generation"
 const FieldManager = "manifold"
 
 const (
-	// ControllerUser is the user name of Manifold's own controllers, which alone write decisions, summaries, mirrored ReplicaSets and Nodes.
+	// ControllerUser is what the user names of Manifold's own controllers begin with. Each has rights of its own, and no others.
 	ControllerUser = "system:manifold:controller"
-	// SummaryUser and PlacementUser are the user names of those of them that write what clusters report and what is decided. Both have rights
-	// of their own, and no others.
-	SummaryUser   = ControllerUser + ":summary"
+	// BootstrapUser makes the objects that a logical cluster starts with.
+	BootstrapUser = ControllerUser + ":bootstrap"
+	// ClustersUser tells how clusters are, mirrors them as Nodes, and keeps the credentials for them.
+	ClustersUser = ControllerUser + ":clusters"
+	// CustomUser writes decisions and statuses of custom resources.
+	CustomUser = ControllerUser + ":custom"
+	// DrainUser tells what still runs on clusters that are drained.
+	DrainUser = ControllerUser + ":drain"
+	// EventsUser writes the events of all controllers.
+	EventsUser = ControllerUser + ":events"
+	// InformersUser watches the kinds of Manifold for all controllers.
+	InformersUser = ControllerUser + ":informers"
+	// PlacementUser writes decisions.
 	PlacementUser = ControllerUser + ":placement"
-	// ControllersGroup is the group of those that have rights of their own.
+	// QuotaUser counts what runs in clusters.
+	QuotaUser = ControllerUser + ":quota"
+	// RemovalUser takes away what is left of clusters that are removed.
+	RemovalUser = ControllerUser + ":removal"
+	// SummaryUser writes what clusters report: statuses, and mirrored ReplicaSets and ControllerRevisions.
+	SummaryUser = ControllerUser + ":summary"
+	// VolumesUser binds PersistentVolumes that users have made.
+	VolumesUser = ControllerUser + ":volumes"
+	// ControllersGroup is the group of all of them.
 	ControllersGroup = "system:manifold:controllers"
 	// SyncerUserPrefix followed by a cluster's name is the user name of its syncer in the logical cluster.
 	SyncerUserPrefix = "system:manifold:cluster:"

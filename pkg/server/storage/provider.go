@@ -2,54 +2,28 @@ package storage
 
 import (
 	"fmt"
-	"net/http"
-	"net/url"
 
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
-	"k8s.io/client-go/kubernetes"
 	policyclient "k8s.io/client-go/kubernetes/typed/policy/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	discoverylisters "k8s.io/client-go/listers/discovery/v1"
+	"k8s.io/kubernetes/pkg/apis/apps"
+	"k8s.io/kubernetes/pkg/apis/batch"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 
-	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/server/ours"
+	"github.com/manifold-dev/manifold/pkg/server/storage/below"
+	"github.com/manifold-dev/manifold/pkg/server/storage/workloads"
 )
-
-// Connection is what the storage needs of a physical cluster.
-type Connection struct {
-	// Name is that of the Cluster.
-	Name   string
-	Client kubernetes.Interface
-	// Host is the address of the cluster's API server.
-	Host *url.URL
-	// Transport authenticates ordinary requests, UpgradeTransport those that leave HTTP behind.
-	Transport        http.RoundTripper
-	UpgradeTransport UpgradeRequestRoundTripper
-}
-
-// Connections finds clusters by name. The error of a cluster that is unknown or does not answer says so in a person's words.
-type Connections interface {
-	Connection(cluster string) (*Connection, error)
-}
-
-// Placer decides where a workload runs. It never blocks on a cluster.
-type Placer interface {
-	// Place returns the decision for w, whose present one is current. It returns false when the clusters are not known yet.
-	Place(w placement.Workload, current placement.Decision) (placement.Result, bool)
-	// Placed is told what was decided while the object is on its way to storage, so that decisions made before a watch shows it
-	// take it into account.
-	Placed(w placement.Workload, decision placement.Decision)
-}
 
 // Options is what the changed storage calls upon.
 type Options struct {
-	Connections Connections
-	Placer      Placer
+	Connections below.Connections
+	Placer      workloads.Placer
 	Authorizer  authorizer.UnconditionalAuthorizer
 	// Budgets are the disruption budgets of the logical cluster.
 	Budgets policyclient.PodDisruptionBudgetsGetter
@@ -58,9 +32,6 @@ type Options struct {
 	Pods      corelisters.PodLister
 	// Identity is what marks objects below as those of this logical cluster.
 	Identity ours.Identity
-
-	// replicaSets are those of the group that is being changed; nil if it has none.
-	replicaSets rest.Lister
 }
 
 // change alters the storage of one API group after it was made. The map is that of group version v1, by resource.
@@ -68,8 +39,15 @@ type change func(storage map[string]rest.Storage, o Options) error
 
 var changes = map[string]change{
 	"":      changeCore,
-	"apps":  changeApps,
-	"batch": changeBatch,
+	"apps":  placed(apps.GroupName),
+	"batch": placed(batch.GroupName),
+}
+
+// placed changes a group that differs in its workloads alone.
+func placed(group string) change {
+	return func(storage map[string]rest.Storage, o Options) error {
+		return workloads.Change(storage, group, o.Placer)
+	}
 }
 
 // Change wraps the providers of the groups that differ in a logical cluster.
@@ -112,13 +90,4 @@ func (p provider) NewRESTStorage(source serverstorage.APIResourceConfigSource, g
 		return info, fmt.Errorf("change the storage of API group %q: %w", p.GroupName(), err)
 	}
 	return info, nil
-}
-
-// lookup returns the storage of a resource as the type that Kubernetes gives it.
-func lookup[T any](storage map[string]rest.Storage, resource string) (T, error) {
-	typed, ok := storage[resource].(T)
-	if !ok {
-		return typed, fmt.Errorf("storage of %s is a %T, not the %T of the pinned Kubernetes version", resource, storage[resource], typed)
-	}
-	return typed, nil
 }

@@ -4,15 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apiserver/pkg/authentication/user"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
-	deploymentstrategy "k8s.io/kubernetes/pkg/registry/apps/deployment"
 	deploymentstore "k8s.io/kubernetes/pkg/registry/apps/deployment/storage"
-
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	replicasetstore "k8s.io/kubernetes/pkg/registry/apps/replicaset/storage"
 )
 
 // group is the provider of an API group.
@@ -58,58 +55,14 @@ func TestStorageOfAnotherShapeIsRefused(t *testing.T) {
 		storage map[string]rest.Storage
 		want    string
 	}{
-		"no ReplicaSets":        {changeApps, map[string]rest.Storage{}, "storage of replicasets is a <nil>"},
+		"no ReplicaSets":        {placed("apps"), map[string]rest.Storage{}, "storage of replicasets is a <nil>"},
 		"something else there":  {changeCore, map[string]rest.Storage{"pods": &deploymentstore.REST{}}, "storage of pods is a *storage.REST"},
-		"strategies of another": {changeWorkloadsOfApps, map[string]rest.Storage{"deployments": &deploymentstore.REST{Store: &genericregistry.Store{}}}, "create strategy"},
+		"strategies of another": {placed("apps"), map[string]rest.Storage{"replicasets": &replicasetstore.REST{Store: &genericregistry.Store{}}}, "create strategy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := test.change(test.storage, Options{}); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want %q in it", err, test.want)
 			}
 		})
-	}
-}
-
-func changeWorkloadsOfApps(storage map[string]rest.Storage, o Options) error {
-	return changeWorkloads(storage, "apps", o)
-}
-
-func TestBothStrategiesAreWrapped(t *testing.T) {
-	store := &genericregistry.Store{CreateStrategy: deploymentstrategy.Strategy, UpdateStrategy: deploymentstrategy.Strategy}
-	err := wrapStrategies(store, func(s stockStrategy) stockStrategy { return placedStrategy{stockStrategy: s} })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := store.CreateStrategy.(placedStrategy); !ok {
-		t.Errorf("create strategy is a %T", store.CreateStrategy)
-	}
-	if _, ok := store.UpdateStrategy.(placedStrategy); !ok {
-		t.Errorf("update strategy is a %T", store.UpdateStrategy)
-	}
-	store.UpdateStrategy = nil
-	if err := wrapStrategies(store, func(s stockStrategy) stockStrategy { return s }); err == nil {
-		t.Error("a store without an update strategy passes")
-	}
-}
-
-func TestIdentitiesByName(t *testing.T) {
-	for name, want := range map[string]struct {
-		controller bool
-		cluster    string
-		syncer     bool
-	}{
-		v1alpha1.ControllerUser:        {controller: true},
-		"system:manifold:cluster:east": {cluster: "east", syncer: true},
-		"system:manifold:clusters":     {},
-		"jane":                         {},
-	} {
-		u := &user.DefaultInfo{Name: name}
-		cluster, syncer := SyncerCluster(u)
-		if IsController(u) != want.controller || syncer != want.syncer || syncer && cluster != want.cluster {
-			t.Errorf("%s: controller %t, syncer %t of %q; want %+v", name, IsController(u), syncer, cluster, want)
-		}
-	}
-	if _, syncer := SyncerCluster(nil); syncer || IsController(nil) {
-		t.Error("nobody is somebody")
 	}
 }

@@ -25,7 +25,7 @@ import (
 //
 //  1. What the object owns in the cluster gets our marks, and a label that it is an orphan.
 //  2. The logical cluster comes to show it as an object that is not a mirror: pods are reported so by their syncer, ReplicaSets become so
-//     when the garbage collector takes off the reference to their Deployment; see storage.placedStrategy.
+//     when the garbage collector takes off the reference to their Deployment; see workloads.placedStrategy.
 //  3. Only then the object is deleted below, without what it owns. A projection to the orphan takes the label away.
 
 // orphanWorkers bounds how many orphans of one object are marked at a time.

@@ -1,0 +1,148 @@
+package identity
+
+import (
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+)
+
+// controller is what one of our controllers may do. None has more than its own work needs: nothing that a cluster could bring it to do reaches
+// what it was not made for.
+type controller struct {
+	// anywhere are rules for all namespaces and for what is in none, and in those for one namespace.
+	anywhere []rbacv1.PolicyRule
+	in       map[string][]rbacv1.PolicyRule
+	// also reports whether it may do what no rule can say. Optional.
+	also func(authorizer.Attributes) bool
+	// stored tells that what it writes of workloads, pods and claims is a decision, a summary or a mirror, and is stored as it comes.
+	stored bool
+}
+
+var controllers = map[string]controller{
+	v1alpha1.BootstrapUser: {
+		anywhere: []rbacv1.PolicyRule{
+			may("get,create", corev1.GroupName, "namespaces"),
+			may("get,create", rbacv1.GroupName, "clusterroles", "clusterrolebindings"),
+			// It has none of the rights that it gives: those of the roles for policies and metrics, and the administrator's.
+			may("escalate", rbacv1.GroupName, "clusterroles"),
+			named(may("bind", rbacv1.GroupName, "clusterroles"), "cluster-admin"),
+			may("get,create", flowcontrolv1.GroupName, "prioritylevelconfigurations", "flowschemas"),
+			may("update", flowcontrolv1.GroupName, "flowschemas"),
+			may("get,create", v1alpha1.GroupName, "clusterplacementpolicies"),
+			may("get,create,delete", apiregistrationv1.GroupName, "apiservices"),
+		},
+		in: map[string][]rbacv1.PolicyRule{metav1.NamespacePublic: {
+			may("get,create,update", corev1.GroupName, "configmaps"),
+			may("get,create", rbacv1.GroupName, "roles", "rolebindings"),
+			may("escalate", rbacv1.GroupName, "roles"),
+			named(may("bind", rbacv1.GroupName, "roles"), "manifold:settings"),
+		}},
+	},
+	v1alpha1.ClustersUser: {
+		anywhere: []rbacv1.PolicyRule{
+			may("list", v1alpha1.GroupName, "clusters"),
+			may("update", v1alpha1.GroupName, "clusters/status"),
+			may("create,update,delete", corev1.GroupName, "nodes"),
+			may("update", corev1.GroupName, "nodes/status"),
+		},
+		in: map[string][]rbacv1.PolicyRule{v1alpha1.SystemNamespace: {
+			may("get,list,watch,update", corev1.GroupName, "secrets"), // credentials of clusters, and their next tokens
+			may("get,list,create,update", coordinationv1.GroupName, "leases"),
+		}},
+	},
+	v1alpha1.CustomUser: {also: notesOnCustomResources},
+	v1alpha1.DrainUser: {anywhere: []rbacv1.PolicyRule{
+		may("update", v1alpha1.GroupName, "clusters/status"),
+	}},
+	v1alpha1.EventsUser: {anywhere: []rbacv1.PolicyRule{
+		may("create,update,patch", corev1.GroupName, "events"),
+	}},
+	v1alpha1.InformersUser: {anywhere: []rbacv1.PolicyRule{
+		may("list,watch", v1alpha1.GroupName, "clusters", "placementpolicies", "clusterplacementpolicies"),
+	}},
+	v1alpha1.PlacementUser: {stored: true, anywhere: []rbacv1.PolicyRule{
+		may("patch", appsv1.GroupName, "deployments", "statefulsets", "daemonsets", "replicasets"),
+		may("patch", corev1.GroupName, "replicationcontrollers", "pods", "persistentvolumeclaims"),
+		may("patch", batchv1.GroupName, "jobs"),
+		may("update", corev1.GroupName, "pods/status"), // that no cluster can run them
+		may("update", v1alpha1.GroupName, "placementpolicies/status", "clusterplacementpolicies/status"),
+	}},
+	v1alpha1.QuotaUser: {anywhere: []rbacv1.PolicyRule{
+		may("update", corev1.GroupName, "resourcequotas/status"),
+	}},
+	v1alpha1.RemovalUser: {stored: true, anywhere: []rbacv1.PolicyRule{
+		may("patch", v1alpha1.GroupName, "clusters"), // it takes our finalizer off
+		may("update", v1alpha1.GroupName, "clusters/status"),
+		may("delete", corev1.GroupName, "pods"),
+		may("patch,delete", corev1.GroupName, "persistentvolumeclaims"),
+	}},
+	v1alpha1.SummaryUser: {stored: true, anywhere: []rbacv1.PolicyRule{
+		may("update", appsv1.GroupName, "deployments/status", "statefulsets/status", "daemonsets/status", "replicasets/status"),
+		may("update", corev1.GroupName, "replicationcontrollers/status", "services/status", "persistentvolumeclaims/status"),
+		may("update", batchv1.GroupName, "jobs/status"),
+		may("update", networkingv1.GroupName, "ingresses/status"),
+		// It takes our finalizer off what no cluster holds any more, and gives a ReplicaSet to who has taken it over.
+		may("patch", appsv1.GroupName, "deployments", "statefulsets", "daemonsets", "replicasets"),
+		may("patch", corev1.GroupName, "replicationcontrollers", "persistentvolumeclaims"),
+		may("patch", batchv1.GroupName, "jobs"),
+		may("create,update,delete", appsv1.GroupName, "replicasets", "controllerrevisions"),
+		may("delete", corev1.GroupName, "pods"), // mirrors of what was lost
+	}},
+	v1alpha1.VolumesUser: {anywhere: []rbacv1.PolicyRule{
+		may("update,delete", corev1.GroupName, "persistentvolumes"),
+		may("update", corev1.GroupName, "persistentvolumes/status"),
+	}},
+}
+
+// may is a rule of verbs that commas separate.
+func may(verbs, group string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{Verbs: strings.Split(verbs, ","), APIGroups: []string{group}, Resources: resources}
+}
+
+// named is a rule for objects of some names alone.
+func named(rule rbacv1.PolicyRule, names ...string) rbacv1.PolicyRule {
+	rule.ResourceNames = names
+	return rule
+}
+
+// allows reports whether the controller may do what is asked.
+func (c controller) allows(a authorizer.Attributes) bool {
+	return rbac.RulesAllow(a, c.anywhere...) || a.GetNamespace() != "" && rbac.RulesAllow(a, c.in[a.GetNamespace()]...) || c.also != nil && c.also(a)
+}
+
+// builtIn are the groups whose names look like those of custom resources.
+var builtIn = sets.New(
+	v1alpha1.GroupName, "metrics.k8s.io",
+	"admission.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io",
+	"authorization.k8s.io", "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io",
+	"imagepolicy.k8s.io", "internal.apiserver.k8s.io", "lifecycle.k8s.io", "networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io",
+	"resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
+)
+
+// notesOnCustomResources allows to read custom resources, and to note on them what was decided and what clusters report.
+func notesOnCustomResources(a authorizer.Attributes) bool {
+	group := a.GetAPIGroup()
+	if !strings.Contains(group, ".") || builtIn.Has(group) {
+		return false
+	}
+	switch a.GetSubresource() {
+	case "":
+		return a.GetVerb() == "get" || a.GetVerb() == "patch" || a.GetVerb() == "update"
+	case "status":
+		return a.GetVerb() == "update"
+	}
+	return false
+}
