@@ -10,7 +10,6 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
-	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 // ShownFrom returns the cluster whose pod or claim a mirror shows, "" for an object that is no mirror.
@@ -38,13 +37,11 @@ func Involves(above projection.Object, cluster string) bool {
 	if _, decided := DecisionOf(above)[cluster]; decided {
 		return true
 	}
-	text := above.GetAnnotations()[v1alpha1.AnnotationStatus]
-	if !strings.Contains(text, `"`+cluster+`"`) {
+	if !strings.Contains(above.GetAnnotations()[v1alpha1.AnnotationStatus], `"`+cluster+`"`) {
 		return false // as almost always, and without parsing
 	}
-	breakdown, err := summary.ParseBreakdown(text)
-	_, named := breakdown[cluster]
-	return err == nil && named
+	_, named := BreakdownOf(above)[cluster]
+	return named
 }
 
 // Recorded reports whether an object says of itself that a cluster is to have it, has it, or is leaving it. Users cannot write what is read here.
@@ -61,7 +58,6 @@ func OrdinalsOf(w Workload, share placement.Share) placement.Range {
 
 // ReportedOrdinals returns the ordinals of a StatefulSet that a cluster runs by the breakdown, false if that does not name the cluster.
 func ReportedOrdinals(set Workload, cluster string) (placement.Range, bool) {
-	breakdown, err := summary.ParseBreakdown(set.GetAnnotations()[v1alpha1.AnnotationStatus])
-	status, named := breakdown[cluster]
-	return placement.Range{Start: status.Start, End: status.Start + status.Replicas}, err == nil && named
+	status, named := BreakdownOf(set)[cluster]
+	return placement.Range{Start: status.Start, End: status.Start + status.Replicas}, named
 }

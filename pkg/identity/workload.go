@@ -1,9 +1,12 @@
 package identity
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 // Workload is an object of the logical cluster that ends in pods.
@@ -16,7 +19,7 @@ type Workload struct {
 func (w Workload) Key() Key { return KeyOf(w.Kind, w.Object) }
 
 // DecisionOf reads the decision that an object carries. One that does not parse counts as none: the placement controller writes a new one.
-func DecisionOf(obj projection.Object) placement.Decision {
+func DecisionOf(obj metav1.Object) placement.Decision {
 	text := obj.GetAnnotations()[v1alpha1.AnnotationPlacement]
 	if text == "" {
 		return nil
@@ -26,4 +29,13 @@ func DecisionOf(obj projection.Object) placement.Decision {
 		return nil
 	}
 	return decision
+}
+
+// BreakdownOf reads what an object carries of its status by cluster. One that does not parse counts as none: it is written anew.
+func BreakdownOf(obj metav1.Object) summary.Breakdown {
+	breakdown, err := summary.ParseBreakdown(obj.GetAnnotations()[v1alpha1.AnnotationStatus])
+	if err != nil {
+		return nil
+	}
+	return breakdown
 }

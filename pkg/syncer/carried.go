@@ -368,12 +368,9 @@ func (s *Syncer) actVolume(ctx context.Context, c carried) error {
 	case c.below != nil && leaving && manner == v1alpha1.RemoveOrphan:
 		patch := map[string]any{"metadata": map[string]any{"uid": c.below.UID, "labels": map[string]any{v1alpha1.LabelLogicalCluster: nil}}}
 		return s.patchVolume(ctx, c.below.Name, patch)
-	case c.below == nil && c.wanted && c.stranger:
-		ref := c.above.Spec.ClaimRef
-		return &conflictError{fmt.Sprintf("its claim %s/%s is the name of a claim there that is not ours", ref.Namespace, ref.Name)}
-	case c.below == nil && c.wanted && c.above.DeletionTimestamp == nil:
-		return s.makeVolume(ctx, c.above)
-	case c.below == nil || c.below.DeletionTimestamp != nil:
+	case c.below == nil:
+		return s.bringVolume(ctx, c)
+	case c.below.DeletionTimestamp != nil:
 		return nil // the watch tells when it is gone
 	case c.mine && c.wanted && !c.held && spent(c.below):
 		return s.removeVolume(ctx, c.below) // and make it anew, for the claim that it is for now
@@ -385,6 +382,20 @@ func (s *Syncer) actVolume(ctx context.Context, c carried) error {
 		return s.reclaimVolume(ctx, c.below)
 	}
 	return s.removeVolume(ctx, c.below)
+}
+
+// bringVolume has a volume come that is not there, if it is wanted.
+func (s *Syncer) bringVolume(ctx context.Context, c carried) error {
+	switch {
+	case !c.wanted:
+		return nil
+	case c.stranger:
+		ref := c.above.Spec.ClaimRef
+		return &conflictError{fmt.Sprintf("its claim %s/%s is the name of a claim there that is not ours", ref.Namespace, ref.Name)}
+	case c.above.DeletionTimestamp != nil:
+		return nil
+	}
+	return s.makeVolume(ctx, c.above)
 }
 
 // spent reports whether a volume of a cluster has been given up by a claim there, after which none can have it.

@@ -12,6 +12,7 @@ import (
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/cli/target"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -83,8 +84,8 @@ var volumes = corev1.SchemeGroupVersion.WithKind("PersistentVolume").GroupKind()
 func aboutClaim(object *unstructured.Unstructured) string {
 	text := "it is not placed by itself: it follows the workloads that use it, and goes to the clusters that its own annotation " +
 		manifoldv1alpha1.AnnotationClusters + " names"
-	settled, err := placement.ParseDecision(object.GetAnnotations()[manifoldv1alpha1.AnnotationPlacement])
-	if err != nil || len(settled) == 0 {
+	settled := identity.DecisionOf(object)
+	if len(settled) == 0 {
 		return text + "; as long as nothing uses it, it goes where its namespace is, unless its class waits for a pod"
 	}
 	return fmt.Sprintf("nothing that is placed uses it, or did when that was decided, so it went where its namespace is: %s", strings.Join(settled.Clusters(), ", "))

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -68,7 +69,7 @@ func (g *grower) stays(n *Node, obj projection.Object) {
 
 // unplaced tells that no cluster runs a workload.
 func (g *grower) unplaced(n *Node, obj projection.Object) {
-	if !workload(obj) || finished(obj) || len(decisionOf(obj)) > 0 {
+	if !workload(obj) || finished(obj) || len(identity.DecisionOf(obj)) > 0 {
 		return
 	}
 	kind, _ := kindOf(obj)

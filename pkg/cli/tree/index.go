@@ -10,9 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
-	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 // key names an object of the namespace that the tree is about.
@@ -169,24 +168,6 @@ func selects(obj, workload projection.Object) bool {
 	return known && ok && kind.Selects(obj, of, workload)
 }
 
-// decisionOf reads the decision that an object carries. One that does not parse counts as none.
-func decisionOf(obj projection.Object) placement.Decision {
-	decision, err := placement.ParseDecision(obj.GetAnnotations()[manifoldv1alpha1.AnnotationPlacement])
-	if err != nil {
-		return nil
-	}
-	return decision
-}
-
-// breakdownOf reads the status by cluster that an object carries. One that does not parse counts as none.
-func breakdownOf(obj projection.Object) summary.Breakdown {
-	breakdown, err := summary.ParseBreakdown(obj.GetAnnotations()[manifoldv1alpha1.AnnotationStatus])
-	if err != nil {
-		return nil
-	}
-	return breakdown
-}
-
 // finished reports whether a workload has run to its end, so that it holds nothing beside it any more.
 func finished(obj projection.Object) bool {
 	kind, ok := kindOf(obj)
@@ -203,11 +184,11 @@ func (x *index) clustersOf(obj projection.Object) []string {
 		for _, cluster := range shownFrom(x, obj) {
 			shares[cluster] = true
 		}
-	case len(decisionOf(obj)) > 0 || known && kind.Workload:
-		for cluster := range decisionOf(obj) {
+	case len(identity.DecisionOf(obj)) > 0 || known && kind.Workload:
+		for cluster := range identity.DecisionOf(obj) {
 			shares[cluster] = true
 		}
-		for cluster, status := range breakdownOf(obj) {
+		for cluster, status := range identity.BreakdownOf(obj) {
 			shares[cluster] = shares[cluster] || status.Replicas > 0
 		}
 	case known:
@@ -218,7 +199,7 @@ func (x *index) clustersOf(obj projection.Object) []string {
 			if finished(w) {
 				continue
 			}
-			for cluster := range decisionOf(w) {
+			for cluster := range identity.DecisionOf(w) {
 				shares[cluster] = true
 			}
 		}

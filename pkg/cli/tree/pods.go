@@ -42,7 +42,7 @@ func (g *grower) pods(in []*corev1.Pod) []*Node {
 
 // clusterOf returns the cluster that a pod is in, "" for one that is in none.
 func clusterOf(pod *corev1.Pod) string {
-	return cmp.Or(pod.Annotations[manifoldv1alpha1.AnnotationCluster], pod.Spec.NodeName)
+	return projection.ClusterOf(pod, pod.Spec.NodeName)
 }
 
 // together makes one node of the pods of a cluster. It counts what they say, the most frequent first, and names a pod for each thing

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -18,7 +19,7 @@ import (
 
 // shares shows the clusters that an object is decided to be in or still is in, with what each says of its part.
 func (g *grower) shares(obj projection.Object) []*Node {
-	decision, breakdown := decisionOf(obj), breakdownOf(obj)
+	decision, breakdown := identity.DecisionOf(obj), identity.BreakdownOf(obj)
 	names := decision.Clusters()
 	for name := range breakdown {
 		names = append(names, name)
@@ -128,10 +129,10 @@ func clusterIn(message string) string {
 // stands reports whether what an event said of a cluster is still so.
 func (g *grower) stands(obj projection.Object, cluster string) bool {
 	if cluster == "" {
-		return workload(obj) && len(decisionOf(obj)) == 0
+		return workload(obj) && len(identity.DecisionOf(obj)) == 0
 	}
 	if workload(obj) {
 		return false // the line of the cluster says so already
 	}
-	return slices.ContainsFunc(g.needing(obj), func(w projection.Object) bool { return breakdownOf(w)[cluster].Problem != "" })
+	return slices.ContainsFunc(g.needing(obj), func(w projection.Object) bool { return identity.BreakdownOf(w)[cluster].Problem != "" })
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -183,10 +184,8 @@ func (c *claims) alone(claim *corev1.PersistentVolumeClaim) bool {
 		annotations[v1alpha1.AnnotationClusters] != "" {
 		return false
 	}
-	if decision, err := placement.ParseDecision(annotations[v1alpha1.AnnotationPlacement]); err == nil && len(decision) > 0 {
-		if slices.ContainsFunc(decision.Clusters(), func(name string) bool { _, err := c.clusters.Get(name); return err == nil }) {
-			return false
-		}
+	if slices.ContainsFunc(identity.DecisionOf(claim).Clusters(), func(name string) bool { _, err := c.clusters.Get(name); return err == nil }) {
+		return false
 	}
 	for resource, store := range c.stores {
 		kind, _ := projection.ForResource(resource)

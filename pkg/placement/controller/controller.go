@@ -24,10 +24,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/internal/work"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -244,12 +244,8 @@ func (c *Controller) read(name item) (*subject, error) {
 		c.tell(d, corev1.EventTypeWarning, ReasonUnplaced, err.Error(), "")
 		return nil, nil
 	}
-	current, err := placement.ParseDecision(d.GetAnnotations()[v1alpha1.AnnotationPlacement])
-	if err != nil {
-		current = nil // it is decided anew
-	}
 	w.Repinned = w.Pin == nil && c.isRepinned(name)
-	return &subject{name, d, w, current}, nil
+	return &subject{name, d, w, identity.DecisionOf(d)}, nil // one that cannot be read is decided anew
 }
 
 // decide returns a decision, unless it is to be made later.

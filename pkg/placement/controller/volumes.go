@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement/handmade"
-	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 const (
@@ -50,7 +50,7 @@ func (c *claims) withoutVolume(claim *corev1.PersistentVolumeClaim) (reason, tex
 	goesTo, let := "no cluster", handmade.LetVolumesIn("NAME", v1alpha1.ClusterAllows{})
 	if shelf.Open() {
 		var in []string
-		breakdown, _ := summary.ParseBreakdown(claim.Annotations[v1alpha1.AnnotationStatus]) // Manifold's own
+		breakdown := identity.BreakdownOf(claim)
 		for _, cluster := range clusters {
 			if _, has := breakdown[cluster.Name]; has {
 				in = append(in, cluster.Name)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/decide"
 )
@@ -84,12 +85,8 @@ func shares(w placement.Workload, o metav1.Object) []decide.Loose {
 	if cluster := o.GetAnnotations()[v1alpha1.AnnotationCluster]; cluster != "" {
 		return []decide.Loose{{Cluster: cluster, Replicas: 1, Ordinal: int32(number) - w.First}}
 	}
-	decision, err := placement.ParseDecision(o.GetAnnotations()[v1alpha1.AnnotationPlacement])
-	if err != nil {
-		return nil
-	}
 	var out []decide.Loose
-	for cluster, share := range decision {
+	for cluster, share := range identity.DecisionOf(o) {
 		out = append(out, decide.Loose{Cluster: cluster, Replicas: share.Replicas, Ordinal: int32(number) - w.First})
 	}
 	return out

@@ -9,9 +9,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
-	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 // expectation is how long a decision counts that was made on the way to storage and that no watch has shown: the write may have failed,
@@ -80,9 +80,8 @@ func (l *ledger) handler(kind projection.Kind, changed func(Ref)) cache.Resource
 			l.forget(k) // it may have been a workload before a controller took it over
 			return
 		}
-		decision, err := placement.ParseDecision(o.GetAnnotations()[v1alpha1.AnnotationPlacement])
-		demand := kind.Demand(o)
-		if err != nil || len(decision) == 0 || demand.Finished {
+		decision, demand := identity.DecisionOf(o), kind.Demand(o)
+		if len(decision) == 0 || demand.Finished {
 			l.forget(k)
 			return
 		}
@@ -131,10 +130,7 @@ func running(o projection.Object, decision placement.Decision, arrived int32) ma
 		}
 		return out
 	}
-	breakdown, err := summary.ParseBreakdown(o.GetAnnotations()[v1alpha1.AnnotationStatus])
-	if err != nil {
-		return nil
-	}
+	breakdown := identity.BreakdownOf(o)
 	out := make(map[string]int32, len(breakdown))
 	for cluster, status := range breakdown {
 		out[cluster] = status.Replicas + status.Succeeded + status.Failed

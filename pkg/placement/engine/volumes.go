@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -37,7 +38,7 @@ func (e *Engine) volumesOf(w placement.Workload) map[string]bool {
 		}
 		clusters := clustersOf(claim)
 		if !bound(claim) {
-			home := homeOf(claim) // where it waits for nobody
+			home := identity.DecisionOf(claim) // where it waits for nobody
 			clusters = slices.DeleteFunc(clusters, func(cluster string) bool { _, waits := home[cluster]; return waits })
 		}
 		if len(clusters) == 0 || e.shared(claim) {
@@ -54,22 +55,13 @@ func (e *Engine) volumesOf(w placement.Workload) map[string]bool {
 	return out
 }
 
-// homeOf returns where a claim is that nothing uses, by a decision of its own.
-func homeOf(claim *corev1.PersistentVolumeClaim) placement.Decision {
-	decision, err := placement.ParseDecision(claim.Annotations[v1alpha1.AnnotationPlacement])
-	if err != nil {
-		return nil
-	}
-	return decision
-}
-
 // claimsIn returns where those claims of a namespace are that nothing uses, for a namespace without workloads: the first of these follows them.
 func (e *Engine) claimsIn(w placement.Workload) placement.Neighbours {
 	out := placement.Neighbours{}
 	all, _ := e.claims.PersistentVolumeClaims(w.Namespace).List(labels.Everything()) // listing from a cache cannot fail
 	for _, claim := range all {
 		if claim.DeletionTimestamp == nil {
-			out.Add(homeOf(claim))
+			out.Add(identity.DecisionOf(claim))
 		}
 	}
 	return out

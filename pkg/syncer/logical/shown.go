@@ -34,7 +34,8 @@ func (c *Cluster) ShownIn(namespace, cluster string) []*corev1.Pod {
 	return caches.Indexed[*corev1.Pod](c.Stores[identity.Pods], byCluster, clusterIndex(namespace, cluster))
 }
 
-// BoundTo returns the pods that users have made and that a cluster has, without those that nothing but a finalizer holds any more.
+// BoundTo returns the pods that users have made and that a cluster has, without those that nothing but a finalizer holds any more. One that names
+// the cluster as its node may not be there, and can be nowhere else.
 func (c *Cluster) BoundTo(cluster string) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, pod := range caches.All[*corev1.Pod](c.Stores[identity.Pods]) {

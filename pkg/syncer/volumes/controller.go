@@ -30,6 +30,7 @@ import (
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement/handmade"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -279,7 +280,7 @@ func (c *Controller) asks(claim *corev1.PersistentVolumeClaim) *corev1.Persisten
 // destinations are the clusters that have a claim or are to have it.
 func (c *Controller) destinations(claim *corev1.PersistentVolumeClaim, joined []*v1alpha1.Cluster) []string {
 	var out []string
-	breakdown, _ := summary.ParseBreakdown(claim.Annotations[v1alpha1.AnnotationStatus]) // Manifold's own
+	breakdown := identity.BreakdownOf(claim)
 	for _, cluster := range joined {
 		if _, has := breakdown[cluster.Name]; has || c.Upstream.ClaimGoesTo(claim, cluster.Name) {
 			out = append(out, cluster.Name)
