@@ -51,7 +51,7 @@ func TestADrainMovesEverythingOffWithoutAnOutage(t *testing.T) {
 
 	// Once it may, it goes, and the drain ends.
 	fewest = watchReady(s, "web", 4)
-	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=east,west", "--overwrite")
+	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	say(t, s.Logical.CLI("cluster", "drain", "west"), "cluster/west drained")
 	if few := fewest(); few < 4 {
 		t.Errorf("once there were only %d ready pods in all clusters, want 4 at every moment", few)
@@ -87,7 +87,7 @@ func TestADrainLetsJobsEndUnlessItIsForced(t *testing.T) {
 	undrain(s, "west")
 	s.Logical.Apply(batch("sums", 1, 1, jobOn("west"), outcome("stay")))
 	framework.Await(s.Logical, "sums", "has started", func(j *batchv1.Job) bool { return j.Status.Active == 1 && j.Status.StartTime != nil })
-	s.Logical.Kubectl("annotate", "job", "sums", pinKey+"-")
+	s.Logical.Kubectl("annotate", "job", "sums", v1alpha1.AnnotationClusters+"-")
 
 	say(t, s.Logical.CLI("cluster", "drain", "west", "--wait=false"), "cluster/west is being drained")
 	drained(s, "west", v1alpha1.ReasonWaiting, "Job "+s.Namespace+"/sums: it is not moved once it has started")
@@ -103,12 +103,12 @@ func TestADrainLetsJobsEndUnlessItIsForced(t *testing.T) {
 func TestADrainLeavesWhatHasVolumesUnlessItsUserGivesThemUp(t *testing.T) {
 	s := fragile(t)
 	undrain(s, "west")
-	disks(s, s.East, 1)
-	disks(s, s.West, 1)
+	s.Disks(s.East, 1)
+	s.Disks(s.West, 1)
 	s.Logical.Apply(database("db", 1, setOn("west"), withDisks(s)))
 	awaitRunning(s, "db", 1)
 	framework.Await(s.Logical, "data-db-0", "is bound", bound)
-	s.Logical.Kubectl("annotate", "statefulset", "db", pinKey+"-")
+	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"-")
 
 	say(t, s.Logical.CLI("cluster", "drain", "west", "--wait=false"), "cluster/west is being drained")
 	drained(s, "west", v1alpha1.ReasonStuck, "StatefulSet "+s.Namespace+"/db: its volumes cannot follow; to have it begin with new ones elsewhere, "+

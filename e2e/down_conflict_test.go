@@ -112,9 +112,9 @@ func TestANamespaceOfSomebodyElseIsLeftAlone(t *testing.T) {
 		return n.Labels[v1alpha1.LabelLogicalCluster] == ""
 	})
 	// Moved to where nobody has the name, it runs.
-	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=west", "--overwrite")
+	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=west", "--overwrite")
 	awaitAvailable(s, "web", 1)
-	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=east", "--overwrite")
+	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east", "--overwrite")
 	s.East.Kubectl("delete", "namespace", s.Namespace, "--timeout=60s")
 	framework.Await(s.East.Within(2*time.Minute), "web", "runs once the name is free", available(1))
 }

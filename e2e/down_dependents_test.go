@@ -162,7 +162,7 @@ func TestDependentsGoWhereTheWorkloadGoes(t *testing.T) {
 	s := scenario(t)
 	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
 	awaitAvailable(s, "web", 2)
-	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=east,west", "--overwrite")
+	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=6")
 	awaitAvailable(s, "web", 6)
 	for _, side := range []*framework.Side{s.East, s.West} {
@@ -170,7 +170,7 @@ func TestDependentsGoWhereTheWorkloadGoes(t *testing.T) {
 			t.Errorf("%s has %q, want %q", side.Name, got, appDependents)
 		}
 	}
-	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=west", "--overwrite")
+	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=west", "--overwrite")
 	framework.AwaitGone[*appsv1.Deployment](s.East, "web")
 	for _, dependent := range appDependents {
 		kind, name, _ := strings.Cut(dependent, " ")

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
@@ -37,7 +38,7 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 			fewest := watchReady(s, test.name, 4)
 			led, stopWatching := watchEndpoints(s, test.name, 4)
 			refusal := askThroughout(s, test.name)
-			s.Logical.Kubectl("annotate", "deployment", test.name, pinKey+"="+test.to, "--overwrite")
+			s.Logical.Kubectl("annotate", "deployment", test.name, v1alpha1.AnnotationClusters+"="+test.to, "--overwrite")
 			awaitShares(s, test.name, test.want)
 			awaitAvailable(s, test.name, 4)
 			framework.AwaitList(s.Logical, "app="+test.name, "four pods are left, all in the new cluster", func(pods []*corev1.Pod) bool {
@@ -65,7 +66,7 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 		awaitAvailable(s, "paused", 2)
 		s.Logical.Kubectl("rollout", "pause", "deployment/paused")
 		s.Logical.Kubectl("set", "image", "deployment/paused", "web=web:2")
-		s.Logical.Kubectl("annotate", "deployment", "paused", pinKey+"=west", "--overwrite")
+		s.Logical.Kubectl("annotate", "deployment", "paused", v1alpha1.AnnotationClusters+"=west", "--overwrite")
 		awaitShares(s, "paused", placement.Decision{"west": {Replicas: 2}})
 		framework.Await(s.West, "paused", "is paused", func(d *appsv1.Deployment) bool { return d.Spec.Paused })
 		image := func(want string) func([]*corev1.Pod) bool {
@@ -186,7 +187,9 @@ func fewestReady(s *framework.Scenario, sides []*framework.Side, app string, wan
 		seen := 0
 		for _, pods := range now {
 			for _, pod := range pods {
-				seen += one(pod.Labels["app"] == app && ready(pod))
+				if pod.Labels["app"] == app && ready(pod) {
+					seen++
+				}
 			}
 		}
 		// At first, not all have been listed. Later one watch may be behind another: what the clusters say themselves counts.

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
@@ -51,12 +52,12 @@ func TestMovesGoInSteps(t *testing.T) {
 	}
 	all("being made", "east")
 
-	each("annotate", pinKey+"=north")
+	each("annotate", v1alpha1.AnnotationClusters+"=north")
 	begun(s.Side("north"))
-	each("annotate", pinKey+"=east", "--overwrite")
+	each("annotate", v1alpha1.AnnotationClusters+"=east", "--overwrite")
 	all("a move that was turned round", "east")
 
-	each("annotate", pinKey+"=north", "--overwrite")
+	each("annotate", v1alpha1.AnnotationClusters+"=north", "--overwrite")
 	begun(s.Side("north"))
 	if err := s.Environment.Manifold.Kill(); err != nil {
 		t.Fatal(err)
@@ -67,7 +68,7 @@ func TestMovesGoInSteps(t *testing.T) {
 	all("a crash in the middle of a move", "north")
 
 	s.Logical.Apply(stepPolicy("one-by-one", "{maxSurge: 1}", "west"), stepPolicy("in-place", "{maxSurge: 0, maxUnavailable: 2}", "west"))
-	each("annotate", pinKey+"-")
+	each("annotate", v1alpha1.AnnotationClusters+"-")
 	all("the policy has its way", "west")
 
 	s.Logical.Apply(labelPolicy("one-by-one", "{maxSurge: 1}"), labelPolicy("in-place", "{maxSurge: 0, maxUnavailable: 2}"))

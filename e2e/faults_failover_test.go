@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
@@ -45,7 +46,7 @@ func TestWhatASilentClusterRanIsPlacedElsewhere(t *testing.T) {
 	}
 	awaitRunning(s, "db", 3)
 	// From now on it may run in both.
-	s.Logical.Kubectl("annotate", "statefulset", "db", pinKey+"=east,west", "--overwrite")
+	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	patient := podUIDs(s, s.West, "patient")
 
 	west := s.Environment.Clusters["west"]

@@ -26,7 +26,7 @@ func TestOrdinalsOfASilentClusterStartNowhereElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	framework.Await(s.Logical, "west", "is silent", readiness(metav1.ConditionUnknown))
-	s.Logical.Kubectl("annotate", "statefulset", "db", pinKey+"=east", "--overwrite")
+	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"=east", "--overwrite")
 	still := func(when string) {
 		framework.Await(s.East, "db", "has no ordinal "+when, func(set *appsv1.StatefulSet) bool { return *set.Spec.Replicas == 0 })
 		framework.AwaitList(s.Logical, "", "an event tells what is waited for", func(events []*corev1.Event) bool {

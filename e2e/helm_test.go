@@ -134,7 +134,7 @@ func (r release) wantRunning(webImage, greeting string) {
 // onlyCluster returns where an object runs that is in one cluster.
 func onlyCluster(s *framework.Scenario, o metav1.Object) string {
 	s.Helper()
-	shares := sharesOf(s, o)
+	shares := decision(s, o)
 	if len(shares) != 1 {
 		s.Fatalf("%s runs in %s, want one cluster", o.GetName(), shares)
 	}

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
@@ -71,10 +72,10 @@ func available(replicas int32) func(*appsv1.Deployment) bool {
 	}
 }
 
-// decision reads where a Deployment runs.
-func decision(s *framework.Scenario, d *appsv1.Deployment) placement.Decision {
+// decision reads where a workload runs.
+func decision(s *framework.Scenario, workload metav1.Object) placement.Decision {
 	s.Helper()
-	out, err := placement.ParseDecision(d.Annotations[v1alpha1.AnnotationPlacement])
+	out, err := placement.ParseDecision(workload.GetAnnotations()[v1alpha1.AnnotationPlacement])
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -58,12 +58,12 @@ func TestABadPinIsRefusedWithItsPath(t *testing.T) {
 			s := s.Subtest(t)
 			path := "metadata.annotations[manifold.dev/clusters]: Invalid value"
 			refuse(t, s.Logical.TryInput(pinned(deployment("web", 1), pin), "create", "-f", "-"), `The Deployment "web" is invalid`, path, want)
-			refuse(t, s.Logical.Try("annotate", "deployment", "good", pinKey+"="+pin, "--overwrite"), `"good" is invalid`, path, want)
-			refuse(t, s.Logical.Try("annotate", "namespace", s.Namespace, pinKey+"="+pin), path, want)
+			refuse(t, s.Logical.Try("annotate", "deployment", "good", v1alpha1.AnnotationClusters+"="+pin, "--overwrite"), `"good" is invalid`, path, want)
+			refuse(t, s.Logical.Try("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"="+pin), path, want)
 		})
 	}
 	refuse(t, s.Logical.Try("get", "deployment", "web"), "NotFound")
-	if got := read(s, "good").Annotations[pinKey]; got != "east" {
+	if got := read(s, "good").Annotations[v1alpha1.AnnotationClusters]; got != "east" {
 		t.Errorf("a refused pin is stored: %q", got)
 	}
 }

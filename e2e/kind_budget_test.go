@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
@@ -63,7 +64,7 @@ func TestADisruptionBudgetIsDividedWithItsDeployment(t *testing.T) {
 	}
 
 	// Where nothing is left but a share of nothing, all of the budget is in the other cluster.
-	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=west", "--overwrite")
+	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=west", "--overwrite")
 	framework.AwaitGone[*policyv1.PodDisruptionBudget](s.East, "web")
 	framework.Await(s.West, "web", "has all of it", func(b *policyv1.PodDisruptionBudget) bool { return b.Spec.MinAvailable.String() == "50%" })
 	s.Logical.Kubectl("patch", "pdb", "web", "--type=merge", "-p", `{"spec":{"minAvailable":5}}`)

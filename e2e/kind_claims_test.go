@@ -16,12 +16,6 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
-// disks gives a cluster so many volumes for claims of the scenario's own storage class, which can grow.
-func disks(s *framework.Scenario, side *framework.Side, count int) {
-	s.Helper()
-	s.Disks(side, count)
-}
-
 // withDisks has each replica of a StatefulSet keep data in a claim of the scenario's class.
 func withDisks(s *framework.Scenario) func(*appsv1.StatefulSet) {
 	return func(set *appsv1.StatefulSet) {
@@ -50,7 +44,7 @@ func bound(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == core
 
 func TestClaimsOfAStatefulSetAreShown(t *testing.T) {
 	s := scenario(t)
-	disks(s, s.East, 3)
+	s.Disks(s.East, 3)
 	s.Logical.Kubectl("create", "quota", "disks", "--hard=persistentvolumeclaims=5,requests.storage=5Gi")
 	s.Logical.Apply(database("db", 2, setOn("east"), withDisks(s)))
 	awaitRunning(s, "db", 2)
@@ -141,7 +135,7 @@ func TestAStatefulSetReturnsToItsClaims(t *testing.T) {
 	s := scenario(t)
 	sides := map[string]*framework.Side{"east": s.East, "west": s.West}
 	for cluster, side := range sides {
-		disks(s, side, 4) // enough for all that moves
+		s.Disks(side, 4) // enough for all that moves
 		s.Logical.Apply(database(cluster, 1, setOn(cluster), withDisks(s)))
 	}
 	uids := map[string]string{}
@@ -168,7 +162,7 @@ func TestAStatefulSetReturnsToItsClaims(t *testing.T) {
 	const why, advice = "its volumes cannot follow", "manifold.dev/volumes=recreate"
 	refuse(t, s.Logical.TryCLI("move", "statefulset/east", "--to", "west"), "move statefulset/east", why, advice)
 	refuse(t, s.Logical.Try("annotate", "statefulset", "east", v1alpha1.AnnotationVolumes+"=copy"), `metadata.annotations[manifold.dev/volumes]: Unsupported value: "copy"`)
-	say(t, s.Logical.Try("annotate", "statefulset", "east", pinKey+"=west", "--overwrite").Stderr, "Warning:", why, advice)
+	say(t, s.Logical.Try("annotate", "statefulset", "east", v1alpha1.AnnotationClusters+"=west", "--overwrite").Stderr, "Warning:", why, advice)
 	framework.AwaitList(s.Logical, "", "an event says why it stays", func(events []*corev1.Event) bool {
 		return slices.ContainsFunc(events, func(e *corev1.Event) bool {
 			return e.InvolvedObject.Name == "east" && e.Reason == "PlacementNote" && strings.Contains(e.Message, why)
@@ -190,7 +184,7 @@ func TestAStatefulSetReturnsToItsClaims(t *testing.T) {
 
 func TestClaimsAreKeptOrNotAsTheStatefulSetSays(t *testing.T) {
 	s := scenario(t)
-	disks(s, s.East, 2)
+	s.Disks(s.East, 2)
 	s.Logical.Apply(database("db", 2, setOn("east"), withDisks(s), keeping(appsv1.DeletePersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType)))
 	set := awaitRunning(s, "db", 2)
 	framework.Await(s.Logical, "data-db-0", "belongs to the StatefulSet above", func(c *corev1.PersistentVolumeClaim) bool {
@@ -211,8 +205,8 @@ func TestClaimsAreKeptOrNotAsTheStatefulSetSays(t *testing.T) {
 func TestOwnersOfClaimTemplatesAreThoseAbove(t *testing.T) {
 	s := scenario(t)
 	const hold = "example.com/backup"
-	disks(s, s.East, 1)
-	disks(s, s.West, 1)
+	s.Disks(s.East, 1)
+	s.Disks(s.West, 1)
 	s.Logical.Apply(dividing)
 	awaitPolicy(s)
 	s.Logical.Kubectl("create", "configmap", "bank")
@@ -259,7 +253,7 @@ func TestOwnersOfClaimTemplatesAreThoseAbove(t *testing.T) {
 
 func TestAStatefulSetUsesClaimsThatWereMadeForIt(t *testing.T) {
 	s := scenario(t)
-	disks(s, s.West, 3)
+	s.Disks(s.West, 3)
 	s.Logical.Apply(ownClaim(s, "data-db-0", "restored: from-backup"), database("db", 2, setOn("west"), withDisks(s)))
 	awaitRunning(s, "db", 2)
 	restored := framework.Await(s.Logical, "data-db-0", "is bound", bound)
@@ -298,7 +292,7 @@ spec:
 
 func TestClaimsOfEphemeralVolumesAreShown(t *testing.T) {
 	s := scenario(t)
-	disks(s, s.East, 2)
+	s.Disks(s.East, 2)
 	scratch := func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{
 			Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: claimSpec(s)}}}}}
@@ -327,7 +321,7 @@ spec:
           accessModes: [ReadWriteOnce]
           storageClassName: NAMESPACE
           resources: {requests: {storage: 1Gi}}
-`, pinKey), "NAMESPACE", s.Namespace))
+`, v1alpha1.AnnotationClusters), "NAMESPACE", s.Namespace))
 	bare := framework.Await(s.Logical, "bare", "is ready", ready)
 	claim = framework.Await(s.Logical, "bare-scratch", "is bound", bound)
 	if owners := claim.OwnerReferences; len(owners) != 1 || owners[0].UID != bare.UID {

@@ -37,8 +37,8 @@ func mounting(name string) func(*appsv1.Deployment) {
 
 func TestAClaimThatNothingUsesIsBoundWhereItsNamespaceIs(t *testing.T) {
 	s := scenario(t)
-	disks(s, s.East, 1)
-	disks(s, s.West, 1)
+	s.Disks(s.East, 1)
+	s.Disks(s.West, 1)
 	s.Logical.Apply(pinned(deployment("web", 1), "west")) // its namespace's home
 	s.Logical.Apply(unused(s, "data"))
 	s.Logical.Kubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=60s")
@@ -61,7 +61,7 @@ func TestAClaimThatNothingUsesIsBoundWhereItsNamespaceIs(t *testing.T) {
 
 func TestAClaimThatNothingUsesGoesToAClusterThatHasItsClass(t *testing.T) {
 	s := scenario(t)
-	disks(s, s.East, 1)
+	s.Disks(s.East, 1)
 	s.Logical.Apply(unused(s, "data"))
 	s.Logical.Kubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=60s")
 	framework.Await(s.East, "data", "is bound", bound)
@@ -98,7 +98,7 @@ func TestAClaimOfAClassThatNoClusterHasSaysSo(t *testing.T) {
 		found := eventsAbout(events, "data", "Unplaced")
 		return len(found) > 0 && found[0].Message == "0/2 clusters can run it: 2 lack StorageClass "+s.Namespace
 	})
-	disks(s, s.West, 1)
+	s.Disks(s.West, 1)
 	s.Logical.Kubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=60s")
 	framework.Await(s.West, "data", "is bound", bound)
 }

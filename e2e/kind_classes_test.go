@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
@@ -47,7 +48,7 @@ func TestClassesAreLookedForInTheClusters(t *testing.T) {
 
 	// So is a volume claim, which nobody provides for.
 	s.Logical.Apply(fmt.Sprintf("apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, annotations: {%s: east}}\n"+
-		"spec: {storageClassName: %s, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n", pinKey, class))
+		"spec: {storageClassName: %s, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n", v1alpha1.AnnotationClusters, class))
 	framework.Await(s.East, "data", "is there", func(c *corev1.PersistentVolumeClaim) bool { return *c.Spec.StorageClassName == class })
 	framework.AwaitList(s.Logical, "", "an event says that no volume is made for the claim", func(events []*corev1.Event) bool {
 		return slices.ContainsFunc(events, func(e *corev1.Event) bool {

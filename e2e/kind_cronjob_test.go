@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
@@ -39,7 +40,7 @@ spec:
           containers:
           - name: sum
             image: sum:1
-%[5]s`, name, pinKey, outcomeKey, outcome, further)
+%[5]s`, name, v1alpha1.AnnotationClusters, outcomeKey, outcome, further)
 }
 
 func TestAJobIsMadeOfACronJobByHand(t *testing.T) {

@@ -59,7 +59,7 @@ func TestACustomResourceOutlivesFaults(t *testing.T) {
 		}
 	}
 
-	s.Logical.Kubectl("annotate", "gear", "moving", pinKey+"=east", "--overwrite")
+	s.Logical.Kubectl("annotate", "gear", "moving", v1alpha1.AnnotationClusters+"=east", "--overwrite")
 	k.await(s.East, "moving", "has moved here", exists)
 	k.awaitGone(s.West, "moving")
 	k.awaitGone(north, "moving")
@@ -96,7 +96,7 @@ func TestACustomResourceOutlivesFaults(t *testing.T) {
 	same(north, "steady")
 
 	refuse(t, s.Logical.TryCLI("cluster", "remove", "north", "--timeout=3s"), fmt.Sprintf("Gear %s/later", s.Namespace))
-	s.Logical.Kubectl("annotate", "gear", "later", pinKey+"=*", "--overwrite")
+	s.Logical.Kubectl("annotate", "gear", "later", v1alpha1.AnnotationClusters+"=*", "--overwrite")
 	say(t, s.Logical.CLI("cluster", "remove", "north", "--cluster-kubeconfig", north.Kubeconfig, "--timeout=60s"), "cluster/north removed")
 	k.awaitGone(north, "steady")
 	k.awaitGone(north, "later")

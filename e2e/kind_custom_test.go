@@ -8,12 +8,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
@@ -150,7 +149,7 @@ func TestCustomResourcesGoWhereTheyArePinned(t *testing.T) {
 	for _, side := range []*framework.Side{s.Logical, s.East, s.West} {
 		k.define(s, side)
 	}
-	s.Logical.Kubectl("annotate", "namespace", s.Namespace, pinKey+"=east")
+	s.Logical.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"=east")
 	k.make(s.Logical, k.manifest("plain", "", "{size: 1}"))
 	k.make(s.Logical, k.manifest("one", "east", "{size: 1, future: {deep: [1, 2.5, {x: z}]}}"))
 
@@ -222,11 +221,11 @@ func TestCustomResourcesGoWhereTheyArePinned(t *testing.T) {
 		})
 		r = s.Logical.Try("annotate", "gizmo", "one", v1alpha1.AnnotationPlacement+"={}", "--overwrite")
 		say(t, r.Stderr, "written by Manifold alone")
-		refuse(t, s.Logical.Try("annotate", "gizmo", "one", pinKey+"=,", "--overwrite"), "metadata.annotations[manifold.dev/clusters]")
+		refuse(t, s.Logical.Try("annotate", "gizmo", "one", v1alpha1.AnnotationClusters+"=,", "--overwrite"), "metadata.annotations[manifold.dev/clusters]")
 	})
 	t.Run("several clusters have a copy each, and the status tells what they agree on", func(t *testing.T) {
 		s := s.Subtest(t)
-		s.Logical.Kubectl("annotate", "gizmo", "one", pinKey+"=*", "--overwrite")
+		s.Logical.Kubectl("annotate", "gizmo", "one", v1alpha1.AnnotationClusters+"=*", "--overwrite")
 		k.await(s.West.Within(2*time.Minute), "one", "is there", func(o *unstructured.Unstructured) bool { return nested(o, "spec", "size") == "3" })
 		k.say(s, s.East, "one", `{"phase":"Up","address":"10.0.0.1","conditions":[{"type":"Ready","status":"True"}]}`)
 		k.say(s, s.West, "one", `{"phase":"Up","address":"10.1.0.1","conditions":[{"type":"Ready","status":"False","reason":"NoDisk"}]}`)
@@ -247,7 +246,7 @@ func TestCustomResourcesGoWhereTheyArePinned(t *testing.T) {
 	})
 	t.Run("unpinned it stays above, as if it had never left", func(t *testing.T) {
 		s := s.Subtest(t)
-		s.Logical.Kubectl("annotate", "gizmo", "one", pinKey+"-")
+		s.Logical.Kubectl("annotate", "gizmo", "one", v1alpha1.AnnotationClusters+"-")
 		k.awaitGone(s.East, "one")
 		k.awaitGone(s.West, "one")
 		o := k.await(s.Logical, "one", "is let go", func(o *unstructured.Unstructured) bool { return !hasFinalizer(o) })
@@ -281,7 +280,7 @@ spec:
     labelSelector: {matchLabels: {sent: "yes"}}
   division: {type: Duplicate}
 `)
-		s.Logical.Kubectl("annotate", "namespace", s.Namespace, pinKey+"-")
+		s.Logical.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"-")
 		s.Logical.Kubectl("label", "gizmo", "plain", "sent=yes")
 		k.await(s.East, "plain", "is there", exists)
 		k.await(s.West, "plain", "is there", exists)
@@ -332,16 +331,16 @@ func TestACustomResourceWaitsForAClusterThatServesItsKind(t *testing.T) {
 func TestADependentGoesWhereItIsPinnedItself(t *testing.T) {
 	s := scenario(t)
 	s.Logical.Kubectl("create", "configmap", "settings", "--from-literal=COLOR=blue")
-	s.Logical.Kubectl("annotate", "configmap", "settings", pinKey+"=east,west")
+	s.Logical.Kubectl("annotate", "configmap", "settings", v1alpha1.AnnotationClusters+"=east,west")
 	for _, side := range []*framework.Side{s.East, s.West} {
 		framework.Await(side, "settings", "is there", func(m *corev1.ConfigMap) bool { return m.Data["COLOR"] == "blue" })
 	}
-	s.Logical.Kubectl("annotate", "configmap", "settings", pinKey+"=west", "--overwrite")
+	s.Logical.Kubectl("annotate", "configmap", "settings", v1alpha1.AnnotationClusters+"=west", "--overwrite")
 	framework.AwaitGone[*corev1.ConfigMap](s.East, "settings")
 	framework.Await(s.West, "settings", "is still there", framework.Exists[*corev1.ConfigMap])
-	s.Logical.Kubectl("annotate", "configmap", "settings", pinKey+"-")
+	s.Logical.Kubectl("annotate", "configmap", "settings", v1alpha1.AnnotationClusters+"-")
 	framework.AwaitGone[*corev1.ConfigMap](s.West, "settings")
-	refuse(t, s.Logical.Try("annotate", "configmap", "settings", pinKey+"=,"), "metadata.annotations[manifold.dev/clusters]")
+	refuse(t, s.Logical.Try("annotate", "configmap", "settings", v1alpha1.AnnotationClusters+"=,"), "metadata.annotations[manifold.dev/clusters]")
 }
 
 // TestACustomResourceWithoutAStatusSubresource is about a kind whose generation counts what its status says.
@@ -392,7 +391,7 @@ func TestAStatusThatTheLogicalClusterDoesNotTakeIsTold(t *testing.T) {
 	k.await(s.Logical, "one", "tells each status all the same", func(o *unstructured.Unstructured) bool {
 		return strings.Contains(o.GetAnnotations()[v1alpha1.AnnotationStatus], `"address":"west"`)
 	})
-	s.Logical.Kubectl("annotate", "lever", "one", pinKey+"=west", "--overwrite")
+	s.Logical.Kubectl("annotate", "lever", "one", v1alpha1.AnnotationClusters+"=west", "--overwrite")
 	k.await(s.Logical, "one", "shows the status of the one cluster", func(o *unstructured.Unstructured) bool {
 		return nested(o, "status") == "map[address:west phase:Up]"
 	})

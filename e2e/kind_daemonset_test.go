@@ -149,9 +149,9 @@ func TestADaemonSetGoesWhereItsPinSays(t *testing.T) {
 	framework.Await(s.Logical, "agent", "is on one cluster", onNodes(west))
 	framework.AwaitGone[*appsv1.DaemonSet](s.East, "agent")
 
-	s.Logical.Kubectl("annotate", "daemonset", "agent", pinKey+"=*", "--overwrite")
+	s.Logical.Kubectl("annotate", "daemonset", "agent", v1alpha1.AnnotationClusters+"=*", "--overwrite")
 	framework.Await(s.Logical, "agent", "is on both", onNodes(east+west))
-	s.Logical.Kubectl("annotate", "daemonset", "agent", pinKey+"=east", "--overwrite")
+	s.Logical.Kubectl("annotate", "daemonset", "agent", v1alpha1.AnnotationClusters+"=east", "--overwrite")
 	framework.Await(s.Logical, "agent", "is on the other", onNodes(east))
 	framework.AwaitGone[*appsv1.DaemonSet](s.West, "agent")
 	framework.AwaitList(s.Logical, "app=agent", "the pods of the cluster that it left are gone", readyPods(int(east)))

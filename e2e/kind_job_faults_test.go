@@ -51,8 +51,8 @@ spec:
 	})
 	s.Logical.Apply(batch("sums", 4, 2, outcome("stay")))
 	job := framework.Await(s.Logical, "sums", "runs", runs(2))
-	if len(jobDecision(s, job)) != 2 {
-		t.Fatalf("it is not divided: %s", jobDecision(s, job))
+	if len(decision(s, job)) != 2 {
+		t.Fatalf("it is not divided: %s", decision(s, job))
 	}
 	west := s.Environment.Clusters["west"]
 	if err := west.PauseAll(); err != nil {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
-	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -73,16 +72,6 @@ func jobCondition(job *batchv1.Job, of batchv1.JobConditionType) batchv1.JobCond
 		}
 	}
 	return batchv1.JobCondition{}
-}
-
-// jobDecision reads where a Job runs.
-func jobDecision(s *framework.Scenario, job *batchv1.Job) placement.Decision {
-	s.Helper()
-	out, err := placement.ParseDecision(job.Annotations[v1alpha1.AnnotationPlacement])
-	if err != nil {
-		s.Fatal(err)
-	}
-	return out
 }
 
 func count(want int) func([]*corev1.Pod) bool {
@@ -196,11 +185,11 @@ func TestAJobThatRunsIsSuspendedScaledAndResumed(t *testing.T) {
 	framework.Await(s.East, "sums", "is still the same", func(job *batchv1.Job) bool { return job.UID == below.UID })
 
 	// It has started, and stays where it is.
-	if result := s.Logical.Try("annotate", "job", "sums", pinKey+"=west", "--overwrite"); !strings.Contains(result.Stderr, "stays where it was started") {
+	if result := s.Logical.Try("annotate", "job", "sums", v1alpha1.AnnotationClusters+"=west", "--overwrite"); !strings.Contains(result.Stderr, "stays where it was started") {
 		t.Errorf("nobody says that the Job does not move: %s", result)
 	}
 	job := framework.Await(s.Logical, "sums", "is there", framework.Exists[*batchv1.Job])
-	if got := jobDecision(s, job); len(got) != 1 || got["east"].Replicas == 0 {
+	if got := decision(s, job); len(got) != 1 || got["east"].Replicas == 0 {
 		t.Errorf("a Job that has started is placed on %s", got)
 	}
 }
@@ -370,8 +359,8 @@ spec:
 		s.Logical.Apply(batch("indexed", 4, 4, func(job *batchv1.Job) { job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion) }))
 		s.Logical.Kubectl("wait", "job/indexed", "--for=condition=complete", "--timeout=60s")
 		job := framework.Await(s.Logical, "indexed", "is complete", jobIs(batchv1.JobComplete))
-		if job.Status.CompletedIndexes != "0-3" || len(jobDecision(s, job)) != 1 {
-			t.Errorf("indexes %q on %s, want all in one cluster", job.Status.CompletedIndexes, jobDecision(s, job))
+		if job.Status.CompletedIndexes != "0-3" || len(decision(s, job)) != 1 {
+			t.Errorf("indexes %q on %s, want all in one cluster", job.Status.CompletedIndexes, decision(s, job))
 		}
 		say(t, s.Logical.CLI("explain", "job/indexed"), "it is not divided", "counts its indexes from 0")
 	})

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
@@ -124,7 +125,7 @@ func TestAnIngressFollowsItsServices(t *testing.T) {
 	s.Logical.Kubectl("patch", "ingress", "site", "--type=json", "-p", `[{"op":"replace","path":"/spec/rules/0/host","value":"www.example.com"}]`)
 	framework.Await(s.East, "site", "has the new host", func(in *networkingv1.Ingress) bool { return in.Spec.Rules[0].Host == "www.example.com" })
 
-	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=east", "--overwrite")
+	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east", "--overwrite")
 	framework.AwaitGone[*networkingv1.Ingress](s.West, "site")
 	framework.AwaitGone[*corev1.Secret](s.West, "certificate")
 	framework.Await(s.Logical, "site", "has lost the address of the cluster that it left", func(in *networkingv1.Ingress) bool {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
-	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
 // replicaSet is the manifest of a ReplicaSet that no Deployment controls, pinned unless clusters is "".
@@ -71,15 +70,6 @@ func serving(replicas int32) func(*appsv1.ReplicaSet) bool {
 	}
 }
 
-func sharesOf(s *framework.Scenario, o metav1.Object) placement.Decision {
-	s.Helper()
-	out, err := placement.ParseDecision(o.GetAnnotations()[v1alpha1.AnnotationPlacement])
-	if err != nil {
-		s.Fatal(err)
-	}
-	return out
-}
-
 // ownedBy claims that every pod belongs to the object, and that all are ready.
 func ownedBy(owner metav1.Object, count int) func([]*corev1.Pod) bool {
 	return func(pods []*corev1.Pod) bool {
@@ -91,7 +81,7 @@ func TestAPlainReplicaSetIsDividedAndScaled(t *testing.T) {
 	s := scenario(t)
 	s.Logical.Apply(replicaSet("web", 4, "east,west"))
 	rs := framework.Await(s.Logical, "web", "serves", serving(4))
-	if got := sharesOf(s, rs); got.Total() != 4 || len(got) != 2 {
+	if got := decision(s, rs); got.Total() != 4 || len(got) != 2 {
 		t.Errorf("divided into %s, want 4 over both clusters", got)
 	}
 	framework.AwaitList(s.Logical, "app=web", "its pods are shown as its own", ownedBy(rs, 4))
@@ -106,12 +96,12 @@ func TestAPlainReplicaSetIsDividedAndScaled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := sharesOf(s, rs); got.Total() != int64(replicas) {
+		if got := decision(s, rs); got.Total() != int64(replicas) {
 			t.Errorf("scaled to %d it is divided into %s", replicas, got)
 		}
 		framework.Await(s.Logical, "web", "serves as scaled", serving(replicas))
 	}
-	s.Logical.Kubectl("annotate", "replicaset", "web", pinKey+"=west", "--overwrite")
+	s.Logical.Kubectl("annotate", "replicaset", "web", v1alpha1.AnnotationClusters+"=west", "--overwrite")
 	framework.Await(s.West, "web", "has all", serving(3))
 	framework.AwaitGone[*appsv1.ReplicaSet](s.East, "web")
 	framework.Await(s.Logical, "web", "serves from there", serving(3))
@@ -131,7 +121,7 @@ func TestAReplicationControllerIsDividedAndScaled(t *testing.T) {
 	s := scenario(t)
 	s.Logical.Apply(replicationController("web", 3, "east,west"))
 	rc := framework.Await(s.Logical, "web", "serves", serves(3))
-	if got := sharesOf(s, rc); got.Total() != 3 || len(got) != 2 {
+	if got := decision(s, rc); got.Total() != 3 || len(got) != 2 {
 		t.Errorf("divided into %s, want 3 over both clusters", got)
 	}
 	framework.AwaitList(s.Logical, "app=web", "its pods are shown as its own", ownedBy(rc, 3))
@@ -140,7 +130,7 @@ func TestAReplicationControllerIsDividedAndScaled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := sharesOf(s, rc); got.Total() != 6 {
+	if got := decision(s, rc); got.Total() != 6 {
 		t.Errorf("scaled to 6 it is divided into %s", got)
 	}
 	framework.Await(s.Logical, "web", "serves as scaled", serves(6))
@@ -221,7 +211,7 @@ func TestADeploymentTakesOverAReplicaSet(t *testing.T) {
 func TestAReplicaSetTakesOverAPodAndLetsItGo(t *testing.T) {
 	s := scenario(t)
 	settle(s, s.East)
-	s.Logical.Kubectl("annotate", "namespace", s.Namespace, pinKey+"=east")
+	s.Logical.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"=east")
 	s.Logical.Kubectl("run", "web", "--image=web:1", "--labels=app=web")
 	framework.Await(s.Logical, "web", "is ready", ready)
 	s.Logical.Apply(replicaSet("web", 1, ""))

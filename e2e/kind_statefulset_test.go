@@ -355,7 +355,7 @@ func TestAStatefulSetMovesWithoutRunningTwice(t *testing.T) {
 			from = s.West
 		}
 		fewest := watchReady(s, "db", 3)
-		s.Logical.Kubectl("annotate", "statefulset", "db", pinKey+"="+cluster, "--overwrite")
+		s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"="+cluster, "--overwrite")
 		awaitPods(to, "app=db", ordinals("db", 0, 3))
 		awaitPods(from, "app=db", nil)
 		framework.AwaitGone[*appsv1.StatefulSet](from, "db")
@@ -366,7 +366,7 @@ func TestAStatefulSetMovesWithoutRunningTwice(t *testing.T) {
 	}
 	// A pod that does not go is waited for, and the user is told.
 	s.East.Kubectl("patch", "pod", "db-0", "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/slow"]}}`)
-	s.Logical.Kubectl("annotate", "statefulset", "db", pinKey+"=west", "--overwrite")
+	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"=west", "--overwrite")
 	framework.AwaitList(s.Logical, "", "an event tells who waits for whom", func(events []*corev1.Event) bool {
 		return slices.ContainsFunc(events, func(e *corev1.Event) bool {
 			return e.Reason == "WaitingForCluster" && strings.Contains(e.Message, `cluster "west" waits for ordinals 0-2`)
@@ -378,7 +378,7 @@ func TestAStatefulSetMovesWithoutRunningTwice(t *testing.T) {
 	awaitPods(s.West, "app=db", ordinals("db", 1, 3))
 	s.East.Kubectl("patch", "pod", "db-0", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 	awaitPods(s.West, "app=db", ordinals("db", 0, 3))
-	s.Logical.Kubectl("annotate", "statefulset", "db", pinKey+"=east", "--overwrite")
+	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"=east", "--overwrite")
 	awaitPods(s.East, "app=db", ordinals("db", 0, 3))
 	awaitRunning(s, "db", 3)
 	// Deleted and made anew elsewhere before its pods are gone, it waits for them as well.
@@ -411,7 +411,7 @@ func TestClaimsOutliveThePartOfACluster(t *testing.T) {
 	framework.Await(s.East, "db", "has its pods", func(set *appsv1.StatefulSet) bool { return set.Status.Replicas == 2 })
 	say(t, claims(s.East), "data-db-0", "data-db-1")
 
-	s.Logical.Kubectl("annotate", "statefulset", "db", pinKey+"=west", "--overwrite")
+	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"=west", "--overwrite")
 	framework.Await(s.West, "db", "has its pods", func(set *appsv1.StatefulSet) bool { return set.Status.Replicas == 2 })
 	framework.AwaitGone[*appsv1.StatefulSet](s.East, "db")
 	say(t, claims(s.East), "data-db-0", "data-db-1")

@@ -89,7 +89,7 @@ func TestPodsFollowTheirVolumes(t *testing.T) {
 
 func TestAClaimOfAUserGrowsWhereItIs(t *testing.T) {
 	s := scenario(t)
-	disks(s, s.East, 1)
+	s.Disks(s.East, 1)
 	s.Logical.Apply(fmt.Sprintf(`
 apiVersion: v1
 kind: PersistentVolumeClaim

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
@@ -15,7 +16,7 @@ func TestDeletingAboveLeavesNothingBelow(t *testing.T) {
 	s := fragile(t)
 	sides := []*framework.Side{s.East, s.West}
 	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
-	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=east,west", "--overwrite")
+	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
 	awaitAvailable(s, "web", 4)
 	// Somebody else uses the namespace in one of the clusters.
@@ -39,7 +40,7 @@ func TestDeletingAboveLeavesNothingBelow(t *testing.T) {
 
 	// It can come again under the same names. Pods that end at once keep Kubernetes from waiting long before it looks at the namespace again.
 	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
-	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=east,west", "--overwrite")
+	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
 	s.Logical.Kubectl("patch", "deployment", "web", "-p", `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":1}}}}`)
 	awaitAvailable(s, "web", 4)

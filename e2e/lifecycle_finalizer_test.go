@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
@@ -64,7 +65,7 @@ func TestWhatEndsAlthoughSomebodyHoldsIt(t *testing.T) {
 	s := scenario(t)
 	emptied := framework.NewScenario(t, s.Environment)
 	const hold = `{"metadata":{"finalizers":["example.com/x","manifold.dev/projection"]}}`
-	s.Logical.Kubectl("run", "lone", "--image=web", `--overrides={"metadata":{"finalizers":["example.com/x"],"annotations":{"`+pinKey+`":"east"}}}`)
+	s.Logical.Kubectl("run", "lone", "--image=web", `--overrides={"metadata":{"finalizers":["example.com/x"],"annotations":{"`+v1alpha1.AnnotationClusters+`":"east"}}}`)
 	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
 	emptied.Logical.Apply(pinned(deployment("web", 1), "west"))
 	for _, in := range []*framework.Scenario{s, emptied} {

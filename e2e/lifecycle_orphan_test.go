@@ -143,7 +143,7 @@ func TestPodsOutliveTheirOwner(t *testing.T) {
 // The common way to change what cannot be changed: the new StatefulSet takes over pods and claims, where they are.
 func TestAStatefulSetIsMadeAnewAroundItsPods(t *testing.T) {
 	s := scenario(t)
-	disks(s, s.West, 3)
+	s.Disks(s.West, 3)
 	s.Logical.Apply(database("db", 3, setOn("west"), withDisks(s)))
 	awaitRunning(s, "db", 3)
 	pods := uidsOf(awaitPods(s.Logical, "app=db", ordinals("db", 0, 3)))
@@ -152,7 +152,7 @@ func TestAStatefulSetIsMadeAnewAroundItsPods(t *testing.T) {
 	gone[*appsv1.StatefulSet](s.Logical, s.West)("db")
 	s.Logical.Apply(database("db", 3, withDisks(s), func(set *appsv1.StatefulSet) { set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }))
 	set := awaitRunning(s, "db", 3)
-	if got := sharesOf(s, set); len(got) != 1 || got["west"].Replicas != 3 {
+	if got := decision(s, set); len(got) != 1 || got["west"].Replicas != 3 {
 		t.Errorf("placed as %s, want it where its pods are", got)
 	}
 	framework.AwaitList(s.Logical, "app=db", "the same pods are its own", func(pods []*corev1.Pod) bool {
@@ -175,11 +175,11 @@ func TestAStatefulSetThatIsMadeAnewSmallerEndsThePodsThatAreLeft(t *testing.T) {
 	awaitPolicy(s)
 	defer watchOrdinals(s)()
 	for _, side := range []*framework.Side{s.East, s.West} {
-		disks(s, side, 4)
+		s.Disks(side, 4)
 	}
 	both := setOn("east,west")
 	s.Logical.Apply(database("db", 4, both, withDisks(s)))
-	if got := sharesOf(s, awaitRunning(s, "db", 4)); got["east"].Replicas != 2 || got["west"].Replicas != 2 {
+	if got := decision(s, awaitRunning(s, "db", 4)); got["east"].Replicas != 2 || got["west"].Replicas != 2 {
 		t.Fatalf("divided into %s, want 2 in each cluster", got)
 	}
 	first := uidsOf(awaitPods(s.Logical, "app=db", ordinals("db", 0, 4)))

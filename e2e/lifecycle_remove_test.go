@@ -25,7 +25,7 @@ func TestARemovedClusterIsEmptiedWithoutAnOutage(t *testing.T) {
 	north := s.Side("north")
 	sides := []*framework.Side{north, s.East, s.West}
 	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
-	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=*", "--overwrite")
+	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=*", "--overwrite")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=6")
 	s.Logical.Apply(pinned(deployment("stuck", 2), "north"), pinned(deployment("all", 3), "north,east"))
 	d := awaitAvailable(s, "web", 6)
@@ -53,7 +53,7 @@ func TestARemovedClusterIsEmptiedWithoutAnOutage(t *testing.T) {
 		return !c.Spec.Unschedulable && len(c.Spec.Taints) == 0 && c.DeletionTimestamp == nil
 	})
 
-	s.Logical.Kubectl("annotate", "deployment", "stuck", pinKey+"=*", "--overwrite")
+	s.Logical.Kubectl("annotate", "deployment", "stuck", v1alpha1.AnnotationClusters+"=*", "--overwrite")
 	say(t, s.Logical.CLI("cluster", "remove", "north", "--cluster-kubeconfig", north.Kubeconfig, "--timeout=60s"), "cluster/north removed")
 
 	check()
@@ -90,7 +90,7 @@ func TestAnOrphanedClusterKeepsWhatRunsThere(t *testing.T) {
 	join(s, "north")
 	north := s.Side("north")
 	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
-	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=north", "--overwrite")
+	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=north", "--overwrite")
 	awaitAvailable(s, "web", 2)
 	framework.AwaitGone[*appsv1.Deployment](s.East, "web")
 	s.Cleanup(func() { s.Environment.CleanupIn(t, north.API, "delete", "namespace", s.Namespace, "--wait=false") })
@@ -195,7 +195,7 @@ func TestTwoLogicalClustersShareAPhysicalOne(t *testing.T) {
 	}
 	// The same names in another namespace, and then in the same one.
 	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
-	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=north", "--overwrite")
+	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=north", "--overwrite")
 	other.Logical.Apply(pinned(deployment("web", 3), "mine"))
 	awaitAvailable(s, "web", 2)
 	awaitAvailable(other, "web", 3)

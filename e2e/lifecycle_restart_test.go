@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,8 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
@@ -201,7 +201,7 @@ func (b *storm) insist(ctx context.Context, name string, next *appsv1.Deployment
 			last = errors.New("it is still being deleted")
 		case last == nil:
 			live.Spec.Replicas, live.Spec.Template = next.Spec.Replicas, next.Spec.Template
-			live.Annotations[pinKey] = next.Annotations[pinKey]
+			live.Annotations[v1alpha1.AnnotationClusters] = next.Annotations[v1alpha1.AnnotationClusters]
 			_, last = api.Update(ctx, live, metav1.UpdateOptions{})
 		}
 		return last == nil, nil

@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/hack/stock/tools"
 )
@@ -87,7 +88,7 @@ func TestArgoRollouts(t *testing.T) {
 	s := scenario(t)
 	l := s.Logical
 	s.InstallCRDs(tools.ArgoRollouts, "manifests/crds/*-crd.yaml")
-	l.Kubectl("annotate", "namespace", s.Namespace, pinKey+"=east,west")
+	l.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"=east,west")
 	operator := l.WithEnv("POD_NAMESPACE="+s.Namespace).StartOperator(s.Environment.Dir, tools.ArgoRollouts,
 		"--namespaced", "--namespace", s.Namespace, "--leader-election-lease-duration=8s", "--leader-election-renew-deadline=6s",
 		"--leader-election-retry-period=1s", fmt.Sprintf("--metricsPort=%d", s.FreePort()), fmt.Sprintf("--healthzPort=%d", s.FreePort()))

@@ -19,8 +19,6 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
-const pinKey = v1alpha1.AnnotationClusters
-
 // placedOn claims that a Deployment is decided to run on exactly these clusters, with all of its replicas.
 func placedOn(s *framework.Scenario, clusters ...string) func(*appsv1.Deployment) bool {
 	slices.Sort(clusters)
@@ -92,24 +90,24 @@ func TestAPinToTwoClustersDividesExactly(t *testing.T) {
 
 func TestTheOwnPinWinsOverThatOfTheNamespace(t *testing.T) {
 	s := scenario(t)
-	s.Logical.Kubectl("annotate", "namespace", s.Namespace, pinKey+"=west")
+	s.Logical.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"=west")
 	s.Logical.Apply(deployment("follows", 2))
 	s.Logical.Apply(pinned(deployment("insists", 2), "east"))
 	framework.Await(s.Logical, "follows", "is where its namespace is pinned", placedOn(s, "west"))
 	framework.Await(s.Logical, "insists", "is where it is pinned itself", placedOn(s, "east"))
 
 	// The namespace's pin moves what follows it, and nothing else.
-	s.Logical.Kubectl("annotate", "namespace", s.Namespace, pinKey+"=east,west", "--overwrite")
+	s.Logical.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	framework.Await(s.Logical, "follows", "is divided as its namespace says", func(d *appsv1.Deployment) bool {
 		return available(2)(d) && placedOn(s, "west")(d) || placedOn(s, "east", "west")(d)
 	})
-	s.Logical.Kubectl("annotate", "namespace", s.Namespace, pinKey+"=east", "--overwrite")
+	s.Logical.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"=east", "--overwrite")
 	framework.Await(s.Logical, "follows", "has moved with its namespace's pin", placedOn(s, "east"))
 	framework.Await(s.Logical, "insists", "has not moved", placedOn(s, "east"))
 
 	// Without a pin of its own, the other one follows too.
-	s.Logical.Kubectl("annotate", "namespace", s.Namespace, pinKey+"=west", "--overwrite")
-	s.Logical.Kubectl("annotate", "deployment", "insists", pinKey+"-")
+	s.Logical.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"=west", "--overwrite")
+	s.Logical.Kubectl("annotate", "deployment", "insists", v1alpha1.AnnotationClusters+"-")
 	framework.Await(s.Logical, "insists", "follows its namespace", placedOn(s, "west"))
 	awaitAvailable(s, "insists", 2)
 	awaitShares(s, "insists", placement.Decision{"west": {Replicas: 2}})
@@ -121,14 +119,14 @@ func TestRemovingThePinUnpins(t *testing.T) {
 	awaitAvailable(s, "web", 2)
 	say(t, s.Logical.CLI("explain", "deployment/web"), "Pin:", "west, set on the Deployment")
 
-	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"-")
+	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"-")
 	// What runs stays where it is: nobody asked for a move.
 	framework.Await(s.Logical, "web", "stays", placedOn(s, "west"))
 	if text := s.Logical.CLI("explain", "deployment/web"); strings.Contains(text, "Pin:") {
 		t.Errorf("it is still said to be pinned:\n%s", text)
 	}
 	// It is free to be pinned elsewhere, and to several.
-	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=east")
+	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east")
 	framework.Await(s.Logical, "web", "moves to where it is pinned now", placedOn(s, "east"))
 	awaitShares(s, "web", placement.Decision{"east": {Replicas: 2}})
 }

@@ -133,8 +133,8 @@ spec:
   unschedulableTolerationSeconds: 1
   division: {type: Divide, by: Weights, weights: {east: 2, west: 1}}
 `)
-	disks(s, s.East, 0) // a class, and no volume
-	disks(s, s.West, 2)
+	s.Disks(s.East, 0) // a class, and no volume
+	s.Disks(s.West, 2)
 	s.Logical.Apply(`apiVersion: v1
 kind: Pod
 metadata: {name: task}
@@ -167,13 +167,13 @@ spec:
 		}
 		s.Logical.Apply(`apiVersion: v1
 kind: Pod
-metadata: {name: patient, annotations: {` + pinKey + `: west}}
+metadata: {name: patient, annotations: {` + v1alpha1.AnnotationClusters + `: west}}
 spec:
   nodeSelector: {` + corev1.LabelTopologyRegion + `: mars}
   containers: [{name: app, image: "app:1"}]
 `)
 		before := framework.Await(s.Logical, "patient", "waits in west", waitsIn("west"))
-		s.Logical.Kubectl("annotate", "pod", "patient", pinKey+"=east", "--overwrite")
+		s.Logical.Kubectl("annotate", "pod", "patient", v1alpha1.AnnotationClusters+"=east", "--overwrite")
 		after := framework.Await(s.Logical, "patient", "waits in east", waitsIn("east"))
 		framework.AwaitGone[*corev1.Pod](s.West, "patient")
 		if after.UID != before.UID {

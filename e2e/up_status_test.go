@@ -173,7 +173,7 @@ spec:
 	framework.Await(s.Logical, "web", "has lost the address that is gone", func(svc *corev1.Service) bool {
 		return points(svc) == "[192.0.2.2 west.example.com]"
 	})
-	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=east", "--overwrite")
+	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east", "--overwrite")
 	framework.Await(s.Logical, "web", "has lost the addresses of the cluster that it left", func(svc *corev1.Service) bool {
 		return points(svc) == "[]"
 	})
@@ -203,7 +203,7 @@ func TestServicesKeepTheirOwnAddresses(t *testing.T) {
 func TestAServiceShowsWhatServesIt(t *testing.T) {
 	s := scenario(t)
 	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
-	s.Logical.Kubectl("annotate", "deployment", "web", pinKey+"=east,west", "--overwrite")
+	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
 	awaitAvailable(s, "web", 4)
 	var want []string

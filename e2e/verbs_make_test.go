@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
@@ -55,7 +56,7 @@ func autoscale(s *framework.Scenario) {
 
 func runPod(s *framework.Scenario) {
 	s.Logical.Kubectl("run", "once", "--image=web:1", "--port=8080", "--labels=app=once,tier=back", "--env=COLOR=blue", "--expose",
-		"--annotations="+pinKey+"=west")
+		"--annotations="+v1alpha1.AnnotationClusters+"=west")
 	s.Logical.Kubectl("wait", "pod/once", "--for=condition=Ready", "--timeout=60s")
 	framework.Await(s.West, "once", "runs where it is pinned", ready)
 	if got := s.Logical.Kubectl("exec", "once", "--", "sh", "-c", "echo $COLOR in $CLUSTER"); got != "blue in west\n" {
@@ -73,7 +74,7 @@ func runPod(s *framework.Scenario) {
 
 // runAttached types into a pod that goes when the command ends. Containers of the stock clusters print what they are given.
 func runAttached(s *framework.Scenario) {
-	result := s.Logical.TryInput("hello from outside\n", "run", "tmp", "-i", "--rm", "--image=tools:1", "--annotations="+pinKey+"=east", "--", "cat")
+	result := s.Logical.TryInput("hello from outside\n", "run", "tmp", "-i", "--rm", "--image=tools:1", "--annotations="+v1alpha1.AnnotationClusters+"=east", "--", "cat")
 	if result.Code != 0 {
 		s.Errorf("it ended as %s", result)
 	}
