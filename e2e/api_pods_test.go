@@ -187,7 +187,7 @@ func callsLogical(pod *corev1.Pod) bool {
 }
 
 func TestAnOperatorInAClusterCallsTheLogicalCluster(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(operatorAccount, operatorRights, operatedBy("operator"))
 	side, pod := podBelow(s, "operator")
 	shown := framework.Await(s.Logical, pod.Name, "is shown", framework.Exists[*corev1.Pod])
@@ -336,7 +336,7 @@ spec:
 
 // What has its rights with it calls the logical cluster from the beginning, and a token that is mounted by hand is for it as well.
 func TestJobsAndPodsCallTheLogicalClusterFromTheBeginning(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(operatorAccount, operatorRights, oneOffs)
 	framework.AwaitList(s.Side(podCluster(s, "app=hook")), "app=hook", "calls the logical cluster", func(pods []*corev1.Pod) bool {
 		return len(pods) == 1 && callsLogical(pods[0])
@@ -364,7 +364,7 @@ func podCluster(s *framework.Scenario, selector string) string {
 }
 
 func TestPodsCallTheLogicalClusterOnceTheyHaveRights(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(operatorAccount, operatedBy("late"), operatedBy("own", func(d *appsv1.Deployment) {
 		d.Spec.Template.Annotations = map[string]string{v1alpha1.AnnotationAPI: v1alpha1.APICluster}
 	}))

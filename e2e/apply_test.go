@@ -9,7 +9,7 @@ import (
 )
 
 func TestAPlainDeploymentRunsOnTwoClustersAndReadsBackAsOne(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 4), "east,west"))
 
 	framework.Await(s.Logical, "web", "all four replicas are available", func(d *appsv1.Deployment) bool {

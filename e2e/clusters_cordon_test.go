@@ -13,7 +13,7 @@ import (
 )
 
 func TestACordonedClusterKeepsWhatItHasAndGetsNothingNew(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	s.Logical.Apply(pinned(deployment("there", 4), "east,west"), pinned(deployment("whole", 2), "west"))
 	there := decision(s, awaitAvailable(s, "there", 4))
 	awaitAvailable(s, "whole", 2)

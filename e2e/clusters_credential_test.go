@@ -55,7 +55,7 @@ func claimsOf(t *testing.T, file string) bearer.Claims {
 }
 
 func TestTheSyncerRenewsItsOwnTokenAndMakesNoOther(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	join(s, "north", "--token-lifetime", "24h")
 	file := stored(s, "north")
 	claims := claimsOf(t, file)
@@ -75,7 +75,7 @@ func TestTheSyncerRenewsItsOwnTokenAndMakesNoOther(t *testing.T) {
 }
 
 func TestACredentialIsRotatedWithoutABreak(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	join(s, "north")
 	below := s.Side("north")
 	s.Logical.Apply(pinned(deployment("web", 2), "north"))
@@ -126,7 +126,7 @@ func contained[T comparable](some, others []T) bool {
 }
 
 func TestARevokedCredentialIsWorthNothingUntilTheClusterJoinsAgain(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	args := join(s, "north")
 	below := s.Side("north")
 	s.Logical.Apply(pinned(deployment("web", 2), "north"))
@@ -156,7 +156,7 @@ func TestARevokedCredentialIsWorthNothingUntilTheClusterJoinsAgain(t *testing.T)
 }
 
 func TestATokenThatNeverEndsIsToldAndReplaced(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	args := join(s, "north")
 	below := s.Side("north").In(v1alpha1.SystemNamespace)
 	account := claimsOf(t, stored(s, "north")).Account

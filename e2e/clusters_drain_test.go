@@ -28,7 +28,7 @@ func undrain(s *framework.Scenario, cluster string) {
 }
 
 func TestADrainMovesEverythingOffWithoutAnOutage(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	undrain(s, "west")
 	s.Logical.Apply(pinned(deployment("web", 4), "west"), deployment("free", 2), pinned(deployment("both", 4), "east,west"))
 	for name, replicas := range map[string]int32{"web": 4, "free": 2, "both": 4} {
@@ -83,7 +83,7 @@ func TestADrainMovesEverythingOffWithoutAnOutage(t *testing.T) {
 }
 
 func TestADrainLetsJobsEndUnlessItIsForced(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	undrain(s, "west")
 	s.Logical.Apply(batch("sums", 1, 1, jobOn("west"), outcome("stay")))
 	framework.Await(s.Logical, "sums", "has started", func(j *batchv1.Job) bool { return j.Status.Active == 1 && j.Status.StartTime != nil })
@@ -101,7 +101,7 @@ func TestADrainLetsJobsEndUnlessItIsForced(t *testing.T) {
 }
 
 func TestADrainLeavesWhatHasVolumesUnlessItsUserGivesThemUp(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	undrain(s, "west")
 	s.Disks(s.East, 1)
 	s.Disks(s.West, 1)
@@ -122,7 +122,7 @@ func TestADrainLeavesWhatHasVolumesUnlessItsUserGivesThemUp(t *testing.T) {
 }
 
 func TestMoveTellsItsStepsAndEndsWhenAllIsThere(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 3), "east"))
 	awaitAvailable(s, "web", 3)
 	fewest := watchReady(s, "web", 3)

@@ -29,13 +29,6 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
-// fragile returns a scenario in the environment that may be broken, which one test uses at a time.
-func fragile(t *testing.T) *framework.Scenario {
-	t.Helper()
-	alone.Take(t)
-	return framework.NewScenario(t, breakable.Get(t))
-}
-
 // join joins a cluster and returns the arguments of the command. When the test ends, the cluster is removed with everything that joining
 // made there.
 func join(s *framework.Scenario, name string, further ...string) []string {

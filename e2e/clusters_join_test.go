@@ -20,7 +20,7 @@ import (
 )
 
 func TestAJoinedClusterTellsWhatItIs(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	join(s, "north", "--label", "region=arctic")
 	// The command returns when the cluster is ready; nothing is to be waited for.
 	c := clusterNow(s, "north")
@@ -177,7 +177,7 @@ func testFigures(s *framework.Scenario) {
 }
 
 func TestJoiningAgainIsNoChange(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	args := join(s, "north", "--label", "first=yes")
 	below := s.Side("north")
 	s.Logical.Apply(pinned(deployment("web", 2), "north"))
@@ -215,7 +215,7 @@ func TestJoiningAgainIsNoChange(t *testing.T) {
 }
 
 func TestTheStoredCredentialHasLeastRights(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	join(s, "north")
 	file := stored(s, "north")
 	config, err := clientcmd.LoadFromFile(file)
@@ -255,7 +255,7 @@ func TestTheStoredCredentialHasLeastRights(t *testing.T) {
 }
 
 func TestNodesAreNotForUsersToWrite(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	for _, test := range []struct {
 		want string
 		args []string

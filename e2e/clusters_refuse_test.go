@@ -45,7 +45,7 @@ func listed(s *framework.Scenario) []string {
 }
 
 func TestAJoinThatCannotWorkIsRefusedAndLeavesNothing(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	north := s.Environment.Clusters["north"].Kubeconfig()
 	t.Run("a kubeconfig that is not there", func(t *testing.T) {
 		refuseJoin(s.Subtest(t), "north", []string{"--cluster-kubeconfig", "/not/there"}, `there is no kubeconfig "/not/there"`)

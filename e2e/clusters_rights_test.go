@@ -10,7 +10,7 @@ import (
 
 // TestAClusterThatWasJoinedByAnEarlierVersionSaysWhatItLacks takes away what the role of such a cluster would not have.
 func TestAClusterThatWasJoinedByAnEarlierVersionSaysWhatItLacks(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	below := s.East
 	role := strings.TrimSpace(below.Kubectl("get", "clusterrole", "-o", "name", "-l", "app.kubernetes.io/managed-by=manifold"))
 	if strings.Contains(role, "\n") {

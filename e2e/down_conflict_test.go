@@ -21,7 +21,7 @@ func settle(s *framework.Scenario, side *framework.Side) {
 }
 
 func TestATakenNameIsReportedAndNeverOverwritten(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	settle(s, s.East)
 	foreign := edited(deployment("taken", 1), func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "foreign:1" })
 	s.East.KubectlInput(foreign, "create", "-f", "-")
@@ -78,7 +78,7 @@ func awaitProblem(s *framework.Scenario, name, reason string, want ...string) {
 }
 
 func TestATakenNameOfADependentIsReported(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	settle(s, s.East)
 	s.East.Kubectl("create", "configmap", "settings", "--from-literal=COLOR=foreign")
 	s.Logical.Kubectl("create", "configmap", "settings", "--from-literal=COLOR=ours")
@@ -103,7 +103,7 @@ func TestATakenNameOfADependentIsReported(t *testing.T) {
 }
 
 func TestANamespaceOfSomebodyElseIsLeftAlone(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.East.Kubectl("create", "namespace", s.Namespace)
 	s.Logical.Apply(pinned(deployment("web", 1), "east"))
 	awaitProblem(s, "web", "NameTaken", "east", "already has a Namespace "+s.Namespace+" that Manifold does not own")
@@ -120,7 +120,7 @@ func TestANamespaceOfSomebodyElseIsLeftAlone(t *testing.T) {
 }
 
 func TestNamespacesOfKubernetesAreRefused(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	// Everything about it is in kube-system, which belongs to no test.
 	system := s.Logical.In("kube-system")
 	name := "e2e-" + strings.TrimPrefix(s.Namespace, "e2e-")
@@ -148,7 +148,7 @@ func TestNamespacesOfKubernetesAreRefused(t *testing.T) {
 
 // TestTheDefaultNamespaceIsShared is about the one namespace that is used below although nobody made it for the logical cluster.
 func TestTheDefaultNamespaceIsShared(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	name := "e2e-" + strings.TrimPrefix(s.Namespace, "e2e-")
 	t.Cleanup(func() {
 		s.Environment.Cleanup(t, "delete", "deployment", name, "-n", "default", "--ignore-not-found", "--timeout=60s")
@@ -165,7 +165,7 @@ func TestTheDefaultNamespaceIsShared(t *testing.T) {
 
 // TestWhatAnotherLogicalClusterOwnsIsLeftAlone is about two logical clusters in front of one physical cluster.
 func TestWhatAnotherLogicalClusterOwnsIsLeftAlone(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	settle(s, s.East)
 	other := edited(deployment("shared", 1), func(d *appsv1.Deployment) {
 		d.Labels[v1alpha1.LabelLogicalCluster] = "another"

@@ -33,7 +33,7 @@ func ownedBelow(s *framework.Side) []string {
 }
 
 func TestDependentsFollowThoseWhoReferToThem(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
 	awaitAvailable(s, "web", 2)
 	if got := ownedBelow(s.East); !slices.Equal(got, appDependents) {
@@ -159,7 +159,7 @@ func checkMarks(s *framework.Scenario, live metav1.Object) {
 }
 
 func TestDependentsGoWhereTheWorkloadGoes(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
 	awaitAvailable(s, "web", 2)
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")

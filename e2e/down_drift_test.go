@@ -13,7 +13,7 @@ import (
 func image(d *appsv1.Deployment) string { return d.Spec.Template.Spec.Containers[0].Image }
 
 func TestWhatIsChangedBelowIsPutBack(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
 	awaitAvailable(s, "web", 2)
 
@@ -44,7 +44,7 @@ func TestWhatIsChangedBelowIsPutBack(t *testing.T) {
 }
 
 func TestFieldsOfOthersBelowAreLeftAlone(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 2), "east"))
 	awaitAvailable(s, "web", 2)
 	s.East.Kubectl("label", "deployment", "web", "team=platform")
@@ -71,7 +71,7 @@ func TestFieldsOfOthersBelowAreLeftAlone(t *testing.T) {
 }
 
 func TestWhatIsRemovedAboveIsRemovedBelow(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(edited(deployment("web", 2), func(d *appsv1.Deployment) {
 		d.Labels["tier"] = "front"
 		d.Annotations = map[string]string{"note": "hello"}
@@ -107,7 +107,7 @@ func TestWhatIsRemovedAboveIsRemovedBelow(t *testing.T) {
 
 // TestWhatIsMadeAnewAboveIsMadeAnewBelow is about fields that no update can change.
 func TestWhatIsMadeAnewAboveIsMadeAnewBelow(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
 	awaitAvailable(s, "web", 2)
 

@@ -22,7 +22,7 @@ import (
 
 // TestAMoveMakesBeforeItBreaks moves Deployments from cluster to cluster and looks at their ready pods at every moment.
 func TestAMoveMakesBeforeItBreaks(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	for _, test := range []struct {
 		name, from, to string
 		want           placement.Decision

@@ -16,7 +16,7 @@ import (
 // TestMovesGoInSteps moves Deployments in every way there is between three clusters, one of them with each of the ways that it allows, and
 // looks at every moment at how many pods are ready and how many replicas clusters are told to run.
 func TestMovesGoInSteps(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	join(s, "north")
 	sides := []*framework.Side{s.Side("north"), s.East, s.West}
 	s.Logical.Apply(stepPolicy("one-by-one", "{maxSurge: 1}", "east"), stepPolicy("in-place", "{maxSurge: 0, maxUnavailable: 2}", "east"))

@@ -59,7 +59,7 @@ func inFiles(t *testing.T, dir, text string) []string {
 }
 
 func TestSecretsAreEncryptedAtRest(t *testing.T) {
-	beside.Take(t)
+	suite.Beside(t)
 	e := ownEnvironment(t, framework.Options{})
 	s := framework.NewScenario(t, e)
 	const word = "swordfish-of-the-seven-seas"
@@ -110,7 +110,7 @@ func TestSecretsAreEncryptedAtRest(t *testing.T) {
 }
 
 func TestSecretsOfAnEarlierVersionAreEncryptedAtTheNextStart(t *testing.T) {
-	beside.Take(t)
+	suite.Beside(t)
 	plain := filepath.Join(t.TempDir(), "plain.yaml")
 	if err := os.WriteFile(plain, []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\n"+
 		"resources: [{resources: [secrets], providers: [{identity: {}}]}]\n"), 0o600); err != nil {

@@ -35,7 +35,7 @@ func losable(d *appsv1.Deployment) { d.Labels = map[string]string{"loss": "toler
 
 // TestWhatASilentClusterRanIsPlacedElsewhere loses a cluster for longer than is tolerated, and has it back.
 func TestWhatASilentClusterRanIsPlacedElsewhere(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	s.Logical.Apply(impatient)
 	s.Logical.Apply(
 		edited(pinned(deployment("both", 4), "east,west"), losable), edited(pinned(deployment("far", 3), "west,east"), losable),

@@ -33,7 +33,7 @@ type outage struct {
 // begin starts what is to be looked at through the outage, while all is well.
 func begin(t *testing.T) *outage {
 	t.Helper()
-	s := fragile(t)
+	s := suite.Fragile(t)
 	o := &outage{Scenario: s, doomed: framework.NewScenario(t, s.Environment), pods: map[string][]types.UID{}}
 	s.Logical.Kubectl("create", "configmap", "settings", "--from-literal=color=blue")
 	s.Logical.Apply(

@@ -15,7 +15,7 @@ import (
 
 // A silent cluster may still run what it ran. Nobody else may, however little manifold itself remembers.
 func TestOrdinalsOfASilentClusterStartNowhereElse(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	s.Logical.Apply(database("db", 3, setOn("west")), database("other", 2, setOn("east")))
 	awaitRunning(s, "db", 3)
 	awaitRunning(s, "other", 2)

@@ -28,7 +28,7 @@ const bakery = "testdata/charts/bakery"
 
 // newRelease prepares what the chart "bakery" needs of its clusters: volumes for its store.
 func newRelease(t *testing.T) release {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	volumes(s)
 	return release{s, t.TempDir()}
 }

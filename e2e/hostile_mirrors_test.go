@@ -83,7 +83,7 @@ func toldNotShown(s *framework.Scenario, pod string) {
 }
 
 func TestAForgedOrphanIsNotShownNorGivenAnything(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.KubectlInput(encoded(s, &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "stolen"},
 		StringData: map[string]string{"key": "top secret"},
@@ -146,7 +146,7 @@ func TestAForgedOrphanIsNotShownNorGivenAnything(t *testing.T) {
 }
 
 func TestWhatAClusterChangesOfAPodIsNotShown(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 1), "west"), pinned(deployment("bank", 1), "east"), pinned(edited(deployment("host", 1), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.HostNetwork = true
 		d.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
@@ -178,7 +178,7 @@ func TestWhatAClusterChangesOfAPodIsNotShown(t *testing.T) {
 }
 
 func TestAStolenIdentityOfAClusterWritesNoMoreThanItsSyncer(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 1), "east"), pinned(deployment("near", 1), "west"), barePod("own", "east"))
 	awaitAvailable(s, "web", 1)
 	awaitAvailable(s, "near", 1)

@@ -55,7 +55,7 @@ func named(s *framework.Scenario, o metav1.Object) []string {
 
 // TestAClusterWithoutAShareReportsNothing has the administrator of west say there that it runs what only east is to run.
 func TestAClusterWithoutAShareReportsNothing(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	const (
 		entry = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]}"
 		claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n" +
@@ -119,7 +119,7 @@ spec:
 
 // TestATemplateThatOnlyAClusterHasIsNoRevision has the administrator of a cluster put a ReplicaSet of another image under a Deployment.
 func TestATemplateThatOnlyAClusterHasIsNoRevision(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
 	awaitAvailable(s, "web", 2)
 	below := framework.Await(s.West, "web", "is there", framework.Exists[*appsv1.Deployment])
@@ -159,7 +159,7 @@ spec:
 // TestAReportCountsAsFarAsItCan has a cluster say of an Ingress, whose status nobody writes there, that it has more addresses than anybody.
 // Those of another cluster must be shown all the same, and somebody must be told.
 func TestAReportCountsAsFarAsItCan(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 2), "east,west"), serviceFor("web"),
 		"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\nspec: {defaultBackend: {service: {name: web, port: {number: 80}}}}")
 	awaitAvailable(s, "web", 2)
@@ -188,7 +188,7 @@ func TestAReportCountsAsFarAsItCan(t *testing.T) {
 
 // TestAClusterIsNotAsLargeAsItSays has the administrator of a cluster make nodes up.
 func TestAClusterIsNotAsLargeAsItSays(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	before := clusterNow(s, "west").Status.Allocatable
 	node := func(name, cpu string) {
 		t.Cleanup(func() { s.Environment.CleanupIn(t, s.West.API, "delete", "node", name, "--ignore-not-found") })

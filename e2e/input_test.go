@@ -14,7 +14,7 @@ import (
 
 // TestWhatKubernetesRefusesIsRefusedInItsWords asks a stock cluster too.
 func TestWhatKubernetesRefusesIsRefusedInItsWords(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	settle(s, s.East)
 	web := deployment("web", 1)
 	for name, manifest := range map[string]string{
@@ -40,7 +40,7 @@ func TestWhatKubernetesRefusesIsRefusedInItsWords(t *testing.T) {
 }
 
 func TestABadPinIsRefusedWithItsPath(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("good", 1), "east"))
 	for pin, want := range map[string]string{
 		"":           "names no cluster",
@@ -69,7 +69,7 @@ func TestABadPinIsRefusedWithItsPath(t *testing.T) {
 }
 
 func TestABadPolicyIsRefusedWithItsPath(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	for name, test := range map[string]struct {
 		spec, want string
 		// applied is what server-side apply says instead: the merge, which comes first, has its own words.
@@ -142,7 +142,7 @@ spec:
 
 // TestWhatManifoldWritesIsNotForUsers is about the decision and the breakdown, which nobody may write by hand.
 func TestWhatManifoldWritesIsNotForUsers(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	forged := map[string]string{
 		v1alpha1.AnnotationPlacement: `{"west":{"replicas":9}}`,
 		v1alpha1.AnnotationStatus:    `{"west":{"ready":9}}`,

@@ -34,7 +34,7 @@ func allows(healthy, expected, disruptions int32) func(*policyv1.PodDisruptionBu
 }
 
 func TestADisruptionBudgetOfOneClusterIsThereWhole(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 3), "east"), disruptionBudget("web", "maxUnavailable: 34%"))
 	awaitAvailable(s, "web", 3)
 	framework.Await(s.Logical, "web", "counts the pods of the Deployment", allows(3, 3, 2))
@@ -47,7 +47,7 @@ func TestADisruptionBudgetOfOneClusterIsThereWhole(t *testing.T) {
 }
 
 func TestADisruptionBudgetIsDividedWithItsDeployment(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 6), "east,west"), disruptionBudget("web", "minAvailable: 50%"))
 	d := awaitAvailable(s, "web", 6)
 	framework.Await(s.Logical, "web", "counts the pods of both clusters", allows(6, 6, 3))
@@ -75,7 +75,7 @@ func TestADisruptionBudgetIsDividedWithItsDeployment(t *testing.T) {
 
 // TestAPodOfEitherClusterMayBeTheOneThatIsEvicted: of a budget of one pod, only one cluster has a part.
 func TestAPodOfEitherClusterMayBeTheOneThatIsEvicted(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 2), "east,west"), disruptionBudget("web", "maxUnavailable: 1"))
 	awaitAvailable(s, "web", 2)
 	for _, side := range []*framework.Side{s.East, s.West} {

@@ -43,7 +43,7 @@ func keeping(deleted, scaled appsv1.PersistentVolumeClaimRetentionPolicyType) fu
 func bound(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound }
 
 func TestClaimsOfAStatefulSetAreShown(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Disks(s.East, 3)
 	s.Logical.Kubectl("create", "quota", "disks", "--hard=persistentvolumeclaims=5,requests.storage=5Gi")
 	s.Logical.Apply(database("db", 2, setOn("east"), withDisks(s)))
@@ -132,7 +132,7 @@ func TestClaimsOfAStatefulSetAreShown(t *testing.T) {
 }
 
 func TestAStatefulSetReturnsToItsClaims(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	sides := map[string]*framework.Side{"east": s.East, "west": s.West}
 	for cluster, side := range sides {
 		s.Disks(side, 4) // enough for all that moves
@@ -183,7 +183,7 @@ func TestAStatefulSetReturnsToItsClaims(t *testing.T) {
 }
 
 func TestClaimsAreKeptOrNotAsTheStatefulSetSays(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Disks(s.East, 2)
 	s.Logical.Apply(database("db", 2, setOn("east"), withDisks(s), keeping(appsv1.DeletePersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType)))
 	set := awaitRunning(s, "db", 2)
@@ -203,7 +203,7 @@ func TestClaimsAreKeptOrNotAsTheStatefulSetSays(t *testing.T) {
 // Operators give the claims of their StatefulSets owners and finalizers, which are objects and controllers of the logical cluster. The garbage
 // collector of a cluster deletes what belongs to nothing, and data with it.
 func TestOwnersOfClaimTemplatesAreThoseAbove(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	const hold = "example.com/backup"
 	s.Disks(s.East, 1)
 	s.Disks(s.West, 1)
@@ -252,7 +252,7 @@ func TestOwnersOfClaimTemplatesAreThoseAbove(t *testing.T) {
 }
 
 func TestAStatefulSetUsesClaimsThatWereMadeForIt(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Disks(s.West, 3)
 	s.Logical.Apply(ownClaim(s, "data-db-0", "restored: from-backup"), database("db", 2, setOn("west"), withDisks(s)))
 	awaitRunning(s, "db", 2)
@@ -291,7 +291,7 @@ spec:
 }
 
 func TestClaimsOfEphemeralVolumesAreShown(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Disks(s.East, 2)
 	scratch := func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{

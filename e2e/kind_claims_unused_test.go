@@ -36,7 +36,7 @@ func mounting(name string) func(*appsv1.Deployment) {
 }
 
 func TestAClaimThatNothingUsesIsBoundWhereItsNamespaceIs(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Disks(s.East, 1)
 	s.Disks(s.West, 1)
 	s.Logical.Apply(pinned(deployment("web", 1), "west")) // its namespace's home
@@ -60,7 +60,7 @@ func TestAClaimThatNothingUsesIsBoundWhereItsNamespaceIs(t *testing.T) {
 }
 
 func TestAClaimThatNothingUsesGoesToAClusterThatHasItsClass(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Disks(s.East, 1)
 	s.Logical.Apply(unused(s, "data"))
 	s.Logical.Kubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=60s")
@@ -71,7 +71,7 @@ func TestAClaimThatNothingUsesGoesToAClusterThatHasItsClass(t *testing.T) {
 }
 
 func TestAClaimThatWaitsForAPodSaysSo(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	class := fmt.Sprintf("apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: %s}\n"+
 		"provisioner: kubernetes.io/no-provisioner\nvolumeBindingMode: WaitForFirstConsumer\n", s.Namespace)
 	for _, side := range []*framework.Side{s.East, s.West} {
@@ -92,7 +92,7 @@ func TestAClaimThatWaitsForAPodSaysSo(t *testing.T) {
 }
 
 func TestAClaimOfAClassThatNoClusterHasSaysSo(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(unused(s, "data"))
 	framework.AwaitList(s.Logical, "", "an event says why it waits", func(events []*corev1.Event) bool {
 		found := eventsAbout(events, "data", "Unplaced")
@@ -104,7 +104,7 @@ func TestAClaimOfAClassThatNoClusterHasSaysSo(t *testing.T) {
 }
 
 func TestAClaimForAVolumeOfTheLogicalClusterSaysThatItStays(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(volume(s))
 	s.Cleanup(func() { s.Environment.Cleanup(t, "delete", "pv", s.Namespace, "--wait=false") })
 	s.Logical.Apply(claim, pinned(edited(deployment("db", 1), usingClaim), "east"))

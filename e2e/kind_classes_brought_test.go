@@ -21,7 +21,7 @@ func bring(s *framework.Scenario, in *framework.Side, name string, value int) {
 }
 
 func TestAnApplicationBringsAPriorityClass(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	join(s, "north", "--allow-priority-classes", "1000")
 	north := s.Side("north")
 	name := s.Namespace // free in every API

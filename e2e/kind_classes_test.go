@@ -17,7 +17,7 @@ import (
 
 // TestClassesAreLookedForInTheClusters uses names of its own: classes are not namespaced.
 func TestClassesAreLookedForInTheClusters(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	class := s.Namespace // free in every API
 	s.Logical.Kubectl("create", "priorityclass", class, "--value=7")
 	s.Logical.Apply("apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: " + class + "}\nspec: {controller: example.com/ingress}\n")
@@ -75,7 +75,7 @@ func priorityClass(s *framework.Scenario, in ...*framework.Side) (class string) 
 }
 
 func TestAWorkloadGoesWhereItsClassIs(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	class := priorityClass(s, s.Logical, s.West)
 	// The namespace is in east, so that it would go there.
 	s.Logical.Apply(pinned(deployment("neighbour", 2), "east"))
@@ -93,7 +93,7 @@ func TestAWorkloadGoesWhereItsClassIs(t *testing.T) {
 }
 
 func TestARuntimeClassIsLookedForInTheClusters(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	class := s.Namespace
 	manifest := "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: " + class + "}\nhandler: sandboxed\n"
 	for _, side := range []*framework.Side{s.Logical, s.West} {

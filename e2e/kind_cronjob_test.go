@@ -44,7 +44,7 @@ spec:
 }
 
 func TestAJobIsMadeOfACronJobByHand(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(cron("nightly", "", "  suspend: true\n"))
 	s.Logical.Kubectl("create", "job", "now", "--from=cronjob/nightly")
 	s.Logical.Kubectl("wait", "job/now", "--for=condition=complete", "--timeout=60s")
@@ -62,7 +62,7 @@ func TestAJobIsMadeOfACronJobByHand(t *testing.T) {
 
 // TestACronJobRunsAbove waits for the next minute.
 func TestACronJobRunsAbove(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	const often = "  timeZone: Europe/Berlin\n  concurrencyPolicy: Forbid\n"
 	s.Logical.Apply(cron("kept", "", often))
 	s.Logical.Apply(cron("forgotten", "", often+"  successfulJobsHistoryLimit: 0\n"))
@@ -88,7 +88,7 @@ func TestACronJobRunsAbove(t *testing.T) {
 
 // TestCronJobsHeedWhatStillRuns waits for two minutes to begin.
 func TestCronJobsHeedWhatStillRuns(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	for _, policy := range []string{"Replace", "Forbid", "Allow"} {
 		s.Logical.Apply(cron(strings.ToLower(policy), "stay", "  concurrencyPolicy: "+policy+"\n"))
 	}
@@ -137,7 +137,7 @@ func runningJobs(n int) func([]*batchv1.Job) bool {
 
 // TestJobsOfOneNameFollowEachOther does what hooks of Helm do.
 func TestJobsOfOneNameFollowEachOther(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	seen := map[string]bool{}
 	for i := range 4 {
 		image := fmt.Sprintf("migrate:%d", i)

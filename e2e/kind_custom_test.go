@@ -144,7 +144,7 @@ func awaitEventAbout(s *framework.Scenario, name, reason string, want ...string)
 }
 
 func TestCustomResourcesGoWhereTheyArePinned(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	k := customKind{"gizmos", "Gizmo"}
 	for _, side := range []*framework.Side{s.Logical, s.East, s.West} {
 		k.define(s, side)
@@ -311,7 +311,7 @@ spec:
 }
 
 func TestACustomResourceWaitsForAClusterThatServesItsKind(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	k := customKind{"gadgets", "Gadget"}
 	// Above there is one version more, which is the preferred one.
 	k.define(s, s.Logical, "  - name: v1\n", "  - name: v2\n    served: true\n    storage: true\n    subresources:\n      status: {}\n"+
@@ -329,7 +329,7 @@ func TestACustomResourceWaitsForAClusterThatServesItsKind(t *testing.T) {
 }
 
 func TestADependentGoesWhereItIsPinnedItself(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Kubectl("create", "configmap", "settings", "--from-literal=COLOR=blue")
 	s.Logical.Kubectl("annotate", "configmap", "settings", v1alpha1.AnnotationClusters+"=east,west")
 	for _, side := range []*framework.Side{s.East, s.West} {
@@ -345,7 +345,7 @@ func TestADependentGoesWhereItIsPinnedItself(t *testing.T) {
 
 // TestACustomResourceWithoutAStatusSubresource is about a kind whose generation counts what its status says.
 func TestACustomResourceWithoutAStatusSubresource(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	k := customKind{"springs", "Spring"}
 	for _, side := range []*framework.Side{s.Logical, s.East} {
 		k.define(s, side, "    subresources:\n      status: {}\n", "")
@@ -373,7 +373,7 @@ func TestACustomResourceWithoutAStatusSubresource(t *testing.T) {
 
 // TestAStatusThatTheLogicalClusterDoesNotTakeIsTold is about a definition that wants more of a status than several clusters agree on.
 func TestAStatusThatTheLogicalClusterDoesNotTakeIsTold(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	k := customKind{"levers", "Lever"}
 	k.define(s, s.Logical, "          status:\n            type: object\n",
 		"          status:\n            type: object\n            required: [address]\n            properties: {address: {type: string}}\n")

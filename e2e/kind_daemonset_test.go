@@ -74,7 +74,7 @@ func chosen(s *framework.Scenario, ds *appsv1.DaemonSet) []string {
 }
 
 func TestADaemonSetRunsOnEveryNodeOfEveryCluster(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	east, west := nodesOf(s, s.East), nodesOf(s, s.West)
 	s.Logical.Apply(daemonSet("agent", ""))
 	// Nothing is claimed to be done before every cluster has said what it wants.
@@ -143,7 +143,7 @@ func TestADaemonSetRunsOnEveryNodeOfEveryCluster(t *testing.T) {
 }
 
 func TestADaemonSetGoesWhereItsPinSays(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	east, west := nodesOf(s, s.East), nodesOf(s, s.West)
 	s.Logical.Apply(daemonSet("agent", "west"))
 	framework.Await(s.Logical, "agent", "is on one cluster", onNodes(west))
@@ -158,7 +158,7 @@ func TestADaemonSetGoesWhereItsPinSays(t *testing.T) {
 }
 
 func TestADaemonSetFindsItsNodesBelow(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	east := nodesOf(s, s.East)
 	onOne := func(host string) func(*appsv1.DaemonSet) {
 		return func(ds *appsv1.DaemonSet) {
@@ -183,7 +183,7 @@ func TestADaemonSetFindsItsNodesBelow(t *testing.T) {
 }
 
 func TestAJoiningClusterGetsDaemonSetsAndACordonedOneKeepsThem(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	east, west, north := nodesOf(s, s.East), nodesOf(s, s.West), nodesOf(s, s.Side("north"))
 	s.Logical.Apply(daemonSet("agent", ""))
 	framework.Await(s.Logical, "agent", "is on all clusters", onNodes(east+west))

@@ -11,7 +11,7 @@ import (
 
 // A rollout that goes wrong costs as many pods as may be out of service, and not that many in each cluster.
 func TestABadDaemonSetStopsInTheFirstCluster(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	nodes := nodesOf(s, s.East) + nodesOf(s, s.West)
 	s.Logical.Apply(daemonSet("agent", "east,west"))
 	framework.Await(s.Logical, "agent", "runs everywhere", onNodes(nodes))

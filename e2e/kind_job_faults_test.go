@@ -11,7 +11,7 @@ import (
 )
 
 func TestARemovedClusterIsLeftWhenItsJobsHaveEnded(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	join(s, "north")
 	north := s.Side("north")
 	s.Logical.Apply(batch("past", 1, 1, jobOn("north")), batch("sums", 2, 2, jobOn("north"), outcome("stay")))
@@ -33,7 +33,7 @@ func TestARemovedClusterIsLeftWhenItsJobsHaveEnded(t *testing.T) {
 }
 
 func TestASilentClusterNeitherCompletesNorFailsAJob(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	s.Logical.Apply(`
 apiVersion: manifold.dev/v1alpha1
 kind: PlacementPolicy

@@ -13,7 +13,7 @@ import (
 // A controller in a cluster makes pods at once, and is refused those of a ServiceAccount that is not there.
 func TestWhatPodsNeedIsThereBeforeTheyAreMade(t *testing.T) {
 	const jobs = 20
-	s := scenario(t)
+	s := suite.Scenario(t)
 	var manifests []string
 	for i := range jobs {
 		name := fmt.Sprintf("task-%02d", i)

@@ -90,7 +90,7 @@ func letFinish(side *framework.Side, selector string) {
 }
 
 func TestAJobRunsToItsEnd(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(batch("sums", 3, 2, jobOn("east")))
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")
 	job := framework.Await(s.Logical, "sums", "is complete", jobIs(batchv1.JobComplete))
@@ -122,7 +122,7 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 }
 
 func TestAJobThatFailsSaysSo(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(batch("sums", 1, 1, jobOn("east"), outcome("fail"), retries(0)))
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=failed", "--timeout=60s")
 	job := framework.Await(s.Logical, "sums", "has failed", jobIs(batchv1.JobFailed))
@@ -137,7 +137,7 @@ func TestAJobThatFailsSaysSo(t *testing.T) {
 }
 
 func TestADeadlineEndsAJob(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(batch("sums", 1, 1, jobOn("east"), outcome("stay"), func(job *batchv1.Job) { job.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) }))
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=failed", "--timeout=60s")
 	job := framework.Await(s.Logical, "sums", "has failed", jobIs(batchv1.JobFailed))
@@ -147,7 +147,7 @@ func TestADeadlineEndsAJob(t *testing.T) {
 }
 
 func TestASuspendedJobWaits(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(batch("sums", 2, 2, jobOn("east"), paused))
 	framework.Await(s.Logical, "sums", "is suspended", jobIs(batchv1.JobSuspended))
 	below := framework.Await(s.East, "sums", "is suspended", jobIs(batchv1.JobSuspended))
@@ -167,7 +167,7 @@ func TestASuspendedJobWaits(t *testing.T) {
 }
 
 func TestAJobThatRunsIsSuspendedScaledAndResumed(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(batch("sums", 6, 1, jobOn("east"), outcome("stay")))
 	framework.Await(s.Logical, "sums", "runs", runs(1))
 	below := framework.Await(s.East, "sums", "runs", runs(1))
@@ -195,7 +195,7 @@ func TestAJobThatRunsIsSuspendedScaledAndResumed(t *testing.T) {
 }
 
 func TestAJobMadeAnewRunsAgain(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	first := batch("sums", 1, 1, jobOn("east"))
 	s.Logical.Apply(first)
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")
@@ -207,7 +207,7 @@ func TestAJobMadeAnewRunsAgain(t *testing.T) {
 }
 
 func TestEveryWayOfDeletingAJobEnds(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	for _, test := range []struct {
 		how  []string
 		left int
@@ -231,7 +231,7 @@ func TestEveryWayOfDeletingAJobEnds(t *testing.T) {
 }
 
 func TestAFinishedJobGoesWhenItsTimeIsOver(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(batch("sums", 1, 1, jobOn("east"), func(job *batchv1.Job) { job.Spec.TTLSecondsAfterFinished = ptr.To[int32](1) }))
 	framework.Await(s.East, "sums", "has no time of its own", func(job *batchv1.Job) bool { return job.Spec.TTLSecondsAfterFinished == nil })
 	for _, side := range []*framework.Side{s.Logical, s.East} {
@@ -241,7 +241,7 @@ func TestAFinishedJobGoesWhenItsTimeIsOver(t *testing.T) {
 }
 
 func TestAFinishedJobIsNotBegunAnew(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(batch("sums", 1, 1, jobOn("east")))
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")
 	above := framework.Await(s.Logical, "sums", "is complete", jobIs(batchv1.JobComplete))
@@ -260,7 +260,7 @@ func TestAFinishedJobIsNotBegunAnew(t *testing.T) {
 }
 
 func TestAJobOfAnotherControllerStaysAbove(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(batch("theirs", 1, 1, jobOn("east"), func(job *batchv1.Job) { job.Spec.ManagedBy = ptr.To("example.com/queue") }))
 	s.Logical.Apply(batch("ours", 1, 1, jobOn("east")))
 	s.Logical.Kubectl("wait", "job/ours", "--for=condition=complete", "--timeout=60s")
@@ -278,7 +278,7 @@ func TestAJobOfAnotherControllerStaysAbove(t *testing.T) {
 }
 
 func TestAPolicyDividesJobsByName(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(`
 apiVersion: manifold.dev/v1alpha1
 kind: PlacementPolicy
@@ -367,7 +367,7 @@ spec:
 }
 
 func TestAPolicyRunsAJobInEveryCluster(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(`
 apiVersion: manifold.dev/v1alpha1
 kind: PlacementPolicy

@@ -104,7 +104,7 @@ func points(in *networkingv1.Ingress) string {
 }
 
 func TestAnIngressFollowsItsServices(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 2), "east,west"), pinned(deployment("api", 1), "east"), site)
 	awaitAvailable(s, "web", 2)
 	for side, point := range map[*framework.Side]string{s.East: "192.0.2.1", s.West: "192.0.2.2"} {
@@ -137,7 +137,7 @@ func TestAnIngressFollowsItsServices(t *testing.T) {
 }
 
 func TestEventsOfAnIngressAreShown(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 1), "east"), site)
 	below := framework.Await(s.East, "site", "is there", framework.Exists[*networkingv1.Ingress])
 	s.East.Apply(fmt.Sprintf(`apiVersion: v1
@@ -159,7 +159,7 @@ source: {component: ingress-controller}
 }
 
 func TestNetworkPoliciesGuardThePodsThatTheySelect(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 1), "east"), pinned(deployment("api", 1), "west"), networkPolicies)
 	awaitAvailable(s, "web", 1)
 	awaitAvailable(s, "api", 1)

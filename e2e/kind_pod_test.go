@@ -40,7 +40,7 @@ spec:
 }
 
 func TestABarePodRunsInOneClusterAndReadsAsOnAnyCluster(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(barePod("worker", "west"))
 	s.Logical.Kubectl("wait", "--for=condition=Ready", "pod/worker", "--timeout=60s")
 	above := framework.Await(s.Logical, "worker", "runs", ready)
@@ -72,7 +72,7 @@ func TestABarePodRunsInOneClusterAndReadsAsOnAnyCluster(t *testing.T) {
 }
 
 func TestABarePodThatIsDeletedBelowHasEnded(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(barePod("worker", "east"))
 	s.Logical.Kubectl("wait", "--for=condition=Ready", "pod/worker", "--timeout=60s")
 	s.East.Kubectl("delete", "pod", "worker")
@@ -81,7 +81,7 @@ func TestABarePodThatIsDeletedBelowHasEnded(t *testing.T) {
 }
 
 func TestABarePodThatFitsNowhereSaysSoAsOnAnyCluster(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(barePod("worker", "north"))
 	pod := framework.Await(s.Logical, "worker", "cannot be scheduled", func(p *corev1.Pod) bool {
 		for _, c := range p.Status.Conditions {

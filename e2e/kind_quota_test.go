@@ -29,7 +29,7 @@ func bounded(of corev1.ResourceName, amount string) func(*corev1.ResourceQuota) 
 }
 
 func TestAQuotaBoundsTheReplicasOfADeployment(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Kubectl("create", "quota", "all", "--hard=pods=3,requests.cpu=1,configmaps=4")
 	s.Logical.Apply(pinned(deployment("web", 5), "east"))
 	d := framework.Await(s.Logical, "web", "tells that pods cannot be made", func(d *appsv1.Deployment) bool {
@@ -62,7 +62,7 @@ func TestAQuotaBoundsTheReplicasOfADeployment(t *testing.T) {
 }
 
 func TestAQuotaIsSharedByTheClustersOfItsNamespace(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Kubectl("create", "quota", "all", "--hard=pods=4,count/deployments.apps=9")
 	s.Logical.Apply(pinned(deployment("web", 8), "east,west"))
 	framework.AwaitList(s.Logical, "app=web", "four of the pods run", readyPods(4))
@@ -79,7 +79,7 @@ func TestAQuotaIsSharedByTheClustersOfItsNamespace(t *testing.T) {
 }
 
 func TestAQuotaThatBoundsNothingBelowStaysAbove(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Kubectl("create", "quota", "objects", "--hard=count/deployments.apps=1,services=1")
 	s.Logical.Apply(pinned(deployment("web", 1), "east"))
 	awaitAvailable(s, "web", 1)
@@ -103,7 +103,7 @@ spec:
 `
 
 func TestALimitRangeCompletesAndBoundsPods(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	bare := edited(deployment("web", 2), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
 	})

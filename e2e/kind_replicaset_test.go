@@ -78,7 +78,7 @@ func ownedBy(owner metav1.Object, count int) func([]*corev1.Pod) bool {
 }
 
 func TestAPlainReplicaSetIsDividedAndScaled(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(replicaSet("web", 4, "east,west"))
 	rs := framework.Await(s.Logical, "web", "serves", serving(4))
 	if got := decision(s, rs); got.Total() != 4 || len(got) != 2 {
@@ -118,7 +118,7 @@ func TestAReplicationControllerIsDividedAndScaled(t *testing.T) {
 			return s.ObservedGeneration >= rc.Generation && s.Replicas == replicas && s.ReadyReplicas == replicas && s.AvailableReplicas == replicas
 		}
 	}
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(replicationController("web", 3, "east,west"))
 	rc := framework.Await(s.Logical, "web", "serves", serves(3))
 	if got := decision(s, rc); got.Total() != 3 || len(got) != 2 {
@@ -141,7 +141,7 @@ func TestAReplicationControllerIsDividedAndScaled(t *testing.T) {
 }
 
 func TestAReplicaSetOfACustomControllerIsPlaced(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Kubectl("create", "configmap", "rollout")
 	owner, err := s.Logical.Kube.CoreV1().ConfigMaps(s.Namespace).Get(t.Context(), "rollout", metav1.GetOptions{})
 	if err != nil {
@@ -155,7 +155,7 @@ func TestAReplicaSetOfACustomControllerIsPlaced(t *testing.T) {
 }
 
 func TestReplicasThatAClusterRefusesAreToldByTheirReplicaSet(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	settle(s, s.East)
 	s.East.Kubectl("create", "quota", "none", "--hard=pods=1")
 	s.Logical.Apply(replicaSet("web", 2, "east"))
@@ -173,7 +173,7 @@ func TestReplicasThatAClusterRefusesAreToldByTheirReplicaSet(t *testing.T) {
 
 // A Deployment's controller takes over what its selector meets. It runs below, and above it shows as it would on one cluster.
 func TestADeploymentTakesOverAReplicaSet(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(replicaSet("old", 3, "east", func(rs *appsv1.ReplicaSet) {
 		rs.Labels = map[string]string{"app": "web", "track": "old"}
 		rs.Annotations["deployment.kubernetes.io/revision"] = "41"
@@ -209,7 +209,7 @@ func TestADeploymentTakesOverAReplicaSet(t *testing.T) {
 }
 
 func TestAReplicaSetTakesOverAPodAndLetsItGo(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	settle(s, s.East)
 	s.Logical.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"=east")
 	s.Logical.Kubectl("run", "web", "--image=web:1", "--labels=app=web")

@@ -35,7 +35,7 @@ spec:
 }
 
 func TestPortsOfNodesAreEachClustersOwnUnlessTheyAreChosen(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	// What east has allocated is free neither above nor below only by chance, so it is taken there on purpose.
 	settle(s, s.East)
 	taken := takenInEastAlone(s)
@@ -114,7 +114,7 @@ spec:
 `
 
 func TestServicesOfAllSortsArriveAsTheyAre(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 1), "east"), servicesOfAllSorts)
 	for _, name := range []string{"sticky", "headless", "elsewhere"} {
 		below := framework.Await(s.East, name, "is there", framework.Exists[*corev1.Service])
@@ -185,7 +185,7 @@ func addresses(found []*discoveryv1.EndpointSlice) string {
 }
 
 func TestEndpointsThatAreWrittenByHandGoAlongWithTheirService(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 1), "east"), writtenByHand, nodePortService(0))
 	awaitAvailable(s, "web", 1)
 	for _, side := range []*framework.Side{s.Logical, s.East} {

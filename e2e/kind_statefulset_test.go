@@ -110,7 +110,7 @@ func awaitPods(side *framework.Side, selector string, want []string) []*corev1.P
 }
 
 func TestAStatefulSetRunsWholeInOneCluster(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(database("db", 3, setOn("east,west")))
 	s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
 	set := awaitRunning(s, "db", 3)
@@ -250,7 +250,7 @@ func isThere(side *framework.Side, pod *corev1.Pod) bool {
 }
 
 func TestAStatefulSetIsDividedByOrdinals(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(dividing)
 	awaitPolicy(s)
 	stop := watchOrdinals(s)
@@ -343,7 +343,7 @@ func TestAStatefulSetIsDividedByOrdinals(t *testing.T) {
 }
 
 func TestAStatefulSetMovesWithoutRunningTwice(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	stop := watchOrdinals(s)
 	defer stop()
 	slow := func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](2) }
@@ -391,7 +391,7 @@ func TestAStatefulSetMovesWithoutRunningTwice(t *testing.T) {
 
 // What a StatefulSet keeps for its volumes is not thrown away with a cluster that it leaves.
 func TestClaimsOutliveThePartOfACluster(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	withData := func(set *appsv1.StatefulSet) {
 		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
 			ObjectMeta: metav1.ObjectMeta{Name: "data"},

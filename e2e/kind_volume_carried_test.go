@@ -58,7 +58,7 @@ func volumeIn(phase corev1.PersistentVolumePhase) func(*corev1.PersistentVolume)
 }
 
 func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	join(s, "north", "--allow-volumes")
 	north, name := s.Side("north"), s.Namespace
 	if got := s.Logical.Kubectl("get", "cluster", "north", "-o", "jsonpath={.spec.allows.volumes}"); got != "true" {
@@ -127,7 +127,7 @@ func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
 }
 
 func TestAVolumeOfAClassThatNobodyMakesIsFoundBySize(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	join(s, "north", "--allow-volumes")
 	north, class := s.Side("north"), s.Namespace
 	small, large := class+"-small", class+"-large"
@@ -155,7 +155,7 @@ func TestAVolumeOfAClassThatNobodyMakesIsFoundBySize(t *testing.T) {
 }
 
 func TestAStatefulSetGetsVolumesMadeByHand(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	join(s, "north", "--allow-volumes")
 	north, class := s.Side("north"), s.Namespace
 	names := []string{class + "-0", class + "-1"}
@@ -176,7 +176,7 @@ func TestAStatefulSetGetsVolumesMadeByHand(t *testing.T) {
 }
 
 func TestAVolumeThatIsToBeDeletedWithItsClaimIs(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	join(s, "north", "--allow-volumes")
 	north, name := s.Side("north"), s.Namespace
 	deleted := strings.Replace(handMade(name, "1Gi"), "ReclaimPolicy: Retain", "ReclaimPolicy: Delete", 1)
@@ -194,7 +194,7 @@ func TestAVolumeThatIsToBeDeletedWithItsClaimIs(t *testing.T) {
 }
 
 func TestAVolumeOfAnothersNameIsNotTouched(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	join(s, "north", "--allow-volumes")
 	north, name := s.Side("north"), s.Namespace
 	shelve(s, north, []string{name}, handMade(name, "5Gi", "storageClassName: of-the-bank"))
@@ -214,7 +214,7 @@ func TestAVolumeOfAnothersNameIsNotTouched(t *testing.T) {
 }
 
 func TestAClaimGetsNothingOfTheVolumeOfAnotherNamespace(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	join(s, "north", "--allow-volumes")
 	north, name := s.Side("north"), s.Namespace
 	shelve(s, s.Logical, []string{name}, handMade(name, "1Gi", "claimRef: {namespace: bank, name: vault}"))
@@ -234,7 +234,7 @@ func TestAClaimGetsNothingOfTheVolumeOfAnotherNamespace(t *testing.T) {
 }
 
 func TestAVolumeThatNoClusterTakesSaysSo(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	class := s.Namespace
 	shelve(s, s.Logical, []string{class}, handMade(class, "1Gi", "storageClassName: "+class))
 	s.Logical.Apply(wanting("data", class), edited(deployment("web", 1), usingClaim))

@@ -46,7 +46,7 @@ func usingClaim(d *appsv1.Deployment) {
 }
 
 func TestPodsFollowTheirVolumes(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.West.Apply(volume(s))
 	t.Cleanup(func() { s.West.Try("delete", "pv", s.Namespace, "--wait=false") })
 
@@ -88,7 +88,7 @@ func TestPodsFollowTheirVolumes(t *testing.T) {
 }
 
 func TestAClaimOfAUserGrowsWhereItIs(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Disks(s.East, 1)
 	s.Logical.Apply(fmt.Sprintf(`
 apiVersion: v1

@@ -13,7 +13,7 @@ import (
 )
 
 func TestDeletingAboveLeavesNothingBelow(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	sides := []*framework.Side{s.East, s.West}
 	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
@@ -71,7 +71,7 @@ func awaitLeft(s *framework.Scenario, side *framework.Side, want string) {
 }
 
 func TestADeletedWorkloadCanBeCreatedAgainAtOnce(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
 	old := awaitAvailable(s, "web", 2)
 	s.Logical.Kubectl("delete", "deployment", "web", "--wait=false")
@@ -82,7 +82,7 @@ func TestADeletedWorkloadCanBeCreatedAgainAtOnce(t *testing.T) {
 }
 
 func TestEveryWayOfDeletingEnds(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
 	awaitAvailable(s, "web", 2)
 	for _, cascade := range []string{"foreground", "background"} {

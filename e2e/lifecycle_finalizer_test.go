@@ -16,7 +16,7 @@ const unhold = `{"metadata":{"finalizers":["manifold.dev/projection"]}}`
 
 // Operators hold what they have to clean up after. On one cluster the pods run on meanwhile.
 func TestAWorkloadRunsOnAsLongAsSomebodyHoldsIt(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Kubectl("create", "configmap", "env", "--from-literal=A=b")
 	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
 	s.Logical.Kubectl("set", "env", "deployment/web", "--from=configmap/env")
@@ -62,7 +62,7 @@ func TestAWorkloadRunsOnAsLongAsSomebodyHoldsIt(t *testing.T) {
 }
 
 func TestWhatEndsAlthoughSomebodyHoldsIt(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	emptied := framework.NewScenario(t, s.Environment)
 	const hold = `{"metadata":{"finalizers":["example.com/x","manifold.dev/projection"]}}`
 	s.Logical.Kubectl("run", "lone", "--image=web", `--overrides={"metadata":{"finalizers":["example.com/x"],"annotations":{"`+v1alpha1.AnnotationClusters+`":"east"}}}`)

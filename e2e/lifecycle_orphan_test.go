@@ -72,7 +72,7 @@ func serviceFor(name string) string {
 }
 
 func TestPodsOutliveTheirOwner(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	everywhere := []*framework.Side{s.Logical, s.East, s.West}
 	for name, test := range map[string]struct {
 		kind, manifest string
@@ -142,7 +142,7 @@ func TestPodsOutliveTheirOwner(t *testing.T) {
 
 // The common way to change what cannot be changed: the new StatefulSet takes over pods and claims, where they are.
 func TestAStatefulSetIsMadeAnewAroundItsPods(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Disks(s.West, 3)
 	s.Logical.Apply(database("db", 3, setOn("west"), withDisks(s)))
 	awaitRunning(s, "db", 3)
@@ -170,7 +170,7 @@ func TestAStatefulSetIsMadeAnewAroundItsPods(t *testing.T) {
 
 // Operators make a StatefulSet anew to change it. What it is not to have any more goes, also where it is not placed any more, and its claims stay.
 func TestAStatefulSetThatIsMadeAnewSmallerEndsThePodsThatAreLeft(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(dividing)
 	awaitPolicy(s)
 	defer watchOrdinals(s)()
@@ -204,7 +204,7 @@ func TestAStatefulSetThatIsMadeAnewSmallerEndsThePodsThatAreLeft(t *testing.T) {
 }
 
 func TestReplicaSetsOutliveTheirDeployment(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 4), "east,west"), serviceFor("web"))
 	awaitAvailable(s, "web", 4)
 	s.Logical.Kubectl("set", "image", "deployment/web", "*=web:2")
@@ -255,7 +255,7 @@ func TestReplicaSetsOutliveTheirDeployment(t *testing.T) {
 }
 
 func TestOrphansGoWithTheirNamespace(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(replicaSet("set", 2, "east,west"), pinned(deployment("web", 2), "east"))
 	framework.Await(s.Logical, "set", "serves", serving(2))
 	awaitAvailable(s, "web", 2)
@@ -272,7 +272,7 @@ func TestOrphansGoWithTheirNamespace(t *testing.T) {
 // What a cluster was told to leave behind while nobody could reach it, it leaves behind once it is back: the logical cluster has forgotten
 // the finalizer by then, and not what it said.
 func TestOrphaningSurvivesARestart(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	s.Logical.Apply(replicaSet("set", 3, "east,west"))
 	framework.Await(s.Logical, "set", "serves", serving(3))
 	pods := uidsOf(framework.AwaitList(s.Logical, "app=set", "its pods run", readyPods(3)))

@@ -13,7 +13,7 @@ import (
 
 // A pod lives as long as any of its owners does, also one that no cluster knows.
 func TestAPodOutlivesItsControllerForAnotherOwner(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(replicaSet("set", 4, "east,west"))
 	s.Logical.Kubectl("create", "configmap", "keeper")
 	keeper, err := s.Logical.Kube.CoreV1().ConfigMaps(s.Namespace).Get(t.Context(), "keeper", metav1.GetOptions{})
@@ -54,7 +54,7 @@ func TestAPodOutlivesItsControllerForAnotherOwner(t *testing.T) {
 }
 
 func TestAPodThatIsTakenOffItsControllerIsTakenBack(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(replicaSet("set", 2, "east"), pinned(deployment("web", 2), "west"))
 	rs := framework.Await(s.Logical, "set", "serves", serving(2))
 	awaitAvailable(s, "web", 2)
@@ -81,7 +81,7 @@ func TestAPodThatIsTakenOffItsControllerIsTakenBack(t *testing.T) {
 }
 
 func TestAMirrorHasTheGenerationOfItsPod(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(replicaSet("set", 1, "east"))
 	pods := framework.AwaitList(s.Logical, "app=set", "its pod runs", readyPods(1))
 	name := pods[0].Name

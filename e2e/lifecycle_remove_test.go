@@ -20,7 +20,7 @@ import (
 )
 
 func TestARemovedClusterIsEmptiedWithoutAnOutage(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	join(s, "north")
 	north := s.Side("north")
 	sides := []*framework.Side{north, s.East, s.West}
@@ -86,7 +86,7 @@ func checkForgotten(s *framework.Scenario, name string) {
 }
 
 func TestAnOrphanedClusterKeepsWhatRunsThere(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	join(s, "north")
 	north := s.Side("north")
 	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
@@ -128,7 +128,7 @@ func TestAnOrphanedClusterKeepsWhatRunsThere(t *testing.T) {
 }
 
 func TestAClusterThatIsGoneForGoodLeavesNothingStuck(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	join(s, "north")
 	s.Logical.Apply(quick(pinned(deployment("lost", 2), "north")), quick(pinned(deployment("split", 6), "*")), quick(pinned(deployment("going", 1), "north")))
 	lost := framework.NewScenario(t, s.Environment)
@@ -184,7 +184,7 @@ func revive(ctx context.Context, cluster *stock.Cluster) error {
 }
 
 func TestTwoLogicalClustersShareAPhysicalOne(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	join(s, "north")
 	north := s.Side("north")
 	other := framework.NewScenario(t, ownEnvironment(t, framework.Options{}))

@@ -25,7 +25,7 @@ import (
 
 // TestARestartWhenIdleChangesNothing ends the process in both ways and compares every version, above and below.
 func TestARestartWhenIdleChangesNothing(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
 	awaitAvailable(s, "web", 2)
 	s.Logical.Apply(pinned(deployment("both", 5), "east,west"), pinned(deployment("whole", 2), "west"))
@@ -109,7 +109,7 @@ func versions(s *framework.Scenario) map[string]string {
 
 // TestAKilledManifoldConverges kills the process again and again while much is written.
 func TestAKilledManifoldConverges(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	sides := []*framework.Side{s.East, s.West}
 	s.Logical.Apply(pinned(deployment("steady", 6), "east,west"), pinned(deployment("lonely", 2), "west"))
 	awaitAvailable(s, "steady", 6)

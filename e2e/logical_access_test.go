@@ -12,7 +12,7 @@ import (
 )
 
 func TestTheAdministratorMayDoEverything(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	for _, what := range [][]string{{"*", "*"}, {"create", "deployments"}, {"delete", "clusters.manifold.dev"}, {"create", "pods/exec"}} {
 		if got := s.Logical.Kubectl(append([]string{"auth", "can-i"}, what...)...); strings.TrimSpace(got) != "yes" {
 			t.Errorf("auth can-i %s: %s", what, got)
@@ -21,7 +21,7 @@ func TestTheAdministratorMayDoEverything(t *testing.T) {
 }
 
 func TestAServiceAccountMayDoWhatItsRolesSay(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(deployment("web", 1))
 	framework.AwaitList(s.Logical, "app=web", "one pod is ready", readyPods(1))
 	viewer := s.Logical.As(serviceAccount(s, "viewer", "view"))
@@ -44,7 +44,7 @@ func TestAServiceAccountMayDoWhatItsRolesSay(t *testing.T) {
 }
 
 func TestLogsAndStreamsAskForTheirOwnRights(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(deployment("web", 1))
 	framework.AwaitList(s.Logical, "app=web", "one pod is ready", readyPods(1))
 	s.Logical.Kubectl("create", "role", "pods-only", "--verb=get,list", "--resource=pods,deployments.apps,replicasets.apps")

@@ -16,7 +16,7 @@ import (
 
 // TestAnAggregatedAPIIsServed puts an API server of its own behind the logical cluster.
 func TestAnAggregatedAPIIsServed(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	port := serveAggregated(t, s, "aggregated.example.com")
 	s.Logical.Apply(fmt.Sprintf(`
 apiVersion: v1

@@ -13,7 +13,7 @@ import (
 )
 
 func TestTheVersionIsThatOfKubernetes(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	result := s.Logical.Try("version", "-o", "json")
 	if result.Code != 0 || strings.Contains(result.Stderr, "version difference") {
 		t.Fatalf("kubectl version: %s", result)
@@ -42,7 +42,7 @@ func TestTheVersionIsThatOfKubernetes(t *testing.T) {
 
 // TestEveryStableKindOfKubernetesIsServed compares with a stock API server of the same version.
 func TestEveryStableKindOfKubernetesIsServed(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	logical, stock := servedBy(s.Logical), servedBy(s.East)
 	if missing := stock.Difference(logical); missing.Len() > 0 {
 		t.Errorf("these are served by a stock cluster and not by the logical one: %s", sorted(missing))
@@ -69,7 +69,7 @@ func servedBy(s *framework.Side) sets.Set[string] {
 func sorted(in sets.Set[string]) []string { return slices.Sorted(slices.Values(in.UnsortedList())) }
 
 func TestKindsExplainThemselves(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	for path, want := range map[string]string{
 		"deployment.spec.strategy":                "The deployment strategy to use to replace existing pods",
 		"clusters.spec.limits":                    "limits bounds what placement may use on this cluster",
@@ -85,7 +85,7 @@ func TestKindsExplainThemselves(t *testing.T) {
 }
 
 func TestOwnKindsPrintAsTables(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	for line := range strings.Lines(s.Logical.Kubectl("get", "clusters", "--no-headers")) {
 		if !strings.Contains(line, "True") && !strings.Contains(line, "Ready") {
 			t.Errorf("kubectl get clusters does not say whether it is ready: %s", line)

@@ -25,7 +25,7 @@ import (
 
 // TestTheControllersOfAControlPlaneWork is about the stock controllers that run inside.
 func TestTheControllersOfAControlPlaneWork(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	t.Run("a namespace gets its ServiceAccount and the authority", func(t *testing.T) {
 		s := s.Subtest(t)
 		framework.Await(s.Logical, "default", "is there", framework.Exists[*corev1.ServiceAccount])
@@ -115,7 +115,7 @@ func signingRequest(t *testing.T, user string) []byte {
 }
 
 func TestAnEvictedPodIsEvictedWhereItRuns(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 3), "east,west"))
 	awaitAvailable(s, "web", 3)
 	pods := framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(3))
@@ -135,7 +135,7 @@ func TestAnEvictedPodIsEvictedWhereItRuns(t *testing.T) {
 }
 
 func TestTheBinaryIsKubectlToo(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 1), "east"))
 	framework.Await(s.Logical, "web", "is rolled out", func(d *appsv1.Deployment) bool { return available(1)(d) })
 	say(t, s.Logical.CLI("kubectl", "get", "pods"), "web-", "Running")

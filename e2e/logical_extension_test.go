@@ -25,7 +25,7 @@ import (
 )
 
 func TestCustomResourcesWorkAsOnAnyCluster(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	l := s.Logical
 	l.Kubectl("create", "-f", "testdata/logical/crd.yaml")
 	t.Cleanup(func() { s.Environment.Cleanup(t, "delete", "-f", "testdata/logical/crd.yaml", "--wait=false") })
@@ -55,7 +55,7 @@ func TestCustomResourcesWorkAsOnAnyCluster(t *testing.T) {
 }
 
 func TestAValidatingWebhookRefuses(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	url, authority := serveWebhook(t, func(request *admissionv1.AdmissionRequest) string {
 		if strings.Contains(request.Name, "forbidden") {
 			return "the webhook does not like " + request.Name
@@ -97,7 +97,7 @@ webhooks:
 
 // Pods of workloads are made in the clusters, so nobody is to wait for such a webhook where a cluster does not ask about them.
 func TestAWebhookForPodsIsWarnedOf(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	register := func(kind, resource string) string {
 		t.Helper()
 		result := s.Logical.TryInput(fmt.Sprintf(`
@@ -128,7 +128,7 @@ webhooks:
 }
 
 func TestACELPolicyRefuses(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	name := "e2e-" + s.Namespace
 	s.Logical.Apply(fmt.Sprintf(`
 apiVersion: admissionregistration.k8s.io/v1

@@ -23,7 +23,7 @@ import (
 
 // TestAWebhookInAPodIsCalled has an operator's pod run in a cluster, and its webhooks called by the Service that they name.
 func TestAWebhookInAPodIsCalled(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	l := s.Logical
 	port, authority := serveOperator(t, s)
 	l.Apply(withListener("hook", port, "east"), serviceOf("hook"))
@@ -135,7 +135,7 @@ spec:
 
 // TestAnAPIInAPodIsServed has the server of an aggregated API run in a cluster.
 func TestAnAPIInAPodIsServed(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	l := s.Logical
 	group := "e2e-" + s.Namespace + ".example.com"
 	l.Apply(serviceOf("api"), fmt.Sprintf(`

@@ -12,7 +12,7 @@ import (
 )
 
 func TestAppliedManifestsShowNoDrift(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	manifest := deployment("web", 2)
 	for _, way := range []struct {
 		name        string
@@ -39,7 +39,7 @@ func TestAppliedManifestsShowNoDrift(t *testing.T) {
 }
 
 func TestObjectsAreWrittenInEveryWay(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	l := s.Logical
 	l.KubectlInput(deployment("web", 1), "create", "-f", "-")
 	refuse(t, l.TryInput(deployment("web", 1), "create", "-f", "-"), "AlreadyExists")
@@ -82,7 +82,7 @@ func env(c corev1.Container, name string) string {
 }
 
 func TestChangesAreWatched(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Kubectl("create", "configmap", "settings", "--from-literal=color=blue")
 	watch := s.Logical.Start("get", "configmaps", "--watch", "--output-watch-events", "-o", "custom-columns=TYPE:type,NAME:object.metadata.name,COLOR:object.data.color")
 	watch.AwaitOutput("blue")
@@ -93,7 +93,7 @@ func TestChangesAreWatched(t *testing.T) {
 }
 
 func TestObjectsThatStayAboveWorkAsOnAnyCluster(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Kubectl("apply", "-f", "testdata/logical/stay-above.yaml")
 	for _, kind := range []string{"ingress", "networkpolicy", "poddisruptionbudget", "horizontalpodautoscaler", "cronjob", "role", "persistentvolumeclaim", "resourcequota", "limitrange"} {
 		s.Logical.Kubectl("get", kind, "sample")

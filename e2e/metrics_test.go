@@ -53,7 +53,7 @@ func awaitTop(side *framework.Side, want [][2]string, args ...string) {
 }
 
 func TestTopShowsWhatPodsUseInEveryCluster(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	twoContainers := func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "proxy", Image: "proxy:1"})
 	}
@@ -95,7 +95,7 @@ func TestTopShowsWhatPodsUseInEveryCluster(t *testing.T) {
 }
 
 func TestMetricsAreAnAPILikeAnyOther(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
 	awaitAvailable(s, "web", 2)
 	say(t, s.Logical.Kubectl("api-resources", "--api-group=metrics.k8s.io", "-o", "wide"), "NodeMetrics", "PodMetrics", "get,list")
@@ -118,7 +118,7 @@ func TestMetricsAreAnAPILikeAnyOther(t *testing.T) {
 }
 
 func TestAnAutoscalerScalesOverClusters(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(edited(deployment("web", 2), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("100m")
 	}), "east,west"), `
@@ -169,7 +169,7 @@ spec:
 }
 
 func TestAnAutoscalerScalesAStatefulSet(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(database("db", 1, setOn("west"), func(set *appsv1.StatefulSet) {
 		set.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
 	}))
@@ -181,7 +181,7 @@ func TestAnAutoscalerScalesAStatefulSet(t *testing.T) {
 }
 
 func TestClustersWithoutMetricsAreNamed(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
 	awaitAvailable(s, "web", 2)
 	s.Logical.Within(scraped).Poll("both clusters have metrics", func() error {
@@ -232,7 +232,7 @@ func TestClustersWithoutMetricsAreNamed(t *testing.T) {
 
 // Somebody applies the manifest of metrics-server by habit; somebody else has an adapter and means it.
 func TestAMetricsAPIOfOnesOwn(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	clustersAnswer := func() error {
 		nodes, err := top(s.Logical, "nodes")
 		if err == nil && len(nodes) != 2 {

@@ -13,7 +13,7 @@ import (
 // Controllers that have to clean up after pods hold them by a finalizer of the template.
 func TestAFinalizerOfATemplateIsTakenOffAbove(t *testing.T) {
 	const hold, loose = "example.com/hold", `{"metadata":{"finalizers":null}}`
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(edited(deployment("web", 2), func(d *appsv1.Deployment) {
 		d.Spec.Template.Finalizers = []string{hold, "example.com/other"}
 	}), "east,west"))

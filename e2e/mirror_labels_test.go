@@ -37,7 +37,7 @@ spec:
 
 // Operators label the pod that leads, and no template has that label.
 func TestWhatSelectsALabelOfRunningPodsGoesWhereTheyAre(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(dividing)
 	awaitPolicy(s)
 	s.Logical.Apply(database("db", 4), led)

@@ -85,7 +85,7 @@ func nothing[T any](objects []T) bool { return len(objects) == 0 }
 
 // Argo Rollouts has no Deployments: it makes ReplicaSets and scales them step by step, labels their pods, and waits for Jobs.
 func TestArgoRollouts(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	l := s.Logical
 	s.InstallCRDs(tools.ArgoRollouts, "manifests/crds/*-crd.yaml")
 	l.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"=east,west")

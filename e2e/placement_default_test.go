@@ -16,16 +16,10 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
-// exclusive returns a scenario for a test that uses up clusters, so that no other test may run meanwhile.
-func exclusive(t *testing.T) *framework.Scenario {
-	t.Helper()
-	return framework.NewScenario(t, shared.Get(t))
-}
-
-// undisturbed is exclusive for a test that depends on what clusters have free: what earlier tests ran there is gone, and is not counted any more.
+// undisturbed returns an exclusive scenario for a test that depends on what clusters have free: what earlier tests ran there is gone, and is not counted any more.
 func undisturbed(t *testing.T) *framework.Scenario {
 	t.Helper()
-	s := exclusive(t)
+	s := suite.Exclusive(t)
 	for _, side := range []*framework.Side{s.East, s.West} {
 		framework.AwaitList(side.In(metav1.NamespaceAll), "", "the pods of earlier tests are gone", nothing[*corev1.Pod])
 		framework.Await(s.Logical, side.Name, "counts none of them any more", func(c *v1alpha1.Cluster) bool { return c.Status.Requested.Cpu().IsZero() })
@@ -43,7 +37,7 @@ func asking(manifest, cpu string) string {
 // ballast uses up processors of a cluster, until the test ends.
 func ballast(t *testing.T, cluster string, pods int, cpu string) {
 	t.Helper()
-	s := exclusive(t)
+	s := suite.Exclusive(t)
 	requested := func() int64 {
 		c, err := s.Environment.Logical.Manifold.ManifoldV1alpha1().Clusters().Get(s.Context(), cluster, metav1.GetOptions{})
 		if err != nil {
@@ -77,7 +71,7 @@ func TestANamespaceStaysTogetherOnTheClusterWithMostFreeCapacity(t *testing.T) {
 	framework.AwaitGone[*corev1.Namespace](first.East, first.Namespace)
 
 	ballast(t, "west", 3, "25")
-	second := exclusive(t)
+	second := suite.Exclusive(t)
 	burst(second, 4)
 	for i := range 4 {
 		d := awaitAvailable(second, fmt.Sprintf("web-%d", i), 2)

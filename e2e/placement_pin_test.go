@@ -54,7 +54,7 @@ func awaitShares(s *framework.Scenario, name string, want placement.Decision) {
 }
 
 func TestAPinToOneClusterIsObeyed(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	for _, cluster := range []string{"east", "west"} {
 		name := "web-" + cluster
 		s.Logical.Apply(pinned(deployment(name, 3), cluster))
@@ -69,7 +69,7 @@ func TestAPinToOneClusterIsObeyed(t *testing.T) {
 }
 
 func TestAPinToTwoClustersDividesExactly(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	for _, replicas := range []int32{1, 2, 3, 5, 8, 13} {
 		for pin, name := range map[string]string{"east,west": "names", " west , east ": "spaces", "*": "all"} {
 			name := fmt.Sprintf("%s-%d", name, replicas)
@@ -89,7 +89,7 @@ func TestAPinToTwoClustersDividesExactly(t *testing.T) {
 }
 
 func TestTheOwnPinWinsOverThatOfTheNamespace(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"=west")
 	s.Logical.Apply(deployment("follows", 2))
 	s.Logical.Apply(pinned(deployment("insists", 2), "east"))
@@ -114,7 +114,7 @@ func TestTheOwnPinWinsOverThatOfTheNamespace(t *testing.T) {
 }
 
 func TestRemovingThePinUnpins(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 2), "west"))
 	awaitAvailable(s, "web", 2)
 	say(t, s.Logical.CLI("explain", "deployment/web"), "Pin:", "west, set on the Deployment")
@@ -132,7 +132,7 @@ func TestRemovingThePinUnpins(t *testing.T) {
 }
 
 func TestADryRunShowsWhereItWouldGoAndStoresNothing(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	path := "jsonpath={.metadata.annotations['manifold\\.dev/placement']}"
 	shown := s.Logical.KubectlInput(pinned(deployment("web", 3), "east"), "apply", "--dry-run=server", "-f", "-", "-o", path)
 	if shown != `{"east":{"replicas":3}}` {
@@ -153,7 +153,7 @@ func TestADryRunShowsWhereItWouldGoAndStoresNothing(t *testing.T) {
 }
 
 func TestScalingDividesAgainInTheSameRequest(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 4), "east,west"))
 	awaitAvailable(s, "web", 4)
 	deployments := s.Logical.Kube.AppsV1().Deployments(s.Namespace)
@@ -228,7 +228,7 @@ func checkSticky(t *testing.T, way string, before, after placement.Decision) {
 
 // TestAFreshDivisionNeverRunsTwice is about the moment when a new Deployment of 8 ran 8 on each cluster before it was divided.
 func TestAFreshDivisionNeverRunsTwice(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	most := map[string]int32{}
 	stop := framework.Watch([]*framework.Side{s.East, s.West}, func(now map[string][]*appsv1.Deployment) {
 		sum := map[string]int32{}

@@ -31,7 +31,7 @@ func awaitDivided(s *framework.Scenario, name string, want placement.Decision) {
 }
 
 func TestGroupsOverflowAndGetBack(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	policy := `
 apiVersion: manifold.dev/v1alpha1
 kind: PlacementPolicy
@@ -67,7 +67,7 @@ spec:
 }
 
 func TestASpreadIsEvenWhateverRoomThereIs(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(`
 apiVersion: manifold.dev/v1alpha1
 kind: PlacementPolicy
@@ -84,7 +84,7 @@ spec:
 }
 
 func TestAPolicyThatIsWrongIsRefusedByField(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	refuse(t, s.Logical.TryInput(`
 apiVersion: manifold.dev/v1alpha1
 kind: PlacementPolicy
@@ -104,7 +104,7 @@ spec:
 }
 
 func TestOverridesChangeWhatOneClusterHolds(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	policy := `
 apiVersion: manifold.dev/v1alpha1
 kind: PlacementPolicy
@@ -158,7 +158,7 @@ spec:
 }
 
 func TestTolerationsLetWorkloadsOntoATaintedCluster(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	t.Cleanup(func() {
 		s.Environment.Cleanup(t, "patch", "cluster", "west", "--type=merge", "-p", `{"spec":{"taints":null}}`)
 	})

@@ -16,7 +16,7 @@ func labelled(manifest, key, value string) string {
 }
 
 func TestPoliciesDivideWhatTheySelect(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Kubectl("apply", "-f", "testdata/placement/policies.yaml")
 	for _, test := range []struct {
 		how      string
@@ -68,7 +68,7 @@ func TestPoliciesDivideWhatTheySelect(t *testing.T) {
 }
 
 func TestAChangedPolicyDividesAgain(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	policy := `
 apiVersion: manifold.dev/v1alpha1
 kind: PlacementPolicy
@@ -100,7 +100,7 @@ spec:
 }
 
 func TestAPolicyOfTheNamespaceWinsOverThoseOfAll(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	wide := `
 apiVersion: manifold.dev/v1alpha1
 kind: ClusterPlacementPolicy

@@ -10,7 +10,7 @@ import (
 )
 
 func TestANamespaceThatOnlySoundsLikeOneOfTheSystemIsAnApplications(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	name := "kube-" + s.Namespace // as kube-flannel
 	s.Logical.Kubectl("create", "namespace", name)
 	s.Cleanup(func() { s.Environment.Cleanup(t, "delete", "namespace", name, "--wait=false") })
@@ -25,7 +25,7 @@ func TestANamespaceThatOnlySoundsLikeOneOfTheSystemIsAnApplications(t *testing.T
 }
 
 func TestWhatIsAppliedToAProtectedNamespaceIsWarnedOfAndStays(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	name := s.Namespace // free in every API
 	for _, namespace := range []string{"kube-system", "kube-public", "kube-node-lease", "manifold-system"} {
 		logical := s.Logical.In(namespace)

@@ -43,7 +43,7 @@ func awaitUnplaced(s *framework.Scenario, name string, want ...string) {
 }
 
 func TestWhatFitsNowhereSaysWhy(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	result := s.Logical.TryInput(asking(deployment("huge", 2), "200"), "apply", "-f", "-")
 	if result.Code != 0 {
 		t.Fatal(result)
@@ -66,7 +66,7 @@ func TestWhatFitsNowhereSaysWhy(t *testing.T) {
 }
 
 func TestAPinToAClusterThatHasNotJoinedWaitsForIt(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	result := s.Logical.TryInput(pinned(deployment("web", 2), "north"), "apply", "-f", "-")
 	if result.Code != 0 {
 		t.Fatal(result)
@@ -88,7 +88,7 @@ func TestAPinToAClusterThatHasNotJoinedWaitsForIt(t *testing.T) {
 // The controller of Deployments gives each template a revision, whether its pods find a place or not.
 func TestADeploymentHasRevisionsWhereverItRuns(t *testing.T) {
 	const key = "deployment.kubernetes.io/revision"
-	s := scenario(t)
+	s := suite.Scenario(t)
 	revision := func(name, want string) {
 		t.Helper()
 		framework.Await(s.Logical, name, "has revision "+want, func(d *appsv1.Deployment) bool { return d.Annotations[key] == want })

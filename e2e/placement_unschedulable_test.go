@@ -122,7 +122,7 @@ func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
 
 // TestWhatHasAnIdentityGoesElsewhereBeforeItHasRun has pods that are no ordinary replicas.
 func TestWhatHasAnIdentityGoesElsewhereBeforeItHasRun(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(brief, `apiVersion: manifold.dev/v1alpha1
 kind: PlacementPolicy
 metadata:
@@ -200,7 +200,7 @@ spec:
 
 // TestWhatAClusterRefusesGoesElsewhere has an admin of a cluster bound what others may run there.
 func TestWhatAClusterRefusesGoesElsewhere(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(brief, deployment("web", 1))
 	awaitAvailable(s, "web", 1)
 	s.East.Kubectl("create", "quota", "tight", "--hard=pods=1")

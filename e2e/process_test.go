@@ -37,7 +37,7 @@ func ownEnvironment(t *testing.T, options framework.Options) *framework.Environm
 }
 
 func TestASecondStartContinues(t *testing.T) {
-	beside.Take(t)
+	suite.Beside(t)
 	e := ownEnvironment(t, framework.Options{})
 	s := framework.NewScenario(t, e)
 	s.Logical.Kubectl("create", "configmap", "kept", "--from-literal=color=blue")
@@ -87,7 +87,7 @@ func identity(t *testing.T, e *framework.Environment) string {
 }
 
 func TestItIsReadyAndSafe(t *testing.T) {
-	beside.Take(t)
+	suite.Beside(t)
 	e := ownEnvironment(t, framework.Options{AuditPolicy: "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n"})
 
 	t.Run("those who do not say who they are see its health and nothing else", func(t *testing.T) {

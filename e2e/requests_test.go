@@ -85,7 +85,7 @@ var goingUp = map[string]string{
 }
 
 func TestProxiedPathsStayBehindTheirObject(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	const content = "c2VjcmV0LW9mLXRoZS1jbHVzdGVy" // of the cluster, in base64 as an answer would have it
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "treasure-"}, StringData: map[string]string{"key": "secret-of-the-cluster"}}
 	secret, err := s.East.Kube.CoreV1().Secrets("kube-system").Create(t.Context(), secret, metav1.CreateOptions{})
@@ -169,7 +169,7 @@ spec:
 }
 
 func TestANodeThatAUserWritesLeadsToNobodysPod(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	stranger(s, "db")
 	s.Logical.Poll("it is told that the name is taken", func() error {
 		return contains(s.Logical.Kubectl("get", "events", "--field-selector=involvedObject.name=db"), "NameTaken")
@@ -206,7 +206,7 @@ func TestANodeThatAUserWritesLeadsToNobodysPod(t *testing.T) {
 
 // A Service of the cluster's own that has the name of one above is not reached by it, and slices that users write lead nowhere.
 func TestAServiceLeadsToNobodysPod(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	stranger(s, "db")
 	s.East.Kubectl("label", "pod", "db", "app=db")
 	const service = `
@@ -266,7 +266,7 @@ type heard struct {
 }
 
 func TestTheAuditOfAClusterTellsTheUser(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 1), "east"), webService)
 	awaitAvailable(s, "web", 1)
 	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", readyPods(1))[0].Name

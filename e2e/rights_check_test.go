@@ -12,7 +12,7 @@ import (
 
 // TestTheRightsOfAClusterAreComparedWithWhatTheyShouldBe changes what joining made.
 func TestTheRightsOfAClusterAreComparedWithWhatTheyShouldBe(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	again := join(s, "north")
 	admin := []string{"cluster", "check", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig()}
 	name := "manifold-syncer-" + identity(t, s.Environment)[:8]
@@ -48,7 +48,7 @@ func TestTheRightsOfAClusterAreComparedWithWhatTheyShouldBe(t *testing.T) {
 
 // TestADryRunOfJoiningIsWhatIsMade has an admin apply what was printed, and the cluster join after that.
 func TestADryRunOfJoiningIsWhatIsMade(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	before := listed(s)
 	below := s.Side("north")
 	text := s.Logical.CLI("cluster", "join", "north", "--dry-run", "--allow-kind", "widgets.example.com", "--allow-volumes")

@@ -24,7 +24,7 @@ func readingSecret(name, secret string) string {
 
 // TestSecretsAreReadWhereTheyAreOurs looks at the right that is taken when a Secret first comes to a namespace.
 func TestSecretsAreReadWhereTheyAreOurs(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	settle(s, s.East)
 	thief := steal(s, s.East)
 	reads := func() error {
@@ -53,7 +53,7 @@ func TestSecretsAreReadWhereTheyAreOurs(t *testing.T) {
 
 // TestSecretsInTheSharedNamespace looks at a namespace where the syncer may read what is ours alone.
 func TestSecretsInTheSharedNamespace(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	name, taken := s.Namespace, "taken-"+s.Namespace
 	above, below := s.Logical.In("default"), s.East.In("default")
 	t.Cleanup(func() {

@@ -290,7 +290,7 @@ var attacks = map[string]struct {
 
 // TestAStolenCredentialWritesNothingOfStrangers tries with the credential of a cluster what its admin was promised that it cannot do.
 func TestAStolenCredentialWritesNothingOfStrangers(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	settle(s, s.East)
 	thief := steal(s, s.East)
 	check := strangers(s, thief)

@@ -31,7 +31,7 @@ func largeConfig(t *testing.T, letter string) string {
 }
 
 func TestAConfigMapOfOneMegabyteGoesAlong(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	holds := func(letter string) func(*corev1.ConfigMap) bool {
 		return func(c *corev1.ConfigMap) bool { return c.Data["key"] == strings.Repeat(letter, largeData) }
 	}

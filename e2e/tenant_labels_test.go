@@ -17,7 +17,7 @@ import (
 // TestLabelsOfControllersHideNothing is about the labels by which controllers of a cluster know what they have made. On anything else they are
 // the user's.
 func TestLabelsOfControllersHideNothing(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	hiding := map[string]string{
 		discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io", "endpoints.kubernetes.io/managed-by": "endpoint-controller",
 		discoveryv1.LabelServiceName: "web", "addonmanager.kubernetes.io/mode": "Reconcile",
@@ -42,7 +42,7 @@ func TestLabelsOfControllersHideNothing(t *testing.T) {
 
 // TestUsersWriteNoMarks is about the keys by which Manifold knows what is whose. In a template they would be on what clusters make of it.
 func TestUsersWriteNoMarks(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	identity := strings.TrimSpace(s.Logical.Kubectl("get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}"))
 	forged := map[string]string{v1alpha1.LabelLogicalCluster: identity, v1alpha1.LabelOrphan: "true"}
 	origin := map[string]string{v1alpha1.AnnotationNamespace: s.Namespace, v1alpha1.AnnotationName: "ghost", v1alpha1.AnnotationUID: "u1"}
@@ -89,7 +89,7 @@ func TestUsersWriteNoMarks(t *testing.T) {
 
 // TestEveryKindKeepsMarksOut writes every reserved key to objects of many kinds in every way.
 func TestEveryKindKeepsMarksOut(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	keys := append(slices.DeleteFunc(v1alpha1.Keys(), func(key string) bool { return !v1alpha1.ReservedKey(key) }), "manifold.dev/unheard-of")
 	var labels, annotations strings.Builder
 	for _, key := range keys {

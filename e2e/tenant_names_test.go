@@ -25,7 +25,7 @@ func using(secret string, optional bool) func(*appsv1.Deployment) {
 
 // TestInASharedNamespaceNobodyElsesNamesAreUsed is about the namespace "default", in which clusters hold what is not ours.
 func TestInASharedNamespaceNobodyElsesNamesAreUsed(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	shared, east := *s, s.East.In("default")
 	shared.Logical = s.Logical.In("default")
 	id := strings.TrimPrefix(s.Namespace, "e2e-")
@@ -81,7 +81,7 @@ func TestInASharedNamespaceNobodyElsesNamesAreUsed(t *testing.T) {
 }
 
 func TestAWorkloadWaitsForWhatItNamesAndGoesOnByItself(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(edited(deployment("web", 2), using("key", false)), "east"))
 	awaitProblem(s, "web", "DependentMissing", "it names Secret "+s.Namespace+"/key, which does not exist")
 	refuse(t, s.East.Try("get", "deployment", "web"), "NotFound")

@@ -25,7 +25,7 @@ spec:
 `
 
 func TestOverridesTakeARightOfTheirOwn(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	plain := "apiVersion: manifold.dev/v1alpha1\nkind: PlacementPolicy\nmetadata:\n  name: plain\nspec: {priority: 1}\n"
 	refusal := fmt.Sprintf(`spec.overrides: it takes the right to "override" placementpolicies.manifold.dev in namespace %q`, s.Namespace)
 	for _, role := range []string{"edit", "admin"} {
@@ -50,7 +50,7 @@ func TestOverridesTakeARightOfTheirOwn(t *testing.T) {
 
 // TestWhatOverridesMakePassesTheAdmissionOfTheLogicalCluster is about what admission above would have refused of a user.
 func TestWhatOverridesMakePassesTheAdmissionOfTheLogicalCluster(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	id := strings.TrimPrefix(s.Namespace, "e2e-")
 	t.Cleanup(func() {
 		for _, kind := range []string{"validatingadmissionpolicybinding", "validatingadmissionpolicy"} {

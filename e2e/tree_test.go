@@ -12,7 +12,7 @@ import (
 )
 
 func TestTreeShowsAWorkloadWithAllThatBelongsToIt(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(webService, `
 apiVersion: v1
 kind: ConfigMap

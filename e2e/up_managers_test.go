@@ -21,7 +21,7 @@ func applied(version, kind, name, label, annotation string) string {
 
 // What somebody applies to a mirror is his, as on one cluster, whatever its cluster reports meanwhile.
 func TestWhatUsersApplyToMirrorsRemainsTheirs(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 1), "east"))
 	awaitAvailable(s, "web", 1)
 	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", readyPods(1))[0]

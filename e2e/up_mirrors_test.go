@@ -15,7 +15,7 @@ import (
 )
 
 func TestPodsAreShownAsTheyAreBelow(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 5), "east,west"))
 	d := awaitAvailable(s, "web", 5)
 	above := framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(5))
@@ -58,7 +58,7 @@ func TestPodsAreShownAsTheyAreBelow(t *testing.T) {
 }
 
 func TestRevisionsAreNumberedAbove(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 4), "east,west"))
 	s.Logical.Kubectl("annotate", "deployment", "web", "kubernetes.io/change-cause=first")
 	awaitAvailable(s, "web", 4)
@@ -100,7 +100,7 @@ func TestRevisionsAreNumberedAbove(t *testing.T) {
 }
 
 func TestHistoryIsLimitedAsTheUserSays(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(edited(deployment("web", 2), func(d *appsv1.Deployment) {
 		d.Spec.RevisionHistoryLimit = new(int32)
 		*d.Spec.RevisionHistoryLimit = 1
@@ -116,7 +116,7 @@ func TestHistoryIsLimitedAsTheUserSays(t *testing.T) {
 }
 
 func TestEventsBelowAppearOnTheObjectsAbove(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
 	d := awaitAvailable(s, "web", 2)
 	pods := framework.AwaitList(s.Logical, "app=web", "both pods are ready", readyPods(2))
@@ -136,7 +136,7 @@ func TestEventsBelowAppearOnTheObjectsAbove(t *testing.T) {
 
 // Operators mark the pods of their workloads, to tell which one leads.
 func TestLabelsOfAMirroredPodAreThoseOfThePod(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 1), "east"))
 	awaitAvailable(s, "web", 1)
 	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", readyPods(1))[0]
@@ -159,7 +159,7 @@ func TestLabelsOfAMirroredPodAreThoseOfThePod(t *testing.T) {
 }
 
 func TestMirrorsAreNotForUsersToWrite(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 1), "east"))
 	awaitAvailable(s, "web", 1)
 	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", readyPods(1))[0]

@@ -10,7 +10,7 @@ import (
 
 // What a status counts is there when the status is read: people and scripts go on with exec and logs.
 func TestPodsAreShownBeforeTheStatusThatCountsThem(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	parallel := func(set *appsv1.StatefulSet) { set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }
 	s.Logical.Apply(pinned(deployment("web", 12), "east,west"), database("db", 8, setOn("west"), parallel))
 	for name, workload := range map[string]string{"web": "deployment/web", "db": "statefulset/db"} {

@@ -18,7 +18,7 @@ import (
 )
 
 func TestOneStatusTellsOfAllClusters(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 6), "east,west"))
 	d := awaitAvailable(s, "web", 6)
 	if d.Annotations["deployment.kubernetes.io/revision"] != "1" {
@@ -48,7 +48,7 @@ func TestOneStatusTellsOfAllClusters(t *testing.T) {
 
 // TestTheGenerationIsObservedOnceEveryClusterHas is what "rollout status" and "helm --wait" rely on.
 func TestTheGenerationIsObservedOnceEveryClusterHas(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 4), "east,west"))
 	awaitAvailable(s, "web", 4)
 	stop := framework.Watch([]*framework.Side{s.Logical}, func(now map[string][]*appsv1.Deployment) {
@@ -84,7 +84,7 @@ func TestTheGenerationIsObservedOnceEveryClusterHas(t *testing.T) {
 }
 
 func TestAWholeThatIsNotAvailableSaysSo(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	broken := edited(deployment("web", 4), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers[0].Image = "registry.invalid/web:1"
 		d.Spec.ProgressDeadlineSeconds = new(int32)
@@ -117,7 +117,7 @@ func TestAWholeThatIsNotAvailableSaysSo(t *testing.T) {
 }
 
 func TestReplicasThatTheClustersRefuseAreReported(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	settle(s, s.East)
 	s.East.Kubectl("create", "quota", "none", "--hard=pods=1")
 	s.Logical.Apply(pinned(deployment("web", 2), "east"))
@@ -136,7 +136,7 @@ func TestReplicasThatTheClustersRefuseAreReported(t *testing.T) {
 }
 
 func TestALoadBalancerCollectsTheAddressesOfAllClusters(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 4), "east,west"), `
 apiVersion: v1
 kind: Service
@@ -180,7 +180,7 @@ spec:
 }
 
 func TestServicesKeepTheirOwnAddresses(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
 	awaitAvailable(s, "web", 2)
 	above, err := s.Logical.Kube.CoreV1().Services(s.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
@@ -201,7 +201,7 @@ func TestServicesKeepTheirOwnAddresses(t *testing.T) {
 }
 
 func TestAServiceShowsWhatServesIt(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
@@ -227,7 +227,7 @@ func TestAServiceShowsWhatServesIt(t *testing.T) {
 }
 
 func TestTheBreakdownIsCompact(t *testing.T) {
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
 	d := awaitAvailable(s, "web", 2)
 	var entries map[string]map[string]any

@@ -27,7 +27,7 @@ type crew struct {
 
 func newCrew(t *testing.T) crew {
 	t.Helper()
-	s := scenario(t)
+	s := suite.Scenario(t)
 	s.Logical.Apply(pinned(deployment("web", 4), "east,west"), `
 apiVersion: v1
 kind: Service

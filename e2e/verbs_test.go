@@ -21,7 +21,7 @@ type verb struct {
 // the rollout of Deployments, has no row here.
 func TestVerbs(t *testing.T) {
 	for _, v := range slices.Concat(makingVerbs, changingVerbs, readingVerbs, describingVerbs, podVerbs, proxyVerbs, evictionVerbs, kindVerbs) {
-		t.Run(v.name, func(t *testing.T) { v.test(scenario(t)) })
+		t.Run(v.name, func(t *testing.T) { v.test(suite.Scenario(t)) })
 	}
 }
 

@@ -112,7 +112,7 @@ func changedByHooks(p *corev1.Pod, creator string) string {
 const replicaSetController = "system:serviceaccount:kube-system:replicaset-controller"
 
 func TestPodsOfWorkloadsPassTheWebhooksOfTheLogicalCluster(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	askAbove(s, "east", "west")
 	for _, cluster := range []string{"east", "west"} {
 		if got := s.Logical.Kubectl("get", "cluster", cluster, "-o", "jsonpath={.spec.allows.podWebhooks}"); got != "true" {
@@ -203,7 +203,7 @@ spec:
 }
 
 func TestWhichQuestionsAboutPodsAreAnswered(t *testing.T) {
-	s := fragile(t)
+	s := suite.Fragile(t)
 	askAbove(s, "east", "west")
 	asking := func(side *framework.Side) []admissionregistrationv1.MutatingWebhook {
 		t.Helper()
