@@ -375,7 +375,7 @@ func TestPodsCallTheLogicalClusterOnceTheyHaveRights(t *testing.T) {
 	}
 	// A token that is made for it all the same, by somebody who may, is none.
 	forged := func(in *framework.Side, pod *corev1.Pod) kubernetes.Interface {
-		audience := projection.Target{LogicalCluster: identity(t, s.Environment), Cluster: in.Name}.Audience()
+		audience := projection.Target{LogicalCluster: framework.IdentityOf(t, s.Environment), Cluster: in.Name}.Audience()
 		config := rest.AnonymousClientConfig(s.Logical.Config)
 		config.BearerToken = tokenOf(s, in, pod, &corev1.ServiceAccountTokenProjection{Audience: audience})
 		client, err := kubernetes.NewForConfig(config)

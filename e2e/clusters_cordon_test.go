@@ -15,9 +15,9 @@ import (
 func TestACordonedClusterKeepsWhatItHasAndGetsNothingNew(t *testing.T) {
 	s := suite.Fragile(t)
 	s.Logical.Apply(pinned(deployment("there", 4), "east,west"), pinned(deployment("whole", 2), "west"))
-	there := decision(s, awaitAvailable(s, "there", 4))
+	there := framework.DecisionOf(s, awaitAvailable(s, "there", 4))
 	awaitAvailable(s, "whole", 2)
-	kept, whole := podUIDs(s, s.West, "there"), podUIDs(s, s.West, "whole")
+	kept, whole := framework.PodUIDs(s, s.West, "there"), framework.PodUIDs(s, s.West, "whole")
 
 	t.Cleanup(func() { s.Environment.CleanupCLI(t, "cluster", "uncordon", "west") })
 	say(t, s.Logical.CLI("cluster", "cordon", "west"), "cluster/west cordoned")
@@ -31,7 +31,7 @@ func TestACordonedClusterKeepsWhatItHasAndGetsNothingNew(t *testing.T) {
 	framework.Await(s.Logical, "all", "is on the other cluster", placedOn(s, "east"))
 	awaitUnplaced(s, "only", "cordoned")
 	s.Logical.Kubectl("scale", "deployment/there", "--replicas=7")
-	grown := decision(s, awaitAvailable(s, "there", 7))
+	grown := framework.DecisionOf(s, awaitAvailable(s, "there", 7))
 	if grown["west"].Replicas != there["west"].Replicas {
 		t.Errorf("it had %s, and after scaling up %s: want no more in west", there, grown)
 	}
@@ -42,17 +42,17 @@ func TestACordonedClusterKeepsWhatItHasAndGetsNothingNew(t *testing.T) {
 		})
 	})
 	for app, want := range map[string]int{"there": len(kept), "whole": len(whole), "all": 0, "only": 0} {
-		if got := podUIDs(s, s.West, app); len(got) != want {
+		if got := framework.PodUIDs(s, s.West, app); len(got) != want {
 			t.Errorf("west has %d pods of %q, want %d", len(got), app, want)
 		}
 	}
 	// What is there is left alone, and can still be worked with.
-	if got := podUIDs(s, s.West, "there"); !slices.Equal(got, kept) {
+	if got := framework.PodUIDs(s, s.West, "there"); !slices.Equal(got, kept) {
 		t.Errorf("the pods in the cordoned cluster were %v and are %v", kept, got)
 	}
 	s.Logical.Kubectl("set", "image", "deployment/there", "web=web:2")
 	framework.Await(s.West, "there", "is rolled out where it is", func(d *appsv1.Deployment) bool {
-		return image(d) == "web:2" && available(there["west"].Replicas)(d)
+		return framework.ImageOf(d) == "web:2" && available(there["west"].Replicas)(d)
 	})
 
 	say(t, s.Logical.CLI("cluster", "uncordon", "west"), "cluster/west uncordoned")

@@ -80,7 +80,7 @@ func TestACredentialIsRotatedWithoutABreak(t *testing.T) {
 	below := s.Side("north")
 	s.Logical.Apply(pinned(deployment("web", 2), "north"))
 	awaitAvailable(s, "web", 2)
-	pods, before := podUIDs(s, below, "web"), clusterNow(s, "north")
+	pods, before := framework.PodUIDs(s, below, "web"), clusterNow(s, "north")
 	old := stored(s, "north")
 	kubeconfig := s.Environment.Clusters["north"].Kubeconfig()
 	watching := s.Logical.Start("get", "pods", "--watch")
@@ -101,7 +101,7 @@ func TestACredentialIsRotatedWithoutABreak(t *testing.T) {
 	}
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=3")
 	awaitAvailable(s, "web", 3)
-	if now := podUIDs(s, below, "web"); len(now) != 3 || !contained(pods, now) {
+	if now := framework.PodUIDs(s, below, "web"); len(now) != 3 || !contained(pods, now) {
 		t.Errorf("the pods were %v and are %v", pods, now)
 	}
 
@@ -131,7 +131,7 @@ func TestARevokedCredentialIsWorthNothingUntilTheClusterJoinsAgain(t *testing.T)
 	below := s.Side("north")
 	s.Logical.Apply(pinned(deployment("web", 2), "north"))
 	awaitAvailable(s, "web", 2)
-	pods, old := podUIDs(s, below, "web"), stored(s, "north")
+	pods, old := framework.PodUIDs(s, below, "web"), stored(s, "north")
 	kubeconfig := s.Environment.Clusters["north"].Kubeconfig()
 
 	say(t, s.Logical.CLI("cluster", "revoke", "north", "--cluster-kubeconfig", kubeconfig), "cluster/north has no credential any more")
@@ -143,13 +143,13 @@ func TestARevokedCredentialIsWorthNothingUntilTheClusterJoinsAgain(t *testing.T)
 	})
 	refuse(t, s.Logical.TryCLI("cluster", "rotate", "north", "--cluster-kubeconfig", kubeconfig), "manifold cluster join north")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=3")
-	if now := podUIDs(s, below, "web"); !contained(pods, now) || len(now) != len(pods) {
+	if now := framework.PodUIDs(s, below, "web"); !contained(pods, now) || len(now) != len(pods) {
 		t.Errorf("the pods were %v and are %v, want them untouched", pods, now)
 	}
 
 	say(t, s.Logical.CLI(args...), "already joined")
 	awaitAvailable(s, "web", 3)
-	if now := podUIDs(s, below, "web"); !contained(pods, now) {
+	if now := framework.PodUIDs(s, below, "web"); !contained(pods, now) {
 		t.Errorf("the pods were %v and are %v", pods, now)
 	}
 	ended(s, below.As(old)) // for good

@@ -59,7 +59,7 @@ func TestADrainMovesEverythingOffWithoutAnOutage(t *testing.T) {
 	for _, name := range []string{"web", "both"} {
 		awaitShares(s, name, placement.Decision{"east": {Replicas: 4}})
 		awaitAvailable(s, name, 4)
-		if left := podUIDs(s, s.West, name); len(left) > 0 {
+		if left := framework.PodUIDs(s, s.West, name); len(left) > 0 {
 			t.Errorf("west is drained and still has %d pods of %s", len(left), name)
 		}
 	}
@@ -136,7 +136,7 @@ func TestMoveTellsItsStepsAndEndsWhenAllIsThere(t *testing.T) {
 		t.Errorf("the user who moves a workload is told of kinds that nobody asked for: %s", r)
 	}
 	awaitShares(s, "web", placement.Decision{"west": {Replicas: 3}})
-	if left := podUIDs(s, s.East, "web"); len(left) > 0 {
+	if left := framework.PodUIDs(s, s.East, "web"); len(left) > 0 {
 		t.Errorf("it is said to have moved, and east still has %d pods", len(left))
 	}
 	refuse(t, s.Logical.TryCLI("move", "deployment/web", "--to", "east,"), "--to:")

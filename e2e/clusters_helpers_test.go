@@ -44,7 +44,7 @@ func join(s *framework.Scenario, name string, further ...string) []string {
 func dismiss(s *framework.Scenario, name string) {
 	s.Helper()
 	// The test's own context has ended.
-	ctx, cancel := contextAfterTest()
+	ctx, cancel := framework.AfterTest()
 	defer cancel()
 	clusters := s.Environment.Logical.Manifold.ManifoldV1alpha1().Clusters()
 	if _, err := clusters.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -72,7 +72,7 @@ const managed = "app.kubernetes.io/managed-by=manifold"
 // owned selects what a logical cluster owns in its clusters.
 func owned(s *framework.Scenario) string {
 	s.Helper()
-	return v1alpha1.LabelLogicalCluster + "=" + identity(s.T, s.Environment)
+	return v1alpha1.LabelLogicalCluster + "=" + framework.IdentityOf(s.T, s.Environment)
 }
 
 // found is an object that was found in a cluster.
@@ -154,23 +154,6 @@ func readiness(want metav1.ConditionStatus) func(*v1alpha1.Cluster) bool {
 	return func(c *v1alpha1.Cluster) bool {
 		return meta.IsStatusConditionPresentAndEqual(c.Status.Conditions, v1alpha1.ClusterReady, want)
 	}
-}
-
-// podUIDs reads which pods of an app there are.
-func podUIDs(s *framework.Scenario, side *framework.Side, app string) []types.UID {
-	s.Helper()
-	list, err := side.Kube.CoreV1().Pods(s.Namespace).List(s.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
-	if err != nil {
-		s.Fatal(err)
-	}
-	var out []types.UID
-	for _, pod := range list.Items {
-		if pod.DeletionTimestamp == nil {
-			out = append(out, pod.UID)
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // kubeconfigWith writes a kubeconfig that leads where another one does, with a change.
@@ -276,9 +259,4 @@ func (b bystander) changed(ctx context.Context) error {
 // namespace that is deleted.
 func quick(manifest string) string {
 	return edited(manifest, func(d *appsv1.Deployment) { d.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64) })
-}
-
-// contextAfterTest is for cleaning up: the test's own context has ended by then.
-func contextAfterTest() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), 2*framework.Deadline)
 }

@@ -191,7 +191,7 @@ func TestJoiningAgainIsNoChange(t *testing.T) {
 		return kept
 	}
 	before, pieces := clusterNow(s, "north"), made()
-	kept, pods := ours(t.Context(), t, below.API, owned(s)), podUIDs(s, below, "web")
+	kept, pods := ours(t.Context(), t, below.API, owned(s)), framework.PodUIDs(s, below, "web")
 
 	say(t, s.Logical.CLI(append(args, "--label", "second=yes")...), "already joined")
 	after := clusterNow(s, "north")
@@ -206,7 +206,7 @@ func TestJoiningAgainIsNoChange(t *testing.T) {
 			t.Errorf("%s was %v and is %v", what, lists[0], lists[1])
 		}
 	}
-	if got := podUIDs(s, below, "web"); !slices.Equal(got, pods) {
+	if got := framework.PodUIDs(s, below, "web"); !slices.Equal(got, pods) {
 		t.Errorf("the pods were %v and are %v", pods, got)
 	}
 	// It still works.
@@ -249,7 +249,7 @@ func TestTheStoredCredentialHasLeastRights(t *testing.T) {
 		}
 	}
 	// What it is for, it may.
-	syncer.In("default").KubectlInput("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: mine\n  labels: {"+v1alpha1.LabelLogicalCluster+": "+identity(t, s.Environment)+"}\n",
+	syncer.In("default").KubectlInput("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: mine\n  labels: {"+v1alpha1.LabelLogicalCluster+": "+framework.IdentityOf(t, s.Environment)+"}\n",
 		"create", "-f", "-")
 	syncer.In("default").Kubectl("delete", "configmap", "mine")
 }

@@ -170,7 +170,7 @@ func restricted(s *framework.Scenario, below *framework.Side, name string, role 
 	}
 	below.Kubectl(append([]string{"create", "clusterrole", name}, role...)...)
 	below.Kubectl("create", "clusterrolebinding", name, "--clusterrole="+name, "--serviceaccount=default:"+name)
-	below.Poll("the role counts", func() error { return failure(below.As(file).Try("get", "pods")) })
+	below.Poll("the role counts", func() error { return framework.Failure(below.As(file).Try("get", "pods")) })
 	return file
 }
 
@@ -233,5 +233,5 @@ spec:
 	refuseJoin(s, "north", []string{"--cluster-kubeconfig", north}, "ClusterRoleBinding", "nobody makes bindings here", "what was made has been taken back")
 	// An API server drops a policy only when its watch tells so, and the next test joins this cluster.
 	below.Kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", "no-bindings")
-	below.Poll("the policy counts no longer", func() error { return failure(bind()) })
+	below.Poll("the policy counts no longer", func() error { return framework.Failure(bind()) })
 }

@@ -60,7 +60,7 @@ func ruleOf(s *framework.Scenario, role, group string) string {
 func conditionOf(c *v1alpha1.Cluster, kind, status, reason string, words ...string) bool {
 	for _, condition := range c.Status.Conditions {
 		if condition.Type == kind {
-			return string(condition.Status) == status && condition.Reason == reason && contains(condition.Message, words...) == nil
+			return string(condition.Status) == status && condition.Reason == reason && framework.Contains(condition.Message, words...) == nil
 		}
 	}
 	return false

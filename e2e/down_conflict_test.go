@@ -61,17 +61,17 @@ func TestATakenNameIsReportedAndNeverOverwritten(t *testing.T) {
 func awaitProblem(s *framework.Scenario, name, reason string, want ...string) {
 	s.Helper()
 	d := framework.Await(s.Logical, name, "says what is the matter", func(d *appsv1.Deployment) bool {
-		return condition(d, appsv1.DeploymentProgressing).Reason == "NotApplied"
+		return framework.ConditionOf(d, appsv1.DeploymentProgressing).Reason == "NotApplied"
 	})
-	if c := condition(d, appsv1.DeploymentProgressing); c.Status != corev1.ConditionFalse {
+	if c := framework.ConditionOf(d, appsv1.DeploymentProgressing); c.Status != corev1.ConditionFalse {
 		s.Errorf("condition %+v, want False", c)
 	}
-	say(s.T, condition(d, appsv1.DeploymentProgressing).Message, want...)
+	say(s.T, framework.ConditionOf(d, appsv1.DeploymentProgressing).Message, want...)
 	say(s.T, d.Annotations[v1alpha1.AnnotationStatus], want...)
 	events := framework.AwaitList(s.Logical, "", "an event says what is the matter", func(events []*corev1.Event) bool {
-		return len(eventsAbout(events, name, reason)) > 0
+		return len(framework.EventsAbout(events, name, reason)) > 0
 	})
-	found := eventsAbout(events, name, reason)
+	found := framework.EventsAbout(events, name, reason)
 	say(s.T, found[len(found)-1].Message, want...)
 	say(s.T, s.Logical.CLI("explain", "deployment/"+name), want...)
 	say(s.T, s.Logical.Kubectl("describe", "deployment", name), append(want, reason)...)
@@ -91,9 +91,9 @@ func TestATakenNameOfADependentIsReported(t *testing.T) {
 	want := "already has a ConfigMap " + s.Namespace + "/settings that Manifold does not own"
 	for _, name := range []string{"settings", "web"} {
 		events := framework.AwaitList(s.Logical, "", "an event about "+name+" says what is the matter", func(events []*corev1.Event) bool {
-			return len(eventsAbout(events, name, "NameTaken")) > 0
+			return len(framework.EventsAbout(events, name, "NameTaken")) > 0
 		})
-		say(t, eventsAbout(events, name, "NameTaken")[0].Message, "east", want)
+		say(t, framework.EventsAbout(events, name, "NameTaken")[0].Message, "east", want)
 	}
 	say(t, s.Logical.CLI("explain", "deployment/web"), want)
 	framework.Await(s.East, "settings", "is not overwritten", func(m *corev1.ConfigMap) bool { return m.Data["COLOR"] == "foreign" })
@@ -131,15 +131,15 @@ func TestNamespacesOfKubernetesAreRefused(t *testing.T) {
 
 	want := `namespace "kube-system" belongs to Kubernetes in every cluster, use another namespace`
 	d := framework.Await(system, name, "says that it is refused", func(d *appsv1.Deployment) bool {
-		return strings.Contains(condition(d, appsv1.DeploymentProgressing).Message, want)
+		return strings.Contains(framework.ConditionOf(d, appsv1.DeploymentProgressing).Message, want)
 	})
-	if c := condition(d, appsv1.DeploymentProgressing); c.Status != corev1.ConditionFalse {
+	if c := framework.ConditionOf(d, appsv1.DeploymentProgressing); c.Status != corev1.ConditionFalse {
 		t.Errorf("condition %+v, want False", c)
 	}
 	events := framework.AwaitList(system, "", "an event says why", func(events []*corev1.Event) bool {
-		return len(eventsAbout(events, name, "Unplaced")) > 0
+		return len(framework.EventsAbout(events, name, "Unplaced")) > 0
 	})
-	say(t, eventsAbout(events, name, "Unplaced")[0].Message, want)
+	say(t, framework.EventsAbout(events, name, "Unplaced")[0].Message, want)
 	say(t, system.CLI("explain", "deployment/"+name), want[1:]) // there it begins a sentence
 	for _, side := range []*framework.Side{s.East, s.West} {
 		refuse(t, side.In("kube-system").Try("get", "deployment", name), "NotFound")

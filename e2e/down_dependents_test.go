@@ -150,7 +150,7 @@ func checkMarks(s *framework.Scenario, live metav1.Object) {
 			s.Errorf("%s below has annotation %s %q, want %q", live.GetName(), key, got, value)
 		}
 	}
-	if live.GetLabels()[v1alpha1.LabelLogicalCluster] != identity(s.T, s.Environment) {
+	if live.GetLabels()[v1alpha1.LabelLogicalCluster] != framework.IdentityOf(s.T, s.Environment) {
 		s.Errorf("%s below has labels %v, want the identity of the logical cluster", live.GetName(), live.GetLabels())
 	}
 	if live.GetAnnotations()[v1alpha1.AnnotationUID] == "" {

@@ -10,15 +10,13 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
-func image(d *appsv1.Deployment) string { return d.Spec.Template.Spec.Containers[0].Image }
-
 func TestWhatIsChangedBelowIsPutBack(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
 	awaitAvailable(s, "web", 2)
 
 	s.East.Kubectl("set", "image", "deployment/web", "web=foreign:1")
-	framework.Await(s.East, "web", "has its image back", func(d *appsv1.Deployment) bool { return d.Generation > 1 && image(d) == "web:1" })
+	framework.Await(s.East, "web", "has its image back", func(d *appsv1.Deployment) bool { return d.Generation > 1 && framework.ImageOf(d) == "web:1" })
 	s.East.Kubectl("scale", "deployment/web", "--replicas=7")
 	framework.Await(s.East, "web", "has its share back", func(d *appsv1.Deployment) bool { return *d.Spec.Replicas == 2 })
 	s.East.Kubectl("set", "env", "deployment/web", "PASSWORD-")
@@ -65,7 +63,7 @@ func TestFieldsOfOthersBelowAreLeftAlone(t *testing.T) {
 			available(3)(d) && foreign(d)
 	})
 	awaitAvailable(s, "web", 3)
-	if above := read(s, "web"); len(above.Spec.Template.Spec.Containers) != 1 || above.Labels["team"] != "" {
+	if above := framework.ReadDeployment(s, "web"); len(above.Spec.Template.Spec.Containers) != 1 || above.Labels["team"] != "" {
 		t.Errorf("what others did below is above: %v", above)
 	}
 }

@@ -60,7 +60,7 @@ func inFiles(t *testing.T, dir, text string) []string {
 
 func TestSecretsAreEncryptedAtRest(t *testing.T) {
 	suite.Beside(t)
-	e := ownEnvironment(t, framework.Options{})
+	e := framework.StartOwn(t, framework.Options{})
 	s := framework.NewScenario(t, e)
 	const word = "swordfish-of-the-seven-seas"
 	s.Logical.Kubectl("create", "secret", "generic", "db", "--from-literal=password="+word)
@@ -117,7 +117,7 @@ func TestSecretsOfAnEarlierVersionAreEncryptedAtTheNextStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A configuration of the user's counts, and this is as if there were none.
-	e := ownEnvironment(t, framework.Options{ManifoldArgs: []string{"--encryption-provider-config", plain}})
+	e := framework.StartOwn(t, framework.Options{ManifoldArgs: []string{"--encryption-provider-config", plain}})
 	s := framework.NewScenario(t, e)
 	const word = "swordfish-of-the-seven-seas"
 	s.Logical.Kubectl("create", "secret", "generic", "db", "--from-literal=password="+word)

@@ -47,7 +47,7 @@ func TestWhatASilentClusterRanIsPlacedElsewhere(t *testing.T) {
 	awaitRunning(s, "db", 3)
 	// From now on it may run in both.
 	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
-	patient := podUIDs(s, s.West, "patient")
+	patient := framework.PodUIDs(s, s.West, "patient")
 
 	west := s.Environment.Clusters["west"]
 	t.Cleanup(func() { _ = west.ResumeAll() })
@@ -81,7 +81,7 @@ func TestWhatASilentClusterRanIsPlacedElsewhere(t *testing.T) {
 			return e.InvolvedObject.Name == "both" && strings.Contains(e.Message, `moved off cluster "west", which has been silent for longer than is tolerated`)
 		})
 	})
-	if got := decision(s, read(s, "patient")); !got.Equal(placement.Decision{"west": {Replicas: 2}}) {
+	if got := framework.DecisionOf(s, framework.ReadDeployment(s, "patient")); !got.Equal(placement.Decision{"west": {Replicas: 2}}) {
 		t.Errorf("what is to wait for longer is placed on %s", got)
 	}
 
@@ -97,7 +97,7 @@ func TestWhatASilentClusterRanIsPlacedElsewhere(t *testing.T) {
 	framework.AwaitGone[*appsv1.StatefulSet](s.West, "db")
 	awaitRunning(s, "db", 3)
 	awaitAvailable(s, "patient", 2)
-	if got := podUIDs(s, s.West, "patient"); !slices.Equal(got, patient) {
+	if got := framework.PodUIDs(s, s.West, "patient"); !slices.Equal(got, patient) {
 		t.Errorf("the pods of what was to wait were %v and are %v", patient, got)
 	}
 }

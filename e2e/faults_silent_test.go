@@ -47,7 +47,7 @@ func begin(t *testing.T) *outage {
 	o.doomed.Logical.Apply(quick(pinned(deployment("web", 2), "west")))
 	for name, replicas := range map[string]int32{"both": 6, "near": 2, "far": 2, "grown": 2, "going": 1, "kept": 3} {
 		awaitAvailable(s, name, replicas)
-		o.pods[name] = podUIDs(s, s.West, name)
+		o.pods[name] = framework.PodUIDs(s, s.West, name)
 	}
 	awaitAvailable(o.doomed, "web", 2)
 	return o
@@ -64,11 +64,11 @@ func (o *outage) see(format string, args ...any) {
 func (o *outage) look() (stop func()) {
 	placed := map[string]string{}
 	for _, name := range []string{"both", "far", "kept"} {
-		placed[name] = read(o.Scenario, name).Annotations[v1alpha1.AnnotationPlacement]
+		placed[name] = framework.ReadDeployment(o.Scenario, name).Annotations[v1alpha1.AnnotationPlacement]
 	}
 	observed := map[string]int64{}
 	for name := range placed {
-		observed[name] = read(o.Scenario, name).Generation
+		observed[name] = framework.ReadDeployment(o.Scenario, name).Generation
 	}
 	deployments := framework.Watch([]*framework.Side{o.Logical}, func(now map[string][]*appsv1.Deployment) {
 		if now["logical"] == nil {
@@ -149,7 +149,9 @@ func (o *outage) change() {
 	o.Logical.Kubectl("patch", "configmap", "settings", "-p", `{"data":{"color":"green"}}`)
 	o.Logical.Kubectl("delete", "deployment", "going", "--wait=false")
 	o.Logical.Kubectl("delete", "namespace", o.doomed.Namespace, "--wait=false")
-	framework.Await(o.East, "both", "has the new image", func(d *appsv1.Deployment) bool { return image(d) == "web:2" && available(*d.Spec.Replicas)(d) })
+	framework.Await(o.East, "both", "has the new image", func(d *appsv1.Deployment) bool {
+		return framework.ImageOf(d) == "web:2" && available(*d.Spec.Replicas)(d)
+	})
 	if r := o.Logical.Try("rollout", "status", "deployment/both", "--timeout=2s"); r.Code == 0 {
 		o.Errorf("it reads as rolled out: %s", r)
 	}
@@ -160,7 +162,7 @@ func (o *outage) work(name string) {
 	o.Helper()
 	o.Logical.Apply(pinned(deployment(name, 2), "east"))
 	awaitAvailable(o.Scenario, name, 2)
-	replicas := *read(o.Scenario, "near").Spec.Replicas + 1
+	replicas := *framework.ReadDeployment(o.Scenario, "near").Spec.Replicas + 1
 	o.Logical.Kubectl("scale", "deployment/near", fmt.Sprintf("--replicas=%d", replicas))
 	awaitAvailable(o.Scenario, "near", replicas)
 	o.Logical.Kubectl("logs", "deployment/near")
@@ -195,7 +197,7 @@ func (o *outage) converge() {
 	o.Helper()
 	framework.Await(o.Logical, "west", "is ready", readiness(metav1.ConditionTrue))
 	awaitAvailable(o.Scenario, "grown", 4)
-	framework.Await(o.West, "both", "has the image that was set meanwhile", func(d *appsv1.Deployment) bool { return image(d) == "web:2" })
+	framework.Await(o.West, "both", "has the image that was set meanwhile", func(d *appsv1.Deployment) bool { return framework.ImageOf(d) == "web:2" })
 	awaitAvailable(o.Scenario, "both", 6)
 	framework.Await(o.West, "settings", "has the content that was set meanwhile", func(m *corev1.ConfigMap) bool { return m.Data["color"] == "green" })
 	framework.AwaitGone[*appsv1.Deployment](o.Logical, "going")
@@ -204,11 +206,11 @@ func (o *outage) converge() {
 	framework.AwaitGone[*corev1.Namespace](o.doomed.West, o.doomed.Namespace)
 	for _, name := range []string{"far", "kept"} {
 		awaitAvailable(o.Scenario, name, int32(len(o.pods[name])))
-		if got := podUIDs(o.Scenario, o.West, name); !slices.Equal(got, o.pods[name]) {
+		if got := framework.PodUIDs(o.Scenario, o.West, name); !slices.Equal(got, o.pods[name]) {
 			o.Errorf("the pods of %s were %v and are %v", name, o.pods[name], got)
 		}
 	}
-	got := podUIDs(o.Scenario, o.West, "grown")
+	got := framework.PodUIDs(o.Scenario, o.West, "grown")
 	for _, uid := range o.pods["grown"] {
 		if !slices.Contains(got, uid) {
 			o.Errorf("the pods of grown were %v and are %v", o.pods["grown"], got)

@@ -105,8 +105,8 @@ func (r release) wantRunning(webImage, greeting string) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	if s := web.Status; s.AvailableReplicas == 0 || s.UnavailableReplicas > 1 || image(web) != webImage {
-		r.Errorf("Deployment shop-web has image %s and status %+v, want %s rolled out", image(web), s, webImage)
+	if s := web.Status; s.AvailableReplicas == 0 || s.UnavailableReplicas > 1 || framework.ImageOf(web) != webImage {
+		r.Errorf("Deployment shop-web has image %s and status %+v, want %s rolled out", framework.ImageOf(web), s, webImage)
 	}
 	store, err := apps.StatefulSets(r.Namespace).Get(ctx, "shop-store", metav1.GetOptions{})
 	if err != nil {
@@ -121,8 +121,8 @@ func (r release) wantRunning(webImage, greeting string) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	if image(below) != webImage || below.Status.UpdatedReplicas != below.Status.Replicas {
-		r.Errorf("in %s Deployment shop-web has image %s and status %+v, want %s", side.Name, image(below), below.Status, webImage)
+	if framework.ImageOf(below) != webImage || below.Status.UpdatedReplicas != below.Status.Replicas {
+		r.Errorf("in %s Deployment shop-web has image %s and status %+v, want %s", side.Name, framework.ImageOf(below), below.Status, webImage)
 	}
 	framework.Await(side, "shop-web", "says what the release does", func(c *corev1.ConfigMap) bool { return c.Data["GREETING"] == greeting })
 	framework.Await(side, "shop-web", "is there", framework.Exists[*corev1.Service])
@@ -134,7 +134,7 @@ func (r release) wantRunning(webImage, greeting string) {
 // onlyCluster returns where an object runs that is in one cluster.
 func onlyCluster(s *framework.Scenario, o metav1.Object) string {
 	s.Helper()
-	shares := decision(s, o)
+	shares := framework.DecisionOf(s, o)
 	if len(shares) != 1 {
 		s.Fatalf("%s runs in %s, want one cluster", o.GetName(), shares)
 	}
@@ -236,7 +236,7 @@ func TestAFailedUpgradeIsRolledBack(t *testing.T) {
 	r.wantRunning("web:1", "hello")
 	say(t, r.helm("history", "shop"), "failed", "Rollback to 1")
 	framework.Await(r.Logical, "shop-web", "runs the old image alone", func(d *appsv1.Deployment) bool {
-		return available(2)(d) && image(d) == "web:1"
+		return available(2)(d) && framework.ImageOf(d) == "web:1"
 	})
 	refuse(t, r.Logical.TryHelm(r.home, r.to("upgrade", "1m", "--set", "store.replicas=0")...), "replicas")
 

@@ -1,17 +1,13 @@
 package e2e
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
-	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
 // refuse checks that a command failed and said why.
@@ -32,14 +28,6 @@ func say(t *testing.T, text string, want ...string) {
 			t.Errorf("it does not say %q:\n%s", phrase, text)
 		}
 	}
-}
-
-// failure is for polling: an error unless the command succeeded.
-func failure(result framework.Result) error {
-	if result.Code == 0 {
-		return nil
-	}
-	return errors.New(result.String())
 }
 
 func ready(pod *corev1.Pod) bool {
@@ -70,16 +58,6 @@ func available(replicas int32) func(*appsv1.Deployment) bool {
 		return s.ObservedGeneration >= d.Generation && s.Replicas == replicas && s.UpdatedReplicas == replicas &&
 			s.ReadyReplicas == replicas && s.AvailableReplicas == replicas
 	}
-}
-
-// decision reads where a workload runs.
-func decision(s *framework.Scenario, workload metav1.Object) placement.Decision {
-	s.Helper()
-	out, err := placement.ParseDecision(workload.GetAnnotations()[v1alpha1.AnnotationPlacement])
-	if err != nil {
-		s.Fatal(err)
-	}
-	return out
 }
 
 // awaitAvailable waits until the Deployment is rolled out with that many replicas, and returns it.

@@ -104,7 +104,7 @@ func TestAForgedOrphanIsNotShownNorGivenAnything(t *testing.T) {
 		}}
 		s.West.KubectlInput(encoded(s, namespace), "create", "-f", "-")
 		forged := encoded(s, forgedPod(s, "first-forged"))
-		s.West.Poll("pods can be made", func() error { return failure(s.West.TryInput(forged, "create", "-f", "-")) })
+		s.West.Poll("pods can be made", func() error { return framework.Failure(s.West.TryInput(forged, "create", "-f", "-")) })
 		toldNotShown(s, "first-forged")
 		nobodyHas(s, s.Logical, "first-forged")
 		nobodyHas(s, s.East, "first-forged")

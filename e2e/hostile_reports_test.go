@@ -141,7 +141,7 @@ spec:
 
 	s.Logical.Kubectl("set", "image", "deployment/web", "web=web:2")
 	framework.Await(s.Logical, "web", "is rolled out", func(d *appsv1.Deployment) bool {
-		return image(d) == "web:2" && available(2)(d) && d.Status.UpdatedReplicas == 2 && d.Status.ObservedGeneration == d.Generation
+		return framework.ImageOf(d) == "web:2" && available(2)(d) && d.Status.UpdatedReplicas == 2 && d.Status.ObservedGeneration == d.Generation
 	})
 	history := s.Logical.Kubectl("rollout", "history", "deployment/web")
 	if strings.Contains(history, "evil") || strings.Contains(history, "7 ") {
@@ -153,7 +153,7 @@ spec:
 		}
 	}
 	s.Logical.Kubectl("rollout", "undo", "deployment/web")
-	framework.Await(s.Logical, "web", "is what the user had before", func(d *appsv1.Deployment) bool { return image(d) == "web:1" && available(2)(d) })
+	framework.Await(s.Logical, "web", "is what the user had before", func(d *appsv1.Deployment) bool { return framework.ImageOf(d) == "web:1" && available(2)(d) })
 }
 
 // TestAReportCountsAsFarAsItCan has a cluster say of an Ingress, whose status nobody writes there, that it has more addresses than anybody.

@@ -63,7 +63,7 @@ func TestABadPinIsRefusedWithItsPath(t *testing.T) {
 		})
 	}
 	refuse(t, s.Logical.Try("get", "deployment", "web"), "NotFound")
-	if got := read(s, "good").Annotations[v1alpha1.AnnotationClusters]; got != "east" {
+	if got := framework.ReadDeployment(s, "good").Annotations[v1alpha1.AnnotationClusters]; got != "east" {
 		t.Errorf("a refused pin is stored: %q", got)
 	}
 }
@@ -183,6 +183,6 @@ func TestWhatManifoldWritesIsNotForUsers(t *testing.T) {
 		t.Errorf("taking the annotations away: %s", result)
 	}
 	if d := awaitAvailable(s, "web", 2); !placedOn(s, "east")(d) {
-		t.Errorf("it is placed on %s after that", decision(s, d))
+		t.Errorf("it is placed on %s after that", framework.DecisionOf(s, d))
 	}
 }

@@ -53,7 +53,7 @@ func TestADisruptionBudgetIsDividedWithItsDeployment(t *testing.T) {
 	framework.Await(s.Logical, "web", "counts the pods of both clusters", allows(6, 6, 3))
 	var sum int32
 	for _, side := range []*framework.Side{s.East, s.West} {
-		replicas := decision(s, d)[side.Name].Replicas
+		replicas := framework.DecisionOf(s, d)[side.Name].Replicas
 		below := framework.Await(side, "web", "counts the pods there", func(b *policyv1.PodDisruptionBudget) bool {
 			return b.Status.ObservedGeneration == b.Generation && b.Status.CurrentHealthy == replicas && b.Status.DesiredHealthy == b.Spec.MinAvailable.IntVal
 		})
@@ -86,7 +86,7 @@ func TestAPodOfEitherClusterMayBeTheOneThatIsEvicted(t *testing.T) {
 		pods := framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(2))
 		for _, pod := range pods {
 			if pod.Spec.NodeName == cluster {
-				if err := evict(s, pod, nil); err != nil {
+				if err := framework.Evict(s, pod, nil); err != nil {
 					t.Fatalf("evict the pod of %s: %v", cluster, err)
 				}
 				awaitGone(s, pod)

@@ -119,7 +119,7 @@ func TestClaimsOfAStatefulSetAreShown(t *testing.T) {
 			d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-db-0"}}}}
 		}), "east,west"))
-		if where := decision(s, awaitAvailable(s, "backup", 1)); len(where) != 1 || where["east"].Replicas != 1 {
+		if where := framework.DecisionOf(s, awaitAvailable(s, "backup", 1)); len(where) != 1 || where["east"].Replicas != 1 {
 			t.Errorf("decision %v, want it where the claim is", where)
 		}
 		s.Logical.Kubectl("delete", "deployment", "backup")

@@ -7,10 +7,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/pkg/placement"
-	"sigs.k8s.io/yaml"
 )
 
 // unused is the manifest of a volume claim of the scenario's class.
@@ -80,7 +80,7 @@ func TestAClaimThatWaitsForAPodSaysSo(t *testing.T) {
 	}
 	s.Logical.Apply(unused(s, "data"))
 	framework.AwaitList(s.Logical, "", "an event says what it waits for", func(events []*corev1.Event) bool {
-		found := eventsAbout(events, "data", "WaitForFirstConsumer")
+		found := framework.EventsAbout(events, "data", "WaitForFirstConsumer")
 		return len(found) > 0 && found[0].Message == "waiting for first consumer to be created before binding" && found[0].Type == corev1.EventTypeNormal
 	})
 	say(t, s.Logical.Kubectl("describe", "pvc", "data"), "WaitForFirstConsumer")
@@ -95,7 +95,7 @@ func TestAClaimOfAClassThatNoClusterHasSaysSo(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(unused(s, "data"))
 	framework.AwaitList(s.Logical, "", "an event says why it waits", func(events []*corev1.Event) bool {
-		found := eventsAbout(events, "data", "Unplaced")
+		found := framework.EventsAbout(events, "data", "Unplaced")
 		return len(found) > 0 && found[0].Message == "0/2 clusters can run it: 2 lack StorageClass "+s.Namespace
 	})
 	s.Disks(s.West, 1)
@@ -109,7 +109,7 @@ func TestAClaimForAVolumeOfTheLogicalClusterSaysThatItStays(t *testing.T) {
 	s.Cleanup(func() { s.Environment.Cleanup(t, "delete", "pv", s.Namespace, "--wait=false") })
 	s.Logical.Apply(claim, pinned(edited(deployment("db", 1), usingClaim), "east"))
 	framework.AwaitList(s.Logical, "", "an event says so", func(events []*corev1.Event) bool {
-		return len(eventsAbout(events, "data", "VolumeStaysAbove")) > 0
+		return len(framework.EventsAbout(events, "data", "VolumeStaysAbove")) > 0
 	})
 	say(t, s.Logical.CLI("explain", "pvc/data"), "it is for PersistentVolume "+s.Namespace+" of the logical cluster", "make it in the cluster")
 }

@@ -35,7 +35,7 @@ func TestAnApplicationBringsAPriorityClass(t *testing.T) {
 	awaitShares(s, "web", placement.Decision{"north": {Replicas: 1}})
 	awaitAvailable(s, "web", 1)
 	class, err := north.Kube.SchedulingV1().PriorityClasses().Get(t.Context(), low, metav1.GetOptions{})
-	if err != nil || class.Value != 500 || class.Labels[v1alpha1.LabelLogicalCluster] != identity(t, s.Environment) {
+	if err != nil || class.Value != 500 || class.Labels[v1alpha1.LabelLogicalCluster] != framework.IdentityOf(t, s.Environment) {
 		t.Errorf("north has %+v, %v", class, err)
 	}
 	framework.AwaitList(north, "app=web", "the pod has the priority", func(pods []*corev1.Pod) bool {
@@ -50,7 +50,7 @@ func TestAnApplicationBringsAPriorityClass(t *testing.T) {
 	own := func(class string, value int, labels string) string {
 		return fmt.Sprintf("apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: %s, labels: {%s}}\nvalue: %d\n", class, labels, value)
 	}
-	mark := v1alpha1.LabelLogicalCluster + ": " + identity(t, s.Environment)
+	mark := v1alpha1.LabelLogicalCluster + ": " + framework.IdentityOf(t, s.Environment)
 	refuse(t, syncer.TryInput(own(high, 1001, mark), "create", "-f", "-"), "Manifold makes no PriorityClass of a value above 1000 here")
 	refuse(t, syncer.TryInput(own(high, 10, ""), "create", "-f", "-"), "Manifold does not own")
 	refuse(t, syncer.TryInput(own(high, 10, mark)+"globalDefault: true\n", "create", "-f", "-"), "for pods that name none")

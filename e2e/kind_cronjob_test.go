@@ -106,7 +106,7 @@ func TestCronJobsHeedWhatStillRuns(t *testing.T) {
 	framework.AwaitList(above, "app=allow", "two run beside each other", runningJobs(2))
 	framework.AwaitList(east, "app=allow", "both pods run", readyPods(2))
 	s.Logical.Poll("it is told that one runs still", func() error {
-		return contains(s.Logical.Kubectl("describe", "cronjob", "forbid"), "JobAlreadyActive")
+		return framework.Contains(s.Logical.Kubectl("describe", "cronjob", "forbid"), "JobAlreadyActive")
 	})
 	framework.AwaitList(above, "app=forbid", "one runs", runningJobs(1))
 

@@ -60,7 +60,7 @@ func (k customKind) manifest(name, pin, spec string) string {
 
 // make creates an object, once the API server has begun to serve the kind.
 func (k customKind) make(side *framework.Side, manifest string) {
-	side.Poll("the new kind can be created", func() error { return failure(side.TryInput(manifest, "apply", "-f", "-")) })
+	side.Poll("the new kind can be created", func() error { return framework.Failure(side.TryInput(manifest, "apply", "-f", "-")) })
 }
 
 // await waits until the object is as claimed.
@@ -130,7 +130,7 @@ func hasFinalizer(o *unstructured.Unstructured) bool {
 func awaitEventAbout(s *framework.Scenario, name, reason string, want ...string) {
 	s.Helper()
 	framework.AwaitList(s.Logical, "", fmt.Sprintf("an event %s about %s says %q", reason, name, want), func(events []*corev1.Event) bool {
-		for _, e := range eventsAbout(events, name, reason) {
+		for _, e := range framework.EventsAbout(events, name, reason) {
 			all := true
 			for _, phrase := range want {
 				all = all && strings.Contains(e.Message, phrase)

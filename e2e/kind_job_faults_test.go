@@ -47,12 +47,12 @@ spec:
     by: Even
 `)
 	s.Logical.Poll("the policy is followed", func() error {
-		return failure(s.Logical.TryInput(batch("probe", 2, 2), "apply", "--dry-run=server", "-f", "-"))
+		return framework.Failure(s.Logical.TryInput(batch("probe", 2, 2), "apply", "--dry-run=server", "-f", "-"))
 	})
 	s.Logical.Apply(batch("sums", 4, 2, outcome("stay")))
 	job := framework.Await(s.Logical, "sums", "runs", runs(2))
-	if len(decision(s, job)) != 2 {
-		t.Fatalf("it is not divided: %s", decision(s, job))
+	if len(framework.DecisionOf(s, job)) != 2 {
+		t.Fatalf("it is not divided: %s", framework.DecisionOf(s, job))
 	}
 	west := s.Environment.Clusters["west"]
 	if err := west.PauseAll(); err != nil {

@@ -14,10 +14,10 @@ import (
 func TestWhatPodsNeedIsThereBeforeTheyAreMade(t *testing.T) {
 	const jobs = 20
 	s := suite.Scenario(t)
-	var manifests []string
+	var all []string
 	for i := range jobs {
 		name := fmt.Sprintf("task-%02d", i)
-		manifests = append(manifests, fmt.Sprintf(`
+		all = append(all, fmt.Sprintf(`
 apiVersion: v1
 kind: ServiceAccount
 metadata: {name: %[1]s}
@@ -31,7 +31,7 @@ data: {key: value}
 			job.Spec.Template.Spec.ServiceAccountName = name
 		}))
 	}
-	s.Logical.Apply(manifests...)
+	s.Logical.Apply(all...)
 	for i := range jobs {
 		framework.Await(s.Logical, fmt.Sprintf("task-%02d", i), "is complete", jobIs(batchv1.JobComplete))
 	}

@@ -189,7 +189,7 @@ func TestAJobThatRunsIsSuspendedScaledAndResumed(t *testing.T) {
 		t.Errorf("nobody says that the Job does not move: %s", result)
 	}
 	job := framework.Await(s.Logical, "sums", "is there", framework.Exists[*batchv1.Job])
-	if got := decision(s, job); len(got) != 1 || got["east"].Replicas == 0 {
+	if got := framework.DecisionOf(s, job); len(got) != 1 || got["east"].Replicas == 0 {
 		t.Errorf("a Job that has started is placed on %s", got)
 	}
 }
@@ -359,8 +359,8 @@ spec:
 		s.Logical.Apply(batch("indexed", 4, 4, func(job *batchv1.Job) { job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion) }))
 		s.Logical.Kubectl("wait", "job/indexed", "--for=condition=complete", "--timeout=60s")
 		job := framework.Await(s.Logical, "indexed", "is complete", jobIs(batchv1.JobComplete))
-		if job.Status.CompletedIndexes != "0-3" || len(decision(s, job)) != 1 {
-			t.Errorf("indexes %q on %s, want all in one cluster", job.Status.CompletedIndexes, decision(s, job))
+		if job.Status.CompletedIndexes != "0-3" || len(framework.DecisionOf(s, job)) != 1 {
+			t.Errorf("indexes %q on %s, want all in one cluster", job.Status.CompletedIndexes, framework.DecisionOf(s, job))
 		}
 		say(t, s.Logical.CLI("explain", "job/indexed"), "it is not divided", "counts its indexes from 0")
 	})

@@ -33,9 +33,9 @@ func TestAQuotaBoundsTheReplicasOfADeployment(t *testing.T) {
 	s.Logical.Kubectl("create", "quota", "all", "--hard=pods=3,requests.cpu=1,configmaps=4")
 	s.Logical.Apply(pinned(deployment("web", 5), "east"))
 	d := framework.Await(s.Logical, "web", "tells that pods cannot be made", func(d *appsv1.Deployment) bool {
-		return condition(d, appsv1.DeploymentReplicaFailure).Status == corev1.ConditionTrue && d.Status.ReadyReplicas == 3
+		return framework.ConditionOf(d, appsv1.DeploymentReplicaFailure).Status == corev1.ConditionTrue && d.Status.ReadyReplicas == 3
 	})
-	say(t, condition(d, appsv1.DeploymentReplicaFailure).Message, "exceeded quota: all")
+	say(t, framework.ConditionOf(d, appsv1.DeploymentReplicaFailure).Message, "exceeded quota: all")
 	framework.AwaitList(s.Logical, "", "an event says it too", func(events []*corev1.Event) bool {
 		return slices.ContainsFunc(events, func(e *corev1.Event) bool {
 			return e.InvolvedObject.Kind == "ReplicaSet" && strings.Contains(e.Message, "exceeded quota: all")
@@ -123,9 +123,9 @@ func TestALimitRangeCompletesAndBoundsPods(t *testing.T) {
 	})
 	s.Logical.Apply(pinned(large, "east"))
 	refused := framework.Await(s.Logical, "large", "tells that its pods are refused", func(d *appsv1.Deployment) bool {
-		return condition(d, appsv1.DeploymentReplicaFailure).Status == corev1.ConditionTrue
+		return framework.ConditionOf(d, appsv1.DeploymentReplicaFailure).Status == corev1.ConditionTrue
 	})
-	say(t, condition(refused, appsv1.DeploymentReplicaFailure).Message, "maximum memory usage per Container is 128Mi")
+	say(t, framework.ConditionOf(refused, appsv1.DeploymentReplicaFailure).Message, "maximum memory usage per Container is 128Mi")
 	// Pods that run are shown, whatever they may do by now.
 	s.Logical.Kubectl("patch", "limitrange", "limits", "--type=json", "-p", `[{"op":"replace","path":"/spec/limits/0/max/memory","value":"64Mi"},{"op":"add","path":"/spec/limits/0/min","value":{"memory":"64Mi"}},{"op":"replace","path":"/spec/limits/0/defaultRequest/memory","value":"64Mi"}]`)
 	framework.AwaitList(s.Logical, "app=web", "the pods are still shown", readyPods(2))

@@ -81,7 +81,7 @@ func TestAPlainReplicaSetIsDividedAndScaled(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(replicaSet("web", 4, "east,west"))
 	rs := framework.Await(s.Logical, "web", "serves", serving(4))
-	if got := decision(s, rs); got.Total() != 4 || len(got) != 2 {
+	if got := framework.DecisionOf(s, rs); got.Total() != 4 || len(got) != 2 {
 		t.Errorf("divided into %s, want 4 over both clusters", got)
 	}
 	framework.AwaitList(s.Logical, "app=web", "its pods are shown as its own", ownedBy(rs, 4))
@@ -96,7 +96,7 @@ func TestAPlainReplicaSetIsDividedAndScaled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := decision(s, rs); got.Total() != int64(replicas) {
+		if got := framework.DecisionOf(s, rs); got.Total() != int64(replicas) {
 			t.Errorf("scaled to %d it is divided into %s", replicas, got)
 		}
 		framework.Await(s.Logical, "web", "serves as scaled", serving(replicas))
@@ -121,7 +121,7 @@ func TestAReplicationControllerIsDividedAndScaled(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(replicationController("web", 3, "east,west"))
 	rc := framework.Await(s.Logical, "web", "serves", serves(3))
-	if got := decision(s, rc); got.Total() != 3 || len(got) != 2 {
+	if got := framework.DecisionOf(s, rc); got.Total() != 3 || len(got) != 2 {
 		t.Errorf("divided into %s, want 3 over both clusters", got)
 	}
 	framework.AwaitList(s.Logical, "app=web", "its pods are shown as its own", ownedBy(rc, 3))
@@ -130,7 +130,7 @@ func TestAReplicationControllerIsDividedAndScaled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := decision(s, rc); got.Total() != 6 {
+	if got := framework.DecisionOf(s, rc); got.Total() != 6 {
 		t.Errorf("scaled to 6 it is divided into %s", got)
 	}
 	framework.Await(s.Logical, "web", "serves as scaled", serves(6))

@@ -71,7 +71,7 @@ func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
 	awaitShares(s, "web", placement.Decision{"north": {Replicas: 1}})
 	awaitAvailable(s, "web", 1)
 	below := framework.Await(north, name, "is bound there", volumeIn(corev1.VolumeBound))
-	if below.Labels[v1alpha1.LabelLogicalCluster] != identity(t, s.Environment) || below.Labels["made"] != "by-hand" ||
+	if below.Labels[v1alpha1.LabelLogicalCluster] != framework.IdentityOf(t, s.Environment) || below.Labels["made"] != "by-hand" ||
 		below.Annotations["example.com/rack"] != "7" || below.Annotations["pv.kubernetes.io/provisioned-by"] != "" {
 		t.Errorf("north has labels %v, annotations %v", below.Labels, below.Annotations)
 	}
@@ -86,7 +86,7 @@ func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
 
 	// What the credential of a syncer could do with its rights, it may not.
 	syncer := north.As(stored(s, "north"))
-	mark := fmt.Sprintf("\n  labels: {%s: %s}", v1alpha1.LabelLogicalCluster, identity(t, s.Environment))
+	mark := fmt.Sprintf("\n  labels: {%s: %s}", v1alpha1.LabelLogicalCluster, framework.IdentityOf(t, s.Environment))
 	forged := func(mark, ref string) string {
 		return fmt.Sprintf("apiVersion: v1\nkind: PersistentVolume\nmetadata:\n  name: %s-forged%s\nspec:\n  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"+
 			"  hostPath: {path: /etc}\n  %s\n", name, mark, ref)
@@ -106,7 +106,7 @@ func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
 	framework.Await(s.Logical, name, "is released", volumeIn(corev1.VolumeReleased))
 	s.Logical.Apply(wanting("data", "", "volumeName: "+name))
 	framework.AwaitList(s.Logical, "", "the next claim is told that it is another's", func(events []*corev1.Event) bool {
-		found := eventsAbout(events, "data", "VolumeTaken")
+		found := framework.EventsAbout(events, "data", "VolumeTaken")
 		return len(found) > 0 && strings.Contains(found[0].Message, "take spec.claimRef off the volume")
 	})
 	s.Logical.Kubectl("patch", "pv", name, "--type=json", "-p", `[{"op":"remove","path":"/spec/claimRef"}]`)
@@ -119,7 +119,7 @@ func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
 	if got := s.Logical.Kubectl("get", "cluster", "north", "-o", "jsonpath={.spec.allows.volumes}"); got == "true" {
 		t.Errorf("it still allows volumes")
 	}
-	role := "manifold-syncer-" + identity(t, s.Environment)[:8] + "-volumes"
+	role := "manifold-syncer-" + framework.IdentityOf(t, s.Environment)[:8] + "-volumes"
 	refuse(t, north.Try("get", "clusterrole", role), "NotFound")
 	refuse(t, north.Try("get", "validatingadmissionpolicy", role), "NotFound")
 	refuse(t, north.As(stored(s, "north")).Try("get", "pv", name), "Forbidden")
@@ -143,7 +143,7 @@ func TestAVolumeOfAClassThatNobodyMakesIsFoundBySize(t *testing.T) {
 	}
 	s.Logical.Apply(wanting("third", class))
 	framework.AwaitList(s.Logical, "", "the third is told that there is none", func(events []*corev1.Event) bool {
-		found := eventsAbout(events, "third", "Unplaced")
+		found := framework.EventsAbout(events, "third", "Unplaced")
 		return len(found) > 0 && strings.Contains(found[0].Message, "lack StorageClass "+class)
 	})
 	s.Logical.Kubectl("delete", "deployment", "web")
@@ -220,7 +220,7 @@ func TestAClaimGetsNothingOfTheVolumeOfAnotherNamespace(t *testing.T) {
 	shelve(s, s.Logical, []string{name}, handMade(name, "1Gi", "claimRef: {namespace: bank, name: vault}"))
 	s.Logical.Apply(wanting("data", "", "volumeName: "+name), pinned(edited(deployment("web", 1), usingClaim), "north"))
 	framework.AwaitList(s.Logical, "", "the claim is told", func(events []*corev1.Event) bool {
-		found := eventsAbout(events, "data", "VolumeTaken")
+		found := framework.EventsAbout(events, "data", "VolumeTaken")
 		return len(found) > 0 && strings.Contains(found[0].Message, "which is for the claim bank/vault")
 	})
 	framework.Await(north, "data", "waits there", func(c *corev1.PersistentVolumeClaim) bool { return !bound(c) })
@@ -241,7 +241,7 @@ func TestAVolumeThatNoClusterTakesSaysSo(t *testing.T) {
 	awaitUnplaced(s, "web", "2 do not take PersistentVolume "+class+" of the logical cluster")
 	say(t, s.Logical.CLI("explain", "deployment/web"), "manifold cluster join east --cluster-kubeconfig FILE --allow-volumes")
 	framework.AwaitList(s.Logical, "", "an event says so", func(events []*corev1.Event) bool {
-		found := eventsAbout(events, "data", "VolumeStaysAbove")
+		found := framework.EventsAbout(events, "data", "VolumeStaysAbove")
 		return len(found) > 0 && strings.Contains(found[0].Message, "manifold cluster join NAME --cluster-kubeconfig FILE --allow-volumes")
 	})
 	say(t, s.Logical.CLI("explain", "pvc/data"), "it is for PersistentVolume "+class+" of the logical cluster", "--allow-volumes")

@@ -57,7 +57,7 @@ func TestPodsFollowTheirVolumes(t *testing.T) {
 		t.Errorf("capacity %s, want that of the volume", size.String())
 	}
 	s.Logical.Kubectl("wait", "pvc/data", "--for=jsonpath={.spec.volumeName}="+s.Namespace, "--timeout=60s")
-	row := strings.Fields(lines(s.Logical.Kubectl("get", "pvc", "data", "--no-headers"))[0])
+	row := strings.Fields(framework.Lines(s.Logical.Kubectl("get", "pvc", "data", "--no-headers"))[0])
 	if want := []string{"data", "Bound", s.Namespace, "1Gi", "RWX"}; !slices.Equal(row[:min(len(row), len(want))], want) {
 		t.Errorf("kubectl prints %q, want %q", row, want)
 	}
@@ -74,7 +74,7 @@ func TestPodsFollowTheirVolumes(t *testing.T) {
 	// Two clusters are chosen, but the data is in one.
 	s.Logical.Apply(pinned(edited(deployment("second", 2), usingClaim), "east,west"))
 	second := awaitAvailable(s, "second", 2)
-	if where := decision(s, second); len(where) != 1 || where["west"].Replicas != 2 {
+	if where := framework.DecisionOf(s, second); len(where) != 1 || where["west"].Replicas != 2 {
 		t.Errorf("decision %v, want all where the volume is", where)
 	}
 

@@ -152,7 +152,7 @@ func TestAStatefulSetIsMadeAnewAroundItsPods(t *testing.T) {
 	gone[*appsv1.StatefulSet](s.Logical, s.West)("db")
 	s.Logical.Apply(database("db", 3, withDisks(s), func(set *appsv1.StatefulSet) { set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }))
 	set := awaitRunning(s, "db", 3)
-	if got := decision(s, set); len(got) != 1 || got["west"].Replicas != 3 {
+	if got := framework.DecisionOf(s, set); len(got) != 1 || got["west"].Replicas != 3 {
 		t.Errorf("placed as %s, want it where its pods are", got)
 	}
 	framework.AwaitList(s.Logical, "app=db", "the same pods are its own", func(pods []*corev1.Pod) bool {
@@ -179,7 +179,7 @@ func TestAStatefulSetThatIsMadeAnewSmallerEndsThePodsThatAreLeft(t *testing.T) {
 	}
 	both := setOn("east,west")
 	s.Logical.Apply(database("db", 4, both, withDisks(s)))
-	if got := decision(s, awaitRunning(s, "db", 4)); got["east"].Replicas != 2 || got["west"].Replicas != 2 {
+	if got := framework.DecisionOf(s, awaitRunning(s, "db", 4)); got["east"].Replicas != 2 || got["west"].Replicas != 2 {
 		t.Fatalf("divided into %s, want 2 in each cluster", got)
 	}
 	first := uidsOf(awaitPods(s.Logical, "app=db", ordinals("db", 0, 4)))

@@ -31,11 +31,11 @@ func TestARemovedClusterIsEmptiedWithoutAnOutage(t *testing.T) {
 	d := awaitAvailable(s, "web", 6)
 	awaitAvailable(s, "stuck", 2)
 	awaitAvailable(s, "all", 3)
-	if decision(s, d)["north"].Replicas == 0 {
-		t.Fatalf("nothing is to move off: it is decided %s", decision(s, d))
+	if framework.DecisionOf(s, d)["north"].Replicas == 0 {
+		t.Fatalf("nothing is to move off: it is decided %s", framework.DecisionOf(s, d))
 	}
 	check := bystanders(s, north)
-	pods := podUIDs(s, north, "stuck")
+	pods := framework.PodUIDs(s, north, "stuck")
 	fewest := map[string]func() int{}
 	for app, want := range map[string]int{"web": 6, "all": 3, "stuck": 2} {
 		fewest[app] = fewestReady(s, sides, app, want)
@@ -46,7 +46,7 @@ func TestARemovedClusterIsEmptiedWithoutAnOutage(t *testing.T) {
 		`cluster "north" is not removed, as not everything can move off, and it is as it was`, s.Namespace+"/stuck", "--orphan", "--force")
 	framework.Await(s.Logical, "web", "has moved off", placedOn(s, "east", "west"))
 	framework.AwaitGone[*appsv1.Deployment](north, "web")
-	if got := podUIDs(s, north, "stuck"); !slices.Equal(got, pods) {
+	if got := framework.PodUIDs(s, north, "stuck"); !slices.Equal(got, pods) {
 		t.Errorf("the pods that have nowhere else to go were %v and are %v", pods, got)
 	}
 	framework.Await(s.Logical, "north", "is not being drained any more", func(c *v1alpha1.Cluster) bool {
@@ -94,7 +94,7 @@ func TestAnOrphanedClusterKeepsWhatRunsThere(t *testing.T) {
 	awaitAvailable(s, "web", 2)
 	framework.AwaitGone[*appsv1.Deployment](s.East, "web")
 	s.Cleanup(func() { s.Environment.CleanupIn(t, north.API, "delete", "namespace", s.Namespace, "--wait=false") })
-	pods, had := podUIDs(s, north, "web"), inNamespace(ours(t.Context(), t, north.API, owned(s)), s.Namespace)
+	pods, had := framework.PodUIDs(s, north, "web"), inNamespace(ours(t.Context(), t, north.API, owned(s)), s.Namespace)
 
 	refuse(t, s.Logical.TryCLI("cluster", "remove", "north", "--orphan", "--force"), "exclude each other")
 	say(t, s.Logical.CLI("cluster", "remove", "north", "--orphan", "--cluster-kubeconfig", north.Kubeconfig, "--timeout=60s"), "cluster/north removed")
@@ -115,14 +115,14 @@ func TestAnOrphanedClusterKeepsWhatRunsThere(t *testing.T) {
 			t.Errorf("%s is another one than before, or carries %q", f, marks(o))
 		}
 	}
-	if got := podUIDs(s, north, "web"); !slices.Equal(got, pods) || len(got) != 2 {
+	if got := framework.PodUIDs(s, north, "web"); !slices.Equal(got, pods) || len(got) != 2 {
 		t.Errorf("the pods were %v and are %v", pods, got)
 	}
 	// Above, nothing is stuck on what was let go; below, nothing depends on what is above.
 	s.Logical.Kubectl("delete", "deployment", "web", "--timeout=60s")
 	s.Logical.Kubectl("delete", "namespace", s.Namespace, "--timeout=60s")
 	framework.Await(north, "web", "still runs", available(2))
-	if got := podUIDs(s, north, "web"); !slices.Equal(got, pods) {
+	if got := framework.PodUIDs(s, north, "web"); !slices.Equal(got, pods) {
 		t.Errorf("the pods were %v and are %v", pods, got)
 	}
 }
@@ -134,7 +134,7 @@ func TestAClusterThatIsGoneForGoodLeavesNothingStuck(t *testing.T) {
 	lost := framework.NewScenario(t, s.Environment)
 	lost.Logical.Apply(quick(pinned(deployment("lost", 2), "north")))
 	for _, name := range []string{"lost", "going"} {
-		awaitAvailable(s, name, *read(s, name).Spec.Replicas)
+		awaitAvailable(s, name, *framework.ReadDeployment(s, name).Spec.Replicas)
 	}
 	awaitAvailable(s, "split", 6)
 	awaitAvailable(lost, "lost", 2)
@@ -165,7 +165,7 @@ func TestAClusterThatIsGoneForGoodLeavesNothingStuck(t *testing.T) {
 // restore brings a cluster back that a test has killed.
 func restore(s *framework.Scenario, cluster *stock.Cluster) {
 	s.Helper()
-	ctx, cancel := contextAfterTest()
+	ctx, cancel := framework.AfterTest()
 	defer cancel()
 	if err := revive(ctx, cluster); err != nil {
 		s.Errorf("bring cluster %q back: %v", cluster.Name(), err)
@@ -187,10 +187,10 @@ func TestTwoLogicalClustersShareAPhysicalOne(t *testing.T) {
 	s := suite.Fragile(t)
 	join(s, "north")
 	north := s.Side("north")
-	other := framework.NewScenario(t, ownEnvironment(t, framework.Options{}))
+	other := framework.NewScenario(t, framework.StartOwn(t, framework.Options{}))
 	kubeconfig := []string{"--cluster-kubeconfig", north.Kubeconfig}
 	other.Logical.CLI(append([]string{"cluster", "join", "mine"}, kubeconfig...)...)
-	if a, b := identity(t, s.Environment), identity(t, other.Environment); a == b {
+	if a, b := framework.IdentityOf(t, s.Environment), framework.IdentityOf(t, other.Environment); a == b {
 		t.Fatalf("both logical clusters are %s", a)
 	}
 	// The same names in another namespace, and then in the same one.
@@ -233,8 +233,8 @@ func TestTwoLogicalClustersShareAPhysicalOne(t *testing.T) {
 	other.Logical.Kubectl("delete", "deployment", "web", "--timeout=60s")
 	say(t, other.Logical.CLI(append([]string{"cluster", "remove", "mine", "--timeout=60s"}, kubeconfig...)...), "cluster/mine removed")
 	same("after the cluster was removed from the other")
-	awaitNothing(s, north, v1alpha1.LabelLogicalCluster+"="+identity(t, other.Environment))
-	if accounts := ours(t.Context(), t, north.API, managed); !strings.Contains(fmt.Sprint(accounts), "serviceaccounts manifold-system/manifold-syncer-"+identity(t, s.Environment)[:8]) {
+	awaitNothing(s, north, v1alpha1.LabelLogicalCluster+"="+framework.IdentityOf(t, other.Environment))
+	if accounts := ours(t.Context(), t, north.API, managed); !strings.Contains(fmt.Sprint(accounts), "serviceaccounts manifold-system/manifold-syncer-"+framework.IdentityOf(t, s.Environment)[:8]) {
 		t.Errorf("of what joining made there is only %v", accounts)
 	}
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=3")
@@ -255,6 +255,6 @@ func below(s *framework.Scenario, side *framework.Side) string {
 	for _, f := range ours(s.Context(), s.T, side.API, selector) {
 		fmt.Fprintln(&out, f, f.uid, f.version)
 	}
-	fmt.Fprintln(&out, podUIDs(s, side, "web"))
+	fmt.Fprintln(&out, framework.PodUIDs(s, side, "web"))
 	return out.String()
 }

@@ -116,7 +116,7 @@ func TestAKilledManifoldConverges(t *testing.T) {
 	awaitAvailable(s, "lonely", 2)
 	running := map[string][]types.UID{}
 	for _, side := range sides {
-		running[side.Name+" steady"], running[side.Name+" lonely"] = podUIDs(s, side, "steady"), podUIDs(s, side, "lonely")
+		running[side.Name+" steady"], running[side.Name+" lonely"] = framework.PodUIDs(s, side, "steady"), framework.PodUIDs(s, side, "lonely")
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -144,7 +144,7 @@ func TestAKilledManifoldConverges(t *testing.T) {
 	b.check(sides)
 	for _, side := range sides {
 		for _, app := range []string{"steady", "lonely"} {
-			if got := podUIDs(s, side, app); !slices.Equal(got, running[side.Name+" "+app]) {
+			if got := framework.PodUIDs(s, side, app); !slices.Equal(got, running[side.Name+" "+app]) {
 				t.Errorf("the pods of %s in %s were %v and are %v", app, side.Name, running[side.Name+" "+app], got)
 			}
 		}
@@ -223,12 +223,12 @@ func (b *storm) check(sides []*framework.Side) {
 			continue
 		}
 		d := framework.Await(b.Logical, name, "is as it was written last", func(d *appsv1.Deployment) bool {
-			return image(d) == image(want) && ptr.Equal(d.Spec.Replicas, want.Spec.Replicas) && available(*want.Spec.Replicas)(d)
+			return framework.ImageOf(d) == framework.ImageOf(want) && ptr.Equal(d.Spec.Replicas, want.Spec.Replicas) && available(*want.Spec.Replicas)(d)
 		})
-		awaitShares(b.Scenario, name, decision(b.Scenario, d))
+		awaitShares(b.Scenario, name, framework.DecisionOf(b.Scenario, d))
 		for _, side := range sides {
-			if _, placed := decision(b.Scenario, d)[side.Name]; placed {
-				framework.Await(side, name, "has the image", func(d *appsv1.Deployment) bool { return image(d) == image(want) })
+			if _, placed := framework.DecisionOf(b.Scenario, d)[side.Name]; placed {
+				framework.Await(side, name, "has the image", func(d *appsv1.Deployment) bool { return framework.ImageOf(d) == framework.ImageOf(want) })
 			}
 		}
 	}

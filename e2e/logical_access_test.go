@@ -1,12 +1,8 @@
 package e2e
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
@@ -24,7 +20,7 @@ func TestAServiceAccountMayDoWhatItsRolesSay(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(deployment("web", 1))
 	framework.AwaitList(s.Logical, "app=web", "one pod is ready", readyPods(1))
-	viewer := s.Logical.As(serviceAccount(s, "viewer", "view"))
+	viewer := s.Logical.As(framework.ServiceAccount(s, "viewer", "view"))
 
 	for what, want := range map[string]string{
 		"get pods": "yes", "list deployments": "yes", "get pods/log": "yes", "watch events": "yes",
@@ -48,7 +44,7 @@ func TestLogsAndStreamsAskForTheirOwnRights(t *testing.T) {
 	s.Logical.Apply(deployment("web", 1))
 	framework.AwaitList(s.Logical, "app=web", "one pod is ready", readyPods(1))
 	s.Logical.Kubectl("create", "role", "pods-only", "--verb=get,list", "--resource=pods,deployments.apps,replicasets.apps")
-	reader := s.Logical.As(serviceAccountWith(s, "reader", "--role=pods-only"))
+	reader := s.Logical.As(framework.ServiceAccountWith(s, "reader", "--role=pods-only"))
 
 	reader.Kubectl("get", "pods")
 	for _, test := range []struct {
@@ -65,37 +61,5 @@ func TestLogsAndStreamsAskForTheirOwnRights(t *testing.T) {
 	// The same account may, once the role says so.
 	s.Logical.Kubectl("create", "role", "logs", "--verb=get", "--resource=pods/log")
 	s.Logical.Kubectl("create", "rolebinding", "logs", "--role=logs", "--serviceaccount="+s.Namespace+":reader")
-	s.Logical.Poll("the reader may read logs", func() error { return failure(reader.Try("logs", "deployment/web")) })
-}
-
-// serviceAccount makes a ServiceAccount that has a ClusterRole in the scenario's namespace and returns a kubeconfig of it.
-func serviceAccount(s *framework.Scenario, name, clusterRole string) string {
-	s.Helper()
-	return serviceAccountWith(s, name, "--clusterrole="+clusterRole)
-}
-
-func serviceAccountWith(s *framework.Scenario, name, role string) string {
-	s.Helper()
-	s.Logical.Kubectl("create", "serviceaccount", name)
-	s.Logical.Kubectl("create", "rolebinding", name, role, "--serviceaccount="+s.Namespace+":"+name)
-	token := strings.TrimSpace(s.Logical.Kubectl("create", "token", name))
-
-	admin, err := clientcmd.LoadFromFile(s.Logical.Kubeconfig)
-	if err != nil {
-		s.Fatal(err)
-	}
-	current := admin.Contexts[admin.CurrentContext]
-	admin.AuthInfos = map[string]*clientcmdapi.AuthInfo{current.AuthInfo: {Token: token}}
-	file := filepath.Join(s.TempDir(), name+".kubeconfig")
-	if err := clientcmd.WriteToFile(*admin, file); err != nil {
-		s.Fatal(err)
-	}
-	user := strings.TrimSpace(s.Logical.As(file).Kubectl("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"))
-	if want := "system:serviceaccount:" + s.Namespace + ":" + name; user != want {
-		s.Fatalf("the token is that of %q, want %q", user, want)
-	}
-	s.Logical.Poll("the role binding counts", func() error {
-		return failure(s.Logical.As(file).Try("auth", "can-i", "get", "pods"))
-	})
-	return file
+	s.Logical.Poll("the reader may read logs", func() error { return framework.Failure(reader.Try("logs", "deployment/web")) })
 }

@@ -55,7 +55,7 @@ spec:
 	})
 	user := s.Logical.Kubectl("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
 	say(t, s.Logical.Kubectl("get", "--raw", "/apis/aggregated.example.com/v1/gauges"), "asked by "+user)
-	refuse(t, s.Logical.As(serviceAccount(s, "viewer", "view")).Try("get", "--raw", "/apis/aggregated.example.com/v1/gauges"), "forbidden")
+	refuse(t, s.Logical.As(framework.ServiceAccount(s, "viewer", "view")).Try("get", "--raw", "/apis/aggregated.example.com/v1/gauges"), "forbidden")
 }
 
 // serveAggregated serves an API group of one kind to the logical cluster's API server alone, and returns its port.
@@ -81,7 +81,7 @@ func serveAggregated(t *testing.T, s *framework.Scenario, group string) (port st
 			http.NotFound(w, r)
 		}
 	}))
-	certificate, _ := selfSigned(t)
+	certificate, _ := framework.SelfSigned(t)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert}
 	server.StartTLS()
 	t.Cleanup(server.Close)

@@ -1,22 +1,10 @@
 package e2e
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
-	"encoding/json"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +19,7 @@ func TestCustomResourcesWorkAsOnAnyCluster(t *testing.T) {
 	t.Cleanup(func() { s.Environment.Cleanup(t, "delete", "-f", "testdata/logical/crd.yaml", "--wait=false") })
 	l.Established(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.e2e.example.com}}`)
 	l.Poll("the new kind can be created", func() error {
-		return failure(l.Try("apply", "-f", "testdata/logical/widget.yaml"))
+		return framework.Failure(l.Try("apply", "-f", "testdata/logical/widget.yaml"))
 	})
 
 	say(t, l.Kubectl("get", "wi"), "COLOR", "gadget", "red")
@@ -184,47 +172,8 @@ func awaitRefusal(s *framework.Scenario, want string, args ...string) {
 // serveWebhook serves a webhook on loopback that refuses what it has an objection to, and returns its URL and its authority.
 func serveWebhook(t *testing.T, objection func(*admissionv1.AdmissionRequest) string) (url string, authority []byte) {
 	t.Helper()
-	return serveAdmission(t, func(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	return framework.ServeAdmission(t, func(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		message := objection(request)
 		return &admissionv1.AdmissionResponse{Allowed: message == "", Result: &metav1.Status{Message: message}}
 	})
-}
-
-// serveAdmission serves a webhook on loopback, and returns its URL and its authority.
-func serveAdmission(t *testing.T, answer func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) (url string, authority []byte) {
-	t.Helper()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var review admissionv1.AdmissionReview
-		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		review.Response = answer(review.Request)
-		review.Response.UID = review.Request.UID
-		_ = json.NewEncoder(w).Encode(review) // The API server would report it.
-	}))
-	certificate, authority := selfSigned(t)
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	return server.URL, authority
-}
-
-// selfSigned returns a certificate for loopback and for names, and its authority, which is itself.
-func selfSigned(t *testing.T, names ...string) (tls.Certificate, []byte) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: names, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }

@@ -86,7 +86,7 @@ webhooks:
 	awaitRefusal(s, fmt.Sprintf(`no endpoints available for service "hook" in namespace "%s": none of its pods runs in a cluster`, s.Namespace),
 		"create", "configmap", "tried", "--dry-run=server")
 	l.Apply(strings.Replace(webhook, "failurePolicy: Fail", "failurePolicy: Ignore", 1))
-	l.Poll("the webhook is passed over", func() error { return failure(l.Try("create", "configmap", "tried", "--dry-run=server")) })
+	l.Poll("the webhook is passed over", func() error { return framework.Failure(l.Try("create", "configmap", "tried", "--dry-run=server")) })
 	// What Manifold notes on a Deployment is not for webhooks to allow: with nobody to ask, this one could never be let go.
 	refuse(t, l.Try("label", "deployment/hook", "a=b"), `no endpoints available for service "hook"`)
 	l.Kubectl("delete", "deployment", "hook", "--timeout=60s")
@@ -126,7 +126,7 @@ spec:
 		s.Environment.Cleanup(s.T, "delete", "crd", "gears."+group+".example.com", "--wait=false")
 	})
 	s.Logical.Poll("a gear can be made", func() error {
-		return failure(s.Logical.TryInput(fmt.Sprintf("{apiVersion: %s.example.com/v1, kind: Gear, metadata: {name: first}}", group), "apply", "-f", "-"))
+		return framework.Failure(s.Logical.TryInput(fmt.Sprintf("{apiVersion: %s.example.com/v1, kind: Gear, metadata: {name: first}}", group), "apply", "-f", "-"))
 	})
 	path := fmt.Sprintf("/apis/%s.example.com/v2/namespaces/%s/gears/first", group, s.Namespace)
 	say(s.T, s.Logical.Kubectl("get", "--raw", path), `"kind":"Gear"`, `"convertedFrom":"`+group+`.example.com/v1"`)
@@ -222,7 +222,7 @@ func serveOperator(t *testing.T, s *framework.Scenario) (port string, authority 
 		})
 	})
 	server := httptest.NewUnstartedServer(mux)
-	certificate, authority := selfSigned(t, "hook."+s.Namespace+".svc")
+	certificate, authority := framework.SelfSigned(t, "hook."+s.Namespace+".svc")
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	server.StartTLS()
 	t.Cleanup(server.Close)

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
@@ -55,30 +54,21 @@ func TestObjectsAreWrittenInEveryWay(t *testing.T) {
 	d := framework.Await(l, "web", "has every change", func(d *appsv1.Deployment) bool {
 		c := d.Spec.Template.Spec.Containers[0]
 		return d.Labels["tier"] == "front" && d.Annotations["note"] == "hello" && c.Image == "web:2" && d.Spec.MinReadySeconds == 1 &&
-			env(c, "COLOR") == "green" && env(c, "SHAPE") == "round" && available(1)(d)
+			framework.EnvOf(c, "COLOR") == "green" && framework.EnvOf(c, "SHAPE") == "round" && available(1)(d)
 	})
 	// Replacing with a manifest that knows nothing of Manifold loses nothing of Manifold's.
 	l.KubectlInput(deployment("web", 1), "replace", "-f", "-")
 	after := framework.Await(l, "web", "is what it was replaced with", func(d *appsv1.Deployment) bool {
 		return d.Labels["tier"] == "" && d.Annotations["note"] == "" && d.Spec.Template.Spec.Containers[0].Image == "web:1"
 	})
-	if len(decision(s, after)) == 0 || !decision(s, after).Equal(decision(s, d)) {
-		t.Errorf("the decision was %s and is %s after the replacement", decision(s, d), decision(s, after))
+	if len(framework.DecisionOf(s, after)) == 0 || !framework.DecisionOf(s, after).Equal(framework.DecisionOf(s, d)) {
+		t.Errorf("the decision was %s and is %s after the replacement", framework.DecisionOf(s, d), framework.DecisionOf(s, after))
 	}
 	if len(after.Finalizers) != 1 || after.Finalizers[0] != v1alpha1.FinalizerProjection {
 		t.Errorf("finalizers %q after the replacement, want %q", after.Finalizers, v1alpha1.FinalizerProjection)
 	}
 	l.Kubectl("delete", "deployment", "web", "--timeout=60s")
 	refuse(t, l.Try("get", "deployment", "web"), "NotFound")
-}
-
-func env(c corev1.Container, name string) string {
-	for _, e := range c.Env {
-		if e.Name == name {
-			return e.Value
-		}
-	}
-	return ""
 }
 
 func TestChangesAreWatched(t *testing.T) {

@@ -32,7 +32,7 @@ func top(side *framework.Side, args ...string) ([]string, error) {
 	for line := range strings.Lines(result.Stdout) {
 		rows = append(rows, strings.Join(strings.Fields(line), " "))
 	}
-	return rows, failure(result)
+	return rows, framework.Failure(result)
 }
 
 // awaitTop waits until a "kubectl top" has rows that begin and end like this.
@@ -111,8 +111,8 @@ func TestMetricsAreAnAPILikeAnyOther(t *testing.T) {
 	// Without a group, nodes and pods are the real ones.
 	say(t, s.Logical.Kubectl("get", "pods"), "Running")
 
-	viewer := s.Logical.As(serviceAccount(s, "viewer", "view"))
-	viewer.Poll("whoever may view a namespace may see what its pods use", func() error { return failure(viewer.Try("top", "pods")) })
+	viewer := s.Logical.As(framework.ServiceAccount(s, "viewer", "view"))
+	viewer.Poll("whoever may view a namespace may see what its pods use", func() error { return framework.Failure(viewer.Try("top", "pods")) })
 	refuse(t, viewer.In("default").Try("top", "pods"), "forbidden")
 	refuse(t, viewer.Try("top", "nodes"), "forbidden")
 }
@@ -150,7 +150,7 @@ spec:
 	waiting := *s
 	waiting.Logical = s.Logical.Within(scraped)
 	d := awaitAvailable(&waiting, "web", 6)
-	shares := decision(s, d)
+	shares := framework.DecisionOf(s, d)
 	if shares["east"].Replicas+shares["west"].Replicas != 6 || shares["east"].Replicas == 0 || shares["west"].Replicas == 0 {
 		t.Errorf("the decision is %v, want 6 replicas over both clusters", shares)
 	}
@@ -199,7 +199,7 @@ func TestClustersWithoutMetricsAreNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			ctx, cancel := contextAfterTest()
+			ctx, cancel := framework.AfterTest()
 			defer cancel()
 			if err := s.Environment.Clusters[cluster].Restart(ctx, stock.MetricsServer); err != nil {
 				t.Error(err)

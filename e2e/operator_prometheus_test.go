@@ -195,7 +195,7 @@ func refusedFor(r framework.Result, phrase string) error {
 // certificateFiles writes a certificate for loopback and its key, and returns their paths and the authority.
 func certificateFiles(t *testing.T) (certificate, key string, authority []byte) {
 	t.Helper()
-	pair, authority := selfSigned(t)
+	pair, authority := framework.SelfSigned(t)
 	der, err := x509.MarshalECPrivateKey(pair.PrivateKey.(*ecdsa.PrivateKey))
 	if err != nil {
 		t.Fatal(err)

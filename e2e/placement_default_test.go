@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
@@ -65,7 +64,7 @@ func TestANamespaceStaysTogetherOnTheClusterWithMostFreeCapacity(t *testing.T) {
 	for i := range 8 {
 		d := awaitAvailable(first, fmt.Sprintf("web-%d", i), 2)
 		if !placedOn(first, "west")(d) {
-			t.Errorf("%s is on %s, want west, which had most free capacity", d.Name, decision(first, d))
+			t.Errorf("%s is on %s, want west, which had most free capacity", d.Name, framework.DecisionOf(first, d))
 		}
 	}
 	framework.AwaitGone[*corev1.Namespace](first.East, first.Namespace)
@@ -76,13 +75,13 @@ func TestANamespaceStaysTogetherOnTheClusterWithMostFreeCapacity(t *testing.T) {
 	for i := range 4 {
 		d := awaitAvailable(second, fmt.Sprintf("web-%d", i), 2)
 		if !placedOn(second, "east")(d) {
-			t.Errorf("%s is on %s, want east, which has most free capacity now", d.Name, decision(second, d))
+			t.Errorf("%s is on %s, want east, which has most free capacity now", d.Name, framework.DecisionOf(second, d))
 		}
 	}
 	// The first namespace stays where it began.
 	first.Logical.Apply(deployment("late", 2))
 	if d := awaitAvailable(first, "late", 2); !placedOn(first, "west")(d) {
-		t.Errorf("a late Deployment is on %s, want west, where its neighbours are", decision(first, d))
+		t.Errorf("a late Deployment is on %s, want west, where its neighbours are", framework.DecisionOf(first, d))
 	}
 }
 
@@ -108,28 +107,17 @@ func burst(s *framework.Scenario, count int) {
 func TestOnlyWhatDoesNotFitGoesElsewhereAndAnEventSaysSo(t *testing.T) {
 	s := undisturbed(t)
 	s.Logical.Apply(deployment("web", 2))
-	home := decision(s, awaitAvailable(s, "web", 2)).Clusters()[0]
+	home := framework.DecisionOf(s, awaitAvailable(s, "web", 2)).Clusters()[0]
 	s.Logical.Apply(asking(deployment("big", 30), "4"))
-	got := decision(s, read(s, "big"))
+	got := framework.DecisionOf(s, framework.ReadDeployment(s, "big"))
 	if got.Total() != 30 || len(got) != 2 || got[home].Replicas < 20 {
 		t.Errorf("30 replicas of 4 processors each are placed on %s, want as many as fit on %s and the rest elsewhere", got, home)
 	}
 	events := framework.AwaitList(s.Logical, "", "an event says what is not at home", func(events []*corev1.Event) bool {
-		return len(eventsAbout(events, "big", "PlacementNote")) > 0
+		return len(framework.EventsAbout(events, "big", "PlacementNote")) > 0
 	})
-	for _, e := range eventsAbout(events, "big", "PlacementNote") {
+	for _, e := range framework.EventsAbout(events, "big", "PlacementNote") {
 		say(t, e.Message, "kept together on "+home, "are not there", "lacks cpu (need 4, free ")
 	}
 	s.Logical.Kubectl("delete", "deployment", "big", "--timeout=60s")
-}
-
-// eventsAbout returns the events of an object that have the reason.
-func eventsAbout(events []*corev1.Event, name, reason string) []*corev1.Event {
-	var out []*corev1.Event
-	for _, e := range events {
-		if e.InvolvedObject.Name == name && e.Reason == reason {
-			out = append(out, e)
-		}
-	}
-	return out
 }

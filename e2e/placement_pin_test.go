@@ -23,19 +23,9 @@ import (
 func placedOn(s *framework.Scenario, clusters ...string) func(*appsv1.Deployment) bool {
 	slices.Sort(clusters)
 	return func(d *appsv1.Deployment) bool {
-		got := decision(s, d)
+		got := framework.DecisionOf(s, d)
 		return slices.Equal(slices.Sorted(maps.Keys(got)), clusters) && got.Total() == int64(*d.Spec.Replicas)
 	}
-}
-
-// read returns the Deployment as it is now.
-func read(s *framework.Scenario, name string) *appsv1.Deployment {
-	s.Helper()
-	d, err := s.Logical.Kube.AppsV1().Deployments(s.Namespace).Get(s.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
-	return d
 }
 
 // awaitShares waits until each cluster runs its share of what was decided, all of it is available, and the others run nothing.
@@ -60,7 +50,7 @@ func TestAPinToOneClusterIsObeyed(t *testing.T) {
 		s.Logical.Apply(pinned(deployment(name, 3), cluster))
 		want := placement.Decision{cluster: {Replicas: 3}}
 		// The decision is there as soon as the object is.
-		if got := decision(s, read(s, name)); !got.Equal(want) {
+		if got := framework.DecisionOf(s, framework.ReadDeployment(s, name)); !got.Equal(want) {
 			t.Errorf("pinned to %s it is placed on %s", cluster, got)
 		}
 		awaitAvailable(s, name, 3)
@@ -74,8 +64,8 @@ func TestAPinToTwoClustersDividesExactly(t *testing.T) {
 		for pin, name := range map[string]string{"east,west": "names", " west , east ": "spaces", "*": "all"} {
 			name := fmt.Sprintf("%s-%d", name, replicas)
 			s.Logical.Apply(pinned(deployment(name, int(replicas)), pin))
-			d := read(s, name)
-			got := decision(s, d)
+			d := framework.ReadDeployment(s, name)
+			got := framework.DecisionOf(s, d)
 			if got.Total() != int64(replicas) {
 				t.Errorf("pin %q: %d replicas are divided into %s", pin, replicas, got)
 			}
@@ -85,7 +75,7 @@ func TestAPinToTwoClustersDividesExactly(t *testing.T) {
 		}
 	}
 	awaitAvailable(s, "names-13", 13)
-	awaitShares(s, "names-13", decision(s, read(s, "names-13")))
+	awaitShares(s, "names-13", framework.DecisionOf(s, framework.ReadDeployment(s, "names-13")))
 }
 
 func TestTheOwnPinWinsOverThatOfTheNamespace(t *testing.T) {
@@ -142,12 +132,12 @@ func TestADryRunShowsWhereItWouldGoAndStoresNothing(t *testing.T) {
 
 	s.Logical.Apply(pinned(deployment("web", 3), "east"))
 	awaitAvailable(s, "web", 3)
-	before := read(s, "web")
+	before := framework.ReadDeployment(s, "web")
 	shown = s.Logical.KubectlInput(pinned(deployment("web", 5), "west"), "apply", "--dry-run=server", "-f", "-", "-o", path)
 	if shown != `{"west":{"replicas":5}}` {
 		t.Errorf("the dry run of a change shows %q", shown)
 	}
-	if after := read(s, "web"); after.ResourceVersion != before.ResourceVersion {
+	if after := framework.ReadDeployment(s, "web"); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("a dry run changed the object: %v", after)
 	}
 }
@@ -192,22 +182,22 @@ func TestScalingDividesAgainInTheSameRequest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := decision(s, d); got.Total() != int64(replicas) {
+			if got := framework.DecisionOf(s, d); got.Total() != int64(replicas) {
 				t.Errorf("the response to the patch says %s, want %d replicas", got, replicas)
 			}
 		}},
 		{"kubectl apply", 6, func(replicas int32) { s.Logical.Apply(pinned(deployment("web", int(replicas)), "east,west")) }},
 	} {
-		before := decision(s, read(s, "web"))
+		before := framework.DecisionOf(s, framework.ReadDeployment(s, "web"))
 		test.scale(test.replicas)
-		after := decision(s, read(s, "web"))
+		after := framework.DecisionOf(s, framework.ReadDeployment(s, "web"))
 		if after.Total() != int64(test.replicas) {
 			t.Errorf("%s to %d: the next read says %s", test.way, test.replicas, after)
 		}
 		checkSticky(t, test.way, before, after)
 	}
 	awaitAvailable(s, "web", 6)
-	awaitShares(s, "web", decision(s, read(s, "web")))
+	awaitShares(s, "web", framework.DecisionOf(s, framework.ReadDeployment(s, "web")))
 
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=0")
 	framework.AwaitList(s.Logical, "app=web", "no pod is left", func(pods []*corev1.Pod) bool { return len(pods) == 0 })
@@ -247,7 +237,7 @@ func TestAFreshDivisionNeverRunsTwice(t *testing.T) {
 	for i := range 5 {
 		for _, name := range []string{fmt.Sprintf("split-%d", i), fmt.Sprintf("whole-%d", i)} {
 			awaitAvailable(s, name, 8)
-			awaitShares(s, name, decision(s, read(s, name)))
+			awaitShares(s, name, framework.DecisionOf(s, framework.ReadDeployment(s, name)))
 		}
 	}
 	stop()

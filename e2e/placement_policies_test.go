@@ -25,7 +25,7 @@ func eastWest(east, west int32) placement.Decision {
 // awaitDivided waits until a Deployment is divided as is wanted and all of it runs so.
 func awaitDivided(s *framework.Scenario, name string, want placement.Decision) {
 	s.Helper()
-	framework.Await(s.Logical, name, "is divided into "+want.String(), func(d *appsv1.Deployment) bool { return decision(s, d).Equal(want) })
+	framework.Await(s.Logical, name, "is divided into "+want.String(), func(d *appsv1.Deployment) bool { return framework.DecisionOf(s, d).Equal(want) })
 	awaitAvailable(s, name, int32(want.Total()))
 	awaitShares(s, name, want)
 }
@@ -129,9 +129,9 @@ spec:
 		c := d.Spec.Template.Spec.Containers[0]
 		return c.Image == "mirror.example.com/web:1" && d.Labels["region"] == "east" && len(c.Env) > 0 && c.Env[len(c.Env)-1].Value == "east"
 	})
-	framework.Await(s.West, "web", "has its own", func(d *appsv1.Deployment) bool { return image(d) == "web:1" && d.Spec.MinReadySeconds == 1 })
-	if d := read(s, "web"); image(d) != "web:1" || d.Labels["region"] != "" {
-		t.Errorf("the user's own object was changed: %s, labels %v", image(d), d.Labels)
+	framework.Await(s.West, "web", "has its own", func(d *appsv1.Deployment) bool { return framework.ImageOf(d) == "web:1" && d.Spec.MinReadySeconds == 1 })
+	if d := framework.ReadDeployment(s, "web"); framework.ImageOf(d) != "web:1" || d.Labels["region"] != "" {
+		t.Errorf("the user's own object was changed: %s, labels %v", framework.ImageOf(d), d.Labels)
 	}
 	if sets := strings.Fields(s.Logical.Kubectl("get", "replicasets", "-o", "name")); len(sets) != 1 {
 		t.Errorf("one template is %d ReplicaSets: %v", len(sets), sets)
@@ -141,11 +141,11 @@ spec:
 
 	// A change of the policy reaches the clusters by itself, and one that cannot be applied says so.
 	s.Logical.Apply(fmt.Sprintf(policy, "other.example.com", "test"))
-	framework.Await(s.East, "web", "follows the policy", func(d *appsv1.Deployment) bool { return image(d) == "other.example.com/web:1" })
+	framework.Await(s.East, "web", "follows the policy", func(d *appsv1.Deployment) bool { return framework.ImageOf(d) == "other.example.com/web:1" })
 	d := framework.Await(s.Logical, "web", "says what cannot be applied", func(d *appsv1.Deployment) bool {
-		return condition(d, appsv1.DeploymentProgressing).Reason == "NotApplied"
+		return framework.ConditionOf(d, appsv1.DeploymentProgressing).Reason == "NotApplied"
 	})
-	say(t, condition(d, appsv1.DeploymentProgressing).Message, "west", "overrides[1] of PlacementPolicy "+s.Namespace+"/by-cluster: jsonPatch")
+	say(t, framework.ConditionOf(d, appsv1.DeploymentProgressing).Message, "west", "overrides[1] of PlacementPolicy "+s.Namespace+"/by-cluster: jsonPatch")
 	s.Logical.Poll("the policy says it too", func() error {
 		got := s.Logical.Kubectl("get", "placementpolicy", "by-cluster", "-o", "jsonpath={.status.workloads} {.status.unplaced} {.status.lastError}")
 		if !strings.HasPrefix(got, "1 0 deployments "+s.Namespace+"/web: cluster \"west\": ") || !strings.Contains(got, "overrides[1]") {
@@ -154,7 +154,7 @@ spec:
 		return nil
 	})
 	s.Logical.Kubectl("delete", "placementpolicy", "by-cluster")
-	framework.Await(s.East, "web", "is as its user wrote it", func(d *appsv1.Deployment) bool { return image(d) == "web:1" && d.Labels["region"] == "" })
+	framework.Await(s.East, "web", "is as its user wrote it", func(d *appsv1.Deployment) bool { return framework.ImageOf(d) == "web:1" && d.Labels["region"] == "" })
 }
 
 func TestTolerationsLetWorkloadsOntoATaintedCluster(t *testing.T) {

@@ -34,7 +34,7 @@ func TestPoliciesDivideWhatTheySelect(t *testing.T) {
 			s := s.Subtest(t)
 			name := fmt.Sprintf("%s-%d", test.how, test.replicas)
 			s.Logical.Apply(labelled(deployment(name, int(test.replicas)), "how", test.how))
-			if got := decision(s, read(s, name)); !got.Equal(test.want) {
+			if got := framework.DecisionOf(s, framework.ReadDeployment(s, name)); !got.Equal(test.want) {
 				t.Errorf("placed on %s, want %s", got, test.want)
 			}
 			// Also of a Deployment that runs in several copies, the counters are those that its user asked for.
@@ -46,21 +46,21 @@ func TestPoliciesDivideWhatTheySelect(t *testing.T) {
 	t.Run("an odd number is divided as evenly as it goes", func(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Apply(labelled(deployment("odd", 7), "how", "even"))
-		if got := decision(s, read(s, "odd")); got.Total() != 7 || len(got) != 2 || got["east"].Replicas < 3 || got["west"].Replicas < 3 {
+		if got := framework.DecisionOf(s, framework.ReadDeployment(s, "odd")); got.Total() != 7 || len(got) != 2 || got["east"].Replicas < 3 || got["west"].Replicas < 3 {
 			t.Errorf("7 replicas are divided into %s", got)
 		}
 	})
 	t.Run("free capacity divides exactly", func(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Apply(labelled(deployment("free", 10), "how", "capacity"))
-		if got := decision(s, read(s, "free")); got.Total() != 10 || len(got) != 2 {
+		if got := framework.DecisionOf(s, framework.ReadDeployment(s, "free")); got.Total() != 10 || len(got) != 2 {
 			t.Errorf("10 replicas are divided into %s", got)
 		}
 	})
 	t.Run("what no policy here selects follows the default", func(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Apply(deployment("other", 4))
-		if got := decision(s, read(s, "other")); len(got) != 1 || got.Total() != 4 {
+		if got := framework.DecisionOf(s, framework.ReadDeployment(s, "other")); len(got) != 1 || got.Total() != 4 {
 			t.Errorf("placed on %s, want all on one cluster", got)
 		}
 		say(t, s.Logical.CLI("explain", "deployment/other"), "ClusterPlacementPolicy default")
@@ -92,7 +92,7 @@ spec:
 			}
 		}
 		framework.Await(s.Logical, "web", fmt.Sprintf("is divided by %v", weights), func(d *appsv1.Deployment) bool {
-			return decision(s, d).Equal(want)
+			return framework.DecisionOf(s, d).Equal(want)
 		})
 		awaitAvailable(s, "web", 4)
 		awaitShares(s, "web", want)

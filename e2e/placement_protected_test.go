@@ -51,7 +51,7 @@ func TestWhatIsAppliedToAProtectedNamespaceIsWarnedOfAndStays(t *testing.T) {
 		say(t, result.Stderr, `Warning: PersistentVolumeClaim "`+name+`" goes to no cluster: `+reason)
 
 		framework.AwaitList(logical, "", "an event says so", func(events []*corev1.Event) bool {
-			found := eventsAbout(events, name, "Unplaced")
+			found := framework.EventsAbout(events, name, "Unplaced")
 			return len(found) > 0 && strings.Contains(found[0].Message, reason)
 		})
 		explained := logical.CLI("explain", "deployment/"+name)

@@ -11,33 +11,23 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
-// condition returns the condition of that type, or an empty one.
-func condition(d *appsv1.Deployment, of appsv1.DeploymentConditionType) appsv1.DeploymentCondition {
-	for _, c := range d.Status.Conditions {
-		if c.Type == of {
-			return c
-		}
-	}
-	return appsv1.DeploymentCondition{}
-}
-
 // awaitUnplaced waits until a Deployment tells in every place that it is not placed, and checks that each gives the reasons.
 func awaitUnplaced(s *framework.Scenario, name string, want ...string) {
 	s.Helper()
 	d := framework.Await(s.Logical, name, "says that it is not placed", func(d *appsv1.Deployment) bool {
-		return condition(d, appsv1.DeploymentProgressing).Reason == "Unplaced" && d.Status.ObservedGeneration == d.Generation
+		return framework.ConditionOf(d, appsv1.DeploymentProgressing).Reason == "Unplaced" && d.Status.ObservedGeneration == d.Generation
 	})
-	if c := condition(d, appsv1.DeploymentProgressing); c.Status != corev1.ConditionFalse {
+	if c := framework.ConditionOf(d, appsv1.DeploymentProgressing); c.Status != corev1.ConditionFalse {
 		s.Errorf("condition %+v, want False", c)
 	}
-	if got := decision(s, d); len(got) > 0 {
+	if got := framework.DecisionOf(s, d); len(got) > 0 {
 		s.Errorf("it is placed on %s", got)
 	}
-	say(s.T, condition(d, appsv1.DeploymentProgressing).Message, want...)
+	say(s.T, framework.ConditionOf(d, appsv1.DeploymentProgressing).Message, want...)
 	events := framework.AwaitList(s.Logical, "", "an event says why", func(events []*corev1.Event) bool {
-		return len(eventsAbout(events, name, "Unplaced")) > 0
+		return len(framework.EventsAbout(events, name, "Unplaced")) > 0
 	})
-	say(s.T, eventsAbout(events, name, "Unplaced")[0].Message, want...)
+	say(s.T, framework.EventsAbout(events, name, "Unplaced")[0].Message, want...)
 	say(s.T, s.Logical.CLI("explain", "deployment/"+name), append(want, "Placed:     nowhere")...)
 	say(s.T, s.Logical.Kubectl("describe", "deployment", name), append(want, "Unplaced")...)
 }
@@ -56,11 +46,11 @@ func TestWhatFitsNowhereSaysWhy(t *testing.T) {
 
 	// Once it fits, it is placed in the same request.
 	s.Logical.Apply(deployment("huge", 2))
-	if got := decision(s, read(s, "huge")); got.Total() != 2 {
+	if got := framework.DecisionOf(s, framework.ReadDeployment(s, "huge")); got.Total() != 2 {
 		t.Errorf("placed on %s, want both replicas placed", got)
 	}
 	d := awaitAvailable(s, "huge", 2)
-	if c := condition(d, appsv1.DeploymentProgressing); c.Status != corev1.ConditionTrue {
+	if c := framework.ConditionOf(d, appsv1.DeploymentProgressing); c.Status != corev1.ConditionTrue {
 		t.Errorf("condition %+v, want True", c)
 	}
 }
@@ -80,9 +70,9 @@ func TestAPinToAClusterThatHasNotJoinedWaitsForIt(t *testing.T) {
 	awaitAvailable(s, "web", 2)
 	awaitShares(s, "web", placement.Decision{"east": {Replicas: 2}})
 	events := framework.AwaitList(s.Logical, "", "an event names the absent cluster", func(events []*corev1.Event) bool {
-		return len(eventsAbout(events, "web", "PlacementNote")) > 0
+		return len(framework.EventsAbout(events, "web", "PlacementNote")) > 0
 	})
-	say(t, eventsAbout(events, "web", "PlacementNote")[0].Message, `cluster "north" has not joined`)
+	say(t, framework.EventsAbout(events, "web", "PlacementNote")[0].Message, `cluster "north" has not joined`)
 }
 
 // The controller of Deployments gives each template a revision, whether its pods find a place or not.

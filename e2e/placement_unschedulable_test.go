@@ -72,7 +72,7 @@ func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
 
 		// Replicas that are added do not go back to where they could not run.
 		s.Logical.Kubectl("scale", "deployment/selects", "--replicas=3")
-		if got, want := decision(s, read(s, "selects")), (placement.Decision{"west": {Replicas: 3}}); !got.Equal(want) {
+		if got, want := framework.DecisionOf(s, framework.ReadDeployment(s, "selects")), (placement.Decision{"west": {Replicas: 3}}); !got.Equal(want) {
 			t.Errorf("with one more placed on %s, want %s", got, want)
 		}
 		awaitAvailable(s, "selects", 3)
@@ -82,7 +82,7 @@ func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
 		// Three nodes of 32 processors have 96, and room for three of these.
 		s.Logical.Apply(asking(deployment("large", 4), "21"))
 		want := placement.Decision{"east": {Replicas: 3}, "west": {Replicas: 1}}
-		framework.Await(s.Logical, "large", "is divided as its nodes allow", func(d *appsv1.Deployment) bool { return decision(s, d).Equal(want) })
+		framework.Await(s.Logical, "large", "is divided as its nodes allow", func(d *appsv1.Deployment) bool { return framework.DecisionOf(s, d).Equal(want) })
 		awaitAvailable(s, "large", 4)
 		awaitShares(s, "large", want)
 		s.Logical.Kubectl("delete", "deployment", "large")
@@ -114,7 +114,7 @@ func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
 		s.Logical.Apply(pinned(edited(deployment("stays", 1), inRegion("west")), "east"))
 		awaitNote(s, "stays", "1 replica is unschedulable on east")
 		awaitNote(s, "stays", "where it is pinned")
-		if got, want := decision(s, read(s, "stays")), (placement.Decision{"east": {Replicas: 1}}); !got.Equal(want) {
+		if got, want := framework.DecisionOf(s, framework.ReadDeployment(s, "stays")), (placement.Decision{"east": {Replicas: 1}}); !got.Equal(want) {
 			t.Errorf("placed on %s, want %s", got, want)
 		}
 	})
@@ -267,7 +267,7 @@ func TestHigherPriorityTakesRoomOfLower(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			ctx, cancel := contextAfterTest()
+			ctx, cancel := framework.AfterTest()
 			defer cancel()
 			_ = client.Delete(ctx, class.Name, metav1.DeleteOptions{})
 		})
@@ -283,7 +283,7 @@ func TestHigherPriorityTakesRoomOfLower(t *testing.T) {
 	// Each of the six nodes has 32 processors. One of them is left, in the cluster that is not wanted.
 	s.Logical.Apply(asking(deployment("batch", 5), "30"))
 	full := "east"
-	if decision(s, awaitAvailable(s, "batch", 5))["west"].Replicas == 3 {
+	if framework.DecisionOf(s, awaitAvailable(s, "batch", 5))["west"].Replicas == 3 {
 		full = "west"
 	}
 	fewest := watchReady(s, "batch", 5)
@@ -314,7 +314,7 @@ func TestHigherPriorityTakesRoomOfLower(t *testing.T) {
 	foreseen := simulated(s, web)
 	s.Logical.Apply(web)
 	d := awaitAvailable(s, "web", 1)
-	home := decision(s, d).Clusters()[0]
+	home := framework.DecisionOf(s, d).Clusters()[0]
 	for how, says := range foreseen {
 		say(t, says, "Placed:", "1 on "+home, "it takes room of lower priority on "+home+" (Deployment "+s.Namespace+"/batch)",
 			"Preempted:", "takes the room of 1 replica of priority 0 on "+home)

@@ -13,38 +13,18 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
-// ownEnvironment starts a logical cluster without clusters for one test.
-func ownEnvironment(t *testing.T, options framework.Options) *framework.Environment {
-	t.Helper()
-	e, err := framework.Start(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Stop(); err != nil {
-			t.Error(err)
-		}
-		if !t.Failed() {
-			_ = os.RemoveAll(e.Dir)
-		}
-	})
-	return e
-}
-
 func TestASecondStartContinues(t *testing.T) {
 	suite.Beside(t)
-	e := ownEnvironment(t, framework.Options{})
+	e := framework.StartOwn(t, framework.Options{})
 	s := framework.NewScenario(t, e)
 	s.Logical.Kubectl("create", "configmap", "kept", "--from-literal=color=blue")
 	s.Logical.Apply(deployment("waiting", 2))
 	s.Logical.Kubectl("delete", "clusterplacementpolicy", "default")
-	viewer := s.Logical.As(serviceAccount(s, "viewer", "view"))
-	before := identity(t, e)
+	viewer := s.Logical.As(framework.ServiceAccount(s, "viewer", "view"))
+	before := framework.IdentityOf(t, e)
 
 	// Somebody who watches does not keep it from ending.
 	s.Logical.Start("get", "configmaps", "--watch").AwaitOutput("kept")
@@ -54,7 +34,7 @@ func TestASecondStartContinues(t *testing.T) {
 	if err := e.Manifold.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if after := identity(t, e); after != before {
+	if after := framework.IdentityOf(t, e); after != before {
 		t.Errorf("the logical cluster was %s and is %s after the second start", before, after)
 	}
 	if got := s.Logical.Kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.color}"); got != "blue" {
@@ -71,24 +51,15 @@ func TestASecondStartContinues(t *testing.T) {
 	if err := e.Manifold.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if after := identity(t, e); after != before {
+	if after := framework.IdentityOf(t, e); after != before {
 		t.Errorf("the logical cluster was %s and is %s after a crash", before, after)
 	}
 	s.Logical.Kubectl("get", "configmap", "kept")
 }
 
-func identity(t *testing.T, e *framework.Environment) string {
-	t.Helper()
-	ns, err := e.Logical.Kube.CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(ns.UID)
-}
-
 func TestItIsReadyAndSafe(t *testing.T) {
 	suite.Beside(t)
-	e := ownEnvironment(t, framework.Options{AuditPolicy: "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n"})
+	e := framework.StartOwn(t, framework.Options{AuditPolicy: "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n"})
 
 	t.Run("those who do not say who they are see its health and nothing else", func(t *testing.T) {
 		client := anonymous(t, e, &tls.Config{})
@@ -165,7 +136,7 @@ func testOneProcess(t *testing.T, e *framework.Environment) {
 func testAudit(t *testing.T, e *framework.Environment) {
 	s := framework.NewScenario(t, e)
 	s.Logical.Kubectl("create", "configmap", "audited", "--from-literal=color=blue")
-	event := awaitAudited(s, func(e auditEvent) bool { return e.Verb == "create" && e.ObjectRef.Name == "audited" })
+	event := framework.AwaitAudited(s, func(e framework.AuditEvent) bool { return e.Verb == "create" && e.ObjectRef.Name == "audited" })
 	if event.User.Username == "" {
 		t.Errorf("the audit log does not say who: %+v", event)
 	}

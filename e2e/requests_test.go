@@ -172,7 +172,7 @@ func TestANodeThatAUserWritesLeadsToNobodysPod(t *testing.T) {
 	s := suite.Scenario(t)
 	stranger(s, "db")
 	s.Logical.Poll("it is told that the name is taken", func() error {
-		return contains(s.Logical.Kubectl("get", "events", "--field-selector=involvedObject.name=db"), "NameTaken")
+		return framework.Contains(s.Logical.Kubectl("get", "events", "--field-selector=involvedObject.name=db"), "NameTaken")
 	})
 	send := tenant(s)
 	pod := "/api/v1/namespaces/" + s.Namespace + "/pods/db"
@@ -247,7 +247,7 @@ endpoints:
 				t.Errorf("Service %s leads to somebody: %s", name, body)
 				return nil
 			}
-			return contains(body, want)
+			return framework.Contains(body, want)
 		})
 	}
 }
@@ -298,7 +298,7 @@ func TestTheAuditOfAClusterTellsTheUser(t *testing.T) {
 		}
 		return errors.Join(errs...)
 	})
-	above := awaitAudited(s, func(e auditEvent) bool { return e.ObjectRef.Subresource == "exec" })
+	above := framework.AwaitAudited(s, func(e framework.AuditEvent) bool { return e.ObjectRef.Subresource == "exec" })
 	if err := findHeard(s, func(h heard) bool { return h.ObjectRef.Subresource == "exec" }, func(h heard) bool { return h.AuditID == above.AuditID }); err != nil {
 		t.Errorf("the audits do not have the exec under the same ID, which is %s above: %v", above.AuditID, err)
 	}

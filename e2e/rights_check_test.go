@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
 // TestTheRightsOfAClusterAreComparedWithWhatTheyShouldBe changes what joining made.
@@ -15,7 +16,7 @@ func TestTheRightsOfAClusterAreComparedWithWhatTheyShouldBe(t *testing.T) {
 	s := suite.Fragile(t)
 	again := join(s, "north")
 	admin := []string{"cluster", "check", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig()}
-	name := "manifold-syncer-" + identity(t, s.Environment)[:8]
+	name := "manifold-syncer-" + framework.IdentityOf(t, s.Environment)[:8]
 	whole := s.Logical.CLI(admin...)
 	say(t, whole, "✓ ClusterRole "+name, "✓ ValidatingAdmissionPolicy "+name, "✓ Other bindings")
 	if strings.Contains(whole, "?") || strings.Contains(whole, "✗") {
@@ -73,5 +74,5 @@ func TestADryRunOfJoiningIsWhatIsMade(t *testing.T) {
 			t.Errorf("joining made %s, applied was %s", after[i], made[i])
 		}
 	}
-	say(t, s.Logical.CLI("cluster", "check", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig()), "-kinds", "✓ ClusterRole manifold-syncer-"+identity(t, s.Environment)[:8]+"-volumes")
+	say(t, s.Logical.CLI("cluster", "check", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig()), "-kinds", "✓ ClusterRole manifold-syncer-"+framework.IdentityOf(t, s.Environment)[:8]+"-volumes")
 }

@@ -72,9 +72,9 @@ func TestSecretsInTheSharedNamespace(t *testing.T) {
 	above.Apply(readingSecret(taken, taken))
 	want := "already has a Secret default/" + taken + " that Manifold does not own"
 	events := framework.AwaitList(above, "", "an event says that the name is taken", func(events []*corev1.Event) bool {
-		return len(eventsAbout(events, taken, "NameTaken")) > 0
+		return len(framework.EventsAbout(events, taken, "NameTaken")) > 0
 	})
-	say(t, eventsAbout(events, taken, "NameTaken")[0].Message, "east", want)
+	say(t, framework.EventsAbout(events, taken, "NameTaken")[0].Message, "east", want)
 	framework.Await(below, taken, "is not overwritten", func(k *corev1.Secret) bool { return string(k.Data["color"]) == "foreign" })
 	below.Kubectl("delete", "secret", taken)
 	framework.Await(below, taken, "is ours now", func(k *corev1.Secret) bool { return string(k.Data["color"]) == "ours" })

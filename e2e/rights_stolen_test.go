@@ -47,7 +47,7 @@ func steal(s *framework.Scenario, side *framework.Side) *stolen {
 	if err != nil {
 		s.Fatal(err)
 	}
-	out := &stolen{Interface: client, id: identity(s.T, s.Environment), home: s.Namespace, foreign: "foreign-" + s.Namespace}
+	out := &stolen{Interface: client, id: framework.IdentityOf(s.T, s.Environment), home: s.Namespace, foreign: "foreign-" + s.Namespace}
 	out.account = "manifold-syncer-" + out.id[:8]
 	out.stream = func(ctx context.Context, namespace, pod string) error {
 		request := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("exec").

@@ -63,7 +63,7 @@ func TestAConfigMapOfOneMegabyteGoesAlong(t *testing.T) {
 // hack/bench -scale does the same with ten times as many, and takes the time.
 func TestADeploymentOfAThousandReplicas(t *testing.T) {
 	const replicas = 1000
-	s := framework.NewScenario(t, ownEnvironment(t, framework.Options{Clusters: []string{"east", "west"}, Cluster: stock.Options{Nodes: 6}}))
+	s := framework.NewScenario(t, framework.StartOwn(t, framework.Options{Clusters: []string{"east", "west"}, Cluster: stock.Options{Nodes: 6}}))
 	s.Logical.Apply(pinned(deployment("web", replicas), "east,west"))
 	s.Logical.Kubectl("rollout", "status", "deployment/web", "--timeout=180s")
 	d, err := s.Logical.Kube.AppsV1().Deployments(s.Namespace).Get(t.Context(), "web", metav1.GetOptions{})

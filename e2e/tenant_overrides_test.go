@@ -29,22 +29,22 @@ func TestOverridesTakeARightOfTheirOwn(t *testing.T) {
 	plain := "apiVersion: manifold.dev/v1alpha1\nkind: PlacementPolicy\nmetadata:\n  name: plain\nspec: {priority: 1}\n"
 	refusal := fmt.Sprintf(`spec.overrides: it takes the right to "override" placementpolicies.manifold.dev in namespace %q`, s.Namespace)
 	for _, role := range []string{"edit", "admin"} {
-		user := s.Logical.As(serviceAccount(s, role, role))
-		s.Logical.Poll(role+" may write policies", func() error { return failure(user.TryInput(plain, "apply", "-f", "-")) })
+		user := s.Logical.As(framework.ServiceAccount(s, role, role))
+		s.Logical.Poll(role+" may write policies", func() error { return framework.Failure(user.TryInput(plain, "apply", "-f", "-")) })
 		refuse(t, user.TryInput(fmt.Sprintf(overridingPolicy, 1, `{"hostPID":true}`), "create", "-f", "-"), "forbidden", refusal)
 		refuse(t, user.Try("patch", "placementpolicy", "plain", "--type=merge", "-p", `{"spec":{"overrides":[{"labels":{"a":"b"}}]}}`), refusal)
 	}
 	// Who may, writes them; others go on changing the rest.
 	s.Logical.Apply(fmt.Sprintf(overridingPolicy, 1, `{"terminationGracePeriodSeconds":1}`))
-	user := s.Logical.As(serviceAccount(s, "other", "edit"))
+	user := s.Logical.As(framework.ServiceAccount(s, "other", "edit"))
 	s.Logical.Poll("the rest may be changed", func() error {
-		return failure(user.Try("patch", "placementpolicy", "p", "--type=merge", "-p", `{"spec":{"priority":2}}`))
+		return framework.Failure(user.Try("patch", "placementpolicy", "p", "--type=merge", "-p", `{"spec":{"priority":2}}`))
 	})
 	refuse(t, user.Try("patch", "placementpolicy", "p", "--type=merge", "-p", `{"spec":{"workloads":{"kinds":["Deployment"]}}}`), refusal)
 	refuse(t, user.Try("patch", "placementpolicy", "p", "--type=merge", "-p", `{"spec":{"overrides":null}}`), refusal)
 	s.Logical.Kubectl("create", "rolebinding", "overriding", "--clusterrole=manifold:override", "--serviceaccount="+s.Namespace+":other")
 	s.Logical.Poll("who is given the right has it", func() error {
-		return failure(user.Try("patch", "placementpolicy", "p", "--type=merge", "-p", `{"spec":{"overrides":null}}`))
+		return framework.Failure(user.Try("patch", "placementpolicy", "p", "--type=merge", "-p", `{"spec":{"overrides":null}}`))
 	})
 }
 
@@ -99,17 +99,17 @@ spec:
 	} {
 		s.Logical.Apply(fmt.Sprintf(overridingPolicy, 1, test.pods))
 		s.Logical.Poll("the Deployment says "+test.want, func() error {
-			if got := condition(read(s, "web"), appsv1.DeploymentProgressing).Message; !strings.Contains(got, test.want) {
+			if got := framework.ConditionOf(framework.ReadDeployment(s, "web"), appsv1.DeploymentProgressing).Message; !strings.Contains(got, test.want) {
 				return fmt.Errorf("it says %q", got)
 			}
 			return nil
 		})
-		d := read(s, "web")
-		say(t, condition(d, appsv1.DeploymentProgressing).Message, `cluster "east": overrides of PlacementPolicy `+s.Namespace+"/p")
+		d := framework.ReadDeployment(s, "web")
+		say(t, framework.ConditionOf(d, appsv1.DeploymentProgressing).Message, `cluster "east": overrides of PlacementPolicy `+s.Namespace+"/p")
 		say(t, d.Annotations[v1alpha1.AnnotationStatus], test.want)
 		say(t, s.Logical.CLI("explain", "deployment/web"), test.want)
 		framework.AwaitList(s.Logical, "", "an event says "+test.want, func(events []*corev1.Event) bool {
-			return slices.ContainsFunc(eventsAbout(events, "web", "OverrideRefused"), func(e *corev1.Event) bool { return strings.Contains(e.Message, test.want) })
+			return slices.ContainsFunc(framework.EventsAbout(events, "web", "OverrideRefused"), func(e *corev1.Event) bool { return strings.Contains(e.Message, test.want) })
 		})
 		s.Logical.Poll("the policy says it too", func() error {
 			got := s.Logical.Kubectl("get", "placementpolicy", "p", "-o", "jsonpath={.status.lastError}")
@@ -120,11 +120,11 @@ spec:
 		})
 		framework.Await(s.East, "web", "is as it was", func(d *appsv1.Deployment) bool {
 			p := d.Spec.Template.Spec
-			return !p.HostPID && len(p.Volumes) == 0 && p.PriorityClassName == "" && p.Containers[0].SecurityContext == nil && image(d) == "web:1" &&
+			return !p.HostPID && len(p.Volumes) == 0 && p.PriorityClassName == "" && p.Containers[0].SecurityContext == nil && framework.ImageOf(d) == "web:1" &&
 				d.Status.AvailableReplicas == 1
 		})
 	}
 	// What is admitted comes, though the quota leaves no room for one more pod.
 	s.Logical.Apply(fmt.Sprintf(overridingPolicy, 1, `{"containers":[{"name":"web","image":"good.example.com/web"}]}`))
-	framework.Await(s.East, "web", "has what is admitted", func(d *appsv1.Deployment) bool { return image(d) == "good.example.com/web" })
+	framework.Await(s.East, "web", "has what is admitted", func(d *appsv1.Deployment) bool { return framework.ImageOf(d) == "good.example.com/web" })
 }

@@ -29,7 +29,7 @@ metadata:
 	s.Logical.Kubectl("autoscale", "deployment", "web", "--min=4", "--max=5")
 	awaitAvailable(s, "web", 4)
 	s.Logical.Poll("the tree shows all that is ready", func() error {
-		return contains(squeezed(s.Logical.CLI("tree", "deployment/web")),
+		return framework.Contains(squeezed(s.Logical.CLI("tree", "deployment/web")),
 			"Deployment "+s.Namespace+"/web east,west 4/4", "in east 2/2", "in west 2/2", "ReplicaSet web-", "revision 1",
 			"2 Pods east 2/2 2 Running", "2 Pods west 2/2 2 Running", "ConfigMap settings east,west", "ConfigMap forgotten not there, and optional",
 			"Service web east,west ClusterIP", "EndpointSlice web-", "HorizontalPodAutoscaler web")

@@ -94,9 +94,9 @@ func TestRevisionsAreNumberedAbove(t *testing.T) {
 	say(t, s.Logical.Try("annotate", "deployment/web", "--overwrite", v1alpha1.AnnotationPlacement+`={"west":{"replicas":9}}`).Stderr,
 		"metadata.annotations[manifold.dev/placement]: written by Manifold alone, your value is ignored")
 	framework.Await(s.Logical, "web", "runs the first template as the fourth revision", func(d *appsv1.Deployment) bool {
-		return image(d) == "web:1" && d.Annotations["deployment.kubernetes.io/revision"] == "4" && available(4)(d)
+		return framework.ImageOf(d) == "web:1" && d.Annotations["deployment.kubernetes.io/revision"] == "4" && available(4)(d)
 	})
-	framework.Await(s.West, "web", "runs the first template", func(d *appsv1.Deployment) bool { return image(d) == "web:1" && available(4)(d) })
+	framework.Await(s.West, "web", "runs the first template", func(d *appsv1.Deployment) bool { return framework.ImageOf(d) == "web:1" && available(4)(d) })
 }
 
 func TestHistoryIsLimitedAsTheUserSays(t *testing.T) {

@@ -31,7 +31,7 @@ func TestOneStatusTellsOfAllClusters(t *testing.T) {
 		appsv1.DeploymentAvailable:   {Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable"},
 		appsv1.DeploymentProgressing: {Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
 	} {
-		if got := condition(d, of); got.Status != want.Status || got.Reason != want.Reason || got.LastTransitionTime.IsZero() {
+		if got := framework.ConditionOf(d, of); got.Status != want.Status || got.Reason != want.Reason || got.LastTransitionTime.IsZero() {
 			t.Errorf("condition %s is %+v, want %s for %s", of, got, want.Status, want.Reason)
 		}
 	}
@@ -39,7 +39,7 @@ func TestOneStatusTellsOfAllClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for cluster, share := range decision(s, d) {
+	for cluster, share := range framework.DecisionOf(s, d) {
 		if got := breakdown[cluster]; got.Ready != share.Replicas || got.Available != share.Replicas || got.Generation != d.Generation {
 			t.Errorf("the breakdown says of %s %+v, want %d ready", cluster, got, share.Replicas)
 		}
@@ -75,8 +75,8 @@ func TestTheGenerationIsObservedOnceEveryClusterHas(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := fmt.Sprintf("web:%d", i+2); image(d) != want || !available(*d.Spec.Replicas)(d) {
-				t.Errorf("it reads as rolled out, but %s has image %s and status %+v", side.Name, image(d), d.Status)
+			if want := fmt.Sprintf("web:%d", i+2); framework.ImageOf(d) != want || !available(*d.Spec.Replicas)(d) {
+				t.Errorf("it reads as rolled out, but %s has image %s and status %+v", side.Name, framework.ImageOf(d), d.Status)
 			}
 		}
 	}
@@ -92,12 +92,12 @@ func TestAWholeThatIsNotAvailableSaysSo(t *testing.T) {
 	})
 	s.Logical.Apply(pinned(broken, "east,west"))
 	d := framework.Await(s.Logical, "web", "says that it does not get on", func(d *appsv1.Deployment) bool {
-		return condition(d, appsv1.DeploymentProgressing).Reason == "ProgressDeadlineExceeded"
+		return framework.ConditionOf(d, appsv1.DeploymentProgressing).Reason == "ProgressDeadlineExceeded"
 	})
 	if d.Status.Replicas != 4 || d.Status.ReadyReplicas != 0 || d.Status.UnavailableReplicas != 4 {
 		t.Errorf("status %+v, want four replicas of which none is ready", d.Status)
 	}
-	if c := condition(d, appsv1.DeploymentAvailable); c.Status != corev1.ConditionFalse || c.Reason != "MinimumReplicasUnavailable" {
+	if c := framework.ConditionOf(d, appsv1.DeploymentAvailable); c.Status != corev1.ConditionFalse || c.Reason != "MinimumReplicasUnavailable" {
 		t.Errorf("condition %+v, want it not available", c)
 	}
 	refuse(t, s.Logical.Try("rollout", "status", "deployment/web", "--timeout=60s"), "exceeded its progress deadline")
@@ -122,9 +122,9 @@ func TestReplicasThatTheClustersRefuseAreReported(t *testing.T) {
 	s.East.Kubectl("create", "quota", "none", "--hard=pods=1")
 	s.Logical.Apply(pinned(deployment("web", 2), "east"))
 	d := framework.Await(s.Logical, "web", "tells that pods cannot be made", func(d *appsv1.Deployment) bool {
-		return condition(d, appsv1.DeploymentReplicaFailure).Status == corev1.ConditionTrue
+		return framework.ConditionOf(d, appsv1.DeploymentReplicaFailure).Status == corev1.ConditionTrue
 	})
-	say(t, condition(d, appsv1.DeploymentReplicaFailure).Message, "east", "exceeded quota: none")
+	say(t, framework.ConditionOf(d, appsv1.DeploymentReplicaFailure).Message, "east", "exceeded quota: none")
 	framework.AwaitList(s.Logical, "", "an event of the ReplicaSet says it too", func(events []*corev1.Event) bool {
 		return slices.ContainsFunc(events, func(e *corev1.Event) bool {
 			return e.InvolvedObject.Kind == "ReplicaSet" && e.Reason == "FailedCreate"

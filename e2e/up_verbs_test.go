@@ -99,7 +99,7 @@ func testGet(c crew, t *testing.T) {
 	}
 	for cluster := range c.pods {
 		list := c.Logical.Kubectl("get", "pods", "-o", "name", "--field-selector=spec.nodeName="+cluster)
-		if got, want := strings.Count(list, "pod/"), decision(c.Scenario, read(c.Scenario, "web"))[cluster].Replicas; got != int(want) {
+		if got, want := strings.Count(list, "pod/"), framework.DecisionOf(c.Scenario, framework.ReadDeployment(c.Scenario, "web"))[cluster].Replicas; got != int(want) {
 			t.Errorf("%d pods are said to be on %s, want %d", got, cluster, want)
 		}
 	}
@@ -171,7 +171,9 @@ func testExec(c crew, t *testing.T) {
 			s.Errorf("of two lines of input it got %q", got)
 		}
 		refuse(s.T, s.Logical.Try("exec", pod.Name, "-c", "nobody", "--", "true"), "nobody")
-		event := awaitAudited(s, func(e auditEvent) bool { return e.ObjectRef.Subresource == "exec" && e.ObjectRef.Name == pod.Name })
+		event := framework.AwaitAudited(s, func(e framework.AuditEvent) bool {
+			return e.ObjectRef.Subresource == "exec" && e.ObjectRef.Name == pod.Name
+		})
 		if event.User.Username == "" {
 			s.Errorf("the audit log does not say who: %+v", event)
 		}
@@ -285,12 +287,12 @@ func testRollout(c crew, t *testing.T) {
 	c.Logical.Kubectl("rollout", "undo", "deployment/web")
 	say(t, c.Logical.Kubectl("rollout", "status", "deployment/web", "--timeout=60s"), "successfully rolled out")
 	for _, side := range []*framework.Side{c.East, c.West} {
-		framework.Await(side, "web", "runs the old image again", func(d *appsv1.Deployment) bool { return image(d) == "web:1" })
+		framework.Await(side, "web", "runs the old image again", func(d *appsv1.Deployment) bool { return framework.ImageOf(d) == "web:1" })
 	}
 	framework.AwaitList(c.Logical, "app=web", "only pods of the old image are left", func(pods []*corev1.Pod) bool {
 		return readyPods(4)(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Spec.Containers[0].Image != "web:1" })
 	})
-	if got := read(c.Scenario, "web").Annotations["deployment.kubernetes.io/revision"]; got != "3" {
+	if got := framework.ReadDeployment(c.Scenario, "web").Annotations["deployment.kubernetes.io/revision"]; got != "3" {
 		t.Errorf("revision %q after undoing the second, want 3", got)
 	}
 }
@@ -310,7 +312,7 @@ func testPause(c crew, t *testing.T) {
 	c.Logical.Kubectl("rollout", "pause", "deployment/web")
 	c.Logical.Kubectl("set", "image", "deployment/web", "web=web:5")
 	d := framework.Await(c.Logical, "web", "says that it is paused", func(d *appsv1.Deployment) bool {
-		return condition(d, appsv1.DeploymentProgressing).Reason == "DeploymentPaused" && d.Status.ObservedGeneration == d.Generation
+		return framework.ConditionOf(d, appsv1.DeploymentProgressing).Reason == "DeploymentPaused" && d.Status.ObservedGeneration == d.Generation
 	})
 	if d.Status.UpdatedReplicas != 0 || d.Status.AvailableReplicas != 4 {
 		t.Errorf("status %+v, want four old replicas available and none updated", d.Status)
@@ -345,7 +347,7 @@ func testDeletePod(c crew, t *testing.T) {
 					here++
 				}
 			}
-			return readyPods(4)(now) && here == int(decision(c.Scenario, read(c.Scenario, "web"))[side.Name].Replicas) &&
+			return readyPods(4)(now) && here == int(framework.DecisionOf(c.Scenario, framework.ReadDeployment(c.Scenario, "web"))[side.Name].Replicas) &&
 				!slices.ContainsFunc(now, func(p *corev1.Pod) bool { return p.UID == pod.UID })
 		})
 	}

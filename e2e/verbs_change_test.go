@@ -37,7 +37,7 @@ func setFields(s *framework.Scenario) {
 		framework.Await(side, "web", "has every change", func(d *appsv1.Deployment) bool {
 			spec := d.Spec.Template.Spec
 			c := spec.Containers[0]
-			return c.Image == "web:2" && env(c, "SHAPE") == "round" && spec.ServiceAccountName == "robot" &&
+			return c.Image == "web:2" && framework.EnvOf(c, "SHAPE") == "round" && spec.ServiceAccountName == "robot" &&
 				c.Resources.Requests.Cpu().String() == "20m" && c.Resources.Limits.Memory().String() == "64Mi"
 		})
 	}
@@ -148,10 +148,10 @@ func patchScale(s *framework.Scenario) {
 	s.Logical.Kubectl("patch", "deployment", "web", "--subresource=scale", "--type=merge", "-p", `{"spec":{"replicas":4}}`)
 	awaitAvailable(s, "web", 4)
 	s.Logical.Kubectl("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=4", "--timeout=60s")
-	before := read(s, "web")
+	before := framework.ReadDeployment(s, "web")
 	s.Logical.KubectlInput(pinned(deployment("web", 2), "west"), "replace", "--force", "--timeout=60s", "-f", "-")
 	awaitAvailable(s, "web", 2)
-	if after := read(s, "web"); after.UID == before.UID {
+	if after := framework.ReadDeployment(s, "web"); after.UID == before.UID {
 		s.Error("it is the same object")
 	}
 	framework.AwaitGone[*appsv1.Deployment](s.East, "web")
@@ -184,7 +184,7 @@ patches:
 	if result := s.Logical.Try("diff", "-k", dir); result.Code != 0 {
 		s.Errorf("what was applied differs: %s", result)
 	}
-	settings := read(s, "shop-web").Spec.Template.Spec.Containers[0].EnvFrom[0].ConfigMapRef.Name
+	settings := framework.ReadDeployment(s, "shop-web").Spec.Template.Spec.Containers[0].EnvFrom[0].ConfigMapRef.Name
 	for _, side := range []*framework.Side{s.East, s.West} {
 		framework.Await(side, settings, "is there", framework.Exists[*corev1.ConfigMap])
 	}

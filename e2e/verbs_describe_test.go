@@ -99,16 +99,16 @@ func describeKinds(s *framework.Scenario) {
 			if object := row.object; result.Code != 0 {
 				return fmt.Errorf("describe %s: %s", object, result)
 			}
-			return contains(result.Stdout, row.want...)
+			return framework.Contains(result.Stdout, row.want...)
 		})
 	}
 	for _, workload := range []string{"deployment/web", "statefulset/db", "daemonset/agent", "job/sums", "replicationcontroller/old"} {
 		s.Logical.Poll("its events are listed", func() error {
 			out := s.Logical.Kubectl("events", "--for="+workload)
 			if workload == "deployment/web" {
-				return contains(out, "ScalingReplicaSet")
+				return framework.Contains(out, "ScalingReplicaSet")
 			}
-			return contains(out, "SuccessfulCreate")
+			return framework.Contains(out, "SuccessfulCreate")
 		})
 	}
 }

@@ -24,12 +24,6 @@ var evictionVerbs = []verb{
 
 var getOptions = metav1.GetOptions{}
 
-func evict(s *framework.Scenario, pod *corev1.Pod, options *metav1.DeleteOptions) error {
-	return s.Logical.Kube.PolicyV1().Evictions(s.Namespace).Evict(s.Context(), &policyv1.Eviction{
-		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: s.Namespace}, DeleteOptions: options,
-	})
-}
-
 // refusedByBudget reports whether an error is the one by which clients know a budget.
 func refusedByBudget(err error) bool {
 	return apierrors.IsTooManyRequests(err) && apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause)
@@ -50,7 +44,7 @@ func evictAtOnce(s *framework.Scenario) {
 		side.Kubectl("create", "quota", "full", "--hard=pods=0")
 		side.Kubectl("wait", "quota/full", "--for=jsonpath={.status.hard.pods}=0", "--timeout=60s")
 	}
-	if err := evict(s, pods[0], &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+	if err := framework.Evict(s, pods[0], &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 		s.Errorf("a dry run of what the budget allows: %v", err)
 	}
 
@@ -59,7 +53,7 @@ func evictAtOnce(s *framework.Scenario) {
 	var group sync.WaitGroup
 	for _, pod := range pods {
 		group.Go(func() {
-			err := evict(s, pod, nil)
+			err := framework.Evict(s, pod, nil)
 			mu.Lock()
 			defer mu.Unlock()
 			evicted[pod.Name] = err == nil
@@ -77,7 +71,7 @@ func evictAtOnce(s *framework.Scenario) {
 	if slices.ContainsFunc(left, func(p *corev1.Pod) bool { return evicted[p.Name] }) {
 		s.Errorf("of %v some are left", evicted)
 	}
-	if err := evict(s, left[0], &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}); !refusedByBudget(err) {
+	if err := framework.Evict(s, left[0], &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}); !refusedByBudget(err) {
 		s.Errorf("a dry run of what the budget does not allow: %v", err)
 	}
 	say(s.T, s.Logical.Kubectl("describe", "pdb", "web"), "Allowed disruptions:  0", "Current:              4", "Desired:              4")
@@ -95,11 +89,11 @@ func evictAgainstBudgetBelow(s *framework.Scenario) {
 	awaitBudget(s, 1)
 	s.East.Kubectl("create", "poddisruptionbudget", "own", "--selector=app=web", "--min-available=100%")
 	s.East.Kubectl("wait", "pdb/own", "--for=jsonpath={.status.observedGeneration}=1", "--timeout=60s")
-	if err := evict(s, pods["east"], nil); !refusedByBudget(err) {
+	if err := framework.Evict(s, pods["east"], nil); !refusedByBudget(err) {
 		s.Errorf("evict the pod in east: %v, want that the budget there does not allow it", err)
 	}
 	awaitBudget(s, 1)
-	if err := evict(s, pods["west"], nil); err != nil {
+	if err := framework.Evict(s, pods["west"], nil); err != nil {
 		s.Errorf("evict the pod in west: %v", err)
 	}
 	framework.AwaitGone[*corev1.Pod](s.West, pods["west"].Name)
@@ -112,14 +106,14 @@ func evictFreely(s *framework.Scenario) {
 	pods := onBoth(s, 2)
 	for _, pod := range pods {
 		other := metav1.NewUIDPreconditions("another")
-		if err := evict(s, pod, &metav1.DeleteOptions{Preconditions: other}); !apierrors.IsConflict(err) {
+		if err := framework.Evict(s, pod, &metav1.DeleteOptions{Preconditions: other}); !apierrors.IsConflict(err) {
 			s.Errorf("evict a pod of another UID: %v, want a conflict", err)
 		}
-		if err := evict(s, pod, &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
+		if err := framework.Evict(s, pod, &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
 			s.Errorf("evict: %v", err)
 		}
 		framework.AwaitGone[*corev1.Pod](s.Logical, pod.Name)
-		if err := evict(s, pod, nil); !apierrors.IsNotFound(err) {
+		if err := framework.Evict(s, pod, nil); !apierrors.IsNotFound(err) {
 			s.Errorf("evict a pod that is gone: %v", err)
 		}
 	}

@@ -28,7 +28,7 @@ func byName(s *framework.Scenario, workload, image, cluster string) {
 	forward := s.Logical.Start("port-forward", workload, ":8080")
 	say(s.T, fetch(s, forwarded(forward)), "pod: "+s.Namespace+"/"+name+"-", "node: "+cluster)
 	s.Logical.Poll("its events are listed", func() error {
-		return contains(s.Logical.Kubectl("events", "--for="+workload), "SuccessfulCreate")
+		return framework.Contains(s.Logical.Kubectl("events", "--for="+workload), "SuccessfulCreate")
 	})
 }
 
@@ -41,10 +41,10 @@ func statefulSetByName(s *framework.Scenario) {
 	s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
 	framework.Await(s.West, "db", "has both", func(set *appsv1.StatefulSet) bool {
 		c := set.Spec.Template.Spec.Containers[0]
-		return env(c, "SHAPE") == "round" && c.Resources.Requests.Cpu().String() == "20m"
+		return framework.EnvOf(c, "SHAPE") == "round" && c.Resources.Requests.Cpu().String() == "20m"
 	})
 	for _, name := range ordinals("db", 0, 2) {
-		framework.Await(s.Logical, name, "is a new one", func(p *corev1.Pod) bool { return env(p.Spec.Containers[0], "SHAPE") == "round" && ready(p) })
+		framework.Await(s.Logical, name, "is a new one", func(p *corev1.Pod) bool { return framework.EnvOf(p.Spec.Containers[0], "SHAPE") == "round" && ready(p) })
 	}
 	if got := s.Logical.Kubectl("exec", "db-0", "--", "sh", "-c", "echo $SHAPE"); got != "round\n" {
 		s.Errorf("the environment is %q, want the one that was set", got)
@@ -65,7 +65,7 @@ func evictStatefulSet(s *framework.Scenario) {
 	errs := make([]error, len(pods))
 	var group sync.WaitGroup
 	for i, pod := range pods {
-		group.Go(func() { errs[i] = evict(s, pod, nil) })
+		group.Go(func() { errs[i] = framework.Evict(s, pod, nil) })
 	}
 	group.Wait()
 	evicted := 0

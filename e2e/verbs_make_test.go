@@ -34,7 +34,7 @@ func expose(s *framework.Scenario) {
 	s.Logical.Kubectl("expose", "deployment", "web", "--name=front", "--port=80", "--target-port=8080")
 	say(s.T, s.Logical.Kubectl("get", "service", "front", "-o", "wide"), "ClusterIP", "80/TCP", "app=web")
 	s.Logical.Poll("the Service answers", func() error {
-		return failure(s.Logical.Try("get", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/services/front/proxy/", s.Namespace)))
+		return framework.Failure(s.Logical.Try("get", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/services/front/proxy/", s.Namespace)))
 	})
 	refuse(s.T, s.Logical.Try("expose", "deployment", "web", "--name=front", "--port=80"), "AlreadyExists")
 }
@@ -49,7 +49,7 @@ func autoscale(s *framework.Scenario) {
 	}
 	s.Logical.Poll("its event says so", func() error {
 		out := s.Logical.Kubectl("describe", "hpa", "web")
-		return contains(out, "SuccessfulRescale", "New size: 3", "Deployment/web")
+		return framework.Contains(out, "SuccessfulRescale", "New size: 3", "Deployment/web")
 	})
 	s.Logical.Kubectl("wait", "hpa/web", "--for=condition=AbleToScale", "--timeout=60s")
 }
@@ -64,7 +64,7 @@ func runPod(s *framework.Scenario) {
 	}
 	say(s.T, s.Logical.Kubectl("get", "service", "once", "-o", "wide"), "8080/TCP", "app=once,tier=back")
 	s.Logical.Poll("the Service answers", func() error {
-		return failure(s.Logical.Try("get", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/services/once/proxy/", s.Namespace)))
+		return framework.Failure(s.Logical.Try("get", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/services/once/proxy/", s.Namespace)))
 	})
 	say(s.T, s.Logical.Kubectl("run", "never", "--image=web:1", "--dry-run=server", "-o", "yaml"), "name: never", "manifold.dev/placement")
 	refuse(s.T, s.Logical.Try("run", "once", "--image=web:1"), "AlreadyExists")
@@ -97,7 +97,7 @@ func exposeOthers(s *framework.Scenario) {
 		}
 	}
 	s.Logical.Poll("the Service of one pod answers", func() error {
-		return failure(s.Logical.Try("get", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/services/one/proxy/", s.Namespace)))
+		return framework.Failure(s.Logical.Try("get", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/services/one/proxy/", s.Namespace)))
 	})
 	s.Logical.Apply(database("db", 2, setOn("west")))
 	s.Logical.Kubectl("create", "service", "clusterip", "db-1", "--tcp=5432")

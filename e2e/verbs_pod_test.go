@@ -120,7 +120,7 @@ func debugAttached(s *framework.Scenario) {
 		session.AwaitOutput("If you don't see a command prompt")
 		session.Type("hello from outside\n")
 		s.Logical.Poll("what was typed arrives", func() error {
-			return contains(s.Logical.Kubectl("logs", pod.Name, "-c", "tools"), "hello from outside")
+			return framework.Contains(s.Logical.Kubectl("logs", pod.Name, "-c", "tools"), "hello from outside")
 		})
 		session.Stop()
 	}

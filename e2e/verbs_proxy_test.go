@@ -104,7 +104,7 @@ func proxyToServices(s *framework.Scenario) {
 				seen[cluster] = seen[cluster] || status == http.StatusOK && strings.Contains(body, "node: "+cluster) && strings.Contains(body, "path: /some/path")
 			}
 			if !seen["east"] || !seen["west"] {
-				return contains(body, "the other cluster")
+				return framework.Contains(body, "the other cluster")
 			}
 			return nil
 		})

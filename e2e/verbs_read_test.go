@@ -43,7 +43,7 @@ func getWatch(s *framework.Scenario) {
 	s.Logical.Poll("a change is watched", func() error {
 		looks++ // another change, until the watch has begun
 		s.Logical.Kubectl("annotate", "configmap", "first", fmt.Sprintf("looks=%d", looks), "--overwrite")
-		return contains(only.Output(), "first")
+		return framework.Contains(only.Output(), "first")
 	})
 	if strings.Contains(only.Output(), "kube-root-ca.crt") {
 		s.Errorf("--watch-only shows what was there before:\n%s", only.Output())
@@ -83,12 +83,12 @@ func getFieldSelector(s *framework.Scenario) {
 func getSortBy(s *framework.Scenario) {
 	onBoth(s, 4)
 	for _, by := range []string{".metadata.name", ".spec.nodeName", ".status.podIP"} {
-		got := lines(s.Logical.Kubectl("get", "pods", "--sort-by="+by, "--no-headers", "-o", "custom-columns=FIELD:"+by))
+		got := framework.Lines(s.Logical.Kubectl("get", "pods", "--sort-by="+by, "--no-headers", "-o", "custom-columns=FIELD:"+by))
 		if len(got) != 4 || !slices.IsSorted(got) {
 			s.Errorf("sorted by %s: %q", by, got)
 		}
 	}
-	got := lines(s.Logical.Kubectl("get", "pods", "--sort-by=.metadata.creationTimestamp", "--no-headers", "-o", "custom-columns=FIELD:.metadata.creationTimestamp"))
+	got := framework.Lines(s.Logical.Kubectl("get", "pods", "--sort-by=.metadata.creationTimestamp", "--no-headers", "-o", "custom-columns=FIELD:.metadata.creationTimestamp"))
 	if len(got) != 4 || !slices.IsSorted(got) {
 		s.Errorf("sorted by age: %q", got)
 	}
@@ -98,9 +98,9 @@ func getSortBy(s *framework.Scenario) {
 func getChunks(s *framework.Scenario) {
 	onBoth(s, 4)
 	for _, kind := range []string{"pods", "events"} {
-		all := lines(s.Logical.Kubectl("get", kind, "-o", "name", "--chunk-size=0"))
+		all := framework.Lines(s.Logical.Kubectl("get", kind, "-o", "name", "--chunk-size=0"))
 		chunked := s.Logical.Try("get", kind, "-o", "name", "--chunk-size=3", "-v=6")
-		if got := lines(chunked.Stdout); len(got) < len(all) || len(all) < 4 {
+		if got := framework.Lines(chunked.Stdout); len(got) < len(all) || len(all) < 4 {
 			s.Errorf("%d %s in chunks, want %d or more", len(got), kind, len(all))
 		}
 		say(s.T, chunked.Stderr, "limit=3", "continue=")
@@ -126,11 +126,11 @@ func listEvents(s *framework.Scenario) {
 	pods := onBoth(s, 2)
 	watching.AwaitOutput("ScalingReplicaSet")
 	s.Logical.Poll("the Deployment's events are listed", func() error {
-		return contains(s.Logical.Kubectl("events", "--for=deployment/web"), "ScalingReplicaSet", "Deployment/web")
+		return framework.Contains(s.Logical.Kubectl("events", "--for=deployment/web"), "ScalingReplicaSet", "Deployment/web")
 	})
 	for cluster, pod := range pods {
 		s.Logical.Poll("the pod's events are listed", func() error {
-			return contains(s.Logical.Kubectl("events", "--for=pod/"+pod.Name, "--types=Normal"), "Scheduled", "assigned", cluster)
+			return framework.Contains(s.Logical.Kubectl("events", "--for=pod/"+pod.Name, "--types=Normal"), "Scheduled", "assigned", cluster)
 		})
 	}
 	say(s.T, s.Logical.Kubectl("events", "-o", "json"), `"reason": "ScalingReplicaSet"`)
@@ -174,14 +174,4 @@ func waitForExistence(s *framework.Scenario) {
 	for _, pod := range pods {
 		framework.AwaitGone[*corev1.Pod](sideOf(s, pod), pod.Name)
 	}
-}
-
-// contains is for polling: an error unless the text contains every phrase.
-func contains(text string, want ...string) error {
-	for _, phrase := range want {
-		if !strings.Contains(text, phrase) {
-			return fmt.Errorf("it does not say %q:\n%s", phrase, text)
-		}
-	}
-	return nil
 }

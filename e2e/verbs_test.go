@@ -3,7 +3,6 @@ package e2e
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,9 +43,6 @@ func oneEach(pods []*corev1.Pod) map[string]*corev1.Pod {
 
 // sideOf returns the API of the cluster that a mirrored pod runs in.
 func sideOf(s *framework.Scenario, pod *corev1.Pod) *framework.Side { return s.Side(pod.Spec.NodeName) }
-
-// lines splits what a command printed.
-func lines(output string) []string { return strings.Split(strings.TrimSpace(output), "\n") }
 
 // get fetches a URL and returns status and body.
 func get(s *framework.Scenario, url string) (int, string) {

@@ -66,7 +66,7 @@ func (h *hooks) answer(request *admissionv1.AdmissionRequest) *admissionv1.Admis
 // register serves the webhooks and registers them for the namespace of the scenario, and returns what takes them away.
 func (h *hooks) register(s *framework.Scenario, failures string) (unregister func()) {
 	s.Helper()
-	url, authority := serveAdmission(s.T, h.answer)
+	url, authority := framework.ServeAdmission(s.T, h.answer)
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
 		s.Logical.Apply(fmt.Sprintf(`
 apiVersion: admissionregistration.k8s.io/v1

@@ -1,16 +1,14 @@
-package e2e
+package framework
 
 import (
 	"bufio"
 	"encoding/json"
 	"fmt"
 	"os"
-
-	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
-// auditEvent is what tests read of an audit log.
-type auditEvent struct {
+// AuditEvent is what tests read of an audit log.
+type AuditEvent struct {
 	AuditID   string
 	Verb      string
 	Stage     string
@@ -18,10 +16,10 @@ type auditEvent struct {
 	User      struct{ Username string }
 }
 
-// awaitAudited waits until the audit log tells of a finished request in the scenario's namespace, and returns what it tells.
-func awaitAudited(s *framework.Scenario, is func(auditEvent) bool) auditEvent {
+// AwaitAudited waits until the audit log tells of a finished request in the scenario's namespace, and returns what it tells.
+func AwaitAudited(s *Scenario, is func(AuditEvent) bool) AuditEvent {
 	s.Helper()
-	var found auditEvent
+	var found AuditEvent
 	s.Logical.Poll("the request is in the audit log", func() error {
 		file, err := os.Open(s.Environment.AuditLog())
 		if err != nil {
@@ -31,7 +29,7 @@ func awaitAudited(s *framework.Scenario, is func(auditEvent) bool) auditEvent {
 		lines := bufio.NewScanner(file)
 		lines.Buffer(nil, 1<<22)
 		for lines.Scan() {
-			var event auditEvent
+			var event AuditEvent
 			if json.Unmarshal(lines.Bytes(), &event) != nil {
 				continue // The last line may be half written.
 			}
