@@ -23,6 +23,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -53,7 +54,7 @@ subjects: [{kind: ServiceAccount, name: operator}]
 
 // operatedBy is a Deployment whose pods run as the operator.
 func operatedBy(name string, change ...func(*appsv1.Deployment)) string {
-	return edited(deployment(name, 1), func(d *appsv1.Deployment) {
+	return manifests.Edited(manifests.Deployment(name, 1), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.ServiceAccountName = "operator"
 		for _, c := range change {
 			c(d)
@@ -405,7 +406,7 @@ func TestPodsCallTheLogicalClusterOnceTheyHaveRights(t *testing.T) {
 	client := enter(s, side, rolled).client(s)
 	s.Logical.Kubectl("delete", "rolebinding", "operator")
 	awaitUnauthorized(s, client)
-	s.Logical.Apply(pinned(operatedBy("late", func(d *appsv1.Deployment) { *d.Spec.Replicas = 2 }), side.Name))
+	s.Logical.Apply(manifests.Pinned(operatedBy("late", func(d *appsv1.Deployment) { *d.Spec.Replicas = 2 }), side.Name))
 	framework.AwaitList(side, "app=late", "are two, of which one was there before", func(pods []*corev1.Pod) bool {
 		had := 0
 		for _, pod := range pods {

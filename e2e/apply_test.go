@@ -6,11 +6,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 func TestAPlainDeploymentRunsOnTwoClustersAndReadsBackAsOne(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 4), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 4), "east,west"))
 
 	framework.Await(s.Logical, "web", "all four replicas are available", func(d *appsv1.Deployment) bool {
 		return d.Status.AvailableReplicas == 4 && d.Status.ObservedGeneration == d.Generation

@@ -10,11 +10,12 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 func TestACordonedClusterKeepsWhatItHasAndGetsNothingNew(t *testing.T) {
 	s := suite.Fragile(t)
-	s.Logical.Apply(pinned(deployment("there", 4), "east,west"), pinned(deployment("whole", 2), "west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("there", 4), "east,west"), manifests.Pinned(manifests.Deployment("whole", 2), "west"))
 	there := framework.DecisionOf(s, awaitAvailable(s, "there", 4))
 	awaitAvailable(s, "whole", 2)
 	kept, whole := framework.PodUIDs(s, s.West, "there"), framework.PodUIDs(s, s.West, "whole")
@@ -27,7 +28,7 @@ func TestACordonedClusterKeepsWhatItHasAndGetsNothingNew(t *testing.T) {
 	say(t, s.Logical.Kubectl("get", "nodes", "west"), "SchedulingDisabled")
 
 	// It gets nothing new, by whatever way.
-	s.Logical.Apply(pinned(deployment("all", 3), "*"), pinned(deployment("only", 1), "west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("all", 3), "*"), manifests.Pinned(manifests.Deployment("only", 1), "west"))
 	framework.Await(s.Logical, "all", "is on the other cluster", placedOn(s, "east"))
 	awaitUnplaced(s, "only", "cordoned")
 	s.Logical.Kubectl("scale", "deployment/there", "--replicas=7")

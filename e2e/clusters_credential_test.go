@@ -13,6 +13,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/clusters/bearer"
 )
 
@@ -78,7 +79,7 @@ func TestACredentialIsRotatedWithoutABreak(t *testing.T) {
 	s := suite.Fragile(t)
 	join(s, "north")
 	below := s.Side("north")
-	s.Logical.Apply(pinned(deployment("web", 2), "north"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "north"))
 	awaitAvailable(s, "web", 2)
 	pods, before := framework.PodUIDs(s, below, "web"), clusterNow(s, "north")
 	old := stored(s, "north")
@@ -129,7 +130,7 @@ func TestARevokedCredentialIsWorthNothingUntilTheClusterJoinsAgain(t *testing.T)
 	s := suite.Fragile(t)
 	args := join(s, "north")
 	below := s.Side("north")
-	s.Logical.Apply(pinned(deployment("web", 2), "north"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "north"))
 	awaitAvailable(s, "web", 2)
 	pods, old := framework.PodUIDs(s, below, "web"), stored(s, "north")
 	kubeconfig := s.Environment.Clusters["north"].Kubeconfig()

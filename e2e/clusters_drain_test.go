@@ -10,6 +10,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -30,7 +31,7 @@ func undrain(s *framework.Scenario, cluster string) {
 func TestADrainMovesEverythingOffWithoutAnOutage(t *testing.T) {
 	s := suite.Fragile(t)
 	undrain(s, "west")
-	s.Logical.Apply(pinned(deployment("web", 4), "west"), deployment("free", 2), pinned(deployment("both", 4), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 4), "west"), manifests.Deployment("free", 2), manifests.Pinned(manifests.Deployment("both", 4), "east,west"))
 	for name, replicas := range map[string]int32{"web": 4, "free": 2, "both": 4} {
 		awaitAvailable(s, name, replicas)
 	}
@@ -85,7 +86,7 @@ func TestADrainMovesEverythingOffWithoutAnOutage(t *testing.T) {
 func TestADrainLetsJobsEndUnlessItIsForced(t *testing.T) {
 	s := suite.Fragile(t)
 	undrain(s, "west")
-	s.Logical.Apply(batch("sums", 1, 1, jobOn("west"), outcome("stay")))
+	s.Logical.Apply(manifests.Job("sums", 1, 1, manifests.JobOn("west"), manifests.Outcome("stay")))
 	framework.Await(s.Logical, "sums", "has started", func(j *batchv1.Job) bool { return j.Status.Active == 1 && j.Status.StartTime != nil })
 	s.Logical.Kubectl("annotate", "job", "sums", v1alpha1.AnnotationClusters+"-")
 
@@ -105,7 +106,7 @@ func TestADrainLeavesWhatHasVolumesUnlessItsUserGivesThemUp(t *testing.T) {
 	undrain(s, "west")
 	s.Disks(s.East, 1)
 	s.Disks(s.West, 1)
-	s.Logical.Apply(database("db", 1, setOn("west"), withDisks(s)))
+	s.Logical.Apply(manifests.Database("db", 1, manifests.SetOn("west"), manifests.WithDisks(s)))
 	awaitRunning(s, "db", 1)
 	framework.Await(s.Logical, "data-db-0", "is bound", bound)
 	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"-")
@@ -117,13 +118,13 @@ func TestADrainLeavesWhatHasVolumesUnlessItsUserGivesThemUp(t *testing.T) {
 
 	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationVolumes+"="+v1alpha1.VolumesRecreate)
 	say(t, s.Logical.CLI("cluster", "drain", "west"), "cluster/west drained")
-	awaitPods(s.East, "app=db", ordinals("db", 0, 1))
+	awaitPods(s.East, "app=db", manifests.Ordinals("db", 0, 1))
 	framework.Await(s.West, "data-db-0", "is left where it is", bound)
 }
 
 func TestMoveTellsItsStepsAndEndsWhenAllIsThere(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 3), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 3), "east"))
 	awaitAvailable(s, "web", 3)
 	fewest := watchReady(s, "web", 3)
 	r := s.Logical.TryCLI("move", "deployment/web", "--to", "west")

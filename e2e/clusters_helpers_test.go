@@ -27,6 +27,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // join joins a cluster and returns the arguments of the command. When the test ends, the cluster is removed with everything that joining
@@ -218,7 +219,7 @@ func bystanders(s *framework.Scenario, side *framework.Side) (check func()) {
 	var all []bystander
 	for _, namespace := range []string{foreign, s.Namespace} {
 		side := side.In(namespace)
-		side.KubectlInput(deployment("bystander", 1), "create", "-f", "-")
+		side.KubectlInput(manifests.Deployment("bystander", 1), "create", "-f", "-")
 		side.Kubectl("create", "configmap", "bystander", "--from-literal=color=red")
 		side.Kubectl("create", "serviceaccount", "bystander")
 		framework.Await(side, "bystander", "runs", available(1))
@@ -258,5 +259,5 @@ func (b bystander) changed(ctx context.Context) error {
 // quick has the pods of a Deployment end at once. Kubernetes waits for half of the time that pods may take before it looks again at a
 // namespace that is deleted.
 func quick(manifest string) string {
-	return edited(manifest, func(d *appsv1.Deployment) { d.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64) })
+	return manifests.Edited(manifest, func(d *appsv1.Deployment) { d.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64) })
 }

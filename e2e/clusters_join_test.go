@@ -17,6 +17,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 func TestAJoinedClusterTellsWhatItIs(t *testing.T) {
@@ -145,7 +146,7 @@ func testFigures(s *framework.Scenario) {
 	more := func(of, by resource.Quantity) resource.Quantity { of.Add(by); return of }
 	is := func(got, want resource.Quantity) bool { return got.Cmp(want) == 0 }
 
-	below.KubectlInput(edited(deployment("other-owner", 3), func(d *appsv1.Deployment) {
+	below.KubectlInput(manifests.Edited(manifests.Deployment("other-owner", 3), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("2")
 	}), "create", "-f", "-")
 	requested := more(before.Requested[corev1.ResourceCPU], resource.MustParse("6"))
@@ -180,7 +181,7 @@ func TestJoiningAgainIsNoChange(t *testing.T) {
 	s := suite.Fragile(t)
 	args := join(s, "north", "--label", "first=yes")
 	below := s.Side("north")
-	s.Logical.Apply(pinned(deployment("web", 2), "north"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "north"))
 	awaitAvailable(s, "web", 2)
 	made := func() []found { // but for what the token ends with, which is another one each time
 		all := ours(t.Context(), t, below.API, managed)
@@ -234,7 +235,7 @@ func TestTheStoredCredentialHasLeastRights(t *testing.T) {
 	say(t, syncer.Kubectl("auth", "whoami"), "system:serviceaccount:manifold-system:manifold-syncer-")
 	for _, namespace := range []string{"kube-system", "kube-public", "kube-node-lease", v1alpha1.SystemNamespace} {
 		refuse(t, syncer.In(namespace).Try("create", "configmap", "mine"), "Manifold does not write in namespace "+namespace)
-		refuse(t, syncer.In(namespace).TryInput(deployment("mine", 1), "create", "-f", "-"), "Manifold does not write in namespace "+namespace)
+		refuse(t, syncer.In(namespace).TryInput(manifests.Deployment("mine", 1), "create", "-f", "-"), "Manifold does not write in namespace "+namespace)
 		refuse(t, syncer.Try("label", "namespace", namespace, "mine=yes"), "Manifold does not write in namespace "+namespace)
 		refuse(t, syncer.Try("delete", "namespace", namespace), "forbidden") // Kubernetes itself protects some of them.
 	}

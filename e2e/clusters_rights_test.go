@@ -6,6 +6,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // TestAClusterThatWasJoinedByAnEarlierVersionSaysWhatItLacks takes away what the role of such a cluster would not have.
@@ -35,7 +36,7 @@ func TestAClusterThatWasJoinedByAnEarlierVersionSaysWhatItLacks(t *testing.T) {
 	})
 	say(t, s.Logical.CLI("cluster", "list"), "True,RightsMissing")
 
-	s.Logical.Apply(pinned(deployment("web", 2), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east"))
 	s.Logical.CLI(again...)
 	awaitAvailable(s, "web", 2)
 	framework.Await(s.Logical, "east", "says that all is well", func(c *v1alpha1.Cluster) bool {

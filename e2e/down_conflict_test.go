@@ -11,23 +11,24 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // settle runs something in a cluster, so that the scenario's namespace exists there.
 func settle(s *framework.Scenario, side *framework.Side) {
 	s.Helper()
-	s.Logical.Apply(pinned(deployment("first", 1), side.Name))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("first", 1), side.Name))
 	awaitAvailable(s, "first", 1)
 }
 
 func TestATakenNameIsReportedAndNeverOverwritten(t *testing.T) {
 	s := suite.Scenario(t)
 	settle(s, s.East)
-	foreign := edited(deployment("taken", 1), func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "foreign:1" })
+	foreign := manifests.Edited(manifests.Deployment("taken", 1), func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "foreign:1" })
 	s.East.KubectlInput(foreign, "create", "-f", "-")
 	before := framework.Await(s.East, "taken", "runs", available(1))
 
-	s.Logical.Apply(pinned(deployment("taken", 2), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("taken", 2), "east"))
 	want := []string{"east", "already has a Deployment " + s.Namespace + "/taken that Manifold does not own"}
 	awaitProblem(s, "taken", "NameTaken", want...)
 	after := framework.Await(s.East, "taken", "is still there", framework.Exists[*appsv1.Deployment])
@@ -41,7 +42,7 @@ func TestATakenNameIsReportedAndNeverOverwritten(t *testing.T) {
 	// Removing it above leaves the other one alone as well, and so does a second try.
 	s.Logical.Kubectl("delete", "deployment", "taken", "--timeout=60s")
 	framework.Await(s.East, "taken", "is still there", func(d *appsv1.Deployment) bool { return d.UID == before.UID })
-	s.Logical.Apply(pinned(deployment("taken", 2), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("taken", 2), "east"))
 	awaitProblem(s, "taken", "NameTaken", want...)
 
 	s.East.Kubectl("delete", "deployment", "taken")
@@ -82,7 +83,7 @@ func TestATakenNameOfADependentIsReported(t *testing.T) {
 	settle(s, s.East)
 	s.East.Kubectl("create", "configmap", "settings", "--from-literal=COLOR=foreign")
 	s.Logical.Kubectl("create", "configmap", "settings", "--from-literal=COLOR=ours")
-	s.Logical.Apply(pinned(edited(deployment("web", 1), func(d *appsv1.Deployment) {
+	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("web", 1), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{
 			{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}},
 		}
@@ -105,7 +106,7 @@ func TestATakenNameOfADependentIsReported(t *testing.T) {
 func TestANamespaceOfSomebodyElseIsLeftAlone(t *testing.T) {
 	s := suite.Scenario(t)
 	s.East.Kubectl("create", "namespace", s.Namespace)
-	s.Logical.Apply(pinned(deployment("web", 1), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"))
 	awaitProblem(s, "web", "NameTaken", "east", "already has a Namespace "+s.Namespace+" that Manifold does not own")
 	refuse(t, s.East.Try("get", "deployment", "web"), "NotFound")
 	framework.Await(s.East, s.Namespace, "carries no mark", func(n *corev1.Namespace) bool {
@@ -127,7 +128,7 @@ func TestNamespacesOfKubernetesAreRefused(t *testing.T) {
 	t.Cleanup(func() {
 		s.Environment.Cleanup(t, "delete", "deployment", name, "-n", "kube-system", "--ignore-not-found", "--timeout=60s")
 	})
-	system.Apply(pinned(deployment(name, 1), "east,west"))
+	system.Apply(manifests.Pinned(manifests.Deployment(name, 1), "east,west"))
 
 	want := `namespace "kube-system" belongs to Kubernetes in every cluster, use another namespace`
 	d := framework.Await(system, name, "says that it is refused", func(d *appsv1.Deployment) bool {
@@ -153,7 +154,7 @@ func TestTheDefaultNamespaceIsShared(t *testing.T) {
 	t.Cleanup(func() {
 		s.Environment.Cleanup(t, "delete", "deployment", name, "-n", "default", "--ignore-not-found", "--timeout=60s")
 	})
-	s.Logical.In("default").Apply(pinned(deployment(name, 1), "east"))
+	s.Logical.In("default").Apply(manifests.Pinned(manifests.Deployment(name, 1), "east"))
 	framework.Await(s.Logical.In("default"), name, "is rolled out", available(1))
 	framework.Await(s.East, "default", "carries no mark", func(n *corev1.Namespace) bool {
 		return n.Labels[v1alpha1.LabelLogicalCluster] == ""
@@ -167,7 +168,7 @@ func TestTheDefaultNamespaceIsShared(t *testing.T) {
 func TestWhatAnotherLogicalClusterOwnsIsLeftAlone(t *testing.T) {
 	s := suite.Scenario(t)
 	settle(s, s.East)
-	other := edited(deployment("shared", 1), func(d *appsv1.Deployment) {
+	other := manifests.Edited(manifests.Deployment("shared", 1), func(d *appsv1.Deployment) {
 		d.Labels[v1alpha1.LabelLogicalCluster] = "another"
 		d.Annotations = map[string]string{
 			v1alpha1.AnnotationNamespace: s.Namespace, v1alpha1.AnnotationName: "shared", v1alpha1.AnnotationUID: "1234",
@@ -175,7 +176,7 @@ func TestWhatAnotherLogicalClusterOwnsIsLeftAlone(t *testing.T) {
 	})
 	s.East.KubectlInput(other, "create", "-f", "-")
 	before := framework.Await(s.East, "shared", "runs", available(1))
-	s.Logical.Apply(pinned(deployment("shared", 1), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("shared", 1), "east"))
 	awaitProblem(s, "shared", "NameTaken", "east", fmt.Sprintf("the Deployment %s/shared in the cluster belongs to another logical cluster, another", s.Namespace))
 	s.Logical.Kubectl("delete", "deployment", "shared", "--timeout=60s")
 	framework.Await(s.East, "shared", "is untouched", func(d *appsv1.Deployment) bool { return d.UID == before.UID && d.Generation == before.Generation })

@@ -12,14 +12,8 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
-
-// appDependents is what the Deployment of testdata/down/app.yaml needs.
-var appDependents = []string{
-	"ConfigMap env", "ConfigMap env-from", "ConfigMap projected", "ConfigMap volume",
-	"Secret env", "Secret pull", "Secret pull-by-account", "Secret volume",
-	"Service headless", "Service web", "ServiceAccount worker",
-}
 
 // ownedBelow lists what the logical cluster has in the namespace below, Deployments and Namespaces aside.
 func ownedBelow(s *framework.Side) []string {
@@ -34,10 +28,10 @@ func ownedBelow(s *framework.Side) []string {
 
 func TestDependentsFollowThoseWhoReferToThem(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	s.Logical.Apply(manifests.App)
 	awaitAvailable(s, "web", 2)
-	if got := ownedBelow(s.East); !slices.Equal(got, appDependents) {
-		t.Errorf("east has %q, want %q", got, appDependents)
+	if got := ownedBelow(s.East); !slices.Equal(got, manifests.AppDependents) {
+		t.Errorf("east has %q, want %q", got, manifests.AppDependents)
 	}
 	if got := ownedBelow(s.West); len(got) > 0 {
 		t.Errorf("west, where nothing runs, has %q", got)
@@ -79,7 +73,7 @@ func TestDependentsFollowThoseWhoReferToThem(t *testing.T) {
 	})
 	t.Run("they stay until the last one that refers to them has gone", func(t *testing.T) {
 		s := s.Subtest(t)
-		s.Logical.Apply(pinned(edited(deployment("other", 1), func(d *appsv1.Deployment) {
+		s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("other", 1), func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{
 				{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "env"}}},
 			}
@@ -160,19 +154,19 @@ func checkMarks(s *framework.Scenario, live metav1.Object) {
 
 func TestDependentsGoWhereTheWorkloadGoes(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	s.Logical.Apply(manifests.App)
 	awaitAvailable(s, "web", 2)
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=6")
 	awaitAvailable(s, "web", 6)
 	for _, side := range []*framework.Side{s.East, s.West} {
-		if got := ownedBelow(side); !slices.Equal(got, appDependents) {
-			t.Errorf("%s has %q, want %q", side.Name, got, appDependents)
+		if got := ownedBelow(side); !slices.Equal(got, manifests.AppDependents) {
+			t.Errorf("%s has %q, want %q", side.Name, got, manifests.AppDependents)
 		}
 	}
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=west", "--overwrite")
 	framework.AwaitGone[*appsv1.Deployment](s.East, "web")
-	for _, dependent := range appDependents {
+	for _, dependent := range manifests.AppDependents {
 		kind, name, _ := strings.Cut(dependent, " ")
 		switch kind {
 		case "ConfigMap":

@@ -8,11 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 func TestWhatIsChangedBelowIsPutBack(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	s.Logical.Apply(manifests.App)
 	awaitAvailable(s, "web", 2)
 
 	s.East.Kubectl("set", "image", "deployment/web", "web=foreign:1")
@@ -43,7 +44,7 @@ func TestWhatIsChangedBelowIsPutBack(t *testing.T) {
 
 func TestFieldsOfOthersBelowAreLeftAlone(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 2), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east"))
 	awaitAvailable(s, "web", 2)
 	s.East.Kubectl("label", "deployment", "web", "team=platform")
 	s.East.Kubectl("annotate", "deployment", "web", "injected=yes")
@@ -70,7 +71,7 @@ func TestFieldsOfOthersBelowAreLeftAlone(t *testing.T) {
 
 func TestWhatIsRemovedAboveIsRemovedBelow(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(edited(deployment("web", 2), func(d *appsv1.Deployment) {
+	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("web", 2), func(d *appsv1.Deployment) {
 		d.Labels["tier"] = "front"
 		d.Annotations = map[string]string{"note": "hello"}
 		d.Spec.Template.Labels["tier"] = "front"
@@ -91,7 +92,7 @@ func TestWhatIsRemovedAboveIsRemovedBelow(t *testing.T) {
 		c := d.Spec.Template.Spec.Containers[0]
 		return len(c.Env) == 1 && c.Env[0].Name == "COLOR"
 	})
-	s.Logical.Apply(pinned(deployment("web", 2), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east"))
 	framework.Await(s.East, "web", "is what is left above", func(d *appsv1.Deployment) bool {
 		c := d.Spec.Template.Spec.Containers[0]
 		_, labelled := d.Labels["tier"]
@@ -106,13 +107,13 @@ func TestWhatIsRemovedAboveIsRemovedBelow(t *testing.T) {
 // TestWhatIsMadeAnewAboveIsMadeAnewBelow is about fields that no update can change.
 func TestWhatIsMadeAnewAboveIsMadeAnewBelow(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	s.Logical.Apply(manifests.App)
 	awaitAvailable(s, "web", 2)
 
 	t.Run("a Deployment with another selector", func(t *testing.T) {
 		s := s.Subtest(t)
 		old := framework.Await(s.East, "web", "is there", framework.Exists[*appsv1.Deployment])
-		other := edited(s.Logical.Kubectl("get", "deployment", "web", "-o", "yaml"), func(d *appsv1.Deployment) {
+		other := manifests.Edited(s.Logical.Kubectl("get", "deployment", "web", "-o", "yaml"), func(d *appsv1.Deployment) {
 			d.ObjectMeta.ResourceVersion, d.ObjectMeta.UID, d.Finalizers = "", "", nil
 			d.Spec.Selector.MatchLabels["tier"] = "front"
 			d.Spec.Template.Labels["tier"] = "front"

@@ -17,6 +17,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -32,7 +33,7 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := s.Subtest(t)
-			s.Logical.Apply(pinned(deployment(test.name, 4), test.from), serviceFor(test.name))
+			s.Logical.Apply(manifests.Pinned(manifests.Deployment(test.name, 4), test.from), manifests.ServiceFor(test.name))
 			awaitAvailable(s, test.name, 4)
 			awaitEndpoints(s, test.name, 4)
 			fewest := watchReady(s, test.name, 4)
@@ -62,7 +63,7 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 	}
 	t.Run("what is paused moves as it runs", func(t *testing.T) {
 		s := s.Subtest(t)
-		s.Logical.Apply(pinned(deployment("paused", 2), "east"))
+		s.Logical.Apply(manifests.Pinned(manifests.Deployment("paused", 2), "east"))
 		awaitAvailable(s, "paused", 2)
 		s.Logical.Kubectl("rollout", "pause", "deployment/paused")
 		s.Logical.Kubectl("set", "image", "deployment/paused", "web=web:2")
@@ -81,11 +82,11 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 	})
 	t.Run("a move to where it never becomes ready breaks nothing", func(t *testing.T) {
 		s := s.Subtest(t)
-		s.Logical.Apply(pinned(deployment("stuck", 8), "east"))
+		s.Logical.Apply(manifests.Pinned(manifests.Deployment("stuck", 8), "east"))
 		awaitAvailable(s, "stuck", 8)
 		fewest := watchReady(s, "stuck", 8)
 		// In one request it is moved, and its new pods cannot start.
-		s.Logical.Apply(pinned(edited(deployment("stuck", 8), func(d *appsv1.Deployment) {
+		s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("stuck", 8), func(d *appsv1.Deployment) {
 			d.Spec.ProgressDeadlineSeconds = ptr.To[int32](2)
 			d.Spec.Template.Spec.Containers[0].Image = "registry.invalid/web:1"
 		}), "west"))
@@ -93,7 +94,7 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 			return len(pods) > 0 && !ready(pods[0])
 		})
 		// What happens at the same time elsewhere shows that there was time to break it.
-		s.Logical.Apply(pinned(deployment("beside", 2), "east,west"))
+		s.Logical.Apply(manifests.Pinned(manifests.Deployment("beside", 2), "east,west"))
 		awaitAvailable(s, "beside", 2)
 		framework.Await(s.Logical, "stuck", "says which cluster it waits for", func(d *appsv1.Deployment) bool {
 			return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
@@ -106,7 +107,7 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 		if few := fewest(); few < 6 {
 			t.Errorf("once there were only %d ready pods, want 6 at every moment", few)
 		}
-		s.Logical.Apply(pinned(deployment("stuck", 8), "west"))
+		s.Logical.Apply(manifests.Pinned(manifests.Deployment("stuck", 8), "west"))
 		awaitShares(s, "stuck", placement.Decision{"west": {Replicas: 8}})
 	})
 }

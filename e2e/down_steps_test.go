@@ -11,6 +11,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // TestMovesGoInSteps moves Deployments in every way there is between three clusters, one of them with each of the ways that it allows, and
@@ -22,7 +23,7 @@ func TestMovesGoInSteps(t *testing.T) {
 	s.Logical.Apply(stepPolicy("one-by-one", "{maxSurge: 1}", "east"), stepPolicy("in-place", "{maxSurge: 0, maxUnavailable: 2}", "east"))
 	apps := map[string]*steps{}
 	for name, want := range map[string]steps{"one-by-one": {fewest: 4, most: 5}, "in-place": {fewest: 2, most: 4}} {
-		s.Logical.Apply(edited(deployment(name, 4), func(d *appsv1.Deployment) { d.Labels["policy"] = name }))
+		s.Logical.Apply(manifests.Edited(manifests.Deployment(name, 4), func(d *appsv1.Deployment) { d.Labels["policy"] = name }))
 		awaitAvailable(s, name, 4)
 		apps[name] = watchSteps(s, sides, name, 4, want)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -38,9 +39,9 @@ func TestWhatASilentClusterRanIsPlacedElsewhere(t *testing.T) {
 	s := suite.Fragile(t)
 	s.Logical.Apply(impatient)
 	s.Logical.Apply(
-		edited(pinned(deployment("both", 4), "east,west"), losable), edited(pinned(deployment("far", 3), "west,east"), losable),
-		pinned(deployment("patient", 2), "west"),
-		database("db", 3, setOn("west"), func(set *appsv1.StatefulSet) { set.Labels = map[string]string{"loss": "tolerated"} }))
+		manifests.Edited(manifests.Pinned(manifests.Deployment("both", 4), "east,west"), losable), manifests.Edited(manifests.Pinned(manifests.Deployment("far", 3), "west,east"), losable),
+		manifests.Pinned(manifests.Deployment("patient", 2), "west"),
+		manifests.Database("db", 3, manifests.SetOn("west"), func(set *appsv1.StatefulSet) { set.Labels = map[string]string{"loss": "tolerated"} }))
 	for name, replicas := range map[string]int32{"both": 4, "far": 3, "patient": 2} {
 		awaitAvailable(s, name, replicas)
 	}
@@ -71,7 +72,7 @@ func TestWhatASilentClusterRanIsPlacedElsewhere(t *testing.T) {
 		})
 	}
 	// Whoever asks for a replica by its name gets the one that runs.
-	awaitPods(s.Logical, "app=db", ordinals("db", 0, 3))
+	awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 3))
 	framework.AwaitList(s.Logical, "app=db", "those that run are shown", func(pods []*corev1.Pod) bool {
 		return readyPods(3)(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Spec.NodeName != "east" })
 	})

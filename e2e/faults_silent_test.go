@@ -15,6 +15,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/hack/stock"
 )
 
@@ -37,14 +38,14 @@ func begin(t *testing.T) *outage {
 	o := &outage{Scenario: s, doomed: framework.NewScenario(t, s.Environment), pods: map[string][]types.UID{}}
 	s.Logical.Kubectl("create", "configmap", "settings", "--from-literal=color=blue")
 	s.Logical.Apply(
-		pinned(deployment("both", 6), "east,west"), pinned(deployment("near", 2), "east"), pinned(deployment("far", 2), "west"),
-		pinned(deployment("grown", 2), "west"), pinned(deployment("going", 1), "west"),
-		pinned(edited(deployment("kept", 3), func(d *appsv1.Deployment) {
+		manifests.Pinned(manifests.Deployment("both", 6), "east,west"), manifests.Pinned(manifests.Deployment("near", 2), "east"), manifests.Pinned(manifests.Deployment("far", 2), "west"),
+		manifests.Pinned(manifests.Deployment("grown", 2), "west"), manifests.Pinned(manifests.Deployment("going", 1), "west"),
+		manifests.Pinned(manifests.Edited(manifests.Deployment("kept", 3), func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{
 				{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}},
 			}
 		}), "west"))
-	o.doomed.Logical.Apply(quick(pinned(deployment("web", 2), "west")))
+	o.doomed.Logical.Apply(quick(manifests.Pinned(manifests.Deployment("web", 2), "west")))
 	for name, replicas := range map[string]int32{"both": 6, "near": 2, "far": 2, "grown": 2, "going": 1, "kept": 3} {
 		awaitAvailable(s, name, replicas)
 		o.pods[name] = framework.PodUIDs(s, s.West, name)
@@ -160,7 +161,7 @@ func (o *outage) change() {
 // work does what works elsewhere: everything.
 func (o *outage) work(name string) {
 	o.Helper()
-	o.Logical.Apply(pinned(deployment(name, 2), "east"))
+	o.Logical.Apply(manifests.Pinned(manifests.Deployment(name, 2), "east"))
 	awaitAvailable(o.Scenario, name, 2)
 	replicas := *framework.ReadDeployment(o.Scenario, "near").Spec.Replicas + 1
 	o.Logical.Kubectl("scale", "deployment/near", fmt.Sprintf("--replicas=%d", replicas))
@@ -174,7 +175,7 @@ func (o *outage) work(name string) {
 // place checks that nothing new goes where nobody answers.
 func (o *outage) place(name string) {
 	o.Helper()
-	o.Logical.Apply(pinned(deployment(name, 2), "*"))
+	o.Logical.Apply(manifests.Pinned(manifests.Deployment(name, 2), "*"))
 	framework.Await(o.Logical, name, "is placed where somebody answers", placedOn(o.Scenario, "east"))
 	awaitAvailable(o.Scenario, name, 2)
 }

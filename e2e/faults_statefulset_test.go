@@ -11,12 +11,13 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // A silent cluster may still run what it ran. Nobody else may, however little manifold itself remembers.
 func TestOrdinalsOfASilentClusterStartNowhereElse(t *testing.T) {
 	s := suite.Fragile(t)
-	s.Logical.Apply(database("db", 3, setOn("west")), database("other", 2, setOn("east")))
+	s.Logical.Apply(manifests.Database("db", 3, manifests.SetOn("west")), manifests.Database("other", 2, manifests.SetOn("east")))
 	awaitRunning(s, "db", 3)
 	awaitRunning(s, "other", 2)
 
@@ -56,7 +57,7 @@ func TestOrdinalsOfASilentClusterStartNowhereElse(t *testing.T) {
 	if err := west.ResumeAll(); err != nil {
 		t.Fatal(err)
 	}
-	awaitPods(s.East, "app=db", ordinals("db", 0, 3))
+	awaitPods(s.East, "app=db", manifests.Ordinals("db", 0, 3))
 	framework.AwaitGone[*appsv1.StatefulSet](s.West, "db")
 	awaitRunning(s, "db", 3)
 }

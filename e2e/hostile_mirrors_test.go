@@ -14,6 +14,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // In these tests the admin of a cluster says more of it than is so, by kubectl there, and whoever has got hold of the identity of its syncer
@@ -115,7 +116,7 @@ func TestAForgedOrphanIsNotShownNorGivenAnything(t *testing.T) {
 		s := s.Subtest(t)
 		// It needs a Secret by right, so that Manifold looks at those that west has there.
 		s.Logical.Kubectl("create", "secret", "generic", "own", "--from-literal=key=own")
-		s.Logical.Apply(pinned(edited(deployment("near", 1), using("own", false)), "west"))
+		s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("near", 1), using("own", false)), "west"))
 		awaitAvailable(s, "near", 1)
 		s.West.KubectlInput(encoded(s, forgedPod(s, "second-forged")), "create", "-f", "-")
 		toldNotShown(s, "second-forged")
@@ -147,7 +148,7 @@ func TestAForgedOrphanIsNotShownNorGivenAnything(t *testing.T) {
 
 func TestWhatAClusterChangesOfAPodIsNotShown(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 1), "west"), pinned(deployment("bank", 1), "east"), pinned(edited(deployment("host", 1), func(d *appsv1.Deployment) {
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "west"), manifests.Pinned(manifests.Deployment("bank", 1), "east"), manifests.Pinned(manifests.Edited(manifests.Deployment("host", 1), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.HostNetwork = true
 		d.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	}), "west"))
@@ -179,7 +180,7 @@ func TestWhatAClusterChangesOfAPodIsNotShown(t *testing.T) {
 
 func TestAStolenIdentityOfAClusterWritesNoMoreThanItsSyncer(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 1), "east"), pinned(deployment("near", 1), "west"), barePod("own", "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"), manifests.Pinned(manifests.Deployment("near", 1), "west"), manifests.BarePod("own", "east"))
 	awaitAvailable(s, "web", 1)
 	awaitAvailable(s, "near", 1)
 	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", readyPods(1))[0]

@@ -15,6 +15,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -62,7 +63,7 @@ func TestAClusterWithoutAShareReportsNothing(t *testing.T) {
 			"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}"
 	)
 	// Something else of the namespace is in west, so that it is there.
-	s.Logical.Apply(pinned(deployment("neighbour", 1), "west"), pinned(deployment("web", 2), "east"), entry, claim)
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("neighbour", 1), "west"), manifests.Pinned(manifests.Deployment("web", 2), "east"), entry, claim)
 	awaitAvailable(s, "neighbour", 1)
 	web := awaitAvailable(s, "web", 2)
 	service := framework.Await(s.Logical, "web", "is there", framework.Exists[*corev1.Service])
@@ -120,7 +121,7 @@ spec:
 // TestATemplateThatOnlyAClusterHasIsNoRevision has the administrator of a cluster put a ReplicaSet of another image under a Deployment.
 func TestATemplateThatOnlyAClusterHasIsNoRevision(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
 	awaitAvailable(s, "web", 2)
 	below := framework.Await(s.West, "web", "is there", framework.Exists[*appsv1.Deployment])
 	s.West.KubectlInput(fmt.Sprintf(`
@@ -160,7 +161,7 @@ spec:
 // Those of another cluster must be shown all the same, and somebody must be told.
 func TestAReportCountsAsFarAsItCan(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 2), "east,west"), serviceFor("web"),
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), manifests.ServiceFor("web"),
 		"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\nspec: {defaultBackend: {service: {name: web, port: {number: 80}}}}")
 	awaitAvailable(s, "web", 2)
 	for _, side := range []*framework.Side{s.East, s.West} {

@@ -10,17 +10,18 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // TestWhatKubernetesRefusesIsRefusedInItsWords asks a stock cluster too.
 func TestWhatKubernetesRefusesIsRefusedInItsWords(t *testing.T) {
 	s := suite.Scenario(t)
 	settle(s, s.East)
-	web := deployment("web", 1)
+	web := manifests.Deployment("web", 1)
 	for name, manifest := range map[string]string{
-		"a negative number of replicas": edited(web, func(d *appsv1.Deployment) { *d.Spec.Replicas = -1 }),
-		"a selector that misses":        edited(web, func(d *appsv1.Deployment) { d.Spec.Selector.MatchLabels["app"] = "other" }),
-		"no container":                  edited(web, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers = nil }),
+		"a negative number of replicas": manifests.Edited(web, func(d *appsv1.Deployment) { *d.Spec.Replicas = -1 }),
+		"a selector that misses":        manifests.Edited(web, func(d *appsv1.Deployment) { d.Spec.Selector.MatchLabels["app"] = "other" }),
+		"no container":                  manifests.Edited(web, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers = nil }),
 		"a name that cannot be":         strings.Replace(web, "name: web\n", "name: Web_1\n", 1),
 		"an unknown field":              strings.Replace(web, "  replicas: 1\n", "  replicas: 1\n  replica: 2\n", 1),
 		"a wrong type":                  strings.Replace(web, "replicas: 1", "replicas: one", 1),
@@ -41,7 +42,7 @@ func TestWhatKubernetesRefusesIsRefusedInItsWords(t *testing.T) {
 
 func TestABadPinIsRefusedWithItsPath(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("good", 1), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("good", 1), "east"))
 	for pin, want := range map[string]string{
 		"":           "names no cluster",
 		"  ":         "names no cluster",
@@ -57,7 +58,7 @@ func TestABadPinIsRefusedWithItsPath(t *testing.T) {
 		t.Run(fmt.Sprintf("%q", pin), func(t *testing.T) {
 			s := s.Subtest(t)
 			path := "metadata.annotations[manifold.dev/clusters]: Invalid value"
-			refuse(t, s.Logical.TryInput(pinned(deployment("web", 1), pin), "create", "-f", "-"), `The Deployment "web" is invalid`, path, want)
+			refuse(t, s.Logical.TryInput(manifests.Pinned(manifests.Deployment("web", 1), pin), "create", "-f", "-"), `The Deployment "web" is invalid`, path, want)
 			refuse(t, s.Logical.Try("annotate", "deployment", "good", v1alpha1.AnnotationClusters+"="+pin, "--overwrite"), `"good" is invalid`, path, want)
 			refuse(t, s.Logical.Try("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"="+pin), path, want)
 		})
@@ -162,7 +163,7 @@ func TestWhatManifoldWritesIsNotForUsers(t *testing.T) {
 			t.Errorf("%s: what was forged is obeyed: %v", what, d.Annotations)
 		}
 	}
-	manifest := edited(pinned(deployment("web", 2), "east"), func(d *appsv1.Deployment) {
+	manifest := manifests.Edited(manifests.Pinned(manifests.Deployment("web", 2), "east"), func(d *appsv1.Deployment) {
 		for key, value := range forged {
 			d.Annotations[key] = value
 		}

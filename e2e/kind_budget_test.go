@@ -9,6 +9,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // disruptionBudget guards the pods of a Deployment.
@@ -35,7 +36,7 @@ func allows(healthy, expected, disruptions int32) func(*policyv1.PodDisruptionBu
 
 func TestADisruptionBudgetOfOneClusterIsThereWhole(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 3), "east"), disruptionBudget("web", "maxUnavailable: 34%"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 3), "east"), disruptionBudget("web", "maxUnavailable: 34%"))
 	awaitAvailable(s, "web", 3)
 	framework.Await(s.Logical, "web", "counts the pods of the Deployment", allows(3, 3, 2))
 	below := framework.Await(s.East, "web", "counts them too", allows(3, 3, 2))
@@ -48,7 +49,7 @@ func TestADisruptionBudgetOfOneClusterIsThereWhole(t *testing.T) {
 
 func TestADisruptionBudgetIsDividedWithItsDeployment(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 6), "east,west"), disruptionBudget("web", "minAvailable: 50%"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 6), "east,west"), disruptionBudget("web", "minAvailable: 50%"))
 	d := awaitAvailable(s, "web", 6)
 	framework.Await(s.Logical, "web", "counts the pods of both clusters", allows(6, 6, 3))
 	var sum int32
@@ -76,7 +77,7 @@ func TestADisruptionBudgetIsDividedWithItsDeployment(t *testing.T) {
 // TestAPodOfEitherClusterMayBeTheOneThatIsEvicted: of a budget of one pod, only one cluster has a part.
 func TestAPodOfEitherClusterMayBeTheOneThatIsEvicted(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 2), "east,west"), disruptionBudget("web", "maxUnavailable: 1"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), disruptionBudget("web", "maxUnavailable: 1"))
 	awaitAvailable(s, "web", 2)
 	for _, side := range []*framework.Side{s.East, s.West} {
 		framework.Await(side, "web", "is there", framework.Exists[*policyv1.PodDisruptionBudget])

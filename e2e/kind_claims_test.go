@@ -8,31 +8,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
-
-// withDisks has each replica of a StatefulSet keep data in a claim of the scenario's class.
-func withDisks(s *framework.Scenario) func(*appsv1.StatefulSet) {
-	return func(set *appsv1.StatefulSet) {
-		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
-			ObjectMeta: metav1.ObjectMeta{Name: "data", Labels: map[string]string{"tier": "disk"}},
-			Spec:       claimSpec(s),
-		}}
-	}
-}
-
-func claimSpec(s *framework.Scenario) corev1.PersistentVolumeClaimSpec {
-	return corev1.PersistentVolumeClaimSpec{
-		AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		StorageClassName: ptr.To(s.Namespace),
-		Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-	}
-}
 
 func keeping(deleted, scaled appsv1.PersistentVolumeClaimRetentionPolicyType) func(*appsv1.StatefulSet) {
 	return func(set *appsv1.StatefulSet) {
@@ -46,7 +27,7 @@ func TestClaimsOfAStatefulSetAreShown(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Disks(s.East, 3)
 	s.Logical.Kubectl("create", "quota", "disks", "--hard=persistentvolumeclaims=5,requests.storage=5Gi")
-	s.Logical.Apply(database("db", 2, setOn("east"), withDisks(s)))
+	s.Logical.Apply(manifests.Database("db", 2, manifests.SetOn("east"), manifests.WithDisks(s)))
 	awaitRunning(s, "db", 2)
 	for _, name := range []string{"data-db-0", "data-db-1"} {
 		framework.Await(s.Logical, name, "is there", func(*corev1.PersistentVolumeClaim) bool { return true })
@@ -115,7 +96,7 @@ func TestClaimsOfAStatefulSetAreShown(t *testing.T) {
 	})
 	t.Run("a Job uses the claim where it is", func(t *testing.T) {
 		s := s.Subtest(t)
-		s.Logical.Apply(pinned(edited(deployment("backup", 1), func(d *appsv1.Deployment) {
+		s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("backup", 1), func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-db-0"}}}}
 		}), "east,west"))
@@ -136,7 +117,7 @@ func TestAStatefulSetReturnsToItsClaims(t *testing.T) {
 	sides := map[string]*framework.Side{"east": s.East, "west": s.West}
 	for cluster, side := range sides {
 		s.Disks(side, 4) // enough for all that moves
-		s.Logical.Apply(database(cluster, 1, setOn(cluster), withDisks(s)))
+		s.Logical.Apply(manifests.Database(cluster, 1, manifests.SetOn(cluster), manifests.WithDisks(s)))
 	}
 	uids := map[string]string{}
 	for cluster := range sides {
@@ -148,7 +129,7 @@ func TestAStatefulSetReturnsToItsClaims(t *testing.T) {
 	for cluster, side := range sides {
 		framework.AwaitGone[*appsv1.StatefulSet](side, cluster)
 		framework.Await(s.Logical, "data-"+cluster+"-0", "outlives it", func(c *corev1.PersistentVolumeClaim) bool { return c.DeletionTimestamp == nil && bound(c) })
-		s.Logical.Apply(database(cluster, 2, setOn("east,west"), withDisks(s)))
+		s.Logical.Apply(manifests.Database(cluster, 2, manifests.SetOn("east,west"), manifests.WithDisks(s)))
 		set := awaitRunning(s, cluster, 2)
 		if got, want := set.Annotations[v1alpha1.AnnotationPlacement], `{"`+cluster+`":{"replicas":2}}`; got != want {
 			t.Errorf("StatefulSet %s was made anew on %s, want %s, where its claim is", cluster, got, want)
@@ -185,7 +166,7 @@ func TestAStatefulSetReturnsToItsClaims(t *testing.T) {
 func TestClaimsAreKeptOrNotAsTheStatefulSetSays(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Disks(s.East, 2)
-	s.Logical.Apply(database("db", 2, setOn("east"), withDisks(s), keeping(appsv1.DeletePersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType)))
+	s.Logical.Apply(manifests.Database("db", 2, manifests.SetOn("east"), manifests.WithDisks(s), keeping(appsv1.DeletePersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType)))
 	set := awaitRunning(s, "db", 2)
 	framework.Await(s.Logical, "data-db-0", "belongs to the StatefulSet above", func(c *corev1.PersistentVolumeClaim) bool {
 		return slices.ContainsFunc(c.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == set.UID && ref.Kind == "StatefulSet" })
@@ -207,11 +188,11 @@ func TestOwnersOfClaimTemplatesAreThoseAbove(t *testing.T) {
 	const hold = "example.com/backup"
 	s.Disks(s.East, 1)
 	s.Disks(s.West, 1)
-	s.Logical.Apply(dividing)
+	s.Logical.Apply(manifests.Dividing)
 	awaitPolicy(s)
 	s.Logical.Kubectl("create", "configmap", "bank")
 	owner := framework.Await(s.Logical, "bank", "is there", framework.Exists[*corev1.ConfigMap])
-	s.Logical.Apply(database("db", 2, withDisks(s), func(set *appsv1.StatefulSet) {
+	s.Logical.Apply(manifests.Database("db", 2, manifests.WithDisks(s), func(set *appsv1.StatefulSet) {
 		template := &set.Spec.VolumeClaimTemplates[0]
 		template.Finalizers = []string{hold}
 		template.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}}
@@ -245,7 +226,7 @@ func TestOwnersOfClaimTemplatesAreThoseAbove(t *testing.T) {
 		framework.Await(s.Logical, name, "is held by nothing else", func(c *corev1.PersistentVolumeClaim) bool {
 			return c.DeletionTimestamp != nil && slices.Contains(c.Finalizers, hold) && !slices.Contains(c.Finalizers, "kubernetes.io/pvc-protection")
 		})
-		s.Logical.Kubectl("patch", "pvc", name, "--type=merge", "-p", unhold)
+		s.Logical.Kubectl("patch", "pvc", name, "--type=merge", "-p", manifests.Unhold)
 		framework.AwaitGone[*corev1.PersistentVolumeClaim](side, name)
 		framework.AwaitGone[*corev1.PersistentVolumeClaim](s.Logical, name)
 	}
@@ -254,7 +235,7 @@ func TestOwnersOfClaimTemplatesAreThoseAbove(t *testing.T) {
 func TestAStatefulSetUsesClaimsThatWereMadeForIt(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Disks(s.West, 3)
-	s.Logical.Apply(ownClaim(s, "data-db-0", "restored: from-backup"), database("db", 2, setOn("west"), withDisks(s)))
+	s.Logical.Apply(ownClaim(s, "data-db-0", "restored: from-backup"), manifests.Database("db", 2, manifests.SetOn("west"), manifests.WithDisks(s)))
 	awaitRunning(s, "db", 2)
 	restored := framework.Await(s.Logical, "data-db-0", "is bound", bound)
 	below := framework.Await(s.West, "data-db-0", "is bound", bound)
@@ -267,7 +248,7 @@ func TestAStatefulSetUsesClaimsThatWereMadeForIt(t *testing.T) {
 	}
 
 	// One that comes while the controller makes its own takes the place of that.
-	s.Logical.Apply(database("late", 0, setOn("west"), withDisks(s)))
+	s.Logical.Apply(manifests.Database("late", 0, manifests.SetOn("west"), manifests.WithDisks(s)))
 	framework.Await(s.West, "late", "is there", func(*appsv1.StatefulSet) bool { return true })
 	s.Logical.Apply(ownClaim(s, "data-late-0", "restored: late"))
 	s.West.Apply(ownClaim(s, "data-late-0", "app: late"))
@@ -295,9 +276,9 @@ func TestClaimsOfEphemeralVolumesAreShown(t *testing.T) {
 	s.Disks(s.East, 2)
 	scratch := func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{
-			Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: claimSpec(s)}}}}}
+			Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: manifests.ClaimSpec(s)}}}}}
 	}
-	s.Logical.Apply(pinned(edited(deployment("web", 1), scratch), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("web", 1), scratch), "east"))
 	awaitAvailable(s, "web", 1)
 	pods := framework.AwaitList(s.Logical, "app=web", "the pod runs", readyPods(1))
 	claim := framework.Await(s.Logical, pods[0].Name+"-scratch", "is bound", bound)

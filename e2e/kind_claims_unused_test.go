@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -19,7 +20,7 @@ func unused(s *framework.Scenario, name string) string {
 	out, err := yaml.Marshal(&corev1.PersistentVolumeClaim{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       claimSpec(s),
+		Spec:       manifests.ClaimSpec(s),
 	})
 	if err != nil {
 		s.Fatal(err)
@@ -39,7 +40,7 @@ func TestAClaimThatNothingUsesIsBoundWhereItsNamespaceIs(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Disks(s.East, 1)
 	s.Disks(s.West, 1)
-	s.Logical.Apply(pinned(deployment("web", 1), "west")) // its namespace's home
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "west")) // its namespace's home
 	s.Logical.Apply(unused(s, "data"))
 	s.Logical.Kubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=60s")
 	below := framework.Await(s.West, "data", "is bound", bound)
@@ -51,7 +52,7 @@ func TestAClaimThatNothingUsesIsBoundWhereItsNamespaceIs(t *testing.T) {
 	say(t, s.Logical.CLI("explain", "pvc/data"), "nothing that is placed uses it", "west")
 
 	// What uses it later goes there.
-	s.Logical.Apply(edited(deployment("db", 1), mounting("data")))
+	s.Logical.Apply(manifests.Edited(manifests.Deployment("db", 1), mounting("data")))
 	awaitShares(s, "db", placement.Decision{"west": {Replicas: 1}})
 	awaitAvailable(s, "db", 1)
 	s.Logical.Kubectl("delete", "deployment", "db")
@@ -66,7 +67,7 @@ func TestAClaimThatNothingUsesGoesToAClusterThatHasItsClass(t *testing.T) {
 	s.Logical.Kubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=60s")
 	framework.Await(s.East, "data", "is bound", bound)
 	// The namespace begins where it is.
-	s.Logical.Apply(deployment("web", 1))
+	s.Logical.Apply(manifests.Deployment("web", 1))
 	awaitShares(s, "web", placement.Decision{"east": {Replicas: 1}})
 }
 
@@ -87,7 +88,7 @@ func TestAClaimThatWaitsForAPodSaysSo(t *testing.T) {
 	refuse(t, s.East.Try("get", "pvc", "data"), "NotFound")
 	refuse(t, s.West.Try("get", "pvc", "data"), "NotFound")
 	// It ties nothing to a cluster.
-	s.Logical.Apply(pinned(edited(deployment("db", 1), mounting("data")), "west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("db", 1), mounting("data")), "west"))
 	framework.Await(s.West, "data", "is there for its pod", framework.Exists[*corev1.PersistentVolumeClaim])
 }
 
@@ -105,9 +106,9 @@ func TestAClaimOfAClassThatNoClusterHasSaysSo(t *testing.T) {
 
 func TestAClaimForAVolumeOfTheLogicalClusterSaysThatItStays(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(volume(s))
+	s.Logical.Apply(manifests.Volume(s))
 	s.Cleanup(func() { s.Environment.Cleanup(t, "delete", "pv", s.Namespace, "--wait=false") })
-	s.Logical.Apply(claim, pinned(edited(deployment("db", 1), usingClaim), "east"))
+	s.Logical.Apply(manifests.Claim, manifests.Pinned(manifests.Edited(manifests.Deployment("db", 1), manifests.UsingClaim), "east"))
 	framework.AwaitList(s.Logical, "", "an event says so", func(events []*corev1.Event) bool {
 		return len(framework.EventsAbout(events, "data", "VolumeStaysAbove")) > 0
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -57,7 +58,7 @@ func TestAnApplicationBringsAPriorityClass(t *testing.T) {
 	refuse(t, syncer.Try("delete", "priorityclass", others), "Manifold does not own")
 
 	// One of somebody else's is used as it is.
-	s.Logical.Apply(pinned(important("guest", others, 1), "north"))
+	s.Logical.Apply(manifests.Pinned(important("guest", others, 1), "north"))
 	awaitAvailable(s, "guest", 1)
 	if class, err := north.Kube.SchedulingV1().PriorityClasses().Get(t.Context(), others, metav1.GetOptions{}); err != nil || class.Value != 3 || len(class.Labels) > 0 {
 		t.Errorf("the class of somebody else is %+v, %v", class, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -25,7 +26,7 @@ func TestClassesAreLookedForInTheClusters(t *testing.T) {
 	for _, kind := range []string{"priorityclass", "ingressclass", "storageclass"} {
 		s.Cleanup(func() { s.Environment.Cleanup(t, "delete", kind, class) })
 	}
-	s.Logical.Apply(pinned(important("web", class, 1), "east"), site)
+	s.Logical.Apply(manifests.Pinned(important("web", class, 1), "east"), manifests.Site)
 	s.Logical.Kubectl("patch", "ingress", "site", "--type=merge", "-p", `{"spec":{"ingressClassName":"`+class+`"}}`)
 
 	awaitUnplaced(s, "web", "1 lacks PriorityClass "+class)
@@ -59,7 +60,7 @@ func TestClassesAreLookedForInTheClusters(t *testing.T) {
 
 // important is a Deployment whose pods have a PriorityClass.
 func important(name, class string, replicas int) string {
-	return edited(deployment(name, replicas), func(d *appsv1.Deployment) { d.Spec.Template.Spec.PriorityClassName = class })
+	return manifests.Edited(manifests.Deployment(name, replicas), func(d *appsv1.Deployment) { d.Spec.Template.Spec.PriorityClassName = class })
 }
 
 // priorityClass makes a PriorityClass of the scenario's name in some APIs.
@@ -78,7 +79,7 @@ func TestAWorkloadGoesWhereItsClassIs(t *testing.T) {
 	s := suite.Scenario(t)
 	class := priorityClass(s, s.Logical, s.West)
 	// The namespace is in east, so that it would go there.
-	s.Logical.Apply(pinned(deployment("neighbour", 2), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("neighbour", 2), "east"))
 	s.Logical.Apply(important("web", class, 2))
 	awaitShares(s, "web", placement.Decision{"west": {Replicas: 2}})
 	awaitAvailable(s, "web", 2)
@@ -100,8 +101,8 @@ func TestARuntimeClassIsLookedForInTheClusters(t *testing.T) {
 		side.Apply(manifest)
 		s.Cleanup(func() { s.Environment.CleanupIn(t, side.API, "delete", "runtimeclass", class) })
 	}
-	s.Logical.Apply(pinned(deployment("neighbour", 2), "east"))
-	s.Logical.Apply(edited(deployment("web", 1), func(d *appsv1.Deployment) { d.Spec.Template.Spec.RuntimeClassName = &class }))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("neighbour", 2), "east"))
+	s.Logical.Apply(manifests.Edited(manifests.Deployment("web", 1), func(d *appsv1.Deployment) { d.Spec.Template.Spec.RuntimeClassName = &class }))
 	awaitShares(s, "web", placement.Decision{"west": {Replicas: 1}})
 	say(t, s.Logical.CLI("explain", "deployment/web"), "lacks RuntimeClass "+class)
 }

@@ -10,42 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
-
-// cron is a CronJob whose Jobs run in cluster east. Further fields of its spec follow.
-func cron(name, outcome, further string) string {
-	return fmt.Sprintf(`
-apiVersion: batch/v1
-kind: CronJob
-metadata:
-  name: %[1]s
-spec:
-  schedule: "* * * * *"
-  jobTemplate:
-    metadata:
-      annotations:
-        %[2]s: east
-    spec:
-      template:
-        metadata:
-          labels:
-            app: %[1]s
-          annotations:
-            %[3]s: "%[4]s"
-        spec:
-          restartPolicy: Never
-          terminationGracePeriodSeconds: 1
-          containers:
-          - name: sum
-            image: sum:1
-%[5]s`, name, v1alpha1.AnnotationClusters, outcomeKey, outcome, further)
-}
 
 func TestAJobIsMadeOfACronJobByHand(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(cron("nightly", "", "  suspend: true\n"))
+	s.Logical.Apply(manifests.CronJob("nightly", "", "  suspend: true\n"))
 	s.Logical.Kubectl("create", "job", "now", "--from=cronjob/nightly")
 	s.Logical.Kubectl("wait", "job/now", "--for=condition=complete", "--timeout=60s")
 	job := framework.Await(s.Logical, "now", "is complete", jobIs(batchv1.JobComplete))
@@ -64,9 +35,9 @@ func TestAJobIsMadeOfACronJobByHand(t *testing.T) {
 func TestACronJobRunsAbove(t *testing.T) {
 	s := suite.Scenario(t)
 	const often = "  timeZone: Europe/Berlin\n  concurrencyPolicy: Forbid\n"
-	s.Logical.Apply(cron("kept", "", often))
-	s.Logical.Apply(cron("forgotten", "", often+"  successfulJobsHistoryLimit: 0\n"))
-	s.Logical.Apply(cron("long", "stay", often))
+	s.Logical.Apply(manifests.CronJob("kept", "", often))
+	s.Logical.Apply(manifests.CronJob("forgotten", "", often+"  successfulJobsHistoryLimit: 0\n"))
+	s.Logical.Apply(manifests.CronJob("long", "stay", often))
 	above := s.Logical.Within(2 * time.Minute)
 	ran := func(c *batchv1.CronJob) bool { return c.Status.LastSuccessfulTime != nil && len(c.Status.Active) == 0 }
 
@@ -90,7 +61,7 @@ func TestACronJobRunsAbove(t *testing.T) {
 func TestCronJobsHeedWhatStillRuns(t *testing.T) {
 	s := suite.Scenario(t)
 	for _, policy := range []string{"Replace", "Forbid", "Allow"} {
-		s.Logical.Apply(cron(strings.ToLower(policy), "stay", "  concurrencyPolicy: "+policy+"\n"))
+		s.Logical.Apply(manifests.CronJob(strings.ToLower(policy), "stay", "  concurrencyPolicy: "+policy+"\n"))
 	}
 	above, east := s.Logical.Within(3*time.Minute), s.East.Within(3*time.Minute)
 	first := framework.AwaitList(above, "app=replace", "one Job runs", runningJobs(1))[0]
@@ -141,7 +112,7 @@ func TestJobsOfOneNameFollowEachOther(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range 4 {
 		image := fmt.Sprintf("migrate:%d", i)
-		s.Logical.KubectlInput(batch("migrate", 1, 1, jobOn("east,west"), func(job *batchv1.Job) {
+		s.Logical.KubectlInput(manifests.Job("migrate", 1, 1, manifests.JobOn("east,west"), func(job *batchv1.Job) {
 			job.Spec.Template.Spec.Containers[0].Image = image
 		}), "create", "-f", "-")
 		s.Logical.Kubectl("wait", "job/migrate", "--for=condition=complete", "--timeout=60s")

@@ -9,40 +9,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
-
-// daemonSet is the manifest of a DaemonSet, pinned unless clusters is "".
-func daemonSet(name, clusters string, change ...func(*appsv1.DaemonSet)) string {
-	labels := map[string]string{"app": name}
-	ds := &appsv1.DaemonSet{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
-		Spec: appsv1.DaemonSetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "agent", Image: "agent:1"}}},
-			},
-		},
-	}
-	if clusters != "" {
-		ds.Annotations = map[string]string{v1alpha1.AnnotationClusters: clusters}
-	}
-	for _, c := range change {
-		c(ds)
-	}
-	data, err := yaml.Marshal(ds)
-	if err != nil {
-		panic(err)
-	}
-	return string(data)
-}
 
 // onNodes claims that the whole DaemonSet is rolled out to that many nodes.
 func onNodes(nodes int32) func(*appsv1.DaemonSet) bool {
@@ -76,7 +49,7 @@ func chosen(s *framework.Scenario, ds *appsv1.DaemonSet) []string {
 func TestADaemonSetRunsOnEveryNodeOfEveryCluster(t *testing.T) {
 	s := suite.Scenario(t)
 	east, west := nodesOf(s, s.East), nodesOf(s, s.West)
-	s.Logical.Apply(daemonSet("agent", ""))
+	s.Logical.Apply(manifests.DaemonSet("agent", ""))
 	// Nothing is claimed to be done before every cluster has said what it wants.
 	s.Logical.Kubectl("rollout", "status", "daemonset/agent", "--timeout=60s")
 	ds, err := s.Logical.Kube.AppsV1().DaemonSets(s.Namespace).Get(t.Context(), "agent", metav1.GetOptions{})
@@ -145,7 +118,7 @@ func TestADaemonSetRunsOnEveryNodeOfEveryCluster(t *testing.T) {
 func TestADaemonSetGoesWhereItsPinSays(t *testing.T) {
 	s := suite.Scenario(t)
 	east, west := nodesOf(s, s.East), nodesOf(s, s.West)
-	s.Logical.Apply(daemonSet("agent", "west"))
+	s.Logical.Apply(manifests.DaemonSet("agent", "west"))
 	framework.Await(s.Logical, "agent", "is on one cluster", onNodes(west))
 	framework.AwaitGone[*appsv1.DaemonSet](s.East, "agent")
 
@@ -170,7 +143,7 @@ func TestADaemonSetFindsItsNodesBelow(t *testing.T) {
 		t.Fatal(err)
 	}
 	host := nodes.Items[0].Labels[corev1.LabelHostname]
-	s.Logical.Apply(daemonSet("one", "", onOne(host)), daemonSet("none", "", onOne("nowhere")))
+	s.Logical.Apply(manifests.DaemonSet("one", "", onOne(host)), manifests.DaemonSet("none", "", onOne("nowhere")))
 	// What no node of any cluster wants is complete, as it is on a single cluster.
 	s.Logical.Kubectl("rollout", "status", "daemonset/none", "--timeout=60s")
 	framework.Await(s.Logical, "none", "wants no pods", onNodes(0))
@@ -178,21 +151,21 @@ func TestADaemonSetFindsItsNodesBelow(t *testing.T) {
 	if east > 1 {
 		framework.Await(s.West, "one", "is there and wants none", onNodes(0))
 	}
-	s.Logical.Apply(daemonSet("one", "", onOne("nowhere")))
+	s.Logical.Apply(manifests.DaemonSet("one", "", onOne("nowhere")))
 	framework.Await(s.Logical, "one", "wants no pod any more", onNodes(0))
 }
 
 func TestAJoiningClusterGetsDaemonSetsAndACordonedOneKeepsThem(t *testing.T) {
 	s := suite.Fragile(t)
 	east, west, north := nodesOf(s, s.East), nodesOf(s, s.West), nodesOf(s, s.Side("north"))
-	s.Logical.Apply(daemonSet("agent", ""))
+	s.Logical.Apply(manifests.DaemonSet("agent", ""))
 	framework.Await(s.Logical, "agent", "is on all clusters", onNodes(east+west))
 	join(s, "north")
 	framework.Await(s.Logical, "agent", "is on the new cluster too", onNodes(east+west+north))
 
 	s.Logical.CLI("cluster", "cordon", "north")
 	framework.Await(s.Logical, "north", "is cordoned", func(c *v1alpha1.Cluster) bool { return c.Spec.Unschedulable })
-	s.Logical.Apply(daemonSet("late", ""))
+	s.Logical.Apply(manifests.DaemonSet("late", ""))
 	framework.Await(s.Logical, "late", "is where it may go", onNodes(east+west))
 	s.Logical.Kubectl("set", "image", "daemonset/agent", "agent=agent:2")
 	s.Logical.Kubectl("rollout", "status", "daemonset/agent", "--timeout=60s")

@@ -7,13 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // A rollout that goes wrong costs as many pods as may be out of service, and not that many in each cluster.
 func TestABadDaemonSetStopsInTheFirstCluster(t *testing.T) {
 	s := suite.Scenario(t)
 	nodes := nodesOf(s, s.East) + nodesOf(s, s.West)
-	s.Logical.Apply(daemonSet("agent", "east,west"))
+	s.Logical.Apply(manifests.DaemonSet("agent", "east,west"))
 	framework.Await(s.Logical, "agent", "runs everywhere", onNodes(nodes))
 	before := uidsOf(framework.AwaitList(s.Logical, "app=agent", "its pods run", readyPods(int(nodes))))
 	s.Logical.Kubectl("set", "image", "daemonset/agent", "agent=foo:non-existent")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -14,7 +15,7 @@ func TestARemovedClusterIsLeftWhenItsJobsHaveEnded(t *testing.T) {
 	s := suite.Fragile(t)
 	join(s, "north")
 	north := s.Side("north")
-	s.Logical.Apply(batch("past", 1, 1, jobOn("north")), batch("sums", 2, 2, jobOn("north"), outcome("stay")))
+	s.Logical.Apply(manifests.Job("past", 1, 1, manifests.JobOn("north")), manifests.Job("sums", 2, 2, manifests.JobOn("north"), manifests.Outcome("stay")))
 	past := framework.Await(s.Logical, "past", "is complete", jobIs(batchv1.JobComplete))
 	framework.Await(s.Logical, "sums", "runs", runs(2))
 
@@ -47,9 +48,9 @@ spec:
     by: Even
 `)
 	s.Logical.Poll("the policy is followed", func() error {
-		return framework.Failure(s.Logical.TryInput(batch("probe", 2, 2), "apply", "--dry-run=server", "-f", "-"))
+		return framework.Failure(s.Logical.TryInput(manifests.Job("probe", 2, 2), "apply", "--dry-run=server", "-f", "-"))
 	})
-	s.Logical.Apply(batch("sums", 4, 2, outcome("stay")))
+	s.Logical.Apply(manifests.Job("sums", 4, 2, manifests.Outcome("stay")))
 	job := framework.Await(s.Logical, "sums", "runs", runs(2))
 	if len(framework.DecisionOf(s, job)) != 2 {
 		t.Fatalf("it is not divided: %s", framework.DecisionOf(s, job))

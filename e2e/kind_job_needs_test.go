@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // A controller in a cluster makes pods at once, and is refused those of a ServiceAccount that is not there.
@@ -27,7 +28,7 @@ kind: ConfigMap
 metadata: {name: %[1]s}
 data: {key: value}
 ---
-`, name)+batch(name, 1, 1, jobOn([]string{"east", "west"}[i%2]), func(job *batchv1.Job) {
+`, name)+manifests.Job(name, 1, 1, manifests.JobOn([]string{"east", "west"}[i%2]), func(job *batchv1.Job) {
 			job.Spec.Template.Spec.ServiceAccountName = name
 		}))
 	}

@@ -10,54 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
-
-// outcomeKey is what stock clusters make of a Job's pod otherwise than to complete it: see hack/stock/kwok.yaml.
-const outcomeKey = "kwok.x-k8s.io/outcome"
-
-// batch is a Job of so many completions, at so many at a time.
-func batch(name string, completions, parallelism int32, edits ...func(*batchv1.Job)) string {
-	job := batchv1.Job{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{}},
-		Spec: batchv1.JobSpec{
-			Completions: &completions, Parallelism: &parallelism,
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}, Annotations: map[string]string{}},
-				Spec: corev1.PodSpec{
-					RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: ptr.To[int64](1),
-					Containers: []corev1.Container{{Name: "sum", Image: "sum:1"}},
-				},
-			},
-		},
-	}
-	for _, edit := range edits {
-		edit(&job)
-	}
-	data, err := yaml.Marshal(&job)
-	if err != nil {
-		panic(err)
-	}
-	return string(data)
-}
-
-func jobOn(clusters string) func(*batchv1.Job) {
-	return func(job *batchv1.Job) { job.Annotations[v1alpha1.AnnotationClusters] = clusters }
-}
-
-// outcome says what becomes of the pods: "fail" or "stay".
-func outcome(of string) func(*batchv1.Job) {
-	return func(job *batchv1.Job) { job.Spec.Template.Annotations[outcomeKey] = of }
-}
-
-func retries(n int32) func(*batchv1.Job) {
-	return func(job *batchv1.Job) { job.Spec.BackoffLimit = &n }
-}
 
 func paused(job *batchv1.Job) { job.Spec.Suspend = ptr.To(true) }
 
@@ -86,12 +44,12 @@ func runs(active int32) func(*batchv1.Job) bool {
 
 // letFinish has the pods of a side that were to stay complete.
 func letFinish(side *framework.Side, selector string) {
-	side.Kubectl("annotate", "pods", "-l", selector, outcomeKey+"-")
+	side.Kubectl("annotate", "pods", "-l", selector, manifests.OutcomeKey+"-")
 }
 
 func TestAJobRunsToItsEnd(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(batch("sums", 3, 2, jobOn("east")))
+	s.Logical.Apply(manifests.Job("sums", 3, 2, manifests.JobOn("east")))
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")
 	job := framework.Await(s.Logical, "sums", "is complete", jobIs(batchv1.JobComplete))
 	if job.Status.Succeeded != 3 || job.Status.Active != 0 || job.Status.Failed != 0 || job.Status.StartTime == nil || job.Status.CompletionTime == nil {
@@ -123,7 +81,7 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 
 func TestAJobThatFailsSaysSo(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(batch("sums", 1, 1, jobOn("east"), outcome("fail"), retries(0)))
+	s.Logical.Apply(manifests.Job("sums", 1, 1, manifests.JobOn("east"), manifests.Outcome("fail"), manifests.Retries(0)))
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=failed", "--timeout=60s")
 	job := framework.Await(s.Logical, "sums", "has failed", jobIs(batchv1.JobFailed))
 	if c := jobCondition(job, batchv1.JobFailed); c.Reason != batchv1.JobReasonBackoffLimitExceeded || c.Message != "Job has reached the specified backoff limit" {
@@ -138,7 +96,7 @@ func TestAJobThatFailsSaysSo(t *testing.T) {
 
 func TestADeadlineEndsAJob(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(batch("sums", 1, 1, jobOn("east"), outcome("stay"), func(job *batchv1.Job) { job.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) }))
+	s.Logical.Apply(manifests.Job("sums", 1, 1, manifests.JobOn("east"), manifests.Outcome("stay"), func(job *batchv1.Job) { job.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) }))
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=failed", "--timeout=60s")
 	job := framework.Await(s.Logical, "sums", "has failed", jobIs(batchv1.JobFailed))
 	if c := jobCondition(job, batchv1.JobFailed); c.Reason != batchv1.JobReasonDeadlineExceeded {
@@ -148,7 +106,7 @@ func TestADeadlineEndsAJob(t *testing.T) {
 
 func TestASuspendedJobWaits(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(batch("sums", 2, 2, jobOn("east"), paused))
+	s.Logical.Apply(manifests.Job("sums", 2, 2, manifests.JobOn("east"), paused))
 	framework.Await(s.Logical, "sums", "is suspended", jobIs(batchv1.JobSuspended))
 	below := framework.Await(s.East, "sums", "is suspended", jobIs(batchv1.JobSuspended))
 	// What schedules Jobs says where their pods may run before it lets them.
@@ -168,7 +126,7 @@ func TestASuspendedJobWaits(t *testing.T) {
 
 func TestAJobThatRunsIsSuspendedScaledAndResumed(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(batch("sums", 6, 1, jobOn("east"), outcome("stay")))
+	s.Logical.Apply(manifests.Job("sums", 6, 1, manifests.JobOn("east"), manifests.Outcome("stay")))
 	framework.Await(s.Logical, "sums", "runs", runs(1))
 	below := framework.Await(s.East, "sums", "runs", runs(1))
 	for _, parallelism := range []int32{3, 2} {
@@ -196,11 +154,11 @@ func TestAJobThatRunsIsSuspendedScaledAndResumed(t *testing.T) {
 
 func TestAJobMadeAnewRunsAgain(t *testing.T) {
 	s := suite.Scenario(t)
-	first := batch("sums", 1, 1, jobOn("east"))
+	first := manifests.Job("sums", 1, 1, manifests.JobOn("east"))
 	s.Logical.Apply(first)
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")
 	before := framework.Await(s.East, "sums", "is complete", jobIs(batchv1.JobComplete))
-	s.Logical.KubectlInput(batch("sums", 2, 2, jobOn("east")), "replace", "--force", "-f", "-")
+	s.Logical.KubectlInput(manifests.Job("sums", 2, 2, manifests.JobOn("east")), "replace", "--force", "-f", "-")
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")
 	framework.Await(s.East, "sums", "is another one", func(job *batchv1.Job) bool { return job.UID != before.UID && job.Status.Succeeded == 2 })
 	framework.AwaitList(s.Logical, "app=sums", "its pods alone are there", count(2))
@@ -217,7 +175,7 @@ func TestEveryWayOfDeletingAJobEnds(t *testing.T) {
 		// The stock default of the API itself, which many programs ask for without knowing, leaves the pods.
 		{how: []string{"delete", "--raw", "/apis/batch/v1/namespaces/" + s.Namespace + "/jobs/sums"}, left: 2},
 	} {
-		s.Logical.Apply(batch("sums", 2, 2, jobOn("east"), outcome("stay")))
+		s.Logical.Apply(manifests.Job("sums", 2, 2, manifests.JobOn("east"), manifests.Outcome("stay")))
 		framework.Await(s.Logical, "sums", "runs", runs(2))
 		framework.AwaitList(s.Logical, "app=sums", "the pods run", readyPods(2))
 		s.Logical.Kubectl(test.how...)
@@ -232,7 +190,7 @@ func TestEveryWayOfDeletingAJobEnds(t *testing.T) {
 
 func TestAFinishedJobGoesWhenItsTimeIsOver(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(batch("sums", 1, 1, jobOn("east"), func(job *batchv1.Job) { job.Spec.TTLSecondsAfterFinished = ptr.To[int32](1) }))
+	s.Logical.Apply(manifests.Job("sums", 1, 1, manifests.JobOn("east"), func(job *batchv1.Job) { job.Spec.TTLSecondsAfterFinished = ptr.To[int32](1) }))
 	framework.Await(s.East, "sums", "has no time of its own", func(job *batchv1.Job) bool { return job.Spec.TTLSecondsAfterFinished == nil })
 	for _, side := range []*framework.Side{s.Logical, s.East} {
 		framework.AwaitGone[*batchv1.Job](side, "sums")
@@ -242,14 +200,14 @@ func TestAFinishedJobGoesWhenItsTimeIsOver(t *testing.T) {
 
 func TestAFinishedJobIsNotBegunAnew(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(batch("sums", 1, 1, jobOn("east")))
+	s.Logical.Apply(manifests.Job("sums", 1, 1, manifests.JobOn("east")))
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")
 	above := framework.Await(s.Logical, "sums", "is complete", jobIs(batchv1.JobComplete))
 	s.East.Kubectl("delete", "job", "sums", "--timeout=60s")
 	framework.AwaitList(s.Logical, "app=sums", "the pods are gone, as they are below", count(0))
 	// Whatever is projected after it has come by it.
 	s.Logical.Kubectl("annotate", "job", "sums", "note=read")
-	s.Logical.Apply(batch("later", 1, 1, jobOn("east")))
+	s.Logical.Apply(manifests.Job("later", 1, 1, manifests.JobOn("east")))
 	s.Logical.Kubectl("wait", "job/later", "--for=condition=complete", "--timeout=60s")
 	if result := s.East.Try("get", "job", "sums"); result.Code == 0 {
 		t.Errorf("the cluster has the finished Job again: %s", result.Stdout)
@@ -261,8 +219,8 @@ func TestAFinishedJobIsNotBegunAnew(t *testing.T) {
 
 func TestAJobOfAnotherControllerStaysAbove(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(batch("theirs", 1, 1, jobOn("east"), func(job *batchv1.Job) { job.Spec.ManagedBy = ptr.To("example.com/queue") }))
-	s.Logical.Apply(batch("ours", 1, 1, jobOn("east")))
+	s.Logical.Apply(manifests.Job("theirs", 1, 1, manifests.JobOn("east"), func(job *batchv1.Job) { job.Spec.ManagedBy = ptr.To("example.com/queue") }))
+	s.Logical.Apply(manifests.Job("ours", 1, 1, manifests.JobOn("east")))
 	s.Logical.Kubectl("wait", "job/ours", "--for=condition=complete", "--timeout=60s")
 	if result := s.East.Try("get", "job", "theirs"); result.Code == 0 {
 		t.Errorf("the cluster has it: %s", result.Stdout)
@@ -293,7 +251,7 @@ spec:
     weights: {east: 3, west: 1}
 `)
 	s.Logical.Poll("the policy is followed", func() error {
-		got := s.Logical.KubectlInput(batch("probe", 4, 4), "apply", "--dry-run=server", "-f", "-", "-o", "jsonpath={.metadata.annotations['manifold\\.dev/placement']}")
+		got := s.Logical.KubectlInput(manifests.Job("probe", 4, 4), "apply", "--dry-run=server", "-f", "-", "-o", "jsonpath={.metadata.annotations['manifold\\.dev/placement']}")
 		if got != `{"east":{"replicas":3},"west":{"replicas":1}}` {
 			return fmt.Errorf("placed on %q", got)
 		}
@@ -303,7 +261,7 @@ spec:
 
 	t.Run("it is complete when every part is", func(t *testing.T) {
 		s := s.Subtest(t)
-		s.Logical.Apply(batch("sums", 10, 4, outcome("stay")))
+		s.Logical.Apply(manifests.Job("sums", 10, 4, manifests.Outcome("stay")))
 		framework.Await(s.Logical, "sums", "runs", runs(4))
 		for cluster, want := range map[string][2]int32{"east": {8, 3}, "west": {2, 1}} {
 			framework.Await(sides[cluster], "sums", fmt.Sprintf("has %d completions at %d", want[0], want[1]), func(job *batchv1.Job) bool {
@@ -337,11 +295,11 @@ spec:
 	})
 	t.Run("it fails when one part does, and all of it ends", func(t *testing.T) {
 		s := s.Subtest(t)
-		s.Logical.Apply(batch("broken", 8, 4, outcome("stay"), retries(1)))
+		s.Logical.Apply(manifests.Job("broken", 8, 4, manifests.Outcome("stay"), manifests.Retries(1)))
 		framework.Await(s.Logical, "broken", "runs", runs(4))
-		s.West.Kubectl("annotate", "pods", "-l", "app=broken", outcomeKey+"=fail", "--overwrite")
+		s.West.Kubectl("annotate", "pods", "-l", "app=broken", manifests.OutcomeKey+"=fail", "--overwrite")
 		framework.Await(s.West, "broken", "has failed once", func(job *batchv1.Job) bool { return job.Status.Failed == 1 })
-		s.East.Kubectl("annotate", "pods", "-l", "app=broken", outcomeKey+"=fail", "--overwrite")
+		s.East.Kubectl("annotate", "pods", "-l", "app=broken", manifests.OutcomeKey+"=fail", "--overwrite")
 		s.Logical.Kubectl("wait", "job/broken", "--for=condition=failed", "--timeout=60s")
 		job := framework.Await(s.Logical, "broken", "has failed", jobIs(batchv1.JobFailed))
 		if c := jobCondition(job, batchv1.JobFailed); c.Reason != batchv1.JobReasonBackoffLimitExceeded {
@@ -356,7 +314,7 @@ spec:
 	})
 	t.Run("an Indexed Job stays whole and says why", func(t *testing.T) {
 		s := s.Subtest(t)
-		s.Logical.Apply(batch("indexed", 4, 4, func(job *batchv1.Job) { job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion) }))
+		s.Logical.Apply(manifests.Job("indexed", 4, 4, func(job *batchv1.Job) { job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion) }))
 		s.Logical.Kubectl("wait", "job/indexed", "--for=condition=complete", "--timeout=60s")
 		job := framework.Await(s.Logical, "indexed", "is complete", jobIs(batchv1.JobComplete))
 		if job.Status.CompletedIndexes != "0-3" || len(framework.DecisionOf(s, job)) != 1 {
@@ -380,13 +338,13 @@ spec:
     type: Duplicate
 `)
 	s.Logical.Poll("the policy is followed", func() error {
-		got := s.Logical.KubectlInput(batch("probe", 2, 2), "apply", "--dry-run=server", "-f", "-", "-o", "jsonpath={.metadata.annotations['manifold\\.dev/placement']}")
+		got := s.Logical.KubectlInput(manifests.Job("probe", 2, 2), "apply", "--dry-run=server", "-f", "-", "-o", "jsonpath={.metadata.annotations['manifold\\.dev/placement']}")
 		if strings.Count(got, `"replicas":2`) != 2 {
 			return fmt.Errorf("placed on %q", got)
 		}
 		return nil
 	})
-	s.Logical.Apply(batch("sums", 3, 2))
+	s.Logical.Apply(manifests.Job("sums", 3, 2))
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")
 	for _, side := range []*framework.Side{s.East, s.West} {
 		framework.Await(side, "sums", "ran whole", func(job *batchv1.Job) bool { return jobIs(batchv1.JobComplete)(job) && job.Status.Succeeded == 3 })

@@ -11,56 +11,8 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
-
-// site leads to the Service "web", as most Ingresses do, with a certificate and a file of passwords.
-const site = `apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata:
-  name: site
-  annotations:
-    nginx.ingress.kubernetes.io/auth-secret: users
-spec:
-  tls:
-  - hosts: [shop.example.com]
-    secretName: certificate
-  rules:
-  - host: shop.example.com
-    http:
-      paths:
-      - path: /
-        pathType: Prefix
-        backend:
-          service:
-            name: web
-            port:
-              number: 80
----
-apiVersion: v1
-kind: Service
-metadata:
-  name: web
-spec:
-  selector:
-    app: web
-  ports:
-  - port: 80
-    targetPort: 8080
----
-apiVersion: v1
-kind: Secret
-metadata:
-  name: certificate
-stringData:
-  tls.crt: certificate
----
-apiVersion: v1
-kind: Secret
-metadata:
-  name: users
-stringData:
-  auth: nobody
-`
 
 // networkPolicies are about the pods of a Deployment, all pods, and pods that nothing runs.
 const networkPolicies = `apiVersion: networking.k8s.io/v1
@@ -105,7 +57,7 @@ func points(in *networkingv1.Ingress) string {
 
 func TestAnIngressFollowsItsServices(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 2), "east,west"), pinned(deployment("api", 1), "east"), site)
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), manifests.Pinned(manifests.Deployment("api", 1), "east"), manifests.Site)
 	awaitAvailable(s, "web", 2)
 	for side, point := range map[*framework.Side]string{s.East: "192.0.2.1", s.West: "192.0.2.2"} {
 		in := framework.Await(side, "site", "is there", framework.Exists[*networkingv1.Ingress])
@@ -138,7 +90,7 @@ func TestAnIngressFollowsItsServices(t *testing.T) {
 
 func TestEventsOfAnIngressAreShown(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 1), "east"), site)
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"), manifests.Site)
 	below := framework.Await(s.East, "site", "is there", framework.Exists[*networkingv1.Ingress])
 	s.East.Apply(fmt.Sprintf(`apiVersion: v1
 kind: Event
@@ -160,7 +112,7 @@ source: {component: ingress-controller}
 
 func TestNetworkPoliciesGuardThePodsThatTheySelect(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 1), "east"), pinned(deployment("api", 1), "west"), networkPolicies)
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"), manifests.Pinned(manifests.Deployment("api", 1), "west"), networkPolicies)
 	awaitAvailable(s, "web", 1)
 	awaitAvailable(s, "api", 1)
 	for side, want := range map[*framework.Side]string{s.East: "[all web]", s.West: "[all]"} {

@@ -1,47 +1,18 @@
 package e2e
 
 import (
-	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
-
-// barePod is a pod without a controller, pinned to a cluster, with a ConfigMap that it needs.
-func barePod(name, cluster string) string {
-	return fmt.Sprintf(`
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: %[1]s-settings
-data:
-  mode: fast
----
-apiVersion: v1
-kind: Pod
-metadata:
-  name: %[1]s
-  labels:
-    app: %[1]s
-  annotations:
-    manifold.dev/clusters: %[2]s
-spec:
-  terminationGracePeriodSeconds: 5
-  containers:
-  - name: app
-    image: app:1
-    envFrom:
-    - configMapRef:
-        name: %[1]s-settings
-`, name, cluster)
-}
 
 func TestABarePodRunsInOneClusterAndReadsAsOnAnyCluster(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(barePod("worker", "west"))
+	s.Logical.Apply(manifests.BarePod("worker", "west"))
 	s.Logical.Kubectl("wait", "--for=condition=Ready", "pod/worker", "--timeout=60s")
 	above := framework.Await(s.Logical, "worker", "runs", ready)
 	below := framework.Await(s.West, "worker", "runs", ready)
@@ -73,7 +44,7 @@ func TestABarePodRunsInOneClusterAndReadsAsOnAnyCluster(t *testing.T) {
 
 func TestABarePodThatIsDeletedBelowHasEnded(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(barePod("worker", "east"))
+	s.Logical.Apply(manifests.BarePod("worker", "east"))
 	s.Logical.Kubectl("wait", "--for=condition=Ready", "pod/worker", "--timeout=60s")
 	s.East.Kubectl("delete", "pod", "worker")
 	framework.AwaitGone[*corev1.Pod](s.Logical, "worker")
@@ -82,7 +53,7 @@ func TestABarePodThatIsDeletedBelowHasEnded(t *testing.T) {
 
 func TestABarePodThatFitsNowhereSaysSoAsOnAnyCluster(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(barePod("worker", "north"))
+	s.Logical.Apply(manifests.BarePod("worker", "north"))
 	pod := framework.Await(s.Logical, "worker", "cannot be scheduled", func(p *corev1.Pod) bool {
 		for _, c := range p.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // used claims that a quota has counted so much of a resource.
@@ -31,7 +32,7 @@ func bounded(of corev1.ResourceName, amount string) func(*corev1.ResourceQuota) 
 func TestAQuotaBoundsTheReplicasOfADeployment(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Kubectl("create", "quota", "all", "--hard=pods=3,requests.cpu=1,configmaps=4")
-	s.Logical.Apply(pinned(deployment("web", 5), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 5), "east"))
 	d := framework.Await(s.Logical, "web", "tells that pods cannot be made", func(d *appsv1.Deployment) bool {
 		return framework.ConditionOf(d, appsv1.DeploymentReplicaFailure).Status == corev1.ConditionTrue && d.Status.ReadyReplicas == 3
 	})
@@ -64,7 +65,7 @@ func TestAQuotaBoundsTheReplicasOfADeployment(t *testing.T) {
 func TestAQuotaIsSharedByTheClustersOfItsNamespace(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Kubectl("create", "quota", "all", "--hard=pods=4,count/deployments.apps=9")
-	s.Logical.Apply(pinned(deployment("web", 8), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 8), "east,west"))
 	framework.AwaitList(s.Logical, "app=web", "four of the pods run", readyPods(4))
 	framework.Await(s.Logical, "all", "is used up", used(corev1.ResourcePods, "4"))
 	var sum int64
@@ -81,9 +82,9 @@ func TestAQuotaIsSharedByTheClustersOfItsNamespace(t *testing.T) {
 func TestAQuotaThatBoundsNothingBelowStaysAbove(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Kubectl("create", "quota", "objects", "--hard=count/deployments.apps=1,services=1")
-	s.Logical.Apply(pinned(deployment("web", 1), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"))
 	awaitAvailable(s, "web", 1)
-	refuse(t, s.Logical.TryInput(deployment("api", 1), "apply", "-f", "-"), "exceeded quota: objects")
+	refuse(t, s.Logical.TryInput(manifests.Deployment("api", 1), "apply", "-f", "-"), "exceeded quota: objects")
 	framework.Await(s.Logical, "objects", "counts", used("count/deployments.apps", "1"))
 	if out := s.East.Kubectl("get", "quota", "-o", "name"); out != "" {
 		t.Errorf("east has %s", out)
@@ -104,10 +105,10 @@ spec:
 
 func TestALimitRangeCompletesAndBoundsPods(t *testing.T) {
 	s := suite.Scenario(t)
-	bare := edited(deployment("web", 2), func(d *appsv1.Deployment) {
+	bare := manifests.Edited(manifests.Deployment("web", 2), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
 	})
-	s.Logical.Apply(limits, pinned(bare, "east"))
+	s.Logical.Apply(limits, manifests.Pinned(bare, "east"))
 	d := awaitAvailable(s, "web", 2)
 	if got := d.Spec.Template.Spec.Containers[0].Resources; len(got.Requests) > 0 || len(got.Limits) > 0 {
 		t.Errorf("the template asks for %v", got)
@@ -118,10 +119,10 @@ func TestALimitRangeCompletesAndBoundsPods(t *testing.T) {
 			t.Errorf("pod %s asks for %v, want the defaults of its namespace", pod.Name, got)
 		}
 	}
-	large := edited(deployment("large", 1), func(d *appsv1.Deployment) {
+	large := manifests.Edited(manifests.Deployment("large", 1), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
 	})
-	s.Logical.Apply(pinned(large, "east"))
+	s.Logical.Apply(manifests.Pinned(large, "east"))
 	refused := framework.Await(s.Logical, "large", "tells that its pods are refused", func(d *appsv1.Deployment) bool {
 		return framework.ConditionOf(d, appsv1.DeploymentReplicaFailure).Status == corev1.ConditionTrue
 	})

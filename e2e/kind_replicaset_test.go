@@ -12,6 +12,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // replicaSet is the manifest of a ReplicaSet that no Deployment controls, pinned unless clusters is "".
@@ -180,7 +181,7 @@ func TestADeploymentTakesOverAReplicaSet(t *testing.T) {
 		rs.Spec.Selector.MatchLabels, rs.Spec.Template.Labels = rs.Labels, rs.Labels
 	}))
 	before := framework.Await(s.Logical, "old", "serves", serving(3))
-	s.Logical.Apply(pinned(deployment("web", 2), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east"))
 	d := awaitAvailable(s, "web", 2)
 	after := framework.Await(s.Logical, "old", "belongs to the Deployment, and is old", func(rs *appsv1.ReplicaSet) bool {
 		return metav1.IsControlledBy(rs, d) && *rs.Spec.Replicas == 0 && rs.Status.Replicas == 0

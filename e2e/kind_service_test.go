@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 func nodePort(svc *corev1.Service) int32 { return svc.Spec.Ports[0].NodePort }
@@ -39,7 +40,7 @@ func TestPortsOfNodesAreEachClustersOwnUnlessTheyAreChosen(t *testing.T) {
 	// What east has allocated is free neither above nor below only by chance, so it is taken there on purpose.
 	settle(s, s.East)
 	taken := takenInEastAlone(s)
-	s.Logical.Apply(pinned(deployment("web", 2), "east,west"), nodePortService(0))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), nodePortService(0))
 	above := framework.Await(s.Logical, "web", "has a port", func(svc *corev1.Service) bool { return nodePort(svc) != 0 })
 	for _, side := range []*framework.Side{s.East, s.West} {
 		framework.Await(side, "web", "has a port there", func(svc *corev1.Service) bool { return nodePort(svc) != 0 })
@@ -115,7 +116,7 @@ spec:
 
 func TestServicesOfAllSortsArriveAsTheyAre(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 1), "east"), servicesOfAllSorts)
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"), servicesOfAllSorts)
 	for _, name := range []string{"sticky", "headless", "elsewhere"} {
 		below := framework.Await(s.East, name, "is there", framework.Exists[*corev1.Service])
 		above, err := s.Logical.Kube.CoreV1().Services(s.Namespace).Get(t.Context(), name, metav1.GetOptions{})
@@ -186,7 +187,7 @@ func addresses(found []*discoveryv1.EndpointSlice) string {
 
 func TestEndpointsThatAreWrittenByHandGoAlongWithTheirService(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 1), "east"), writtenByHand, nodePortService(0))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"), writtenByHand, nodePortService(0))
 	awaitAvailable(s, "web", 1)
 	for _, side := range []*framework.Side{s.Logical, s.East} {
 		for service, want := range map[string]string{"db": "[192.0.2.20]", "old": "[192.0.2.30]"} {

@@ -11,67 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
-
-// database is a StatefulSet with its headless Service, which has no selector that meets the pods: its name alone brings it along.
-func database(name string, replicas int, edits ...func(*appsv1.StatefulSet)) string {
-	manifest := fmt.Sprintf(`
-apiVersion: apps/v1
-kind: StatefulSet
-metadata:
-  name: %[1]s
-spec:
-  replicas: %[2]d
-  serviceName: %[1]s-peers
-  selector:
-    matchLabels:
-      app: %[1]s
-  template:
-    metadata:
-      labels:
-        app: %[1]s
-    spec:
-      terminationGracePeriodSeconds: 1
-      containers:
-      - name: %[1]s
-        image: %[1]s:1
-`, name, replicas)
-	var set appsv1.StatefulSet
-	if err := yaml.Unmarshal([]byte(manifest), &set); err != nil {
-		panic(err)
-	}
-	for _, edit := range edits {
-		edit(&set)
-	}
-	data, err := yaml.Marshal(&set)
-	if err != nil {
-		panic(err)
-	}
-	return string(data) + fmt.Sprintf(`
----
-apiVersion: v1
-kind: Service
-metadata:
-  name: %s-peers
-spec:
-  clusterIP: None
-  selector:
-    app: somebody-else
-  ports:
-  - port: 5432
-`, name)
-}
-
-// setOn pins a StatefulSet.
-func setOn(clusters string) func(*appsv1.StatefulSet) {
-	return func(set *appsv1.StatefulSet) {
-		set.Annotations = map[string]string{v1alpha1.AnnotationClusters: clusters}
-	}
-}
 
 // allRun claims that all replicas are updated and ready, as "kubectl rollout status" understands it.
 func allRun(replicas int32) func(*appsv1.StatefulSet) bool {
@@ -88,15 +32,6 @@ func awaitRunning(s *framework.Scenario, name string, replicas int32) *appsv1.St
 	return framework.Await(s.Logical, name, "is rolled out", allRun(replicas))
 }
 
-// ordinals are the names of pods of a StatefulSet from one ordinal on, up to another one, without it.
-func ordinals(name string, from, to int) []string {
-	var out []string
-	for i := from; i < to; i++ {
-		out = append(out, fmt.Sprintf("%s-%d", name, i))
-	}
-	return out
-}
-
 // awaitPods waits until a side has exactly the pods with these names, ready.
 func awaitPods(side *framework.Side, selector string, want []string) []*corev1.Pod {
 	return framework.AwaitList(side, selector, "there are "+strings.Join(want, ", "), func(pods []*corev1.Pod) bool {
@@ -111,7 +46,7 @@ func awaitPods(side *framework.Side, selector string, want []string) []*corev1.P
 
 func TestAStatefulSetRunsWholeInOneCluster(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(database("db", 3, setOn("east,west")))
+	s.Logical.Apply(manifests.Database("db", 3, manifests.SetOn("east,west")))
 	s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
 	set := awaitRunning(s, "db", 3)
 	if set.Annotations[v1alpha1.AnnotationPlacement] != `{"east":{"replicas":3}}` && set.Annotations[v1alpha1.AnnotationPlacement] != `{"west":{"replicas":3}}` {
@@ -121,9 +56,9 @@ func TestAStatefulSetRunsWholeInOneCluster(t *testing.T) {
 	if strings.Contains(set.Annotations[v1alpha1.AnnotationPlacement], "west") {
 		side, other = other, side
 	}
-	awaitPods(side, "app=db", ordinals("db", 0, 3))
+	awaitPods(side, "app=db", manifests.Ordinals("db", 0, 3))
 	awaitPods(other, "app=db", nil)
-	mirrors := awaitPods(s.Logical, "app=db", ordinals("db", 0, 3))
+	mirrors := awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 3))
 	for _, pod := range mirrors {
 		if owner := pod.OwnerReferences; len(owner) != 1 || owner[0].UID != set.UID {
 			t.Errorf("pod %s belongs to %v, want the StatefulSet", pod.Name, owner)
@@ -148,10 +83,10 @@ func TestAStatefulSetRunsWholeInOneCluster(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Kubectl("scale", "statefulset/db", "--replicas=5")
 		awaitRunning(s, "db", 5)
-		awaitPods(s.Logical, "app=db", ordinals("db", 0, 5))
+		awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 5))
 		s.Logical.Kubectl("scale", "statefulset/db", "--replicas=2")
 		awaitRunning(s, "db", 2)
-		awaitPods(s.Logical, "app=db", ordinals("db", 0, 2))
+		awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 2))
 	})
 	t.Run("rollout restart", func(t *testing.T) {
 		s := s.Subtest(t)
@@ -202,25 +137,11 @@ func TestAStatefulSetRunsWholeInOneCluster(t *testing.T) {
 	})
 }
 
-// dividing is a policy that divides StatefulSets over the clusters.
-const dividing = `
-apiVersion: manifold.dev/v1alpha1
-kind: PlacementPolicy
-metadata:
-  name: divide
-spec:
-  workloads:
-    kinds: [StatefulSet]
-  division:
-    type: Divide
-    by: Even
-`
-
 // awaitPolicy waits until a new StatefulSet would be divided: admission sees policies by watch.
 func awaitPolicy(s *framework.Scenario) {
 	s.Helper()
 	s.Logical.Poll("the policy is followed", func() error {
-		got := s.Logical.KubectlInput(database("probe", 2), "apply", "--dry-run=server", "-f", "-",
+		got := s.Logical.KubectlInput(manifests.Database("probe", 2), "apply", "--dry-run=server", "-f", "-",
 			"-o", "jsonpath={.items[0].metadata.annotations['manifold\\.dev/placement']}")
 		if !strings.Contains(got, "east") || !strings.Contains(got, "west") {
 			return fmt.Errorf("placed on %q", got)
@@ -251,19 +172,19 @@ func isThere(side *framework.Side, pod *corev1.Pod) bool {
 
 func TestAStatefulSetIsDividedByOrdinals(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(dividing)
+	s.Logical.Apply(manifests.Dividing)
 	awaitPolicy(s)
 	stop := watchOrdinals(s)
 	defer stop()
-	s.Logical.Apply(database("db", 6))
+	s.Logical.Apply(manifests.Database("db", 6))
 	s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
 	set := awaitRunning(s, "db", 6)
 	if got, want := set.Annotations[v1alpha1.AnnotationPlacement], `{"east":{"replicas":3},"west":{"replicas":3,"start":3}}`; got != want {
 		t.Errorf("placed on %s, want %s", got, want)
 	}
-	awaitPods(s.East, "app=db", ordinals("db", 0, 3))
-	awaitPods(s.West, "app=db", ordinals("db", 3, 6))
-	for _, pod := range awaitPods(s.Logical, "app=db", ordinals("db", 0, 6)) {
+	awaitPods(s.East, "app=db", manifests.Ordinals("db", 0, 3))
+	awaitPods(s.West, "app=db", manifests.Ordinals("db", 3, 6))
+	for _, pod := range awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 6)) {
 		if got := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; got != set.Status.UpdateRevision {
 			t.Errorf("pod %s is of revision %q, want %q in every cluster", pod.Name, got, set.Status.UpdateRevision)
 		}
@@ -274,8 +195,8 @@ func TestAStatefulSetIsDividedByOrdinals(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Kubectl("scale", "statefulset/db", "--replicas=8")
 		awaitRunning(s, "db", 8)
-		awaitPods(s.East, "app=db", ordinals("db", 0, 3))
-		awaitPods(s.West, "app=db", ordinals("db", 3, 8))
+		awaitPods(s.East, "app=db", manifests.Ordinals("db", 0, 3))
+		awaitPods(s.West, "app=db", manifests.Ordinals("db", 3, 8))
 	})
 	t.Run("a partition counts over all clusters", func(t *testing.T) {
 		s := s.Subtest(t)
@@ -336,7 +257,7 @@ func TestAStatefulSetIsDividedByOrdinals(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Kubectl("scale", "statefulset/db", "--replicas=2")
 		awaitRunning(s, "db", 2)
-		awaitPods(s.East, "app=db", ordinals("db", 0, 2))
+		awaitPods(s.East, "app=db", manifests.Ordinals("db", 0, 2))
 		framework.AwaitGone[*appsv1.StatefulSet](s.West, "db")
 		awaitPods(s.West, "app=db", nil)
 	})
@@ -347,7 +268,7 @@ func TestAStatefulSetMovesWithoutRunningTwice(t *testing.T) {
 	stop := watchOrdinals(s)
 	defer stop()
 	slow := func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](2) }
-	s.Logical.Apply(database("db", 3, setOn("east"), slow))
+	s.Logical.Apply(manifests.Database("db", 3, manifests.SetOn("east"), slow))
 	awaitRunning(s, "db", 3)
 	for _, cluster := range []string{"west", "east"} {
 		to, from := s.Side(cluster), s.East
@@ -356,7 +277,7 @@ func TestAStatefulSetMovesWithoutRunningTwice(t *testing.T) {
 		}
 		fewest := watchReady(s, "db", 3)
 		s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"="+cluster, "--overwrite")
-		awaitPods(to, "app=db", ordinals("db", 0, 3))
+		awaitPods(to, "app=db", manifests.Ordinals("db", 0, 3))
 		awaitPods(from, "app=db", nil)
 		framework.AwaitGone[*appsv1.StatefulSet](from, "db")
 		awaitRunning(s, "db", 3)
@@ -375,18 +296,18 @@ func TestAStatefulSetMovesWithoutRunningTwice(t *testing.T) {
 	framework.AwaitList(s.East, "app=db", "all others are gone", func(pods []*corev1.Pod) bool {
 		return len(pods) == 1 && pods[0].Name == "db-0" && pods[0].DeletionTimestamp != nil
 	})
-	awaitPods(s.West, "app=db", ordinals("db", 1, 3))
+	awaitPods(s.West, "app=db", manifests.Ordinals("db", 1, 3))
 	s.East.Kubectl("patch", "pod", "db-0", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
-	awaitPods(s.West, "app=db", ordinals("db", 0, 3))
+	awaitPods(s.West, "app=db", manifests.Ordinals("db", 0, 3))
 	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"=east", "--overwrite")
-	awaitPods(s.East, "app=db", ordinals("db", 0, 3))
+	awaitPods(s.East, "app=db", manifests.Ordinals("db", 0, 3))
 	awaitRunning(s, "db", 3)
 	// Deleted and made anew elsewhere before its pods are gone, it waits for them as well.
 	s.Logical.Kubectl("delete", "statefulset", "db", "--wait=false")
 	framework.AwaitGone[*appsv1.StatefulSet](s.Logical, "db")
-	s.Logical.Apply(database("db", 3, setOn("west")))
+	s.Logical.Apply(manifests.Database("db", 3, manifests.SetOn("west")))
 	awaitRunning(s, "db", 3)
-	awaitPods(s.West, "app=db", ordinals("db", 0, 3))
+	awaitPods(s.West, "app=db", manifests.Ordinals("db", 0, 3))
 }
 
 // What a StatefulSet keeps for its volumes is not thrown away with a cluster that it leaves.
@@ -407,7 +328,7 @@ func TestClaimsOutliveThePartOfACluster(t *testing.T) {
 		}
 	}
 	claims := func(side *framework.Side) string { return side.Kubectl("get", "persistentvolumeclaims", "-o", "name") }
-	s.Logical.Apply(database("db", 2, setOn("east"), withData))
+	s.Logical.Apply(manifests.Database("db", 2, manifests.SetOn("east"), withData))
 	framework.Await(s.East, "db", "has its pods", func(set *appsv1.StatefulSet) bool { return set.Status.Replicas == 2 })
 	say(t, claims(s.East), "data-db-0", "data-db-1")
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -67,7 +68,7 @@ func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
 	ref := fmt.Sprintf("claimRef: {namespace: %s, name: data}", name)
 	shelve(s, s.Logical, []string{name}, handMade(name, "2Gi", ref))
 	framework.Await(s.Logical, name, "is available", volumeIn(corev1.VolumeAvailable))
-	s.Logical.Apply(wanting("data", ""), edited(deployment("web", 1), usingClaim))
+	s.Logical.Apply(wanting("data", ""), manifests.Edited(manifests.Deployment("web", 1), manifests.UsingClaim))
 	awaitShares(s, "web", placement.Decision{"north": {Replicas: 1}})
 	awaitAvailable(s, "web", 1)
 	below := framework.Await(north, name, "is bound there", volumeIn(corev1.VolumeBound))
@@ -110,7 +111,7 @@ func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
 		return len(found) > 0 && strings.Contains(found[0].Message, "take spec.claimRef off the volume")
 	})
 	s.Logical.Kubectl("patch", "pv", name, "--type=json", "-p", `[{"op":"remove","path":"/spec/claimRef"}]`)
-	s.Logical.Apply(edited(deployment("web", 1), usingClaim))
+	s.Logical.Apply(manifests.Edited(manifests.Deployment("web", 1), manifests.UsingClaim))
 	awaitAvailable(s, "web", 1)
 	framework.Await(s.Logical, name, "is bound again", volumeIn(corev1.VolumeBound))
 
@@ -134,7 +135,7 @@ func TestAVolumeOfAClassThatNobodyMakesIsFoundBySize(t *testing.T) {
 	shelve(s, s.Logical, []string{small, large}, handMade(large, "9Gi", "storageClassName: "+class), handMade(small, "1Gi", "storageClassName: "+class))
 
 	// One that a Deployment mounts, and a bare one.
-	s.Logical.Apply(wanting("data", class), edited(deployment("web", 1), usingClaim), wanting("spare", class))
+	s.Logical.Apply(wanting("data", class), manifests.Edited(manifests.Deployment("web", 1), manifests.UsingClaim), wanting("spare", class))
 	awaitAvailable(s, "web", 1)
 	s.Logical.Kubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "pvc/spare", "--timeout=60s")
 	for _, name := range []string{small, large} {
@@ -160,7 +161,7 @@ func TestAStatefulSetGetsVolumesMadeByHand(t *testing.T) {
 	north, class := s.Side("north"), s.Namespace
 	names := []string{class + "-0", class + "-1"}
 	shelve(s, s.Logical, names, handMade(names[0], "1Gi", "storageClassName: "+class), handMade(names[1], "1Gi", "storageClassName: "+class))
-	s.Logical.Apply(database("db", 2, withDisks(s)))
+	s.Logical.Apply(manifests.Database("db", 2, manifests.WithDisks(s)))
 	awaitRunning(s, "db", 2)
 	for i, name := range names {
 		framework.Await(s.Logical, name, "is bound", volumeIn(corev1.VolumeBound))
@@ -181,7 +182,7 @@ func TestAVolumeThatIsToBeDeletedWithItsClaimIs(t *testing.T) {
 	north, name := s.Side("north"), s.Namespace
 	deleted := strings.Replace(handMade(name, "1Gi"), "ReclaimPolicy: Retain", "ReclaimPolicy: Delete", 1)
 	shelve(s, s.Logical, []string{name}, deleted)
-	s.Logical.Apply(wanting("data", "", "volumeName: "+name), edited(deployment("web", 1), usingClaim))
+	s.Logical.Apply(wanting("data", "", "volumeName: "+name), manifests.Edited(manifests.Deployment("web", 1), manifests.UsingClaim))
 	awaitAvailable(s, "web", 1)
 	if below := framework.Await(north, name, "is bound there", volumeIn(corev1.VolumeBound)); below.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 		t.Errorf("as long as its claim is there it has the policy %s", below.Spec.PersistentVolumeReclaimPolicy)
@@ -200,7 +201,7 @@ func TestAVolumeOfAnothersNameIsNotTouched(t *testing.T) {
 	shelve(s, north, []string{name}, handMade(name, "5Gi", "storageClassName: of-the-bank"))
 	theirs := framework.Await(north, name, "is somebody else's", volumeIn(corev1.VolumeAvailable))
 	shelve(s, s.Logical, []string{name}, handMade(name, "1Gi"))
-	s.Logical.Apply(wanting("data", "", "volumeName: "+name), edited(deployment("web", 1), usingClaim))
+	s.Logical.Apply(wanting("data", "", "volumeName: "+name), manifests.Edited(manifests.Deployment("web", 1), manifests.UsingClaim))
 	framework.Await(s.Logical, name, "says why it does not go there", func(v *corev1.PersistentVolume) bool {
 		return strings.Contains(v.Status.Message, `cluster "north": the cluster has a PersistentVolume `+name+` already, which is not ours`)
 	})
@@ -218,7 +219,7 @@ func TestAClaimGetsNothingOfTheVolumeOfAnotherNamespace(t *testing.T) {
 	join(s, "north", "--allow-volumes")
 	north, name := s.Side("north"), s.Namespace
 	shelve(s, s.Logical, []string{name}, handMade(name, "1Gi", "claimRef: {namespace: bank, name: vault}"))
-	s.Logical.Apply(wanting("data", "", "volumeName: "+name), pinned(edited(deployment("web", 1), usingClaim), "north"))
+	s.Logical.Apply(wanting("data", "", "volumeName: "+name), manifests.Pinned(manifests.Edited(manifests.Deployment("web", 1), manifests.UsingClaim), "north"))
 	framework.AwaitList(s.Logical, "", "the claim is told", func(events []*corev1.Event) bool {
 		found := framework.EventsAbout(events, "data", "VolumeTaken")
 		return len(found) > 0 && strings.Contains(found[0].Message, "which is for the claim bank/vault")
@@ -237,7 +238,7 @@ func TestAVolumeThatNoClusterTakesSaysSo(t *testing.T) {
 	s := suite.Scenario(t)
 	class := s.Namespace
 	shelve(s, s.Logical, []string{class}, handMade(class, "1Gi", "storageClassName: "+class))
-	s.Logical.Apply(wanting("data", class), edited(deployment("web", 1), usingClaim))
+	s.Logical.Apply(wanting("data", class), manifests.Edited(manifests.Deployment("web", 1), manifests.UsingClaim))
 	awaitUnplaced(s, "web", "2 do not take PersistentVolume "+class+" of the logical cluster")
 	say(t, s.Logical.CLI("explain", "deployment/web"), "manifold cluster join east --cluster-kubeconfig FILE --allow-volumes")
 	framework.AwaitList(s.Logical, "", "an event says so", func(events []*corev1.Event) bool {

@@ -10,47 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
-
-// volume is a PersistentVolume for the claims of one namespace.
-func volume(s *framework.Scenario) string {
-	return fmt.Sprintf(`
-apiVersion: v1
-kind: PersistentVolume
-metadata:
-  name: %[1]s
-spec:
-  capacity: {storage: 1Gi}
-  accessModes: [ReadWriteMany]
-  persistentVolumeReclaimPolicy: Delete
-  storageClassName: ""
-  claimRef: {namespace: %[1]s, name: data}
-  hostPath: {path: /tmp}
-`, s.Namespace)
-}
-
-const claim = `
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata:
-  name: data
-spec:
-  accessModes: [ReadWriteMany]
-  storageClassName: ""
-  resources: {requests: {storage: 1Gi}}
-`
-
-func usingClaim(d *appsv1.Deployment) {
-	d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
-}
 
 func TestPodsFollowTheirVolumes(t *testing.T) {
 	s := suite.Scenario(t)
-	s.West.Apply(volume(s))
+	s.West.Apply(manifests.Volume(s))
 	t.Cleanup(func() { s.West.Try("delete", "pv", s.Namespace, "--wait=false") })
 
-	s.Logical.Apply(claim, pinned(edited(deployment("first", 1), usingClaim), "west"))
+	s.Logical.Apply(manifests.Claim, manifests.Pinned(manifests.Edited(manifests.Deployment("first", 1), manifests.UsingClaim), "west"))
 	awaitAvailable(s, "first", 1)
 	above := framework.Await(s.Logical, "data", "is bound", func(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound })
 	if size := above.Status.Capacity[corev1.ResourceStorage]; size.String() != "1Gi" {
@@ -62,7 +30,7 @@ func TestPodsFollowTheirVolumes(t *testing.T) {
 		t.Errorf("kubectl prints %q, want %q", row, want)
 	}
 	// Who does not know of the volume can still write the claim.
-	s.Logical.KubectlInput(claim, "replace", "-f", "-")
+	s.Logical.KubectlInput(manifests.Claim, "replace", "-f", "-")
 	if volume := s.Logical.Kubectl("get", "pvc", "data", "-o", "jsonpath={.spec.volumeName}"); volume != s.Namespace {
 		t.Errorf("after a replace the claim shows volume %q", volume)
 	}
@@ -72,7 +40,7 @@ func TestPodsFollowTheirVolumes(t *testing.T) {
 		`cluster "west" refuses`, "the storageclass that provisions the pvc must support resize")
 
 	// Two clusters are chosen, but the data is in one.
-	s.Logical.Apply(pinned(edited(deployment("second", 2), usingClaim), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("second", 2), manifests.UsingClaim), "east,west"))
 	second := awaitAvailable(s, "second", 2)
 	if where := framework.DecisionOf(s, second); len(where) != 1 || where["west"].Replicas != 2 {
 		t.Errorf("decision %v, want all where the volume is", where)
@@ -98,7 +66,7 @@ spec:
   accessModes: [ReadWriteOnce]
   storageClassName: %s
   resources: {requests: {storage: 1Gi}}
-`, s.Namespace), pinned(edited(deployment("web", 1), usingClaim), "east"))
+`, s.Namespace), manifests.Pinned(manifests.Edited(manifests.Deployment("web", 1), manifests.UsingClaim), "east"))
 	framework.Await(s.Logical, "data", "shows its volume", func(c *corev1.PersistentVolumeClaim) bool {
 		return c.Spec.VolumeName == s.Namespace+"-0" && c.Status.Phase == corev1.ClaimBound
 	})

@@ -10,19 +10,20 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 func TestDeletingAboveLeavesNothingBelow(t *testing.T) {
 	s := suite.Fragile(t)
 	sides := []*framework.Side{s.East, s.West}
-	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	s.Logical.Apply(manifests.App)
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
 	awaitAvailable(s, "web", 4)
 	// Somebody else uses the namespace in one of the clusters.
 	check := bystanders(s, s.East)
 	for _, side := range sides {
-		if have := inNamespace(ours(t.Context(), t, side.API, owned(s)), s.Namespace); len(have) < len(appDependents)+2 {
+		if have := inNamespace(ours(t.Context(), t, side.API, owned(s)), s.Namespace); len(have) < len(manifests.AppDependents)+2 {
 			t.Errorf("%s has only %v", side.Name, have)
 		}
 	}
@@ -39,7 +40,7 @@ func TestDeletingAboveLeavesNothingBelow(t *testing.T) {
 	s.Logical.Kubectl("get", "configmap", "env") // What is the user's, and nobody deleted, stays.
 
 	// It can come again under the same names. Pods that end at once keep Kubernetes from waiting long before it looks at the namespace again.
-	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	s.Logical.Apply(manifests.App)
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
 	s.Logical.Kubectl("patch", "deployment", "web", "-p", `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":1}}}}`)
@@ -72,10 +73,10 @@ func awaitLeft(s *framework.Scenario, side *framework.Side, want string) {
 
 func TestADeletedWorkloadCanBeCreatedAgainAtOnce(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
 	old := awaitAvailable(s, "web", 2)
 	s.Logical.Kubectl("delete", "deployment", "web", "--wait=false")
-	s.Logical.KubectlInput(deployment("web", 1), "create", "-f", "-")
+	s.Logical.KubectlInput(manifests.Deployment("web", 1), "create", "-f", "-")
 	if renewed := awaitAvailable(s, "web", 1); renewed.UID == old.UID {
 		t.Errorf("the Deployment is the old one, %s", old.UID)
 	}
@@ -83,7 +84,7 @@ func TestADeletedWorkloadCanBeCreatedAgainAtOnce(t *testing.T) {
 
 func TestEveryWayOfDeletingEnds(t *testing.T) {
 	s := suite.Fragile(t)
-	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
 	awaitAvailable(s, "web", 2)
 	for _, cascade := range []string{"foreground", "background"} {
 		s.Logical.Kubectl("delete", "deployment", "web", "--cascade="+cascade, "--timeout=60s")
@@ -92,7 +93,7 @@ func TestEveryWayOfDeletingEnds(t *testing.T) {
 			framework.AwaitList(side, "app=web", "there are no pods", func(pods []*corev1.Pod) bool { return len(pods) == 0 })
 		}
 		framework.AwaitList(s.Logical, "app=web", "there are no pods above", func(pods []*corev1.Pod) bool { return len(pods) == 0 })
-		s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
+		s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
 		awaitAvailable(s, "web", 2)
 	}
 }

@@ -9,16 +9,14 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
-
-// unhold takes every finalizer but ours off, as the operator does that it belongs to.
-const unhold = `{"metadata":{"finalizers":["manifold.dev/projection"]}}`
 
 // Operators hold what they have to clean up after. On one cluster the pods run on meanwhile.
 func TestAWorkloadRunsOnAsLongAsSomebodyHoldsIt(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Kubectl("create", "configmap", "env", "--from-literal=A=b")
-	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
 	s.Logical.Kubectl("set", "env", "deployment/web", "--from=configmap/env")
 	s.Logical.Kubectl("patch", "deployment", "web", "--type=json", "-p", `[{"op":"add","path":"/metadata/finalizers/-","value":"example.com/x"}]`)
 	s.Logical.Kubectl("patch", "configmap", "env", "-p", `{"metadata":{"finalizers":["example.com/x"]}}`)
@@ -50,7 +48,7 @@ func TestAWorkloadRunsOnAsLongAsSomebodyHoldsIt(t *testing.T) {
 		t.Errorf("the pods are %v, want %s to be one of them still", uidsOf(after), pods[1].Name)
 	}
 
-	s.Logical.Kubectl("patch", "deployment", "web", "-p", unhold, "--type=merge")
+	s.Logical.Kubectl("patch", "deployment", "web", "-p", manifests.Unhold, "--type=merge")
 	framework.AwaitGone[*appsv1.Deployment](s.Logical, "web")
 	for _, side := range []*framework.Side{s.East, s.West} {
 		framework.AwaitGone[*appsv1.Deployment](side, "web")
@@ -66,8 +64,8 @@ func TestWhatEndsAlthoughSomebodyHoldsIt(t *testing.T) {
 	emptied := framework.NewScenario(t, s.Environment)
 	const hold = `{"metadata":{"finalizers":["example.com/x","manifold.dev/projection"]}}`
 	s.Logical.Kubectl("run", "lone", "--image=web", `--overrides={"metadata":{"finalizers":["example.com/x"],"annotations":{"`+v1alpha1.AnnotationClusters+`":"east"}}}`)
-	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
-	emptied.Logical.Apply(pinned(deployment("web", 1), "west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
+	emptied.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "west"))
 	for _, in := range []*framework.Scenario{s, emptied} {
 		in.Logical.Kubectl("patch", "deployment", "web", "--type=merge", "-p", hold)
 	}
@@ -86,7 +84,7 @@ func TestWhatEndsAlthoughSomebodyHoldsIt(t *testing.T) {
 	held := func(o framework.Object) bool { return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) > 0 }
 	framework.Await(s.Logical, "lone", "is held", func(p *corev1.Pod) bool { return held(p) })
 	// Ours goes with what we hold it for.
-	for in, rest := range map[*framework.Scenario]string{s: `{"metadata":{"finalizers":null}}`, emptied: unhold} {
+	for in, rest := range map[*framework.Scenario]string{s: `{"metadata":{"finalizers":null}}`, emptied: manifests.Unhold} {
 		framework.Await(in.Logical, "web", "is held", func(d *appsv1.Deployment) bool { return held(d) })
 		in.Logical.Kubectl("patch", "deployment", "web", "--type=merge", "-p", rest)
 		framework.AwaitGone[*appsv1.Deployment](in.Logical, "web")

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"maps"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // uidsOf are the UIDs of objects by their names.
@@ -66,11 +66,6 @@ func gone[T framework.Object](sides ...*framework.Side) func(name string) {
 	}
 }
 
-// serviceFor is what pods labelled app=NAME are reached by.
-func serviceFor(name string) string {
-	return fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {selector: {app: %s}, ports: [{port: 80}]}", name, name)
-}
-
 func TestPodsOutliveTheirOwner(t *testing.T) {
 	s := suite.Scenario(t)
 	everywhere := []*framework.Side{s.Logical, s.East, s.West}
@@ -83,15 +78,15 @@ func TestPodsOutliveTheirOwner(t *testing.T) {
 	}{
 		"rs": {"replicaset", replicaSet("rs", 4, "east,west"), 4, gone[*appsv1.ReplicaSet](everywhere...), true},
 		"rc": {"replicationcontroller", replicationController("rc", 3, "east,west"), 3, gone[*corev1.ReplicationController](everywhere...), true},
-		"st": {"statefulset", database("st", 3, setOn("west")), 3, gone[*appsv1.StatefulSet](everywhere...), true},
-		"ds": {"daemonset", daemonSet("ds", "east,west"), int(nodesOf(s, s.East) + nodesOf(s, s.West)), gone[*appsv1.DaemonSet](everywhere...), true},
+		"st": {"statefulset", manifests.Database("st", 3, manifests.SetOn("west")), 3, gone[*appsv1.StatefulSet](everywhere...), true},
+		"ds": {"daemonset", manifests.DaemonSet("ds", "east,west"), int(nodesOf(s, s.East) + nodesOf(s, s.West)), gone[*appsv1.DaemonSet](everywhere...), true},
 		// A new Job has another selector.
-		"jo": {"job", batch("jo", 2, 2, jobOn("east"), outcome("stay")), 2, gone[*batchv1.Job](everywhere...), false},
+		"jo": {"job", manifests.Job("jo", 2, 2, manifests.JobOn("east"), manifests.Outcome("stay")), 2, gone[*batchv1.Job](everywhere...), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, selector := s.Subtest(t), "app="+name
-			s.Logical.Apply(test.manifest, serviceFor(name))
+			s.Logical.Apply(test.manifest, manifests.ServiceFor(name))
 			pods := framework.AwaitList(s.Logical, selector, "its pods run", readyPods(test.pods))
 			want := uidsOf(pods)
 			services := map[string]types.UID{}
@@ -144,13 +139,13 @@ func TestPodsOutliveTheirOwner(t *testing.T) {
 func TestAStatefulSetIsMadeAnewAroundItsPods(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Disks(s.West, 3)
-	s.Logical.Apply(database("db", 3, setOn("west"), withDisks(s)))
+	s.Logical.Apply(manifests.Database("db", 3, manifests.SetOn("west"), manifests.WithDisks(s)))
 	awaitRunning(s, "db", 3)
-	pods := uidsOf(awaitPods(s.Logical, "app=db", ordinals("db", 0, 3)))
+	pods := uidsOf(awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 3)))
 	claims := uidsOf(framework.AwaitList(s.Logical, "", "the claims are shown", func(claims []*corev1.PersistentVolumeClaim) bool { return len(claims) == 3 }))
 	s.Logical.Kubectl("delete", "statefulset", "db", "--cascade=orphan", "--timeout=60s")
 	gone[*appsv1.StatefulSet](s.Logical, s.West)("db")
-	s.Logical.Apply(database("db", 3, withDisks(s), func(set *appsv1.StatefulSet) { set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }))
+	s.Logical.Apply(manifests.Database("db", 3, manifests.WithDisks(s), func(set *appsv1.StatefulSet) { set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }))
 	set := awaitRunning(s, "db", 3)
 	if got := framework.DecisionOf(s, set); len(got) != 1 || got["west"].Replicas != 3 {
 		t.Errorf("placed as %s, want it where its pods are", got)
@@ -171,24 +166,24 @@ func TestAStatefulSetIsMadeAnewAroundItsPods(t *testing.T) {
 // Operators make a StatefulSet anew to change it. What it is not to have any more goes, also where it is not placed any more, and its claims stay.
 func TestAStatefulSetThatIsMadeAnewSmallerEndsThePodsThatAreLeft(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(dividing)
+	s.Logical.Apply(manifests.Dividing)
 	awaitPolicy(s)
 	defer watchOrdinals(s)()
 	for _, side := range []*framework.Side{s.East, s.West} {
 		s.Disks(side, 4)
 	}
-	both := setOn("east,west")
-	s.Logical.Apply(database("db", 4, both, withDisks(s)))
+	both := manifests.SetOn("east,west")
+	s.Logical.Apply(manifests.Database("db", 4, both, manifests.WithDisks(s)))
 	if got := framework.DecisionOf(s, awaitRunning(s, "db", 4)); got["east"].Replicas != 2 || got["west"].Replicas != 2 {
 		t.Fatalf("divided into %s, want 2 in each cluster", got)
 	}
-	first := uidsOf(awaitPods(s.Logical, "app=db", ordinals("db", 0, 4)))
+	first := uidsOf(awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 4)))
 	claims := uidsOf(framework.AwaitList(s.Logical, "", "the claims are shown", func(claims []*corev1.PersistentVolumeClaim) bool { return len(claims) == 4 }))
 
 	s.Logical.Kubectl("delete", "statefulset", "db", "--cascade=orphan", "--timeout=60s")
-	s.Logical.Apply(database("db", 1, both, withDisks(s)))
+	s.Logical.Apply(manifests.Database("db", 1, both, manifests.WithDisks(s)))
 	awaitRunning(s, "db", 1)
-	left := uidsOf(awaitPods(s.Logical, "app=db", ordinals("db", 0, 1)))
+	left := uidsOf(awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 1)))
 	if left["db-0"] != first["db-0"] {
 		t.Errorf("db-0 is %v, want the one that was there, %v", left, first)
 	}
@@ -199,13 +194,13 @@ func TestAStatefulSetThatIsMadeAnewSmallerEndsThePodsThatAreLeft(t *testing.T) {
 
 	s.Logical.Kubectl("scale", "statefulset", "db", "--replicas=4")
 	awaitRunning(s, "db", 4)
-	awaitPods(s.Logical, "app=db", ordinals("db", 0, 4))
+	awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 4))
 	framework.AwaitList(s.Logical, "", "with the same claims", func(c []*corev1.PersistentVolumeClaim) bool { return maps.Equal(uidsOf(c), claims) })
 }
 
 func TestReplicaSetsOutliveTheirDeployment(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 4), "east,west"), serviceFor("web"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 4), "east,west"), manifests.ServiceFor("web"))
 	awaitAvailable(s, "web", 4)
 	s.Logical.Kubectl("set", "image", "deployment/web", "*=web:2")
 	awaitAvailable(s, "web", 4)
@@ -240,7 +235,7 @@ func TestReplicaSetsOutliveTheirDeployment(t *testing.T) {
 	framework.AwaitList(s.Logical, "app=web", "its pods run", readyPods(4))
 
 	// A Deployment of the same template takes over what it finds.
-	s.Logical.Apply(pinned(deployment("web", 4), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 4), "east,west"))
 	s.Logical.Kubectl("set", "image", "deployment/web", "*=web:2")
 	s.Logical.Kubectl("rollout", "status", "deployment/web", "--timeout=60s")
 	d := awaitAvailable(s, "web", 4)
@@ -256,7 +251,7 @@ func TestReplicaSetsOutliveTheirDeployment(t *testing.T) {
 
 func TestOrphansGoWithTheirNamespace(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(replicaSet("set", 2, "east,west"), pinned(deployment("web", 2), "east"))
+	s.Logical.Apply(replicaSet("set", 2, "east,west"), manifests.Pinned(manifests.Deployment("web", 2), "east"))
 	framework.Await(s.Logical, "set", "serves", serving(2))
 	awaitAvailable(s, "web", 2)
 	s.Logical.Kubectl("delete", "replicaset/set", "deployment/web", "--cascade=orphan", "--timeout=60s")

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // A pod lives as long as any of its owners does, also one that no cluster knows.
@@ -55,7 +56,7 @@ func TestAPodOutlivesItsControllerForAnotherOwner(t *testing.T) {
 
 func TestAPodThatIsTakenOffItsControllerIsTakenBack(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(replicaSet("set", 2, "east"), pinned(deployment("web", 2), "west"))
+	s.Logical.Apply(replicaSet("set", 2, "east"), manifests.Pinned(manifests.Deployment("web", 2), "west"))
 	rs := framework.Await(s.Logical, "set", "serves", serving(2))
 	awaitAvailable(s, "web", 2)
 	want := uidsOf(framework.AwaitList(s.Logical, "app=set", "its pods run", ownedBy(rs, 2)))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/hack/stock"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -24,10 +25,10 @@ func TestARemovedClusterIsEmptiedWithoutAnOutage(t *testing.T) {
 	join(s, "north")
 	north := s.Side("north")
 	sides := []*framework.Side{north, s.East, s.West}
-	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	s.Logical.Apply(manifests.App)
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=*", "--overwrite")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=6")
-	s.Logical.Apply(pinned(deployment("stuck", 2), "north"), pinned(deployment("all", 3), "north,east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("stuck", 2), "north"), manifests.Pinned(manifests.Deployment("all", 3), "north,east"))
 	d := awaitAvailable(s, "web", 6)
 	awaitAvailable(s, "stuck", 2)
 	awaitAvailable(s, "all", 3)
@@ -89,7 +90,7 @@ func TestAnOrphanedClusterKeepsWhatRunsThere(t *testing.T) {
 	s := suite.Fragile(t)
 	join(s, "north")
 	north := s.Side("north")
-	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	s.Logical.Apply(manifests.App)
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=north", "--overwrite")
 	awaitAvailable(s, "web", 2)
 	framework.AwaitGone[*appsv1.Deployment](s.East, "web")
@@ -130,9 +131,9 @@ func TestAnOrphanedClusterKeepsWhatRunsThere(t *testing.T) {
 func TestAClusterThatIsGoneForGoodLeavesNothingStuck(t *testing.T) {
 	s := suite.Fragile(t)
 	join(s, "north")
-	s.Logical.Apply(quick(pinned(deployment("lost", 2), "north")), quick(pinned(deployment("split", 6), "*")), quick(pinned(deployment("going", 1), "north")))
+	s.Logical.Apply(quick(manifests.Pinned(manifests.Deployment("lost", 2), "north")), quick(manifests.Pinned(manifests.Deployment("split", 6), "*")), quick(manifests.Pinned(manifests.Deployment("going", 1), "north")))
 	lost := framework.NewScenario(t, s.Environment)
-	lost.Logical.Apply(quick(pinned(deployment("lost", 2), "north")))
+	lost.Logical.Apply(quick(manifests.Pinned(manifests.Deployment("lost", 2), "north")))
 	for _, name := range []string{"lost", "going"} {
 		awaitAvailable(s, name, *framework.ReadDeployment(s, name).Spec.Replicas)
 	}
@@ -194,9 +195,9 @@ func TestTwoLogicalClustersShareAPhysicalOne(t *testing.T) {
 		t.Fatalf("both logical clusters are %s", a)
 	}
 	// The same names in another namespace, and then in the same one.
-	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	s.Logical.Apply(manifests.App)
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=north", "--overwrite")
-	other.Logical.Apply(pinned(deployment("web", 3), "mine"))
+	other.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 3), "mine"))
 	awaitAvailable(s, "web", 2)
 	awaitAvailable(other, "web", 3)
 	other.Logical.Kubectl("create", "namespace", s.Namespace)
@@ -204,7 +205,7 @@ func TestTwoLogicalClustersShareAPhysicalOne(t *testing.T) {
 	intruder.Namespace, intruder.Logical = s.Namespace, other.Logical.In(s.Namespace)
 	before := below(s, north)
 
-	intruder.Logical.Apply(pinned(deployment("web", 5), "mine"))
+	intruder.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 5), "mine"))
 	framework.AwaitList(intruder.Logical, "", "an event says whose the namespace is", func(events []*corev1.Event) bool {
 		return slices.ContainsFunc(events, func(e *corev1.Event) bool {
 			return e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, "belongs to another logical cluster")

@@ -21,14 +21,15 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // TestARestartWhenIdleChangesNothing ends the process in both ways and compares every version, above and below.
 func TestARestartWhenIdleChangesNothing(t *testing.T) {
 	s := suite.Fragile(t)
-	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	s.Logical.Apply(manifests.App)
 	awaitAvailable(s, "web", 2)
-	s.Logical.Apply(pinned(deployment("both", 5), "east,west"), pinned(deployment("whole", 2), "west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("both", 5), "east,west"), manifests.Pinned(manifests.Deployment("whole", 2), "west"))
 	for name, replicas := range map[string]int32{"web": 2, "both": 5, "whole": 2} {
 		awaitAvailable(s, name, replicas)
 		framework.Await(s.Logical, name, "has nothing more to tell", rolledOut)
@@ -46,7 +47,7 @@ func TestARestartWhenIdleChangesNothing(t *testing.T) {
 		// What comes later passes through everything, after whatever the start itself brings about.
 		later := framework.NewScenario(t, s.Environment)
 		name := fmt.Sprintf("later-%d", i)
-		later.Logical.Apply(pinned(deployment(name, 2), "east,west"))
+		later.Logical.Apply(manifests.Pinned(manifests.Deployment(name, 2), "east,west"))
 		awaitAvailable(later, name, 2)
 		for what, version := range versions(s) {
 			if before[what] != version {
@@ -111,7 +112,7 @@ func versions(s *framework.Scenario) map[string]string {
 func TestAKilledManifoldConverges(t *testing.T) {
 	s := suite.Fragile(t)
 	sides := []*framework.Side{s.East, s.West}
-	s.Logical.Apply(pinned(deployment("steady", 6), "east,west"), pinned(deployment("lonely", 2), "west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("steady", 6), "east,west"), manifests.Pinned(manifests.Deployment("lonely", 2), "west"))
 	awaitAvailable(s, "steady", 6)
 	awaitAvailable(s, "lonely", 2)
 	running := map[string][]types.UID{}
@@ -167,7 +168,7 @@ func (b *storm) write(ctx context.Context, count int) error {
 	for range count {
 		name := fmt.Sprintf("storm-%d", random.IntN(20))
 		next := &appsv1.Deployment{}
-		if err := yaml.Unmarshal([]byte(pinned(deployment(name, 1+random.IntN(4)), pins[random.IntN(len(pins))])), next); err != nil {
+		if err := yaml.Unmarshal([]byte(manifests.Pinned(manifests.Deployment(name, 1+random.IntN(4)), pins[random.IntN(len(pins))])), next); err != nil {
 			return err
 		}
 		next.Spec.Template.Spec.Containers[0].Image = fmt.Sprintf("web:%d", 1+random.IntN(3))

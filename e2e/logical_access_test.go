@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 func TestTheAdministratorMayDoEverything(t *testing.T) {
@@ -18,7 +19,7 @@ func TestTheAdministratorMayDoEverything(t *testing.T) {
 
 func TestAServiceAccountMayDoWhatItsRolesSay(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(deployment("web", 1))
+	s.Logical.Apply(manifests.Deployment("web", 1))
 	framework.AwaitList(s.Logical, "app=web", "one pod is ready", readyPods(1))
 	viewer := s.Logical.As(framework.ServiceAccount(s, "viewer", "view"))
 
@@ -41,7 +42,7 @@ func TestAServiceAccountMayDoWhatItsRolesSay(t *testing.T) {
 
 func TestLogsAndStreamsAskForTheirOwnRights(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(deployment("web", 1))
+	s.Logical.Apply(manifests.Deployment("web", 1))
 	framework.AwaitList(s.Logical, "app=web", "one pod is ready", readyPods(1))
 	s.Logical.Kubectl("create", "role", "pods-only", "--verb=get,list", "--resource=pods,deployments.apps,replicasets.apps")
 	reader := s.Logical.As(framework.ServiceAccountWith(s, "reader", "--role=pods-only"))

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // TestTheControllersOfAControlPlaneWork is about the stock controllers that run inside.
@@ -63,9 +64,9 @@ func TestTheControllersOfAControlPlaneWork(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Kubectl("create", "quota", "some", "--hard=count/deployments.apps=1")
 		s.Logical.Kubectl("wait", "quota/some", "--for=jsonpath={.status.used.count/deployments\\.apps}=0", "--timeout=60s")
-		s.Logical.Apply(deployment("one", 0))
+		s.Logical.Apply(manifests.Deployment("one", 0))
 		s.Logical.Kubectl("wait", "quota/some", "--for=jsonpath={.status.used.count/deployments\\.apps}=1", "--timeout=60s")
-		refuse(t, s.Logical.TryInput(deployment("two", 0), "create", "-f", "-"), "exceeded quota: some")
+		refuse(t, s.Logical.TryInput(manifests.Deployment("two", 0), "create", "-f", "-"), "exceeded quota: some")
 		s.Logical.Kubectl("delete", "quota", "some")
 	})
 	t.Run("roles are put together", func(t *testing.T) {
@@ -116,7 +117,7 @@ func signingRequest(t *testing.T, user string) []byte {
 
 func TestAnEvictedPodIsEvictedWhereItRuns(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 3), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 3), "east,west"))
 	awaitAvailable(s, "web", 3)
 	pods := framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(3))
 	s.Logical.Kubectl("create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=2")
@@ -136,7 +137,7 @@ func TestAnEvictedPodIsEvictedWhereItRuns(t *testing.T) {
 
 func TestTheBinaryIsKubectlToo(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 1), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"))
 	framework.Await(s.Logical, "web", "is rolled out", func(d *appsv1.Deployment) bool { return available(1)(d) })
 	say(t, s.Logical.CLI("kubectl", "get", "pods"), "web-", "Running")
 	say(t, s.Logical.CLI("kubectl", "rollout", "status", "deployment/web"), "successfully rolled out")

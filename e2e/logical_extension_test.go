@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 func TestCustomResourcesWorkAsOnAnyCluster(t *testing.T) {
@@ -77,9 +78,9 @@ webhooks:
 
 	want := "the webhook does not like forbidden"
 	awaitRefusal(s, want, "create", "configmap", "forbidden", "--dry-run=server")
-	refuse(t, s.Logical.TryInput(deployment("forbidden-web", 1), "create", "-f", "-"), "the webhook does not like forbidden-web")
+	refuse(t, s.Logical.TryInput(manifests.Deployment("forbidden-web", 1), "create", "-f", "-"), "the webhook does not like forbidden-web")
 	s.Logical.Kubectl("create", "configmap", "welcome")
-	s.Logical.Apply(deployment("web", 1))
+	s.Logical.Apply(manifests.Deployment("web", 1))
 	awaitAvailable(s, "web", 1)
 }
 
@@ -153,8 +154,8 @@ spec:
 	})
 
 	awaitRefusal(s, "no more than 3 replicas here", "create", "deployment", "big", "--image=web:1", "--replicas=4", "--dry-run=server")
-	s.Logical.Apply(deployment("web", 3))
-	refuse(t, s.Logical.TryInput(deployment("web", 4), "apply", "-f", "-"), "no more than 3 replicas here")
+	s.Logical.Apply(manifests.Deployment("web", 3))
+	refuse(t, s.Logical.TryInput(manifests.Deployment("web", 4), "apply", "-f", "-"), "no more than 3 replicas here")
 	awaitAvailable(s, "web", 3)
 }
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/hack/stock/kubelet"
 )
 
@@ -170,7 +171,7 @@ spec:
 
 // servedBy is the manifest of a Deployment in whose pod a server of the test stands behind the port "https".
 func withListener(name, port, clusters string) string {
-	return pinned(edited(deployment(name, 1), func(d *appsv1.Deployment) {
+	return manifests.Pinned(manifests.Edited(manifests.Deployment(name, 1), func(d *appsv1.Deployment) {
 		d.Spec.Template.Annotations = map[string]string{kubelet.AnnotationListener: "127.0.0.1:" + port}
 		d.Spec.Template.Spec.Containers[0].Ports[0].Name = "https"
 	}), clusters)

@@ -8,11 +8,12 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 func TestAppliedManifestsShowNoDrift(t *testing.T) {
 	s := suite.Scenario(t)
-	manifest := deployment("web", 2)
+	manifest := manifests.Deployment("web", 2)
 	for _, way := range []struct {
 		name        string
 		apply, diff []string
@@ -40,8 +41,8 @@ func TestAppliedManifestsShowNoDrift(t *testing.T) {
 func TestObjectsAreWrittenInEveryWay(t *testing.T) {
 	s := suite.Scenario(t)
 	l := s.Logical
-	l.KubectlInput(deployment("web", 1), "create", "-f", "-")
-	refuse(t, l.TryInput(deployment("web", 1), "create", "-f", "-"), "AlreadyExists")
+	l.KubectlInput(manifests.Deployment("web", 1), "create", "-f", "-")
+	refuse(t, l.TryInput(manifests.Deployment("web", 1), "create", "-f", "-"), "AlreadyExists")
 
 	l.Kubectl("label", "deployment", "web", "tier=front")
 	l.Kubectl("annotate", "deployment", "web", "note=hello")
@@ -57,7 +58,7 @@ func TestObjectsAreWrittenInEveryWay(t *testing.T) {
 			framework.EnvOf(c, "COLOR") == "green" && framework.EnvOf(c, "SHAPE") == "round" && available(1)(d)
 	})
 	// Replacing with a manifest that knows nothing of Manifold loses nothing of Manifold's.
-	l.KubectlInput(deployment("web", 1), "replace", "-f", "-")
+	l.KubectlInput(manifests.Deployment("web", 1), "replace", "-f", "-")
 	after := framework.Await(l, "web", "is what it was replaced with", func(d *appsv1.Deployment) bool {
 		return d.Labels["tier"] == "" && d.Annotations["note"] == "" && d.Spec.Template.Spec.Containers[0].Image == "web:1"
 	})

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/hack/stock"
 	"github.com/manifold-dev/manifold/hack/stock/kubelet"
 )
@@ -57,7 +58,7 @@ func TestTopShowsWhatPodsUseInEveryCluster(t *testing.T) {
 	twoContainers := func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "proxy", Image: "proxy:1"})
 	}
-	s.Logical.Apply(edited(pinned(deployment("east", 2), "east"), twoContainers), pinned(deployment("west", 1), "west"))
+	s.Logical.Apply(manifests.Edited(manifests.Pinned(manifests.Deployment("east", 2), "east"), twoContainers), manifests.Pinned(manifests.Deployment("west", 1), "west"))
 	awaitAvailable(s, "east", 2)
 	awaitAvailable(s, "west", 1)
 	s.East.Kubectl("run", "stranger", "--image=stranger:1", "--labels=app=east")
@@ -96,7 +97,7 @@ func TestTopShowsWhatPodsUseInEveryCluster(t *testing.T) {
 
 func TestMetricsAreAnAPILikeAnyOther(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
 	awaitAvailable(s, "web", 2)
 	say(t, s.Logical.Kubectl("api-resources", "--api-group=metrics.k8s.io", "-o", "wide"), "NodeMetrics", "PodMetrics", "get,list")
 	say(t, s.Logical.Kubectl("explain", "podmetrics.containers.usage"), "PodMetrics", "metrics.k8s.io")
@@ -119,7 +120,7 @@ func TestMetricsAreAnAPILikeAnyOther(t *testing.T) {
 
 func TestAnAutoscalerScalesOverClusters(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(edited(deployment("web", 2), func(d *appsv1.Deployment) {
+	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("web", 2), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("100m")
 	}), "east,west"), `
 apiVersion: autoscaling/v2
@@ -170,19 +171,19 @@ spec:
 
 func TestAnAutoscalerScalesAStatefulSet(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(database("db", 1, setOn("west"), func(set *appsv1.StatefulSet) {
+	s.Logical.Apply(manifests.Database("db", 1, manifests.SetOn("west"), func(set *appsv1.StatefulSet) {
 		set.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
 	}))
 	awaitRunning(s, "db", 1)
 	s.Logical.Kubectl("autoscale", "statefulset", "db", "--cpu=50%", "--min=1", "--max=3")
 	use(s, s.West, "app=db", "300m", "10Mi")
-	awaitPods(s.Logical.Within(scraped), "app=db", ordinals("db", 0, 3))
-	awaitPods(s.West, "app=db", ordinals("db", 0, 3))
+	awaitPods(s.Logical.Within(scraped), "app=db", manifests.Ordinals("db", 0, 3))
+	awaitPods(s.West, "app=db", manifests.Ordinals("db", 0, 3))
 }
 
 func TestClustersWithoutMetricsAreNamed(t *testing.T) {
 	s := suite.Fragile(t)
-	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
 	awaitAvailable(s, "web", 2)
 	s.Logical.Within(scraped).Poll("both clusters have metrics", func() error {
 		pods, err := top(s.Logical, "pods")

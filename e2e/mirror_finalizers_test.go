@@ -8,13 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // Controllers that have to clean up after pods hold them by a finalizer of the template.
 func TestAFinalizerOfATemplateIsTakenOffAbove(t *testing.T) {
 	const hold, loose = "example.com/hold", `{"metadata":{"finalizers":null}}`
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(edited(deployment("web", 2), func(d *appsv1.Deployment) {
+	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("web", 2), func(d *appsv1.Deployment) {
 		d.Spec.Template.Finalizers = []string{hold, "example.com/other"}
 	}), "east,west"))
 	awaitAvailable(s, "web", 2)

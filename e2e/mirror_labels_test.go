@@ -9,6 +9,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // led are objects that select what an operator calls the leader.
@@ -38,9 +39,9 @@ spec:
 // Operators label the pod that leads, and no template has that label.
 func TestWhatSelectsALabelOfRunningPodsGoesWhereTheyAre(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(dividing)
+	s.Logical.Apply(manifests.Dividing)
 	awaitPolicy(s)
-	s.Logical.Apply(database("db", 4), led)
+	s.Logical.Apply(manifests.Database("db", 4), led)
 	awaitRunning(s, "db", 4)
 	lead := func(pod string) (side, other *framework.Side) {
 		shown := framework.Await(s.Logical, pod, "runs", ready)

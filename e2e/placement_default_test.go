@@ -13,6 +13,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // undisturbed returns an exclusive scenario for a test that depends on what clusters have free: what earlier tests ran there is gone, and is not counted any more.
@@ -28,7 +29,7 @@ func undisturbed(t *testing.T) *framework.Scenario {
 
 // asking sets what each pod of a Deployment asks for.
 func asking(manifest, cpu string) string {
-	return edited(manifest, func(d *appsv1.Deployment) {
+	return manifests.Edited(manifest, func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(cpu)
 	})
 }
@@ -47,7 +48,7 @@ func ballast(t *testing.T, cluster string, pods int, cpu string) {
 	before := requested()
 	size := resource.MustParse(cpu)
 	size.Mul(int64(pods))
-	s.Logical.Apply(pinned(asking(deployment("ballast", pods), cpu), cluster))
+	s.Logical.Apply(manifests.Pinned(asking(manifests.Deployment("ballast", pods), cpu), cluster))
 	awaitAvailable(s, "ballast", int32(pods))
 	framework.Await(s.Logical, cluster, "counts the ballast", func(c *v1alpha1.Cluster) bool {
 		return c.Status.Requested.Cpu().MilliValue() >= before+size.MilliValue()
@@ -79,7 +80,7 @@ func TestANamespaceStaysTogetherOnTheClusterWithMostFreeCapacity(t *testing.T) {
 		}
 	}
 	// The first namespace stays where it began.
-	first.Logical.Apply(deployment("late", 2))
+	first.Logical.Apply(manifests.Deployment("late", 2))
 	if d := awaitAvailable(first, "late", 2); !placedOn(first, "west")(d) {
 		t.Errorf("a late Deployment is on %s, want west, where its neighbours are", framework.DecisionOf(first, d))
 	}
@@ -92,7 +93,7 @@ func burst(s *framework.Scenario, count int) {
 	for i := range count {
 		group.Go(func() error {
 			d := &appsv1.Deployment{}
-			if err := yaml.UnmarshalStrict([]byte(deployment(fmt.Sprintf("web-%d", i), 2)), d); err != nil {
+			if err := yaml.UnmarshalStrict([]byte(manifests.Deployment(fmt.Sprintf("web-%d", i), 2)), d); err != nil {
 				return err
 			}
 			_, err := s.Environment.Logical.Kube.AppsV1().Deployments(s.Namespace).Create(s.Context(), d, metav1.CreateOptions{})
@@ -106,9 +107,9 @@ func burst(s *framework.Scenario, count int) {
 
 func TestOnlyWhatDoesNotFitGoesElsewhereAndAnEventSaysSo(t *testing.T) {
 	s := undisturbed(t)
-	s.Logical.Apply(deployment("web", 2))
+	s.Logical.Apply(manifests.Deployment("web", 2))
 	home := framework.DecisionOf(s, awaitAvailable(s, "web", 2)).Clusters()[0]
-	s.Logical.Apply(asking(deployment("big", 30), "4"))
+	s.Logical.Apply(asking(manifests.Deployment("big", 30), "4"))
 	got := framework.DecisionOf(s, framework.ReadDeployment(s, "big"))
 	if got.Total() != 30 || len(got) != 2 || got[home].Replicas < 20 {
 		t.Errorf("30 replicas of 4 processors each are placed on %s, want as many as fit on %s and the rest elsewhere", got, home)

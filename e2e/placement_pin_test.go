@@ -16,6 +16,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -47,7 +48,7 @@ func TestAPinToOneClusterIsObeyed(t *testing.T) {
 	s := suite.Scenario(t)
 	for _, cluster := range []string{"east", "west"} {
 		name := "web-" + cluster
-		s.Logical.Apply(pinned(deployment(name, 3), cluster))
+		s.Logical.Apply(manifests.Pinned(manifests.Deployment(name, 3), cluster))
 		want := placement.Decision{cluster: {Replicas: 3}}
 		// The decision is there as soon as the object is.
 		if got := framework.DecisionOf(s, framework.ReadDeployment(s, name)); !got.Equal(want) {
@@ -63,7 +64,7 @@ func TestAPinToTwoClustersDividesExactly(t *testing.T) {
 	for _, replicas := range []int32{1, 2, 3, 5, 8, 13} {
 		for pin, name := range map[string]string{"east,west": "names", " west , east ": "spaces", "*": "all"} {
 			name := fmt.Sprintf("%s-%d", name, replicas)
-			s.Logical.Apply(pinned(deployment(name, int(replicas)), pin))
+			s.Logical.Apply(manifests.Pinned(manifests.Deployment(name, int(replicas)), pin))
 			d := framework.ReadDeployment(s, name)
 			got := framework.DecisionOf(s, d)
 			if got.Total() != int64(replicas) {
@@ -81,8 +82,8 @@ func TestAPinToTwoClustersDividesExactly(t *testing.T) {
 func TestTheOwnPinWinsOverThatOfTheNamespace(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"=west")
-	s.Logical.Apply(deployment("follows", 2))
-	s.Logical.Apply(pinned(deployment("insists", 2), "east"))
+	s.Logical.Apply(manifests.Deployment("follows", 2))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("insists", 2), "east"))
 	framework.Await(s.Logical, "follows", "is where its namespace is pinned", placedOn(s, "west"))
 	framework.Await(s.Logical, "insists", "is where it is pinned itself", placedOn(s, "east"))
 
@@ -105,7 +106,7 @@ func TestTheOwnPinWinsOverThatOfTheNamespace(t *testing.T) {
 
 func TestRemovingThePinUnpins(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 2), "west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "west"))
 	awaitAvailable(s, "web", 2)
 	say(t, s.Logical.CLI("explain", "deployment/web"), "Pin:", "west, set on the Deployment")
 
@@ -124,16 +125,16 @@ func TestRemovingThePinUnpins(t *testing.T) {
 func TestADryRunShowsWhereItWouldGoAndStoresNothing(t *testing.T) {
 	s := suite.Scenario(t)
 	path := "jsonpath={.metadata.annotations['manifold\\.dev/placement']}"
-	shown := s.Logical.KubectlInput(pinned(deployment("web", 3), "east"), "apply", "--dry-run=server", "-f", "-", "-o", path)
+	shown := s.Logical.KubectlInput(manifests.Pinned(manifests.Deployment("web", 3), "east"), "apply", "--dry-run=server", "-f", "-", "-o", path)
 	if shown != `{"east":{"replicas":3}}` {
 		t.Errorf("the dry run shows %q", shown)
 	}
 	refuse(t, s.Logical.Try("get", "deployment", "web"), "NotFound")
 
-	s.Logical.Apply(pinned(deployment("web", 3), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 3), "east"))
 	awaitAvailable(s, "web", 3)
 	before := framework.ReadDeployment(s, "web")
-	shown = s.Logical.KubectlInput(pinned(deployment("web", 5), "west"), "apply", "--dry-run=server", "-f", "-", "-o", path)
+	shown = s.Logical.KubectlInput(manifests.Pinned(manifests.Deployment("web", 5), "west"), "apply", "--dry-run=server", "-f", "-", "-o", path)
 	if shown != `{"west":{"replicas":5}}` {
 		t.Errorf("the dry run of a change shows %q", shown)
 	}
@@ -144,7 +145,7 @@ func TestADryRunShowsWhereItWouldGoAndStoresNothing(t *testing.T) {
 
 func TestScalingDividesAgainInTheSameRequest(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 4), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 4), "east,west"))
 	awaitAvailable(s, "web", 4)
 	deployments := s.Logical.Kube.AppsV1().Deployments(s.Namespace)
 
@@ -186,7 +187,9 @@ func TestScalingDividesAgainInTheSameRequest(t *testing.T) {
 				t.Errorf("the response to the patch says %s, want %d replicas", got, replicas)
 			}
 		}},
-		{"kubectl apply", 6, func(replicas int32) { s.Logical.Apply(pinned(deployment("web", int(replicas)), "east,west")) }},
+		{"kubectl apply", 6, func(replicas int32) {
+			s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", int(replicas)), "east,west"))
+		}},
 	} {
 		before := framework.DecisionOf(s, framework.ReadDeployment(s, "web"))
 		test.scale(test.replicas)
@@ -232,7 +235,7 @@ func TestAFreshDivisionNeverRunsTwice(t *testing.T) {
 		}
 	})
 	for i := range 5 {
-		s.Logical.Apply(pinned(deployment(fmt.Sprintf("split-%d", i), 8), "east,west"), deployment(fmt.Sprintf("whole-%d", i), 8))
+		s.Logical.Apply(manifests.Pinned(manifests.Deployment(fmt.Sprintf("split-%d", i), 8), "east,west"), manifests.Deployment(fmt.Sprintf("whole-%d", i), 8))
 	}
 	for i := range 5 {
 		for _, name := range []string{fmt.Sprintf("split-%d", i), fmt.Sprintf("whole-%d", i)} {

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -46,7 +47,7 @@ spec:
     names: [east]
   division: {type: Divide}
 `
-	s.Logical.Apply(fmt.Sprintf(policy, "2"), deployment("web", 5))
+	s.Logical.Apply(fmt.Sprintf(policy, "2"), manifests.Deployment("web", 5))
 	awaitDivided(s, "web", eastWest(3, 2))
 	say(t, s.Logical.CLI("explain", "deployment/web"), `beyond the first group: 3 in group "cloud"`, "group own", "PlacementPolicy "+s.Namespace+"/own-first")
 	say(t, s.Logical.Kubectl("get", "placementpolicies"), "own(2)>cloud")
@@ -55,7 +56,7 @@ spec:
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=3")
 	awaitDivided(s, "web", eastWest(0, 3))
 
-	s.Logical.Apply(asking(deployment("huge", 1), "500"))
+	s.Logical.Apply(asking(manifests.Deployment("huge", 1), "500"))
 	s.Logical.Poll("the policy tells how many follow it and what has no place", func() error {
 		got := s.Logical.Kubectl("get", "placementpolicy", "own-first", "-o",
 			"jsonpath={.status.workloads} {.status.unplaced} {.status.lastError} {.status.observedGeneration}")
@@ -77,7 +78,7 @@ spec:
   spread:
   - topologyKey: manifold.dev/cluster
   division: {type: Divide, by: Packing}
-`, deployment("web", 6))
+`, manifests.Deployment("web", 6))
 	awaitDivided(s, "web", eastWest(3, 3))
 	say(t, s.Logical.Kubectl("get", "placementpolicy", "spread", "-o", "jsonpath={.spec.spread[0].maxSkew} {.spec.spread[0].whenUnsatisfiable}"), "1 DoNotPlace")
 	say(t, s.Logical.Kubectl("explain", "placementpolicy.spec.spread.maxSkew"), "how many replicas more than the domain with the fewest")
@@ -123,7 +124,7 @@ spec:
     jsonPatch: |
       - {op: %s, path: /spec/minReadySeconds, value: 1}
 `
-	s.Logical.Apply(fmt.Sprintf(policy, "mirror.example.com", "add"), deployment("web", 4))
+	s.Logical.Apply(fmt.Sprintf(policy, "mirror.example.com", "add"), manifests.Deployment("web", 4))
 	awaitDivided(s, "web", eastWest(2, 2))
 	framework.Await(s.East, "web", "has its overrides", func(d *appsv1.Deployment) bool {
 		c := d.Spec.Template.Spec.Containers[0]
@@ -176,14 +177,14 @@ spec:
   - {key: gpu, value: "yes"}
 `)
 	s.Logical.Poll("admission knows the taint and the policy", func() error {
-		got := s.Logical.KubectlInput(labelled(deployment("with", 2), "how", "gpu")+"---\n"+pinned(deployment("without", 2), "west"), "apply",
+		got := s.Logical.KubectlInput(labelled(manifests.Deployment("with", 2), "how", "gpu")+"---\n"+manifests.Pinned(manifests.Deployment("without", 2), "west"), "apply",
 			"--dry-run=server", "-f", "-", "-o", `jsonpath={range .items[*]}{.metadata.annotations.manifold\.dev/placement};{end}`)
 		if got != `{"west":{"replicas":2}};;` {
 			return fmt.Errorf("placed on %q", got)
 		}
 		return nil
 	})
-	s.Logical.Apply(labelled(deployment("with", 2), "how", "gpu"), pinned(deployment("without", 2), "west"))
+	s.Logical.Apply(labelled(manifests.Deployment("with", 2), "how", "gpu"), manifests.Pinned(manifests.Deployment("without", 2), "west"))
 	awaitAvailable(s, "with", 2)
 	awaitUnplaced(s, "without", "untolerated taint {gpu: yes}")
 }

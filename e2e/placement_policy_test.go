@@ -7,12 +7,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
 // labelled adds a label to the manifest of a Deployment.
 func labelled(manifest, key, value string) string {
-	return edited(manifest, func(d *appsv1.Deployment) { d.Labels[key] = value })
+	return manifests.Edited(manifest, func(d *appsv1.Deployment) { d.Labels[key] = value })
 }
 
 func TestPoliciesDivideWhatTheySelect(t *testing.T) {
@@ -33,7 +34,7 @@ func TestPoliciesDivideWhatTheySelect(t *testing.T) {
 		t.Run(fmt.Sprintf("%s %d", test.how, test.replicas), func(t *testing.T) {
 			s := s.Subtest(t)
 			name := fmt.Sprintf("%s-%d", test.how, test.replicas)
-			s.Logical.Apply(labelled(deployment(name, int(test.replicas)), "how", test.how))
+			s.Logical.Apply(labelled(manifests.Deployment(name, int(test.replicas)), "how", test.how))
 			if got := framework.DecisionOf(s, framework.ReadDeployment(s, name)); !got.Equal(test.want) {
 				t.Errorf("placed on %s, want %s", got, test.want)
 			}
@@ -45,21 +46,21 @@ func TestPoliciesDivideWhatTheySelect(t *testing.T) {
 	}
 	t.Run("an odd number is divided as evenly as it goes", func(t *testing.T) {
 		s := s.Subtest(t)
-		s.Logical.Apply(labelled(deployment("odd", 7), "how", "even"))
+		s.Logical.Apply(labelled(manifests.Deployment("odd", 7), "how", "even"))
 		if got := framework.DecisionOf(s, framework.ReadDeployment(s, "odd")); got.Total() != 7 || len(got) != 2 || got["east"].Replicas < 3 || got["west"].Replicas < 3 {
 			t.Errorf("7 replicas are divided into %s", got)
 		}
 	})
 	t.Run("free capacity divides exactly", func(t *testing.T) {
 		s := s.Subtest(t)
-		s.Logical.Apply(labelled(deployment("free", 10), "how", "capacity"))
+		s.Logical.Apply(labelled(manifests.Deployment("free", 10), "how", "capacity"))
 		if got := framework.DecisionOf(s, framework.ReadDeployment(s, "free")); got.Total() != 10 || len(got) != 2 {
 			t.Errorf("10 replicas are divided into %s", got)
 		}
 	})
 	t.Run("what no policy here selects follows the default", func(t *testing.T) {
 		s := s.Subtest(t)
-		s.Logical.Apply(deployment("other", 4))
+		s.Logical.Apply(manifests.Deployment("other", 4))
 		if got := framework.DecisionOf(s, framework.ReadDeployment(s, "other")); len(got) != 1 || got.Total() != 4 {
 			t.Errorf("placed on %s, want all on one cluster", got)
 		}
@@ -80,7 +81,7 @@ spec:
     by: Weights
     weights: {east: %d, west: %d}
 `
-	s.Logical.Apply(deployment("web", 4))
+	s.Logical.Apply(manifests.Deployment("web", 4))
 	awaitAvailable(s, "web", 4)
 	for _, weights := range [][2]int{{3, 1}, {1, 3}, {1, 0}} {
 		s.Logical.Apply(fmt.Sprintf(policy, weights[0], weights[1]))
@@ -120,13 +121,13 @@ spec:
 	}
 	// Admission sees policies by watch.
 	s.Logical.Poll("the policy of the highest priority is followed", func() error {
-		got := s.Logical.KubectlInput(deployment("web", 2), "apply", "--dry-run=server", "-f", "-", "-o", "jsonpath={.metadata.annotations['manifold\\.dev/placement']}")
+		got := s.Logical.KubectlInput(manifests.Deployment("web", 2), "apply", "--dry-run=server", "-f", "-", "-o", "jsonpath={.metadata.annotations['manifold\\.dev/placement']}")
 		if got != `{"west":{"replicas":2}}` {
 			return fmt.Errorf("placed on %q", got)
 		}
 		return nil
 	})
-	s.Logical.Apply(deployment("web", 2))
+	s.Logical.Apply(manifests.Deployment("web", 2))
 	framework.Await(s.Logical, "web", "is where the policy of the highest priority says", placedOn(s, "west"))
 
 	s.Logical.Apply(`
@@ -142,7 +143,7 @@ spec:
         cluster: east
 `)
 	framework.Await(s.Logical, "web", "is where the namespace's own policy says", placedOn(s, "east"))
-	s.Logical.Apply(pinned(deployment("web", 2), "west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "west"))
 	framework.Await(s.Logical, "web", "is where its pin says", placedOn(s, "west"))
 	awaitAvailable(s, "web", 2)
 	awaitShares(s, "web", placement.Decision{"west": {Replicas: 2}})

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 func TestANamespaceThatOnlySoundsLikeOneOfTheSystemIsAnApplications(t *testing.T) {
@@ -15,7 +16,7 @@ func TestANamespaceThatOnlySoundsLikeOneOfTheSystemIsAnApplications(t *testing.T
 	s.Logical.Kubectl("create", "namespace", name)
 	s.Cleanup(func() { s.Environment.Cleanup(t, "delete", "namespace", name, "--wait=false") })
 	logical, east := s.Logical.In(name), s.East.In(name)
-	result := logical.TryInput(pinned(deployment("web", 1), "east"), "apply", "-f", "-")
+	result := logical.TryInput(manifests.Pinned(manifests.Deployment("web", 1), "east"), "apply", "-f", "-")
 	if result.Code != 0 || result.Stderr != "" {
 		t.Fatalf("it is refused, or warned of: %s", result)
 	}
@@ -38,7 +39,7 @@ func TestWhatIsAppliedToAProtectedNamespaceIsWarnedOfAndStays(t *testing.T) {
 		}
 		reason := `namespace "` + namespace + `" belongs to ` + owner + ", use another namespace"
 
-		result := logical.TryInput(pinned(deployment(name, 1), "east"), "apply", "-f", "-")
+		result := logical.TryInput(manifests.Pinned(manifests.Deployment(name, 1), "east"), "apply", "-f", "-")
 		if result.Code != 0 {
 			t.Fatal(result)
 		}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -34,7 +35,7 @@ func awaitUnplaced(s *framework.Scenario, name string, want ...string) {
 
 func TestWhatFitsNowhereSaysWhy(t *testing.T) {
 	s := suite.Scenario(t)
-	result := s.Logical.TryInput(asking(deployment("huge", 2), "200"), "apply", "-f", "-")
+	result := s.Logical.TryInput(asking(manifests.Deployment("huge", 2), "200"), "apply", "-f", "-")
 	if result.Code != 0 {
 		t.Fatal(result)
 	}
@@ -45,7 +46,7 @@ func TestWhatFitsNowhereSaysWhy(t *testing.T) {
 	}
 
 	// Once it fits, it is placed in the same request.
-	s.Logical.Apply(deployment("huge", 2))
+	s.Logical.Apply(manifests.Deployment("huge", 2))
 	if got := framework.DecisionOf(s, framework.ReadDeployment(s, "huge")); got.Total() != 2 {
 		t.Errorf("placed on %s, want both replicas placed", got)
 	}
@@ -57,7 +58,7 @@ func TestWhatFitsNowhereSaysWhy(t *testing.T) {
 
 func TestAPinToAClusterThatHasNotJoinedWaitsForIt(t *testing.T) {
 	s := suite.Scenario(t)
-	result := s.Logical.TryInput(pinned(deployment("web", 2), "north"), "apply", "-f", "-")
+	result := s.Logical.TryInput(manifests.Pinned(manifests.Deployment("web", 2), "north"), "apply", "-f", "-")
 	if result.Code != 0 {
 		t.Fatal(result)
 	}
@@ -65,7 +66,7 @@ func TestAPinToAClusterThatHasNotJoinedWaitsForIt(t *testing.T) {
 	awaitUnplaced(s, "web", `0/2 clusters can run it: cluster "north" has not joined`)
 
 	// With one that has joined, it runs there and says what it waits for.
-	s.Logical.Apply(pinned(deployment("web", 2), "east,north"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,north"))
 	framework.Await(s.Logical, "web", "runs where it can", placedOn(s, "east"))
 	awaitAvailable(s, "web", 2)
 	awaitShares(s, "web", placement.Decision{"east": {Replicas: 2}})
@@ -86,7 +87,7 @@ func TestADeploymentHasRevisionsWhereverItRuns(t *testing.T) {
 			return slices.ContainsFunc(sets, func(rs *appsv1.ReplicaSet) bool { return rs.Annotations[key] == want })
 		})
 	}
-	s.Logical.Apply(pinned(deployment("nowhere", 2), "north"), pinned(deployment("none", 0), "east"), asking(deployment("huge", 2), "200"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("nowhere", 2), "north"), manifests.Pinned(manifests.Deployment("none", 0), "east"), asking(manifests.Deployment("huge", 2), "200"))
 	for _, name := range []string{"nowhere", "none", "huge"} {
 		revision(name, "1")
 	}
@@ -97,7 +98,7 @@ func TestADeploymentHasRevisionsWhereverItRuns(t *testing.T) {
 	revision("nowhere", "3")
 
 	// Where it comes to run, it goes on from there.
-	s.Logical.Apply(pinned(deployment("nowhere", 2), "west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("nowhere", 2), "west"))
 	awaitAvailable(s, "nowhere", 2)
 	revision("nowhere", "3")
 	framework.AwaitList(s.Logical, "app=nowhere", "one ReplicaSet runs", func(sets []*appsv1.ReplicaSet) bool {

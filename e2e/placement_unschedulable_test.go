@@ -16,6 +16,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -60,7 +61,7 @@ func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
 
 	t.Run("no node of the cluster is selected", func(t *testing.T) {
 		s := s.Subtest(t)
-		s.Logical.Apply(edited(deployment("selects", 2), inRegion("west")))
+		s.Logical.Apply(manifests.Edited(manifests.Deployment("selects", 2), inRegion("west")))
 		framework.Await(s.Logical, "selects", "goes where its nodes are", placedOn(s, "west"))
 		d := awaitAvailable(s, "selects", 2)
 		awaitShares(s, "selects", placement.Decision{"west": {Replicas: 2}})
@@ -80,7 +81,7 @@ func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
 	t.Run("no node of the cluster has enough for one more", func(t *testing.T) {
 		s := s.Subtest(t)
 		// Three nodes of 32 processors have 96, and room for three of these.
-		s.Logical.Apply(asking(deployment("large", 4), "21"))
+		s.Logical.Apply(asking(manifests.Deployment("large", 4), "21"))
 		want := placement.Decision{"east": {Replicas: 3}, "west": {Replicas: 1}}
 		framework.Await(s.Logical, "large", "is divided as its nodes allow", func(d *appsv1.Deployment) bool { return framework.DecisionOf(s, d).Equal(want) })
 		awaitAvailable(s, "large", 4)
@@ -89,19 +90,19 @@ func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
 	})
 	t.Run("no node of any cluster is selected", func(t *testing.T) {
 		s := s.Subtest(t)
-		s.Logical.Apply(edited(deployment("nowhere", 1), inRegion("mars")))
+		s.Logical.Apply(manifests.Edited(manifests.Deployment("nowhere", 1), inRegion("mars")))
 		awaitNote(s, "nowhere", "1 replica is unschedulable on west (0/3 nodes are available")
 		awaitNote(s, "nowhere", "and no other cluster can take them")
 		framework.Await(s.Logical, "nowhere", "stays where it came last", placedOn(s, "west"))
 		// A rolling update to a template that fits brings it to run.
-		s.Logical.Apply(edited(deployment("nowhere", 1), inRegion("west")))
+		s.Logical.Apply(manifests.Edited(manifests.Deployment("nowhere", 1), inRegion("west")))
 		awaitAvailable(s, "nowhere", 1)
 	})
 	t.Run("a Job and a StatefulSet go whole", func(t *testing.T) {
 		s := s.Subtest(t)
 		west := map[string]string{corev1.LabelTopologyRegion: "west"}
-		s.Logical.Apply(batch("sums", 2, 2, func(job *batchv1.Job) { job.Spec.Template.Spec.NodeSelector = west }),
-			database("db", 2, func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.NodeSelector = west }))
+		s.Logical.Apply(manifests.Job("sums", 2, 2, func(job *batchv1.Job) { job.Spec.Template.Spec.NodeSelector = west }),
+			manifests.Database("db", 2, func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.NodeSelector = west }))
 		framework.Await(s.Logical, "sums", "is complete", jobIs(batchv1.JobComplete))
 		framework.Await(s.Logical, "db", "runs", allRun(2))
 		awaitNote(s, "sums", `moved off cluster "east", which has no node for some of its pods`)
@@ -111,7 +112,7 @@ func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
 	})
 	t.Run("a pin is obeyed", func(t *testing.T) {
 		s := s.Subtest(t)
-		s.Logical.Apply(pinned(edited(deployment("stays", 1), inRegion("west")), "east"))
+		s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("stays", 1), inRegion("west")), "east"))
 		awaitNote(s, "stays", "1 replica is unschedulable on east")
 		awaitNote(s, "stays", "where it is pinned")
 		if got, want := framework.DecisionOf(s, framework.ReadDeployment(s, "stays")), (placement.Decision{"east": {Replicas: 1}}); !got.Equal(want) {
@@ -142,7 +143,7 @@ spec:
   nodeSelector: {`+corev1.LabelTopologyRegion+`: west}
   terminationGracePeriodSeconds: 1
   containers: [{name: app, image: "app:1"}]
-`, database("db", 2, withDisks(s)), database("range", 3, func(set *appsv1.StatefulSet) {
+`, manifests.Database("db", 2, manifests.WithDisks(s)), manifests.Database("range", 3, func(set *appsv1.StatefulSet) {
 		set.Labels = map[string]string{"divided": "true"}
 		set.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
@@ -201,12 +202,12 @@ spec:
 // TestWhatAClusterRefusesGoesElsewhere has an admin of a cluster bound what others may run there.
 func TestWhatAClusterRefusesGoesElsewhere(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(brief, deployment("web", 1))
+	s.Logical.Apply(brief, manifests.Deployment("web", 1))
 	awaitAvailable(s, "web", 1)
 	s.East.Kubectl("create", "quota", "tight", "--hard=pods=1")
 	framework.Await(s.East, "tight", "is in force", used(corev1.ResourcePods, "1"))
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=3")
-	s.Logical.Apply(database("db", 2), batch("sums", 2, 2))
+	s.Logical.Apply(manifests.Database("db", 2), manifests.Job("sums", 2, 2))
 	awaitAvailable(s, "web", 3)
 	awaitShares(s, "web", placement.Decision{"east": {Replicas: 1}, "west": {Replicas: 2}})
 	awaitNote(s, "web", `moved off cluster "east", which refuses some of its pods (exceeded quota: tight, requested: pods=1, used: pods=1, limited: pods=1)`)
@@ -275,19 +276,19 @@ func TestHigherPriorityTakesRoomOfLower(t *testing.T) {
 	s.Logical.Apply(urgent)
 	other := map[string]string{"east": "west", "west": "east"}
 	important := func(name string, change func(*appsv1.Deployment)) string {
-		return edited(asking(deployment(name, 1), "20"), func(d *appsv1.Deployment) {
+		return manifests.Edited(asking(manifests.Deployment(name, 1), "20"), func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.PriorityClassName = "e2e-urgent"
 			change(d)
 		})
 	}
 	// Each of the six nodes has 32 processors. One of them is left, in the cluster that is not wanted.
-	s.Logical.Apply(asking(deployment("batch", 5), "30"))
+	s.Logical.Apply(asking(manifests.Deployment("batch", 5), "30"))
 	full := "east"
 	if framework.DecisionOf(s, awaitAvailable(s, "batch", 5))["west"].Replicas == 3 {
 		full = "west"
 	}
 	fewest := watchReady(s, "batch", 5)
-	s.Logical.TryInput(pinned(important("first", func(d *appsv1.Deployment) { d.Labels["urgent"] = "true" }), full), "apply", "-f", "-")
+	s.Logical.TryInput(manifests.Pinned(important("first", func(d *appsv1.Deployment) { d.Labels["urgent"] = "true" }), full), "apply", "-f", "-")
 	awaitAvailable(s, "first", 1)
 	awaitShares(s, "batch", placement.Decision{full: {Replicas: 2}, other[full]: {Replicas: 3}})
 	awaitNote(s, "first", "waits for room on "+full+" until replicas of Deployment "+s.Namespace+"/batch, which has a lower priority, run elsewhere")

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 func TestASecondStartContinues(t *testing.T) {
@@ -21,7 +22,7 @@ func TestASecondStartContinues(t *testing.T) {
 	e := framework.StartOwn(t, framework.Options{})
 	s := framework.NewScenario(t, e)
 	s.Logical.Kubectl("create", "configmap", "kept", "--from-literal=color=blue")
-	s.Logical.Apply(deployment("waiting", 2))
+	s.Logical.Apply(manifests.Deployment("waiting", 2))
 	s.Logical.Kubectl("delete", "clusterplacementpolicy", "default")
 	viewer := s.Logical.As(framework.ServiceAccount(s, "viewer", "view"))
 	before := framework.IdentityOf(t, e)

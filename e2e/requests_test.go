@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // A tenant of one namespace tries what requests that pass to a cluster reach there. They are made with Manifold's credential, which may do
@@ -93,7 +94,7 @@ func TestProxiedPathsStayBehindTheirObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Environment.CleanupIn(t, s.East.API, "delete", "secret", "-n", "kube-system", secret.Name)
-	s.Logical.Apply(pinned(deployment("web", 1), "east"), webService)
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"), manifests.WebService)
 	awaitAvailable(s, "web", 1)
 	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", readyPods(1))[0]
 	send := tenant(s)
@@ -145,7 +146,7 @@ func TestProxiedPathsStayBehindTheirObject(t *testing.T) {
 // its user has written.
 func stranger(s *framework.Scenario, name string) {
 	s.Helper()
-	s.Logical.Apply(pinned(deployment("web", 1), "east")) // so that the namespace is there
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east")) // so that the namespace is there
 	awaitAvailable(s, "web", 1)
 	const pod = `
 apiVersion: v1
@@ -267,7 +268,7 @@ type heard struct {
 
 func TestTheAuditOfAClusterTellsTheUser(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 1), "east"), webService)
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"), manifests.WebService)
 	awaitAvailable(s, "web", 1)
 	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", readyPods(1))[0].Name
 	send := tenant(s)

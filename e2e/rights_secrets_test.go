@@ -11,11 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // readingSecret is a Deployment on east that needs a Secret.
 func readingSecret(name, secret string) string {
-	return pinned(edited(deployment(name, 1), func(d *appsv1.Deployment) {
+	return manifests.Pinned(manifests.Edited(manifests.Deployment(name, 1), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{
 			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: secret}}},
 		}

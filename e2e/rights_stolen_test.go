@@ -23,6 +23,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // stolen is the credential that the logical cluster has for a cluster, in the hands of somebody else.
@@ -334,7 +335,7 @@ func strangers(s *framework.Scenario, c *stolen) (check func()) {
 	var all []bystander
 	for _, namespace := range []string{c.foreign, c.home, "default"} {
 		side := s.East.In(namespace)
-		side.KubectlInput(deployment("stranger", 0), "create", "-f", "-")
+		side.KubectlInput(manifests.Deployment("stranger", 0), "create", "-f", "-")
 		side.Kubectl("create", "configmap", "stranger", "--from-literal=color=red")
 		side.Kubectl("create", "secret", "generic", "stranger", "--from-literal=color=red")
 		side.Kubectl("create", "serviceaccount", "stranger")

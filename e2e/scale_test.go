@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/hack/stock"
 )
 
@@ -40,7 +41,7 @@ func TestAConfigMapOfOneMegabyteGoesAlong(t *testing.T) {
 			LocalObjectReference: corev1.LocalObjectReference{Name: "large"}}}}
 	}
 	s.Logical.Kubectl("create", "-f", largeConfig(t, "a"))
-	s.Logical.Apply(pinned(edited(deployment("web", 2), using), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("web", 2), using), "east,west"))
 	awaitAvailable(s, "web", 2)
 	for _, side := range []*framework.Side{s.East, s.West} {
 		framework.Await(side, "large", "came along", holds("a"))
@@ -64,7 +65,7 @@ func TestAConfigMapOfOneMegabyteGoesAlong(t *testing.T) {
 func TestADeploymentOfAThousandReplicas(t *testing.T) {
 	const replicas = 1000
 	s := framework.NewScenario(t, framework.StartOwn(t, framework.Options{Clusters: []string{"east", "west"}, Cluster: stock.Options{Nodes: 6}}))
-	s.Logical.Apply(pinned(deployment("web", replicas), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", replicas), "east,west"))
 	s.Logical.Kubectl("rollout", "status", "deployment/web", "--timeout=180s")
 	d, err := s.Logical.Kube.AppsV1().Deployments(s.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // TestLabelsOfControllersHideNothing is about the labels by which controllers of a cluster know what they have made. On anything else they are
@@ -26,7 +27,7 @@ func TestLabelsOfControllersHideNothing(t *testing.T) {
 	for key, value := range hiding {
 		s.Logical.Kubectl("label", "configmap", "settings", key+"="+value)
 	}
-	s.Logical.Apply(pinned(edited(deployment("web", 1), func(d *appsv1.Deployment) {
+	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("web", 1), func(d *appsv1.Deployment) {
 		for key, value := range hiding {
 			d.Labels[key] = value
 		}
@@ -47,19 +48,19 @@ func TestUsersWriteNoMarks(t *testing.T) {
 	forged := map[string]string{v1alpha1.LabelLogicalCluster: identity, v1alpha1.LabelOrphan: "true"}
 	origin := map[string]string{v1alpha1.AnnotationNamespace: s.Namespace, v1alpha1.AnnotationName: "ghost", v1alpha1.AnnotationUID: "u1"}
 	template := func(manifest string) string {
-		return edited(manifest, func(d *appsv1.Deployment) {
+		return manifests.Edited(manifest, func(d *appsv1.Deployment) {
 			for key, value := range forged {
 				d.Spec.Template.Labels[key] = value
 			}
 			d.Spec.Template.Annotations = origin
 		})
 	}
-	refuse(t, s.Logical.TryInput(template(deployment("web", 1)), "create", "-f", "-"),
+	refuse(t, s.Logical.TryInput(template(manifests.Deployment("web", 1)), "create", "-f", "-"),
 		"spec.template.metadata.labels[manifold.dev/orphan]: Forbidden", "spec.template.metadata.annotations[manifold.dev/uid]: Forbidden")
-	s.Logical.Apply(pinned(deployment("web", 1), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"))
 	awaitAvailable(s, "web", 1)
 	for _, how := range [][]string{{"apply", "-f", "-"}, {"replace", "-f", "-"}, {"apply", "--server-side", "--force-conflicts", "-f", "-"}} {
-		refuse(t, s.Logical.TryInput(template(pinned(deployment("web", 1), "east")), how...), "spec.template.metadata.labels[manifold.dev/orphan]")
+		refuse(t, s.Logical.TryInput(template(manifests.Pinned(manifests.Deployment("web", 1), "east")), how...), "spec.template.metadata.labels[manifold.dev/orphan]")
 	}
 	refuse(t, s.Logical.Try("patch", "deployment", "web", "-p", `{"spec":{"template":{"metadata":{"labels":{"manifold.dev/orphan":"true"}}}}}`),
 		"spec.template.metadata.labels[manifold.dev/orphan]")

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // using has a Deployment take its environment from a Secret.
@@ -42,20 +43,20 @@ func TestInASharedNamespaceNobodyElsesNamesAreUsed(t *testing.T) {
 	east.Kubectl("create", "serviceaccount", name("robot"))
 
 	// A Secret that only exists there, named as one that must be there and as one that may be.
-	shared.Logical.Apply(pinned(edited(deployment(name("spy"), 1), using(name("theirs"), false)), "east"))
+	shared.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment(name("spy"), 1), using(name("theirs"), false)), "east"))
 	awaitProblem(&shared, name("spy"), "DependentMissing", "east", "it names Secret default/"+name("theirs")+", which does not exist: create it")
-	shared.Logical.Apply(pinned(edited(deployment(name("vague"), 1), using(name("theirs"), true)), "east"))
+	shared.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment(name("vague"), 1), using(name("theirs"), true)), "east"))
 	awaitProblem(&shared, name("vague"), "DependentMissing", "east", "Secret default/"+name("theirs")+", which does not exist in the logical cluster, while the cluster has one")
 	// A ServiceAccount that exists above, whose name is taken there.
 	shared.Logical.Kubectl("create", "serviceaccount", name("robot"))
-	shared.Logical.Apply(pinned(edited(deployment(name("robot"), 1), func(d *appsv1.Deployment) { d.Spec.Template.Spec.ServiceAccountName = name("robot") }), "east"))
+	shared.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment(name("robot"), 1), func(d *appsv1.Deployment) { d.Spec.Template.Spec.ServiceAccountName = name("robot") }), "east"))
 	awaitProblem(&shared, name("robot"), "DependentMissing", "east", "it waits for ServiceAccount default/"+name("robot"), "that Manifold does not own")
 	for _, what := range []string{"spy", "vague", "robot"} {
 		refuse(t, east.Try("get", "deployment", name(what)), "NotFound")
 	}
 
 	// The ServiceAccount of each cluster itself gives pods no token.
-	shared.Logical.Apply(pinned(deployment(name("plain"), 1), "east"))
+	shared.Logical.Apply(manifests.Pinned(manifests.Deployment(name("plain"), 1), "east"))
 	framework.Await(shared.Logical, name("plain"), "is rolled out", available(1))
 	framework.AwaitList(east, "app="+name("plain"), "its pod has no token", func(pods []*corev1.Pod) bool {
 		return len(pods) == 1 && len(pods[0].Spec.Volumes) == 0 && len(pods[0].Spec.Containers[0].VolumeMounts) == 0
@@ -82,7 +83,7 @@ func TestInASharedNamespaceNobodyElsesNamesAreUsed(t *testing.T) {
 
 func TestAWorkloadWaitsForWhatItNamesAndGoesOnByItself(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(edited(deployment("web", 2), using("key", false)), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("web", 2), using("key", false)), "east"))
 	awaitProblem(s, "web", "DependentMissing", "it names Secret "+s.Namespace+"/key, which does not exist")
 	refuse(t, s.East.Try("get", "deployment", "web"), "NotFound")
 	s.Logical.Kubectl("create", "secret", "generic", "key", "--from-literal=a=b")
@@ -102,6 +103,6 @@ func TestAWorkloadWaitsForWhatItNamesAndGoesOnByItself(t *testing.T) {
 	awaitAvailable(s, "web", 3)
 
 	// What may be missing holds up nobody.
-	s.Logical.Apply(pinned(edited(deployment("optional", 1), using("none", true)), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("optional", 1), using("none", true)), "east"))
 	awaitAvailable(s, "optional", 1)
 }

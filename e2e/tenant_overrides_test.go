@@ -11,6 +11,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 const overridingPolicy = `
@@ -87,7 +88,7 @@ spec:
 		}
 		return nil
 	})
-	s.Logical.Apply(pinned(deployment("web", 1), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"))
 	awaitAvailable(s, "web", 1)
 
 	for _, test := range []struct{ pods, want string }{

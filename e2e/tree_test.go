@@ -9,16 +9,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 func TestTreeShowsAWorkloadWithAllThatBelongsToIt(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(webService, `
+	s.Logical.Apply(manifests.WebService, `
 apiVersion: v1
 kind: ConfigMap
 metadata:
   name: settings
-`, edited(pinned(deployment("web", 4), "east,west"), func(d *appsv1.Deployment) {
+`, manifests.Edited(manifests.Pinned(manifests.Deployment("web", 4), "east,west"), func(d *appsv1.Deployment) {
 		optional := true
 		for _, name := range []string{"settings", "forgotten"} {
 			d.Spec.Template.Spec.Containers[0].EnvFrom = append(d.Spec.Template.Spec.Containers[0].EnvFrom, corev1.EnvFromSource{

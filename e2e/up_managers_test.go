@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // applied is an object of which a user applies one label and, unless it is empty, one annotation.
@@ -22,7 +23,7 @@ func applied(version, kind, name, label, annotation string) string {
 // What somebody applies to a mirror is his, as on one cluster, whatever its cluster reports meanwhile.
 func TestWhatUsersApplyToMirrorsRemainsTheirs(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 1), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"))
 	awaitAvailable(s, "web", 1)
 	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", readyPods(1))[0]
 	set := framework.AwaitList(s.Logical, "app=web", "it has a ReplicaSet", func(sets []*appsv1.ReplicaSet) bool { return len(sets) == 1 })[0]

@@ -12,11 +12,12 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 func TestPodsAreShownAsTheyAreBelow(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 5), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 5), "east,west"))
 	d := awaitAvailable(s, "web", 5)
 	above := framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(5))
 	sets := framework.AwaitList(s.Logical, "app=web", "one ReplicaSet stands for those of both clusters", func(sets []*appsv1.ReplicaSet) bool {
@@ -59,14 +60,14 @@ func TestPodsAreShownAsTheyAreBelow(t *testing.T) {
 
 func TestRevisionsAreNumberedAbove(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 4), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 4), "east,west"))
 	s.Logical.Kubectl("annotate", "deployment", "web", "kubernetes.io/change-cause=first")
 	awaitAvailable(s, "web", 4)
 	s.Logical.Kubectl("set", "image", "deployment/web", "web=web:2")
 	s.Logical.Kubectl("annotate", "deployment", "web", "kubernetes.io/change-cause=second", "--overwrite")
 	awaitAvailable(s, "web", 4)
 	// A cluster that comes later has fewer revisions of its own; above, numbers do not depend on it.
-	s.Logical.Apply(pinned(edited(deployment("web", 4), func(d *appsv1.Deployment) {
+	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("web", 4), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers[0].Image = "web:2"
 	}), "west"))
 	awaitAvailable(s, "web", 4)
@@ -101,7 +102,7 @@ func TestRevisionsAreNumberedAbove(t *testing.T) {
 
 func TestHistoryIsLimitedAsTheUserSays(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(edited(deployment("web", 2), func(d *appsv1.Deployment) {
+	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("web", 2), func(d *appsv1.Deployment) {
 		d.Spec.RevisionHistoryLimit = new(int32)
 		*d.Spec.RevisionHistoryLimit = 1
 	}), "east,west"))
@@ -117,7 +118,7 @@ func TestHistoryIsLimitedAsTheUserSays(t *testing.T) {
 
 func TestEventsBelowAppearOnTheObjectsAbove(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
 	d := awaitAvailable(s, "web", 2)
 	pods := framework.AwaitList(s.Logical, "app=web", "both pods are ready", readyPods(2))
 	sets := framework.AwaitList(s.Logical, "app=web", "there is one ReplicaSet", func(sets []*appsv1.ReplicaSet) bool { return len(sets) == 1 })
@@ -137,7 +138,7 @@ func TestEventsBelowAppearOnTheObjectsAbove(t *testing.T) {
 // Operators mark the pods of their workloads, to tell which one leads.
 func TestLabelsOfAMirroredPodAreThoseOfThePod(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 1), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"))
 	awaitAvailable(s, "web", 1)
 	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", readyPods(1))[0]
 
@@ -160,7 +161,7 @@ func TestLabelsOfAMirroredPodAreThoseOfThePod(t *testing.T) {
 
 func TestMirrorsAreNotForUsersToWrite(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 1), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"))
 	awaitAvailable(s, "web", 1)
 	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", readyPods(1))[0]
 	refuse(t, s.Logical.Try("set", "image", "pod/"+pod.Name, "web=web:2"), `the pod mirrors one in cluster "east"`)

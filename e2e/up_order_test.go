@@ -6,13 +6,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // What a status counts is there when the status is read: people and scripts go on with exec and logs.
 func TestPodsAreShownBeforeTheStatusThatCountsThem(t *testing.T) {
 	s := suite.Scenario(t)
 	parallel := func(set *appsv1.StatefulSet) { set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }
-	s.Logical.Apply(pinned(deployment("web", 12), "east,west"), database("db", 8, setOn("west"), parallel))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 12), "east,west"), manifests.Database("db", 8, manifests.SetOn("west"), parallel))
 	for name, workload := range map[string]string{"web": "deployment/web", "db": "statefulset/db"} {
 		s.Logical.Kubectl("rollout", "status", workload, "--timeout=60s")
 		pods, err := s.Logical.Kube.CoreV1().Pods(s.Namespace).List(s.Logical.Context(), metav1.ListOptions{LabelSelector: "app=" + name})

@@ -14,12 +14,13 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 func TestOneStatusTellsOfAllClusters(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 6), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 6), "east,west"))
 	d := awaitAvailable(s, "web", 6)
 	if d.Annotations["deployment.kubernetes.io/revision"] != "1" {
 		t.Errorf("revision %q, want 1", d.Annotations["deployment.kubernetes.io/revision"])
@@ -49,7 +50,7 @@ func TestOneStatusTellsOfAllClusters(t *testing.T) {
 // TestTheGenerationIsObservedOnceEveryClusterHas is what "rollout status" and "helm --wait" rely on.
 func TestTheGenerationIsObservedOnceEveryClusterHas(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 4), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 4), "east,west"))
 	awaitAvailable(s, "web", 4)
 	stop := framework.Watch([]*framework.Side{s.Logical}, func(now map[string][]*appsv1.Deployment) {
 		for _, d := range now[s.Logical.Name] {
@@ -85,12 +86,12 @@ func TestTheGenerationIsObservedOnceEveryClusterHas(t *testing.T) {
 
 func TestAWholeThatIsNotAvailableSaysSo(t *testing.T) {
 	s := suite.Scenario(t)
-	broken := edited(deployment("web", 4), func(d *appsv1.Deployment) {
+	broken := manifests.Edited(manifests.Deployment("web", 4), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers[0].Image = "registry.invalid/web:1"
 		d.Spec.ProgressDeadlineSeconds = new(int32)
 		*d.Spec.ProgressDeadlineSeconds = 2
 	})
-	s.Logical.Apply(pinned(broken, "east,west"))
+	s.Logical.Apply(manifests.Pinned(broken, "east,west"))
 	d := framework.Await(s.Logical, "web", "says that it does not get on", func(d *appsv1.Deployment) bool {
 		return framework.ConditionOf(d, appsv1.DeploymentProgressing).Reason == "ProgressDeadlineExceeded"
 	})
@@ -120,7 +121,7 @@ func TestReplicasThatTheClustersRefuseAreReported(t *testing.T) {
 	s := suite.Scenario(t)
 	settle(s, s.East)
 	s.East.Kubectl("create", "quota", "none", "--hard=pods=1")
-	s.Logical.Apply(pinned(deployment("web", 2), "east"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east"))
 	d := framework.Await(s.Logical, "web", "tells that pods cannot be made", func(d *appsv1.Deployment) bool {
 		return framework.ConditionOf(d, appsv1.DeploymentReplicaFailure).Status == corev1.ConditionTrue
 	})
@@ -137,7 +138,7 @@ func TestReplicasThatTheClustersRefuseAreReported(t *testing.T) {
 
 func TestALoadBalancerCollectsTheAddressesOfAllClusters(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 4), "east,west"), `
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 4), "east,west"), `
 apiVersion: v1
 kind: Service
 metadata:
@@ -181,7 +182,7 @@ spec:
 
 func TestServicesKeepTheirOwnAddresses(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	s.Logical.Apply(manifests.App)
 	awaitAvailable(s, "web", 2)
 	above, err := s.Logical.Kube.CoreV1().Services(s.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
@@ -202,7 +203,7 @@ func TestServicesKeepTheirOwnAddresses(t *testing.T) {
 
 func TestAServiceShowsWhatServesIt(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Kubectl("apply", "-f", "testdata/down/app.yaml")
+	s.Logical.Apply(manifests.App)
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
 	awaitAvailable(s, "web", 4)
@@ -228,7 +229,7 @@ func TestAServiceShowsWhatServesIt(t *testing.T) {
 
 func TestTheBreakdownIsCompact(t *testing.T) {
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 2), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
 	d := awaitAvailable(s, "web", 2)
 	var entries map[string]map[string]any
 	if err := json.Unmarshal([]byte(d.Annotations[v1alpha1.AnnotationStatus]), &entries); err != nil {

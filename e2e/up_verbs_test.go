@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // crew is a Deployment that runs in both clusters, for tests of what kubectl does with it.
@@ -28,7 +29,7 @@ type crew struct {
 func newCrew(t *testing.T) crew {
 	t.Helper()
 	s := suite.Scenario(t)
-	s.Logical.Apply(pinned(deployment("web", 4), "east,west"), `
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 4), "east,west"), `
 apiVersion: v1
 kind: Service
 metadata:

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // changingVerbs change objects that are there.
@@ -51,7 +52,7 @@ func setFields(s *framework.Scenario) {
 
 // partOfShop adds the label that apply --prune is told to look for, and leaves the template alone.
 func partOfShop(manifest string) string {
-	return edited(manifest, func(d *appsv1.Deployment) { d.Labels["part-of"] = "shop" })
+	return manifests.Edited(manifest, func(d *appsv1.Deployment) { d.Labels["part-of"] = "shop" })
 }
 
 const settings = `apiVersion: v1
@@ -68,7 +69,7 @@ func applyPrune(s *framework.Scenario) {
 	prune := []string{
 		"apply", "--prune", "-l", "part-of=shop", "--prune-allowlist=core/v1/ConfigMap", "--prune-allowlist=apps/v1/Deployment", "-f", "-",
 	}
-	web, api := partOfShop(deployment("web", 1)), partOfShop(deployment("api", 1))
+	web, api := partOfShop(manifests.Deployment("web", 1)), partOfShop(manifests.Deployment("api", 1))
 	s.Logical.KubectlInput(strings.Join([]string{web, api, settings}, "\n---\n"), prune...)
 	awaitAvailable(s, "web", 1)
 	awaitAvailable(s, "api", 1)
@@ -96,7 +97,7 @@ func assertPruned(s *framework.Scenario) {
 func applySet(s *framework.Scenario) {
 	logical := s.Logical.WithEnv("KUBECTL_APPLYSET=true")
 	prune := []string{"apply", "--prune", "--applyset=shop", "-f", "-"}
-	web, api := deployment("web", 1), deployment("api", 1)
+	web, api := manifests.Deployment("web", 1), manifests.Deployment("api", 1)
 	logical.KubectlInput(strings.Join([]string{web, api, settings}, "\n---\n"), prune...)
 	awaitAvailable(s, "web", 1)
 	awaitAvailable(s, "api", 1)
@@ -107,7 +108,7 @@ func applySet(s *framework.Scenario) {
 
 func diffPrune(s *framework.Scenario) {
 	args := []string{"diff", "--prune", "-l", "part-of=shop", "--prune-allowlist=core/v1/ConfigMap", "-f", "-"}
-	web := partOfShop(deployment("web", 1))
+	web := partOfShop(manifests.Deployment("web", 1))
 	s.Logical.Apply(web, settings)
 	awaitAvailable(s, "web", 1)
 	if result := s.Logical.TryInput(web+"\n---\n"+settings, args...); result.Code != 0 {
@@ -120,7 +121,7 @@ func diffPrune(s *framework.Scenario) {
 }
 
 func setMetadata(s *framework.Scenario) {
-	s.Logical.Apply(webService)
+	s.Logical.Apply(manifests.WebService)
 	for cluster, pod := range onBoth(s, 2) {
 		s.Logical.Kubectl("label", "pod", pod.Name, "color=blue")
 		s.Logical.Kubectl("label", "pod", pod.Name, "color=green", "--overwrite")
@@ -149,7 +150,7 @@ func patchScale(s *framework.Scenario) {
 	awaitAvailable(s, "web", 4)
 	s.Logical.Kubectl("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=4", "--timeout=60s")
 	before := framework.ReadDeployment(s, "web")
-	s.Logical.KubectlInput(pinned(deployment("web", 2), "west"), "replace", "--force", "--timeout=60s", "-f", "-")
+	s.Logical.KubectlInput(manifests.Pinned(manifests.Deployment("web", 2), "west"), "replace", "--force", "--timeout=60s", "-f", "-")
 	awaitAvailable(s, "web", 2)
 	if after := framework.ReadDeployment(s, "web"); after.UID == before.UID {
 		s.Error("it is the same object")
@@ -161,7 +162,7 @@ func patchScale(s *framework.Scenario) {
 func kustomize(s *framework.Scenario) {
 	dir := s.TempDir()
 	for name, content := range map[string]string{
-		"web.yaml": pinned(deployment("web", 1), "east,west"),
+		"web.yaml": manifests.Pinned(manifests.Deployment("web", 1), "east,west"),
 		"kustomization.yaml": `
 resources: [web.yaml]
 namePrefix: shop-
@@ -196,7 +197,7 @@ patches:
 }
 
 func restartOthers(s *framework.Scenario) {
-	s.Logical.Apply(daemonSet("agent", "east,west"), database("db", 2, setOn("west")))
+	s.Logical.Apply(manifests.DaemonSet("agent", "east,west"), manifests.Database("db", 2, manifests.SetOn("west")))
 	for _, workload := range []string{"daemonset/agent", "statefulset/db"} {
 		s.Logical.Kubectl("rollout", "status", workload, "--timeout=60s")
 		s.Logical.Kubectl("rollout", "restart", workload)

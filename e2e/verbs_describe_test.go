@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // describingVerbs show people what they look at first when something is wrong.
@@ -60,8 +61,8 @@ spec:
 `
 
 func describeKinds(s *framework.Scenario) {
-	s.Logical.Apply(webService, settings, everyKind, daemonSet("agent", "east,west"), database("db", 1, setOn("west")),
-		batch("sums", 1, 1, jobOn("east")), cron("nightly", "", "  suspend: true\n"), barePod("worker", "west"))
+	s.Logical.Apply(manifests.WebService, settings, everyKind, manifests.DaemonSet("agent", "east,west"), manifests.Database("db", 1, manifests.SetOn("west")),
+		manifests.Job("sums", 1, 1, manifests.JobOn("east")), manifests.CronJob("nightly", "", "  suspend: true\n"), manifests.BarePod("worker", "west"))
 	onBoth(s, 2)
 	awaitRunning(s, "db", 1)
 	s.Logical.Kubectl("autoscale", "deployment", "web", "--min=2", "--max=3")
@@ -114,14 +115,14 @@ func describeKinds(s *framework.Scenario) {
 }
 
 func waitForOthers(s *framework.Scenario) {
-	s.West.Apply(volume(s))
+	s.West.Apply(manifests.Volume(s))
 	s.Cleanup(func() { s.West.Try("delete", "pv", s.Namespace, "--wait=false") })
-	s.Logical.Apply(claim, pinned(edited(deployment("web", 1), usingClaim), "west"), `
+	s.Logical.Apply(manifests.Claim, manifests.Pinned(manifests.Edited(manifests.Deployment("web", 1), manifests.UsingClaim), "west"), `
 apiVersion: v1
 kind: Service
 metadata: {name: front}
 spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]}
-`, batch("good", 1, 1, jobOn("west")), batch("bad", 1, 1, jobOn("west"), outcome("fail"), retries(0)))
+`, manifests.Job("good", 1, 1, manifests.JobOn("west")), manifests.Job("bad", 1, 1, manifests.JobOn("west"), manifests.Outcome("fail"), manifests.Retries(0)))
 	s.Logical.Kubectl("wait", "pvc/data", "--for=jsonpath={.status.phase}=Bound", "--timeout=60s")
 	s.Logical.Kubectl("wait", "deployment/web", "--for=condition=Available", "--for=condition=Progressing", "--timeout=60s")
 	s.Logical.Kubectl("wait", "deployment/web", "--for=jsonpath={.status.availableReplicas}=1", "--timeout=60s")

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // kindVerbs name a workload and mean its pods, for the kinds other than Deployments. Their rollouts are tested with the kinds.
@@ -33,7 +34,7 @@ func byName(s *framework.Scenario, workload, image, cluster string) {
 }
 
 func statefulSetByName(s *framework.Scenario) {
-	s.Logical.Apply(database("db", 2, setOn("west")))
+	s.Logical.Apply(manifests.Database("db", 2, manifests.SetOn("west")))
 	awaitRunning(s, "db", 2)
 	byName(s, "statefulset/db", "db:1", "west")
 	s.Logical.Kubectl("set", "env", "statefulset/db", "SHAPE=round")
@@ -43,7 +44,7 @@ func statefulSetByName(s *framework.Scenario) {
 		c := set.Spec.Template.Spec.Containers[0]
 		return framework.EnvOf(c, "SHAPE") == "round" && c.Resources.Requests.Cpu().String() == "20m"
 	})
-	for _, name := range ordinals("db", 0, 2) {
+	for _, name := range manifests.Ordinals("db", 0, 2) {
 		framework.Await(s.Logical, name, "is a new one", func(p *corev1.Pod) bool { return framework.EnvOf(p.Spec.Containers[0], "SHAPE") == "round" && ready(p) })
 	}
 	if got := s.Logical.Kubectl("exec", "db-0", "--", "sh", "-c", "echo $SHAPE"); got != "round\n" {
@@ -54,14 +55,14 @@ func statefulSetByName(s *framework.Scenario) {
 }
 
 func evictStatefulSet(s *framework.Scenario) {
-	s.Logical.Apply(database("db", 3, setOn("east")))
+	s.Logical.Apply(manifests.Database("db", 3, manifests.SetOn("east")))
 	awaitRunning(s, "db", 3)
 	s.Logical.Kubectl("create", "poddisruptionbudget", "web", "--selector=app=db", "--max-unavailable=1")
 	awaitBudget(s, 1)
 	// What goes is not replaced, so the budget stays spent.
 	s.East.Kubectl("create", "quota", "full", "--hard=pods=0")
 	s.East.Kubectl("wait", "quota/full", "--for=jsonpath={.status.hard.pods}=0", "--timeout=60s")
-	pods := awaitPods(s.Logical, "app=db", ordinals("db", 0, 3))
+	pods := awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 3))
 	errs := make([]error, len(pods))
 	var group sync.WaitGroup
 	for i, pod := range pods {

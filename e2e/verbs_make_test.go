@@ -9,6 +9,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // makingVerbs make objects out of arguments or of other objects.
@@ -41,7 +42,7 @@ func expose(s *framework.Scenario) {
 
 // The least number of replicas needs no metrics.
 func autoscale(s *framework.Scenario) {
-	s.Logical.Apply(pinned(deployment("web", 1), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east,west"))
 	s.Logical.Kubectl("autoscale", "deployment", "web", "--min=3", "--max=5")
 	framework.Await(s.Logical, "web", "has grown to the least that the autoscaler allows", available(3))
 	for _, side := range []*framework.Side{s.East, s.West} {
@@ -99,7 +100,7 @@ func exposeOthers(s *framework.Scenario) {
 	s.Logical.Poll("the Service of one pod answers", func() error {
 		return framework.Failure(s.Logical.Try("get", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/services/one/proxy/", s.Namespace)))
 	})
-	s.Logical.Apply(database("db", 2, setOn("west")))
+	s.Logical.Apply(manifests.Database("db", 2, manifests.SetOn("west")))
 	s.Logical.Kubectl("create", "service", "clusterip", "db-1", "--tcp=5432")
 	s.Logical.Kubectl("set", "selector", "service", "db-1", "statefulset.kubernetes.io/pod-name=db-1")
 	framework.Await(s.West, "db-1", "the Service of one replica is there", framework.Exists[*corev1.Service])

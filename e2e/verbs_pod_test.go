@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // podVerbs work with the containers of mirrored pods.
@@ -23,7 +24,7 @@ var podVerbs = []verb{
 }
 
 func logsOfAll(s *framework.Scenario) {
-	s.Logical.Apply(edited(pinned(deployment("web", 2), "east,west"), func(d *appsv1.Deployment) {
+	s.Logical.Apply(manifests.Edited(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), func(d *appsv1.Deployment) {
 		spec := &d.Spec.Template.Spec
 		spec.Containers = append(spec.Containers, corev1.Container{Name: "proxy", Image: "proxy:1"})
 		spec.InitContainers = []corev1.Container{{Name: "prepare", Image: "prepare:1"}}
@@ -153,7 +154,7 @@ func resizePod(s *framework.Scenario) {
 // passGate does what a load balancer's controller does above, which knows nothing of clusters.
 func passGate(s *framework.Scenario) {
 	const gate = "example.com/registered"
-	s.Logical.Apply(edited(pinned(deployment("web", 2), "east,west"), func(d *appsv1.Deployment) {
+	s.Logical.Apply(manifests.Edited(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: gate}}
 	}))
 	awaitAvailable(s, "web", 2)

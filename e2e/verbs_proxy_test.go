@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // proxyVerbs reach HTTP servers in pods through the API.
@@ -15,20 +16,6 @@ var proxyVerbs = []verb{
 	{"port-forward to a service by the name of its port", forwardToService},
 	{"proxy to nodes is refused", proxyToNodes},
 }
-
-const webService = `
-apiVersion: v1
-kind: Service
-metadata:
-  name: web
-spec:
-  selector:
-    app: web
-  ports:
-  - name: http
-    port: 80
-    targetPort: 8080
-`
 
 // startProxy starts "kubectl proxy" and returns the URL of the scenario's namespace behind it.
 func startProxy(s *framework.Scenario) string {
@@ -87,7 +74,7 @@ func do(s *framework.Scenario, request *http.Request) (int, string) {
 }
 
 func proxyToServices(s *framework.Scenario) {
-	s.Logical.Apply(webService)
+	s.Logical.Apply(manifests.WebService)
 	base := startProxy(s)
 	if status, body := get(s, base+"/services/web/proxy/"); status != http.StatusServiceUnavailable {
 		s.Errorf("before there are pods: %d %s", status, body)
@@ -118,7 +105,7 @@ func proxyToServices(s *framework.Scenario) {
 }
 
 func forwardToService(s *framework.Scenario) {
-	s.Logical.Apply(webService)
+	s.Logical.Apply(manifests.WebService)
 	onBoth(s, 2)
 	forward := s.Logical.Start("port-forward", "svc/web", ":http")
 	say(s.T, fetch(s, forwarded(forward)), "pod: "+s.Namespace+"/web-", "port: 8080")

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // readingVerbs look at what is there.
@@ -145,7 +146,7 @@ func waitForWorkloads(s *framework.Scenario) {
 	s.Logical.Kubectl("wait", "deployment/web", "--for=jsonpath={.status.observedGeneration}=1", "--timeout=60s")
 
 	// What never becomes ready is told by the same conditions.
-	s.Logical.Apply(edited(pinned(deployment("sick", 2), "east,west"), func(d *appsv1.Deployment) {
+	s.Logical.Apply(manifests.Edited(manifests.Pinned(manifests.Deployment("sick", 2), "east,west"), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers[0].Image = "registry.invalid/web:1"
 		d.Spec.ProgressDeadlineSeconds = new(int32(1))
 	}))

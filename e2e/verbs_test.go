@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // verb is something that people do with kubectl. Each has a namespace of its own in the shared logical cluster.
@@ -27,7 +28,7 @@ func TestVerbs(t *testing.T) {
 // onBoth applies a Deployment "web" of that many replicas to both clusters and returns one of its pods in each, by the cluster's name.
 func onBoth(s *framework.Scenario, replicas int) map[string]*corev1.Pod {
 	s.Helper()
-	s.Logical.Apply(pinned(deployment("web", replicas), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", replicas), "east,west"))
 	awaitAvailable(s, "web", int32(replicas))
 	return oneEach(framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(replicas)))
 }

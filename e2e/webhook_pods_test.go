@@ -22,6 +22,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // askAbove has clusters ask the logical one about pods until the test ends.
@@ -122,7 +123,7 @@ func TestPodsOfWorkloadsPassTheWebhooksOfTheLogicalCluster(t *testing.T) {
 	}
 	h := &hooks{}
 	unregister := h.register(s, "Fail")
-	s.Logical.Apply(pinned(deployment("web", 4), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 4), "east,west"))
 	awaitAvailable(s, "web", 4)
 	for _, side := range []*framework.Side{s.East, s.West} {
 		framework.Await(side, s.Namespace, "asks about pods", labelledForPods("Fail"))
@@ -179,7 +180,7 @@ spec:
 		}
 	}
 
-	s.Logical.Apply(edited(deployment("bad", 1), func(d *appsv1.Deployment) { d.Spec.Template.Labels["refused"] = "yes" }))
+	s.Logical.Apply(manifests.Edited(manifests.Deployment("bad", 1), func(d *appsv1.Deployment) { d.Spec.Template.Labels["refused"] = "yes" }))
 	framework.AwaitList(s.Logical, "", "say why there is no pod", func(events []*corev1.Event) bool {
 		for _, e := range events {
 			if e.Reason == "FailedCreate" && strings.Contains(e.Message, "the webhook does not like bad") && e.InvolvedObject.Kind == "ReplicaSet" {
@@ -193,7 +194,7 @@ spec:
 	for _, side := range []*framework.Side{s.East, s.West} {
 		framework.Await(side, s.Namespace, "asks no more", labelledForPods(""))
 	}
-	s.Logical.Apply(pinned(deployment("plain", 2), "east,west"))
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("plain", 2), "east,west"))
 	awaitAvailable(s, "plain", 2)
 	for _, pod := range framework.AwaitList(s.Logical, "app=plain", "are shown", readyPods(2)) {
 		if len(pod.Spec.Containers) != 1 {

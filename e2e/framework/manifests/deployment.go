@@ -1,4 +1,4 @@
-package e2e
+package manifests
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// deployment is the manifest of a Deployment whose pods ask for next to nothing, so that tests do not fill the clusters.
-func deployment(name string, replicas int) string {
+// Deployment is the manifest of a Deployment whose pods ask for next to nothing, so that tests do not fill the clusters.
+func Deployment(name string, replicas int) string {
 	return fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -39,8 +39,8 @@ spec:
 `, name, replicas)
 }
 
-// edited returns the manifest of a Deployment after a change.
-func edited(manifest string, change func(*appsv1.Deployment)) string {
+// Edited returns the manifest of a Deployment after a change.
+func Edited(manifest string, change func(*appsv1.Deployment)) string {
 	d := &appsv1.Deployment{}
 	if err := yaml.UnmarshalStrict([]byte(manifest), d); err != nil {
 		panic(err) // The manifest is the test's own.
@@ -53,9 +53,9 @@ func edited(manifest string, change func(*appsv1.Deployment)) string {
 	return string(data)
 }
 
-// pinned adds the user's pin to the manifest of a Deployment.
-func pinned(manifest, clusters string) string {
-	return edited(manifest, func(d *appsv1.Deployment) {
+// Pinned adds the user's pin to the manifest of a Deployment.
+func Pinned(manifest, clusters string) string {
+	return Edited(manifest, func(d *appsv1.Deployment) {
 		if d.Annotations == nil {
 			d.Annotations = map[string]string{}
 		}
