@@ -23,6 +23,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -65,7 +66,7 @@ func operatedBy(name string, change ...func(*appsv1.Deployment)) string {
 // podBelow waits for the one pod of a Deployment and returns it as its cluster has it.
 func podBelow(s *framework.Scenario, deployment string) (*framework.Side, *corev1.Pod) {
 	s.Helper()
-	shown := framework.AwaitList(s.Logical, "app="+deployment, "one pod is ready", readyPods(1))[0]
+	shown := framework.AwaitList(s.Logical, "app="+deployment, "one pod is ready", expect.ReadyPods(1))[0]
 	side := s.Side(shown.Spec.NodeName)
 	return side, framework.Await(side, shown.Name, "is there", framework.Exists[*corev1.Pod])
 }
@@ -214,7 +215,7 @@ func TestAnOperatorInAClusterCallsTheLogicalCluster(t *testing.T) {
 
 	// Leader election, creation of what clusters then run, and a watch of that.
 	operate(s, client, pod.Name)
-	awaitAvailable(s, "operand", 2)
+	expect.RolledOut(s, "operand", 2)
 
 	// Its rights end where they end.
 	if _, err := client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
@@ -294,7 +295,7 @@ func lead(ctx context.Context, namespace string, client kubernetes.Interface) er
 			if !open {
 				return fmt.Errorf("the watch of pods has ended")
 			}
-			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type != watch.Deleted && ready(pod) {
+			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type != watch.Deleted && expect.Ready(pod) {
 				seen[pod.Name] = true
 			}
 		case <-ctx.Done():
@@ -342,7 +343,7 @@ func TestJobsAndPodsCallTheLogicalClusterFromTheBeginning(t *testing.T) {
 	framework.AwaitList(s.Side(podCluster(s, "app=hook")), "app=hook", "calls the logical cluster", func(pods []*corev1.Pod) bool {
 		return len(pods) == 1 && callsLogical(pods[0])
 	})
-	tool := framework.Await(s.Logical, "tool", "is ready", ready)
+	tool := framework.Await(s.Logical, "tool", "is ready", expect.Ready)
 	side := s.Side(tool.Spec.NodeName)
 	below := framework.Await(side, "tool", "is there", framework.Exists[*corev1.Pod])
 	client := enter(s, side, below).client(s)
@@ -389,10 +390,10 @@ func TestPodsCallTheLogicalClusterOnceTheyHaveRights(t *testing.T) {
 
 	s.Logical.Apply(operatorRights)
 	rolled := framework.AwaitList(side, "app=late", "is replaced by one that calls the logical cluster", func(pods []*corev1.Pod) bool {
-		return len(pods) == 1 && pods[0].UID != late.UID && callsLogical(pods[0]) && ready(pods[0])
+		return len(pods) == 1 && pods[0].UID != late.UID && callsLogical(pods[0]) && expect.Ready(pods[0])
 	})[0]
-	awaitAvailable(s, "late", 1)
-	framework.Await(s.Logical, rolled.Name, "is shown", ready)
+	expect.RolledOut(s, "late", 1)
+	framework.Await(s.Logical, rolled.Name, "is shown", expect.Ready)
 	if _, err := enter(s, side, rolled).client(s).CoreV1().Pods(s.Namespace).List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Error(err)
 	}
@@ -413,15 +414,15 @@ func TestPodsCallTheLogicalClusterOnceTheyHaveRights(t *testing.T) {
 			if pod.UID == rolled.UID {
 				had++
 			}
-			if !callsLogical(pod) || !ready(pod) {
+			if !callsLogical(pod) || !expect.Ready(pod) {
 				return false
 			}
 		}
 		return len(pods) == 2 && had == 1
 	})
-	awaitShares(s, "late", placement.Decision{side.Name: {Replicas: 2}})
+	expect.Shares(s, "late", placement.Decision{side.Name: {Replicas: 2}})
 
-	refuse(t, s.Logical.TryInput(operatedBy("wrong", func(d *appsv1.Deployment) {
+	expect.Refused(t, s.Logical.TryInput(operatedBy("wrong", func(d *appsv1.Deployment) {
 		d.Spec.Template.Annotations = map[string]string{v1alpha1.AnnotationAPI: "both"}
 	}), "apply", "-f", "-"), "spec.template.metadata.annotations[manifold.dev/api]", "logical")
 }

@@ -10,29 +10,30 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 func TestACordonedClusterKeepsWhatItHasAndGetsNothingNew(t *testing.T) {
 	s := suite.Fragile(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("there", 4), "east,west"), manifests.Pinned(manifests.Deployment("whole", 2), "west"))
-	there := framework.DecisionOf(s, awaitAvailable(s, "there", 4))
-	awaitAvailable(s, "whole", 2)
+	there := framework.DecisionOf(s, expect.RolledOut(s, "there", 4))
+	expect.RolledOut(s, "whole", 2)
 	kept, whole := framework.PodUIDs(s, s.West, "there"), framework.PodUIDs(s, s.West, "whole")
 
 	t.Cleanup(func() { s.Environment.CleanupCLI(t, "cluster", "uncordon", "west") })
-	say(t, s.Logical.CLI("cluster", "cordon", "west"), "cluster/west cordoned")
-	say(t, s.Logical.CLI("cluster", "cordon", "west"), "cluster/west already cordoned")
-	refuse(t, s.Logical.TryCLI("cluster", "cordon", "nowhere"), `"nowhere" not found`)
+	expect.Says(t, s.Logical.CLI("cluster", "cordon", "west"), "cluster/west cordoned")
+	expect.Says(t, s.Logical.CLI("cluster", "cordon", "west"), "cluster/west already cordoned")
+	expect.Refused(t, s.Logical.TryCLI("cluster", "cordon", "nowhere"), `"nowhere" not found`)
 	framework.Await(s.Logical, "west", "is shown as cordoned", func(n *corev1.Node) bool { return n.Spec.Unschedulable })
-	say(t, s.Logical.Kubectl("get", "nodes", "west"), "SchedulingDisabled")
+	expect.Says(t, s.Logical.Kubectl("get", "nodes", "west"), "SchedulingDisabled")
 
 	// It gets nothing new, by whatever way.
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("all", 3), "*"), manifests.Pinned(manifests.Deployment("only", 1), "west"))
-	framework.Await(s.Logical, "all", "is on the other cluster", placedOn(s, "east"))
-	awaitUnplaced(s, "only", "cordoned")
+	framework.Await(s.Logical, "all", "is on the other cluster", expect.PlacedOn(s, "east"))
+	expect.Unplaced(s, "only", "cordoned")
 	s.Logical.Kubectl("scale", "deployment/there", "--replicas=7")
-	grown := framework.DecisionOf(s, awaitAvailable(s, "there", 7))
+	grown := framework.DecisionOf(s, expect.RolledOut(s, "there", 7))
 	if grown["west"].Replicas != there["west"].Replicas {
 		t.Errorf("it had %s, and after scaling up %s: want no more in west", there, grown)
 	}
@@ -53,12 +54,12 @@ func TestACordonedClusterKeepsWhatItHasAndGetsNothingNew(t *testing.T) {
 	}
 	s.Logical.Kubectl("set", "image", "deployment/there", "web=web:2")
 	framework.Await(s.West, "there", "is rolled out where it is", func(d *appsv1.Deployment) bool {
-		return framework.ImageOf(d) == "web:2" && available(there["west"].Replicas)(d)
+		return framework.ImageOf(d) == "web:2" && expect.Available(there["west"].Replicas)(d)
 	})
 
-	say(t, s.Logical.CLI("cluster", "uncordon", "west"), "cluster/west uncordoned")
-	awaitAvailable(s, "only", 1)
-	awaitAvailable(s, "whole", 3)
+	expect.Says(t, s.Logical.CLI("cluster", "uncordon", "west"), "cluster/west uncordoned")
+	expect.RolledOut(s, "only", 1)
+	expect.RolledOut(s, "whole", 3)
 	framework.Await(s.Logical, "west", "is shown as before", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
 	framework.Await(s.Logical, "west", "is ready", func(c *v1alpha1.Cluster) bool { return !c.Spec.Unschedulable && readiness("True")(c) })
 }

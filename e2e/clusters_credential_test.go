@@ -13,6 +13,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/clusters/bearer"
 )
@@ -68,11 +69,11 @@ func TestTheSyncerRenewsItsOwnTokenAndMakesNoOther(t *testing.T) {
 	syncer := s.Side("north").As(file).In(v1alpha1.SystemNamespace)
 	bound := []string{"--bound-object-kind=Secret", "--bound-object-name=" + claims.Secret, "--bound-object-uid=" + string(claims.SecretUID)}
 	syncer.Kubectl(append([]string{"create", "token", claims.Account}, bound...)...)
-	refuse(t, syncer.Try("create", "token", claims.Account), "forbidden") // it would end with nothing
-	refuse(t, syncer.Try("create", "token", "default"), "forbidden")
-	refuse(t, syncer.In("kube-system").Try("create", "token", claims.Account), "forbidden")
-	refuse(t, syncer.In("default").Try("create", "token", "default"), "forbidden")
-	refuse(t, syncer.Try("delete", "secret", claims.Secret), "forbidden")
+	expect.Refused(t, syncer.Try("create", "token", claims.Account), "forbidden") // it would end with nothing
+	expect.Refused(t, syncer.Try("create", "token", "default"), "forbidden")
+	expect.Refused(t, syncer.In("kube-system").Try("create", "token", claims.Account), "forbidden")
+	expect.Refused(t, syncer.In("default").Try("create", "token", "default"), "forbidden")
+	expect.Refused(t, syncer.Try("delete", "secret", claims.Secret), "forbidden")
 }
 
 func TestACredentialIsRotatedWithoutABreak(t *testing.T) {
@@ -80,36 +81,36 @@ func TestACredentialIsRotatedWithoutABreak(t *testing.T) {
 	join(s, "north")
 	below := s.Side("north")
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "north"))
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	pods, before := framework.PodUIDs(s, below, "web"), clusterNow(s, "north")
 	old := stored(s, "north")
 	kubeconfig := s.Environment.Clusters["north"].Kubeconfig()
 	watching := s.Logical.Start("get", "pods", "--watch")
 	watching.AwaitOutput("web-")
 
-	say(t, s.Logical.CLI("cluster", "rotate", "north", "--cluster-kubeconfig", kubeconfig), "cluster/north has a new credential")
+	expect.Says(t, s.Logical.CLI("cluster", "rotate", "north", "--cluster-kubeconfig", kubeconfig), "cluster/north has a new credential")
 	renewed := stored(s, "north")
 	if was, is := claimsOf(t, old), claimsOf(t, renewed); was.Secret == is.Secret || was.Account != is.Account {
 		t.Errorf("the token ended with %s and ends with %s", was.Secret, is.Secret)
 	}
 	framework.Await(s.Logical, "north", "is reached with the new token", credential(metav1.ConditionTrue, "RenewsItself", claimsOf(t, renewed).Ending()))
 	ended(s, below.As(old))
-	say(t, below.As(renewed).Kubectl("auth", "whoami"), claimsOf(t, renewed).Account)
+	expect.Says(t, below.As(renewed).Kubectl("auth", "whoami"), claimsOf(t, renewed).Account)
 	after := clusterNow(s, "north")
 	was, is := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ClusterReady), meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ClusterReady)
 	if is.Status != metav1.ConditionTrue || !is.LastTransitionTime.Equal(&was.LastTransitionTime) {
 		t.Errorf("through the rotation the cluster was %v and is %v", was, is)
 	}
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=3")
-	awaitAvailable(s, "web", 3)
+	expect.RolledOut(s, "web", 3)
 	if now := framework.PodUIDs(s, below, "web"); len(now) != 3 || !contained(pods, now) {
 		t.Errorf("the pods were %v and are %v", pods, now)
 	}
 
 	// What a wrong file leads to is not touched.
-	refuse(t, s.Logical.TryCLI("cluster", "rotate", "north", "--cluster-kubeconfig", s.Environment.Clusters["east"].Kubeconfig()), "leads to another cluster")
-	refuse(t, s.Logical.TryCLI("cluster", "rotate", "north"), "--cluster-kubeconfig is required")
-	refuse(t, s.Logical.TryCLI("cluster", "rotate", "north", "--cluster-kubeconfig", kubeconfig, "--token-lifetime=1m"), "--token-lifetime must be at least 10m0s")
+	expect.Refused(t, s.Logical.TryCLI("cluster", "rotate", "north", "--cluster-kubeconfig", s.Environment.Clusters["east"].Kubeconfig()), "leads to another cluster")
+	expect.Refused(t, s.Logical.TryCLI("cluster", "rotate", "north"), "--cluster-kubeconfig is required")
+	expect.Refused(t, s.Logical.TryCLI("cluster", "rotate", "north", "--cluster-kubeconfig", kubeconfig, "--token-lifetime=1m"), "--token-lifetime must be at least 10m0s")
 }
 
 // contained reports whether all of some values are among others.
@@ -131,25 +132,25 @@ func TestARevokedCredentialIsWorthNothingUntilTheClusterJoinsAgain(t *testing.T)
 	args := join(s, "north")
 	below := s.Side("north")
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "north"))
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	pods, old := framework.PodUIDs(s, below, "web"), stored(s, "north")
 	kubeconfig := s.Environment.Clusters["north"].Kubeconfig()
 
-	say(t, s.Logical.CLI("cluster", "revoke", "north", "--cluster-kubeconfig", kubeconfig), "cluster/north has no credential any more")
+	expect.Says(t, s.Logical.CLI("cluster", "revoke", "north", "--cluster-kubeconfig", kubeconfig), "cluster/north has no credential any more")
 	ended(s, below.As(old))
 	framework.Await(s.Logical, "north", "says that its credential was revoked", func(c *v1alpha1.Cluster) bool {
 		ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterReady)
 		return ready.Status == metav1.ConditionFalse && ready.Reason == "InvalidCredential" && strings.Contains(ready.Message, "has been revoked") &&
 			credential(metav1.ConditionFalse, "InvalidCredential", "has been revoked")(c)
 	})
-	refuse(t, s.Logical.TryCLI("cluster", "rotate", "north", "--cluster-kubeconfig", kubeconfig), "manifold cluster join north")
+	expect.Refused(t, s.Logical.TryCLI("cluster", "rotate", "north", "--cluster-kubeconfig", kubeconfig), "manifold cluster join north")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=3")
 	if now := framework.PodUIDs(s, below, "web"); !contained(pods, now) || len(now) != len(pods) {
 		t.Errorf("the pods were %v and are %v, want them untouched", pods, now)
 	}
 
-	say(t, s.Logical.CLI(args...), "already joined")
-	awaitAvailable(s, "web", 3)
+	expect.Says(t, s.Logical.CLI(args...), "already joined")
+	expect.RolledOut(s, "web", 3)
 	if now := framework.PodUIDs(s, below, "web"); !contained(pods, now) {
 		t.Errorf("the pods were %v and are %v", pods, now)
 	}
@@ -186,7 +187,7 @@ func TestATokenThatNeverEndsIsToldAndReplaced(t *testing.T) {
 	framework.Await(s.Logical, "north", "says that its token never ends", credential(metav1.ConditionTrue, "NotRenewed", "never ends"))
 	old := stored(s, "north")
 
-	say(t, s.Logical.CLI(args...), "already joined")
+	expect.Says(t, s.Logical.CLI(args...), "already joined")
 	framework.Await(s.Logical, "north", "has a token that ends", credential(metav1.ConditionTrue, "RenewsItself", ""))
 	ended(s, below.As(old))
 	if _, err := below.Kube.CoreV1().Secrets(v1alpha1.SystemNamespace).Get(t.Context(), account, metav1.GetOptions{}); err == nil {

@@ -27,6 +27,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -222,7 +223,7 @@ func bystanders(s *framework.Scenario, side *framework.Side) (check func()) {
 		side.KubectlInput(manifests.Deployment("bystander", 1), "create", "-f", "-")
 		side.Kubectl("create", "configmap", "bystander", "--from-literal=color=red")
 		side.Kubectl("create", "serviceaccount", "bystander")
-		framework.Await(side, "bystander", "runs", available(1))
+		framework.Await(side, "bystander", "runs", expect.Available(1))
 		for _, resource := range []schema.GroupVersionResource{
 			appsv1.SchemeGroupVersion.WithResource("deployments"),
 			corev1.SchemeGroupVersion.WithResource("configmaps"), corev1.SchemeGroupVersion.WithResource("serviceaccounts"),

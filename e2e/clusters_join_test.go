@@ -17,6 +17,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -110,8 +111,8 @@ func testNode(s *framework.Scenario) {
 	if node.Status.NodeInfo.KubeletVersion != c.Status.KubernetesVersion {
 		s.Errorf("the Node has version %q, want %q", node.Status.NodeInfo.KubeletVersion, c.Status.KubernetesVersion)
 	}
-	say(s.T, s.Logical.Kubectl("get", "nodes", "north"), "Ready", "cluster", c.Status.KubernetesVersion)
-	say(s.T, s.Logical.Kubectl("describe", "node", "north"), "north", "Allocatable")
+	expect.Says(s.T, s.Logical.Kubectl("get", "nodes", "north"), "Ready", "cluster", c.Status.KubernetesVersion)
+	expect.Says(s.T, s.Logical.Kubectl("describe", "node", "north"), "north", "Allocatable")
 }
 
 func testList(s *framework.Scenario, version string) {
@@ -119,7 +120,7 @@ func testList(s *framework.Scenario, version string) {
 		fields := strings.Fields(line)
 		switch fields[0] {
 		case "NAME":
-			say(s.T, line, "READY", "SCHEDULABLE", "VERSION", "NODES", "CPU", "MEMORY", "AGE")
+			expect.Says(s.T, line, "READY", "SCHEDULABLE", "VERSION", "NODES", "CPU", "MEMORY", "AGE")
 		case "north", "east", "west":
 			ready, all, _ := strings.Cut(fields[4], "/")
 			if fields[1] != "True" || fields[2] != "True" || fields[3] != version || ready != all {
@@ -132,7 +133,7 @@ func testList(s *framework.Scenario, version string) {
 	if got := s.Logical.CLI("cluster", "list", "-l", "region=arctic", "-o", "name"); got != "cluster.manifold.dev/north\n" {
 		s.Errorf("selected by label: %q", got)
 	}
-	say(s.T, s.Logical.CLI("cluster", "list", "-o", "wide"), "REGION", "REASON", "ClusterReady")
+	expect.Says(s.T, s.Logical.CLI("cluster", "list", "-o", "wide"), "REGION", "REASON", "ClusterReady")
 	list := v1alpha1.ClusterList{}
 	if err := json.Unmarshal([]byte(s.Logical.CLI("cluster", "list", "-o", "json")), &list); err != nil || len(list.Items) != 3 {
 		s.Errorf("as JSON: %d clusters, %v", len(list.Items), err)
@@ -182,7 +183,7 @@ func TestJoiningAgainIsNoChange(t *testing.T) {
 	args := join(s, "north", "--label", "first=yes")
 	below := s.Side("north")
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "north"))
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	made := func() []found { // but for what the token ends with, which is another one each time
 		all := ours(t.Context(), t, below.API, managed)
 		kept := slices.DeleteFunc(slices.Clone(all), func(f found) bool { return f.resource.Resource == "secrets" })
@@ -194,7 +195,7 @@ func TestJoiningAgainIsNoChange(t *testing.T) {
 	before, pieces := clusterNow(s, "north"), made()
 	kept, pods := ours(t.Context(), t, below.API, owned(s)), framework.PodUIDs(s, below, "web")
 
-	say(t, s.Logical.CLI(append(args, "--label", "second=yes")...), "already joined")
+	expect.Says(t, s.Logical.CLI(append(args, "--label", "second=yes")...), "already joined")
 	after := clusterNow(s, "north")
 	if after.UID != before.UID || after.Labels["first"] != "yes" || after.Labels["second"] != "yes" || !readiness(metav1.ConditionTrue)(after) {
 		t.Errorf("it was\n%v\nand is\n%v", before, after)
@@ -212,7 +213,7 @@ func TestJoiningAgainIsNoChange(t *testing.T) {
 	}
 	// It still works.
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=3")
-	awaitAvailable(s, "web", 3)
+	expect.RolledOut(s, "web", 3)
 }
 
 func TestTheStoredCredentialHasLeastRights(t *testing.T) {
@@ -232,15 +233,15 @@ func TestTheStoredCredentialHasLeastRights(t *testing.T) {
 		}
 	}
 	syncer := s.Side("north").As(file)
-	say(t, syncer.Kubectl("auth", "whoami"), "system:serviceaccount:manifold-system:manifold-syncer-")
+	expect.Says(t, syncer.Kubectl("auth", "whoami"), "system:serviceaccount:manifold-system:manifold-syncer-")
 	for _, namespace := range []string{"kube-system", "kube-public", "kube-node-lease", v1alpha1.SystemNamespace} {
-		refuse(t, syncer.In(namespace).Try("create", "configmap", "mine"), "Manifold does not write in namespace "+namespace)
-		refuse(t, syncer.In(namespace).TryInput(manifests.Deployment("mine", 1), "create", "-f", "-"), "Manifold does not write in namespace "+namespace)
-		refuse(t, syncer.Try("label", "namespace", namespace, "mine=yes"), "Manifold does not write in namespace "+namespace)
-		refuse(t, syncer.Try("delete", "namespace", namespace), "forbidden") // Kubernetes itself protects some of them.
+		expect.Refused(t, syncer.In(namespace).Try("create", "configmap", "mine"), "Manifold does not write in namespace "+namespace)
+		expect.Refused(t, syncer.In(namespace).TryInput(manifests.Deployment("mine", 1), "create", "-f", "-"), "Manifold does not write in namespace "+namespace)
+		expect.Refused(t, syncer.Try("label", "namespace", namespace, "mine=yes"), "Manifold does not write in namespace "+namespace)
+		expect.Refused(t, syncer.Try("delete", "namespace", namespace), "forbidden") // Kubernetes itself protects some of them.
 	}
-	refuse(t, syncer.In("kube-system").Try("delete", "serviceaccount", "default"), "Manifold does not write in namespace kube-system")
-	refuse(t, syncer.Try("create", "namespace", "kube-mine"), "Manifold does not own a new object of namespaces")
+	expect.Refused(t, syncer.In("kube-system").Try("delete", "serviceaccount", "default"), "Manifold does not write in namespace kube-system")
+	expect.Refused(t, syncer.Try("create", "namespace", "kube-mine"), "Manifold does not own a new object of namespaces")
 	for _, right := range [][]string{
 		{"create", "clusterroles"}, {"update", "rolebindings"}, {"get", "secrets"}, {"list", "secrets"}, {"watch", "secrets"}, {"delete", "nodes"}, {"patch", "nodes"}, {"create", "pods", "--subresource=binding"},
 		{"delete", "validatingadmissionpolicies"}, {"impersonate", "users"}, {"create", "serviceaccounts", "--subresource=token"}, {"*", "*"},
@@ -267,13 +268,13 @@ func TestNodesAreNotForUsersToWrite(t *testing.T) {
 		{`edit the Cluster "west"`, []string{"annotate", "node", "west", "mine=yes"}},
 		{"manifold cluster", []string{"patch", "node", "west", "--subresource=status", "-p", `{"status":{"capacity":{"cpu":"1"}}}`}},
 	} {
-		refuse(t, s.Logical.Try(test.args...), test.want)
+		expect.Refused(t, s.Logical.Try(test.args...), test.want)
 	}
 	// kubectl prints what these two are told and ends as if nothing had happened, as on any cluster.
 	for _, command := range []string{"cordon", "drain"} {
-		say(t, s.Logical.Try(command, "west").Stderr, "manifold cluster cordon west")
+		expect.Says(t, s.Logical.Try(command, "west").Stderr, "manifold cluster cordon west")
 	}
-	refuse(t, s.Logical.TryInput("apiVersion: v1\nkind: Node\nmetadata:\n  name: mine\n", "create", "-f", "-"), "manifold cluster join NAME")
+	expect.Refused(t, s.Logical.TryInput("apiVersion: v1\nkind: Node\nmetadata:\n  name: mine\n", "create", "-f", "-"), "manifold cluster join NAME")
 	if clusterNow(s, "west").Spec.Unschedulable {
 		t.Error("the cluster is cordoned")
 	}

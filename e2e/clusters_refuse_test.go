@@ -15,6 +15,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/hack/stock"
 )
 
@@ -23,7 +24,7 @@ func refuseJoin(s *framework.Scenario, name string, args []string, want ...strin
 	s.Helper()
 	before := listed(s)
 	result := s.Logical.TryCLI(append([]string{"cluster", "join", name}, args...)...)
-	refuse(s.T, result, want...)
+	expect.Refused(s.T, result, want...)
 	if strings.Contains(result.Stdout, "joined") {
 		s.Errorf("it is said to have joined: %s", result)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -34,11 +35,11 @@ func TestAClusterThatWasJoinedByAnEarlierVersionSaysWhatItLacks(t *testing.T) {
 		return conditionOf(c, v1alpha1.ClusterSyncerRunning, "False", "RightsMissing", "endpointslices.discovery.k8s.io", "poddisruptionbudgets.policy",
 			"manifold cluster join east")
 	})
-	say(t, s.Logical.CLI("cluster", "list"), "True,RightsMissing")
+	expect.Says(t, s.Logical.CLI("cluster", "list"), "True,RightsMissing")
 
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east"))
 	s.Logical.CLI(again...)
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	framework.Await(s.Logical, "east", "says that all is well", func(c *v1alpha1.Cluster) bool {
 		return conditionOf(c, v1alpha1.ClusterSyncerRunning, "True", "SyncerRunning")
 	})

@@ -11,26 +11,20 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
-// settle runs something in a cluster, so that the scenario's namespace exists there.
-func settle(s *framework.Scenario, side *framework.Side) {
-	s.Helper()
-	s.Logical.Apply(manifests.Pinned(manifests.Deployment("first", 1), side.Name))
-	awaitAvailable(s, "first", 1)
-}
-
 func TestATakenNameIsReportedAndNeverOverwritten(t *testing.T) {
 	s := suite.Scenario(t)
-	settle(s, s.East)
+	expect.NamespaceIn(s, s.East)
 	foreign := manifests.Edited(manifests.Deployment("taken", 1), func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "foreign:1" })
 	s.East.KubectlInput(foreign, "create", "-f", "-")
-	before := framework.Await(s.East, "taken", "runs", available(1))
+	before := framework.Await(s.East, "taken", "runs", expect.Available(1))
 
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("taken", 2), "east"))
 	want := []string{"east", "already has a Deployment " + s.Namespace + "/taken that Manifold does not own"}
-	awaitProblem(s, "taken", "NameTaken", want...)
+	expect.Problem(s, "taken", "NameTaken", want...)
 	after := framework.Await(s.East, "taken", "is still there", framework.Exists[*appsv1.Deployment])
 	if after.UID != before.UID || after.Generation != before.Generation || after.Labels[v1alpha1.LabelLogicalCluster] != "" {
 		t.Errorf("somebody else's Deployment was changed: %v", after)
@@ -43,10 +37,10 @@ func TestATakenNameIsReportedAndNeverOverwritten(t *testing.T) {
 	s.Logical.Kubectl("delete", "deployment", "taken", "--timeout=60s")
 	framework.Await(s.East, "taken", "is still there", func(d *appsv1.Deployment) bool { return d.UID == before.UID })
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("taken", 2), "east"))
-	awaitProblem(s, "taken", "NameTaken", want...)
+	expect.Problem(s, "taken", "NameTaken", want...)
 
 	s.East.Kubectl("delete", "deployment", "taken")
-	awaitAvailable(s, "taken", 2)
+	expect.RolledOut(s, "taken", 2)
 	framework.Await(s.East, "taken", "is ours now", func(d *appsv1.Deployment) bool {
 		return d.Labels[v1alpha1.LabelLogicalCluster] != "" && d.Spec.Template.Spec.Containers[0].Image == "web:1"
 	})
@@ -57,30 +51,9 @@ func TestATakenNameIsReportedAndNeverOverwritten(t *testing.T) {
 	}
 }
 
-// awaitProblem waits until a Deployment says in its status that a cluster cannot hold it, and checks that event, breakdown and
-// explanation say it too.
-func awaitProblem(s *framework.Scenario, name, reason string, want ...string) {
-	s.Helper()
-	d := framework.Await(s.Logical, name, "says what is the matter", func(d *appsv1.Deployment) bool {
-		return framework.ConditionOf(d, appsv1.DeploymentProgressing).Reason == "NotApplied"
-	})
-	if c := framework.ConditionOf(d, appsv1.DeploymentProgressing); c.Status != corev1.ConditionFalse {
-		s.Errorf("condition %+v, want False", c)
-	}
-	say(s.T, framework.ConditionOf(d, appsv1.DeploymentProgressing).Message, want...)
-	say(s.T, d.Annotations[v1alpha1.AnnotationStatus], want...)
-	events := framework.AwaitList(s.Logical, "", "an event says what is the matter", func(events []*corev1.Event) bool {
-		return len(framework.EventsAbout(events, name, reason)) > 0
-	})
-	found := framework.EventsAbout(events, name, reason)
-	say(s.T, found[len(found)-1].Message, want...)
-	say(s.T, s.Logical.CLI("explain", "deployment/"+name), want...)
-	say(s.T, s.Logical.Kubectl("describe", "deployment", name), append(want, reason)...)
-}
-
 func TestATakenNameOfADependentIsReported(t *testing.T) {
 	s := suite.Scenario(t)
-	settle(s, s.East)
+	expect.NamespaceIn(s, s.East)
 	s.East.Kubectl("create", "configmap", "settings", "--from-literal=COLOR=foreign")
 	s.Logical.Kubectl("create", "configmap", "settings", "--from-literal=COLOR=ours")
 	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("web", 1), func(d *appsv1.Deployment) {
@@ -94,9 +67,9 @@ func TestATakenNameOfADependentIsReported(t *testing.T) {
 		events := framework.AwaitList(s.Logical, "", "an event about "+name+" says what is the matter", func(events []*corev1.Event) bool {
 			return len(framework.EventsAbout(events, name, "NameTaken")) > 0
 		})
-		say(t, framework.EventsAbout(events, name, "NameTaken")[0].Message, "east", want)
+		expect.Says(t, framework.EventsAbout(events, name, "NameTaken")[0].Message, "east", want)
 	}
-	say(t, s.Logical.CLI("explain", "deployment/web"), want)
+	expect.Says(t, s.Logical.CLI("explain", "deployment/web"), want)
 	framework.Await(s.East, "settings", "is not overwritten", func(m *corev1.ConfigMap) bool { return m.Data["COLOR"] == "foreign" })
 
 	s.East.Kubectl("delete", "configmap", "settings")
@@ -107,17 +80,17 @@ func TestANamespaceOfSomebodyElseIsLeftAlone(t *testing.T) {
 	s := suite.Scenario(t)
 	s.East.Kubectl("create", "namespace", s.Namespace)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"))
-	awaitProblem(s, "web", "NameTaken", "east", "already has a Namespace "+s.Namespace+" that Manifold does not own")
-	refuse(t, s.East.Try("get", "deployment", "web"), "NotFound")
+	expect.Problem(s, "web", "NameTaken", "east", "already has a Namespace "+s.Namespace+" that Manifold does not own")
+	expect.Refused(t, s.East.Try("get", "deployment", "web"), "NotFound")
 	framework.Await(s.East, s.Namespace, "carries no mark", func(n *corev1.Namespace) bool {
 		return n.Labels[v1alpha1.LabelLogicalCluster] == ""
 	})
 	// Moved to where nobody has the name, it runs.
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=west", "--overwrite")
-	awaitAvailable(s, "web", 1)
+	expect.RolledOut(s, "web", 1)
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east", "--overwrite")
 	s.East.Kubectl("delete", "namespace", s.Namespace, "--timeout=60s")
-	framework.Await(s.East.Within(2*time.Minute), "web", "runs once the name is free", available(1))
+	framework.Await(s.East.Within(2*time.Minute), "web", "runs once the name is free", expect.Available(1))
 }
 
 func TestNamespacesOfKubernetesAreRefused(t *testing.T) {
@@ -140,10 +113,10 @@ func TestNamespacesOfKubernetesAreRefused(t *testing.T) {
 	events := framework.AwaitList(system, "", "an event says why", func(events []*corev1.Event) bool {
 		return len(framework.EventsAbout(events, name, "Unplaced")) > 0
 	})
-	say(t, framework.EventsAbout(events, name, "Unplaced")[0].Message, want)
-	say(t, system.CLI("explain", "deployment/"+name), want[1:]) // there it begins a sentence
+	expect.Says(t, framework.EventsAbout(events, name, "Unplaced")[0].Message, want)
+	expect.Says(t, system.CLI("explain", "deployment/"+name), want[1:]) // there it begins a sentence
 	for _, side := range []*framework.Side{s.East, s.West} {
-		refuse(t, side.In("kube-system").Try("get", "deployment", name), "NotFound")
+		expect.Refused(t, side.In("kube-system").Try("get", "deployment", name), "NotFound")
 	}
 }
 
@@ -155,7 +128,7 @@ func TestTheDefaultNamespaceIsShared(t *testing.T) {
 		s.Environment.Cleanup(t, "delete", "deployment", name, "-n", "default", "--ignore-not-found", "--timeout=60s")
 	})
 	s.Logical.In("default").Apply(manifests.Pinned(manifests.Deployment(name, 1), "east"))
-	framework.Await(s.Logical.In("default"), name, "is rolled out", available(1))
+	framework.Await(s.Logical.In("default"), name, "is rolled out", expect.Available(1))
 	framework.Await(s.East, "default", "carries no mark", func(n *corev1.Namespace) bool {
 		return n.Labels[v1alpha1.LabelLogicalCluster] == ""
 	})
@@ -167,7 +140,7 @@ func TestTheDefaultNamespaceIsShared(t *testing.T) {
 // TestWhatAnotherLogicalClusterOwnsIsLeftAlone is about two logical clusters in front of one physical cluster.
 func TestWhatAnotherLogicalClusterOwnsIsLeftAlone(t *testing.T) {
 	s := suite.Scenario(t)
-	settle(s, s.East)
+	expect.NamespaceIn(s, s.East)
 	other := manifests.Edited(manifests.Deployment("shared", 1), func(d *appsv1.Deployment) {
 		d.Labels[v1alpha1.LabelLogicalCluster] = "another"
 		d.Annotations = map[string]string{
@@ -175,9 +148,9 @@ func TestWhatAnotherLogicalClusterOwnsIsLeftAlone(t *testing.T) {
 		}
 	})
 	s.East.KubectlInput(other, "create", "-f", "-")
-	before := framework.Await(s.East, "shared", "runs", available(1))
+	before := framework.Await(s.East, "shared", "runs", expect.Available(1))
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("shared", 1), "east"))
-	awaitProblem(s, "shared", "NameTaken", "east", fmt.Sprintf("the Deployment %s/shared in the cluster belongs to another logical cluster, another", s.Namespace))
+	expect.Problem(s, "shared", "NameTaken", "east", fmt.Sprintf("the Deployment %s/shared in the cluster belongs to another logical cluster, another", s.Namespace))
 	s.Logical.Kubectl("delete", "deployment", "shared", "--timeout=60s")
 	framework.Await(s.East, "shared", "is untouched", func(d *appsv1.Deployment) bool { return d.UID == before.UID && d.Generation == before.Generation })
 }

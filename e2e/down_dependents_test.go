@@ -12,6 +12,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -29,7 +30,7 @@ func ownedBelow(s *framework.Side) []string {
 func TestDependentsFollowThoseWhoReferToThem(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.App)
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	if got := ownedBelow(s.East); !slices.Equal(got, manifests.AppDependents) {
 		t.Errorf("east has %q, want %q", got, manifests.AppDependents)
 	}
@@ -42,7 +43,7 @@ func TestDependentsFollowThoseWhoReferToThem(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Kubectl("set", "env", "deployment/web", "--from=configmap/unreferenced", "--prefix=NEW_")
 		framework.Await(s.East, "unreferenced", "came with the reference", framework.Exists[*corev1.ConfigMap])
-		awaitAvailable(s, "web", 2)
+		expect.RolledOut(s, "web", 2)
 		s.Logical.Kubectl("set", "env", "deployment/web", "NEW_COLOR-")
 		framework.AwaitGone[*corev1.ConfigMap](s.East, "unreferenced")
 	})
@@ -78,7 +79,7 @@ func TestDependentsFollowThoseWhoReferToThem(t *testing.T) {
 				{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "env"}}},
 			}
 		}), "east"))
-		awaitAvailable(s, "other", 1)
+		expect.RolledOut(s, "other", 1)
 		s.Logical.Kubectl("delete", "deployment", "web", "--timeout=60s")
 		framework.AwaitGone[*corev1.Secret](s.East, "env")
 		for _, name := range []string{"web", "headless"} {
@@ -155,10 +156,10 @@ func checkMarks(s *framework.Scenario, live metav1.Object) {
 func TestDependentsGoWhereTheWorkloadGoes(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.App)
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=6")
-	awaitAvailable(s, "web", 6)
+	expect.RolledOut(s, "web", 6)
 	for _, side := range []*framework.Side{s.East, s.West} {
 		if got := ownedBelow(side); !slices.Equal(got, manifests.AppDependents) {
 			t.Errorf("%s has %q, want %q", side.Name, got, manifests.AppDependents)
@@ -179,5 +180,5 @@ func TestDependentsGoWhereTheWorkloadGoes(t *testing.T) {
 			framework.AwaitGone[*corev1.ServiceAccount](s.East, name)
 		}
 	}
-	awaitAvailable(s, "web", 6)
+	expect.RolledOut(s, "web", 6)
 }

@@ -8,13 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 func TestWhatIsChangedBelowIsPutBack(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.App)
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 
 	s.East.Kubectl("set", "image", "deployment/web", "web=foreign:1")
 	framework.Await(s.East, "web", "has its image back", func(d *appsv1.Deployment) bool { return d.Generation > 1 && framework.ImageOf(d) == "web:1" })
@@ -36,16 +37,16 @@ func TestWhatIsChangedBelowIsPutBack(t *testing.T) {
 		old := framework.Await(s.East, "web", "is there", framework.Exists[*appsv1.Deployment])
 		s.East.Kubectl("delete", "deployment", "web")
 		s.East.Kubectl("delete", "configmap", "env")
-		framework.Await(s.East, "web", "is a new one, and runs", func(d *appsv1.Deployment) bool { return d.UID != old.UID && available(2)(d) })
+		framework.Await(s.East, "web", "is a new one, and runs", func(d *appsv1.Deployment) bool { return d.UID != old.UID && expect.Available(2)(d) })
 		framework.Await(s.East, "env", "is there again", framework.Exists[*corev1.ConfigMap])
-		awaitAvailable(s, "web", 2)
+		expect.RolledOut(s, "web", 2)
 	})
 }
 
 func TestFieldsOfOthersBelowAreLeftAlone(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east"))
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	s.East.Kubectl("label", "deployment", "web", "team=platform")
 	s.East.Kubectl("annotate", "deployment", "web", "injected=yes")
 	s.East.Kubectl("patch", "deployment", "web", "--field-manager=injector", "-p",
@@ -55,15 +56,15 @@ func TestFieldsOfOthersBelowAreLeftAlone(t *testing.T) {
 		return d.Labels["team"] == "platform" && d.Annotations["injected"] == "yes" && d.Spec.Template.Annotations["sidecar"] == "yes" &&
 			len(containers) == 2 && slices.ContainsFunc(containers, func(c corev1.Container) bool { return c.Image == "sidecar:1" })
 	}
-	framework.Await(s.East, "web", "runs with the sidecar", func(d *appsv1.Deployment) bool { return foreign(d) && available(2)(d) })
+	framework.Await(s.East, "web", "runs with the sidecar", func(d *appsv1.Deployment) bool { return foreign(d) && expect.Available(2)(d) })
 	// A change that passes through everything shows that nothing was put back before it.
 	s.Logical.Kubectl("set", "image", "deployment/web", "web=web:2")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=3")
 	framework.Await(s.East, "web", "follows what is above and keeps the sidecar", func(d *appsv1.Deployment) bool {
 		return slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Image == "web:2" }) &&
-			available(3)(d) && foreign(d)
+			expect.Available(3)(d) && foreign(d)
 	})
-	awaitAvailable(s, "web", 3)
+	expect.RolledOut(s, "web", 3)
 	if above := framework.ReadDeployment(s, "web"); len(above.Spec.Template.Spec.Containers) != 1 || above.Labels["team"] != "" {
 		t.Errorf("what others did below is above: %v", above)
 	}
@@ -81,7 +82,7 @@ func TestWhatIsRemovedAboveIsRemovedBelow(t *testing.T) {
 		d.Spec.Template.Spec.NodeSelector = map[string]string{"kubernetes.io/os": "linux"}
 		d.Spec.MinReadySeconds = 1
 	}), "east"))
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	framework.Await(s.East, "web", "has everything", func(d *appsv1.Deployment) bool {
 		c := d.Spec.Template.Spec.Containers[0]
 		return d.Labels["tier"] == "front" && d.Annotations["note"] == "hello" && len(c.Env) == 2 && len(c.Args) == 1 && d.Spec.MinReadySeconds == 1
@@ -99,16 +100,16 @@ func TestWhatIsRemovedAboveIsRemovedBelow(t *testing.T) {
 		_, annotated := d.Annotations["note"]
 		_, inTemplate := d.Spec.Template.Labels["tier"]
 		return !labelled && !annotated && !inTemplate && len(c.Env) == 0 && len(c.Args) == 0 &&
-			len(d.Spec.Template.Spec.NodeSelector) == 0 && d.Spec.MinReadySeconds == 0 && available(2)(d)
+			len(d.Spec.Template.Spec.NodeSelector) == 0 && d.Spec.MinReadySeconds == 0 && expect.Available(2)(d)
 	})
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 }
 
 // TestWhatIsMadeAnewAboveIsMadeAnewBelow is about fields that no update can change.
 func TestWhatIsMadeAnewAboveIsMadeAnewBelow(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.App)
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 
 	t.Run("a Deployment with another selector", func(t *testing.T) {
 		s := s.Subtest(t)
@@ -120,16 +121,16 @@ func TestWhatIsMadeAnewAboveIsMadeAnewBelow(t *testing.T) {
 		})
 		s.Logical.KubectlInput(other, "replace", "--force", "--timeout=60s", "-f", "-")
 		framework.Await(s.East, "web", "is a new one with that selector", func(d *appsv1.Deployment) bool {
-			return d.UID != old.UID && d.Spec.Selector.MatchLabels["tier"] == "front" && available(2)(d)
+			return d.UID != old.UID && d.Spec.Selector.MatchLabels["tier"] == "front" && expect.Available(2)(d)
 		})
-		awaitAvailable(s, "web", 2)
+		expect.RolledOut(s, "web", 2)
 		framework.AwaitList(s.Logical, "app=web", "only new pods are left", func(pods []*corev1.Pod) bool {
-			return readyPods(2)(pods) && pods[0].Labels["tier"] == "front" && pods[1].Labels["tier"] == "front"
+			return expect.ReadyPods(2)(pods) && pods[0].Labels["tier"] == "front" && pods[1].Labels["tier"] == "front"
 		})
 	})
 	t.Run("a ConfigMap that is immutable", func(t *testing.T) {
 		s := s.Subtest(t)
-		refuse(t, s.Logical.Try("patch", "configmap", "projected", "-p", `{"data":{"file":"other"}}`), "field is immutable")
+		expect.Refused(t, s.Logical.Try("patch", "configmap", "projected", "-p", `{"data":{"file":"other"}}`), "field is immutable")
 		s.Logical.Kubectl("delete", "configmap", "projected")
 		s.Logical.Kubectl("create", "configmap", "projected", "--from-literal=file=other")
 		framework.Await(s.East, "projected", "has the new content", func(m *corev1.ConfigMap) bool { return m.Data["file"] == "other" })

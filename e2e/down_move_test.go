@@ -10,13 +10,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
@@ -34,21 +34,21 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := s.Subtest(t)
 			s.Logical.Apply(manifests.Pinned(manifests.Deployment(test.name, 4), test.from), manifests.ServiceFor(test.name))
-			awaitAvailable(s, test.name, 4)
+			expect.RolledOut(s, test.name, 4)
 			awaitEndpoints(s, test.name, 4)
-			fewest := watchReady(s, test.name, 4)
+			fewest := expect.WatchReady(s, test.name, 4)
 			led, stopWatching := watchEndpoints(s, test.name, 4)
 			refusal := askThroughout(s, test.name)
 			s.Logical.Kubectl("annotate", "deployment", test.name, v1alpha1.AnnotationClusters+"="+test.to, "--overwrite")
-			awaitShares(s, test.name, test.want)
-			awaitAvailable(s, test.name, 4)
+			expect.Shares(s, test.name, test.want)
+			expect.RolledOut(s, test.name, 4)
 			framework.AwaitList(s.Logical, "app="+test.name, "four pods are left, all in the new cluster", func(pods []*corev1.Pod) bool {
 				for _, pod := range pods {
 					if pod.Spec.NodeName != test.to {
 						return false
 					}
 				}
-				return readyPods(4)(pods)
+				return expect.ReadyPods(4)(pods)
 			})
 			stopWatching()
 			if few := fewest(); few < 4 || *led < 4 {
@@ -64,51 +64,51 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 	t.Run("what is paused moves as it runs", func(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Apply(manifests.Pinned(manifests.Deployment("paused", 2), "east"))
-		awaitAvailable(s, "paused", 2)
+		expect.RolledOut(s, "paused", 2)
 		s.Logical.Kubectl("rollout", "pause", "deployment/paused")
 		s.Logical.Kubectl("set", "image", "deployment/paused", "web=web:2")
 		s.Logical.Kubectl("annotate", "deployment", "paused", v1alpha1.AnnotationClusters+"=west", "--overwrite")
-		awaitShares(s, "paused", placement.Decision{"west": {Replicas: 2}})
+		expect.Shares(s, "paused", placement.Decision{"west": {Replicas: 2}})
 		framework.Await(s.West, "paused", "is paused", func(d *appsv1.Deployment) bool { return d.Spec.Paused })
 		image := func(want string) func([]*corev1.Pod) bool {
 			return func(pods []*corev1.Pod) bool {
-				return readyPods(2)(pods) && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.Spec.Containers[0].Image != want })
+				return expect.ReadyPods(2)(pods) && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.Spec.Containers[0].Image != want })
 			}
 		}
 		framework.AwaitList(s.West, "app=paused", "the pods are what they were", image("web:1"))
 		s.Logical.Kubectl("rollout", "resume", "deployment/paused")
-		awaitAvailable(s, "paused", 2)
+		expect.RolledOut(s, "paused", 2)
 		framework.AwaitList(s.West, "app=paused", "the pods are new", image("web:2"))
 	})
 	t.Run("a move to where it never becomes ready breaks nothing", func(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Apply(manifests.Pinned(manifests.Deployment("stuck", 8), "east"))
-		awaitAvailable(s, "stuck", 8)
-		fewest := watchReady(s, "stuck", 8)
+		expect.RolledOut(s, "stuck", 8)
+		fewest := expect.WatchReady(s, "stuck", 8)
 		// In one request it is moved, and its new pods cannot start.
 		s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("stuck", 8), func(d *appsv1.Deployment) {
 			d.Spec.ProgressDeadlineSeconds = ptr.To[int32](2)
 			d.Spec.Template.Spec.Containers[0].Image = "registry.invalid/web:1"
 		}), "west"))
 		framework.AwaitList(s.West, "app=stuck", "the new pods are there and wait", func(pods []*corev1.Pod) bool {
-			return len(pods) > 0 && !ready(pods[0])
+			return len(pods) > 0 && !expect.Ready(pods[0])
 		})
 		// What happens at the same time elsewhere shows that there was time to break it.
 		s.Logical.Apply(manifests.Pinned(manifests.Deployment("beside", 2), "east,west"))
-		awaitAvailable(s, "beside", 2)
+		expect.RolledOut(s, "beside", 2)
 		framework.Await(s.Logical, "stuck", "says which cluster it waits for", func(d *appsv1.Deployment) bool {
 			return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
 				return c.Reason == "ProgressDeadlineExceeded" && strings.Contains(c.Message, `cluster "west"`)
 			})
 		})
 		awaitEvent(s, "stuck", "MoveStalled", "0 of 8 available in west")
-		say(t, s.Logical.CLI("explain", "deployment/stuck"), "Move:", "0 of 8 available in west")
+		expect.Says(t, s.Logical.CLI("explain", "deployment/stuck"), "Move:", "0 of 8 available in west")
 		// Its own strategy lets a rollout take away a quarter.
 		if few := fewest(); few < 6 {
 			t.Errorf("once there were only %d ready pods, want 6 at every moment", few)
 		}
 		s.Logical.Apply(manifests.Pinned(manifests.Deployment("stuck", 8), "west"))
-		awaitShares(s, "stuck", placement.Decision{"west": {Replicas: 8}})
+		expect.Shares(s, "stuck", placement.Decision{"west": {Replicas: 8}})
 	})
 }
 
@@ -172,58 +172,4 @@ func awaitEvent(s *framework.Scenario, name, reason, message string) {
 			return e.InvolvedObject.Name == name && e.Reason == reason && strings.Contains(e.Message, message)
 		})
 	})
-}
-
-// watchReady is fewestReady in the two clusters that every test has.
-func watchReady(s *framework.Scenario, name string, want int) (fewest func() int) {
-	s.Helper()
-	return fewestReady(s, []*framework.Side{s.East, s.West}, name, want)
-}
-
-// fewestReady counts the ready pods of an app in clusters from now on. What it returns ends that and tells the smallest number.
-func fewestReady(s *framework.Scenario, sides []*framework.Side, app string, want int) func() int {
-	s.Helper()
-	low, begun := want, false
-	stop := framework.Watch(sides, func(now map[string][]*corev1.Pod) {
-		seen := 0
-		for _, pods := range now {
-			for _, pod := range pods {
-				if pod.Labels["app"] == app && ready(pod) {
-					seen++
-				}
-			}
-		}
-		// At first, not all have been listed. Later one watch may be behind another: what the clusters say themselves counts.
-		if begun = begun || seen >= want; !begun || seen >= low {
-			return
-		}
-		if live, answered := readyNow(s, sides, app); answered {
-			low = min(low, len(live))
-		}
-	})
-	return func() int {
-		stop()
-		return low
-	}
-}
-
-// readyNow returns the ready pods of an app in clusters. They answer one after the other, and a replica may go from one to the other in
-// between. So they are asked in two rounds, and a pod that was ready in either may have been so between the two. Answered is false if a
-// cluster gave no answer, as when the test has ended.
-func readyNow(s *framework.Scenario, sides []*framework.Side, app string) (pods []string, answered bool) {
-	for range 2 {
-		for _, side := range sides {
-			list, err := side.Kube.CoreV1().Pods(s.Namespace).List(s.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
-			if err != nil {
-				return nil, false
-			}
-			for i := range list.Items {
-				if pod := &list.Items[i]; ready(pod) {
-					pods = append(pods, side.Name+"/"+pod.Name)
-				}
-			}
-		}
-	}
-	slices.Sort(pods)
-	return slices.Compact(pods), true
 }

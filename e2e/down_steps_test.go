@@ -11,6 +11,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -24,14 +25,14 @@ func TestMovesGoInSteps(t *testing.T) {
 	apps := map[string]*steps{}
 	for name, want := range map[string]steps{"one-by-one": {fewest: 4, most: 5}, "in-place": {fewest: 2, most: 4}} {
 		s.Logical.Apply(manifests.Edited(manifests.Deployment(name, 4), func(d *appsv1.Deployment) { d.Labels["policy"] = name }))
-		awaitAvailable(s, name, 4)
+		expect.RolledOut(s, name, 4)
 		apps[name] = watchSteps(s, sides, name, 4, want)
 	}
 	all := func(what, cluster string) {
 		t.Helper()
 		for name := range apps {
-			framework.Await(s.Logical, name, "is decided to be in "+cluster+" after "+what, placedOn(s, cluster))
-			awaitAvailable(s, name, 4)
+			framework.Await(s.Logical, name, "is decided to be in "+cluster+" after "+what, expect.PlacedOn(s, cluster))
+			expect.RolledOut(s, name, 4)
 			for _, side := range sides {
 				if side.Name != cluster {
 					framework.AwaitGone[*appsv1.Deployment](side, name)
@@ -48,7 +49,7 @@ func TestMovesGoInSteps(t *testing.T) {
 	begun := func(side *framework.Side) {
 		t.Helper()
 		for name := range apps {
-			framework.AwaitList(side, "app="+name, "the first new pods are ready", func(pods []*corev1.Pod) bool { return len(pods) > 0 && ready(pods[0]) })
+			framework.AwaitList(side, "app="+name, "the first new pods are ready", func(pods []*corev1.Pod) bool { return len(pods) > 0 && expect.Ready(pods[0]) })
 		}
 	}
 	all("being made", "east")
@@ -77,7 +78,7 @@ func TestMovesGoInSteps(t *testing.T) {
 	all("another label of a cluster", "north")
 	s.Logical.Kubectl("label", "cluster", "west", "moves=here")
 	s.Cleanup(func() { s.Environment.Cleanup(s.T, "label", "cluster", "west", "moves-") })
-	say(t, s.Logical.CLI("cluster", "drain", "north"), "cluster/north drained")
+	expect.Says(t, s.Logical.CLI("cluster", "drain", "north"), "cluster/north drained")
 	all("a drain", "west")
 
 	for name, app := range apps {
@@ -127,7 +128,7 @@ type steps struct {
 }
 
 // watchSteps looks at a Deployment in the clusters from now on, until it is stopped, which returns what was seen. One watch may be ahead of
-// the others, so what looks wrong is asked for again, in two rounds as by readyNow: of shares, the smaller one of both may have been there.
+// the others, so what looks wrong is asked for again, in two rounds as by ReadyNow: of shares, the smaller one of both may have been there.
 func watchSteps(s *framework.Scenario, sides []*framework.Side, name string, replicas int, want steps) *steps {
 	s.Helper()
 	seen := steps{fewest: replicas, most: replicas, told: replicas}
@@ -153,11 +154,11 @@ func watchSteps(s *framework.Scenario, sides []*framework.Side, name string, rep
 		n := 0
 		for _, pods := range now {
 			for _, pod := range pods {
-				n += one(pod.Labels["app"] == name && ready(pod))
+				n += one(pod.Labels["app"] == name && expect.Ready(pod))
 			}
 		}
 		if n < seen.fewest && n < want.fewest {
-			if list, answered := readyNow(s, sides, name); answered && len(list) < seen.fewest {
+			if list, answered := expect.ReadyNow(s, sides, name); answered && len(list) < seen.fewest {
 				seen.fewest, seen.then = len(list), fmt.Sprint(list)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
@@ -43,9 +44,9 @@ func TestWhatASilentClusterRanIsPlacedElsewhere(t *testing.T) {
 		manifests.Pinned(manifests.Deployment("patient", 2), "west"),
 		manifests.Database("db", 3, manifests.SetOn("west"), func(set *appsv1.StatefulSet) { set.Labels = map[string]string{"loss": "tolerated"} }))
 	for name, replicas := range map[string]int32{"both": 4, "far": 3, "patient": 2} {
-		awaitAvailable(s, name, replicas)
+		expect.RolledOut(s, name, replicas)
 	}
-	awaitRunning(s, "db", 3)
+	expect.SetRolledOut(s, "db", 3)
 	// From now on it may run in both.
 	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	patient := framework.PodUIDs(s, s.West, "patient")
@@ -62,8 +63,8 @@ func TestWhatASilentClusterRanIsPlacedElsewhere(t *testing.T) {
 	}
 	framework.Await(s.Logical, "west", "is silent", readiness(metav1.ConditionUnknown))
 	for name, replicas := range map[string]int32{"both": 4, "far": 3} {
-		framework.Await(s.Logical, name, "is placed elsewhere", placedOn(s, "east"))
-		d := awaitAvailable(s, name, replicas)
+		framework.Await(s.Logical, name, "is placed elsewhere", expect.PlacedOn(s, "east"))
+		d := expect.RolledOut(s, name, replicas)
 		if d.Status.Replicas != replicas {
 			t.Errorf("%s has %d replicas, want %d: those that nobody hears of do not count", name, d.Status.Replicas, replicas)
 		}
@@ -72,11 +73,11 @@ func TestWhatASilentClusterRanIsPlacedElsewhere(t *testing.T) {
 		})
 	}
 	// Whoever asks for a replica by its name gets the one that runs.
-	awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 3))
+	expect.Pods(s.Logical, "app=db", manifests.Ordinals("db", 0, 3))
 	framework.AwaitList(s.Logical, "app=db", "those that run are shown", func(pods []*corev1.Pod) bool {
-		return readyPods(3)(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Spec.NodeName != "east" })
+		return expect.ReadyPods(3)(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Spec.NodeName != "east" })
 	})
-	framework.AwaitList(s.Logical, "app=far", "no others are shown", func(pods []*corev1.Pod) bool { return len(pods) == 3 && readyPods(3)(pods) })
+	framework.AwaitList(s.Logical, "app=far", "no others are shown", func(pods []*corev1.Pod) bool { return len(pods) == 3 && expect.ReadyPods(3)(pods) })
 	framework.AwaitList(s.Logical, "", "an event says why", func(events []*corev1.Event) bool {
 		return slices.ContainsFunc(events, func(e *corev1.Event) bool {
 			return e.InvolvedObject.Name == "both" && strings.Contains(e.Message, `moved off cluster "west", which has been silent for longer than is tolerated`)
@@ -96,8 +97,8 @@ func TestWhatASilentClusterRanIsPlacedElsewhere(t *testing.T) {
 		framework.AwaitGone[*appsv1.Deployment](s.West, name)
 	}
 	framework.AwaitGone[*appsv1.StatefulSet](s.West, "db")
-	awaitRunning(s, "db", 3)
-	awaitAvailable(s, "patient", 2)
+	expect.SetRolledOut(s, "db", 3)
+	expect.RolledOut(s, "patient", 2)
 	if got := framework.PodUIDs(s, s.West, "patient"); !slices.Equal(got, patient) {
 		t.Errorf("the pods of what was to wait were %v and are %v", patient, got)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/hack/stock"
 )
@@ -47,10 +48,10 @@ func begin(t *testing.T) *outage {
 		}), "west"))
 	o.doomed.Logical.Apply(quick(manifests.Pinned(manifests.Deployment("web", 2), "west")))
 	for name, replicas := range map[string]int32{"both": 6, "near": 2, "far": 2, "grown": 2, "going": 1, "kept": 3} {
-		awaitAvailable(s, name, replicas)
+		expect.RolledOut(s, name, replicas)
 		o.pods[name] = framework.PodUIDs(s, s.West, name)
 	}
-	awaitAvailable(o.doomed, "web", 2)
+	expect.RolledOut(o.doomed, "web", 2)
 	return o
 }
 
@@ -125,7 +126,7 @@ func (o *outage) awaitSilence() {
 	o.Helper()
 	c := framework.Await(o.Logical, "west", "is silent", readiness(metav1.ConditionUnknown))
 	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterReady)
-	say(o.T, ready.Message, "does not answer", "https://127.0.0.1:", `"west"`)
+	expect.Says(o.T, ready.Message, "does not answer", "https://127.0.0.1:", `"west"`)
 	if ready.Reason != "Unreachable" {
 		o.Errorf("the reason is %q, want Unreachable", ready.Reason)
 	}
@@ -134,7 +135,7 @@ func (o *outage) awaitSilence() {
 			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
 		})
 	})
-	say(o.T, o.Logical.Kubectl("get", "nodes", "west"), "NotReady")
+	expect.Says(o.T, o.Logical.Kubectl("get", "nodes", "west"), "NotReady")
 	for line := range strings.Lines(o.Logical.CLI("cluster", "list")) {
 		if fields := strings.Fields(line); fields[0] == "west" && fields[1] != "Unknown" || fields[0] == "east" && fields[1] != "True" {
 			o.Errorf("the list says %q", line)
@@ -151,7 +152,7 @@ func (o *outage) change() {
 	o.Logical.Kubectl("delete", "deployment", "going", "--wait=false")
 	o.Logical.Kubectl("delete", "namespace", o.doomed.Namespace, "--wait=false")
 	framework.Await(o.East, "both", "has the new image", func(d *appsv1.Deployment) bool {
-		return framework.ImageOf(d) == "web:2" && available(*d.Spec.Replicas)(d)
+		return framework.ImageOf(d) == "web:2" && expect.Available(*d.Spec.Replicas)(d)
 	})
 	if r := o.Logical.Try("rollout", "status", "deployment/both", "--timeout=2s"); r.Code == 0 {
 		o.Errorf("it reads as rolled out: %s", r)
@@ -162,12 +163,12 @@ func (o *outage) change() {
 func (o *outage) work(name string) {
 	o.Helper()
 	o.Logical.Apply(manifests.Pinned(manifests.Deployment(name, 2), "east"))
-	awaitAvailable(o.Scenario, name, 2)
+	expect.RolledOut(o.Scenario, name, 2)
 	replicas := *framework.ReadDeployment(o.Scenario, "near").Spec.Replicas + 1
 	o.Logical.Kubectl("scale", "deployment/near", fmt.Sprintf("--replicas=%d", replicas))
-	awaitAvailable(o.Scenario, "near", replicas)
+	expect.RolledOut(o.Scenario, "near", replicas)
 	o.Logical.Kubectl("logs", "deployment/near")
-	say(o.T, o.Logical.Kubectl("exec", "deployment/near", "--", "echo", "hello"), "hello")
+	expect.Says(o.T, o.Logical.Kubectl("exec", "deployment/near", "--", "echo", "hello"), "hello")
 	o.Logical.Kubectl("delete", "deployment", name, "--timeout=60s")
 	framework.AwaitGone[*appsv1.Deployment](o.East, name)
 }
@@ -176,8 +177,8 @@ func (o *outage) work(name string) {
 func (o *outage) place(name string) {
 	o.Helper()
 	o.Logical.Apply(manifests.Pinned(manifests.Deployment(name, 2), "*"))
-	framework.Await(o.Logical, name, "is placed where somebody answers", placedOn(o.Scenario, "east"))
-	awaitAvailable(o.Scenario, name, 2)
+	framework.Await(o.Logical, name, "is placed where somebody answers", expect.PlacedOn(o.Scenario, "east"))
+	expect.RolledOut(o.Scenario, name, 2)
 }
 
 // waiting checks that what was deleted waits for the cluster that has it.
@@ -197,16 +198,16 @@ func (o *outage) waiting() {
 func (o *outage) converge() {
 	o.Helper()
 	framework.Await(o.Logical, "west", "is ready", readiness(metav1.ConditionTrue))
-	awaitAvailable(o.Scenario, "grown", 4)
+	expect.RolledOut(o.Scenario, "grown", 4)
 	framework.Await(o.West, "both", "has the image that was set meanwhile", func(d *appsv1.Deployment) bool { return framework.ImageOf(d) == "web:2" })
-	awaitAvailable(o.Scenario, "both", 6)
+	expect.RolledOut(o.Scenario, "both", 6)
 	framework.Await(o.West, "settings", "has the content that was set meanwhile", func(m *corev1.ConfigMap) bool { return m.Data["color"] == "green" })
 	framework.AwaitGone[*appsv1.Deployment](o.Logical, "going")
 	framework.AwaitGone[*appsv1.Deployment](o.West, "going")
 	framework.AwaitGone[*corev1.Namespace](o.doomed.Logical, o.doomed.Namespace)
 	framework.AwaitGone[*corev1.Namespace](o.doomed.West, o.doomed.Namespace)
 	for _, name := range []string{"far", "kept"} {
-		awaitAvailable(o.Scenario, name, int32(len(o.pods[name])))
+		expect.RolledOut(o.Scenario, name, int32(len(o.pods[name])))
 		if got := framework.PodUIDs(o.Scenario, o.West, name); !slices.Equal(got, o.pods[name]) {
 			o.Errorf("the pods of %s were %v and are %v", name, o.pods[name], got)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -18,8 +19,8 @@ import (
 func TestOrdinalsOfASilentClusterStartNowhereElse(t *testing.T) {
 	s := suite.Fragile(t)
 	s.Logical.Apply(manifests.Database("db", 3, manifests.SetOn("west")), manifests.Database("other", 2, manifests.SetOn("east")))
-	awaitRunning(s, "db", 3)
-	awaitRunning(s, "other", 2)
+	expect.SetRolledOut(s, "db", 3)
+	expect.SetRolledOut(s, "other", 2)
 
 	west := s.Environment.Clusters["west"]
 	t.Cleanup(func() { _ = west.ResumeAll() })
@@ -51,13 +52,13 @@ func TestOrdinalsOfASilentClusterStartNowhereElse(t *testing.T) {
 	}
 	// What nobody else has is not held up.
 	s.Logical.Kubectl("scale", "statefulset/other", "--replicas=3")
-	awaitRunning(s, "other", 3)
+	expect.SetRolledOut(s, "other", 3)
 	still("after a restart")
 
 	if err := west.ResumeAll(); err != nil {
 		t.Fatal(err)
 	}
-	awaitPods(s.East, "app=db", manifests.Ordinals("db", 0, 3))
+	expect.Pods(s.East, "app=db", manifests.Ordinals("db", 0, 3))
 	framework.AwaitGone[*appsv1.StatefulSet](s.West, "db")
-	awaitRunning(s, "db", 3)
+	expect.SetRolledOut(s, "db", 3)
 }

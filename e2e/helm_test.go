@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // release is what Helm has installed under the name "shop" in a scenario's namespace.
@@ -156,16 +157,16 @@ func (r release) password() string {
 
 func TestAChartLivesAsOnOneCluster(t *testing.T) {
 	r := newRelease(t)
-	say(t, r.helm(r.to("install", "2m")...), "deployed", "hello from revision 1 on v1.", "with a budget")
+	expect.Says(t, r.helm(r.to("install", "2m")...), "deployed", "hello from revision 1 on v1.", "with a budget")
 	r.wantState("deployed", 1)
 	r.wantRunning("web:1", "hello")
 	password := r.password()
-	say(t, r.Logical.Kubectl("get", "oven", "shop", "-o", "jsonpath={.spec}"), `"degrees":220`, `"door":"closed"`)
+	expect.Says(t, r.Logical.Kubectl("get", "oven", "shop", "-o", "jsonpath={.spec}"), `"degrees":220`, `"door":"closed"`)
 	if got := r.Logical.Kubectl("get", "job", "shop-migrate", "--ignore-not-found"); got != "" {
 		t.Errorf("the hook that has succeeded is still there: %s", got)
 	}
 	framework.Await(r.Logical, "shop-announce", "was waited for", func(j *batchv1.Job) bool { return j.Status.Succeeded == 1 })
-	framework.Await(r.Logical, "shop-web", "is scaled by its autoscaler", available(2))
+	framework.Await(r.Logical, "shop-web", "is scaled by its autoscaler", expect.Available(2))
 
 	r.helm(r.to("upgrade", "2m", "--set", "web.image=web:2", "--set", "greeting=goodbye", "--set", "cache.enabled=false")...)
 	r.wantState("deployed", 2)
@@ -183,15 +184,15 @@ func TestAChartLivesAsOnOneCluster(t *testing.T) {
 	r.helm("rollback", "shop", "1", "--wait", "--wait-for-jobs", "--timeout", "2m")
 	r.wantState("deployed", 3)
 	r.wantRunning("web:1", "hello")
-	framework.Await(r.Logical, "shop-cache", "is back", available(1))
-	say(t, r.helm("history", "shop"), "superseded", "Rollback to 1")
+	framework.Await(r.Logical, "shop-cache", "is back", expect.Available(1))
+	expect.Says(t, r.helm("history", "shop"), "superseded", "Rollback to 1")
 
 	// The first test is a bare pod, whose log Helm reads.
-	say(t, r.helm("test", "shop", "--timeout", "1m", "--logs"), "Phase:          Succeeded", "POD LOGS: shop-smoke")
+	expect.Says(t, r.helm("test", "shop", "--timeout", "1m", "--logs"), "Phase:          Succeeded", "POD LOGS: shop-smoke")
 	framework.Await(r.Logical, "shop-smoke", "has ended", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodSucceeded })
 	r.wantNoDrift()
 
-	say(t, r.helm("uninstall", "shop", "--wait", "--timeout", "2m"), `release "shop" uninstalled`)
+	expect.Says(t, r.helm("uninstall", "shop", "--wait", "--timeout", "2m"), `release "shop" uninstalled`)
 	r.wantNothingLeft()
 }
 
@@ -231,16 +232,16 @@ func (r release) wantNothingLeft() {
 func TestAFailedUpgradeIsRolledBack(t *testing.T) {
 	r := newRelease(t)
 	r.helm(r.to("install", "2m")...)
-	refuse(t, r.Logical.TryHelm(r.home, r.to("upgrade", "5s", "--rollback-on-failure", "--set", "web.image=registry.invalid/web:2")...), "rolled back")
+	expect.Refused(t, r.Logical.TryHelm(r.home, r.to("upgrade", "5s", "--rollback-on-failure", "--set", "web.image=registry.invalid/web:2")...), "rolled back")
 	r.wantState("deployed", 3)
 	r.wantRunning("web:1", "hello")
-	say(t, r.helm("history", "shop"), "failed", "Rollback to 1")
+	expect.Says(t, r.helm("history", "shop"), "failed", "Rollback to 1")
 	framework.Await(r.Logical, "shop-web", "runs the old image alone", func(d *appsv1.Deployment) bool {
-		return available(2)(d) && framework.ImageOf(d) == "web:1"
+		return expect.Available(2)(d) && framework.ImageOf(d) == "web:1"
 	})
-	refuse(t, r.Logical.TryHelm(r.home, r.to("upgrade", "1m", "--set", "store.replicas=0")...), "replicas")
+	expect.Refused(t, r.Logical.TryHelm(r.home, r.to("upgrade", "1m", "--set", "store.replicas=0")...), "replicas")
 
-	refuse(t, r.Logical.TryHelm(r.home, r.to("upgrade", "1m", "--set", "migration.outcome=fail")...), "pre-upgrade hooks failed", "shop-migrate")
+	expect.Refused(t, r.Logical.TryHelm(r.home, r.to("upgrade", "1m", "--set", "migration.outcome=fail")...), "pre-upgrade hooks failed", "shop-migrate")
 	r.wantState("failed", 4)
 	framework.Await(r.Logical, "shop-migrate", "stays to be looked at", func(j *batchv1.Job) bool { return j.Status.Failed == 1 })
 	r.helm(r.to("upgrade", "2m", "--set", "store.image=store:2")...)

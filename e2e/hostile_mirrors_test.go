@@ -14,6 +14,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -117,7 +118,7 @@ func TestAForgedOrphanIsNotShownNorGivenAnything(t *testing.T) {
 		// It needs a Secret by right, so that Manifold looks at those that west has there.
 		s.Logical.Kubectl("create", "secret", "generic", "own", "--from-literal=key=own")
 		s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("near", 1), using("own", false)), "west"))
-		awaitAvailable(s, "near", 1)
+		expect.RolledOut(s, "near", 1)
 		s.West.KubectlInput(encoded(s, forgedPod(s, "second-forged")), "create", "-f", "-")
 		toldNotShown(s, "second-forged")
 		nobodyHas(s, s.Logical, "second-forged")
@@ -152,12 +153,12 @@ func TestWhatAClusterChangesOfAPodIsNotShown(t *testing.T) {
 		d.Spec.Template.Spec.HostNetwork = true
 		d.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	}), "west"))
-	awaitAvailable(s, "web", 1)
+	expect.RolledOut(s, "web", 1)
 	// What the template asks for is shown, with what an API server makes of it.
-	if got := framework.AwaitList(s.Logical, "app=host", "the pod is ready", readyPods(1))[0]; !got.Spec.HostNetwork || got.Spec.Containers[0].Ports[0].HostPort == 0 {
+	if got := framework.AwaitList(s.Logical, "app=host", "the pod is ready", expect.ReadyPods(1))[0]; !got.Spec.HostNetwork || got.Spec.Containers[0].Ports[0].HostPort == 0 {
 		t.Errorf("the mirror has %+v, want the network of the host", got.Spec.Containers[0].Ports)
 	}
-	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", readyPods(1))[0]
+	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", expect.ReadyPods(1))[0]
 	s.West.Kubectl("label", "pod", pod.Name, "role=admin", v1alpha1.LabelOrphan+"=true")
 	s.West.Kubectl("set", "image", "pod/"+pod.Name, "web=evil:1")
 	s.West.Kubectl("annotate", "pod", pod.Name, v1alpha1.AnnotationClusters+"=east", v1alpha1.AnnotationPlacement+`={"east":{"replicas":1}}`, "note=last")
@@ -173,19 +174,19 @@ func TestWhatAClusterChangesOfAPodIsNotShown(t *testing.T) {
 	// Its ReplicaSet lets it go, which nobody above has asked for.
 	s.West.Kubectl("label", "pod", pod.Name, "app=bank", "--overwrite")
 	framework.AwaitGone[*corev1.Pod](s.Logical, pod.Name)
-	framework.AwaitList(s.Logical, "app=bank", "the others are none of its", readyPods(1))
-	framework.AwaitList(s.Logical, "app=web", "another has taken its place", readyPods(1))
+	framework.AwaitList(s.Logical, "app=bank", "the others are none of its", expect.ReadyPods(1))
+	framework.AwaitList(s.Logical, "app=web", "another has taken its place", expect.ReadyPods(1))
 	s.West.Kubectl("delete", "pod", pod.Name)
 }
 
 func TestAStolenIdentityOfAClusterWritesNoMoreThanItsSyncer(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"), manifests.Pinned(manifests.Deployment("near", 1), "west"), manifests.BarePod("own", "east"))
-	awaitAvailable(s, "web", 1)
-	awaitAvailable(s, "near", 1)
-	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", readyPods(1))[0]
-	near := framework.AwaitList(s.Logical, "app=near", "the pod is ready", readyPods(1))[0]
-	own := framework.Await(s.Logical, "own", "runs", ready)
+	expect.RolledOut(s, "web", 1)
+	expect.RolledOut(s, "near", 1)
+	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", expect.ReadyPods(1))[0]
+	near := framework.AwaitList(s.Logical, "app=near", "the pod is ready", expect.ReadyPods(1))[0]
+	own := framework.Await(s.Logical, "own", "runs", expect.Ready)
 	d := framework.Await(s.Logical, "web", "is there", framework.Exists[*appsv1.Deployment])
 
 	as := func(manifest any, args ...string) framework.Result {
@@ -257,11 +258,11 @@ func TestAStolenIdentityOfAClusterWritesNoMoreThanItsSyncer(t *testing.T) {
 		"the size of a workload":           {nil, []string{"scale", "deployment", "near", "--replicas=9"}, "forbidden"},
 		"the name of another cluster":      {nil, []string{"--as-group", "system:masters-not", "delete", "pod", pod.Name, "--wait=false"}, "forbidden"},
 	} {
-		t.Run(name, func(t *testing.T) { refuse(t, as(test.manifest, test.args...), test.want) })
+		t.Run(name, func(t *testing.T) { expect.Refused(t, as(test.manifest, test.args...), test.want) })
 	}
 	for _, name := range []string{pod.Name, near.Name, "own"} {
 		now, err := s.Logical.Kube.CoreV1().Pods(s.Namespace).Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil || now.DeletionTimestamp != nil || !ready(now) {
+		if err != nil || now.DeletionTimestamp != nil || !expect.Ready(now) {
 			t.Errorf("pod %s is %v (%v), want it as it was", name, now.Status.Phase, err)
 		}
 	}

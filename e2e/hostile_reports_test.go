@@ -15,6 +15,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -64,8 +65,8 @@ func TestAClusterWithoutAShareReportsNothing(t *testing.T) {
 	)
 	// Something else of the namespace is in west, so that it is there.
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("neighbour", 1), "west"), manifests.Pinned(manifests.Deployment("web", 2), "east"), entry, claim)
-	awaitAvailable(s, "neighbour", 1)
-	web := awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "neighbour", 1)
+	web := expect.RolledOut(s, "web", 2)
 	service := framework.Await(s.Logical, "web", "is there", framework.Exists[*corev1.Service])
 	data := framework.Await(s.Logical, "data", "is there", framework.Exists[*corev1.PersistentVolumeClaim])
 
@@ -98,7 +99,7 @@ spec:
 	framework.Await(s.West, "web", "has been noticed", func(d *appsv1.Deployment) bool { return d.DeletionTimestamp != nil })
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=3")
 	web = framework.Await(s.Logical, "web", "counts what east has", func(d *appsv1.Deployment) bool {
-		return available(3)(d) && d.Status.Replicas == 3 && d.Status.ObservedGeneration == d.Generation
+		return expect.Available(3)(d) && d.Status.Replicas == 3 && d.Status.ObservedGeneration == d.Generation
 	})
 	if got := named(s, web); !slices.Equal(got, []string{"east"}) {
 		t.Errorf("the Deployment is said to be in %v", got)
@@ -122,7 +123,7 @@ spec:
 func TestATemplateThatOnlyAClusterHasIsNoRevision(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	below := framework.Await(s.West, "web", "is there", framework.Exists[*appsv1.Deployment])
 	s.West.KubectlInput(fmt.Sprintf(`
 apiVersion: apps/v1
@@ -142,7 +143,7 @@ spec:
 
 	s.Logical.Kubectl("set", "image", "deployment/web", "web=web:2")
 	framework.Await(s.Logical, "web", "is rolled out", func(d *appsv1.Deployment) bool {
-		return framework.ImageOf(d) == "web:2" && available(2)(d) && d.Status.UpdatedReplicas == 2 && d.Status.ObservedGeneration == d.Generation
+		return framework.ImageOf(d) == "web:2" && expect.Available(2)(d) && d.Status.UpdatedReplicas == 2 && d.Status.ObservedGeneration == d.Generation
 	})
 	history := s.Logical.Kubectl("rollout", "history", "deployment/web")
 	if strings.Contains(history, "evil") || strings.Contains(history, "7 ") {
@@ -154,7 +155,7 @@ spec:
 		}
 	}
 	s.Logical.Kubectl("rollout", "undo", "deployment/web")
-	framework.Await(s.Logical, "web", "is what the user had before", func(d *appsv1.Deployment) bool { return framework.ImageOf(d) == "web:1" && available(2)(d) })
+	framework.Await(s.Logical, "web", "is what the user had before", func(d *appsv1.Deployment) bool { return framework.ImageOf(d) == "web:1" && expect.Available(2)(d) })
 }
 
 // TestAReportCountsAsFarAsItCan has a cluster say of an Ingress, whose status nobody writes there, that it has more addresses than anybody.
@@ -163,7 +164,7 @@ func TestAReportCountsAsFarAsItCan(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), manifests.ServiceFor("web"),
 		"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\nspec: {defaultBackend: {service: {name: web, port: {number: 80}}}}")
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	for _, side := range []*framework.Side{s.East, s.West} {
 		framework.Await(side, "web", "is there", framework.Exists[*networkingv1.Ingress])
 	}

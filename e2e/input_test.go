@@ -10,13 +10,14 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
 // TestWhatKubernetesRefusesIsRefusedInItsWords asks a stock cluster too.
 func TestWhatKubernetesRefusesIsRefusedInItsWords(t *testing.T) {
 	s := suite.Scenario(t)
-	settle(s, s.East)
+	expect.NamespaceIn(s, s.East)
 	web := manifests.Deployment("web", 1)
 	for name, manifest := range map[string]string{
 		"a negative number of replicas": manifests.Edited(web, func(d *appsv1.Deployment) { *d.Spec.Replicas = -1 }),
@@ -58,12 +59,12 @@ func TestABadPinIsRefusedWithItsPath(t *testing.T) {
 		t.Run(fmt.Sprintf("%q", pin), func(t *testing.T) {
 			s := s.Subtest(t)
 			path := "metadata.annotations[manifold.dev/clusters]: Invalid value"
-			refuse(t, s.Logical.TryInput(manifests.Pinned(manifests.Deployment("web", 1), pin), "create", "-f", "-"), `The Deployment "web" is invalid`, path, want)
-			refuse(t, s.Logical.Try("annotate", "deployment", "good", v1alpha1.AnnotationClusters+"="+pin, "--overwrite"), `"good" is invalid`, path, want)
-			refuse(t, s.Logical.Try("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"="+pin), path, want)
+			expect.Refused(t, s.Logical.TryInput(manifests.Pinned(manifests.Deployment("web", 1), pin), "create", "-f", "-"), `The Deployment "web" is invalid`, path, want)
+			expect.Refused(t, s.Logical.Try("annotate", "deployment", "good", v1alpha1.AnnotationClusters+"="+pin, "--overwrite"), `"good" is invalid`, path, want)
+			expect.Refused(t, s.Logical.Try("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"="+pin), path, want)
 		})
 	}
-	refuse(t, s.Logical.Try("get", "deployment", "web"), "NotFound")
+	expect.Refused(t, s.Logical.Try("get", "deployment", "web"), "NotFound")
 	if got := framework.ReadDeployment(s, "good").Annotations[v1alpha1.AnnotationClusters]; got != "east" {
 		t.Errorf("a refused pin is stored: %q", got)
 	}
@@ -126,12 +127,12 @@ func TestABadPolicyIsRefusedWithItsPath(t *testing.T) {
 			s := s.Subtest(t)
 			for _, kind := range []string{"PlacementPolicy", "ClusterPlacementPolicy"} {
 				manifest := fmt.Sprintf("apiVersion: manifold.dev/v1alpha1\nkind: %s\nmetadata:\n  name: bad-%s\nspec:\n  %s\n", kind, s.Namespace, test.spec)
-				refuse(t, s.Logical.TryInput(manifest, "create", "-f", "-"), test.want)
-				refuse(t, s.Logical.TryInput(manifest, "apply", "--server-side", "-f", "-"), cmp.Or(test.applied, test.want))
+				expect.Refused(t, s.Logical.TryInput(manifest, "create", "-f", "-"), test.want)
+				expect.Refused(t, s.Logical.TryInput(manifest, "apply", "--server-side", "-f", "-"), cmp.Or(test.applied, test.want))
 			}
 		})
 	}
-	refuse(t, s.Logical.TryInput(`
+	expect.Refused(t, s.Logical.TryInput(`
 apiVersion: manifold.dev/v1alpha1
 kind: ClusterPlacementPolicy
 metadata:
@@ -157,9 +158,9 @@ func TestWhatManifoldWritesIsNotForUsers(t *testing.T) {
 		if result.Code != 0 {
 			t.Errorf("%s: %s", what, result)
 		}
-		say(t, result.Stderr, warnings...)
-		d := awaitAvailable(s, "web", 2)
-		if !placedOn(s, "east")(d) || strings.Contains(d.Annotations[v1alpha1.AnnotationStatus], "9") {
+		expect.Says(t, result.Stderr, warnings...)
+		d := expect.RolledOut(s, "web", 2)
+		if !expect.PlacedOn(s, "east")(d) || strings.Contains(d.Annotations[v1alpha1.AnnotationStatus], "9") {
 			t.Errorf("%s: what was forged is obeyed: %v", what, d.Annotations)
 		}
 	}
@@ -183,7 +184,7 @@ func TestWhatManifoldWritesIsNotForUsers(t *testing.T) {
 	if result.Code != 0 || strings.Contains(result.Stderr, "Warning") {
 		t.Errorf("taking the annotations away: %s", result)
 	}
-	if d := awaitAvailable(s, "web", 2); !placedOn(s, "east")(d) {
+	if d := expect.RolledOut(s, "web", 2); !expect.PlacedOn(s, "east")(d) {
 		t.Errorf("it is placed on %s after that", framework.DecisionOf(s, d))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -37,20 +38,20 @@ func allows(healthy, expected, disruptions int32) func(*policyv1.PodDisruptionBu
 func TestADisruptionBudgetOfOneClusterIsThereWhole(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 3), "east"), disruptionBudget("web", "maxUnavailable: 34%"))
-	awaitAvailable(s, "web", 3)
+	expect.RolledOut(s, "web", 3)
 	framework.Await(s.Logical, "web", "counts the pods of the Deployment", allows(3, 3, 2))
 	below := framework.Await(s.East, "web", "counts them too", allows(3, 3, 2))
 	if got := below.Spec.MaxUnavailable.String(); got != "34%" {
 		t.Errorf("east allows %s, want what was asked for", got)
 	}
-	say(t, s.Logical.Kubectl("get", "pdb", "web"), "34%", "2")
-	say(t, s.Logical.Kubectl("describe", "pdb", "web"), "Allowed disruptions:", "Current:", "3")
+	expect.Says(t, s.Logical.Kubectl("get", "pdb", "web"), "34%", "2")
+	expect.Says(t, s.Logical.Kubectl("describe", "pdb", "web"), "Allowed disruptions:", "Current:", "3")
 }
 
 func TestADisruptionBudgetIsDividedWithItsDeployment(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 6), "east,west"), disruptionBudget("web", "minAvailable: 50%"))
-	d := awaitAvailable(s, "web", 6)
+	d := expect.RolledOut(s, "web", 6)
 	framework.Await(s.Logical, "web", "counts the pods of both clusters", allows(6, 6, 3))
 	var sum int32
 	for _, side := range []*framework.Side{s.East, s.West} {
@@ -78,13 +79,13 @@ func TestADisruptionBudgetIsDividedWithItsDeployment(t *testing.T) {
 func TestAPodOfEitherClusterMayBeTheOneThatIsEvicted(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), disruptionBudget("web", "maxUnavailable: 1"))
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	for _, side := range []*framework.Side{s.East, s.West} {
 		framework.Await(side, "web", "is there", framework.Exists[*policyv1.PodDisruptionBudget])
 	}
 	for _, cluster := range []string{"east", "west"} {
 		framework.Await(s.Logical, "web", "allows one to go", allows(2, 2, 1))
-		pods := framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(2))
+		pods := framework.AwaitList(s.Logical, "app=web", "all pods are ready", expect.ReadyPods(2))
 		for _, pod := range pods {
 			if pod.Spec.NodeName == cluster {
 				if err := framework.Evict(s, pod, nil); err != nil {

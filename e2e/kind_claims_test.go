@@ -12,6 +12,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -21,19 +22,17 @@ func keeping(deleted, scaled appsv1.PersistentVolumeClaimRetentionPolicyType) fu
 	}
 }
 
-func bound(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound }
-
 func TestClaimsOfAStatefulSetAreShown(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Disks(s.East, 3)
 	s.Logical.Kubectl("create", "quota", "disks", "--hard=persistentvolumeclaims=5,requests.storage=5Gi")
 	s.Logical.Apply(manifests.Database("db", 2, manifests.SetOn("east"), manifests.WithDisks(s)))
-	awaitRunning(s, "db", 2)
+	expect.SetRolledOut(s, "db", 2)
 	for _, name := range []string{"data-db-0", "data-db-1"} {
 		framework.Await(s.Logical, name, "is there", func(*corev1.PersistentVolumeClaim) bool { return true })
 		s.Logical.Kubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/"+name, "--timeout=60s")
-		above := framework.Await(s.Logical, name, "is bound", bound)
-		below := framework.Await(s.East, name, "is bound", bound)
+		above := framework.Await(s.Logical, name, "is bound", expect.Bound)
+		below := framework.Await(s.East, name, "is bound", expect.Bound)
 		if above.UID != below.UID || !above.CreationTimestamp.Equal(&below.CreationTimestamp) || above.Spec.VolumeName != below.Spec.VolumeName {
 			t.Errorf("%s is %s of %s on %s, and in its cluster %s of %s on %s", name, above.UID, above.CreationTimestamp, above.Spec.VolumeName,
 				below.UID, below.CreationTimestamp, below.Spec.VolumeName)
@@ -42,11 +41,11 @@ func TestClaimsOfAStatefulSetAreShown(t *testing.T) {
 			t.Errorf("%s: labels %v, annotations %v", name, above.Labels, above.Annotations)
 		}
 	}
-	say(t, s.Logical.Kubectl("get", "pvc"), "data-db-0", "Bound", "1Gi", s.Namespace)
-	say(t, s.Logical.Kubectl("describe", "pod", "db-0"), "ClaimName:  data-db-0")
-	say(t, s.Logical.Kubectl("describe", "pvc", "data-db-1"), "Used By:       db-1")
-	framework.Await(s.Logical, "disks", "counts the claims", used(corev1.ResourcePersistentVolumeClaims, "2"))
-	framework.Await(s.Logical, "disks", "counts their size", used(corev1.ResourceRequestsStorage, "2Gi"))
+	expect.Says(t, s.Logical.Kubectl("get", "pvc"), "data-db-0", "Bound", "1Gi", s.Namespace)
+	expect.Says(t, s.Logical.Kubectl("describe", "pod", "db-0"), "ClaimName:  data-db-0")
+	expect.Says(t, s.Logical.Kubectl("describe", "pvc", "data-db-1"), "Used By:       db-1")
+	framework.Await(s.Logical, "disks", "counts the claims", expect.Used(corev1.ResourcePersistentVolumeClaims, "2"))
+	framework.Await(s.Logical, "disks", "counts their size", expect.Used(corev1.ResourceRequestsStorage, "2Gi"))
 
 	t.Run("what may be changed goes down", func(t *testing.T) {
 		s := s.Subtest(t)
@@ -58,23 +57,23 @@ func TestClaimsOfAStatefulSetAreShown(t *testing.T) {
 		}
 		framework.Await(s.East, "data-db-0", "has it all", size)
 		framework.Await(s.Logical, "data-db-0", "has it all", size)
-		framework.Await(s.Logical, "disks", "counts the growth", used(corev1.ResourceRequestsStorage, "3Gi"))
-		refuse(t, s.Logical.Try("patch", "pvc", "data-db-0", "-p", `{"spec":{"resources":{"requests":{"storage":"9Gi"}}}}`), "exceeded quota: disks")
-		refuse(t, s.Logical.Try("patch", "pvc", "data-db-0", "-p", `{"spec":{"accessModes":["ReadWriteMany"]}}`), "spec is immutable after creation")
+		framework.Await(s.Logical, "disks", "counts the growth", expect.Used(corev1.ResourceRequestsStorage, "3Gi"))
+		expect.Refused(t, s.Logical.Try("patch", "pvc", "data-db-0", "-p", `{"spec":{"resources":{"requests":{"storage":"9Gi"}}}}`), "exceeded quota: disks")
+		expect.Refused(t, s.Logical.Try("patch", "pvc", "data-db-0", "-p", `{"spec":{"accessModes":["ReadWriteMany"]}}`), "spec is immutable after creation")
 		s.East.Kubectl("patch", "storageclass", s.Namespace, "-p", `{"allowVolumeExpansion":false}`)
-		refuse(t, s.Logical.Try("patch", "pvc", "data-db-1", "-p", `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`), "the storageclass that provisions the pvc must support resize")
+		expect.Refused(t, s.Logical.Try("patch", "pvc", "data-db-1", "-p", `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`), "the storageclass that provisions the pvc must support resize")
 	})
 	t.Run("a claim goes with an owner that only the logical cluster knows", func(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Kubectl("scale", "statefulset/db", "--replicas=3")
-		awaitRunning(s, "db", 3)
-		framework.Await(s.Logical, "data-db-2", "is bound", bound)
+		expect.SetRolledOut(s, "db", 3)
+		framework.Await(s.Logical, "data-db-2", "is bound", expect.Bound)
 		s.Logical.Kubectl("create", "configmap", "owner")
 		owner := framework.Await(s.Logical, "owner", "is there", func(*corev1.ConfigMap) bool { return true })
 		s.Logical.Kubectl("patch", "pvc", "data-db-2", "--type=merge", "-p", fmt.Sprintf(
 			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":%q}]}}`, owner.UID))
 		s.Logical.Kubectl("scale", "statefulset/db", "--replicas=2")
-		awaitRunning(s, "db", 2)
+		expect.SetRolledOut(s, "db", 2)
 		framework.Await(s.Logical, "data-db-2", "is kept with its owner", func(c *corev1.PersistentVolumeClaim) bool {
 			return c.DeletionTimestamp == nil && len(c.OwnerReferences) == 1
 		})
@@ -88,11 +87,11 @@ func TestClaimsOfAStatefulSetAreShown(t *testing.T) {
 		going := func(c *corev1.PersistentVolumeClaim) bool { return c.DeletionTimestamp != nil }
 		framework.Await(s.East, "data-db-1", "is being deleted", going)
 		framework.Await(s.Logical, "data-db-1", "is being deleted", going)
-		say(t, s.Logical.Kubectl("get", "pvc", "data-db-1"), "Terminating")
+		expect.Says(t, s.Logical.Kubectl("get", "pvc", "data-db-1"), "Terminating")
 		s.Logical.Kubectl("scale", "statefulset/db", "--replicas=1")
 		framework.AwaitGone[*corev1.PersistentVolumeClaim](s.East, "data-db-1")
 		framework.AwaitGone[*corev1.PersistentVolumeClaim](s.Logical, "data-db-1")
-		framework.Await(s.Logical, "disks", "counts it no more", used(corev1.ResourcePersistentVolumeClaims, "1"))
+		framework.Await(s.Logical, "disks", "counts it no more", expect.Used(corev1.ResourcePersistentVolumeClaims, "1"))
 	})
 	t.Run("a Job uses the claim where it is", func(t *testing.T) {
 		s := s.Subtest(t)
@@ -100,7 +99,7 @@ func TestClaimsOfAStatefulSetAreShown(t *testing.T) {
 			d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-db-0"}}}}
 		}), "east,west"))
-		if where := framework.DecisionOf(s, awaitAvailable(s, "backup", 1)); len(where) != 1 || where["east"].Replicas != 1 {
+		if where := framework.DecisionOf(s, expect.RolledOut(s, "backup", 1)); len(where) != 1 || where["east"].Replicas != 1 {
 			t.Errorf("decision %v, want it where the claim is", where)
 		}
 		s.Logical.Kubectl("delete", "deployment", "backup")
@@ -121,36 +120,36 @@ func TestAStatefulSetReturnsToItsClaims(t *testing.T) {
 	}
 	uids := map[string]string{}
 	for cluster := range sides {
-		awaitRunning(s, cluster, 1)
-		claim := framework.Await(s.Logical, "data-"+cluster+"-0", "is bound", bound)
+		expect.SetRolledOut(s, cluster, 1)
+		claim := framework.Await(s.Logical, "data-"+cluster+"-0", "is bound", expect.Bound)
 		uids[cluster] = string(claim.UID)
 		s.Logical.Kubectl("delete", "statefulset", cluster, "--timeout=60s")
 	}
 	for cluster, side := range sides {
 		framework.AwaitGone[*appsv1.StatefulSet](side, cluster)
-		framework.Await(s.Logical, "data-"+cluster+"-0", "outlives it", func(c *corev1.PersistentVolumeClaim) bool { return c.DeletionTimestamp == nil && bound(c) })
+		framework.Await(s.Logical, "data-"+cluster+"-0", "outlives it", func(c *corev1.PersistentVolumeClaim) bool { return c.DeletionTimestamp == nil && expect.Bound(c) })
 		s.Logical.Apply(manifests.Database(cluster, 2, manifests.SetOn("east,west"), manifests.WithDisks(s)))
-		set := awaitRunning(s, cluster, 2)
+		set := expect.SetRolledOut(s, cluster, 2)
 		if got, want := set.Annotations[v1alpha1.AnnotationPlacement], `{"`+cluster+`":{"replicas":2}}`; got != want {
 			t.Errorf("StatefulSet %s was made anew on %s, want %s, where its claim is", cluster, got, want)
 		}
-		claim := framework.Await(side, "data-"+cluster+"-0", "is used again", bound)
+		claim := framework.Await(side, "data-"+cluster+"-0", "is used again", expect.Bound)
 		if string(claim.UID) != uids[cluster] {
 			t.Errorf("claim of %s has UID %s, was %s", cluster, claim.UID, uids[cluster])
 		}
 	}
 	// What has data stays where that is, whatever is chosen, until the user gives the data up.
 	const why, advice = "its volumes cannot follow", "manifold.dev/volumes=recreate"
-	refuse(t, s.Logical.TryCLI("move", "statefulset/east", "--to", "west"), "move statefulset/east", why, advice)
-	refuse(t, s.Logical.Try("annotate", "statefulset", "east", v1alpha1.AnnotationVolumes+"=copy"), `metadata.annotations[manifold.dev/volumes]: Unsupported value: "copy"`)
-	say(t, s.Logical.Try("annotate", "statefulset", "east", v1alpha1.AnnotationClusters+"=west", "--overwrite").Stderr, "Warning:", why, advice)
+	expect.Refused(t, s.Logical.TryCLI("move", "statefulset/east", "--to", "west"), "move statefulset/east", why, advice)
+	expect.Refused(t, s.Logical.Try("annotate", "statefulset", "east", v1alpha1.AnnotationVolumes+"=copy"), `metadata.annotations[manifold.dev/volumes]: Unsupported value: "copy"`)
+	expect.Says(t, s.Logical.Try("annotate", "statefulset", "east", v1alpha1.AnnotationClusters+"=west", "--overwrite").Stderr, "Warning:", why, advice)
 	framework.AwaitList(s.Logical, "", "an event says why it stays", func(events []*corev1.Event) bool {
 		return slices.ContainsFunc(events, func(e *corev1.Event) bool {
 			return e.InvolvedObject.Name == "east" && e.Reason == "PlacementNote" && strings.Contains(e.Message, why)
 		})
 	})
-	say(t, s.Logical.CLI("explain", "statefulset/east"), "2 on east", "is not pinned", why, advice)
-	if set := awaitRunning(s, "east", 2); set.Annotations[v1alpha1.AnnotationPlacement] != `{"east":{"replicas":2}}` {
+	expect.Says(t, s.Logical.CLI("explain", "statefulset/east"), "2 on east", "is not pinned", why, advice)
+	if set := expect.SetRolledOut(s, "east", 2); set.Annotations[v1alpha1.AnnotationPlacement] != `{"east":{"replicas":2}}` {
 		t.Errorf("decision %s, want it where its data is", set.Annotations[v1alpha1.AnnotationPlacement])
 	}
 	// A user who does is obeyed, and sees the claims that are used.
@@ -158,7 +157,7 @@ func TestAStatefulSetReturnsToItsClaims(t *testing.T) {
 	framework.Await(s.Logical, "data-east-0", "is that of the cluster where the pod runs", func(c *corev1.PersistentVolumeClaim) bool {
 		return c.Annotations[v1alpha1.AnnotationCluster] == "west" && c.DeletionTimestamp == nil
 	})
-	if kept := framework.Await(s.East, "data-east-0", "is kept", bound); string(kept.UID) != uids["east"] || kept.DeletionTimestamp != nil {
+	if kept := framework.Await(s.East, "data-east-0", "is kept", expect.Bound); string(kept.UID) != uids["east"] || kept.DeletionTimestamp != nil {
 		t.Error("the claim that it has left behind is another one, or going")
 	}
 }
@@ -167,11 +166,11 @@ func TestClaimsAreKeptOrNotAsTheStatefulSetSays(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Disks(s.East, 2)
 	s.Logical.Apply(manifests.Database("db", 2, manifests.SetOn("east"), manifests.WithDisks(s), keeping(appsv1.DeletePersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType)))
-	set := awaitRunning(s, "db", 2)
+	set := expect.SetRolledOut(s, "db", 2)
 	framework.Await(s.Logical, "data-db-0", "belongs to the StatefulSet above", func(c *corev1.PersistentVolumeClaim) bool {
 		return slices.ContainsFunc(c.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == set.UID && ref.Kind == "StatefulSet" })
 	})
-	framework.Await(s.Logical, "data-db-1", "is bound", bound)
+	framework.Await(s.Logical, "data-db-1", "is bound", expect.Bound)
 	s.Logical.Kubectl("scale", "statefulset/db", "--replicas=1")
 	framework.AwaitGone[*corev1.PersistentVolumeClaim](s.Logical, "data-db-1")
 	framework.AwaitGone[*corev1.PersistentVolumeClaim](s.East, "data-db-1")
@@ -189,7 +188,7 @@ func TestOwnersOfClaimTemplatesAreThoseAbove(t *testing.T) {
 	s.Disks(s.East, 1)
 	s.Disks(s.West, 1)
 	s.Logical.Apply(manifests.Dividing)
-	awaitPolicy(s)
+	expect.PolicyFollowed(s)
 	s.Logical.Kubectl("create", "configmap", "bank")
 	owner := framework.Await(s.Logical, "bank", "is there", framework.Exists[*corev1.ConfigMap])
 	s.Logical.Apply(manifests.Database("db", 2, manifests.WithDisks(s), func(set *appsv1.StatefulSet) {
@@ -197,7 +196,7 @@ func TestOwnersOfClaimTemplatesAreThoseAbove(t *testing.T) {
 		template.Finalizers = []string{hold}
 		template.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}}
 	}))
-	awaitRunning(s, "db", 2)
+	expect.SetRolledOut(s, "db", 2)
 	sides := map[string]*framework.Side{}
 	for _, side := range []*framework.Side{s.East, s.West} {
 		claims := framework.AwaitList(side, "app=db", "there is the claim of a replica", func(claims []*corev1.PersistentVolumeClaim) bool { return len(claims) == 1 })
@@ -205,7 +204,7 @@ func TestOwnersOfClaimTemplatesAreThoseAbove(t *testing.T) {
 	}
 	for name := range sides {
 		framework.Await(s.Logical, name, "is bound and belongs to what its template says", func(c *corev1.PersistentVolumeClaim) bool {
-			return bound(c) && slices.ContainsFunc(c.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID }) &&
+			return expect.Bound(c) && slices.ContainsFunc(c.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID }) &&
 				slices.Contains(c.Finalizers, hold)
 		})
 	}
@@ -214,7 +213,7 @@ func TestOwnersOfClaimTemplatesAreThoseAbove(t *testing.T) {
 		// The garbage collector of the cluster has been at work since the claim was made.
 		side.Apply(fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: stray, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: bank, uid: %q}]}}", owner.UID))
 		framework.AwaitGone[*corev1.ConfigMap](side, "stray")
-		framework.Await(side, name, "stays", func(c *corev1.PersistentVolumeClaim) bool { return c.DeletionTimestamp == nil && bound(c) })
+		framework.Await(side, name, "stays", func(c *corev1.PersistentVolumeClaim) bool { return c.DeletionTimestamp == nil && expect.Bound(c) })
 	}
 
 	s.Logical.Kubectl("delete", "statefulset", "db")
@@ -236,13 +235,13 @@ func TestAStatefulSetUsesClaimsThatWereMadeForIt(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Disks(s.West, 3)
 	s.Logical.Apply(ownClaim(s, "data-db-0", "restored: from-backup"), manifests.Database("db", 2, manifests.SetOn("west"), manifests.WithDisks(s)))
-	awaitRunning(s, "db", 2)
-	restored := framework.Await(s.Logical, "data-db-0", "is bound", bound)
-	below := framework.Await(s.West, "data-db-0", "is bound", bound)
+	expect.SetRolledOut(s, "db", 2)
+	restored := framework.Await(s.Logical, "data-db-0", "is bound", expect.Bound)
+	below := framework.Await(s.West, "data-db-0", "is bound", expect.Bound)
 	if below.Labels["restored"] != "from-backup" || restored.Annotations[v1alpha1.AnnotationCluster] != "" {
 		t.Errorf("labels %v below, annotations %v above: it is not the user's claim that is used", below.Labels, restored.Annotations)
 	}
-	made := framework.Await(s.Logical, "data-db-1", "is bound", bound)
+	made := framework.Await(s.Logical, "data-db-1", "is bound", expect.Bound)
 	if made.Annotations[v1alpha1.AnnotationCluster] != "west" {
 		t.Errorf("data-db-1 has annotations %v, want those of a mirror", made.Annotations)
 	}
@@ -254,7 +253,7 @@ func TestAStatefulSetUsesClaimsThatWereMadeForIt(t *testing.T) {
 	s.West.Apply(ownClaim(s, "data-late-0", "app: late"))
 	s.Logical.Kubectl("scale", "statefulset/late", "--replicas=1")
 	framework.Await(s.West, "data-late-0", "is the user's", func(c *corev1.PersistentVolumeClaim) bool { return c.Labels["restored"] == "late" })
-	framework.Await(s.Logical, "data-late-0", "tells of it", bound)
+	framework.Await(s.Logical, "data-late-0", "tells of it", expect.Bound)
 }
 
 func ownClaim(s *framework.Scenario, name, labels string) string {
@@ -279,9 +278,9 @@ func TestClaimsOfEphemeralVolumesAreShown(t *testing.T) {
 			Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: manifests.ClaimSpec(s)}}}}}
 	}
 	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("web", 1), scratch), "east"))
-	awaitAvailable(s, "web", 1)
-	pods := framework.AwaitList(s.Logical, "app=web", "the pod runs", readyPods(1))
-	claim := framework.Await(s.Logical, pods[0].Name+"-scratch", "is bound", bound)
+	expect.RolledOut(s, "web", 1)
+	pods := framework.AwaitList(s.Logical, "app=web", "the pod runs", expect.ReadyPods(1))
+	claim := framework.Await(s.Logical, pods[0].Name+"-scratch", "is bound", expect.Bound)
 	if owners := claim.OwnerReferences; len(owners) != 1 || owners[0].UID != pods[0].UID {
 		t.Errorf("it belongs to %v, want the pod", owners)
 	}
@@ -303,8 +302,8 @@ spec:
           storageClassName: NAMESPACE
           resources: {requests: {storage: 1Gi}}
 `, v1alpha1.AnnotationClusters), "NAMESPACE", s.Namespace))
-	bare := framework.Await(s.Logical, "bare", "is ready", ready)
-	claim = framework.Await(s.Logical, "bare-scratch", "is bound", bound)
+	bare := framework.Await(s.Logical, "bare", "is ready", expect.Ready)
+	claim = framework.Await(s.Logical, "bare-scratch", "is bound", expect.Bound)
 	if owners := claim.OwnerReferences; len(owners) != 1 || owners[0].UID != bare.UID {
 		t.Errorf("it belongs to %v, want the pod above", owners)
 	}

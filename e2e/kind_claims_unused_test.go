@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
@@ -43,18 +44,18 @@ func TestAClaimThatNothingUsesIsBoundWhereItsNamespaceIs(t *testing.T) {
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "west")) // its namespace's home
 	s.Logical.Apply(unused(s, "data"))
 	s.Logical.Kubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=60s")
-	below := framework.Await(s.West, "data", "is bound", bound)
-	above := framework.Await(s.Logical, "data", "shows its volume", func(c *corev1.PersistentVolumeClaim) bool { return bound(c) && c.Spec.VolumeName != "" })
+	below := framework.Await(s.West, "data", "is bound", expect.Bound)
+	above := framework.Await(s.Logical, "data", "shows its volume", func(c *corev1.PersistentVolumeClaim) bool { return expect.Bound(c) && c.Spec.VolumeName != "" })
 	if above.Spec.VolumeName != below.Spec.VolumeName {
 		t.Errorf("it shows volume %s, west has %s", above.Spec.VolumeName, below.Spec.VolumeName)
 	}
-	refuse(t, s.East.Try("get", "pvc", "data"), "NotFound")
-	say(t, s.Logical.CLI("explain", "pvc/data"), "nothing that is placed uses it", "west")
+	expect.Refused(t, s.East.Try("get", "pvc", "data"), "NotFound")
+	expect.Says(t, s.Logical.CLI("explain", "pvc/data"), "nothing that is placed uses it", "west")
 
 	// What uses it later goes there.
 	s.Logical.Apply(manifests.Edited(manifests.Deployment("db", 1), mounting("data")))
-	awaitShares(s, "db", placement.Decision{"west": {Replicas: 1}})
-	awaitAvailable(s, "db", 1)
+	expect.Shares(s, "db", placement.Decision{"west": {Replicas: 1}})
+	expect.RolledOut(s, "db", 1)
 	s.Logical.Kubectl("delete", "deployment", "db")
 	s.Logical.Kubectl("delete", "pvc", "data")
 	framework.AwaitGone[*corev1.PersistentVolumeClaim](s.West, "data")
@@ -65,10 +66,10 @@ func TestAClaimThatNothingUsesGoesToAClusterThatHasItsClass(t *testing.T) {
 	s.Disks(s.East, 1)
 	s.Logical.Apply(unused(s, "data"))
 	s.Logical.Kubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=60s")
-	framework.Await(s.East, "data", "is bound", bound)
+	framework.Await(s.East, "data", "is bound", expect.Bound)
 	// The namespace begins where it is.
 	s.Logical.Apply(manifests.Deployment("web", 1))
-	awaitShares(s, "web", placement.Decision{"east": {Replicas: 1}})
+	expect.Shares(s, "web", placement.Decision{"east": {Replicas: 1}})
 }
 
 func TestAClaimThatWaitsForAPodSaysSo(t *testing.T) {
@@ -84,9 +85,9 @@ func TestAClaimThatWaitsForAPodSaysSo(t *testing.T) {
 		found := framework.EventsAbout(events, "data", "WaitForFirstConsumer")
 		return len(found) > 0 && found[0].Message == "waiting for first consumer to be created before binding" && found[0].Type == corev1.EventTypeNormal
 	})
-	say(t, s.Logical.Kubectl("describe", "pvc", "data"), "WaitForFirstConsumer")
-	refuse(t, s.East.Try("get", "pvc", "data"), "NotFound")
-	refuse(t, s.West.Try("get", "pvc", "data"), "NotFound")
+	expect.Says(t, s.Logical.Kubectl("describe", "pvc", "data"), "WaitForFirstConsumer")
+	expect.Refused(t, s.East.Try("get", "pvc", "data"), "NotFound")
+	expect.Refused(t, s.West.Try("get", "pvc", "data"), "NotFound")
 	// It ties nothing to a cluster.
 	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("db", 1), mounting("data")), "west"))
 	framework.Await(s.West, "data", "is there for its pod", framework.Exists[*corev1.PersistentVolumeClaim])
@@ -101,7 +102,7 @@ func TestAClaimOfAClassThatNoClusterHasSaysSo(t *testing.T) {
 	})
 	s.Disks(s.West, 1)
 	s.Logical.Kubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "--timeout=60s")
-	framework.Await(s.West, "data", "is bound", bound)
+	framework.Await(s.West, "data", "is bound", expect.Bound)
 }
 
 func TestAClaimForAVolumeOfTheLogicalClusterSaysThatItStays(t *testing.T) {
@@ -112,5 +113,5 @@ func TestAClaimForAVolumeOfTheLogicalClusterSaysThatItStays(t *testing.T) {
 	framework.AwaitList(s.Logical, "", "an event says so", func(events []*corev1.Event) bool {
 		return len(framework.EventsAbout(events, "data", "VolumeStaysAbove")) > 0
 	})
-	say(t, s.Logical.CLI("explain", "pvc/data"), "it is for PersistentVolume "+s.Namespace+" of the logical cluster", "make it in the cluster")
+	expect.Says(t, s.Logical.CLI("explain", "pvc/data"), "it is for PersistentVolume "+s.Namespace+" of the logical cluster", "make it in the cluster")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
@@ -33,8 +34,8 @@ func TestAnApplicationBringsAPriorityClass(t *testing.T) {
 	bring(s, north, others, 3)
 
 	s.Logical.Apply(important("web", low, 1))
-	awaitShares(s, "web", placement.Decision{"north": {Replicas: 1}})
-	awaitAvailable(s, "web", 1)
+	expect.Shares(s, "web", placement.Decision{"north": {Replicas: 1}})
+	expect.RolledOut(s, "web", 1)
 	class, err := north.Kube.SchedulingV1().PriorityClasses().Get(t.Context(), low, metav1.GetOptions{})
 	if err != nil || class.Value != 500 || class.Labels[v1alpha1.LabelLogicalCluster] != framework.IdentityOf(t, s.Environment) {
 		t.Errorf("north has %+v, %v", class, err)
@@ -45,34 +46,34 @@ func TestAnApplicationBringsAPriorityClass(t *testing.T) {
 
 	// Not above the bound, by whomever.
 	s.Logical.Apply(important("grand", high, 1))
-	awaitUnplaced(s, "grand", "lack PriorityClass "+high)
-	say(t, s.Logical.CLI("explain", "deployment/grand"), "manifold cluster join north --cluster-kubeconfig FILE --allow-priority-classes=1001")
+	expect.Unplaced(s, "grand", "lack PriorityClass "+high)
+	expect.Says(t, s.Logical.CLI("explain", "deployment/grand"), "manifold cluster join north --cluster-kubeconfig FILE --allow-priority-classes=1001")
 	syncer := north.As(stored(s, "north"))
 	own := func(class string, value int, labels string) string {
 		return fmt.Sprintf("apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: %s, labels: {%s}}\nvalue: %d\n", class, labels, value)
 	}
 	mark := v1alpha1.LabelLogicalCluster + ": " + framework.IdentityOf(t, s.Environment)
-	refuse(t, syncer.TryInput(own(high, 1001, mark), "create", "-f", "-"), "Manifold makes no PriorityClass of a value above 1000 here")
-	refuse(t, syncer.TryInput(own(high, 10, ""), "create", "-f", "-"), "Manifold does not own")
-	refuse(t, syncer.TryInput(own(high, 10, mark)+"globalDefault: true\n", "create", "-f", "-"), "for pods that name none")
-	refuse(t, syncer.Try("delete", "priorityclass", others), "Manifold does not own")
+	expect.Refused(t, syncer.TryInput(own(high, 1001, mark), "create", "-f", "-"), "Manifold makes no PriorityClass of a value above 1000 here")
+	expect.Refused(t, syncer.TryInput(own(high, 10, ""), "create", "-f", "-"), "Manifold does not own")
+	expect.Refused(t, syncer.TryInput(own(high, 10, mark)+"globalDefault: true\n", "create", "-f", "-"), "for pods that name none")
+	expect.Refused(t, syncer.Try("delete", "priorityclass", others), "Manifold does not own")
 
 	// One of somebody else's is used as it is.
 	s.Logical.Apply(manifests.Pinned(important("guest", others, 1), "north"))
-	awaitAvailable(s, "guest", 1)
+	expect.RolledOut(s, "guest", 1)
 	if class, err := north.Kube.SchedulingV1().PriorityClasses().Get(t.Context(), others, metav1.GetOptions{}); err != nil || class.Value != 3 || len(class.Labels) > 0 {
 		t.Errorf("the class of somebody else is %+v, %v", class, err)
 	}
 
 	// Joining again keeps it, and raises it when told to.
-	say(t, s.Logical.CLI("cluster", "check", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig()), "✓")
+	expect.Says(t, s.Logical.CLI("cluster", "check", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig()), "✓")
 	join(s, "north")
 	if got := s.Logical.Kubectl("get", "cluster", "north", "-o", "jsonpath={.spec.allows.priorityClassesUpTo}"); got != "1000" {
 		t.Errorf("it allows up to %q, want 1000", got)
 	}
 	join(s, "north", "--allow-priority-classes", "2000")
-	awaitShares(s, "grand", placement.Decision{"north": {Replicas: 1}})
-	awaitAvailable(s, "grand", 1)
+	expect.Shares(s, "grand", placement.Decision{"north": {Replicas: 1}})
+	expect.RolledOut(s, "grand", 1)
 
 	// It leaves with the last who names it.
 	s.Logical.Kubectl("delete", "deployment", "web")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
@@ -29,20 +30,20 @@ func TestClassesAreLookedForInTheClusters(t *testing.T) {
 	s.Logical.Apply(manifests.Pinned(important("web", class, 1), "east"), manifests.Site)
 	s.Logical.Kubectl("patch", "ingress", "site", "--type=merge", "-p", `{"spec":{"ingressClassName":"`+class+`"}}`)
 
-	awaitUnplaced(s, "web", "1 lacks PriorityClass "+class)
-	say(t, s.Logical.CLI("explain", "deployment/web"), "create PriorityClass "+class+" in the cluster, or name another one",
+	expect.Unplaced(s, "web", "1 lacks PriorityClass "+class)
+	expect.Says(t, s.Logical.CLI("explain", "deployment/web"), "create PriorityClass "+class+" in the cluster, or name another one",
 		"manifold cluster join east --cluster-kubeconfig FILE --allow-priority-classes=7")
 
 	s.East.Kubectl("create", "priorityclass", class, "--value=7")
 	s.Cleanup(func() { s.Environment.CleanupIn(t, s.East.API, "delete", "priorityclass", class) })
-	awaitAvailable(s, "web", 1)
+	expect.RolledOut(s, "web", 1)
 
 	// An Ingress is taken without its class, and served by nobody.
 	framework.Await(s.East, "site", "is there", func(in *networkingv1.Ingress) bool { return *in.Spec.IngressClassName == class })
 	framework.AwaitList(s.Logical, "", "an event says that nothing serves the Ingress", func(events []*corev1.Event) bool {
 		return slices.ContainsFunc(events, func(e *corev1.Event) bool { return e.InvolvedObject.Kind == "Ingress" && e.Reason == "ClassMissing" })
 	})
-	say(t, s.Logical.Kubectl("describe", "ingress", "site"), "it has no IngressClass")
+	expect.Says(t, s.Logical.Kubectl("describe", "ingress", "site"), "it has no IngressClass")
 	if out := s.East.Kubectl("get", "ingressclasses", "-o", "name"); len(out) > 0 {
 		t.Errorf("east has %s", out)
 	}
@@ -81,16 +82,16 @@ func TestAWorkloadGoesWhereItsClassIs(t *testing.T) {
 	// The namespace is in east, so that it would go there.
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("neighbour", 2), "east"))
 	s.Logical.Apply(important("web", class, 2))
-	awaitShares(s, "web", placement.Decision{"west": {Replicas: 2}})
-	awaitAvailable(s, "web", 2)
-	say(t, s.Logical.CLI("explain", "deployment/web"), "lacks PriorityClass "+class)
+	expect.Shares(s, "web", placement.Decision{"west": {Replicas: 2}})
+	expect.RolledOut(s, "web", 2)
+	expect.Says(t, s.Logical.CLI("explain", "deployment/web"), "lacks PriorityClass "+class)
 
 	// What cannot be made any more for lack of the class moves to where it is. What runs stays until then.
 	priorityClass(s, s.East)
 	s.West.Kubectl("delete", "priorityclass", class)
 	s.West.Kubectl("delete", "pods", "-l", "app=web", "--wait=false")
-	awaitShares(s, "web", placement.Decision{"east": {Replicas: 2}})
-	awaitAvailable(s, "web", 2)
+	expect.Shares(s, "web", placement.Decision{"east": {Replicas: 2}})
+	expect.RolledOut(s, "web", 2)
 }
 
 func TestARuntimeClassIsLookedForInTheClusters(t *testing.T) {
@@ -103,6 +104,6 @@ func TestARuntimeClassIsLookedForInTheClusters(t *testing.T) {
 	}
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("neighbour", 2), "east"))
 	s.Logical.Apply(manifests.Edited(manifests.Deployment("web", 1), func(d *appsv1.Deployment) { d.Spec.Template.Spec.RuntimeClassName = &class }))
-	awaitShares(s, "web", placement.Decision{"west": {Replicas: 1}})
-	say(t, s.Logical.CLI("explain", "deployment/web"), "lacks RuntimeClass "+class)
+	expect.Shares(s, "web", placement.Decision{"west": {Replicas: 1}})
+	expect.Says(t, s.Logical.CLI("explain", "deployment/web"), "lacks RuntimeClass "+class)
 }

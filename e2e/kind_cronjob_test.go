@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -19,11 +20,11 @@ func TestAJobIsMadeOfACronJobByHand(t *testing.T) {
 	s.Logical.Apply(manifests.CronJob("nightly", "", "  suspend: true\n"))
 	s.Logical.Kubectl("create", "job", "now", "--from=cronjob/nightly")
 	s.Logical.Kubectl("wait", "job/now", "--for=condition=complete", "--timeout=60s")
-	job := framework.Await(s.Logical, "now", "is complete", jobIs(batchv1.JobComplete))
+	job := framework.Await(s.Logical, "now", "is complete", expect.JobIs(batchv1.JobComplete))
 	if owner := metav1.GetControllerOf(job); owner == nil || owner.Kind != "CronJob" {
 		t.Errorf("it belongs to %v, want the CronJob", owner)
 	}
-	framework.Await(s.East, "now", "ran where the template says", jobIs(batchv1.JobComplete))
+	framework.Await(s.East, "now", "ran where the template says", expect.JobIs(batchv1.JobComplete))
 	s.Logical.Kubectl("delete", "cronjob", "nightly", "--timeout=60s")
 	for _, side := range []*framework.Side{s.Logical, s.East} {
 		framework.AwaitGone[*batchv1.Job](side, "now")
@@ -42,7 +43,7 @@ func TestACronJobRunsAbove(t *testing.T) {
 	ran := func(c *batchv1.CronJob) bool { return c.Status.LastSuccessfulTime != nil && len(c.Status.Active) == 0 }
 
 	framework.Await(above, "kept", "has run", ran)
-	done := func(jobs []*batchv1.Job) bool { return len(jobs) > 0 && jobIs(batchv1.JobComplete)(jobs[0]) }
+	done := func(jobs []*batchv1.Job) bool { return len(jobs) > 0 && expect.JobIs(batchv1.JobComplete)(jobs[0]) }
 	for _, side := range []*framework.Side{above, s.East} {
 		framework.AwaitList(side, "app=kept", "its Job is kept", done)
 	}
@@ -52,7 +53,7 @@ func TestACronJobRunsAbove(t *testing.T) {
 		framework.AwaitList(side, "app=forgotten", "the pods went along", count(0))
 	}
 	framework.Await(above, "long", "has a Job that runs", func(c *batchv1.CronJob) bool { return len(c.Status.Active) == 1 })
-	framework.AwaitList(above, "app=long", "its pod runs", readyPods(1))
+	framework.AwaitList(above, "app=long", "its pod runs", expect.ReadyPods(1))
 	letFinish(s.East, "app=long")
 	framework.Await(above, "long", "has run", ran)
 }
@@ -65,17 +66,17 @@ func TestCronJobsHeedWhatStillRuns(t *testing.T) {
 	}
 	above, east := s.Logical.Within(3*time.Minute), s.East.Within(3*time.Minute)
 	first := framework.AwaitList(above, "app=replace", "one Job runs", runningJobs(1))[0]
-	framework.AwaitList(east, "app=replace", "its pod runs", readyPods(1))
+	framework.AwaitList(east, "app=replace", "its pod runs", expect.ReadyPods(1))
 
 	framework.AwaitList(above, "app=replace", "another has taken its place", func(jobs []*batchv1.Job) bool {
 		return runningJobs(1)(jobs) && jobs[0].Name != first.Name
 	})
 	framework.AwaitGone[*batchv1.Job](east, first.Name)
 	framework.AwaitList(east, "app=replace", "the pod of the other runs alone", func(pods []*corev1.Pod) bool {
-		return readyPods(1)(pods) && pods[0].Labels[batchv1.JobNameLabel] != first.Name
+		return expect.ReadyPods(1)(pods) && pods[0].Labels[batchv1.JobNameLabel] != first.Name
 	})
 	framework.AwaitList(above, "app=allow", "two run beside each other", runningJobs(2))
-	framework.AwaitList(east, "app=allow", "both pods run", readyPods(2))
+	framework.AwaitList(east, "app=allow", "both pods run", expect.ReadyPods(2))
 	s.Logical.Poll("it is told that one runs still", func() error {
 		return framework.Contains(s.Logical.Kubectl("describe", "cronjob", "forbid"), "JobAlreadyActive")
 	})
@@ -116,7 +117,7 @@ func TestJobsOfOneNameFollowEachOther(t *testing.T) {
 			job.Spec.Template.Spec.Containers[0].Image = image
 		}), "create", "-f", "-")
 		s.Logical.Kubectl("wait", "job/migrate", "--for=condition=complete", "--timeout=60s")
-		job := framework.Await(s.Logical, "migrate", "is complete", jobIs(batchv1.JobComplete))
+		job := framework.Await(s.Logical, "migrate", "is complete", expect.JobIs(batchv1.JobComplete))
 		if seen[string(job.UID)] || job.Spec.Template.Spec.Containers[0].Image != image || job.Status.Succeeded != 1 {
 			t.Errorf("the Job of %s is %+v", image, job.Status)
 		}
@@ -124,7 +125,7 @@ func TestJobsOfOneNameFollowEachOther(t *testing.T) {
 		pods := framework.AwaitList(s.Logical, "batch.kubernetes.io/job-name=migrate", "its pod is shown", func(pods []*corev1.Pod) bool {
 			return len(pods) == 1 && pods[0].Status.Phase == corev1.PodSucceeded && pods[0].Spec.Containers[0].Image == image
 		})
-		say(t, s.Logical.Kubectl("logs", "job/migrate"), "started image "+image)
+		expect.Says(t, s.Logical.Kubectl("logs", "job/migrate"), "started image "+image)
 		s.Logical.Kubectl("delete", "job", "migrate", "--timeout=60s")
 		framework.AwaitGone[*corev1.Pod](s.Logical, pods[0].Name)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // TestACustomResourceOutlivesFaults takes copies through a restart, a move, a silent cluster, a definition that vanishes below, and the
@@ -95,9 +96,9 @@ func TestACustomResourceOutlivesFaults(t *testing.T) {
 	k.await(s.West.Within(2*time.Minute), "steady", "is back", exists)
 	same(north, "steady")
 
-	refuse(t, s.Logical.TryCLI("cluster", "remove", "north", "--timeout=3s"), fmt.Sprintf("Gear %s/later", s.Namespace))
+	expect.Refused(t, s.Logical.TryCLI("cluster", "remove", "north", "--timeout=3s"), fmt.Sprintf("Gear %s/later", s.Namespace))
 	s.Logical.Kubectl("annotate", "gear", "later", v1alpha1.AnnotationClusters+"=*", "--overwrite")
-	say(t, s.Logical.CLI("cluster", "remove", "north", "--cluster-kubeconfig", north.Kubeconfig, "--timeout=60s"), "cluster/north removed")
+	expect.Says(t, s.Logical.CLI("cluster", "remove", "north", "--cluster-kubeconfig", north.Kubeconfig, "--timeout=60s"), "cluster/north removed")
 	k.awaitGone(north, "steady")
 	k.awaitGone(north, "later")
 	k.await(s.East, "later", "is where it may be", exists)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // customKind is a kind of custom resources that one test defines for itself, after testdata/custom/gizmos.yaml.
@@ -160,7 +161,7 @@ func TestCustomResourcesGoWhereTheyArePinned(t *testing.T) {
 		k.await(s.Logical, "one", "tells of it", func(o *unstructured.Unstructured) bool {
 			return strings.Contains(o.GetAnnotations()[v1alpha1.AnnotationStatus], want)
 		})
-		say(t, s.Logical.CLI("explain", "gizmo/one"), want, "Placed:", "east")
+		expect.Says(t, s.Logical.CLI("explain", "gizmo/one"), want, "Placed:", "east")
 		s.Logical.Kubectl("delete", "gizmo", "one", "--timeout=30s") // which waits for nothing that never was there
 		k.make(s.Logical, k.manifest("one", "east", "{size: 1, future: {deep: [1, 2.5, {x: z}]}}"))
 	})
@@ -180,8 +181,8 @@ func TestCustomResourcesGoWhereTheyArePinned(t *testing.T) {
 			return o.GetAnnotations()[v1alpha1.AnnotationStatus] == `{"east":{"generation":1}}` &&
 				o.GetAnnotations()[v1alpha1.AnnotationPlacement] == `{"east":{"replicas":1}}`
 		})
-		refuse(t, s.East.Try("get", "gizmo", "plain"), "NotFound")
-		say(t, s.Logical.CLI("explain", "gizmo/plain"), "stays in the logical cluster", "Gizmo.custom.e2e.example.com")
+		expect.Refused(t, s.East.Try("get", "gizmo", "plain"), "NotFound")
+		expect.Says(t, s.Logical.CLI("explain", "gizmo/plain"), "stays in the logical cluster", "Gizmo.custom.e2e.example.com")
 	})
 	t.Run("the status of the one cluster comes back as it is", func(t *testing.T) {
 		s := s.Subtest(t)
@@ -191,7 +192,7 @@ func TestCustomResourcesGoWhereTheyArePinned(t *testing.T) {
 			return nested(o, "status") == "map[conditions:[map[status:True type:Ready]] future:map[a:[1]] observedGeneration:1 phase:Up]"
 		})
 		s.Logical.Kubectl("wait", "--for=condition=Ready", "gizmo/one", "--timeout=10s")
-		say(t, s.Logical.CLI("explain", "gizmo/one"), "Ready")
+		expect.Says(t, s.Logical.CLI("explain", "gizmo/one"), "Ready")
 		s.Logical.Kubectl("patch", "gizmo", "one", "--type=merge", "-p", `{"spec":{"size":2}}`)
 		k.await(s.East, "one", "has the new size", func(o *unstructured.Unstructured) bool { return nested(o, "spec", "size") == "2" })
 		// Nobody below has looked at the change.
@@ -220,8 +221,8 @@ func TestCustomResourcesGoWhereTheyArePinned(t *testing.T) {
 			return hasFinalizer(o) && o.GetAnnotations()[v1alpha1.AnnotationPlacement] == `{"east":{"replicas":1}}`
 		})
 		r = s.Logical.Try("annotate", "gizmo", "one", v1alpha1.AnnotationPlacement+"={}", "--overwrite")
-		say(t, r.Stderr, "written by Manifold alone")
-		refuse(t, s.Logical.Try("annotate", "gizmo", "one", v1alpha1.AnnotationClusters+"=,", "--overwrite"), "metadata.annotations[manifold.dev/clusters]")
+		expect.Says(t, r.Stderr, "written by Manifold alone")
+		expect.Refused(t, s.Logical.Try("annotate", "gizmo", "one", v1alpha1.AnnotationClusters+"=,", "--overwrite"), "metadata.annotations[manifold.dev/clusters]")
 	})
 	t.Run("several clusters have a copy each, and the status tells what they agree on", func(t *testing.T) {
 		s := s.Subtest(t)
@@ -236,12 +237,12 @@ func TestCustomResourcesGoWhereTheyArePinned(t *testing.T) {
 		if nested(o, "status", "address") != "" {
 			t.Errorf("the address of one cluster is shown as that of both: %v", o.Object["status"])
 		}
-		say(t, o.GetAnnotations()[v1alpha1.AnnotationStatus], `"address":"10.0.0.1"`, `"address":"10.1.0.1"`, `"state":"Ready=False (NoDisk)"`)
-		say(t, s.Logical.CLI("explain", "gizmo/one"), "Placed:", "east, west", "Ready=False (NoDisk)")
+		expect.Says(t, o.GetAnnotations()[v1alpha1.AnnotationStatus], `"address":"10.0.0.1"`, `"address":"10.1.0.1"`, `"state":"Ready=False (NoDisk)"`)
+		expect.Says(t, s.Logical.CLI("explain", "gizmo/one"), "Placed:", "east, west", "Ready=False (NoDisk)")
 	})
 	t.Run("it moves by the command that moves workloads", func(t *testing.T) {
 		s := s.Subtest(t)
-		say(t, s.Logical.CLI("move", "gizmo/one", "--to", "west"), "gizmo/one moved")
+		expect.Says(t, s.Logical.CLI("move", "gizmo/one", "--to", "west"), "gizmo/one moved")
 		k.awaitGone(s.East, "one")
 	})
 	t.Run("unpinned it stays above, as if it had never left", func(t *testing.T) {
@@ -284,7 +285,7 @@ spec:
 		s.Logical.Kubectl("label", "gizmo", "plain", "sent=yes")
 		k.await(s.East, "plain", "is there", exists)
 		k.await(s.West, "plain", "is there", exists)
-		say(t, s.Logical.CLI("explain", "gizmo/plain"), "PlacementPolicy "+s.Namespace+"/gizmos")
+		expect.Says(t, s.Logical.CLI("explain", "gizmo/plain"), "PlacementPolicy "+s.Namespace+"/gizmos")
 		s.Logical.Kubectl("delete", "placementpolicy", "gizmos")
 		k.awaitGone(s.East, "plain")
 		k.awaitGone(s.West, "plain")
@@ -323,7 +324,7 @@ func TestACustomResourceWaitsForAClusterThatServesItsKind(t *testing.T) {
 	k.make(s.Logical, k.manifest("one", "east,west", "{size: 1}"))
 	k.await(s.West.Within(2*time.Minute), "one", "is there in the version that both serve", exists)
 	awaitEventAbout(s, "one", "PlacementNote", "does not serve Gadget.v2.custom.e2e.example.com")
-	say(t, s.Logical.CLI("explain", "gadget/one"), "does not serve Gadget.v2.custom.e2e.example.com")
+	expect.Says(t, s.Logical.CLI("explain", "gadget/one"), "does not serve Gadget.v2.custom.e2e.example.com")
 	k.define(s, s.East)
 	k.await(s.East.Within(2*time.Minute), "one", "is there once its definition is", exists)
 }
@@ -340,7 +341,7 @@ func TestADependentGoesWhereItIsPinnedItself(t *testing.T) {
 	framework.Await(s.West, "settings", "is still there", framework.Exists[*corev1.ConfigMap])
 	s.Logical.Kubectl("annotate", "configmap", "settings", v1alpha1.AnnotationClusters+"-")
 	framework.AwaitGone[*corev1.ConfigMap](s.West, "settings")
-	refuse(t, s.Logical.Try("annotate", "configmap", "settings", v1alpha1.AnnotationClusters+"=,"), "metadata.annotations[manifold.dev/clusters]")
+	expect.Refused(t, s.Logical.Try("annotate", "configmap", "settings", v1alpha1.AnnotationClusters+"=,"), "metadata.annotations[manifold.dev/clusters]")
 }
 
 // TestACustomResourceWithoutAStatusSubresource is about a kind whose generation counts what its status says.

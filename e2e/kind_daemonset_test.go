@@ -12,6 +12,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -66,7 +67,7 @@ func TestADaemonSetRunsOnEveryNodeOfEveryCluster(t *testing.T) {
 	if err != nil || breakdown["east"].Ready != east || breakdown["west"].Ready != west {
 		t.Errorf("the breakdown says %v, %v", breakdown, err)
 	}
-	pods := framework.AwaitList(s.Logical, "app=agent", "every node's pod is shown", readyPods(int(east+west)))
+	pods := framework.AwaitList(s.Logical, "app=agent", "every node's pod is shown", expect.ReadyPods(int(east+west)))
 	for _, pod := range pods {
 		if owner := metav1.GetControllerOf(pod); owner == nil || owner.Kind != "DaemonSet" || owner.UID != ds.UID {
 			t.Errorf("pod %s belongs to %+v, want the DaemonSet", pod.Name, owner)
@@ -77,13 +78,13 @@ func TestADaemonSetRunsOnEveryNodeOfEveryCluster(t *testing.T) {
 	if got := strings.Fields(s.Logical.Kubectl("get", "daemonset", "agent", "--no-headers")); !slices.Equal(got[:7], want) {
 		t.Errorf("kubectl get shows %v, want %v", got, want)
 	}
-	say(t, s.Logical.Kubectl("describe", "daemonset", "agent"), "Desired Number of Nodes Scheduled: "+all, "SuccessfulCreate")
-	say(t, s.Logical.CLI("explain", "daemonset/agent"), "EachCluster", "placed on east and west")
+	expect.Says(t, s.Logical.Kubectl("describe", "daemonset", "agent"), "Desired Number of Nodes Scheduled: "+all, "SuccessfulCreate")
+	expect.Says(t, s.Logical.CLI("explain", "daemonset/agent"), "EachCluster", "placed on east and west")
 
 	s.Logical.Kubectl("set", "image", "daemonset/agent", "agent=agent:2")
 	s.Logical.Kubectl("rollout", "status", "daemonset/agent", "--timeout=60s")
 	framework.AwaitList(s.Logical, "app=agent", "all pods are new", func(pods []*corev1.Pod) bool {
-		return readyPods(int(east+west))(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
+		return expect.ReadyPods(int(east+west))(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
 			return p.Spec.Containers[0].Image != "agent:2"
 		})
 	})
@@ -98,7 +99,7 @@ func TestADaemonSetRunsOnEveryNodeOfEveryCluster(t *testing.T) {
 	}
 	newest := slices.MaxFunc(revisions.Items, func(a, b appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
 	framework.AwaitList(s.Logical, "app=agent", "all pods are as at first, and name their revision", func(pods []*corev1.Pod) bool {
-		return readyPods(int(east+west))(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
+		return expect.ReadyPods(int(east+west))(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
 			const label = appsv1.ControllerRevisionHashLabelKey
 			return p.Spec.Containers[0].Image != "agent:1" || p.Labels[label] != newest.Labels[label]
 		})
@@ -106,7 +107,7 @@ func TestADaemonSetRunsOnEveryNodeOfEveryCluster(t *testing.T) {
 
 	// A pod that is deleted comes again, as it would below.
 	s.Logical.Kubectl("delete", "pod", pods[0].Name, "--ignore-not-found")
-	framework.AwaitList(s.Logical, "app=agent", "every node has its pod again", readyPods(int(east+west)))
+	framework.AwaitList(s.Logical, "app=agent", "every node has its pod again", expect.ReadyPods(int(east+west)))
 
 	s.Logical.Kubectl("delete", "daemonset", "agent", "--timeout=60s")
 	for _, side := range []*framework.Side{s.East, s.West} {
@@ -127,7 +128,7 @@ func TestADaemonSetGoesWhereItsPinSays(t *testing.T) {
 	s.Logical.Kubectl("annotate", "daemonset", "agent", v1alpha1.AnnotationClusters+"=east", "--overwrite")
 	framework.Await(s.Logical, "agent", "is on the other", onNodes(east))
 	framework.AwaitGone[*appsv1.DaemonSet](s.West, "agent")
-	framework.AwaitList(s.Logical, "app=agent", "the pods of the cluster that it left are gone", readyPods(int(east)))
+	framework.AwaitList(s.Logical, "app=agent", "the pods of the cluster that it left are gone", expect.ReadyPods(int(east)))
 }
 
 func TestADaemonSetFindsItsNodesBelow(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -16,7 +17,7 @@ func TestABadDaemonSetStopsInTheFirstCluster(t *testing.T) {
 	nodes := nodesOf(s, s.East) + nodesOf(s, s.West)
 	s.Logical.Apply(manifests.DaemonSet("agent", "east,west"))
 	framework.Await(s.Logical, "agent", "runs everywhere", onNodes(nodes))
-	before := uidsOf(framework.AwaitList(s.Logical, "app=agent", "its pods run", readyPods(int(nodes))))
+	before := uidsOf(framework.AwaitList(s.Logical, "app=agent", "its pods run", expect.ReadyPods(int(nodes))))
 	s.Logical.Kubectl("set", "image", "daemonset/agent", "agent=foo:non-existent")
 	framework.Await(s.Logical, "agent", "has one pod that does not serve", func(ds *appsv1.DaemonSet) bool {
 		s := ds.Status
@@ -26,11 +27,11 @@ func TestABadDaemonSetStopsInTheFirstCluster(t *testing.T) {
 		return ds.Spec.Template.Spec.Containers[0].Image == "foo:non-existent" && ds.Status.ObservedGeneration >= ds.Generation &&
 			ds.Status.NumberAvailable == ds.Status.DesiredNumberScheduled
 	})
-	say(t, s.Logical.Kubectl("get", "events"), `cluster "west" waits with its pods until those in "east" are updated`)
+	expect.Says(t, s.Logical.Kubectl("get", "events"), `cluster "west" waits with its pods until those in "east" are updated`)
 	s.Logical.Kubectl("rollout", "undo", "daemonset/agent")
 	s.Logical.Kubectl("rollout", "status", "daemonset/agent", "--timeout=60s")
 	framework.Await(s.Logical, "agent", "runs everywhere", onNodes(nodes))
-	after := uidsOf(framework.AwaitList(s.Logical, "app=agent", "its pods run", readyPods(int(nodes))))
+	after := uidsOf(framework.AwaitList(s.Logical, "app=agent", "its pods run", expect.ReadyPods(int(nodes))))
 	same := 0
 	for name, uid := range after {
 		if before[name] == uid {
@@ -50,7 +51,7 @@ func TestABadDaemonSetStopsInTheFirstCluster(t *testing.T) {
 					return false
 				}
 			}
-			return readyPods(int(nodesOf(s, side)))(pods)
+			return expect.ReadyPods(int(nodesOf(s, side)))(pods)
 		})
 	}
 	framework.Await(s.West, "agent", "replaces its pods by itself again", func(ds *appsv1.DaemonSet) bool {

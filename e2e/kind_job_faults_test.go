@@ -7,6 +7,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -16,17 +17,17 @@ func TestARemovedClusterIsLeftWhenItsJobsHaveEnded(t *testing.T) {
 	join(s, "north")
 	north := s.Side("north")
 	s.Logical.Apply(manifests.Job("past", 1, 1, manifests.JobOn("north")), manifests.Job("sums", 2, 2, manifests.JobOn("north"), manifests.Outcome("stay")))
-	past := framework.Await(s.Logical, "past", "is complete", jobIs(batchv1.JobComplete))
+	past := framework.Await(s.Logical, "past", "is complete", expect.JobIs(batchv1.JobComplete))
 	framework.Await(s.Logical, "sums", "runs", runs(2))
 
-	refuse(t, s.Logical.TryCLI("cluster", "remove", "north", "--timeout=3s"), "is not removed", "Job "+s.Namespace+"/sums")
+	expect.Refused(t, s.Logical.TryCLI("cluster", "remove", "north", "--timeout=3s"), "is not removed", "Job "+s.Namespace+"/sums")
 	framework.Await(s.Logical, "sums", "runs on", runs(2))
 	letFinish(north, "app=sums")
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")
-	say(t, s.Logical.CLI("cluster", "remove", "north", "--cluster-kubeconfig", north.Kubeconfig, "--timeout=60s"), "cluster/north removed")
+	expect.Says(t, s.Logical.CLI("cluster", "remove", "north", "--cluster-kubeconfig", north.Kubeconfig, "--timeout=60s"), "cluster/north removed")
 
 	framework.Await(s.Logical, "past", "is as complete as it was", func(job *batchv1.Job) bool {
-		return jobIs(batchv1.JobComplete)(job) && job.Status.CompletionTime.Equal(past.Status.CompletionTime) && job.Status.Succeeded == 1
+		return expect.JobIs(batchv1.JobComplete)(job) && job.Status.CompletionTime.Equal(past.Status.CompletionTime) && job.Status.Succeeded == 1
 	})
 	for _, name := range []string{"past", "sums"} {
 		s.Logical.Kubectl("delete", "job", name, "--timeout=60s")
@@ -70,9 +71,9 @@ spec:
 		letFinish(s.East, "app=sums")
 		framework.Await(s.Logical, "sums", "gets on in east", func(job *batchv1.Job) bool { return job.Status.Succeeded == done })
 	}
-	framework.Await(s.East, "sums", "is complete", jobIs(batchv1.JobComplete))
+	framework.Await(s.East, "sums", "is complete", expect.JobIs(batchv1.JobComplete))
 	job = framework.Await(s.Logical, "sums", "counts west as last heard", func(job *batchv1.Job) bool { return silent(job) && job.Status.Active == 1 })
-	if jobIs(batchv1.JobComplete)(job) || jobIs(batchv1.JobFailed)(job) || jobIs(batchv1.JobFailureTarget)(job) || jobIs(batchv1.JobSuccessCriteriaMet)(job) {
+	if expect.JobIs(batchv1.JobComplete)(job) || expect.JobIs(batchv1.JobFailed)(job) || expect.JobIs(batchv1.JobFailureTarget)(job) || expect.JobIs(batchv1.JobSuccessCriteriaMet)(job) {
 		t.Errorf("conditions %+v, want none of an end", job.Status.Conditions)
 	}
 	if err := west.ResumeAll(); err != nil {

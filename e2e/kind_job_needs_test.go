@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -34,7 +35,7 @@ data: {key: value}
 	}
 	s.Logical.Apply(all...)
 	for i := range jobs {
-		framework.Await(s.Logical, fmt.Sprintf("task-%02d", i), "is complete", jobIs(batchv1.JobComplete))
+		framework.Await(s.Logical, fmt.Sprintf("task-%02d", i), "is complete", expect.JobIs(batchv1.JobComplete))
 	}
 	for _, side := range []*framework.Side{s.East, s.West, s.Logical} {
 		events, err := side.Kube.CoreV1().Events(s.Namespace).List(side.Context(), metav1.ListOptions{})

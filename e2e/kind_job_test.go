@@ -13,24 +13,12 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 func paused(job *batchv1.Job) { job.Spec.Suspend = ptr.To(true) }
-
-func jobIs(of batchv1.JobConditionType) func(*batchv1.Job) bool {
-	return func(job *batchv1.Job) bool { return jobCondition(job, of).Status == corev1.ConditionTrue }
-}
-
-func jobCondition(job *batchv1.Job, of batchv1.JobConditionType) batchv1.JobCondition {
-	for _, c := range job.Status.Conditions {
-		if c.Type == of {
-			return c
-		}
-	}
-	return batchv1.JobCondition{}
-}
 
 func count(want int) func([]*corev1.Pod) bool {
 	return func(pods []*corev1.Pod) bool { return len(pods) == want }
@@ -51,15 +39,15 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Job("sums", 3, 2, manifests.JobOn("east")))
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")
-	job := framework.Await(s.Logical, "sums", "is complete", jobIs(batchv1.JobComplete))
+	job := framework.Await(s.Logical, "sums", "is complete", expect.JobIs(batchv1.JobComplete))
 	if job.Status.Succeeded != 3 || job.Status.Active != 0 || job.Status.Failed != 0 || job.Status.StartTime == nil || job.Status.CompletionTime == nil {
 		t.Errorf("status %+v, want three pods that succeeded, and when", job.Status)
 	}
-	if c := jobCondition(job, batchv1.JobComplete); c.Reason != batchv1.JobReasonCompletionsReached || !jobIs(batchv1.JobSuccessCriteriaMet)(job) {
+	if c := expect.JobCondition(job, batchv1.JobComplete); c.Reason != batchv1.JobReasonCompletionsReached || !expect.JobIs(batchv1.JobSuccessCriteriaMet)(job) {
 		t.Errorf("conditions %+v, want those of the Job controller", job.Status.Conditions)
 	}
-	say(t, s.Logical.Kubectl("get", "job", "sums"), "Complete", "3/3")
-	say(t, s.Logical.Kubectl("describe", "job", "sums"), "3 Succeeded / 0 Failed", "SuccessfulCreate", "Completed")
+	expect.Says(t, s.Logical.Kubectl("get", "job", "sums"), "Complete", "3/3")
+	expect.Says(t, s.Logical.Kubectl("describe", "job", "sums"), "3 Succeeded / 0 Failed", "SuccessfulCreate", "Completed")
 
 	// The pods stay to be looked at, also by what selects them by the labels that the logical cluster has made.
 	pods := framework.AwaitList(s.Logical, "batch.kubernetes.io/controller-uid="+string(job.UID), "the pods have succeeded", func(pods []*corev1.Pod) bool {
@@ -70,7 +58,7 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 			t.Errorf("pod %s belongs to %v and has finalizers %v, want the Job and none", pod.Name, owner, pod.Finalizers)
 		}
 	}
-	say(t, s.Logical.Kubectl("logs", "job/sums"), "sum")
+	expect.Says(t, s.Logical.Kubectl("logs", "job/sums"), "sum")
 
 	s.Logical.Kubectl("delete", "job", "sums", "--timeout=60s")
 	for _, side := range []*framework.Side{s.Logical, s.East} {
@@ -83,23 +71,23 @@ func TestAJobThatFailsSaysSo(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Job("sums", 1, 1, manifests.JobOn("east"), manifests.Outcome("fail"), manifests.Retries(0)))
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=failed", "--timeout=60s")
-	job := framework.Await(s.Logical, "sums", "has failed", jobIs(batchv1.JobFailed))
-	if c := jobCondition(job, batchv1.JobFailed); c.Reason != batchv1.JobReasonBackoffLimitExceeded || c.Message != "Job has reached the specified backoff limit" {
+	job := framework.Await(s.Logical, "sums", "has failed", expect.JobIs(batchv1.JobFailed))
+	if c := expect.JobCondition(job, batchv1.JobFailed); c.Reason != batchv1.JobReasonBackoffLimitExceeded || c.Message != "Job has reached the specified backoff limit" {
 		t.Errorf("condition %+v, want the Job controller's", c)
 	}
 	if job.Status.Failed != 1 || job.Status.CompletionTime != nil {
 		t.Errorf("status %+v, want one failed pod and no time of completion", job.Status)
 	}
-	say(t, s.Logical.Kubectl("get", "pods"), "Error")
-	say(t, s.Logical.Kubectl("describe", "job", "sums"), "BackoffLimitExceeded", "1 Failed")
+	expect.Says(t, s.Logical.Kubectl("get", "pods"), "Error")
+	expect.Says(t, s.Logical.Kubectl("describe", "job", "sums"), "BackoffLimitExceeded", "1 Failed")
 }
 
 func TestADeadlineEndsAJob(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Job("sums", 1, 1, manifests.JobOn("east"), manifests.Outcome("stay"), func(job *batchv1.Job) { job.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) }))
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=failed", "--timeout=60s")
-	job := framework.Await(s.Logical, "sums", "has failed", jobIs(batchv1.JobFailed))
-	if c := jobCondition(job, batchv1.JobFailed); c.Reason != batchv1.JobReasonDeadlineExceeded {
+	job := framework.Await(s.Logical, "sums", "has failed", expect.JobIs(batchv1.JobFailed))
+	if c := expect.JobCondition(job, batchv1.JobFailed); c.Reason != batchv1.JobReasonDeadlineExceeded {
 		t.Errorf("condition %+v, want its deadline exceeded", c)
 	}
 }
@@ -107,8 +95,8 @@ func TestADeadlineEndsAJob(t *testing.T) {
 func TestASuspendedJobWaits(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Job("sums", 2, 2, manifests.JobOn("east"), paused))
-	framework.Await(s.Logical, "sums", "is suspended", jobIs(batchv1.JobSuspended))
-	below := framework.Await(s.East, "sums", "is suspended", jobIs(batchv1.JobSuspended))
+	framework.Await(s.Logical, "sums", "is suspended", expect.JobIs(batchv1.JobSuspended))
+	below := framework.Await(s.East, "sums", "is suspended", expect.JobIs(batchv1.JobSuspended))
 	// What schedules Jobs says where their pods may run before it lets them.
 	s.Logical.Kubectl("patch", "job", "sums", "-p",
 		`{"spec":{"template":{"metadata":{"labels":{"queue":"night"}},"spec":{"tolerations":[{"key":"night","operator":"Exists"}]}}}}`)
@@ -118,8 +106,8 @@ func TestASuspendedJobWaits(t *testing.T) {
 	s.Logical.Kubectl("patch", "job", "sums", "-p", `{"spec":{"suspend":false}}`)
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")
 	framework.AwaitList(s.Logical, "queue=night", "the pods are of the new template", count(2))
-	job := framework.Await(s.Logical, "sums", "was resumed", jobIs(batchv1.JobComplete))
-	if c := jobCondition(job, batchv1.JobSuspended); c.Status != corev1.ConditionFalse || c.Reason != "JobResumed" {
+	job := framework.Await(s.Logical, "sums", "was resumed", expect.JobIs(batchv1.JobComplete))
+	if c := expect.JobCondition(job, batchv1.JobSuspended); c.Status != corev1.ConditionFalse || c.Reason != "JobResumed" {
 		t.Errorf("condition %+v, want it resumed", c)
 	}
 }
@@ -135,7 +123,7 @@ func TestAJobThatRunsIsSuspendedScaledAndResumed(t *testing.T) {
 	}
 	s.Logical.Kubectl("patch", "job", "sums", "-p", `{"spec":{"suspend":true}}`)
 	framework.Await(s.Logical, "sums", "is suspended", func(job *batchv1.Job) bool {
-		return jobIs(batchv1.JobSuspended)(job) && runs(0)(job) && job.Status.StartTime == nil
+		return expect.JobIs(batchv1.JobSuspended)(job) && runs(0)(job) && job.Status.StartTime == nil
 	})
 	framework.AwaitList(s.Logical, "app=sums", "there are no pods", count(0))
 	s.Logical.Kubectl("patch", "job", "sums", "-p", `{"spec":{"suspend":false}}`)
@@ -157,7 +145,7 @@ func TestAJobMadeAnewRunsAgain(t *testing.T) {
 	first := manifests.Job("sums", 1, 1, manifests.JobOn("east"))
 	s.Logical.Apply(first)
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")
-	before := framework.Await(s.East, "sums", "is complete", jobIs(batchv1.JobComplete))
+	before := framework.Await(s.East, "sums", "is complete", expect.JobIs(batchv1.JobComplete))
 	s.Logical.KubectlInput(manifests.Job("sums", 2, 2, manifests.JobOn("east")), "replace", "--force", "-f", "-")
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")
 	framework.Await(s.East, "sums", "is another one", func(job *batchv1.Job) bool { return job.UID != before.UID && job.Status.Succeeded == 2 })
@@ -177,7 +165,7 @@ func TestEveryWayOfDeletingAJobEnds(t *testing.T) {
 	} {
 		s.Logical.Apply(manifests.Job("sums", 2, 2, manifests.JobOn("east"), manifests.Outcome("stay")))
 		framework.Await(s.Logical, "sums", "runs", runs(2))
-		framework.AwaitList(s.Logical, "app=sums", "the pods run", readyPods(2))
+		framework.AwaitList(s.Logical, "app=sums", "the pods run", expect.ReadyPods(2))
 		s.Logical.Kubectl(test.how...)
 		for _, side := range []*framework.Side{s.Logical, s.East} {
 			framework.AwaitGone[*batchv1.Job](side, "sums")
@@ -202,7 +190,7 @@ func TestAFinishedJobIsNotBegunAnew(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Job("sums", 1, 1, manifests.JobOn("east")))
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")
-	above := framework.Await(s.Logical, "sums", "is complete", jobIs(batchv1.JobComplete))
+	above := framework.Await(s.Logical, "sums", "is complete", expect.JobIs(batchv1.JobComplete))
 	s.East.Kubectl("delete", "job", "sums", "--timeout=60s")
 	framework.AwaitList(s.Logical, "app=sums", "the pods are gone, as they are below", count(0))
 	// Whatever is projected after it has come by it.
@@ -273,9 +261,9 @@ spec:
 		framework.Await(s.East, "sums", "has its part of more pods", runs(6))
 		framework.Await(s.Logical, "sums", "runs", runs(8))
 		letFinish(s.West, "app=sums")
-		framework.Await(s.West, "sums", "is complete", jobIs(batchv1.JobComplete))
+		framework.Await(s.West, "sums", "is complete", expect.JobIs(batchv1.JobComplete))
 		job := framework.Await(s.Logical, "sums", "has two completions", func(job *batchv1.Job) bool { return job.Status.Succeeded == 2 })
-		if jobIs(batchv1.JobComplete)(job) || jobIs(batchv1.JobSuccessCriteriaMet)(job) {
+		if expect.JobIs(batchv1.JobComplete)(job) || expect.JobIs(batchv1.JobSuccessCriteriaMet)(job) {
 			t.Errorf("it says that it is complete: %+v", job.Status)
 		}
 		for done := int32(0); done < 8; done = min(8, done+6) {
@@ -284,7 +272,7 @@ spec:
 			framework.Await(s.East, "sums", "gets on", func(job *batchv1.Job) bool { return job.Status.Succeeded == min(8, done+6) })
 		}
 		s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")
-		job = framework.Await(s.Logical, "sums", "is complete", jobIs(batchv1.JobComplete))
+		job = framework.Await(s.Logical, "sums", "is complete", expect.JobIs(batchv1.JobComplete))
 		if job.Status.Succeeded != 10 || job.Status.Active != 0 {
 			t.Errorf("status %+v, want ten completions", job.Status)
 		}
@@ -301,12 +289,12 @@ spec:
 		framework.Await(s.West, "broken", "has failed once", func(job *batchv1.Job) bool { return job.Status.Failed == 1 })
 		s.East.Kubectl("annotate", "pods", "-l", "app=broken", manifests.OutcomeKey+"=fail", "--overwrite")
 		s.Logical.Kubectl("wait", "job/broken", "--for=condition=failed", "--timeout=60s")
-		job := framework.Await(s.Logical, "broken", "has failed", jobIs(batchv1.JobFailed))
-		if c := jobCondition(job, batchv1.JobFailed); c.Reason != batchv1.JobReasonBackoffLimitExceeded {
+		job := framework.Await(s.Logical, "broken", "has failed", expect.JobIs(batchv1.JobFailed))
+		if c := expect.JobCondition(job, batchv1.JobFailed); c.Reason != batchv1.JobReasonBackoffLimitExceeded {
 			t.Errorf("condition %+v, want the limit exceeded", c)
 		}
 		for _, side := range sides {
-			framework.Await(side, "broken", "has ended", jobIs(batchv1.JobFailed))
+			framework.Await(side, "broken", "has ended", expect.JobIs(batchv1.JobFailed))
 			framework.AwaitList(side, "app=broken", "nothing runs", func(pods []*corev1.Pod) bool {
 				return !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
 			})
@@ -316,11 +304,11 @@ spec:
 		s := s.Subtest(t)
 		s.Logical.Apply(manifests.Job("indexed", 4, 4, func(job *batchv1.Job) { job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion) }))
 		s.Logical.Kubectl("wait", "job/indexed", "--for=condition=complete", "--timeout=60s")
-		job := framework.Await(s.Logical, "indexed", "is complete", jobIs(batchv1.JobComplete))
+		job := framework.Await(s.Logical, "indexed", "is complete", expect.JobIs(batchv1.JobComplete))
 		if job.Status.CompletedIndexes != "0-3" || len(framework.DecisionOf(s, job)) != 1 {
 			t.Errorf("indexes %q on %s, want all in one cluster", job.Status.CompletedIndexes, framework.DecisionOf(s, job))
 		}
-		say(t, s.Logical.CLI("explain", "job/indexed"), "it is not divided", "counts its indexes from 0")
+		expect.Says(t, s.Logical.CLI("explain", "job/indexed"), "it is not divided", "counts its indexes from 0")
 	})
 }
 
@@ -347,9 +335,11 @@ spec:
 	s.Logical.Apply(manifests.Job("sums", 3, 2))
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")
 	for _, side := range []*framework.Side{s.East, s.West} {
-		framework.Await(side, "sums", "ran whole", func(job *batchv1.Job) bool { return jobIs(batchv1.JobComplete)(job) && job.Status.Succeeded == 3 })
+		framework.Await(side, "sums", "ran whole", func(job *batchv1.Job) bool {
+			return expect.JobIs(batchv1.JobComplete)(job) && job.Status.Succeeded == 3
+		})
 	}
-	if job := framework.Await(s.Logical, "sums", "is complete", jobIs(batchv1.JobComplete)); job.Status.Succeeded != 3 {
+	if job := framework.Await(s.Logical, "sums", "is complete", expect.JobIs(batchv1.JobComplete)); job.Status.Succeeded != 3 {
 		t.Errorf("%d completions, want the three that were asked for", job.Status.Succeeded)
 	}
 }

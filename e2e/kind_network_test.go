@@ -11,6 +11,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -58,7 +59,7 @@ func points(in *networkingv1.Ingress) string {
 func TestAnIngressFollowsItsServices(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), manifests.Pinned(manifests.Deployment("api", 1), "east"), manifests.Site)
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	for side, point := range map[*framework.Side]string{s.East: "192.0.2.1", s.West: "192.0.2.2"} {
 		in := framework.Await(side, "site", "is there", framework.Exists[*networkingv1.Ingress])
 		if got := in.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name; got != "web" {
@@ -72,7 +73,7 @@ func TestAnIngressFollowsItsServices(t *testing.T) {
 	framework.Await(s.Logical, "site", "has the addresses of both clusters", func(in *networkingv1.Ingress) bool {
 		return points(in) == "[192.0.2.1 192.0.2.2]"
 	})
-	say(t, s.Logical.Kubectl("get", "ingress", "site"), "192.0.2.1", "192.0.2.2")
+	expect.Says(t, s.Logical.Kubectl("get", "ingress", "site"), "192.0.2.1", "192.0.2.2")
 
 	s.Logical.Kubectl("patch", "ingress", "site", "--type=json", "-p", `[{"op":"replace","path":"/spec/rules/0/host","value":"www.example.com"}]`)
 	framework.Await(s.East, "site", "has the new host", func(in *networkingv1.Ingress) bool { return in.Spec.Rules[0].Host == "www.example.com" })
@@ -107,14 +108,14 @@ source: {component: ingress-controller}
 	framework.AwaitList(s.Logical, "", "the Ingress above has the event", func(events []*corev1.Event) bool {
 		return slices.ContainsFunc(events, func(e *corev1.Event) bool { return e.InvolvedObject.Kind == "Ingress" && e.Reason == "Sync" })
 	})
-	say(t, s.Logical.Kubectl("describe", "ingress", "site"), "scheduled for sync")
+	expect.Says(t, s.Logical.Kubectl("describe", "ingress", "site"), "scheduled for sync")
 }
 
 func TestNetworkPoliciesGuardThePodsThatTheySelect(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"), manifests.Pinned(manifests.Deployment("api", 1), "west"), networkPolicies)
-	awaitAvailable(s, "web", 1)
-	awaitAvailable(s, "api", 1)
+	expect.RolledOut(s, "web", 1)
+	expect.RolledOut(s, "api", 1)
 	for side, want := range map[*framework.Side]string{s.East: "[all web]", s.West: "[all]"} {
 		framework.AwaitList(side, "", "there are "+want, func(found []*networkingv1.NetworkPolicy) bool {
 			var got []string

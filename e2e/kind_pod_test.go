@@ -7,6 +7,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -14,8 +15,8 @@ func TestABarePodRunsInOneClusterAndReadsAsOnAnyCluster(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.BarePod("worker", "west"))
 	s.Logical.Kubectl("wait", "--for=condition=Ready", "pod/worker", "--timeout=60s")
-	above := framework.Await(s.Logical, "worker", "runs", ready)
-	below := framework.Await(s.West, "worker", "runs", ready)
+	above := framework.Await(s.Logical, "worker", "runs", expect.Ready)
+	below := framework.Await(s.West, "worker", "runs", expect.Ready)
 
 	if above.Spec.NodeName != "west" || above.Annotations[v1alpha1.AnnotationNode] != below.Spec.NodeName {
 		t.Errorf("node %q, annotations %v; want the cluster, and node %q there", above.Spec.NodeName, above.Annotations, below.Spec.NodeName)
@@ -27,8 +28,8 @@ func TestABarePodRunsInOneClusterAndReadsAsOnAnyCluster(t *testing.T) {
 		t.Errorf("pods in east: %s", out)
 	}
 	framework.Await(s.West, "worker-settings", "is there", framework.Exists[*corev1.ConfigMap])
-	say(t, s.Logical.Kubectl("exec", "worker", "--", "echo", "hello"), "hello")
-	say(t, s.Logical.Kubectl("describe", "pod", "worker"), "Node:", "west", "Scheduled")
+	expect.Says(t, s.Logical.Kubectl("exec", "worker", "--", "echo", "hello"), "hello")
+	expect.Says(t, s.Logical.Kubectl("describe", "pod", "worker"), "Node:", "west", "Scheduled")
 
 	t.Run("labels of its user follow", func(t *testing.T) {
 		s.Logical.Kubectl("label", "pod", "worker", "tier=back")

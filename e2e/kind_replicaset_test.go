@@ -12,6 +12,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -74,7 +75,7 @@ func serving(replicas int32) func(*appsv1.ReplicaSet) bool {
 // ownedBy claims that every pod belongs to the object, and that all are ready.
 func ownedBy(owner metav1.Object, count int) func([]*corev1.Pod) bool {
 	return func(pods []*corev1.Pod) bool {
-		return readyPods(count)(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return !metav1.IsControlledBy(p, owner) })
+		return expect.ReadyPods(count)(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return !metav1.IsControlledBy(p, owner) })
 	}
 }
 
@@ -86,9 +87,9 @@ func TestAPlainReplicaSetIsDividedAndScaled(t *testing.T) {
 		t.Errorf("divided into %s, want 4 over both clusters", got)
 	}
 	framework.AwaitList(s.Logical, "app=web", "its pods are shown as its own", ownedBy(rs, 4))
-	say(t, s.Logical.Kubectl("get", "replicaset", "web", "--no-headers"), "web   4     4     4")
-	say(t, s.Logical.Kubectl("describe", "replicaset", "web"), "4 current / 4 desired", "SuccessfulCreate")
-	say(t, s.Logical.CLI("explain", "replicaset/web"), "4 asked for", "Capacity")
+	expect.Says(t, s.Logical.Kubectl("get", "replicaset", "web", "--no-headers"), "web   4     4     4")
+	expect.Says(t, s.Logical.Kubectl("describe", "replicaset", "web"), "4 current / 4 desired", "SuccessfulCreate")
+	expect.Says(t, s.Logical.CLI("explain", "replicaset/web"), "4 asked for", "Capacity")
 
 	for _, replicas := range []int32{7, 1, 0, 3} {
 		s.Logical.Kubectl("scale", "replicaset", "web", fmt.Sprintf("--replicas=%d", replicas))
@@ -157,13 +158,13 @@ func TestAReplicaSetOfACustomControllerIsPlaced(t *testing.T) {
 
 func TestReplicasThatAClusterRefusesAreToldByTheirReplicaSet(t *testing.T) {
 	s := suite.Scenario(t)
-	settle(s, s.East)
+	expect.NamespaceIn(s, s.East)
 	s.East.Kubectl("create", "quota", "none", "--hard=pods=1")
 	s.Logical.Apply(replicaSet("web", 2, "east"))
 	rs := framework.Await(s.Logical, "web", "tells that pods cannot be made", func(rs *appsv1.ReplicaSet) bool {
 		return len(rs.Status.Conditions) == 1 && rs.Status.Conditions[0].Type == appsv1.ReplicaSetReplicaFailure
 	})
-	say(t, rs.Status.Conditions[0].Message, "east", "exceeded quota: none")
+	expect.Says(t, rs.Status.Conditions[0].Message, "east", "exceeded quota: none")
 	s.East.Kubectl("delete", "quota", "none")
 	s.Logical.Kubectl("scale", "replicaset", "web", "--replicas=3")
 	rs = framework.Await(s.Logical, "web", "serves", serving(3))
@@ -182,7 +183,7 @@ func TestADeploymentTakesOverAReplicaSet(t *testing.T) {
 	}))
 	before := framework.Await(s.Logical, "old", "serves", serving(3))
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east"))
-	d := awaitAvailable(s, "web", 2)
+	d := expect.RolledOut(s, "web", 2)
 	after := framework.Await(s.Logical, "old", "belongs to the Deployment, and is old", func(rs *appsv1.ReplicaSet) bool {
 		return metav1.IsControlledBy(rs, d) && *rs.Spec.Replicas == 0 && rs.Status.Replicas == 0
 	})
@@ -192,7 +193,7 @@ func TestADeploymentTakesOverAReplicaSet(t *testing.T) {
 	if got := d.Annotations["deployment.kubernetes.io/revision"]; got != "42" {
 		t.Errorf("the Deployment is at revision %q, want the one after that of the ReplicaSet", got)
 	}
-	framework.AwaitList(s.Logical, "app=web", "the new pods are left", readyPods(2))
+	framework.AwaitList(s.Logical, "app=web", "the new pods are left", expect.ReadyPods(2))
 
 	// Going back to it is a matter of the Deployment alone.
 	s.Logical.Kubectl("rollout", "undo", "deployment/web", "--to-revision=41")
@@ -211,17 +212,17 @@ func TestADeploymentTakesOverAReplicaSet(t *testing.T) {
 
 func TestAReplicaSetTakesOverAPodAndLetsItGo(t *testing.T) {
 	s := suite.Scenario(t)
-	settle(s, s.East)
+	expect.NamespaceIn(s, s.East)
 	s.Logical.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"=east")
 	s.Logical.Kubectl("run", "web", "--image=web:1", "--labels=app=web")
-	framework.Await(s.Logical, "web", "is ready", ready)
+	framework.Await(s.Logical, "web", "is ready", expect.Ready)
 	s.Logical.Apply(replicaSet("web", 1, ""))
 	rs := framework.Await(s.Logical, "web", "has what it asks for", serving(1))
 	framework.AwaitList(s.Logical, "app=web", "the pod that was there is the one", ownedBy(rs, 1))
 	s.Logical.Kubectl("label", "pod", "web", "app=other", "--overwrite")
-	framework.Await(s.Logical, "web", "is let go", func(pod *corev1.Pod) bool { return ready(pod) && metav1.GetControllerOf(pod) == nil })
+	framework.Await(s.Logical, "web", "is let go", func(pod *corev1.Pod) bool { return expect.Ready(pod) && metav1.GetControllerOf(pod) == nil })
 	framework.AwaitList(s.Logical, "app=web", "there is another in its place", ownedBy(rs, 1))
 	s.Logical.Kubectl("delete", "replicaset", "web", "--timeout=60s")
 	framework.AwaitList(s.Logical, "app=web", "what it has goes with it", func(pods []*corev1.Pod) bool { return len(pods) == 0 })
-	framework.Await(s.Logical, "web", "stays", ready)
+	framework.Await(s.Logical, "web", "stays", expect.Ready)
 }

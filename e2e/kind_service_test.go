@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -38,14 +39,14 @@ spec:
 func TestPortsOfNodesAreEachClustersOwnUnlessTheyAreChosen(t *testing.T) {
 	s := suite.Scenario(t)
 	// What east has allocated is free neither above nor below only by chance, so it is taken there on purpose.
-	settle(s, s.East)
+	expect.NamespaceIn(s, s.East)
 	taken := takenInEastAlone(s)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), nodePortService(0))
 	above := framework.Await(s.Logical, "web", "has a port", func(svc *corev1.Service) bool { return nodePort(svc) != 0 })
 	for _, side := range []*framework.Side{s.East, s.West} {
 		framework.Await(side, "web", "has a port there", func(svc *corev1.Service) bool { return nodePort(svc) != 0 })
 	}
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	if now := framework.Await(s.Logical, "web", "is still there", framework.Exists[*corev1.Service]); nodePort(now) != nodePort(above) {
 		t.Errorf("the port above was %d and is %d", nodePort(above), nodePort(now))
 	}
@@ -57,10 +58,10 @@ func TestPortsOfNodesAreEachClustersOwnUnlessTheyAreChosen(t *testing.T) {
 			return e.InvolvedObject.Kind == "Service" && e.Reason == "ProjectionFailed" && e.Type == corev1.EventTypeWarning
 		})
 	})
-	say(t, s.Logical.Kubectl("describe", "service", "web"), `cluster "east"`, "provided port is already allocated")
+	expect.Says(t, s.Logical.Kubectl("describe", "service", "web"), `cluster "east"`, "provided port is already allocated")
 	s.East.Kubectl("delete", "service", "taken")
 	framework.Await(s.East, "web", "has the port once it is free", func(svc *corev1.Service) bool { return nodePort(svc) == nodePort(taken) })
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 }
 
 // takenInEastAlone makes a Service in east whose port is free in west.
@@ -188,7 +189,7 @@ func addresses(found []*discoveryv1.EndpointSlice) string {
 func TestEndpointsThatAreWrittenByHandGoAlongWithTheirService(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"), writtenByHand, nodePortService(0))
-	awaitAvailable(s, "web", 1)
+	expect.RolledOut(s, "web", 1)
 	for _, side := range []*framework.Side{s.Logical, s.East} {
 		for service, want := range map[string]string{"db": "[192.0.2.20]", "old": "[192.0.2.30]"} {
 			framework.AwaitList(side, "kubernetes.io/service-name="+service, "its endpoint is there", func(found []*discoveryv1.EndpointSlice) bool {

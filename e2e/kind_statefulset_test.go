@@ -14,41 +14,15 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
-
-// allRun claims that all replicas are updated and ready, as "kubectl rollout status" understands it.
-func allRun(replicas int32) func(*appsv1.StatefulSet) bool {
-	return func(set *appsv1.StatefulSet) bool {
-		s := set.Status
-		return s.ObservedGeneration >= set.Generation && s.Replicas == replicas && s.ReadyReplicas == replicas &&
-			s.AvailableReplicas == replicas && s.UpdatedReplicas == replicas && s.CurrentReplicas == replicas &&
-			s.CurrentRevision == s.UpdateRevision
-	}
-}
-
-func awaitRunning(s *framework.Scenario, name string, replicas int32) *appsv1.StatefulSet {
-	s.Helper()
-	return framework.Await(s.Logical, name, "is rolled out", allRun(replicas))
-}
-
-// awaitPods waits until a side has exactly the pods with these names, ready.
-func awaitPods(side *framework.Side, selector string, want []string) []*corev1.Pod {
-	return framework.AwaitList(side, selector, "there are "+strings.Join(want, ", "), func(pods []*corev1.Pod) bool {
-		var got []string
-		for _, pod := range pods {
-			got = append(got, pod.Name)
-		}
-		slices.Sort(got)
-		return slices.Equal(got, want) && readyPods(len(want))(pods)
-	})
-}
 
 func TestAStatefulSetRunsWholeInOneCluster(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Database("db", 3, manifests.SetOn("east,west")))
 	s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
-	set := awaitRunning(s, "db", 3)
+	set := expect.SetRolledOut(s, "db", 3)
 	if set.Annotations[v1alpha1.AnnotationPlacement] != `{"east":{"replicas":3}}` && set.Annotations[v1alpha1.AnnotationPlacement] != `{"west":{"replicas":3}}` {
 		t.Errorf("placed on %s, want the whole in one cluster", set.Annotations[v1alpha1.AnnotationPlacement])
 	}
@@ -56,17 +30,17 @@ func TestAStatefulSetRunsWholeInOneCluster(t *testing.T) {
 	if strings.Contains(set.Annotations[v1alpha1.AnnotationPlacement], "west") {
 		side, other = other, side
 	}
-	awaitPods(side, "app=db", manifests.Ordinals("db", 0, 3))
-	awaitPods(other, "app=db", nil)
-	mirrors := awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 3))
+	expect.Pods(side, "app=db", manifests.Ordinals("db", 0, 3))
+	expect.Pods(other, "app=db", nil)
+	mirrors := expect.Pods(s.Logical, "app=db", manifests.Ordinals("db", 0, 3))
 	for _, pod := range mirrors {
 		if owner := pod.OwnerReferences; len(owner) != 1 || owner[0].UID != set.UID {
 			t.Errorf("pod %s belongs to %v, want the StatefulSet", pod.Name, owner)
 		}
 	}
 	framework.Await(side, "db-peers", "came with the StatefulSet", func(svc *corev1.Service) bool { return svc.Spec.ClusterIP == "None" })
-	say(t, s.Logical.Kubectl("get", "statefulset", "db"), "3/3")
-	say(t, s.Logical.Kubectl("describe", "statefulset", "db"), "3 desired | 3 total", "SuccessfulCreate")
+	expect.Says(t, s.Logical.Kubectl("get", "statefulset", "db"), "3/3")
+	expect.Says(t, s.Logical.Kubectl("describe", "statefulset", "db"), "3 desired | 3 total", "SuccessfulCreate")
 
 	t.Run("kubectl wait", func(t *testing.T) {
 		s := s.Subtest(t)
@@ -74,26 +48,26 @@ func TestAStatefulSetRunsWholeInOneCluster(t *testing.T) {
 	})
 	t.Run("a deleted pod comes back under its name", func(t *testing.T) {
 		s := s.Subtest(t)
-		before := framework.Await(s.Logical, "db-0", "is ready", ready)
+		before := framework.Await(s.Logical, "db-0", "is ready", expect.Ready)
 		s.Logical.Kubectl("delete", "pod", "db-0")
-		framework.Await(s.Logical, "db-0", "is another one", func(pod *corev1.Pod) bool { return pod.UID != before.UID && ready(pod) })
-		awaitRunning(s, "db", 3)
+		framework.Await(s.Logical, "db-0", "is another one", func(pod *corev1.Pod) bool { return pod.UID != before.UID && expect.Ready(pod) })
+		expect.SetRolledOut(s, "db", 3)
 	})
 	t.Run("scale", func(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Kubectl("scale", "statefulset/db", "--replicas=5")
-		awaitRunning(s, "db", 5)
-		awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 5))
+		expect.SetRolledOut(s, "db", 5)
+		expect.Pods(s.Logical, "app=db", manifests.Ordinals("db", 0, 5))
 		s.Logical.Kubectl("scale", "statefulset/db", "--replicas=2")
-		awaitRunning(s, "db", 2)
-		awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 2))
+		expect.SetRolledOut(s, "db", 2)
+		expect.Pods(s.Logical, "app=db", manifests.Ordinals("db", 0, 2))
 	})
 	t.Run("rollout restart", func(t *testing.T) {
 		s := s.Subtest(t)
-		before := framework.Await(s.Logical, "db-1", "is ready", ready)
+		before := framework.Await(s.Logical, "db-1", "is ready", expect.Ready)
 		s.Logical.Kubectl("rollout", "restart", "statefulset/db")
 		s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
-		if after := framework.Await(s.Logical, "db-1", "is ready", ready); after.UID == before.UID {
+		if after := framework.Await(s.Logical, "db-1", "is ready", expect.Ready); after.UID == before.UID {
 			t.Error("it reads as rolled out, but the pod is the one of before")
 		}
 	})
@@ -101,20 +75,20 @@ func TestAStatefulSetRunsWholeInOneCluster(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Kubectl("set", "image", "statefulset/db", "db=db:2")
 		s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
-		set := awaitRunning(s, "db", 2)
-		say(t, s.Logical.Kubectl("rollout", "history", "statefulset/db", "--revision=3"), "db:2")
-		say(t, s.Logical.Kubectl("rollout", "history", "statefulset/db", "--revision=1"), "db:1")
-		for _, pod := range framework.AwaitList(s.Logical, "app=db", "both pods are ready", readyPods(2)) {
+		set := expect.SetRolledOut(s, "db", 2)
+		expect.Says(t, s.Logical.Kubectl("rollout", "history", "statefulset/db", "--revision=3"), "db:2")
+		expect.Says(t, s.Logical.Kubectl("rollout", "history", "statefulset/db", "--revision=1"), "db:1")
+		for _, pod := range framework.AwaitList(s.Logical, "app=db", "both pods are ready", expect.ReadyPods(2)) {
 			if got := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; got != set.Status.UpdateRevision {
 				t.Errorf("pod %s is of revision %q, want %q", pod.Name, got, set.Status.UpdateRevision)
 			}
 		}
 		s.Logical.Kubectl("rollout", "undo", "statefulset/db", "--to-revision=1")
 		s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
-		say(t, s.Logical.Kubectl("rollout", "history", "statefulset/db", "--revision=4"), "db:1")
-		say(t, s.Logical.Kubectl("rollout", "undo", "statefulset/db", "--to-revision=4"), "already matches revision 4")
+		expect.Says(t, s.Logical.Kubectl("rollout", "history", "statefulset/db", "--revision=4"), "db:1")
+		expect.Says(t, s.Logical.Kubectl("rollout", "undo", "statefulset/db", "--to-revision=4"), "already matches revision 4")
 		framework.Await(s.Logical, "db-1", "has the image of before", func(pod *corev1.Pod) bool {
-			return pod.Spec.Containers[0].Image == "db:1" && ready(pod)
+			return pod.Spec.Containers[0].Image == "db:1" && expect.Ready(pod)
 		})
 		revisions := framework.AwaitList(s.Logical, "app=db", "there is one for each template", func(list []*appsv1.ControllerRevision) bool {
 			return len(list) == 3
@@ -131,22 +105,9 @@ func TestAStatefulSetRunsWholeInOneCluster(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Kubectl("delete", "statefulset", "db", "--timeout=60s")
 		framework.AwaitGone[*appsv1.StatefulSet](side, "db")
-		awaitPods(side, "app=db", nil)
-		awaitPods(s.Logical, "app=db", nil)
+		expect.Pods(side, "app=db", nil)
+		expect.Pods(s.Logical, "app=db", nil)
 		framework.AwaitList(s.Logical, "", "its history goes with it", func(list []*appsv1.ControllerRevision) bool { return len(list) == 0 })
-	})
-}
-
-// awaitPolicy waits until a new StatefulSet would be divided: admission sees policies by watch.
-func awaitPolicy(s *framework.Scenario) {
-	s.Helper()
-	s.Logical.Poll("the policy is followed", func() error {
-		got := s.Logical.KubectlInput(manifests.Database("probe", 2), "apply", "--dry-run=server", "-f", "-",
-			"-o", "jsonpath={.items[0].metadata.annotations['manifold\\.dev/placement']}")
-		if !strings.Contains(got, "east") || !strings.Contains(got, "west") {
-			return fmt.Errorf("placed on %q", got)
-		}
-		return nil
 	})
 }
 
@@ -173,30 +134,30 @@ func isThere(side *framework.Side, pod *corev1.Pod) bool {
 func TestAStatefulSetIsDividedByOrdinals(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Dividing)
-	awaitPolicy(s)
+	expect.PolicyFollowed(s)
 	stop := watchOrdinals(s)
 	defer stop()
 	s.Logical.Apply(manifests.Database("db", 6))
 	s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
-	set := awaitRunning(s, "db", 6)
+	set := expect.SetRolledOut(s, "db", 6)
 	if got, want := set.Annotations[v1alpha1.AnnotationPlacement], `{"east":{"replicas":3},"west":{"replicas":3,"start":3}}`; got != want {
 		t.Errorf("placed on %s, want %s", got, want)
 	}
-	awaitPods(s.East, "app=db", manifests.Ordinals("db", 0, 3))
-	awaitPods(s.West, "app=db", manifests.Ordinals("db", 3, 6))
-	for _, pod := range awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 6)) {
+	expect.Pods(s.East, "app=db", manifests.Ordinals("db", 0, 3))
+	expect.Pods(s.West, "app=db", manifests.Ordinals("db", 3, 6))
+	for _, pod := range expect.Pods(s.Logical, "app=db", manifests.Ordinals("db", 0, 6)) {
 		if got := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; got != set.Status.UpdateRevision {
 			t.Errorf("pod %s is of revision %q, want %q in every cluster", pod.Name, got, set.Status.UpdateRevision)
 		}
 	}
-	say(t, s.Logical.CLI("explain", "statefulset/db"), "PlacementPolicy", "divide", "ordinals 0-2", "ordinals 3-5")
+	expect.Says(t, s.Logical.CLI("explain", "statefulset/db"), "PlacementPolicy", "divide", "ordinals 0-2", "ordinals 3-5")
 
 	t.Run("scaled up, it goes on from the highest", func(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Kubectl("scale", "statefulset/db", "--replicas=8")
-		awaitRunning(s, "db", 8)
-		awaitPods(s.East, "app=db", manifests.Ordinals("db", 0, 3))
-		awaitPods(s.West, "app=db", manifests.Ordinals("db", 3, 8))
+		expect.SetRolledOut(s, "db", 8)
+		expect.Pods(s.East, "app=db", manifests.Ordinals("db", 0, 3))
+		expect.Pods(s.West, "app=db", manifests.Ordinals("db", 3, 8))
 	})
 	t.Run("a partition counts over all clusters", func(t *testing.T) {
 		s := s.Subtest(t)
@@ -210,7 +171,7 @@ func TestAStatefulSetIsDividedByOrdinals(t *testing.T) {
 				for _, pod := range pods {
 					got = append(got, strings.TrimPrefix(pod.Spec.Containers[0].Image, "db:"))
 				}
-				return strings.Join(got, "") == want && readyPods(8)(pods)
+				return strings.Join(got, "") == want && expect.ReadyPods(8)(pods)
 			}
 		}
 		framework.AwaitList(s.Logical, "app=db", "the highest three are updated", images("11111222"))
@@ -220,7 +181,7 @@ func TestAStatefulSetIsDividedByOrdinals(t *testing.T) {
 		}
 		s.Logical.Kubectl("patch", "statefulset", "db", "-p", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
 		s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
-		awaitRunning(s, "db", 8)
+		expect.SetRolledOut(s, "db", 8)
 		framework.AwaitList(s.Logical, "app=db", "all are updated", images("22222222"))
 	})
 	t.Run("undone, in every cluster, the higher ordinals first", func(t *testing.T) {
@@ -236,7 +197,7 @@ func TestAStatefulSetIsDividedByOrdinals(t *testing.T) {
 		defer stop()
 		s.Logical.Kubectl("rollout", "undo", "statefulset/db")
 		s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
-		awaitRunning(s, "db", 8)
+		expect.SetRolledOut(s, "db", 8)
 		for _, side := range []*framework.Side{s.East, s.West} {
 			framework.AwaitList(side, "app=db", "all have the image of before", func(pods []*corev1.Pod) bool {
 				return len(pods) > 0 && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.Spec.Containers[0].Image != "db:1" })
@@ -245,21 +206,21 @@ func TestAStatefulSetIsDividedByOrdinals(t *testing.T) {
 	})
 	t.Run("a pod of the second cluster comes back there", func(t *testing.T) {
 		s := s.Subtest(t)
-		before := framework.Await(s.Logical, "db-6", "is ready", ready)
+		before := framework.Await(s.Logical, "db-6", "is ready", expect.Ready)
 		s.Logical.Kubectl("delete", "pod", "db-6")
-		after := framework.Await(s.Logical, "db-6", "is another one", func(pod *corev1.Pod) bool { return pod.UID != before.UID && ready(pod) })
+		after := framework.Await(s.Logical, "db-6", "is another one", func(pod *corev1.Pod) bool { return pod.UID != before.UID && expect.Ready(pod) })
 		if after.Spec.NodeName != "west" {
 			t.Errorf("it is on %s now", after.Spec.NodeName)
 		}
-		awaitRunning(s, "db", 8)
+		expect.SetRolledOut(s, "db", 8)
 	})
 	t.Run("scaled down, it loses the highest", func(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Kubectl("scale", "statefulset/db", "--replicas=2")
-		awaitRunning(s, "db", 2)
-		awaitPods(s.East, "app=db", manifests.Ordinals("db", 0, 2))
+		expect.SetRolledOut(s, "db", 2)
+		expect.Pods(s.East, "app=db", manifests.Ordinals("db", 0, 2))
 		framework.AwaitGone[*appsv1.StatefulSet](s.West, "db")
-		awaitPods(s.West, "app=db", nil)
+		expect.Pods(s.West, "app=db", nil)
 	})
 }
 
@@ -269,18 +230,18 @@ func TestAStatefulSetMovesWithoutRunningTwice(t *testing.T) {
 	defer stop()
 	slow := func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](2) }
 	s.Logical.Apply(manifests.Database("db", 3, manifests.SetOn("east"), slow))
-	awaitRunning(s, "db", 3)
+	expect.SetRolledOut(s, "db", 3)
 	for _, cluster := range []string{"west", "east"} {
 		to, from := s.Side(cluster), s.East
 		if cluster == "east" {
 			from = s.West
 		}
-		fewest := watchReady(s, "db", 3)
+		fewest := expect.WatchReady(s, "db", 3)
 		s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"="+cluster, "--overwrite")
-		awaitPods(to, "app=db", manifests.Ordinals("db", 0, 3))
-		awaitPods(from, "app=db", nil)
+		expect.Pods(to, "app=db", manifests.Ordinals("db", 0, 3))
+		expect.Pods(from, "app=db", nil)
 		framework.AwaitGone[*appsv1.StatefulSet](from, "db")
-		awaitRunning(s, "db", 3)
+		expect.SetRolledOut(s, "db", 3)
 		if few := fewest(); few < 2 {
 			t.Errorf("once there were only %d ready pods in both clusters, want 2: one ordinal moves at a time", few)
 		}
@@ -296,18 +257,18 @@ func TestAStatefulSetMovesWithoutRunningTwice(t *testing.T) {
 	framework.AwaitList(s.East, "app=db", "all others are gone", func(pods []*corev1.Pod) bool {
 		return len(pods) == 1 && pods[0].Name == "db-0" && pods[0].DeletionTimestamp != nil
 	})
-	awaitPods(s.West, "app=db", manifests.Ordinals("db", 1, 3))
+	expect.Pods(s.West, "app=db", manifests.Ordinals("db", 1, 3))
 	s.East.Kubectl("patch", "pod", "db-0", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
-	awaitPods(s.West, "app=db", manifests.Ordinals("db", 0, 3))
+	expect.Pods(s.West, "app=db", manifests.Ordinals("db", 0, 3))
 	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"=east", "--overwrite")
-	awaitPods(s.East, "app=db", manifests.Ordinals("db", 0, 3))
-	awaitRunning(s, "db", 3)
+	expect.Pods(s.East, "app=db", manifests.Ordinals("db", 0, 3))
+	expect.SetRolledOut(s, "db", 3)
 	// Deleted and made anew elsewhere before its pods are gone, it waits for them as well.
 	s.Logical.Kubectl("delete", "statefulset", "db", "--wait=false")
 	framework.AwaitGone[*appsv1.StatefulSet](s.Logical, "db")
 	s.Logical.Apply(manifests.Database("db", 3, manifests.SetOn("west")))
-	awaitRunning(s, "db", 3)
-	awaitPods(s.West, "app=db", manifests.Ordinals("db", 0, 3))
+	expect.SetRolledOut(s, "db", 3)
+	expect.Pods(s.West, "app=db", manifests.Ordinals("db", 0, 3))
 }
 
 // What a StatefulSet keeps for its volumes is not thrown away with a cluster that it leaves.
@@ -330,13 +291,13 @@ func TestClaimsOutliveThePartOfACluster(t *testing.T) {
 	claims := func(side *framework.Side) string { return side.Kubectl("get", "persistentvolumeclaims", "-o", "name") }
 	s.Logical.Apply(manifests.Database("db", 2, manifests.SetOn("east"), withData))
 	framework.Await(s.East, "db", "has its pods", func(set *appsv1.StatefulSet) bool { return set.Status.Replicas == 2 })
-	say(t, claims(s.East), "data-db-0", "data-db-1")
+	expect.Says(t, claims(s.East), "data-db-0", "data-db-1")
 
 	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"=west", "--overwrite")
 	framework.Await(s.West, "db", "has its pods", func(set *appsv1.StatefulSet) bool { return set.Status.Replicas == 2 })
 	framework.AwaitGone[*appsv1.StatefulSet](s.East, "db")
-	say(t, claims(s.East), "data-db-0", "data-db-1")
-	say(t, claims(s.West), "data-db-0", "data-db-1")
+	expect.Says(t, claims(s.East), "data-db-0", "data-db-1")
+	expect.Says(t, claims(s.West), "data-db-0", "data-db-1")
 
 	s.Logical.Kubectl("delete", "statefulset", "db", "--timeout=60s")
 	s.West.Poll("the claims go with the StatefulSet, as it says", func() error {

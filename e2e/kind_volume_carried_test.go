@@ -10,6 +10,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
@@ -69,21 +70,21 @@ func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
 	shelve(s, s.Logical, []string{name}, handMade(name, "2Gi", ref))
 	framework.Await(s.Logical, name, "is available", volumeIn(corev1.VolumeAvailable))
 	s.Logical.Apply(wanting("data", ""), manifests.Edited(manifests.Deployment("web", 1), manifests.UsingClaim))
-	awaitShares(s, "web", placement.Decision{"north": {Replicas: 1}})
-	awaitAvailable(s, "web", 1)
+	expect.Shares(s, "web", placement.Decision{"north": {Replicas: 1}})
+	expect.RolledOut(s, "web", 1)
 	below := framework.Await(north, name, "is bound there", volumeIn(corev1.VolumeBound))
 	if below.Labels[v1alpha1.LabelLogicalCluster] != framework.IdentityOf(t, s.Environment) || below.Labels["made"] != "by-hand" ||
 		below.Annotations["example.com/rack"] != "7" || below.Annotations["pv.kubernetes.io/provisioned-by"] != "" {
 		t.Errorf("north has labels %v, annotations %v", below.Labels, below.Annotations)
 	}
 	framework.Await(s.Logical, name, "is bound", volumeIn(corev1.VolumeBound))
-	above := framework.Await(s.Logical, "data", "shows its volume", func(c *corev1.PersistentVolumeClaim) bool { return bound(c) && c.Spec.VolumeName == name })
+	above := framework.Await(s.Logical, "data", "shows its volume", func(c *corev1.PersistentVolumeClaim) bool { return expect.Bound(c) && c.Spec.VolumeName == name })
 	if size := above.Status.Capacity[corev1.ResourceStorage]; size.String() != "2Gi" {
 		t.Errorf("capacity %s, want that of the volume", size.String())
 	}
-	say(t, s.Logical.Kubectl("get", "pv", name, "--no-headers"), "2Gi", "RWO", "Retain", "Bound", name+"/data")
-	refuse(t, s.East.Try("get", "pv", name), "NotFound")
-	refuse(t, s.West.Try("get", "pv", name), "NotFound")
+	expect.Says(t, s.Logical.Kubectl("get", "pv", name, "--no-headers"), "2Gi", "RWO", "Retain", "Bound", name+"/data")
+	expect.Refused(t, s.East.Try("get", "pv", name), "NotFound")
+	expect.Refused(t, s.West.Try("get", "pv", name), "NotFound")
 
 	// What the credential of a syncer could do with its rights, it may not.
 	syncer := north.As(stored(s, "north"))
@@ -92,13 +93,13 @@ func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
 		return fmt.Sprintf("apiVersion: v1\nkind: PersistentVolume\nmetadata:\n  name: %s-forged%s\nspec:\n  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"+
 			"  hostPath: {path: /etc}\n  %s\n", name, mark, ref)
 	}
-	refuse(t, syncer.TryInput(forged("", ref), "create", "-f", "-"), "Manifold does not own")
-	refuse(t, syncer.TryInput(forged(mark, ""), "create", "-f", "-"), "that is for no claim")
-	refuse(t, syncer.TryInput(forged(mark, "claimRef: {namespace: kube-system, name: data}"), "create", "-f", "-"), "for a claim in namespace kube-system")
+	expect.Refused(t, syncer.TryInput(forged("", ref), "create", "-f", "-"), "Manifold does not own")
+	expect.Refused(t, syncer.TryInput(forged(mark, ""), "create", "-f", "-"), "that is for no claim")
+	expect.Refused(t, syncer.TryInput(forged(mark, "claimRef: {namespace: kube-system, name: data}"), "create", "-f", "-"), "for a claim in namespace kube-system")
 	north.Kubectl("create", "namespace", name+"-bank")
 	s.Cleanup(func() { s.Environment.CleanupIn(t, north.API, "delete", "namespace", name+"-bank", "--wait=false") })
-	refuse(t, syncer.TryInput(forged(mark, fmt.Sprintf("claimRef: {namespace: %s-bank, name: data}", name)), "create", "-f", "-"), "for a claim in namespace "+name+"-bank")
-	refuse(t, syncer.Try("patch", "pv", name, "--type=merge", "-p", `{"spec":{"claimRef":{"name":"other"}}}`), "to no other claim")
+	expect.Refused(t, syncer.TryInput(forged(mark, fmt.Sprintf("claimRef: {namespace: %s-bank, name: data}", name)), "create", "-f", "-"), "for a claim in namespace "+name+"-bank")
+	expect.Refused(t, syncer.Try("patch", "pv", name, "--type=merge", "-p", `{"spec":{"claimRef":{"name":"other"}}}`), "to no other claim")
 
 	// It leaves with its claim, and can be used again.
 	s.Logical.Kubectl("delete", "deployment", "web")
@@ -112,7 +113,7 @@ func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
 	})
 	s.Logical.Kubectl("patch", "pv", name, "--type=json", "-p", `[{"op":"remove","path":"/spec/claimRef"}]`)
 	s.Logical.Apply(manifests.Edited(manifests.Deployment("web", 1), manifests.UsingClaim))
-	awaitAvailable(s, "web", 1)
+	expect.RolledOut(s, "web", 1)
 	framework.Await(s.Logical, name, "is bound again", volumeIn(corev1.VolumeBound))
 
 	// Taken back, it stays where it is in use, and nothing new goes there.
@@ -121,9 +122,9 @@ func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
 		t.Errorf("it still allows volumes")
 	}
 	role := "manifold-syncer-" + framework.IdentityOf(t, s.Environment)[:8] + "-volumes"
-	refuse(t, north.Try("get", "clusterrole", role), "NotFound")
-	refuse(t, north.Try("get", "validatingadmissionpolicy", role), "NotFound")
-	refuse(t, north.As(stored(s, "north")).Try("get", "pv", name), "Forbidden")
+	expect.Refused(t, north.Try("get", "clusterrole", role), "NotFound")
+	expect.Refused(t, north.Try("get", "validatingadmissionpolicy", role), "NotFound")
+	expect.Refused(t, north.As(stored(s, "north")).Try("get", "pv", name), "Forbidden")
 	framework.Await(north, name, "stays", volumeIn(corev1.VolumeBound))
 }
 
@@ -136,7 +137,7 @@ func TestAVolumeOfAClassThatNobodyMakesIsFoundBySize(t *testing.T) {
 
 	// One that a Deployment mounts, and a bare one.
 	s.Logical.Apply(wanting("data", class), manifests.Edited(manifests.Deployment("web", 1), manifests.UsingClaim), wanting("spare", class))
-	awaitAvailable(s, "web", 1)
+	expect.RolledOut(s, "web", 1)
 	s.Logical.Kubectl("wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data", "pvc/spare", "--timeout=60s")
 	for _, name := range []string{small, large} {
 		framework.Await(s.Logical, name, "is bound", volumeIn(corev1.VolumeBound))
@@ -162,10 +163,10 @@ func TestAStatefulSetGetsVolumesMadeByHand(t *testing.T) {
 	names := []string{class + "-0", class + "-1"}
 	shelve(s, s.Logical, names, handMade(names[0], "1Gi", "storageClassName: "+class), handMade(names[1], "1Gi", "storageClassName: "+class))
 	s.Logical.Apply(manifests.Database("db", 2, manifests.WithDisks(s)))
-	awaitRunning(s, "db", 2)
+	expect.SetRolledOut(s, "db", 2)
 	for i, name := range names {
 		framework.Await(s.Logical, name, "is bound", volumeIn(corev1.VolumeBound))
-		framework.Await(north, fmt.Sprintf("data-db-%d", i), "is there", bound)
+		framework.Await(north, fmt.Sprintf("data-db-%d", i), "is there", expect.Bound)
 	}
 	s.Logical.Kubectl("delete", "statefulset", "db")
 	framework.AwaitGone[*appsv1.StatefulSet](north, "db")
@@ -183,7 +184,7 @@ func TestAVolumeThatIsToBeDeletedWithItsClaimIs(t *testing.T) {
 	deleted := strings.Replace(handMade(name, "1Gi"), "ReclaimPolicy: Retain", "ReclaimPolicy: Delete", 1)
 	shelve(s, s.Logical, []string{name}, deleted)
 	s.Logical.Apply(wanting("data", "", "volumeName: "+name), manifests.Edited(manifests.Deployment("web", 1), manifests.UsingClaim))
-	awaitAvailable(s, "web", 1)
+	expect.RolledOut(s, "web", 1)
 	if below := framework.Await(north, name, "is bound there", volumeIn(corev1.VolumeBound)); below.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 		t.Errorf("as long as its claim is there it has the policy %s", below.Spec.PersistentVolumeReclaimPolicy)
 	}
@@ -205,7 +206,7 @@ func TestAVolumeOfAnothersNameIsNotTouched(t *testing.T) {
 	framework.Await(s.Logical, name, "says why it does not go there", func(v *corev1.PersistentVolume) bool {
 		return strings.Contains(v.Status.Message, `cluster "north": the cluster has a PersistentVolume `+name+` already, which is not ours`)
 	})
-	say(t, s.Logical.Kubectl("describe", "pv", name), "NameTaken")
+	expect.Says(t, s.Logical.Kubectl("describe", "pv", name), "NameTaken")
 	s.Logical.Kubectl("delete", "deployment", "web")
 	s.Logical.Kubectl("delete", "pvc", "data")
 	s.Logical.Kubectl("delete", "pv", name)
@@ -224,14 +225,14 @@ func TestAClaimGetsNothingOfTheVolumeOfAnotherNamespace(t *testing.T) {
 		found := framework.EventsAbout(events, "data", "VolumeTaken")
 		return len(found) > 0 && strings.Contains(found[0].Message, "which is for the claim bank/vault")
 	})
-	framework.Await(north, "data", "waits there", func(c *corev1.PersistentVolumeClaim) bool { return !bound(c) })
-	refuse(t, north.Try("get", "pv", name), "NotFound")
+	framework.Await(north, "data", "waits there", func(c *corev1.PersistentVolumeClaim) bool { return !expect.Bound(c) })
+	expect.Refused(t, north.Try("get", "pv", name), "NotFound")
 	// Who owns a namespace makes no volumes, and gives none to anybody.
 	s.Logical.Kubectl("create", "serviceaccount", "tenant")
 	s.Logical.Kubectl("create", "rolebinding", "tenant", "--clusterrole=edit", "--serviceaccount="+name+":tenant")
 	as := "--as=system:serviceaccount:" + name + ":tenant"
-	refuse(t, s.Logical.TryInput(handMade(name+"-mine", "1Gi"), "create", "-f", "-", as), "Forbidden")
-	refuse(t, s.Logical.Try("patch", "pv", name, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"claimRef":{"namespace":%q,"name":"data"}}}`, name), as), "Forbidden")
+	expect.Refused(t, s.Logical.TryInput(handMade(name+"-mine", "1Gi"), "create", "-f", "-", as), "Forbidden")
+	expect.Refused(t, s.Logical.Try("patch", "pv", name, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"claimRef":{"namespace":%q,"name":"data"}}}`, name), as), "Forbidden")
 }
 
 func TestAVolumeThatNoClusterTakesSaysSo(t *testing.T) {
@@ -239,12 +240,12 @@ func TestAVolumeThatNoClusterTakesSaysSo(t *testing.T) {
 	class := s.Namespace
 	shelve(s, s.Logical, []string{class}, handMade(class, "1Gi", "storageClassName: "+class))
 	s.Logical.Apply(wanting("data", class), manifests.Edited(manifests.Deployment("web", 1), manifests.UsingClaim))
-	awaitUnplaced(s, "web", "2 do not take PersistentVolume "+class+" of the logical cluster")
-	say(t, s.Logical.CLI("explain", "deployment/web"), "manifold cluster join east --cluster-kubeconfig FILE --allow-volumes")
+	expect.Unplaced(s, "web", "2 do not take PersistentVolume "+class+" of the logical cluster")
+	expect.Says(t, s.Logical.CLI("explain", "deployment/web"), "manifold cluster join east --cluster-kubeconfig FILE --allow-volumes")
 	framework.AwaitList(s.Logical, "", "an event says so", func(events []*corev1.Event) bool {
 		found := framework.EventsAbout(events, "data", "VolumeStaysAbove")
 		return len(found) > 0 && strings.Contains(found[0].Message, "manifold cluster join NAME --cluster-kubeconfig FILE --allow-volumes")
 	})
-	say(t, s.Logical.CLI("explain", "pvc/data"), "it is for PersistentVolume "+class+" of the logical cluster", "--allow-volumes")
-	refuse(t, s.East.Try("get", "pv", class), "NotFound")
+	expect.Says(t, s.Logical.CLI("explain", "pvc/data"), "it is for PersistentVolume "+class+" of the logical cluster", "--allow-volumes")
+	expect.Refused(t, s.East.Try("get", "pv", class), "NotFound")
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -19,7 +20,7 @@ func TestPodsFollowTheirVolumes(t *testing.T) {
 	t.Cleanup(func() { s.West.Try("delete", "pv", s.Namespace, "--wait=false") })
 
 	s.Logical.Apply(manifests.Claim, manifests.Pinned(manifests.Edited(manifests.Deployment("first", 1), manifests.UsingClaim), "west"))
-	awaitAvailable(s, "first", 1)
+	expect.RolledOut(s, "first", 1)
 	above := framework.Await(s.Logical, "data", "is bound", func(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound })
 	if size := above.Status.Capacity[corev1.ResourceStorage]; size.String() != "1Gi" {
 		t.Errorf("capacity %s, want that of the volume", size.String())
@@ -36,12 +37,12 @@ func TestPodsFollowTheirVolumes(t *testing.T) {
 	}
 
 	// Whether it can grow is for its cluster to say.
-	refuse(t, s.Logical.Try("patch", "pvc", "data", "-p", `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`),
+	expect.Refused(t, s.Logical.Try("patch", "pvc", "data", "-p", `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`),
 		`cluster "west" refuses`, "the storageclass that provisions the pvc must support resize")
 
 	// Two clusters are chosen, but the data is in one.
 	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("second", 2), manifests.UsingClaim), "east,west"))
-	second := awaitAvailable(s, "second", 2)
+	second := expect.RolledOut(s, "second", 2)
 	if where := framework.DecisionOf(s, second); len(where) != 1 || where["west"].Replicas != 2 {
 		t.Errorf("decision %v, want all where the volume is", where)
 	}

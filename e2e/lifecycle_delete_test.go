@@ -10,6 +10,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -19,7 +20,7 @@ func TestDeletingAboveLeavesNothingBelow(t *testing.T) {
 	s.Logical.Apply(manifests.App)
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
-	awaitAvailable(s, "web", 4)
+	expect.RolledOut(s, "web", 4)
 	// Somebody else uses the namespace in one of the clusters.
 	check := bystanders(s, s.East)
 	for _, side := range sides {
@@ -44,7 +45,7 @@ func TestDeletingAboveLeavesNothingBelow(t *testing.T) {
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
 	s.Logical.Kubectl("patch", "deployment", "web", "-p", `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":1}}}}`)
-	awaitAvailable(s, "web", 4)
+	expect.RolledOut(s, "web", 4)
 	// The namespace takes everything with it that is in it, in whatever order, but not what is somebody else's.
 	s.Logical.Kubectl("delete", "namespace", s.Namespace, "--timeout=60s")
 	framework.AwaitGone[*corev1.Namespace](s.West, s.Namespace)
@@ -74,10 +75,10 @@ func awaitLeft(s *framework.Scenario, side *framework.Side, want string) {
 func TestADeletedWorkloadCanBeCreatedAgainAtOnce(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
-	old := awaitAvailable(s, "web", 2)
+	old := expect.RolledOut(s, "web", 2)
 	s.Logical.Kubectl("delete", "deployment", "web", "--wait=false")
 	s.Logical.KubectlInput(manifests.Deployment("web", 1), "create", "-f", "-")
-	if renewed := awaitAvailable(s, "web", 1); renewed.UID == old.UID {
+	if renewed := expect.RolledOut(s, "web", 1); renewed.UID == old.UID {
 		t.Errorf("the Deployment is the old one, %s", old.UID)
 	}
 }
@@ -85,7 +86,7 @@ func TestADeletedWorkloadCanBeCreatedAgainAtOnce(t *testing.T) {
 func TestEveryWayOfDeletingEnds(t *testing.T) {
 	s := suite.Fragile(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	for _, cascade := range []string{"foreground", "background"} {
 		s.Logical.Kubectl("delete", "deployment", "web", "--cascade="+cascade, "--timeout=60s")
 		for _, side := range []*framework.Side{s.East, s.West} {
@@ -94,6 +95,6 @@ func TestEveryWayOfDeletingEnds(t *testing.T) {
 		}
 		framework.AwaitList(s.Logical, "app=web", "there are no pods above", func(pods []*corev1.Pod) bool { return len(pods) == 0 })
 		s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
-		awaitAvailable(s, "web", 2)
+		expect.RolledOut(s, "web", 2)
 	}
 }

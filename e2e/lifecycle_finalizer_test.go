@@ -9,6 +9,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -20,8 +21,8 @@ func TestAWorkloadRunsOnAsLongAsSomebodyHoldsIt(t *testing.T) {
 	s.Logical.Kubectl("set", "env", "deployment/web", "--from=configmap/env")
 	s.Logical.Kubectl("patch", "deployment", "web", "--type=json", "-p", `[{"op":"add","path":"/metadata/finalizers/-","value":"example.com/x"}]`)
 	s.Logical.Kubectl("patch", "configmap", "env", "-p", `{"metadata":{"finalizers":["example.com/x"]}}`)
-	awaitAvailable(s, "web", 2)
-	pods := framework.AwaitList(s.Logical, "app=web", "the pods are ready", readyPods(2))
+	expect.RolledOut(s, "web", 2)
+	pods := framework.AwaitList(s.Logical, "app=web", "the pods are ready", expect.ReadyPods(2))
 
 	s.Logical.Kubectl("delete", "deployment/web", "configmap/env", "--wait=false")
 	for _, side := range []*framework.Side{s.Logical, s.East, s.West} {
@@ -30,10 +31,10 @@ func TestAWorkloadRunsOnAsLongAsSomebodyHoldsIt(t *testing.T) {
 	// A pod that goes is replaced, so its ReplicaSet is as it was.
 	s.Logical.Kubectl("delete", "pod", pods[0].Name)
 	after := framework.AwaitList(s.Logical, "app=web", "the pod is replaced", func(now []*corev1.Pod) bool {
-		return readyPods(2)(now) && now[0].Name != pods[0].Name && now[1].Name != pods[0].Name
+		return expect.ReadyPods(2)(now) && now[0].Name != pods[0].Name && now[1].Name != pods[0].Name
 	})
 	framework.Await(s.Logical, "web", "counts them, for the generation of the deletion", func(d *appsv1.Deployment) bool {
-		return d.DeletionTimestamp != nil && available(2)(d)
+		return d.DeletionTimestamp != nil && expect.Available(2)(d)
 	})
 	// Its controller carries nothing out any more.
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
@@ -69,9 +70,9 @@ func TestWhatEndsAlthoughSomebodyHoldsIt(t *testing.T) {
 	for _, in := range []*framework.Scenario{s, emptied} {
 		in.Logical.Kubectl("patch", "deployment", "web", "--type=merge", "-p", hold)
 	}
-	awaitAvailable(s, "web", 2)
-	awaitAvailable(emptied, "web", 1)
-	framework.Await(s.Logical, "lone", "runs", ready)
+	expect.RolledOut(s, "web", 2)
+	expect.RolledOut(emptied, "web", 1)
+	framework.Await(s.Logical, "lone", "runs", expect.Ready)
 
 	s.Logical.Kubectl("delete", "pod", "lone", "--wait=false")
 	s.Logical.Kubectl("delete", "deployment", "web", "--cascade=foreground", "--wait=false")

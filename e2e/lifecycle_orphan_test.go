@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -37,7 +38,9 @@ func uncontrolled[T framework.Object](want map[string]types.UID) func([]T) bool 
 
 // areThese claims that there are just these pods, and that all are ready.
 func areThese(want map[string]types.UID) func([]*corev1.Pod) bool {
-	return func(pods []*corev1.Pod) bool { return readyPods(len(want))(pods) && maps.Equal(uidsOf(pods), want) }
+	return func(pods []*corev1.Pod) bool {
+		return expect.ReadyPods(len(want))(pods) && maps.Equal(uidsOf(pods), want)
+	}
 }
 
 // podsBelow are the pods in the clusters by their names.
@@ -87,7 +90,7 @@ func TestPodsOutliveTheirOwner(t *testing.T) {
 			t.Parallel()
 			s, selector := s.Subtest(t), "app="+name
 			s.Logical.Apply(test.manifest, manifests.ServiceFor(name))
-			pods := framework.AwaitList(s.Logical, selector, "its pods run", readyPods(test.pods))
+			pods := framework.AwaitList(s.Logical, selector, "its pods run", expect.ReadyPods(test.pods))
 			want := uidsOf(pods)
 			services := map[string]types.UID{}
 			for _, side := range []*framework.Side{s.East, s.West} {
@@ -140,13 +143,13 @@ func TestAStatefulSetIsMadeAnewAroundItsPods(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Disks(s.West, 3)
 	s.Logical.Apply(manifests.Database("db", 3, manifests.SetOn("west"), manifests.WithDisks(s)))
-	awaitRunning(s, "db", 3)
-	pods := uidsOf(awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 3)))
+	expect.SetRolledOut(s, "db", 3)
+	pods := uidsOf(expect.Pods(s.Logical, "app=db", manifests.Ordinals("db", 0, 3)))
 	claims := uidsOf(framework.AwaitList(s.Logical, "", "the claims are shown", func(claims []*corev1.PersistentVolumeClaim) bool { return len(claims) == 3 }))
 	s.Logical.Kubectl("delete", "statefulset", "db", "--cascade=orphan", "--timeout=60s")
 	gone[*appsv1.StatefulSet](s.Logical, s.West)("db")
 	s.Logical.Apply(manifests.Database("db", 3, manifests.WithDisks(s), func(set *appsv1.StatefulSet) { set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }))
-	set := awaitRunning(s, "db", 3)
+	set := expect.SetRolledOut(s, "db", 3)
 	if got := framework.DecisionOf(s, set); len(got) != 1 || got["west"].Replicas != 3 {
 		t.Errorf("placed as %s, want it where its pods are", got)
 	}
@@ -160,30 +163,30 @@ func TestAStatefulSetIsMadeAnewAroundItsPods(t *testing.T) {
 	// From here on it is one like any other.
 	s.Logical.Kubectl("set", "image", "statefulset/db", "db=db:2")
 	s.Logical.Kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
-	awaitRunning(s, "db", 3)
+	expect.SetRolledOut(s, "db", 3)
 }
 
 // Operators make a StatefulSet anew to change it. What it is not to have any more goes, also where it is not placed any more, and its claims stay.
 func TestAStatefulSetThatIsMadeAnewSmallerEndsThePodsThatAreLeft(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Dividing)
-	awaitPolicy(s)
+	expect.PolicyFollowed(s)
 	defer watchOrdinals(s)()
 	for _, side := range []*framework.Side{s.East, s.West} {
 		s.Disks(side, 4)
 	}
 	both := manifests.SetOn("east,west")
 	s.Logical.Apply(manifests.Database("db", 4, both, manifests.WithDisks(s)))
-	if got := framework.DecisionOf(s, awaitRunning(s, "db", 4)); got["east"].Replicas != 2 || got["west"].Replicas != 2 {
+	if got := framework.DecisionOf(s, expect.SetRolledOut(s, "db", 4)); got["east"].Replicas != 2 || got["west"].Replicas != 2 {
 		t.Fatalf("divided into %s, want 2 in each cluster", got)
 	}
-	first := uidsOf(awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 4)))
+	first := uidsOf(expect.Pods(s.Logical, "app=db", manifests.Ordinals("db", 0, 4)))
 	claims := uidsOf(framework.AwaitList(s.Logical, "", "the claims are shown", func(claims []*corev1.PersistentVolumeClaim) bool { return len(claims) == 4 }))
 
 	s.Logical.Kubectl("delete", "statefulset", "db", "--cascade=orphan", "--timeout=60s")
 	s.Logical.Apply(manifests.Database("db", 1, both, manifests.WithDisks(s)))
-	awaitRunning(s, "db", 1)
-	left := uidsOf(awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 1)))
+	expect.SetRolledOut(s, "db", 1)
+	left := uidsOf(expect.Pods(s.Logical, "app=db", manifests.Ordinals("db", 0, 1)))
 	if left["db-0"] != first["db-0"] {
 		t.Errorf("db-0 is %v, want the one that was there, %v", left, first)
 	}
@@ -193,19 +196,19 @@ func TestAStatefulSetThatIsMadeAnewSmallerEndsThePodsThatAreLeft(t *testing.T) {
 	framework.AwaitList(s.Logical, "", "all claims are there", func(c []*corev1.PersistentVolumeClaim) bool { return maps.Equal(uidsOf(c), claims) })
 
 	s.Logical.Kubectl("scale", "statefulset", "db", "--replicas=4")
-	awaitRunning(s, "db", 4)
-	awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 4))
+	expect.SetRolledOut(s, "db", 4)
+	expect.Pods(s.Logical, "app=db", manifests.Ordinals("db", 0, 4))
 	framework.AwaitList(s.Logical, "", "with the same claims", func(c []*corev1.PersistentVolumeClaim) bool { return maps.Equal(uidsOf(c), claims) })
 }
 
 func TestReplicaSetsOutliveTheirDeployment(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 4), "east,west"), manifests.ServiceFor("web"))
-	awaitAvailable(s, "web", 4)
+	expect.RolledOut(s, "web", 4)
 	s.Logical.Kubectl("set", "image", "deployment/web", "*=web:2")
-	awaitAvailable(s, "web", 4)
+	expect.RolledOut(s, "web", 4)
 	s.Logical.Kubectl("rollout", "status", "deployment/web", "--timeout=60s")
-	pods := uidsOf(framework.AwaitList(s.Logical, "app=web", "its pods run", readyPods(4)))
+	pods := uidsOf(framework.AwaitList(s.Logical, "app=web", "its pods run", expect.ReadyPods(4)))
 	sets := uidsOf(framework.AwaitList(s.Logical, "app=web", "an old and a new one", func(sets []*appsv1.ReplicaSet) bool { return len(sets) == 2 }))
 
 	s.Logical.Kubectl("delete", "deployment", "web", "--cascade=orphan", "--timeout=60s")
@@ -232,13 +235,13 @@ func TestReplicaSetsOutliveTheirDeployment(t *testing.T) {
 	framework.Await(s.Logical, current.Name, "serves as scaled", serving(5))
 	s.Logical.Kubectl("scale", "replicaset", current.Name, "--replicas=4")
 	framework.Await(s.Logical, current.Name, "serves as before", serving(4))
-	framework.AwaitList(s.Logical, "app=web", "its pods run", readyPods(4))
+	framework.AwaitList(s.Logical, "app=web", "its pods run", expect.ReadyPods(4))
 
 	// A Deployment of the same template takes over what it finds.
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 4), "east,west"))
 	s.Logical.Kubectl("set", "image", "deployment/web", "*=web:2")
 	s.Logical.Kubectl("rollout", "status", "deployment/web", "--timeout=60s")
-	d := awaitAvailable(s, "web", 4)
+	d := expect.RolledOut(s, "web", 4)
 	framework.Await(s.Logical, current.Name, "belongs to it", func(rs *appsv1.ReplicaSet) bool {
 		return rs.UID == current.UID && metav1.IsControlledBy(rs, d)
 	})
@@ -253,10 +256,10 @@ func TestOrphansGoWithTheirNamespace(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(replicaSet("set", 2, "east,west"), manifests.Pinned(manifests.Deployment("web", 2), "east"))
 	framework.Await(s.Logical, "set", "serves", serving(2))
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	s.Logical.Kubectl("delete", "replicaset/set", "deployment/web", "--cascade=orphan", "--timeout=60s")
 	framework.AwaitList(s.Logical, "app=set", "its pods stay", func(pods []*corev1.Pod) bool {
-		return readyPods(2)(pods) && metav1.GetControllerOf(pods[0]) == nil
+		return expect.ReadyPods(2)(pods) && metav1.GetControllerOf(pods[0]) == nil
 	})
 	s.Logical.Kubectl("delete", "namespace", s.Namespace, "--timeout=90s")
 	for _, side := range []*framework.Side{s.East, s.West} {
@@ -270,7 +273,7 @@ func TestOrphaningSurvivesARestart(t *testing.T) {
 	s := suite.Fragile(t)
 	s.Logical.Apply(replicaSet("set", 3, "east,west"))
 	framework.Await(s.Logical, "set", "serves", serving(3))
-	pods := uidsOf(framework.AwaitList(s.Logical, "app=set", "its pods run", readyPods(3)))
+	pods := uidsOf(framework.AwaitList(s.Logical, "app=set", "its pods run", expect.ReadyPods(3)))
 	west := s.Environment.Clusters["west"]
 	t.Cleanup(func() { _ = west.ResumeAll() })
 	if err := west.PauseAll(); err != nil {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -21,7 +22,7 @@ func TestAPodOutlivesItsControllerForAnotherOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods := framework.AwaitList(s.Logical, "app=set", "its pods run", readyPods(4))
+	pods := framework.AwaitList(s.Logical, "app=set", "its pods run", expect.ReadyPods(4))
 	kept := map[string]bool{pods[0].Name: true, pods[3].Name: true}
 	want := uidsOf([]*corev1.Pod{pods[0], pods[3]})
 	for name := range kept {
@@ -58,7 +59,7 @@ func TestAPodThatIsTakenOffItsControllerIsTakenBack(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(replicaSet("set", 2, "east"), manifests.Pinned(manifests.Deployment("web", 2), "west"))
 	rs := framework.Await(s.Logical, "set", "serves", serving(2))
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	want := uidsOf(framework.AwaitList(s.Logical, "app=set", "its pods run", ownedBy(rs, 2)))
 	for name := range want {
 		s.Logical.Kubectl("patch", "pod", name, "--type=merge", "-p", `{"metadata":{"ownerReferences":null}}`)
@@ -70,8 +71,8 @@ func TestAPodThatIsTakenOffItsControllerIsTakenBack(t *testing.T) {
 
 	// So is a ReplicaSet of a Deployment.
 	sets := framework.AwaitList(s.Logical, "app=web", "it has one", func(sets []*appsv1.ReplicaSet) bool { return len(sets) == 1 })
-	pods := uidsOf(framework.AwaitList(s.Logical, "app=web", "its pods run", readyPods(2)))
-	d := awaitAvailable(s, "web", 2)
+	pods := uidsOf(framework.AwaitList(s.Logical, "app=web", "its pods run", expect.ReadyPods(2)))
+	d := expect.RolledOut(s, "web", 2)
 	s.Logical.Kubectl("patch", "replicaset", sets[0].Name, "--type=merge", "-p", `{"metadata":{"ownerReferences":null}}`)
 	framework.Await(s.Logical, sets[0].Name, "belongs to it again", func(rs *appsv1.ReplicaSet) bool {
 		return rs.UID == sets[0].UID && metav1.IsControlledBy(rs, d) && len(rs.Finalizers) == 0
@@ -84,7 +85,7 @@ func TestAPodThatIsTakenOffItsControllerIsTakenBack(t *testing.T) {
 func TestAMirrorHasTheGenerationOfItsPod(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(replicaSet("set", 1, "east"))
-	pods := framework.AwaitList(s.Logical, "app=set", "its pod runs", readyPods(1))
+	pods := framework.AwaitList(s.Logical, "app=set", "its pod runs", expect.ReadyPods(1))
 	name := pods[0].Name
 	s.East.Kubectl("set", "image", "pod/"+name, "web=web:2")
 	below := framework.Await(s.East, name, "is changed", func(pod *corev1.Pod) bool { return pod.Generation > pods[0].Generation })

@@ -15,6 +15,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/hack/stock"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -29,9 +30,9 @@ func TestARemovedClusterIsEmptiedWithoutAnOutage(t *testing.T) {
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=*", "--overwrite")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=6")
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("stuck", 2), "north"), manifests.Pinned(manifests.Deployment("all", 3), "north,east"))
-	d := awaitAvailable(s, "web", 6)
-	awaitAvailable(s, "stuck", 2)
-	awaitAvailable(s, "all", 3)
+	d := expect.RolledOut(s, "web", 6)
+	expect.RolledOut(s, "stuck", 2)
+	expect.RolledOut(s, "all", 3)
 	if framework.DecisionOf(s, d)["north"].Replicas == 0 {
 		t.Fatalf("nothing is to move off: it is decided %s", framework.DecisionOf(s, d))
 	}
@@ -39,13 +40,13 @@ func TestARemovedClusterIsEmptiedWithoutAnOutage(t *testing.T) {
 	pods := framework.PodUIDs(s, north, "stuck")
 	fewest := map[string]func() int{}
 	for app, want := range map[string]int{"web": 6, "all": 3, "stuck": 2} {
-		fewest[app] = fewestReady(s, sides, app, want)
+		fewest[app] = expect.FewestReady(s, sides, app, want)
 	}
 
 	// What is pinned there alone cannot leave, and is not broken for that. The rest goes meanwhile.
-	refuse(t, s.Logical.TryCLI("cluster", "remove", "north"),
+	expect.Refused(t, s.Logical.TryCLI("cluster", "remove", "north"),
 		`cluster "north" is not removed, as not everything can move off, and it is as it was`, s.Namespace+"/stuck", "--orphan", "--force")
-	framework.Await(s.Logical, "web", "has moved off", placedOn(s, "east", "west"))
+	framework.Await(s.Logical, "web", "has moved off", expect.PlacedOn(s, "east", "west"))
 	framework.AwaitGone[*appsv1.Deployment](north, "web")
 	if got := framework.PodUIDs(s, north, "stuck"); !slices.Equal(got, pods) {
 		t.Errorf("the pods that have nowhere else to go were %v and are %v", pods, got)
@@ -55,7 +56,7 @@ func TestARemovedClusterIsEmptiedWithoutAnOutage(t *testing.T) {
 	})
 
 	s.Logical.Kubectl("annotate", "deployment", "stuck", v1alpha1.AnnotationClusters+"=*", "--overwrite")
-	say(t, s.Logical.CLI("cluster", "remove", "north", "--cluster-kubeconfig", north.Kubeconfig, "--timeout=60s"), "cluster/north removed")
+	expect.Says(t, s.Logical.CLI("cluster", "remove", "north", "--cluster-kubeconfig", north.Kubeconfig, "--timeout=60s"), "cluster/north removed")
 
 	check()
 	if left := ours(t.Context(), t, north.API, owned(s), managed); len(left) > 0 {
@@ -66,12 +67,12 @@ func TestARemovedClusterIsEmptiedWithoutAnOutage(t *testing.T) {
 	}
 	checkForgotten(s, "north")
 	for app, want := range map[string]int32{"web": 6, "all": 3, "stuck": 2} {
-		awaitAvailable(s, app, want)
+		expect.RolledOut(s, app, want)
 		if few := fewest[app](); few < int(want) {
 			t.Errorf("once only %d pods of %s were ready in all clusters, want %d at every moment", few, app, want)
 		}
 	}
-	refuse(t, s.Logical.TryCLI("cluster", "remove", "north"), `"north" not found`)
+	expect.Refused(t, s.Logical.TryCLI("cluster", "remove", "north"), `"north" not found`)
 }
 
 // checkForgotten checks that nothing above tells of a cluster that was removed.
@@ -92,13 +93,13 @@ func TestAnOrphanedClusterKeepsWhatRunsThere(t *testing.T) {
 	north := s.Side("north")
 	s.Logical.Apply(manifests.App)
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=north", "--overwrite")
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	framework.AwaitGone[*appsv1.Deployment](s.East, "web")
 	s.Cleanup(func() { s.Environment.CleanupIn(t, north.API, "delete", "namespace", s.Namespace, "--wait=false") })
 	pods, had := framework.PodUIDs(s, north, "web"), inNamespace(ours(t.Context(), t, north.API, owned(s)), s.Namespace)
 
-	refuse(t, s.Logical.TryCLI("cluster", "remove", "north", "--orphan", "--force"), "exclude each other")
-	say(t, s.Logical.CLI("cluster", "remove", "north", "--orphan", "--cluster-kubeconfig", north.Kubeconfig, "--timeout=60s"), "cluster/north removed")
+	expect.Refused(t, s.Logical.TryCLI("cluster", "remove", "north", "--orphan", "--force"), "exclude each other")
+	expect.Says(t, s.Logical.CLI("cluster", "remove", "north", "--orphan", "--cluster-kubeconfig", north.Kubeconfig, "--timeout=60s"), "cluster/north removed")
 
 	checkForgotten(s, "north")
 	if left := ours(t.Context(), t, north.API, owned(s), managed); len(left) > 0 {
@@ -122,7 +123,7 @@ func TestAnOrphanedClusterKeepsWhatRunsThere(t *testing.T) {
 	// Above, nothing is stuck on what was let go; below, nothing depends on what is above.
 	s.Logical.Kubectl("delete", "deployment", "web", "--timeout=60s")
 	s.Logical.Kubectl("delete", "namespace", s.Namespace, "--timeout=60s")
-	framework.Await(north, "web", "still runs", available(2))
+	framework.Await(north, "web", "still runs", expect.Available(2))
 	if got := framework.PodUIDs(s, north, "web"); !slices.Equal(got, pods) {
 		t.Errorf("the pods were %v and are %v", pods, got)
 	}
@@ -135,10 +136,10 @@ func TestAClusterThatIsGoneForGoodLeavesNothingStuck(t *testing.T) {
 	lost := framework.NewScenario(t, s.Environment)
 	lost.Logical.Apply(quick(manifests.Pinned(manifests.Deployment("lost", 2), "north")))
 	for _, name := range []string{"lost", "going"} {
-		awaitAvailable(s, name, *framework.ReadDeployment(s, name).Spec.Replicas)
+		expect.RolledOut(s, name, *framework.ReadDeployment(s, name).Spec.Replicas)
 	}
-	awaitAvailable(s, "split", 6)
-	awaitAvailable(lost, "lost", 2)
+	expect.RolledOut(s, "split", 6)
+	expect.RolledOut(lost, "lost", 2)
 
 	cluster := s.Environment.Clusters["north"]
 	s.Cleanup(func() { restore(s, cluster) })
@@ -148,17 +149,17 @@ func TestAClusterThatIsGoneForGoodLeavesNothingStuck(t *testing.T) {
 	// What was being deleted as it went waits for it, and so does a removal without force, which says what to do.
 	s.Logical.Kubectl("delete", "deployment", "going", "--wait=false")
 	s.Logical.Kubectl("delete", "namespace", lost.Namespace, "--wait=false")
-	refuse(t, s.Logical.TryCLI("cluster", "remove", "north", "--timeout=3s"), "is not removed", "manifold cluster remove north --force")
+	expect.Refused(t, s.Logical.TryCLI("cluster", "remove", "north", "--timeout=3s"), "is not removed", "manifold cluster remove north --force")
 	framework.Await(s.Logical, "going", "waits", func(d *appsv1.Deployment) bool { return d.DeletionTimestamp != nil })
 
-	say(t, s.Logical.CLI("cluster", "remove", "north", "--force", "--timeout=60s"), "cluster/north removed")
+	expect.Says(t, s.Logical.CLI("cluster", "remove", "north", "--force", "--timeout=60s"), "cluster/north removed")
 	checkForgotten(s, "north")
 	checkForgotten(lost, "north")
 	framework.AwaitGone[*appsv1.Deployment](s.Logical, "going")
 	framework.AwaitGone[*corev1.Namespace](lost.Logical, lost.Namespace)
-	awaitUnplaced(s, "lost", "not joined")
-	framework.Await(s.Logical, "split", "is placed on those that are left", placedOn(s, "east", "west"))
-	awaitAvailable(s, "split", 6)
+	expect.Unplaced(s, "lost", "not joined")
+	framework.Await(s.Logical, "split", "is placed on those that are left", expect.PlacedOn(s, "east", "west"))
+	expect.RolledOut(s, "split", 6)
 	s.Logical.Kubectl("delete", "deployment", "lost", "--timeout=60s")
 	s.Logical.Kubectl("delete", "namespace", s.Namespace, "--timeout=60s")
 }
@@ -198,8 +199,8 @@ func TestTwoLogicalClustersShareAPhysicalOne(t *testing.T) {
 	s.Logical.Apply(manifests.App)
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=north", "--overwrite")
 	other.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 3), "mine"))
-	awaitAvailable(s, "web", 2)
-	awaitAvailable(other, "web", 3)
+	expect.RolledOut(s, "web", 2)
+	expect.RolledOut(other, "web", 3)
 	other.Logical.Kubectl("create", "namespace", s.Namespace)
 	intruder := *other
 	intruder.Namespace, intruder.Logical = s.Namespace, other.Logical.In(s.Namespace)
@@ -228,18 +229,18 @@ func TestTwoLogicalClustersShareAPhysicalOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
-	awaitAvailable(other, "web", 4)
+	expect.RolledOut(other, "web", 4)
 	same("after the other was restarted")
 
 	other.Logical.Kubectl("delete", "deployment", "web", "--timeout=60s")
-	say(t, other.Logical.CLI(append([]string{"cluster", "remove", "mine", "--timeout=60s"}, kubeconfig...)...), "cluster/mine removed")
+	expect.Says(t, other.Logical.CLI(append([]string{"cluster", "remove", "mine", "--timeout=60s"}, kubeconfig...)...), "cluster/mine removed")
 	same("after the cluster was removed from the other")
 	awaitNothing(s, north, v1alpha1.LabelLogicalCluster+"="+framework.IdentityOf(t, other.Environment))
 	if accounts := ours(t.Context(), t, north.API, managed); !strings.Contains(fmt.Sprint(accounts), "serviceaccounts manifold-system/manifold-syncer-"+framework.IdentityOf(t, s.Environment)[:8]) {
 		t.Errorf("of what joining made there is only %v", accounts)
 	}
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=3")
-	awaitAvailable(s, "web", 3)
+	expect.RolledOut(s, "web", 3)
 }
 
 // below writes down what the scenario's logical cluster owns in a cluster and which pods run there, as they are.

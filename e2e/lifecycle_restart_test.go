@@ -21,6 +21,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -28,10 +29,10 @@ import (
 func TestARestartWhenIdleChangesNothing(t *testing.T) {
 	s := suite.Fragile(t)
 	s.Logical.Apply(manifests.App)
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("both", 5), "east,west"), manifests.Pinned(manifests.Deployment("whole", 2), "west"))
 	for name, replicas := range map[string]int32{"web": 2, "both": 5, "whole": 2} {
-		awaitAvailable(s, name, replicas)
+		expect.RolledOut(s, name, replicas)
 		framework.Await(s.Logical, name, "has nothing more to tell", rolledOut)
 	}
 	unreachableWebhook(s)
@@ -48,7 +49,7 @@ func TestARestartWhenIdleChangesNothing(t *testing.T) {
 		later := framework.NewScenario(t, s.Environment)
 		name := fmt.Sprintf("later-%d", i)
 		later.Logical.Apply(manifests.Pinned(manifests.Deployment(name, 2), "east,west"))
-		awaitAvailable(later, name, 2)
+		expect.RolledOut(later, name, 2)
 		for what, version := range versions(s) {
 			if before[what] != version {
 				t.Errorf("%s had version %q and has %q", what, before[what], version)
@@ -83,7 +84,7 @@ webhooks:
   admissionReviewVersions: [v1]
 `, s.Namespace))
 	s.Cleanup(func() { s.Environment.Cleanup(s.T, "delete", "validatingwebhookconfiguration", "e2e-"+s.Namespace) })
-	awaitRefusal(s, `service "nobody" not found`, "create", "namespace", "any", "--dry-run=server")
+	expect.SoonRefused(s, `service "nobody" not found`, "create", "namespace", "any", "--dry-run=server")
 }
 
 // rolledOut reports whether the last that a rollout changes has been told.
@@ -113,8 +114,8 @@ func TestAKilledManifoldConverges(t *testing.T) {
 	s := suite.Fragile(t)
 	sides := []*framework.Side{s.East, s.West}
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("steady", 6), "east,west"), manifests.Pinned(manifests.Deployment("lonely", 2), "west"))
-	awaitAvailable(s, "steady", 6)
-	awaitAvailable(s, "lonely", 2)
+	expect.RolledOut(s, "steady", 6)
+	expect.RolledOut(s, "lonely", 2)
 	running := map[string][]types.UID{}
 	for _, side := range sides {
 		running[side.Name+" steady"], running[side.Name+" lonely"] = framework.PodUIDs(s, side, "steady"), framework.PodUIDs(s, side, "lonely")
@@ -224,9 +225,9 @@ func (b *storm) check(sides []*framework.Side) {
 			continue
 		}
 		d := framework.Await(b.Logical, name, "is as it was written last", func(d *appsv1.Deployment) bool {
-			return framework.ImageOf(d) == framework.ImageOf(want) && ptr.Equal(d.Spec.Replicas, want.Spec.Replicas) && available(*want.Spec.Replicas)(d)
+			return framework.ImageOf(d) == framework.ImageOf(want) && ptr.Equal(d.Spec.Replicas, want.Spec.Replicas) && expect.Available(*want.Spec.Replicas)(d)
 		})
-		awaitShares(b.Scenario, name, framework.DecisionOf(b.Scenario, d))
+		expect.Shares(b.Scenario, name, framework.DecisionOf(b.Scenario, d))
 		for _, side := range sides {
 			if _, placed := framework.DecisionOf(b.Scenario, d)[side.Name]; placed {
 				framework.Await(side, name, "has the image", func(d *appsv1.Deployment) bool { return framework.ImageOf(d) == framework.ImageOf(want) })

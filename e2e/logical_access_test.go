@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -20,7 +21,7 @@ func TestTheAdministratorMayDoEverything(t *testing.T) {
 func TestAServiceAccountMayDoWhatItsRolesSay(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Deployment("web", 1))
-	framework.AwaitList(s.Logical, "app=web", "one pod is ready", readyPods(1))
+	framework.AwaitList(s.Logical, "app=web", "one pod is ready", expect.ReadyPods(1))
 	viewer := s.Logical.As(framework.ServiceAccount(s, "viewer", "view"))
 
 	for what, want := range map[string]string{
@@ -34,16 +35,16 @@ func TestAServiceAccountMayDoWhatItsRolesSay(t *testing.T) {
 	}
 	viewer.Kubectl("get", "deployments,replicasets,pods,events")
 	viewer.Kubectl("logs", "deployment/web")
-	refuse(t, viewer.Try("scale", "deployment/web", "--replicas=2"), "forbidden", `cannot patch resource "deployments/scale"`)
-	refuse(t, viewer.Try("exec", "deployment/web", "--", "true"), "forbidden", `cannot create resource "pods/exec"`)
-	refuse(t, viewer.Try("get", "secrets"), "forbidden", `cannot list resource "secrets"`)
-	refuse(t, viewer.Try("get", "pods", "-n", "kube-system"), "forbidden", `cannot list resource "pods"`)
+	expect.Refused(t, viewer.Try("scale", "deployment/web", "--replicas=2"), "forbidden", `cannot patch resource "deployments/scale"`)
+	expect.Refused(t, viewer.Try("exec", "deployment/web", "--", "true"), "forbidden", `cannot create resource "pods/exec"`)
+	expect.Refused(t, viewer.Try("get", "secrets"), "forbidden", `cannot list resource "secrets"`)
+	expect.Refused(t, viewer.Try("get", "pods", "-n", "kube-system"), "forbidden", `cannot list resource "pods"`)
 }
 
 func TestLogsAndStreamsAskForTheirOwnRights(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Deployment("web", 1))
-	framework.AwaitList(s.Logical, "app=web", "one pod is ready", readyPods(1))
+	framework.AwaitList(s.Logical, "app=web", "one pod is ready", expect.ReadyPods(1))
 	s.Logical.Kubectl("create", "role", "pods-only", "--verb=get,list", "--resource=pods,deployments.apps,replicasets.apps")
 	reader := s.Logical.As(framework.ServiceAccountWith(s, "reader", "--role=pods-only"))
 
@@ -57,7 +58,7 @@ func TestLogsAndStreamsAskForTheirOwnRights(t *testing.T) {
 		{[]string{"attach", "deployment/web"}, `cannot create resource "pods/attach"`},
 		{[]string{"port-forward", "deployment/web", ":8080"}, `cannot create resource "pods/portforward"`},
 	} {
-		refuse(t, reader.Try(test.args...), "forbidden", test.want)
+		expect.Refused(t, reader.Try(test.args...), "forbidden", test.want)
 	}
 	// The same account may, once the role says so.
 	s.Logical.Kubectl("create", "role", "logs", "--verb=get", "--resource=pods/log")

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // TestAnAggregatedAPIIsServed puts an API server of its own behind the logical cluster.
@@ -54,8 +55,8 @@ spec:
 		return nil
 	})
 	user := s.Logical.Kubectl("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
-	say(t, s.Logical.Kubectl("get", "--raw", "/apis/aggregated.example.com/v1/gauges"), "asked by "+user)
-	refuse(t, s.Logical.As(framework.ServiceAccount(s, "viewer", "view")).Try("get", "--raw", "/apis/aggregated.example.com/v1/gauges"), "forbidden")
+	expect.Says(t, s.Logical.Kubectl("get", "--raw", "/apis/aggregated.example.com/v1/gauges"), "asked by "+user)
+	expect.Refused(t, s.Logical.As(framework.ServiceAccount(s, "viewer", "view")).Try("get", "--raw", "/apis/aggregated.example.com/v1/gauges"), "forbidden")
 }
 
 // serveAggregated serves an API group of one kind to the logical cluster's API server alone, and returns its port.

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -66,7 +67,7 @@ func TestTheControllersOfAControlPlaneWork(t *testing.T) {
 		s.Logical.Kubectl("wait", "quota/some", "--for=jsonpath={.status.used.count/deployments\\.apps}=0", "--timeout=60s")
 		s.Logical.Apply(manifests.Deployment("one", 0))
 		s.Logical.Kubectl("wait", "quota/some", "--for=jsonpath={.status.used.count/deployments\\.apps}=1", "--timeout=60s")
-		refuse(t, s.Logical.TryInput(manifests.Deployment("two", 0), "create", "-f", "-"), "exceeded quota: some")
+		expect.Refused(t, s.Logical.TryInput(manifests.Deployment("two", 0), "create", "-f", "-"), "exceeded quota: some")
 		s.Logical.Kubectl("delete", "quota", "some")
 	})
 	t.Run("roles are put together", func(t *testing.T) {
@@ -118,8 +119,8 @@ func signingRequest(t *testing.T, user string) []byte {
 func TestAnEvictedPodIsEvictedWhereItRuns(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 3), "east,west"))
-	awaitAvailable(s, "web", 3)
-	pods := framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(3))
+	expect.RolledOut(s, "web", 3)
+	pods := framework.AwaitList(s.Logical, "app=web", "all pods are ready", expect.ReadyPods(3))
 	s.Logical.Kubectl("create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=2")
 	s.Logical.Kubectl("wait", "pdb/web", "--for=jsonpath={.status.disruptionsAllowed}=1", "--timeout=60s")
 
@@ -131,16 +132,16 @@ func TestAnEvictedPodIsEvictedWhereItRuns(t *testing.T) {
 	}
 	framework.AwaitGone[*corev1.Pod](s.Side(evicted.Spec.NodeName), evicted.Name)
 	framework.AwaitList(s.Logical, "app=web", "another one has taken its place", func(now []*corev1.Pod) bool {
-		return readyPods(3)(now) && !slices.ContainsFunc(now, func(p *corev1.Pod) bool { return p.UID == evicted.UID })
+		return expect.ReadyPods(3)(now) && !slices.ContainsFunc(now, func(p *corev1.Pod) bool { return p.UID == evicted.UID })
 	})
 }
 
 func TestTheBinaryIsKubectlToo(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"))
-	framework.Await(s.Logical, "web", "is rolled out", func(d *appsv1.Deployment) bool { return available(1)(d) })
-	say(t, s.Logical.CLI("kubectl", "get", "pods"), "web-", "Running")
-	say(t, s.Logical.CLI("kubectl", "rollout", "status", "deployment/web"), "successfully rolled out")
+	framework.Await(s.Logical, "web", "is rolled out", func(d *appsv1.Deployment) bool { return expect.Available(1)(d) })
+	expect.Says(t, s.Logical.CLI("kubectl", "get", "pods"), "web-", "Running")
+	expect.Says(t, s.Logical.CLI("kubectl", "rollout", "status", "deployment/web"), "successfully rolled out")
 	if r := s.Logical.TryCLI("kubectl", "get", "deployment", "nobody"); r.Code != 1 {
 		t.Errorf("an error of the embedded kubectl: %s", r)
 	}

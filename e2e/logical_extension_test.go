@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -23,15 +24,15 @@ func TestCustomResourcesWorkAsOnAnyCluster(t *testing.T) {
 		return framework.Failure(l.Try("apply", "-f", "testdata/logical/widget.yaml"))
 	})
 
-	say(t, l.Kubectl("get", "wi"), "COLOR", "gadget", "red")
+	expect.Says(t, l.Kubectl("get", "wi"), "COLOR", "gadget", "red")
 	l.Poll("the new kind explains itself", func() error {
 		if r := l.Try("explain", "widget.spec.color"); r.Code != 0 || !strings.Contains(r.Stdout, "What the widget looks like.") {
 			return fmt.Errorf("%s", r)
 		}
 		return nil
 	})
-	refuse(t, l.Try("patch", "widget", "gadget", "--type=merge", "-p", `{"spec":{"color":"blue"}}`), `spec.color: Unsupported value: "blue"`)
-	refuse(t, l.Try("patch", "widget", "gadget", "--type=merge", "-p", `{"spec":{"count":10}}`), "no more than 9 widgets")
+	expect.Refused(t, l.Try("patch", "widget", "gadget", "--type=merge", "-p", `{"spec":{"color":"blue"}}`), `spec.color: Unsupported value: "blue"`)
+	expect.Refused(t, l.Try("patch", "widget", "gadget", "--type=merge", "-p", `{"spec":{"count":10}}`), "no more than 9 widgets")
 	l.Kubectl("scale", "widget/gadget", "--replicas=3")
 	l.Kubectl("patch", "widget", "gadget", "--type=merge", "-p", `{"spec":{"color":"green"}}`)
 	if got := l.Kubectl("get", "widget", "gadget", "-o", "jsonpath={.spec.color} {.spec.count}"); got != "green 3" {
@@ -77,11 +78,11 @@ webhooks:
 	t.Cleanup(func() { s.Environment.Cleanup(t, "delete", "validatingwebhookconfiguration", name) })
 
 	want := "the webhook does not like forbidden"
-	awaitRefusal(s, want, "create", "configmap", "forbidden", "--dry-run=server")
-	refuse(t, s.Logical.TryInput(manifests.Deployment("forbidden-web", 1), "create", "-f", "-"), "the webhook does not like forbidden-web")
+	expect.SoonRefused(s, want, "create", "configmap", "forbidden", "--dry-run=server")
+	expect.Refused(t, s.Logical.TryInput(manifests.Deployment("forbidden-web", 1), "create", "-f", "-"), "the webhook does not like forbidden-web")
 	s.Logical.Kubectl("create", "configmap", "welcome")
 	s.Logical.Apply(manifests.Deployment("web", 1))
-	awaitAvailable(s, "web", 1)
+	expect.RolledOut(s, "web", 1)
 }
 
 // Pods of workloads are made in the clusters, so nobody is to wait for such a webhook where a cluster does not ask about them.
@@ -108,7 +109,7 @@ webhooks:
 		return result.Stderr
 	}
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
-		say(t, register(kind, "pods"), `Warning: webhook "hook.e2e.example.com" is not called for pods of Deployments and other workloads in clusters "east", "west"`,
+		expect.Says(t, register(kind, "pods"), `Warning: webhook "hook.e2e.example.com" is not called for pods of Deployments and other workloads in clusters "east", "west"`,
 			"manifold cluster join east --cluster-kubeconfig FILE --pod-webhooks")
 		if stderr := register(kind, "deployments"); stderr != "" {
 			t.Errorf("%s for Deployments is warned of: %s", kind, stderr)
@@ -153,21 +154,10 @@ spec:
 		s.Environment.Cleanup(t, "delete", "validatingadmissionpolicy", name)
 	})
 
-	awaitRefusal(s, "no more than 3 replicas here", "create", "deployment", "big", "--image=web:1", "--replicas=4", "--dry-run=server")
+	expect.SoonRefused(s, "no more than 3 replicas here", "create", "deployment", "big", "--image=web:1", "--replicas=4", "--dry-run=server")
 	s.Logical.Apply(manifests.Deployment("web", 3))
-	refuse(t, s.Logical.TryInput(manifests.Deployment("web", 4), "apply", "-f", "-"), "no more than 3 replicas here")
-	awaitAvailable(s, "web", 3)
-}
-
-// awaitRefusal repeats a dry run until a rule that was made just now takes effect.
-func awaitRefusal(s *framework.Scenario, want string, args ...string) {
-	s.Helper()
-	s.Logical.Poll("the new rule takes effect", func() error {
-		if r := s.Logical.Try(args...); r.Code == 0 || !strings.Contains(r.Stderr, want) {
-			return fmt.Errorf("%s", r)
-		}
-		return nil
-	})
+	expect.Refused(t, s.Logical.TryInput(manifests.Deployment("web", 4), "apply", "-f", "-"), "no more than 3 replicas here")
+	expect.RolledOut(s, "web", 3)
 }
 
 // serveWebhook serves a webhook on loopback that refuses what it has an objection to, and returns its URL and its authority.

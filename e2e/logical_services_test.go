@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/hack/stock/kubelet"
 )
@@ -28,7 +29,7 @@ func TestAWebhookInAPodIsCalled(t *testing.T) {
 	l := s.Logical
 	port, authority := serveOperator(t, s)
 	l.Apply(withListener("hook", port, "east"), serviceOf("hook"))
-	awaitAvailable(s, "hook", 1)
+	expect.RolledOut(s, "hook", 1)
 	bundle := base64.StdEncoding.EncodeToString(authority)
 	name := "e2e-" + s.Namespace
 	webhook := fmt.Sprintf(`
@@ -84,12 +85,12 @@ webhooks:
 
 	// Without a pod, the policy says what happens.
 	l.Kubectl("scale", "deployment/hook", "--replicas=0")
-	awaitRefusal(s, fmt.Sprintf(`no endpoints available for service "hook" in namespace "%s": none of its pods runs in a cluster`, s.Namespace),
+	expect.SoonRefused(s, fmt.Sprintf(`no endpoints available for service "hook" in namespace "%s": none of its pods runs in a cluster`, s.Namespace),
 		"create", "configmap", "tried", "--dry-run=server")
 	l.Apply(strings.Replace(webhook, "failurePolicy: Fail", "failurePolicy: Ignore", 1))
 	l.Poll("the webhook is passed over", func() error { return framework.Failure(l.Try("create", "configmap", "tried", "--dry-run=server")) })
 	// What Manifold notes on a Deployment is not for webhooks to allow: with nobody to ask, this one could never be let go.
-	refuse(t, l.Try("label", "deployment/hook", "a=b"), `no endpoints available for service "hook"`)
+	expect.Refused(t, l.Try("label", "deployment/hook", "a=b"), `no endpoints available for service "hook"`)
 	l.Kubectl("delete", "deployment", "hook", "--timeout=60s")
 }
 
@@ -130,7 +131,7 @@ spec:
 		return framework.Failure(s.Logical.TryInput(fmt.Sprintf("{apiVersion: %s.example.com/v1, kind: Gear, metadata: {name: first}}", group), "apply", "-f", "-"))
 	})
 	path := fmt.Sprintf("/apis/%s.example.com/v2/namespaces/%s/gears/first", group, s.Namespace)
-	say(s.T, s.Logical.Kubectl("get", "--raw", path), `"kind":"Gear"`, `"convertedFrom":"`+group+`.example.com/v1"`)
+	expect.Says(s.T, s.Logical.Kubectl("get", "--raw", path), `"kind":"Gear"`, `"convertedFrom":"`+group+`.example.com/v1"`)
 	s.Logical.Kubectl("delete", "gear", "first", "--timeout=60s")
 }
 
@@ -158,12 +159,12 @@ spec:
 		l.Kubectl("wait", "apiservice/v1."+group, `--for=jsonpath={.status.conditions[?(@.type=="Available")].reason}=`+reason, "--timeout=60s")
 	}
 	condition("MissingEndpoints")
-	refuse(t, l.Try("get", "--raw", "/apis/"+group+"/v1/gauges"), "ServiceUnavailable")
+	expect.Refused(t, l.Try("get", "--raw", "/apis/"+group+"/v1/gauges"), "ServiceUnavailable")
 
 	l.Apply(withListener("api", serveAggregated(t, s, group), "east,west"))
 	condition("Passed")
 	user := l.Kubectl("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
-	say(t, l.Kubectl("get", "--raw", "/apis/"+group+"/v1/gauges"), "asked by "+user)
+	expect.Says(t, l.Kubectl("get", "--raw", "/apis/"+group+"/v1/gauges"), "asked by "+user)
 
 	l.Kubectl("scale", "deployment/api", "--replicas=0")
 	condition("MissingEndpoints")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -22,7 +23,7 @@ func TestAppliedManifestsShowNoDrift(t *testing.T) {
 		{"server-side", []string{"apply", "--server-side", "--force-conflicts", "-f", "-"}, []string{"diff", "--server-side", "--force-conflicts", "-f", "-"}},
 	} {
 		s.Logical.KubectlInput(manifest, way.apply...)
-		awaitAvailable(s, "web", 2)
+		expect.RolledOut(s, "web", 2)
 		// The status, the decision and the finalizer are there by now, and none of them is the user's.
 		if result := s.Logical.TryInput(manifest, way.diff...); result.Code != 0 {
 			t.Errorf("%s: an unchanged manifest differs: %s", way.name, result)
@@ -42,7 +43,7 @@ func TestObjectsAreWrittenInEveryWay(t *testing.T) {
 	s := suite.Scenario(t)
 	l := s.Logical
 	l.KubectlInput(manifests.Deployment("web", 1), "create", "-f", "-")
-	refuse(t, l.TryInput(manifests.Deployment("web", 1), "create", "-f", "-"), "AlreadyExists")
+	expect.Refused(t, l.TryInput(manifests.Deployment("web", 1), "create", "-f", "-"), "AlreadyExists")
 
 	l.Kubectl("label", "deployment", "web", "tier=front")
 	l.Kubectl("annotate", "deployment", "web", "note=hello")
@@ -55,7 +56,7 @@ func TestObjectsAreWrittenInEveryWay(t *testing.T) {
 	d := framework.Await(l, "web", "has every change", func(d *appsv1.Deployment) bool {
 		c := d.Spec.Template.Spec.Containers[0]
 		return d.Labels["tier"] == "front" && d.Annotations["note"] == "hello" && c.Image == "web:2" && d.Spec.MinReadySeconds == 1 &&
-			framework.EnvOf(c, "COLOR") == "green" && framework.EnvOf(c, "SHAPE") == "round" && available(1)(d)
+			framework.EnvOf(c, "COLOR") == "green" && framework.EnvOf(c, "SHAPE") == "round" && expect.Available(1)(d)
 	})
 	// Replacing with a manifest that knows nothing of Manifold loses nothing of Manifold's.
 	l.KubectlInput(manifests.Deployment("web", 1), "replace", "-f", "-")
@@ -69,7 +70,7 @@ func TestObjectsAreWrittenInEveryWay(t *testing.T) {
 		t.Errorf("finalizers %q after the replacement, want %q", after.Finalizers, v1alpha1.FinalizerProjection)
 	}
 	l.Kubectl("delete", "deployment", "web", "--timeout=60s")
-	refuse(t, l.Try("get", "deployment", "web"), "NotFound")
+	expect.Refused(t, l.Try("get", "deployment", "web"), "NotFound")
 }
 
 func TestChangesAreWatched(t *testing.T) {
@@ -90,7 +91,7 @@ func TestObjectsThatStayAboveWorkAsOnAnyCluster(t *testing.T) {
 		s.Logical.Kubectl("get", kind, "sample")
 		s.Logical.Kubectl("describe", kind, "sample")
 	}
-	refuse(t, s.Logical.Try("create", "configmap", "one-too-many", "--from-literal=a=b"), "exceeded quota: sample")
+	expect.Refused(t, s.Logical.Try("create", "configmap", "one-too-many", "--from-literal=a=b"), "exceeded quota: sample")
 	if r := s.Logical.Try("diff", "-f", "testdata/logical/stay-above.yaml"); r.Code != 0 {
 		t.Errorf("what was applied differs: %s", r)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/hack/stock"
 	"github.com/manifold-dev/manifold/hack/stock/kubelet"
@@ -59,8 +60,8 @@ func TestTopShowsWhatPodsUseInEveryCluster(t *testing.T) {
 		d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "proxy", Image: "proxy:1"})
 	}
 	s.Logical.Apply(manifests.Edited(manifests.Pinned(manifests.Deployment("east", 2), "east"), twoContainers), manifests.Pinned(manifests.Deployment("west", 1), "west"))
-	awaitAvailable(s, "east", 2)
-	awaitAvailable(s, "west", 1)
+	expect.RolledOut(s, "east", 2)
+	expect.RolledOut(s, "west", 1)
 	s.East.Kubectl("run", "stranger", "--image=stranger:1", "--labels=app=east")
 	use(s, s.East, "app=east", "100m", "70Mi")
 	use(s, s.West, "app=west", "350m", "30Mi")
@@ -73,11 +74,11 @@ func TestTopShowsWhatPodsUseInEveryCluster(t *testing.T) {
 	awaitTop(s.Logical, [][2]string{{"east-", " 200m 140Mi"}, {"east-", " 200m 140Mi"}}, "pods", "-l", "app=east,pod-template-hash")
 	awaitTop(s.Logical, [][2]string{{"west-", " web 350m 30Mi"}}, "pods", "--containers", "-l", "app=west")
 
-	pod := framework.AwaitList(s.Logical, "app=west", "there is one pod", readyPods(1))[0].Name
+	pod := framework.AwaitList(s.Logical, "app=west", "there is one pod", expect.ReadyPods(1))[0].Name
 	awaitTop(s.Logical, [][2]string{{pod, " 350m 30Mi"}}, "pod", pod)
-	refuse(t, s.Logical.Try("top", "pod", "stranger"), "not found")
-	say(t, s.Logical.Kubectl("top", "pods", "-l", "app=east", "--containers"), "POD", "NAME", "CPU(cores)", "proxy", "web")
-	say(t, s.Logical.Kubectl("top", "pods", "-A"), s.Namespace, pod)
+	expect.Refused(t, s.Logical.Try("top", "pod", "stranger"), "not found")
+	expect.Says(t, s.Logical.Kubectl("top", "pods", "-l", "app=east", "--containers"), "POD", "NAME", "CPU(cores)", "proxy", "web")
+	expect.Says(t, s.Logical.Kubectl("top", "pods", "-A"), s.Namespace, pod)
 	if r := s.Logical.Try("top", "pods", "-l", "app=nobody"); r.Code != 0 || !strings.Contains(r.Stderr, "No resources found") {
 		t.Errorf("pods that do not exist: %s", r)
 	}
@@ -98,10 +99,10 @@ func TestTopShowsWhatPodsUseInEveryCluster(t *testing.T) {
 func TestMetricsAreAnAPILikeAnyOther(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
-	awaitAvailable(s, "web", 2)
-	say(t, s.Logical.Kubectl("api-resources", "--api-group=metrics.k8s.io", "-o", "wide"), "NodeMetrics", "PodMetrics", "get,list")
-	say(t, s.Logical.Kubectl("explain", "podmetrics.containers.usage"), "PodMetrics", "metrics.k8s.io")
-	say(t, s.Logical.Kubectl("get", "apiservice", "v1beta1.metrics.k8s.io"), "Local", "True")
+	expect.RolledOut(s, "web", 2)
+	expect.Says(t, s.Logical.Kubectl("api-resources", "--api-group=metrics.k8s.io", "-o", "wide"), "NodeMetrics", "PodMetrics", "get,list")
+	expect.Says(t, s.Logical.Kubectl("explain", "podmetrics.containers.usage"), "PodMetrics", "metrics.k8s.io")
+	expect.Says(t, s.Logical.Kubectl("get", "apiservice", "v1beta1.metrics.k8s.io"), "Local", "True")
 	s.Logical.Within(scraped).Poll("pods have a table of metrics", func() error {
 		result := s.Logical.Try("get", "pods.metrics.k8s.io")
 		if rows := strings.Count(result.Stdout, "\n"); rows != 3 || !strings.HasPrefix(result.Stdout, "NAME") || !strings.Contains(result.Stdout, "WINDOW") {
@@ -110,12 +111,12 @@ func TestMetricsAreAnAPILikeAnyOther(t *testing.T) {
 		return nil
 	})
 	// Without a group, nodes and pods are the real ones.
-	say(t, s.Logical.Kubectl("get", "pods"), "Running")
+	expect.Says(t, s.Logical.Kubectl("get", "pods"), "Running")
 
 	viewer := s.Logical.As(framework.ServiceAccount(s, "viewer", "view"))
 	viewer.Poll("whoever may view a namespace may see what its pods use", func() error { return framework.Failure(viewer.Try("top", "pods")) })
-	refuse(t, viewer.In("default").Try("top", "pods"), "forbidden")
-	refuse(t, viewer.Try("top", "nodes"), "forbidden")
+	expect.Refused(t, viewer.In("default").Try("top", "pods"), "forbidden")
+	expect.Refused(t, viewer.Try("top", "nodes"), "forbidden")
 }
 
 func TestAnAutoscalerScalesOverClusters(t *testing.T) {
@@ -145,12 +146,12 @@ spec:
     scaleDown:
       stabilizationWindowSeconds: 0
 `)
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	use(s, s.East, "app=web", "300m", "10Mi")
 	use(s, s.West, "app=web", "300m", "10Mi")
 	waiting := *s
 	waiting.Logical = s.Logical.Within(scraped)
-	d := awaitAvailable(&waiting, "web", 6)
+	d := expect.RolledOut(&waiting, "web", 6)
 	shares := framework.DecisionOf(s, d)
 	if shares["east"].Replicas+shares["west"].Replicas != 6 || shares["east"].Replicas == 0 || shares["west"].Replicas == 0 {
 		t.Errorf("the decision is %v, want 6 replicas over both clusters", shares)
@@ -161,12 +162,12 @@ spec:
 			t.Errorf("cluster %s has %s: two autoscalers would fight", cluster, list)
 		}
 	}
-	say(t, s.Logical.Kubectl("describe", "hpa", "web"), "ScalingActive   True", "ValidMetricFound", "SuccessfulRescale", "New size: 6")
+	expect.Says(t, s.Logical.Kubectl("describe", "hpa", "web"), "ScalingActive   True", "ValidMetricFound", "SuccessfulRescale", "New size: 6")
 
 	use(s, s.East, "app=web", "1m", "10Mi")
 	use(s, s.West, "app=web", "1m", "10Mi")
-	awaitAvailable(&waiting, "web", 2)
-	say(t, s.Logical.Kubectl("describe", "hpa", "web"), "New size: 2")
+	expect.RolledOut(&waiting, "web", 2)
+	expect.Says(t, s.Logical.Kubectl("describe", "hpa", "web"), "New size: 2")
 }
 
 func TestAnAutoscalerScalesAStatefulSet(t *testing.T) {
@@ -174,17 +175,17 @@ func TestAnAutoscalerScalesAStatefulSet(t *testing.T) {
 	s.Logical.Apply(manifests.Database("db", 1, manifests.SetOn("west"), func(set *appsv1.StatefulSet) {
 		set.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
 	}))
-	awaitRunning(s, "db", 1)
+	expect.SetRolledOut(s, "db", 1)
 	s.Logical.Kubectl("autoscale", "statefulset", "db", "--cpu=50%", "--min=1", "--max=3")
 	use(s, s.West, "app=db", "300m", "10Mi")
-	awaitPods(s.Logical.Within(scraped), "app=db", manifests.Ordinals("db", 0, 3))
-	awaitPods(s.West, "app=db", manifests.Ordinals("db", 0, 3))
+	expect.Pods(s.Logical.Within(scraped), "app=db", manifests.Ordinals("db", 0, 3))
+	expect.Pods(s.West, "app=db", manifests.Ordinals("db", 0, 3))
 }
 
 func TestClustersWithoutMetricsAreNamed(t *testing.T) {
 	s := suite.Fragile(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	s.Logical.Within(scraped).Poll("both clusters have metrics", func() error {
 		pods, err := top(s.Logical, "pods")
 		if nodes, err := top(s.Logical, "nodes"); err != nil || len(nodes) != 2 {
@@ -272,8 +273,8 @@ spec:
 		if result.Code != 0 {
 			t.Fatal(result)
 		}
-		say(t, result.Stderr, "APIService v1beta1.metrics.k8s.io stays as it is", "Service "+s.Namespace+"/adapter")
-		say(t, s.Logical.Kubectl("get", "apiservice", "v1beta1.metrics.k8s.io"), "Local", "True")
+		expect.Says(t, result.Stderr, "APIService v1beta1.metrics.k8s.io stays as it is", "Service "+s.Namespace+"/adapter")
+		expect.Says(t, s.Logical.Kubectl("get", "apiservice", "v1beta1.metrics.k8s.io"), "Local", "True")
 		if err := clustersAnswer(); err != nil {
 			t.Errorf("after kubectl %s: %v", verb, err)
 		}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -18,15 +19,15 @@ func TestAFinalizerOfATemplateIsTakenOffAbove(t *testing.T) {
 	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("web", 2), func(d *appsv1.Deployment) {
 		d.Spec.Template.Finalizers = []string{hold, "example.com/other"}
 	}), "east,west"))
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	pods := framework.AwaitList(s.Logical, "app=web", "are ready, and held", func(pods []*corev1.Pod) bool {
-		return readyPods(2)(pods) && slices.Contains(pods[0].Finalizers, hold) && slices.Contains(pods[1].Finalizers, hold)
+		return expect.ReadyPods(2)(pods) && slices.Contains(pods[0].Finalizers, hold) && slices.Contains(pods[1].Finalizers, hold)
 	})
 	gone, stays := pods[0], pods[1]
 	below := s.Side(gone.Spec.NodeName)
 
 	// One after the other, as their controllers do. Nobody holds a pod who does not yet.
-	refuse(t, s.Logical.Try("patch", "pod", gone.Name, "--type=json", "-p", `[{"op":"add","path":"/metadata/finalizers/-","value":"example.com/new"}]`),
+	expect.Refused(t, s.Logical.Try("patch", "pod", gone.Name, "--type=json", "-p", `[{"op":"add","path":"/metadata/finalizers/-","value":"example.com/new"}]`),
 		"finalizers")
 	s.Logical.Kubectl("delete", "pod", gone.Name, "--wait=false")
 	s.Logical.Kubectl("patch", "pod", gone.Name, "--type=json", "-p", `[{"op":"remove","path":"/metadata/finalizers/0"}]`)
@@ -40,7 +41,7 @@ func TestAFinalizerOfATemplateIsTakenOffAbove(t *testing.T) {
 		framework.AwaitGone[*corev1.Pod](side, gone.Name)
 	}
 	framework.AwaitList(s.Logical, "app=web", "it is replaced", func(now []*corev1.Pod) bool {
-		return readyPods(2)(now) && !slices.ContainsFunc(now, func(p *corev1.Pod) bool { return p.Name == gone.Name })
+		return expect.ReadyPods(2)(now) && !slices.ContainsFunc(now, func(p *corev1.Pod) bool { return p.Name == gone.Name })
 	})
 
 	// What holds a pod in its cluster is taken off there as well, and the mirror goes with its pod.

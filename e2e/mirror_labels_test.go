@@ -9,6 +9,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -40,11 +41,11 @@ spec:
 func TestWhatSelectsALabelOfRunningPodsGoesWhereTheyAre(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Dividing)
-	awaitPolicy(s)
+	expect.PolicyFollowed(s)
 	s.Logical.Apply(manifests.Database("db", 4), led)
-	awaitRunning(s, "db", 4)
+	expect.SetRolledOut(s, "db", 4)
 	lead := func(pod string) (side, other *framework.Side) {
-		shown := framework.Await(s.Logical, pod, "runs", ready)
+		shown := framework.Await(s.Logical, pod, "runs", expect.Ready)
 		s.Logical.Kubectl("label", "pod", pod, "role=master")
 		if shown.Spec.NodeName == "east" {
 			return s.East, s.West
@@ -70,7 +71,7 @@ func TestWhatSelectsALabelOfRunningPodsGoesWhereTheyAre(t *testing.T) {
 	}
 	first, other := lead("db-0")
 	awaitLed(first, "db-0")
-	refuse(t, other.Try("get", "service", "leader"), "NotFound")
+	expect.Refused(t, other.Try("get", "service", "leader"), "NotFound")
 	framework.AwaitList(s.Logical, discoveryv1.LabelServiceName+"=leader", "lead to the leader", func(slices []*discoveryv1.EndpointSlice) bool {
 		return len(slices) == 1 && len(slices[0].Endpoints) == 1 && slices[0].Endpoints[0].TargetRef.Name == "db-0"
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/hack/stock/tools"
 )
 
@@ -76,12 +77,9 @@ func awaitLeader(s *framework.Scenario, lease string) {
 // withImage claims that there are that many pods with the image, all ready.
 func withImage(image string, count int) func([]*corev1.Pod) bool {
 	return func(pods []*corev1.Pod) bool {
-		return readyPods(count)(slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.Spec.Containers[0].Image != image }))
+		return expect.ReadyPods(count)(slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.Spec.Containers[0].Image != image }))
 	}
 }
-
-// nothing claims that there is no object.
-func nothing[T any](objects []T) bool { return len(objects) == 0 }
 
 // Argo Rollouts has no Deployments: it makes ReplicaSets and scales them step by step, labels their pods, and waits for Jobs.
 func TestArgoRollouts(t *testing.T) {
@@ -139,8 +137,8 @@ func TestArgoRollouts(t *testing.T) {
 
 	l.Kubectl("delete", "rollout", "web", "--cascade=foreground", "--timeout=60s")
 	for _, side := range []*framework.Side{l, s.East, s.West} {
-		framework.AwaitList(side, "", "no ReplicaSet is left", nothing[*appsv1.ReplicaSet])
-		framework.AwaitList(side, "", "no Job is left", nothing[*batchv1.Job])
-		framework.AwaitList(side, "", "no pod is left", nothing[*corev1.Pod])
+		framework.AwaitList(side, "", "no ReplicaSet is left", expect.Nothing[*appsv1.ReplicaSet])
+		framework.AwaitList(side, "", "no Job is left", expect.Nothing[*batchv1.Job])
+		framework.AwaitList(side, "", "no pod is left", expect.Nothing[*corev1.Pod])
 	}
 }

@@ -10,6 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/hack/stock/tools"
 )
 
@@ -75,7 +76,7 @@ func TestCertManager(t *testing.T) {
 
 	l.Apply(certificates)
 	l.Kubectl("wait", "certificate", "--all", "--for=condition=Ready", "--timeout=60s")
-	below := s.Side(onlyCluster(s, awaitAvailable(s, "web", 1)))
+	below := s.Side(onlyCluster(s, expect.RolledOut(s, "web", 1)))
 	framework.Await(below, "web", "has its certificate beside it", framework.Exists[*networkingv1.Ingress])
 	framework.Await(below, "ingress-tls", "was made for the Ingress", certified)
 	first := framework.Await(below, "web-tls", "was made", certified)

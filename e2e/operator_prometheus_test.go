@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/hack/stock/tools"
 )
 
@@ -80,10 +81,10 @@ func TestThePrometheusOperator(t *testing.T) {
 	if set.Generation != 2 {
 		t.Errorf("one change has led to generation %d, want 2: the operator is at odds with what it finds", set.Generation)
 	}
-	pods := framework.AwaitList(l, "prometheus=main", "are ready", readyPods(2))
+	pods := framework.AwaitList(l, "prometheus=main", "are ready", expect.ReadyPods(2))
 	l.Kubectl("delete", "pod", pods[0].Name)
 	framework.AwaitList(l, "prometheus=main", "the deleted pod is replaced", func(now []*corev1.Pod) bool {
-		return readyPods(2)(now) && !slices.ContainsFunc(now, func(p *corev1.Pod) bool { return p.UID == pods[0].UID })
+		return expect.ReadyPods(2)(now) && !slices.ContainsFunc(now, func(p *corev1.Pod) bool { return p.UID == pods[0].UID })
 	})
 
 	operator.Kill()
@@ -103,10 +104,10 @@ func TestThePrometheusOperator(t *testing.T) {
 
 	l.Kubectl("delete", "prometheus,alertmanager", "main", "--timeout=60s")
 	for _, side := range []*framework.Side{l, s.East, s.West} {
-		framework.AwaitList(side, "", "no StatefulSet is left", nothing[*appsv1.StatefulSet])
-		framework.AwaitList(side, "", "no Secret is left", nothing[*corev1.Secret])
-		framework.AwaitList(side, "", "no Service is left", nothing[*corev1.Service])
-		framework.AwaitList(side, "", "no pod is left", nothing[*corev1.Pod])
+		framework.AwaitList(side, "", "no StatefulSet is left", expect.Nothing[*appsv1.StatefulSet])
+		framework.AwaitList(side, "", "no Secret is left", expect.Nothing[*corev1.Secret])
+		framework.AwaitList(side, "", "no Service is left", expect.Nothing[*corev1.Service])
+		framework.AwaitList(side, "", "no pod is left", expect.Nothing[*corev1.Pod])
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -21,7 +22,7 @@ func undisturbed(t *testing.T) *framework.Scenario {
 	t.Helper()
 	s := suite.Exclusive(t)
 	for _, side := range []*framework.Side{s.East, s.West} {
-		framework.AwaitList(side.In(metav1.NamespaceAll), "", "the pods of earlier tests are gone", nothing[*corev1.Pod])
+		framework.AwaitList(side.In(metav1.NamespaceAll), "", "the pods of earlier tests are gone", expect.Nothing[*corev1.Pod])
 		framework.Await(s.Logical, side.Name, "counts none of them any more", func(c *v1alpha1.Cluster) bool { return c.Status.Requested.Cpu().IsZero() })
 	}
 	return s
@@ -49,7 +50,7 @@ func ballast(t *testing.T, cluster string, pods int, cpu string) {
 	size := resource.MustParse(cpu)
 	size.Mul(int64(pods))
 	s.Logical.Apply(manifests.Pinned(asking(manifests.Deployment("ballast", pods), cpu), cluster))
-	awaitAvailable(s, "ballast", int32(pods))
+	expect.RolledOut(s, "ballast", int32(pods))
 	framework.Await(s.Logical, cluster, "counts the ballast", func(c *v1alpha1.Cluster) bool {
 		return c.Status.Requested.Cpu().MilliValue() >= before+size.MilliValue()
 	})
@@ -63,8 +64,8 @@ func TestANamespaceStaysTogetherOnTheClusterWithMostFreeCapacity(t *testing.T) {
 	ballast(t, "east", 2, "20")
 	burst(first, 8)
 	for i := range 8 {
-		d := awaitAvailable(first, fmt.Sprintf("web-%d", i), 2)
-		if !placedOn(first, "west")(d) {
+		d := expect.RolledOut(first, fmt.Sprintf("web-%d", i), 2)
+		if !expect.PlacedOn(first, "west")(d) {
 			t.Errorf("%s is on %s, want west, which had most free capacity", d.Name, framework.DecisionOf(first, d))
 		}
 	}
@@ -74,14 +75,14 @@ func TestANamespaceStaysTogetherOnTheClusterWithMostFreeCapacity(t *testing.T) {
 	second := suite.Exclusive(t)
 	burst(second, 4)
 	for i := range 4 {
-		d := awaitAvailable(second, fmt.Sprintf("web-%d", i), 2)
-		if !placedOn(second, "east")(d) {
+		d := expect.RolledOut(second, fmt.Sprintf("web-%d", i), 2)
+		if !expect.PlacedOn(second, "east")(d) {
 			t.Errorf("%s is on %s, want east, which has most free capacity now", d.Name, framework.DecisionOf(second, d))
 		}
 	}
 	// The first namespace stays where it began.
 	first.Logical.Apply(manifests.Deployment("late", 2))
-	if d := awaitAvailable(first, "late", 2); !placedOn(first, "west")(d) {
+	if d := expect.RolledOut(first, "late", 2); !expect.PlacedOn(first, "west")(d) {
 		t.Errorf("a late Deployment is on %s, want west, where its neighbours are", framework.DecisionOf(first, d))
 	}
 }
@@ -108,7 +109,7 @@ func burst(s *framework.Scenario, count int) {
 func TestOnlyWhatDoesNotFitGoesElsewhereAndAnEventSaysSo(t *testing.T) {
 	s := undisturbed(t)
 	s.Logical.Apply(manifests.Deployment("web", 2))
-	home := framework.DecisionOf(s, awaitAvailable(s, "web", 2)).Clusters()[0]
+	home := framework.DecisionOf(s, expect.RolledOut(s, "web", 2)).Clusters()[0]
 	s.Logical.Apply(asking(manifests.Deployment("big", 30), "4"))
 	got := framework.DecisionOf(s, framework.ReadDeployment(s, "big"))
 	if got.Total() != 30 || len(got) != 2 || got[home].Replicas < 20 {
@@ -118,7 +119,7 @@ func TestOnlyWhatDoesNotFitGoesElsewhereAndAnEventSaysSo(t *testing.T) {
 		return len(framework.EventsAbout(events, "big", "PlacementNote")) > 0
 	})
 	for _, e := range framework.EventsAbout(events, "big", "PlacementNote") {
-		say(t, e.Message, "kept together on "+home, "are not there", "lacks cpu (need 4, free ")
+		expect.Says(t, e.Message, "kept together on "+home, "are not there", "lacks cpu (need 4, free ")
 	}
 	s.Logical.Kubectl("delete", "deployment", "big", "--timeout=60s")
 }

@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,33 +14,10 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
-
-// placedOn claims that a Deployment is decided to run on exactly these clusters, with all of its replicas.
-func placedOn(s *framework.Scenario, clusters ...string) func(*appsv1.Deployment) bool {
-	slices.Sort(clusters)
-	return func(d *appsv1.Deployment) bool {
-		got := framework.DecisionOf(s, d)
-		return slices.Equal(slices.Sorted(maps.Keys(got)), clusters) && got.Total() == int64(*d.Spec.Replicas)
-	}
-}
-
-// awaitShares waits until each cluster runs its share of what was decided, all of it is available, and the others run nothing.
-func awaitShares(s *framework.Scenario, name string, want placement.Decision) {
-	s.Helper()
-	for _, side := range []*framework.Side{s.East, s.West} {
-		share, has := want[side.Name]
-		if !has {
-			framework.AwaitGone[*appsv1.Deployment](side, name)
-			continue
-		}
-		framework.Await(side, name, fmt.Sprintf("runs its share of %d", share.Replicas), func(d *appsv1.Deployment) bool {
-			return *d.Spec.Replicas == share.Replicas && d.Status.AvailableReplicas == share.Replicas
-		})
-	}
-}
 
 func TestAPinToOneClusterIsObeyed(t *testing.T) {
 	s := suite.Scenario(t)
@@ -54,8 +29,8 @@ func TestAPinToOneClusterIsObeyed(t *testing.T) {
 		if got := framework.DecisionOf(s, framework.ReadDeployment(s, name)); !got.Equal(want) {
 			t.Errorf("pinned to %s it is placed on %s", cluster, got)
 		}
-		awaitAvailable(s, name, 3)
-		awaitShares(s, name, want)
+		expect.RolledOut(s, name, 3)
+		expect.Shares(s, name, want)
 	}
 }
 
@@ -75,8 +50,8 @@ func TestAPinToTwoClustersDividesExactly(t *testing.T) {
 			}
 		}
 	}
-	awaitAvailable(s, "names-13", 13)
-	awaitShares(s, "names-13", framework.DecisionOf(s, framework.ReadDeployment(s, "names-13")))
+	expect.RolledOut(s, "names-13", 13)
+	expect.Shares(s, "names-13", framework.DecisionOf(s, framework.ReadDeployment(s, "names-13")))
 }
 
 func TestTheOwnPinWinsOverThatOfTheNamespace(t *testing.T) {
@@ -84,42 +59,42 @@ func TestTheOwnPinWinsOverThatOfTheNamespace(t *testing.T) {
 	s.Logical.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"=west")
 	s.Logical.Apply(manifests.Deployment("follows", 2))
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("insists", 2), "east"))
-	framework.Await(s.Logical, "follows", "is where its namespace is pinned", placedOn(s, "west"))
-	framework.Await(s.Logical, "insists", "is where it is pinned itself", placedOn(s, "east"))
+	framework.Await(s.Logical, "follows", "is where its namespace is pinned", expect.PlacedOn(s, "west"))
+	framework.Await(s.Logical, "insists", "is where it is pinned itself", expect.PlacedOn(s, "east"))
 
 	// The namespace's pin moves what follows it, and nothing else.
 	s.Logical.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	framework.Await(s.Logical, "follows", "is divided as its namespace says", func(d *appsv1.Deployment) bool {
-		return available(2)(d) && placedOn(s, "west")(d) || placedOn(s, "east", "west")(d)
+		return expect.Available(2)(d) && expect.PlacedOn(s, "west")(d) || expect.PlacedOn(s, "east", "west")(d)
 	})
 	s.Logical.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"=east", "--overwrite")
-	framework.Await(s.Logical, "follows", "has moved with its namespace's pin", placedOn(s, "east"))
-	framework.Await(s.Logical, "insists", "has not moved", placedOn(s, "east"))
+	framework.Await(s.Logical, "follows", "has moved with its namespace's pin", expect.PlacedOn(s, "east"))
+	framework.Await(s.Logical, "insists", "has not moved", expect.PlacedOn(s, "east"))
 
 	// Without a pin of its own, the other one follows too.
 	s.Logical.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"=west", "--overwrite")
 	s.Logical.Kubectl("annotate", "deployment", "insists", v1alpha1.AnnotationClusters+"-")
-	framework.Await(s.Logical, "insists", "follows its namespace", placedOn(s, "west"))
-	awaitAvailable(s, "insists", 2)
-	awaitShares(s, "insists", placement.Decision{"west": {Replicas: 2}})
+	framework.Await(s.Logical, "insists", "follows its namespace", expect.PlacedOn(s, "west"))
+	expect.RolledOut(s, "insists", 2)
+	expect.Shares(s, "insists", placement.Decision{"west": {Replicas: 2}})
 }
 
 func TestRemovingThePinUnpins(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "west"))
-	awaitAvailable(s, "web", 2)
-	say(t, s.Logical.CLI("explain", "deployment/web"), "Pin:", "west, set on the Deployment")
+	expect.RolledOut(s, "web", 2)
+	expect.Says(t, s.Logical.CLI("explain", "deployment/web"), "Pin:", "west, set on the Deployment")
 
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"-")
 	// What runs stays where it is: nobody asked for a move.
-	framework.Await(s.Logical, "web", "stays", placedOn(s, "west"))
+	framework.Await(s.Logical, "web", "stays", expect.PlacedOn(s, "west"))
 	if text := s.Logical.CLI("explain", "deployment/web"); strings.Contains(text, "Pin:") {
 		t.Errorf("it is still said to be pinned:\n%s", text)
 	}
 	// It is free to be pinned elsewhere, and to several.
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east")
-	framework.Await(s.Logical, "web", "moves to where it is pinned now", placedOn(s, "east"))
-	awaitShares(s, "web", placement.Decision{"east": {Replicas: 2}})
+	framework.Await(s.Logical, "web", "moves to where it is pinned now", expect.PlacedOn(s, "east"))
+	expect.Shares(s, "web", placement.Decision{"east": {Replicas: 2}})
 }
 
 func TestADryRunShowsWhereItWouldGoAndStoresNothing(t *testing.T) {
@@ -129,10 +104,10 @@ func TestADryRunShowsWhereItWouldGoAndStoresNothing(t *testing.T) {
 	if shown != `{"east":{"replicas":3}}` {
 		t.Errorf("the dry run shows %q", shown)
 	}
-	refuse(t, s.Logical.Try("get", "deployment", "web"), "NotFound")
+	expect.Refused(t, s.Logical.Try("get", "deployment", "web"), "NotFound")
 
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 3), "east"))
-	awaitAvailable(s, "web", 3)
+	expect.RolledOut(s, "web", 3)
 	before := framework.ReadDeployment(s, "web")
 	shown = s.Logical.KubectlInput(manifests.Pinned(manifests.Deployment("web", 5), "west"), "apply", "--dry-run=server", "-f", "-", "-o", path)
 	if shown != `{"west":{"replicas":5}}` {
@@ -146,7 +121,7 @@ func TestADryRunShowsWhereItWouldGoAndStoresNothing(t *testing.T) {
 func TestScalingDividesAgainInTheSameRequest(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 4), "east,west"))
-	awaitAvailable(s, "web", 4)
+	expect.RolledOut(s, "web", 4)
 	deployments := s.Logical.Kube.AppsV1().Deployments(s.Namespace)
 
 	for _, test := range []struct {
@@ -199,13 +174,13 @@ func TestScalingDividesAgainInTheSameRequest(t *testing.T) {
 		}
 		checkSticky(t, test.way, before, after)
 	}
-	awaitAvailable(s, "web", 6)
-	awaitShares(s, "web", framework.DecisionOf(s, framework.ReadDeployment(s, "web")))
+	expect.RolledOut(s, "web", 6)
+	expect.Shares(s, "web", framework.DecisionOf(s, framework.ReadDeployment(s, "web")))
 
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=0")
 	framework.AwaitList(s.Logical, "app=web", "no pod is left", func(pods []*corev1.Pod) bool { return len(pods) == 0 })
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=2")
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 }
 
 // checkSticky checks that no cluster shrank while the whole grew, and none grew while it shrank.
@@ -239,8 +214,8 @@ func TestAFreshDivisionNeverRunsTwice(t *testing.T) {
 	}
 	for i := range 5 {
 		for _, name := range []string{fmt.Sprintf("split-%d", i), fmt.Sprintf("whole-%d", i)} {
-			awaitAvailable(s, name, 8)
-			awaitShares(s, name, framework.DecisionOf(s, framework.ReadDeployment(s, name)))
+			expect.RolledOut(s, name, 8)
+			expect.Shares(s, name, framework.DecisionOf(s, framework.ReadDeployment(s, name)))
 		}
 	}
 	stop()

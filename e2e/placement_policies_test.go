@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
@@ -27,8 +28,8 @@ func eastWest(east, west int32) placement.Decision {
 func awaitDivided(s *framework.Scenario, name string, want placement.Decision) {
 	s.Helper()
 	framework.Await(s.Logical, name, "is divided into "+want.String(), func(d *appsv1.Deployment) bool { return framework.DecisionOf(s, d).Equal(want) })
-	awaitAvailable(s, name, int32(want.Total()))
-	awaitShares(s, name, want)
+	expect.RolledOut(s, name, int32(want.Total()))
+	expect.Shares(s, name, want)
 }
 
 func TestGroupsOverflowAndGetBack(t *testing.T) {
@@ -49,8 +50,8 @@ spec:
 `
 	s.Logical.Apply(fmt.Sprintf(policy, "2"), manifests.Deployment("web", 5))
 	awaitDivided(s, "web", eastWest(3, 2))
-	say(t, s.Logical.CLI("explain", "deployment/web"), `beyond the first group: 3 in group "cloud"`, "group own", "PlacementPolicy "+s.Namespace+"/own-first")
-	say(t, s.Logical.Kubectl("get", "placementpolicies"), "own(2)>cloud")
+	expect.Says(t, s.Logical.CLI("explain", "deployment/web"), `beyond the first group: 3 in group "cloud"`, "group own", "PlacementPolicy "+s.Namespace+"/own-first")
+	expect.Says(t, s.Logical.Kubectl("get", "placementpolicies"), "own(2)>cloud")
 	s.Logical.Apply(fmt.Sprintf(policy, "80%"))
 	awaitDivided(s, "web", eastWest(1, 4))
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=3")
@@ -80,13 +81,13 @@ spec:
   division: {type: Divide, by: Packing}
 `, manifests.Deployment("web", 6))
 	awaitDivided(s, "web", eastWest(3, 3))
-	say(t, s.Logical.Kubectl("get", "placementpolicy", "spread", "-o", "jsonpath={.spec.spread[0].maxSkew} {.spec.spread[0].whenUnsatisfiable}"), "1 DoNotPlace")
-	say(t, s.Logical.Kubectl("explain", "placementpolicy.spec.spread.maxSkew"), "how many replicas more than the domain with the fewest")
+	expect.Says(t, s.Logical.Kubectl("get", "placementpolicy", "spread", "-o", "jsonpath={.spec.spread[0].maxSkew} {.spec.spread[0].whenUnsatisfiable}"), "1 DoNotPlace")
+	expect.Says(t, s.Logical.Kubectl("explain", "placementpolicy.spec.spread.maxSkew"), "how many replicas more than the domain with the fewest")
 }
 
 func TestAPolicyThatIsWrongIsRefusedByField(t *testing.T) {
 	s := suite.Scenario(t)
-	refuse(t, s.Logical.TryInput(`
+	expect.Refused(t, s.Logical.TryInput(`
 apiVersion: manifold.dev/v1alpha1
 kind: PlacementPolicy
 metadata:
@@ -137,8 +138,8 @@ spec:
 	if sets := strings.Fields(s.Logical.Kubectl("get", "replicasets", "-o", "name")); len(sets) != 1 {
 		t.Errorf("one template is %d ReplicaSets: %v", len(sets), sets)
 	}
-	say(t, s.Logical.CLI("explain", "deployment/web", "--cluster", "east"), "PlacementPolicy "+s.Namespace+"/by-cluster overrides", "registry: mirror.example.com")
-	say(t, s.Logical.CLI("explain", "deployment/web", "--cluster", "west", "-o", "yaml"), "minReadySeconds: 1", "image: web:1")
+	expect.Says(t, s.Logical.CLI("explain", "deployment/web", "--cluster", "east"), "PlacementPolicy "+s.Namespace+"/by-cluster overrides", "registry: mirror.example.com")
+	expect.Says(t, s.Logical.CLI("explain", "deployment/web", "--cluster", "west", "-o", "yaml"), "minReadySeconds: 1", "image: web:1")
 
 	// A change of the policy reaches the clusters by itself, and one that cannot be applied says so.
 	s.Logical.Apply(fmt.Sprintf(policy, "other.example.com", "test"))
@@ -146,7 +147,7 @@ spec:
 	d := framework.Await(s.Logical, "web", "says what cannot be applied", func(d *appsv1.Deployment) bool {
 		return framework.ConditionOf(d, appsv1.DeploymentProgressing).Reason == "NotApplied"
 	})
-	say(t, framework.ConditionOf(d, appsv1.DeploymentProgressing).Message, "west", "overrides[1] of PlacementPolicy "+s.Namespace+"/by-cluster: jsonPatch")
+	expect.Says(t, framework.ConditionOf(d, appsv1.DeploymentProgressing).Message, "west", "overrides[1] of PlacementPolicy "+s.Namespace+"/by-cluster: jsonPatch")
 	s.Logical.Poll("the policy says it too", func() error {
 		got := s.Logical.Kubectl("get", "placementpolicy", "by-cluster", "-o", "jsonpath={.status.workloads} {.status.unplaced} {.status.lastError}")
 		if !strings.HasPrefix(got, "1 0 deployments "+s.Namespace+"/web: cluster \"west\": ") || !strings.Contains(got, "overrides[1]") {
@@ -185,6 +186,6 @@ spec:
 		return nil
 	})
 	s.Logical.Apply(labelled(manifests.Deployment("with", 2), "how", "gpu"), manifests.Pinned(manifests.Deployment("without", 2), "west"))
-	awaitAvailable(s, "with", 2)
-	awaitUnplaced(s, "without", "untolerated taint {gpu: yes}")
+	expect.RolledOut(s, "with", 2)
+	expect.Unplaced(s, "without", "untolerated taint {gpu: yes}")
 }

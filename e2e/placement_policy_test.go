@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
@@ -39,9 +40,9 @@ func TestPoliciesDivideWhatTheySelect(t *testing.T) {
 				t.Errorf("placed on %s, want %s", got, test.want)
 			}
 			// Also of a Deployment that runs in several copies, the counters are those that its user asked for.
-			awaitAvailable(s, name, test.replicas)
-			awaitShares(s, name, test.want)
-			say(t, s.Logical.CLI("explain", "deployment/"+name), "PlacementPolicy", test.how)
+			expect.RolledOut(s, name, test.replicas)
+			expect.Shares(s, name, test.want)
+			expect.Says(t, s.Logical.CLI("explain", "deployment/"+name), "PlacementPolicy", test.how)
 		})
 	}
 	t.Run("an odd number is divided as evenly as it goes", func(t *testing.T) {
@@ -64,7 +65,7 @@ func TestPoliciesDivideWhatTheySelect(t *testing.T) {
 		if got := framework.DecisionOf(s, framework.ReadDeployment(s, "other")); len(got) != 1 || got.Total() != 4 {
 			t.Errorf("placed on %s, want all on one cluster", got)
 		}
-		say(t, s.Logical.CLI("explain", "deployment/other"), "ClusterPlacementPolicy default")
+		expect.Says(t, s.Logical.CLI("explain", "deployment/other"), "ClusterPlacementPolicy default")
 	})
 }
 
@@ -82,7 +83,7 @@ spec:
     weights: {east: %d, west: %d}
 `
 	s.Logical.Apply(manifests.Deployment("web", 4))
-	awaitAvailable(s, "web", 4)
+	expect.RolledOut(s, "web", 4)
 	for _, weights := range [][2]int{{3, 1}, {1, 3}, {1, 0}} {
 		s.Logical.Apply(fmt.Sprintf(policy, weights[0], weights[1]))
 		sum := int32(weights[0] + weights[1])
@@ -95,8 +96,8 @@ spec:
 		framework.Await(s.Logical, "web", fmt.Sprintf("is divided by %v", weights), func(d *appsv1.Deployment) bool {
 			return framework.DecisionOf(s, d).Equal(want)
 		})
-		awaitAvailable(s, "web", 4)
-		awaitShares(s, "web", want)
+		expect.RolledOut(s, "web", 4)
+		expect.Shares(s, "web", want)
 	}
 }
 
@@ -128,7 +129,7 @@ spec:
 		return nil
 	})
 	s.Logical.Apply(manifests.Deployment("web", 2))
-	framework.Await(s.Logical, "web", "is where the policy of the highest priority says", placedOn(s, "west"))
+	framework.Await(s.Logical, "web", "is where the policy of the highest priority says", expect.PlacedOn(s, "west"))
 
 	s.Logical.Apply(`
 apiVersion: manifold.dev/v1alpha1
@@ -142,9 +143,9 @@ spec:
       matchLabels:
         cluster: east
 `)
-	framework.Await(s.Logical, "web", "is where the namespace's own policy says", placedOn(s, "east"))
+	framework.Await(s.Logical, "web", "is where the namespace's own policy says", expect.PlacedOn(s, "east"))
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "west"))
-	framework.Await(s.Logical, "web", "is where its pin says", placedOn(s, "west"))
-	awaitAvailable(s, "web", 2)
-	awaitShares(s, "web", placement.Decision{"west": {Replicas: 2}})
+	framework.Await(s.Logical, "web", "is where its pin says", expect.PlacedOn(s, "west"))
+	expect.RolledOut(s, "web", 2)
+	expect.Shares(s, "web", placement.Decision{"west": {Replicas: 2}})
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -20,9 +21,9 @@ func TestANamespaceThatOnlySoundsLikeOneOfTheSystemIsAnApplications(t *testing.T
 	if result.Code != 0 || result.Stderr != "" {
 		t.Fatalf("it is refused, or warned of: %s", result)
 	}
-	framework.Await(logical, "web", "runs", available(1))
-	framework.AwaitList(east, "app=web", "its pod is there", readyPods(1))
-	framework.AwaitList(logical, "app=web", "its pod is shown", readyPods(1))
+	framework.Await(logical, "web", "runs", expect.Available(1))
+	framework.AwaitList(east, "app=web", "its pod is there", expect.ReadyPods(1))
+	framework.AwaitList(logical, "app=web", "its pod is shown", expect.ReadyPods(1))
 }
 
 func TestWhatIsAppliedToAProtectedNamespaceIsWarnedOfAndStays(t *testing.T) {
@@ -43,26 +44,26 @@ func TestWhatIsAppliedToAProtectedNamespaceIsWarnedOfAndStays(t *testing.T) {
 		if result.Code != 0 {
 			t.Fatal(result)
 		}
-		say(t, result.Stderr, `Warning: Deployment "`+name+`" is not placed: `+reason)
+		expect.Says(t, result.Stderr, `Warning: Deployment "`+name+`" is not placed: `+reason)
 		claim := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " + name + "}\n" +
 			"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
 		if result = logical.TryInput(claim, "apply", "-f", "-"); result.Code != 0 {
 			t.Fatal(result)
 		}
-		say(t, result.Stderr, `Warning: PersistentVolumeClaim "`+name+`" goes to no cluster: `+reason)
+		expect.Says(t, result.Stderr, `Warning: PersistentVolumeClaim "`+name+`" goes to no cluster: `+reason)
 
 		framework.AwaitList(logical, "", "an event says so", func(events []*corev1.Event) bool {
 			found := framework.EventsAbout(events, name, "Unplaced")
 			return len(found) > 0 && strings.Contains(found[0].Message, reason)
 		})
 		explained := logical.CLI("explain", "deployment/"+name)
-		say(t, explained, "Placed:", "nowhere", "N"+reason[1:])
+		expect.Says(t, explained, "Placed:", "nowhere", "N"+reason[1:])
 		for _, misleading := range []string{"has room", "pin it there"} {
 			if strings.Contains(explained, misleading) {
 				t.Errorf("it says %q:\n%s", misleading, explained)
 			}
 		}
-		say(t, logical.CLI("explain", "pvc/"+name), "goes to no cluster: "+reason)
-		refuse(t, s.East.In(namespace).Try("get", "deployment", name), "NotFound")
+		expect.Says(t, logical.CLI("explain", "pvc/"+name), "goes to no cluster: "+reason)
+		expect.Refused(t, s.East.In(namespace).Try("get", "deployment", name), "NotFound")
 	}
 }

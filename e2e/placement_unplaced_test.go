@@ -8,30 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
-
-// awaitUnplaced waits until a Deployment tells in every place that it is not placed, and checks that each gives the reasons.
-func awaitUnplaced(s *framework.Scenario, name string, want ...string) {
-	s.Helper()
-	d := framework.Await(s.Logical, name, "says that it is not placed", func(d *appsv1.Deployment) bool {
-		return framework.ConditionOf(d, appsv1.DeploymentProgressing).Reason == "Unplaced" && d.Status.ObservedGeneration == d.Generation
-	})
-	if c := framework.ConditionOf(d, appsv1.DeploymentProgressing); c.Status != corev1.ConditionFalse {
-		s.Errorf("condition %+v, want False", c)
-	}
-	if got := framework.DecisionOf(s, d); len(got) > 0 {
-		s.Errorf("it is placed on %s", got)
-	}
-	say(s.T, framework.ConditionOf(d, appsv1.DeploymentProgressing).Message, want...)
-	events := framework.AwaitList(s.Logical, "", "an event says why", func(events []*corev1.Event) bool {
-		return len(framework.EventsAbout(events, name, "Unplaced")) > 0
-	})
-	say(s.T, framework.EventsAbout(events, name, "Unplaced")[0].Message, want...)
-	say(s.T, s.Logical.CLI("explain", "deployment/"+name), append(want, "Placed:     nowhere")...)
-	say(s.T, s.Logical.Kubectl("describe", "deployment", name), append(want, "Unplaced")...)
-}
 
 func TestWhatFitsNowhereSaysWhy(t *testing.T) {
 	s := suite.Scenario(t)
@@ -39,10 +19,10 @@ func TestWhatFitsNowhereSaysWhy(t *testing.T) {
 	if result.Code != 0 {
 		t.Fatal(result)
 	}
-	say(t, result.Stderr, "Warning:", "0/2 clusters can run it: 2 lack cpu (need 200, free ")
-	awaitUnplaced(s, "huge", "0/2 clusters can run it: 2 lack cpu (need 200, free ")
+	expect.Says(t, result.Stderr, "Warning:", "0/2 clusters can run it: 2 lack cpu (need 200, free ")
+	expect.Unplaced(s, "huge", "0/2 clusters can run it: 2 lack cpu (need 200, free ")
 	for _, side := range []*framework.Side{s.East, s.West} {
-		refuse(t, side.Try("get", "deployment", "huge"), "NotFound")
+		expect.Refused(t, side.Try("get", "deployment", "huge"), "NotFound")
 	}
 
 	// Once it fits, it is placed in the same request.
@@ -50,7 +30,7 @@ func TestWhatFitsNowhereSaysWhy(t *testing.T) {
 	if got := framework.DecisionOf(s, framework.ReadDeployment(s, "huge")); got.Total() != 2 {
 		t.Errorf("placed on %s, want both replicas placed", got)
 	}
-	d := awaitAvailable(s, "huge", 2)
+	d := expect.RolledOut(s, "huge", 2)
 	if c := framework.ConditionOf(d, appsv1.DeploymentProgressing); c.Status != corev1.ConditionTrue {
 		t.Errorf("condition %+v, want True", c)
 	}
@@ -62,18 +42,18 @@ func TestAPinToAClusterThatHasNotJoinedWaitsForIt(t *testing.T) {
 	if result.Code != 0 {
 		t.Fatal(result)
 	}
-	say(t, result.Stderr, "Warning:", `cluster "north" has not joined`)
-	awaitUnplaced(s, "web", `0/2 clusters can run it: cluster "north" has not joined`)
+	expect.Says(t, result.Stderr, "Warning:", `cluster "north" has not joined`)
+	expect.Unplaced(s, "web", `0/2 clusters can run it: cluster "north" has not joined`)
 
 	// With one that has joined, it runs there and says what it waits for.
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,north"))
-	framework.Await(s.Logical, "web", "runs where it can", placedOn(s, "east"))
-	awaitAvailable(s, "web", 2)
-	awaitShares(s, "web", placement.Decision{"east": {Replicas: 2}})
+	framework.Await(s.Logical, "web", "runs where it can", expect.PlacedOn(s, "east"))
+	expect.RolledOut(s, "web", 2)
+	expect.Shares(s, "web", placement.Decision{"east": {Replicas: 2}})
 	events := framework.AwaitList(s.Logical, "", "an event names the absent cluster", func(events []*corev1.Event) bool {
 		return len(framework.EventsAbout(events, "web", "PlacementNote")) > 0
 	})
-	say(t, framework.EventsAbout(events, "web", "PlacementNote")[0].Message, `cluster "north" has not joined`)
+	expect.Says(t, framework.EventsAbout(events, "web", "PlacementNote")[0].Message, `cluster "north" has not joined`)
 }
 
 // The controller of Deployments gives each template a revision, whether its pods find a place or not.
@@ -93,13 +73,13 @@ func TestADeploymentHasRevisionsWhereverItRuns(t *testing.T) {
 	}
 	s.Logical.Kubectl("set", "image", "deployment/nowhere", "web=web:2")
 	revision("nowhere", "2")
-	say(t, s.Logical.Kubectl("rollout", "history", "deployment/nowhere"), "1 ", "2 ")
+	expect.Says(t, s.Logical.Kubectl("rollout", "history", "deployment/nowhere"), "1 ", "2 ")
 	s.Logical.Kubectl("rollout", "undo", "deployment/nowhere")
 	revision("nowhere", "3")
 
 	// Where it comes to run, it goes on from there.
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("nowhere", 2), "west"))
-	awaitAvailable(s, "nowhere", 2)
+	expect.RolledOut(s, "nowhere", 2)
 	revision("nowhere", "3")
 	framework.AwaitList(s.Logical, "app=nowhere", "one ReplicaSet runs", func(sets []*appsv1.ReplicaSet) bool {
 		return len(sets) == 2 && sets[0].Status.ReadyReplicas+sets[1].Status.ReadyReplicas == 2

@@ -16,6 +16,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
@@ -62,21 +63,21 @@ func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
 	t.Run("no node of the cluster is selected", func(t *testing.T) {
 		s := s.Subtest(t)
 		s.Logical.Apply(manifests.Edited(manifests.Deployment("selects", 2), inRegion("west")))
-		framework.Await(s.Logical, "selects", "goes where its nodes are", placedOn(s, "west"))
-		d := awaitAvailable(s, "selects", 2)
-		awaitShares(s, "selects", placement.Decision{"west": {Replicas: 2}})
+		framework.Await(s.Logical, "selects", "goes where its nodes are", expect.PlacedOn(s, "west"))
+		d := expect.RolledOut(s, "selects", 2)
+		expect.Shares(s, "selects", placement.Decision{"west": {Replicas: 2}})
 		failures, err := placement.ParseFailures(d.Annotations[v1alpha1.AnnotationPlacement])
 		if err != nil || failures["east"].Times != 1 {
 			t.Errorf("remembered are %v, %v, want one failure of east", failures, err)
 		}
-		say(t, s.Logical.CLI("explain", "deployment/selects"), "east", "could not run some of its pods lately")
+		expect.Says(t, s.Logical.CLI("explain", "deployment/selects"), "east", "could not run some of its pods lately")
 
 		// Replicas that are added do not go back to where they could not run.
 		s.Logical.Kubectl("scale", "deployment/selects", "--replicas=3")
 		if got, want := framework.DecisionOf(s, framework.ReadDeployment(s, "selects")), (placement.Decision{"west": {Replicas: 3}}); !got.Equal(want) {
 			t.Errorf("with one more placed on %s, want %s", got, want)
 		}
-		awaitAvailable(s, "selects", 3)
+		expect.RolledOut(s, "selects", 3)
 	})
 	t.Run("no node of the cluster has enough for one more", func(t *testing.T) {
 		s := s.Subtest(t)
@@ -84,8 +85,8 @@ func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
 		s.Logical.Apply(asking(manifests.Deployment("large", 4), "21"))
 		want := placement.Decision{"east": {Replicas: 3}, "west": {Replicas: 1}}
 		framework.Await(s.Logical, "large", "is divided as its nodes allow", func(d *appsv1.Deployment) bool { return framework.DecisionOf(s, d).Equal(want) })
-		awaitAvailable(s, "large", 4)
-		awaitShares(s, "large", want)
+		expect.RolledOut(s, "large", 4)
+		expect.Shares(s, "large", want)
 		s.Logical.Kubectl("delete", "deployment", "large")
 	})
 	t.Run("no node of any cluster is selected", func(t *testing.T) {
@@ -93,18 +94,18 @@ func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
 		s.Logical.Apply(manifests.Edited(manifests.Deployment("nowhere", 1), inRegion("mars")))
 		awaitNote(s, "nowhere", "1 replica is unschedulable on west (0/3 nodes are available")
 		awaitNote(s, "nowhere", "and no other cluster can take them")
-		framework.Await(s.Logical, "nowhere", "stays where it came last", placedOn(s, "west"))
+		framework.Await(s.Logical, "nowhere", "stays where it came last", expect.PlacedOn(s, "west"))
 		// A rolling update to a template that fits brings it to run.
 		s.Logical.Apply(manifests.Edited(manifests.Deployment("nowhere", 1), inRegion("west")))
-		awaitAvailable(s, "nowhere", 1)
+		expect.RolledOut(s, "nowhere", 1)
 	})
 	t.Run("a Job and a StatefulSet go whole", func(t *testing.T) {
 		s := s.Subtest(t)
 		west := map[string]string{corev1.LabelTopologyRegion: "west"}
 		s.Logical.Apply(manifests.Job("sums", 2, 2, func(job *batchv1.Job) { job.Spec.Template.Spec.NodeSelector = west }),
 			manifests.Database("db", 2, func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.NodeSelector = west }))
-		framework.Await(s.Logical, "sums", "is complete", jobIs(batchv1.JobComplete))
-		framework.Await(s.Logical, "db", "runs", allRun(2))
+		framework.Await(s.Logical, "sums", "is complete", expect.JobIs(batchv1.JobComplete))
+		framework.Await(s.Logical, "db", "runs", expect.SetAvailable(2))
 		awaitNote(s, "sums", `moved off cluster "east", which has no node for some of its pods`)
 		awaitNote(s, "db", `moved off cluster "east", which has no node for some of its pods`)
 		framework.AwaitGone[*batchv1.Job](s.East, "sums")
@@ -154,9 +155,9 @@ spec:
 	uid := framework.Await(s.Logical, "task", "is there", func(*corev1.Pod) bool { return true }).UID
 
 	t.Run("a bare pod", func(t *testing.T) {
-		above := framework.Await(s.Logical, "task", "runs", ready)
+		above := framework.Await(s.Logical, "task", "runs", expect.Ready)
 		framework.AwaitGone[*corev1.Pod](s.East, "task")
-		below := framework.Await(s.West, "task", "runs", ready)
+		below := framework.Await(s.West, "task", "runs", expect.Ready)
 		if above.UID != uid || above.Spec.NodeName != "west" || above.Annotations[v1alpha1.AnnotationPodUID] != string(below.UID) {
 			t.Errorf("it is %s on %q as %v, want %s on west as %s", above.UID, above.Spec.NodeName, above.Annotations, uid, below.UID)
 		}
@@ -184,9 +185,9 @@ spec:
 		framework.AwaitGone[*corev1.Pod](s.East, "patient")
 	})
 	t.Run("a StatefulSet whose claims have no volume", func(t *testing.T) {
-		framework.Await(s.Logical, "db", "runs", allRun(2))
+		framework.Await(s.Logical, "db", "runs", expect.SetAvailable(2))
 		framework.AwaitGone[*appsv1.StatefulSet](s.East, "db")
-		framework.Await(s.Logical, "data-db-1", "is bound", bound)
+		framework.Await(s.Logical, "data-db-1", "is bound", expect.Bound)
 	})
 	t.Run("the end of a range", func(t *testing.T) {
 		// Of two in a region only one is scheduled. What is left of the three has no cluster of its own.
@@ -203,20 +204,20 @@ spec:
 func TestWhatAClusterRefusesGoesElsewhere(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(brief, manifests.Deployment("web", 1))
-	awaitAvailable(s, "web", 1)
+	expect.RolledOut(s, "web", 1)
 	s.East.Kubectl("create", "quota", "tight", "--hard=pods=1")
-	framework.Await(s.East, "tight", "is in force", used(corev1.ResourcePods, "1"))
+	framework.Await(s.East, "tight", "is in force", expect.Used(corev1.ResourcePods, "1"))
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=3")
 	s.Logical.Apply(manifests.Database("db", 2), manifests.Job("sums", 2, 2))
-	awaitAvailable(s, "web", 3)
-	awaitShares(s, "web", placement.Decision{"east": {Replicas: 1}, "west": {Replicas: 2}})
+	expect.RolledOut(s, "web", 3)
+	expect.Shares(s, "web", placement.Decision{"east": {Replicas: 1}, "west": {Replicas: 2}})
 	awaitNote(s, "web", `moved off cluster "east", which refuses some of its pods (exceeded quota: tight, requested: pods=1, used: pods=1, limited: pods=1)`)
-	say(t, s.Logical.CLI("explain", "deployment/web"), "east", "could not run some of its pods lately")
-	framework.Await(s.Logical, "db", "runs", allRun(2))
+	expect.Says(t, s.Logical.CLI("explain", "deployment/web"), "east", "could not run some of its pods lately")
+	framework.Await(s.Logical, "db", "runs", expect.SetAvailable(2))
 	// By what the server decides, anybody may read who has logged in.
-	say(t, s.Logical.Kubectl("get", "configmap", "manifold", "-n", "kube-public", "--as=jane", "--as-group=system:authenticated", "-o", "yaml"),
+	expect.Says(t, s.Logical.Kubectl("get", "configmap", "manifold", "-n", "kube-public", "--as=jane", "--as-group=system:authenticated", "-o", "yaml"),
 		"unschedulable-toleration: 2m0s")
-	framework.Await(s.Logical, "sums", "is complete", jobIs(batchv1.JobComplete))
+	framework.Await(s.Logical, "sums", "is complete", expect.JobIs(batchv1.JobComplete))
 	framework.AwaitGone[*appsv1.StatefulSet](s.East, "db")
 	framework.AwaitGone[*batchv1.Job](s.East, "sums")
 
@@ -284,13 +285,13 @@ func TestHigherPriorityTakesRoomOfLower(t *testing.T) {
 	// Each of the six nodes has 32 processors. One of them is left, in the cluster that is not wanted.
 	s.Logical.Apply(asking(manifests.Deployment("batch", 5), "30"))
 	full := "east"
-	if framework.DecisionOf(s, awaitAvailable(s, "batch", 5))["west"].Replicas == 3 {
+	if framework.DecisionOf(s, expect.RolledOut(s, "batch", 5))["west"].Replicas == 3 {
 		full = "west"
 	}
-	fewest := watchReady(s, "batch", 5)
+	fewest := expect.WatchReady(s, "batch", 5)
 	s.Logical.TryInput(manifests.Pinned(important("first", func(d *appsv1.Deployment) { d.Labels["urgent"] = "true" }), full), "apply", "-f", "-")
-	awaitAvailable(s, "first", 1)
-	awaitShares(s, "batch", placement.Decision{full: {Replicas: 2}, other[full]: {Replicas: 3}})
+	expect.RolledOut(s, "first", 1)
+	expect.Shares(s, "batch", placement.Decision{full: {Replicas: 2}, other[full]: {Replicas: 3}})
 	awaitNote(s, "first", "waits for room on "+full+" until replicas of Deployment "+s.Namespace+"/batch, which has a lower priority, run elsewhere")
 	awaitNote(s, "batch", "which makes room for Deployment "+s.Namespace+"/first, which has a higher priority")
 	if few := fewest(); few < 5 {
@@ -298,8 +299,8 @@ func TestHigherPriorityTakesRoomOfLower(t *testing.T) {
 	}
 	s.Logical.Kubectl("delete", "deployment", "first", "--timeout=60s")
 	s.Logical.Kubectl("scale", "deployment/batch", "--replicas=6")
-	awaitAvailable(s, "batch", 6)
-	awaitShares(s, "batch", placement.Decision{"east": {Replicas: 3}, "west": {Replicas: 3}})
+	expect.RolledOut(s, "batch", 6)
+	expect.Shares(s, "batch", placement.Decision{"east": {Replicas: 3}, "west": {Replicas: 3}})
 
 	s.Logical.TryInput(important("polite", func(*appsv1.Deployment) {}), "apply", "-f", "-")
 	awaitNote(s, "polite", "0/2 clusters can run it: 2 lack cpu (need 20, free ")
@@ -314,10 +315,10 @@ func TestHigherPriorityTakesRoomOfLower(t *testing.T) {
 	}
 	foreseen := simulated(s, web)
 	s.Logical.Apply(web)
-	d := awaitAvailable(s, "web", 1)
+	d := expect.RolledOut(s, "web", 1)
 	home := framework.DecisionOf(s, d).Clusters()[0]
 	for how, says := range foreseen {
-		say(t, says, "Placed:", "1 on "+home, "it takes room of lower priority on "+home+" (Deployment "+s.Namespace+"/batch)",
+		expect.Says(t, says, "Placed:", "1 on "+home, "it takes room of lower priority on "+home+" (Deployment "+s.Namespace+"/batch)",
 			"Preempted:", "takes the room of 1 replica of priority 0 on "+home)
 		if t.Failed() {
 			t.Logf("that is what is simulated %s", how)
@@ -329,8 +330,8 @@ func TestHigherPriorityTakesRoomOfLower(t *testing.T) {
 
 	// With one replica less, all have room again, and none that runs moves for that.
 	s.Logical.Kubectl("scale", "deployment/batch", "--replicas=5")
-	awaitAvailable(s, "batch", 5)
-	awaitShares(s, "batch", placement.Decision{home: {Replicas: 2}, other[home]: {Replicas: 3}})
+	expect.RolledOut(s, "batch", 5)
+	expect.Shares(s, "batch", placement.Decision{home: {Replicas: 2}, other[home]: {Replicas: 3}})
 	s.Logical.Kubectl("delete", "deployment", "batch", "web", "--timeout=60s")
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -43,7 +44,7 @@ func TestASecondStartContinues(t *testing.T) {
 	}
 	s.Logical.Kubectl("get", "deployment", "waiting")
 	viewer.Kubectl("get", "configmaps")
-	refuse(t, s.Logical.Try("get", "clusterplacementpolicy", "default"), "NotFound")
+	expect.Refused(t, s.Logical.Try("get", "clusterplacementpolicy", "default"), "NotFound")
 
 	// A crash is no different.
 	if err := e.Manifold.Kill(); err != nil {
@@ -131,7 +132,7 @@ func testOneProcess(t *testing.T, e *framework.Environment) {
 	if !errors.As(err, &exit) {
 		t.Fatalf("a second process on the same data directory: %v\n%s", err, out)
 	}
-	say(t, string(out), "is in use by another manifold")
+	expect.Says(t, string(out), "is in use by another manifold")
 }
 
 func testAudit(t *testing.T, e *framework.Environment) {

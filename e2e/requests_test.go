@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -95,8 +96,8 @@ func TestProxiedPathsStayBehindTheirObject(t *testing.T) {
 	}
 	s.Environment.CleanupIn(t, s.East.API, "delete", "secret", "-n", "kube-system", secret.Name)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"), manifests.WebService)
-	awaitAvailable(s, "web", 1)
-	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", readyPods(1))[0]
+	expect.RolledOut(s, "web", 1)
+	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", expect.ReadyPods(1))[0]
 	send := tenant(s)
 	namespace := "/api/v1/namespaces/" + s.Namespace
 	// What an honest app is asked arrives.
@@ -147,7 +148,7 @@ func TestProxiedPathsStayBehindTheirObject(t *testing.T) {
 func stranger(s *framework.Scenario, name string) {
 	s.Helper()
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east")) // so that the namespace is there
-	awaitAvailable(s, "web", 1)
+	expect.RolledOut(s, "web", 1)
 	const pod = `
 apiVersion: v1
 kind: Pod
@@ -162,7 +163,7 @@ spec:
     - containerPort: 8080
 `
 	s.East.Apply(fmt.Sprintf(pod, name, ""))
-	framework.Await(s.East, name, "runs", ready)
+	framework.Await(s.East, name, "runs", expect.Ready)
 	if err := s.Environment.Clusters["east"].Log(s.Context(), s.Namespace, name, "app", "a stranger's secret"); err != nil {
 		s.Fatal(err)
 	}
@@ -195,8 +196,8 @@ func TestANodeThatAUserWritesLeadsToNobodysPod(t *testing.T) {
 			t.Errorf("%s %s does not say why: %d %s", request.method, request.path, status, body)
 		}
 	}
-	refuse(t, s.Logical.Try("exec", "db", "--", "id"), "does not have a host assigned")
-	refuse(t, s.Logical.Try("logs", "db"), "does not have a host assigned")
+	expect.Refused(t, s.Logical.Try("exec", "db", "--", "id"), "does not have a host assigned")
+	expect.Refused(t, s.Logical.Try("logs", "db"), "does not have a host assigned")
 	s.Logical.Kubectl("label", "pod", "db", "taken=over")
 	s.Logical.Kubectl("delete", "pod", "db", "--now", "--timeout=30s")
 	live := framework.Await(s.East, "db", "is still there", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
@@ -239,7 +240,7 @@ endpoints:
   nodeName: east
   targetRef: {kind: Pod, namespace: %q, name: db}
 `, s.Namespace))
-	framework.AwaitList(s.Logical, "app=web", "the pod is ready", readyPods(1))
+	framework.AwaitList(s.Logical, "app=web", "the pod is ready", expect.ReadyPods(1))
 	send := tenant(s)
 	for name, want := range map[string]string{"db": "another one of that name", "written": "none of its pods runs in a cluster"} {
 		s.Logical.Poll("a request to Service "+name+" is refused", func() error {
@@ -269,8 +270,8 @@ type heard struct {
 func TestTheAuditOfAClusterTellsTheUser(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"), manifests.WebService)
-	awaitAvailable(s, "web", 1)
-	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", readyPods(1))[0].Name
+	expect.RolledOut(s, "web", 1)
+	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", expect.ReadyPods(1))[0].Name
 	send := tenant(s)
 	as := func(args ...string) { s.Logical.Kubectl(append([]string{"--as=tenant"}, args...)...) }
 	as("exec", pod, "--", "sh", "-c", "true")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // TestTheRightsOfAClusterAreComparedWithWhatTheyShouldBe changes what joining made.
@@ -18,12 +19,12 @@ func TestTheRightsOfAClusterAreComparedWithWhatTheyShouldBe(t *testing.T) {
 	admin := []string{"cluster", "check", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig()}
 	name := "manifold-syncer-" + framework.IdentityOf(t, s.Environment)[:8]
 	whole := s.Logical.CLI(admin...)
-	say(t, whole, "✓ ClusterRole "+name, "✓ ValidatingAdmissionPolicy "+name, "✓ Other bindings")
+	expect.Says(t, whole, "✓ ClusterRole "+name, "✓ ValidatingAdmissionPolicy "+name, "✓ Other bindings")
 	if strings.Contains(whole, "?") || strings.Contains(whole, "✗") {
 		t.Errorf("the admin is told\n%s", whole)
 	}
 	// With what is stored, as far as that may read.
-	say(t, s.Logical.CLI("cluster", "check", "north"), "✓ ClusterRole "+name, "✓ ValidatingAdmissionPolicyBinding "+name+"-accounts", "? Other bindings")
+	expect.Says(t, s.Logical.CLI("cluster", "check", "north"), "✓ ClusterRole "+name, "✓ ValidatingAdmissionPolicyBinding "+name+"-accounts", "? Other bindings")
 
 	below := s.Side("north")
 	below.Kubectl("patch", "clusterrole", name, "--type=json", "-p",
@@ -34,13 +35,13 @@ func TestTheRightsOfAClusterAreComparedWithWhatTheyShouldBe(t *testing.T) {
 		s.Environment.CleanupIn(t, below.API, "delete", "clusterrolebinding", "more-"+name, "--ignore-not-found")
 	})
 	result := s.Logical.TryCLI("cluster", "check", "north")
-	refuse(t, result, "manifold cluster join north")
-	say(t, result.Stdout, "more than needed: delete nodes", "✗ ValidatingAdmissionPolicyBinding "+name, "validationActions")
+	expect.Refused(t, result, "manifold cluster join north")
+	expect.Says(t, result.Stdout, "more than needed: delete nodes", "✗ ValidatingAdmissionPolicyBinding "+name, "validationActions")
 	result = s.Logical.TryCLI(admin...)
 	if result.Code != 1 {
 		t.Errorf("it ends with %d, want 1", result.Code)
 	}
-	say(t, result.Stdout, "more than needed: delete nodes", "ClusterRoleBinding more-"+name+" gives it ClusterRole cluster-admin")
+	expect.Says(t, result.Stdout, "more than needed: delete nodes", "ClusterRoleBinding more-"+name+" gives it ClusterRole cluster-admin")
 
 	below.Kubectl("delete", "clusterrolebinding", "more-"+name)
 	s.Logical.CLI(again...)
@@ -74,5 +75,5 @@ func TestADryRunOfJoiningIsWhatIsMade(t *testing.T) {
 			t.Errorf("joining made %s, applied was %s", after[i], made[i])
 		}
 	}
-	say(t, s.Logical.CLI("cluster", "check", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig()), "-kinds", "✓ ClusterRole manifold-syncer-"+framework.IdentityOf(t, s.Environment)[:8]+"-volumes")
+	expect.Says(t, s.Logical.CLI("cluster", "check", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig()), "-kinds", "✓ ClusterRole manifold-syncer-"+framework.IdentityOf(t, s.Environment)[:8]+"-volumes")
 }

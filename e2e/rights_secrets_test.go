@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -26,7 +27,7 @@ func readingSecret(name, secret string) string {
 // TestSecretsAreReadWhereTheyAreOurs looks at the right that is taken when a Secret first comes to a namespace.
 func TestSecretsAreReadWhereTheyAreOurs(t *testing.T) {
 	s := suite.Scenario(t)
-	settle(s, s.East)
+	expect.NamespaceIn(s, s.East)
 	thief := steal(s, s.East)
 	reads := func() error {
 		_, err := thief.CoreV1().Secrets(s.Namespace).List(t.Context(), metav1.ListOptions{})
@@ -37,7 +38,7 @@ func TestSecretsAreReadWhereTheyAreOurs(t *testing.T) {
 	}
 	s.Logical.Kubectl("create", "secret", "generic", "key", "--from-literal=color=red")
 	s.Logical.Apply(readingSecret("web", "key"))
-	awaitAvailable(s, "web", 1)
+	expect.RolledOut(s, "web", 1)
 	framework.Await(s.East, thief.account+"-secrets", "is bound for the syncer alone", func(b *rbacv1.RoleBinding) bool {
 		return b.RoleRef.Name == thief.account+"-secrets" && len(b.Subjects) == 1 && b.Subjects[0].Name == thief.account
 	})
@@ -49,7 +50,7 @@ func TestSecretsAreReadWhereTheyAreOurs(t *testing.T) {
 	framework.Await(s.East, "key", "follows", func(k *corev1.Secret) bool { return string(k.Data["color"]) == "green" })
 	s.Logical.Kubectl("delete", "deployment", "web", "--timeout=60s")
 	framework.AwaitGone[*corev1.Secret](s.East, "key")
-	say(t, s.Logical.CLI("cluster", "check", "east", "--cluster-kubeconfig", s.Environment.Clusters["east"].Kubeconfig()), "✓ Other bindings")
+	expect.Says(t, s.Logical.CLI("cluster", "check", "east", "--cluster-kubeconfig", s.Environment.Clusters["east"].Kubeconfig()), "✓ Other bindings")
 }
 
 // TestSecretsInTheSharedNamespace looks at a namespace where the syncer may read what is ours alone.
@@ -63,7 +64,7 @@ func TestSecretsInTheSharedNamespace(t *testing.T) {
 	})
 	above.Kubectl("create", "secret", "generic", name, "--from-literal=color=red")
 	above.Apply(readingSecret(name, name))
-	framework.Await(above, name, "is rolled out", available(1))
+	framework.Await(above, name, "is rolled out", expect.Available(1))
 	first := framework.Await(below, name, "is there", func(k *corev1.Secret) bool { return string(k.Data["color"]) == "red" })
 	above.Kubectl("patch", "secret", name, "-p", `{"stringData":{"color":"green"}}`)
 	framework.Await(below, name, "follows", func(k *corev1.Secret) bool { return k.UID == first.UID && string(k.Data["color"]) == "green" })
@@ -75,7 +76,7 @@ func TestSecretsInTheSharedNamespace(t *testing.T) {
 	events := framework.AwaitList(above, "", "an event says that the name is taken", func(events []*corev1.Event) bool {
 		return len(framework.EventsAbout(events, taken, "NameTaken")) > 0
 	})
-	say(t, framework.EventsAbout(events, taken, "NameTaken")[0].Message, "east", want)
+	expect.Says(t, framework.EventsAbout(events, taken, "NameTaken")[0].Message, "east", want)
 	framework.Await(below, taken, "is not overwritten", func(k *corev1.Secret) bool { return string(k.Data["color"]) == "foreign" })
 	below.Kubectl("delete", "secret", taken)
 	framework.Await(below, taken, "is ours now", func(k *corev1.Secret) bool { return string(k.Data["color"]) == "ours" })

@@ -23,6 +23,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -292,7 +293,7 @@ var attacks = map[string]struct {
 // TestAStolenCredentialWritesNothingOfStrangers tries with the credential of a cluster what its admin was promised that it cannot do.
 func TestAStolenCredentialWritesNothingOfStrangers(t *testing.T) {
 	s := suite.Scenario(t)
-	settle(s, s.East)
+	expect.NamespaceIn(s, s.East)
 	thief := steal(s, s.East)
 	check := strangers(s, thief)
 	for name, attack := range attacks {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/hack/stock"
 )
@@ -42,7 +43,7 @@ func TestAConfigMapOfOneMegabyteGoesAlong(t *testing.T) {
 	}
 	s.Logical.Kubectl("create", "-f", largeConfig(t, "a"))
 	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("web", 2), using), "east,west"))
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	for _, side := range []*framework.Side{s.East, s.West} {
 		framework.Await(side, "large", "came along", holds("a"))
 	}
@@ -84,8 +85,8 @@ func TestADeploymentOfAThousandReplicas(t *testing.T) {
 	}
 	shown := podsOf(t.Context(), t, s.Logical)
 	for _, pod := range shown {
-		if !below[pod.Name] || !ready(&pod) {
-			t.Errorf("pod %s is shown, there: %t, ready: %t", pod.Name, below[pod.Name], ready(&pod))
+		if !below[pod.Name] || !expect.Ready(&pod) {
+			t.Errorf("pod %s is shown, there: %t, ready: %t", pod.Name, below[pod.Name], expect.Ready(&pod))
 		}
 	}
 	if len(below) != replicas || len(shown) != replicas {
@@ -95,8 +96,8 @@ func TestADeploymentOfAThousandReplicas(t *testing.T) {
 		t.Errorf("kubectl shows %d pods in pages, want %d", lines, replicas)
 	}
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=3")
-	framework.AwaitList(s.Logical.Within(2*time.Minute), "app=web", "three are left", readyPods(3))
-	awaitAvailable(s, "web", 3)
+	framework.AwaitList(s.Logical.Within(2*time.Minute), "app=web", "three are left", expect.ReadyPods(3))
+	expect.RolledOut(s, "web", 3)
 }
 
 func podsOf(ctx context.Context, t *testing.T, side *framework.Side) []corev1.Pod {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -35,7 +36,7 @@ func TestLabelsOfControllersHideNothing(t *testing.T) {
 			{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}},
 		}
 	}), "east"))
-	awaitAvailable(s, "web", 1)
+	expect.RolledOut(s, "web", 1)
 	s.Logical.Kubectl("delete", "deployment", "web", "--timeout=60s")
 	framework.AwaitGone[*appsv1.Deployment](s.East, "web")
 	framework.AwaitGone[*corev1.ConfigMap](s.East, "settings")
@@ -55,21 +56,21 @@ func TestUsersWriteNoMarks(t *testing.T) {
 			d.Spec.Template.Annotations = origin
 		})
 	}
-	refuse(t, s.Logical.TryInput(template(manifests.Deployment("web", 1)), "create", "-f", "-"),
+	expect.Refused(t, s.Logical.TryInput(template(manifests.Deployment("web", 1)), "create", "-f", "-"),
 		"spec.template.metadata.labels[manifold.dev/orphan]: Forbidden", "spec.template.metadata.annotations[manifold.dev/uid]: Forbidden")
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"))
-	awaitAvailable(s, "web", 1)
+	expect.RolledOut(s, "web", 1)
 	for _, how := range [][]string{{"apply", "-f", "-"}, {"replace", "-f", "-"}, {"apply", "--server-side", "--force-conflicts", "-f", "-"}} {
-		refuse(t, s.Logical.TryInput(template(manifests.Pinned(manifests.Deployment("web", 1), "east")), how...), "spec.template.metadata.labels[manifold.dev/orphan]")
+		expect.Refused(t, s.Logical.TryInput(template(manifests.Pinned(manifests.Deployment("web", 1), "east")), how...), "spec.template.metadata.labels[manifold.dev/orphan]")
 	}
-	refuse(t, s.Logical.Try("patch", "deployment", "web", "-p", `{"spec":{"template":{"metadata":{"labels":{"manifold.dev/orphan":"true"}}}}}`),
+	expect.Refused(t, s.Logical.Try("patch", "deployment", "web", "-p", `{"spec":{"template":{"metadata":{"labels":{"manifold.dev/orphan":"true"}}}}}`),
 		"spec.template.metadata.labels[manifold.dev/orphan]")
 
 	// A pod may not be made with any, and what shows one of a cluster is not given any, for the one below would have it.
-	refuse(t, s.Logical.Try("run", "ghost", "--image=web:1", "--labels=manifold.dev/orphan=true,manifold.dev/logical-cluster="+identity),
+	expect.Refused(t, s.Logical.Try("run", "ghost", "--image=web:1", "--labels=manifold.dev/orphan=true,manifold.dev/logical-cluster="+identity),
 		"metadata.labels[manifold.dev/orphan]: Forbidden")
-	pods := framework.AwaitList(s.Logical, "app=web", "one pod is ready", readyPods(1))
-	refuse(t, s.Logical.Try("label", "pod", pods[0].Name, "manifold.dev/orphan=true", "manifold.dev/logical-cluster="+identity),
+	pods := framework.AwaitList(s.Logical, "app=web", "one pod is ready", expect.ReadyPods(1))
+	expect.Refused(t, s.Logical.Try("label", "pod", pods[0].Name, "manifold.dev/orphan=true", "manifold.dev/logical-cluster="+identity),
 		"metadata.labels[manifold.dev/orphan]: Forbidden")
 	s.Logical.Kubectl("annotate", "pod", pods[0].Name, v1alpha1.AnnotationCluster+"=west", v1alpha1.AnnotationNode+"=forged", "--overwrite")
 	framework.Await(s.Logical, pods[0].Name, "is where it was", func(p *corev1.Pod) bool {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -44,31 +45,31 @@ func TestInASharedNamespaceNobodyElsesNamesAreUsed(t *testing.T) {
 
 	// A Secret that only exists there, named as one that must be there and as one that may be.
 	shared.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment(name("spy"), 1), using(name("theirs"), false)), "east"))
-	awaitProblem(&shared, name("spy"), "DependentMissing", "east", "it names Secret default/"+name("theirs")+", which does not exist: create it")
+	expect.Problem(&shared, name("spy"), "DependentMissing", "east", "it names Secret default/"+name("theirs")+", which does not exist: create it")
 	shared.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment(name("vague"), 1), using(name("theirs"), true)), "east"))
-	awaitProblem(&shared, name("vague"), "DependentMissing", "east", "Secret default/"+name("theirs")+", which does not exist in the logical cluster, while the cluster has one")
+	expect.Problem(&shared, name("vague"), "DependentMissing", "east", "Secret default/"+name("theirs")+", which does not exist in the logical cluster, while the cluster has one")
 	// A ServiceAccount that exists above, whose name is taken there.
 	shared.Logical.Kubectl("create", "serviceaccount", name("robot"))
 	shared.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment(name("robot"), 1), func(d *appsv1.Deployment) { d.Spec.Template.Spec.ServiceAccountName = name("robot") }), "east"))
-	awaitProblem(&shared, name("robot"), "DependentMissing", "east", "it waits for ServiceAccount default/"+name("robot"), "that Manifold does not own")
+	expect.Problem(&shared, name("robot"), "DependentMissing", "east", "it waits for ServiceAccount default/"+name("robot"), "that Manifold does not own")
 	for _, what := range []string{"spy", "vague", "robot"} {
-		refuse(t, east.Try("get", "deployment", name(what)), "NotFound")
+		expect.Refused(t, east.Try("get", "deployment", name(what)), "NotFound")
 	}
 
 	// The ServiceAccount of each cluster itself gives pods no token.
 	shared.Logical.Apply(manifests.Pinned(manifests.Deployment(name("plain"), 1), "east"))
-	framework.Await(shared.Logical, name("plain"), "is rolled out", available(1))
+	framework.Await(shared.Logical, name("plain"), "is rolled out", expect.Available(1))
 	framework.AwaitList(east, "app="+name("plain"), "its pod has no token", func(pods []*corev1.Pod) bool {
 		return len(pods) == 1 && len(pods[0].Spec.Volumes) == 0 && len(pods[0].Spec.Containers[0].VolumeMounts) == 0
 	})
 
 	// A container that is added to a running pod uses no more than one that it was made with.
-	pods := framework.AwaitList(shared.Logical, "app="+name("plain"), "its pod is ready", readyPods(1))
+	pods := framework.AwaitList(shared.Logical, "app="+name("plain"), "its pod is ready", expect.ReadyPods(1))
 	custom := filepath.Join(t.TempDir(), "custom.json")
 	if err := os.WriteFile(custom, []byte(`{"envFrom":[{"secretRef":{"name":"`+name("theirs")+`"}}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refuse(t, shared.Logical.Try("debug", pods[0].Name, "--image=tools", "--custom="+custom), "spec.ephemeralContainers: Forbidden",
+	expect.Refused(t, shared.Logical.Try("debug", pods[0].Name, "--image=tools", "--custom="+custom), "spec.ephemeralContainers: Forbidden",
 		"Secret "+strconv.Quote(name("theirs"))+" of the logical cluster is not in cluster")
 
 	// Each goes on by itself.
@@ -76,7 +77,7 @@ func TestInASharedNamespaceNobodyElsesNamesAreUsed(t *testing.T) {
 	east.Kubectl("delete", "serviceaccount", name("robot"))
 	shared.Logical.Kubectl("create", "secret", "generic", name("theirs"), "--from-literal=password=own")
 	for _, what := range []string{"spy", "vague", "robot"} {
-		framework.Await(shared.Logical, name(what), "is rolled out", available(1))
+		framework.Await(shared.Logical, name(what), "is rolled out", expect.Available(1))
 	}
 	framework.Await(east, name("theirs"), "is the user's", func(secret *corev1.Secret) bool { return string(secret.Data["password"]) == "own" })
 }
@@ -84,10 +85,10 @@ func TestInASharedNamespaceNobodyElsesNamesAreUsed(t *testing.T) {
 func TestAWorkloadWaitsForWhatItNamesAndGoesOnByItself(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("web", 2), using("key", false)), "east"))
-	awaitProblem(s, "web", "DependentMissing", "it names Secret "+s.Namespace+"/key, which does not exist")
-	refuse(t, s.East.Try("get", "deployment", "web"), "NotFound")
+	expect.Problem(s, "web", "DependentMissing", "it names Secret "+s.Namespace+"/key, which does not exist")
+	expect.Refused(t, s.East.Try("get", "deployment", "web"), "NotFound")
 	s.Logical.Kubectl("create", "secret", "generic", "key", "--from-literal=a=b")
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 
 	// What runs is not taken down with the Secret, may shrink, and does not grow before the Secret is back.
 	s.Logical.Kubectl("delete", "secret", "key")
@@ -95,14 +96,14 @@ func TestAWorkloadWaitsForWhatItNamesAndGoesOnByItself(t *testing.T) {
 	s.Logical.Kubectl("scale", "deployment", "web", "--replicas=1")
 	framework.Await(s.East, "web", "has shrunk", func(d *appsv1.Deployment) bool { return *d.Spec.Replicas == 1 })
 	s.Logical.Kubectl("scale", "deployment", "web", "--replicas=3")
-	awaitProblem(s, "web", "DependentMissing", "it names Secret "+s.Namespace+"/key")
+	expect.Problem(s, "web", "DependentMissing", "it names Secret "+s.Namespace+"/key")
 	if d := framework.Await(s.East, "web", "runs", framework.Exists[*appsv1.Deployment]); *d.Spec.Replicas != 1 {
 		t.Errorf("it has grown to %d without what its pods need", *d.Spec.Replicas)
 	}
 	s.Logical.Kubectl("create", "secret", "generic", "key", "--from-literal=a=b")
-	awaitAvailable(s, "web", 3)
+	expect.RolledOut(s, "web", 3)
 
 	// What may be missing holds up nobody.
 	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("optional", 1), using("none", true)), "east"))
-	awaitAvailable(s, "optional", 1)
+	expect.RolledOut(s, "optional", 1)
 }

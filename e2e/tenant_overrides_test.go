@@ -11,6 +11,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -32,8 +33,8 @@ func TestOverridesTakeARightOfTheirOwn(t *testing.T) {
 	for _, role := range []string{"edit", "admin"} {
 		user := s.Logical.As(framework.ServiceAccount(s, role, role))
 		s.Logical.Poll(role+" may write policies", func() error { return framework.Failure(user.TryInput(plain, "apply", "-f", "-")) })
-		refuse(t, user.TryInput(fmt.Sprintf(overridingPolicy, 1, `{"hostPID":true}`), "create", "-f", "-"), "forbidden", refusal)
-		refuse(t, user.Try("patch", "placementpolicy", "plain", "--type=merge", "-p", `{"spec":{"overrides":[{"labels":{"a":"b"}}]}}`), refusal)
+		expect.Refused(t, user.TryInput(fmt.Sprintf(overridingPolicy, 1, `{"hostPID":true}`), "create", "-f", "-"), "forbidden", refusal)
+		expect.Refused(t, user.Try("patch", "placementpolicy", "plain", "--type=merge", "-p", `{"spec":{"overrides":[{"labels":{"a":"b"}}]}}`), refusal)
 	}
 	// Who may, writes them; others go on changing the rest.
 	s.Logical.Apply(fmt.Sprintf(overridingPolicy, 1, `{"terminationGracePeriodSeconds":1}`))
@@ -41,8 +42,8 @@ func TestOverridesTakeARightOfTheirOwn(t *testing.T) {
 	s.Logical.Poll("the rest may be changed", func() error {
 		return framework.Failure(user.Try("patch", "placementpolicy", "p", "--type=merge", "-p", `{"spec":{"priority":2}}`))
 	})
-	refuse(t, user.Try("patch", "placementpolicy", "p", "--type=merge", "-p", `{"spec":{"workloads":{"kinds":["Deployment"]}}}`), refusal)
-	refuse(t, user.Try("patch", "placementpolicy", "p", "--type=merge", "-p", `{"spec":{"overrides":null}}`), refusal)
+	expect.Refused(t, user.Try("patch", "placementpolicy", "p", "--type=merge", "-p", `{"spec":{"workloads":{"kinds":["Deployment"]}}}`), refusal)
+	expect.Refused(t, user.Try("patch", "placementpolicy", "p", "--type=merge", "-p", `{"spec":{"overrides":null}}`), refusal)
 	s.Logical.Kubectl("create", "rolebinding", "overriding", "--clusterrole=manifold:override", "--serviceaccount="+s.Namespace+":other")
 	s.Logical.Poll("who is given the right has it", func() error {
 		return framework.Failure(user.Try("patch", "placementpolicy", "p", "--type=merge", "-p", `{"spec":{"overrides":null}}`))
@@ -89,7 +90,7 @@ spec:
 		return nil
 	})
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"))
-	awaitAvailable(s, "web", 1)
+	expect.RolledOut(s, "web", 1)
 
 	for _, test := range []struct{ pods, want string }{
 		{`{"hostPID":true}`, "host namespaces (hostPID=true)"},
@@ -106,9 +107,9 @@ spec:
 			return nil
 		})
 		d := framework.ReadDeployment(s, "web")
-		say(t, framework.ConditionOf(d, appsv1.DeploymentProgressing).Message, `cluster "east": overrides of PlacementPolicy `+s.Namespace+"/p")
-		say(t, d.Annotations[v1alpha1.AnnotationStatus], test.want)
-		say(t, s.Logical.CLI("explain", "deployment/web"), test.want)
+		expect.Says(t, framework.ConditionOf(d, appsv1.DeploymentProgressing).Message, `cluster "east": overrides of PlacementPolicy `+s.Namespace+"/p")
+		expect.Says(t, d.Annotations[v1alpha1.AnnotationStatus], test.want)
+		expect.Says(t, s.Logical.CLI("explain", "deployment/web"), test.want)
 		framework.AwaitList(s.Logical, "", "an event says "+test.want, func(events []*corev1.Event) bool {
 			return slices.ContainsFunc(framework.EventsAbout(events, "web", "OverrideRefused"), func(e *corev1.Event) bool { return strings.Contains(e.Message, test.want) })
 		})

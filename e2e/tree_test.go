@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -28,20 +29,20 @@ metadata:
 		}
 	}))
 	s.Logical.Kubectl("autoscale", "deployment", "web", "--min=4", "--max=5")
-	awaitAvailable(s, "web", 4)
+	expect.RolledOut(s, "web", 4)
 	s.Logical.Poll("the tree shows all that is ready", func() error {
 		return framework.Contains(squeezed(s.Logical.CLI("tree", "deployment/web")),
 			"Deployment "+s.Namespace+"/web east,west 4/4", "in east 2/2", "in west 2/2", "ReplicaSet web-", "revision 1",
 			"2 Pods east 2/2 2 Running", "2 Pods west 2/2 2 Running", "ConfigMap settings east,west", "ConfigMap forgotten not there, and optional",
 			"Service web east,west ClusterIP", "EndpointSlice web-", "HorizontalPodAutoscaler web")
 	})
-	pods := framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(4))
+	pods := framework.AwaitList(s.Logical, "app=web", "all pods are ready", expect.ReadyPods(4))
 	all := squeezed(s.Logical.CLI("tree", "deployment", "web", "--all"))
 	for _, pod := range pods {
-		say(t, all, "Pod "+pod.Name+" "+pod.Spec.NodeName+" 1/1 Running")
+		expect.Says(t, all, "Pod "+pod.Name+" "+pod.Spec.NodeName+" 1/1 Running")
 	}
-	say(t, squeezed(s.Logical.CLI("tree", "configmap/settings")), "ConfigMap "+s.Namespace+"/settings east,west", "needed by Deployment web east,west 4/4")
-	say(t, squeezed(s.Logical.CLI("tree", "svc/web")), "leads to Deployment web east,west 4/4")
+	expect.Says(t, squeezed(s.Logical.CLI("tree", "configmap/settings")), "ConfigMap "+s.Namespace+"/settings east,west", "needed by Deployment web east,west 4/4")
+	expect.Says(t, squeezed(s.Logical.CLI("tree", "svc/web")), "leads to Deployment web east,west 4/4")
 
 	var tree struct {
 		Kind, Name, Health string
@@ -54,7 +55,7 @@ metadata:
 	if r := s.Logical.TryCLI("tree", "deployment/web"); r.Stderr != "" {
 		t.Errorf("beside the tree it says something: %s", r)
 	}
-	refuse(t, s.Logical.TryCLI("tree", "deployment/nobody"), "NotFound")
+	expect.Refused(t, s.Logical.TryCLI("tree", "deployment/nobody"), "NotFound")
 }
 
 // squeezed makes one space of several.

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -24,8 +25,8 @@ func applied(version, kind, name, label, annotation string) string {
 func TestWhatUsersApplyToMirrorsRemainsTheirs(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"))
-	awaitAvailable(s, "web", 1)
-	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", readyPods(1))[0]
+	expect.RolledOut(s, "web", 1)
+	pod := framework.AwaitList(s.Logical, "app=web", "the pod is ready", expect.ReadyPods(1))[0]
 	set := framework.AwaitList(s.Logical, "app=web", "it has a ReplicaSet", func(sets []*appsv1.ReplicaSet) bool { return len(sets) == 1 })[0]
 	apply := func(manifest string) { s.Logical.KubectlInput(manifest, "apply", "--server-side", "-f", "-") }
 	for version, o := range map[string]framework.Object{"v1 Pod": pod, "apps/v1 ReplicaSet": set} {
@@ -52,7 +53,7 @@ func TestWhatUsersApplyToMirrorsRemainsTheirs(t *testing.T) {
 		var v, kind string
 		_, _ = fmt.Sscan(version, &v, &kind)
 		apply(applied(v, kind, o.GetName(), "red", "")) // what is left out goes
-		refuse(t, s.Logical.TryInput(fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\n  labels:\n    size: big\n", v, kind, o.GetName()),
+		expect.Refused(t, s.Logical.TryInput(fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\n  labels:\n    size: big\n", v, kind, o.GetName()),
 			"apply", "--server-side", "--field-manager=other", "-f", "-"), `conflict with "kubectl-label"`)
 	}
 	now := framework.Await(s.Logical, pod.Name, "is as it was applied", func(p *corev1.Pod) bool {

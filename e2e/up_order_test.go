@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -23,7 +24,7 @@ func TestPodsAreShownBeforeTheStatusThatCountsThem(t *testing.T) {
 		}
 		shown := 0
 		for i := range pods.Items {
-			if pods.Items[i].Status.Phase == corev1.PodRunning && ready(&pods.Items[i]) {
+			if pods.Items[i].Status.Phase == corev1.PodRunning && expect.Ready(&pods.Items[i]) {
 				shown++
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -21,7 +22,7 @@ import (
 func TestOneStatusTellsOfAllClusters(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 6), "east,west"))
-	d := awaitAvailable(s, "web", 6)
+	d := expect.RolledOut(s, "web", 6)
 	if d.Annotations["deployment.kubernetes.io/revision"] != "1" {
 		t.Errorf("revision %q, want 1", d.Annotations["deployment.kubernetes.io/revision"])
 	}
@@ -51,7 +52,7 @@ func TestOneStatusTellsOfAllClusters(t *testing.T) {
 func TestTheGenerationIsObservedOnceEveryClusterHas(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 4), "east,west"))
-	awaitAvailable(s, "web", 4)
+	expect.RolledOut(s, "web", 4)
 	stop := framework.Watch([]*framework.Side{s.Logical}, func(now map[string][]*appsv1.Deployment) {
 		for _, d := range now[s.Logical.Name] {
 			if d.Status.ObservedGeneration < d.Generation {
@@ -76,7 +77,7 @@ func TestTheGenerationIsObservedOnceEveryClusterHas(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := fmt.Sprintf("web:%d", i+2); framework.ImageOf(d) != want || !available(*d.Spec.Replicas)(d) {
+			if want := fmt.Sprintf("web:%d", i+2); framework.ImageOf(d) != want || !expect.Available(*d.Spec.Replicas)(d) {
 				t.Errorf("it reads as rolled out, but %s has image %s and status %+v", side.Name, framework.ImageOf(d), d.Status)
 			}
 		}
@@ -101,7 +102,7 @@ func TestAWholeThatIsNotAvailableSaysSo(t *testing.T) {
 	if c := framework.ConditionOf(d, appsv1.DeploymentAvailable); c.Status != corev1.ConditionFalse || c.Reason != "MinimumReplicasUnavailable" {
 		t.Errorf("condition %+v, want it not available", c)
 	}
-	refuse(t, s.Logical.Try("rollout", "status", "deployment/web", "--timeout=60s"), "exceeded its progress deadline")
+	expect.Refused(t, s.Logical.Try("rollout", "status", "deployment/web", "--timeout=60s"), "exceeded its progress deadline")
 	pods := framework.AwaitList(s.Logical, "app=web", "the pods tell what they wait for", func(pods []*corev1.Pod) bool {
 		for _, pod := range pods {
 			if len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].State.Waiting == nil {
@@ -113,19 +114,19 @@ func TestAWholeThatIsNotAvailableSaysSo(t *testing.T) {
 	if reason := pods[0].Status.ContainerStatuses[0].State.Waiting.Reason; reason != "ImagePullBackOff" {
 		t.Errorf("the pods wait for %q, want ImagePullBackOff", reason)
 	}
-	say(t, s.Logical.Kubectl("describe", "pod", pods[0].Name), "Failed to pull image", "ImagePullBackOff")
-	say(t, s.Logical.Kubectl("get", "pods"), "ImagePullBackOff")
+	expect.Says(t, s.Logical.Kubectl("describe", "pod", pods[0].Name), "Failed to pull image", "ImagePullBackOff")
+	expect.Says(t, s.Logical.Kubectl("get", "pods"), "ImagePullBackOff")
 }
 
 func TestReplicasThatTheClustersRefuseAreReported(t *testing.T) {
 	s := suite.Scenario(t)
-	settle(s, s.East)
+	expect.NamespaceIn(s, s.East)
 	s.East.Kubectl("create", "quota", "none", "--hard=pods=1")
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east"))
 	d := framework.Await(s.Logical, "web", "tells that pods cannot be made", func(d *appsv1.Deployment) bool {
 		return framework.ConditionOf(d, appsv1.DeploymentReplicaFailure).Status == corev1.ConditionTrue
 	})
-	say(t, framework.ConditionOf(d, appsv1.DeploymentReplicaFailure).Message, "east", "exceeded quota: none")
+	expect.Says(t, framework.ConditionOf(d, appsv1.DeploymentReplicaFailure).Message, "east", "exceeded quota: none")
 	framework.AwaitList(s.Logical, "", "an event of the ReplicaSet says it too", func(events []*corev1.Event) bool {
 		return slices.ContainsFunc(events, func(e *corev1.Event) bool {
 			return e.InvolvedObject.Kind == "ReplicaSet" && e.Reason == "FailedCreate"
@@ -133,7 +134,7 @@ func TestReplicasThatTheClustersRefuseAreReported(t *testing.T) {
 	})
 	s.East.Kubectl("delete", "quota", "none")
 	s.Logical.Kubectl("rollout", "restart", "deployment/web")
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 }
 
 func TestALoadBalancerCollectsTheAddressesOfAllClusters(t *testing.T) {
@@ -150,7 +151,7 @@ spec:
   ports:
   - port: 80
 `)
-	awaitAvailable(s, "web", 4)
+	expect.RolledOut(s, "web", 4)
 	for side, ingress := range map[*framework.Side]string{
 		s.East: `[{"ip":"192.0.2.1"}]`, s.West: `[{"ip":"192.0.2.2"},{"hostname":"west.example.com"}]`,
 	} {
@@ -168,7 +169,7 @@ spec:
 	framework.Await(s.Logical, "web", "has the addresses of both clusters", func(svc *corev1.Service) bool {
 		return points(svc) == "[192.0.2.1 192.0.2.2 west.example.com]"
 	})
-	say(t, s.Logical.Kubectl("get", "service", "web"), "192.0.2.1", "192.0.2.2", "west.example.com")
+	expect.Says(t, s.Logical.Kubectl("get", "service", "web"), "192.0.2.1", "192.0.2.2", "west.example.com")
 
 	s.East.Kubectl("patch", "service", "web", "--subresource=status", "--type=merge", "-p", `{"status":{"loadBalancer":{"ingress":null}}}`)
 	framework.Await(s.Logical, "web", "has lost the address that is gone", func(svc *corev1.Service) bool {
@@ -183,7 +184,7 @@ spec:
 func TestServicesKeepTheirOwnAddresses(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.App)
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	above, err := s.Logical.Kube.CoreV1().Services(s.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -206,9 +207,9 @@ func TestAServiceShowsWhatServesIt(t *testing.T) {
 	s.Logical.Apply(manifests.App)
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
-	awaitAvailable(s, "web", 4)
+	expect.RolledOut(s, "web", 4)
 	var want []string
-	for _, pod := range framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(4)) {
+	for _, pod := range framework.AwaitList(s.Logical, "app=web", "all pods are ready", expect.ReadyPods(4)) {
 		want = append(want, pod.Status.PodIP)
 	}
 	slices.Sort(want)
@@ -224,13 +225,13 @@ func TestAServiceShowsWhatServesIt(t *testing.T) {
 		slices.Sort(got)
 		return slices.Equal(got, want)
 	})
-	say(t, s.Logical.Kubectl("describe", "service", "web"), "Endpoints:", ":8080,")
+	expect.Says(t, s.Logical.Kubectl("describe", "service", "web"), "Endpoints:", ":8080,")
 }
 
 func TestTheBreakdownIsCompact(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
-	d := awaitAvailable(s, "web", 2)
+	d := expect.RolledOut(s, "web", 2)
 	var entries map[string]map[string]any
 	if err := json.Unmarshal([]byte(d.Annotations[v1alpha1.AnnotationStatus]), &entries); err != nil {
 		t.Fatal(err)

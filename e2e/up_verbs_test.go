@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -41,9 +42,9 @@ spec:
   - port: 80
     targetPort: 8080
 `)
-	awaitAvailable(s, "web", 4)
+	expect.RolledOut(s, "web", 4)
 	c := crew{Scenario: s, pods: map[string]*corev1.Pod{}}
-	for _, pod := range framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(4)) {
+	for _, pod := range framework.AwaitList(s.Logical, "app=web", "all pods are ready", expect.ReadyPods(4)) {
 		c.pods[pod.Spec.NodeName] = pod
 	}
 	return c
@@ -90,10 +91,10 @@ func TestEveryVerbOfKubectlWorksAboveBothClusters(t *testing.T) {
 func testGet(c crew, t *testing.T) {
 	wide := c.Logical.Kubectl("get", "deployments,replicasets,pods,services,events", "-o", "wide")
 	for cluster, pod := range c.pods {
-		say(t, wide, cluster, pod.Name, pod.Status.PodIP)
+		expect.Says(t, wide, cluster, pod.Name, pod.Status.PodIP)
 	}
-	say(t, c.Logical.Kubectl("get", "deployment", "web"), "4/4     4            4 ")
-	say(t, c.Logical.Kubectl("get", "replicaset"), "4         4         4")
+	expect.Says(t, c.Logical.Kubectl("get", "deployment", "web"), "4/4     4            4 ")
+	expect.Says(t, c.Logical.Kubectl("get", "replicaset"), "4         4         4")
 	pods := strings.Join(strings.Fields(c.Logical.Kubectl("get", "pods")), " ")
 	if got := strings.Count(pods, " 1/1 Running 0 "); got != 4 {
 		t.Errorf("%d pods are said to run, want 4", got)
@@ -107,13 +108,13 @@ func testGet(c crew, t *testing.T) {
 }
 
 func testDescribe(c crew, t *testing.T) {
-	say(t, c.Logical.Kubectl("describe", "deployment", "web"),
+	expect.Says(t, c.Logical.Kubectl("describe", "deployment", "web"),
 		"4 desired | 4 updated | 4 total | 4 available | 0 unavailable", "NewReplicaSet:   web-", "ScalingReplicaSet")
-	say(t, c.Logical.Kubectl("describe", "replicaset"), "4 current / 4 desired", "4 Running / 0 Waiting", "SuccessfulCreate")
-	say(t, c.Logical.Kubectl("describe", "service", "web"), "Selector:", "app=web")
+	expect.Says(t, c.Logical.Kubectl("describe", "replicaset"), "4 current / 4 desired", "4 Running / 0 Waiting", "SuccessfulCreate")
+	expect.Says(t, c.Logical.Kubectl("describe", "service", "web"), "Selector:", "app=web")
 	c.eachCluster(t, func(s *framework.Scenario, cluster string, pod *corev1.Pod) {
-		say(s.T, s.Logical.Kubectl("describe", "pod", pod.Name), "Node:             "+cluster, "Status:           Running", "Scheduled")
-		say(s.T, s.Logical.Kubectl("describe", "node", cluster), pod.Name, "Allocatable:")
+		expect.Says(s.T, s.Logical.Kubectl("describe", "pod", pod.Name), "Node:             "+cluster, "Status:           Running", "Scheduled")
+		expect.Says(s.T, s.Logical.Kubectl("describe", "node", cluster), pod.Name, "Allocatable:")
 	})
 }
 
@@ -124,7 +125,7 @@ func greeting(pod *corev1.Pod, cluster string) string {
 
 func testLogs(c crew, t *testing.T) {
 	c.eachCluster(t, func(s *framework.Scenario, cluster string, pod *corev1.Pod) {
-		say(s.T, s.Logical.Kubectl("logs", pod.Name), greeting(pod, cluster), "of cluster "+cluster)
+		expect.Says(s.T, s.Logical.Kubectl("logs", pod.Name), greeting(pod, cluster), "of cluster "+cluster)
 		for _, line := range []string{"one", "two", "three"} {
 			if err := s.Environment.Clusters[cluster].Log(s.Context(), s.Namespace, pod.Name, "web", line); err != nil {
 				s.Fatal(err)
@@ -136,14 +137,14 @@ func testLogs(c crew, t *testing.T) {
 		if got := s.Logical.Kubectl("logs", pod.Name, "--tail=1", "--timestamps"); !strings.HasSuffix(got, "Z three\n") {
 			s.Errorf("the last line with its time is %q", got)
 		}
-		refuse(s.T, s.Logical.Try("logs", pod.Name, "-c", "nobody"), "nobody")
-		refuse(s.T, s.Logical.Try("logs", pod.Name, "--previous"), "previous terminated container")
+		expect.Refused(s.T, s.Logical.Try("logs", pod.Name, "-c", "nobody"), "nobody")
+		expect.Refused(s.T, s.Logical.Try("logs", pod.Name, "--previous"), "previous terminated container")
 	})
 	all := c.Logical.Kubectl("logs", "-l", "app=web", "--prefix")
 	for _, pod := range c.pods {
-		say(t, all, "[pod/"+pod.Name+"/web]")
+		expect.Says(t, all, "[pod/"+pod.Name+"/web]")
 	}
-	say(t, c.Logical.Kubectl("logs", "deployment/web"), "started image web:1")
+	expect.Says(t, c.Logical.Kubectl("logs", "deployment/web"), "started image web:1")
 }
 
 func testLogsFollow(c crew, t *testing.T) {
@@ -171,7 +172,7 @@ func testExec(c crew, t *testing.T) {
 		if got := s.Logical.KubectlInput("one\ntwo\n", "exec", "-i", pod.Name, "--", "wc", "-l"); strings.TrimSpace(got) != "2" {
 			s.Errorf("of two lines of input it got %q", got)
 		}
-		refuse(s.T, s.Logical.Try("exec", pod.Name, "-c", "nobody", "--", "true"), "nobody")
+		expect.Refused(s.T, s.Logical.Try("exec", pod.Name, "-c", "nobody", "--", "true"), "nobody")
 		event := framework.AwaitAudited(s, func(e framework.AuditEvent) bool {
 			return e.ObjectRef.Subresource == "exec" && e.ObjectRef.Name == pod.Name
 		})
@@ -179,7 +180,7 @@ func testExec(c crew, t *testing.T) {
 			s.Errorf("the audit log does not say who: %+v", event)
 		}
 	})
-	say(t, c.Logical.Kubectl("exec", "deployment/web", "--", "sh", "-c", "echo in $CLUSTER"), "in ")
+	expect.Says(t, c.Logical.Kubectl("exec", "deployment/web", "--", "sh", "-c", "echo in $CLUSTER"), "in ")
 }
 
 func testExecOnTerminal(c crew, t *testing.T) {
@@ -200,7 +201,7 @@ func testAttach(c crew, t *testing.T) {
 		attach := s.Logical.Start("attach", "-i", pod.Name)
 		attach.Type("hello from outside\n")
 		attach.AwaitOutput("hello from outside")
-		say(s.T, s.Logical.Kubectl("logs", pod.Name), "hello from outside")
+		expect.Says(s.T, s.Logical.Kubectl("logs", pod.Name), "hello from outside")
 	})
 }
 
@@ -228,11 +229,11 @@ func testPortForward(c crew, t *testing.T) {
 		address := forwarded(forward)
 		// Several connections at a time, as a browser makes them.
 		for range 3 {
-			say(s.T, fetch(s, address), pod.Name, cluster)
+			expect.Says(s.T, fetch(s, address), pod.Name, cluster)
 		}
 	})
 	forward := c.Logical.Start("port-forward", "service/web", ":80")
-	say(t, fetch(c.Scenario, forwarded(forward)), "web-")
+	expect.Says(t, fetch(c.Scenario, forwarded(forward)), "web-")
 }
 
 // forwarded returns the local address that kubectl forwards.
@@ -259,11 +260,11 @@ func fetch(s *framework.Scenario, address string) string {
 
 func testScale(c crew, t *testing.T) {
 	c.Logical.Kubectl("scale", "deployment/web", "--replicas=6", "--current-replicas=4")
-	awaitAvailable(c.Scenario, "web", 6)
-	refuse(t, c.Logical.Try("scale", "deployment/web", "--replicas=4", "--current-replicas=5"), "Expected replicas to be 5")
+	expect.RolledOut(c.Scenario, "web", 6)
+	expect.Refused(t, c.Logical.Try("scale", "deployment/web", "--replicas=4", "--current-replicas=5"), "Expected replicas to be 5")
 	c.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
-	awaitAvailable(c.Scenario, "web", 4)
-	framework.AwaitList(c.Logical, "app=web", "four pods are left", readyPods(4))
+	expect.RolledOut(c.Scenario, "web", 4)
+	framework.AwaitList(c.Logical, "app=web", "four pods are left", expect.ReadyPods(4))
 }
 
 func testWait(c crew, t *testing.T) {
@@ -275,23 +276,23 @@ func testWait(c crew, t *testing.T) {
 	c.Logical.Kubectl("wait", "deployment/web", "--for=condition=Available", "--timeout=60s")
 	c.Logical.Kubectl("wait", "deployment/web", "--for=condition=Progressing", "--timeout=60s")
 	c.Logical.Kubectl("wait", "pods", "-l", "app=web", "--for=condition=Ready", "--timeout=60s")
-	refuse(t, c.Logical.Try("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=9", "--timeout=1s"), "timed out")
+	expect.Refused(t, c.Logical.Try("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=9", "--timeout=1s"), "timed out")
 	c.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
-	awaitAvailable(c.Scenario, "web", 4)
+	expect.RolledOut(c.Scenario, "web", 4)
 }
 
 func testRollout(c crew, t *testing.T) {
 	c.Logical.Kubectl("set", "image", "deployment/web", "web=web:2")
-	say(t, c.Logical.Kubectl("rollout", "status", "deployment/web", "--timeout=60s"), "successfully rolled out")
-	say(t, c.Logical.Kubectl("rollout", "history", "deployment/web"), "REVISION", "1", "2")
-	say(t, c.Logical.Kubectl("rollout", "history", "deployment/web", "--revision=2"), "web:2")
+	expect.Says(t, c.Logical.Kubectl("rollout", "status", "deployment/web", "--timeout=60s"), "successfully rolled out")
+	expect.Says(t, c.Logical.Kubectl("rollout", "history", "deployment/web"), "REVISION", "1", "2")
+	expect.Says(t, c.Logical.Kubectl("rollout", "history", "deployment/web", "--revision=2"), "web:2")
 	c.Logical.Kubectl("rollout", "undo", "deployment/web")
-	say(t, c.Logical.Kubectl("rollout", "status", "deployment/web", "--timeout=60s"), "successfully rolled out")
+	expect.Says(t, c.Logical.Kubectl("rollout", "status", "deployment/web", "--timeout=60s"), "successfully rolled out")
 	for _, side := range []*framework.Side{c.East, c.West} {
 		framework.Await(side, "web", "runs the old image again", func(d *appsv1.Deployment) bool { return framework.ImageOf(d) == "web:1" })
 	}
 	framework.AwaitList(c.Logical, "app=web", "only pods of the old image are left", func(pods []*corev1.Pod) bool {
-		return readyPods(4)(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Spec.Containers[0].Image != "web:1" })
+		return expect.ReadyPods(4)(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Spec.Containers[0].Image != "web:1" })
 	})
 	if got := framework.ReadDeployment(c.Scenario, "web").Annotations["deployment.kubernetes.io/revision"]; got != "3" {
 		t.Errorf("revision %q after undoing the second, want 3", got)
@@ -299,11 +300,11 @@ func testRollout(c crew, t *testing.T) {
 }
 
 func testRestart(c crew, t *testing.T) {
-	before := framework.AwaitList(c.Logical, "app=web", "there are four pods", readyPods(4))
+	before := framework.AwaitList(c.Logical, "app=web", "there are four pods", expect.ReadyPods(4))
 	c.Logical.Kubectl("rollout", "restart", "deployment/web")
 	c.Logical.Kubectl("rollout", "status", "deployment/web", "--timeout=60s")
 	framework.AwaitList(c.Logical, "app=web", "every pod is a new one", func(pods []*corev1.Pod) bool {
-		return readyPods(4)(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
+		return expect.ReadyPods(4)(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
 			return slices.ContainsFunc(before, func(old *corev1.Pod) bool { return old.UID == p.UID })
 		})
 	})
@@ -318,22 +319,22 @@ func testPause(c crew, t *testing.T) {
 	if d.Status.UpdatedReplicas != 0 || d.Status.AvailableReplicas != 4 {
 		t.Errorf("status %+v, want four old replicas available and none updated", d.Status)
 	}
-	for _, pod := range framework.AwaitList(c.Logical, "app=web", "there are four pods", readyPods(4)) {
+	for _, pod := range framework.AwaitList(c.Logical, "app=web", "there are four pods", expect.ReadyPods(4)) {
 		if pod.Spec.Containers[0].Image != "web:1" {
 			t.Errorf("pod %s runs %s although the rollout is paused", pod.Name, pod.Spec.Containers[0].Image)
 		}
 	}
-	refuse(t, c.Logical.Try("rollout", "restart", "deployment/web"), "paused")
+	expect.Refused(t, c.Logical.Try("rollout", "restart", "deployment/web"), "paused")
 	c.Logical.Kubectl("rollout", "resume", "deployment/web")
 	c.Logical.Kubectl("rollout", "status", "deployment/web", "--timeout=60s")
 	framework.AwaitList(c.Logical, "app=web", "all pods run the new image", func(pods []*corev1.Pod) bool {
-		return readyPods(4)(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Spec.Containers[0].Image != "web:5" })
+		return expect.ReadyPods(4)(pods) && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Spec.Containers[0].Image != "web:5" })
 	})
 }
 
 func testDeletePod(c crew, t *testing.T) {
 	for _, side := range []*framework.Side{c.East, c.West} {
-		pods := framework.AwaitList(c.Logical, "app=web", "there are four pods", readyPods(4))
+		pods := framework.AwaitList(c.Logical, "app=web", "there are four pods", expect.ReadyPods(4))
 		pod := pods[slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.Spec.NodeName == side.Name })]
 		c.Logical.Kubectl("delete", "pod", pod.Name, "--wait=false")
 		now, err := c.Logical.Kube.CoreV1().Pods(c.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
@@ -348,12 +349,12 @@ func testDeletePod(c crew, t *testing.T) {
 					here++
 				}
 			}
-			return readyPods(4)(now) && here == int(framework.DecisionOf(c.Scenario, framework.ReadDeployment(c.Scenario, "web"))[side.Name].Replicas) &&
+			return expect.ReadyPods(4)(now) && here == int(framework.DecisionOf(c.Scenario, framework.ReadDeployment(c.Scenario, "web"))[side.Name].Replicas) &&
 				!slices.ContainsFunc(now, func(p *corev1.Pod) bool { return p.UID == pod.UID })
 		})
 	}
 	c.Logical.Kubectl("delete", "pods", "-l", "app=web", "--timeout=60s")
-	framework.AwaitList(c.Logical, "app=web", "four others have taken their places", readyPods(4))
-	refuse(t, c.Logical.Try("delete", "pod", "nobody"), "NotFound")
-	awaitAvailable(c.Scenario, "web", 4)
+	framework.AwaitList(c.Logical, "app=web", "four others have taken their places", expect.ReadyPods(4))
+	expect.Refused(t, c.Logical.Try("delete", "pod", "nobody"), "NotFound")
+	expect.RolledOut(c.Scenario, "web", 4)
 }

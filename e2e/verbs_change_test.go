@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -33,7 +34,7 @@ func setFields(s *framework.Scenario) {
 	s.Logical.Kubectl("set", "env", "deployment/web", "--from=configmap/settings", "--prefix=APP_")
 	s.Logical.Kubectl("set", "resources", "deployment/web", "--requests=cpu=20m,memory=32Mi", "--limits=memory=64Mi")
 	s.Logical.Kubectl("set", "serviceaccount", "deployment/web", "robot")
-	say(s.T, s.Logical.Kubectl("rollout", "status", "deployment/web", "--timeout=60s"), "successfully rolled out")
+	expect.Says(s.T, s.Logical.Kubectl("rollout", "status", "deployment/web", "--timeout=60s"), "successfully rolled out")
 	for _, side := range []*framework.Side{s.East, s.West} {
 		framework.Await(side, "web", "has every change", func(d *appsv1.Deployment) bool {
 			spec := d.Spec.Template.Spec
@@ -42,12 +43,12 @@ func setFields(s *framework.Scenario) {
 				c.Resources.Requests.Cpu().String() == "20m" && c.Resources.Limits.Memory().String() == "64Mi"
 		})
 	}
-	for cluster, pod := range oneEach(framework.AwaitList(s.Logical, "app=web", "the new pods are ready", readyPods(4))) {
+	for cluster, pod := range oneEach(framework.AwaitList(s.Logical, "app=web", "the new pods are ready", expect.ReadyPods(4))) {
 		if got := s.Logical.Kubectl("exec", pod.Name, "--", "sh", "-c", "echo $SHAPE $APP_COLOR"); got != "round blue\n" {
 			s.Errorf("in %s the environment is %q, want the one that was set", cluster, got)
 		}
 	}
-	say(s.T, s.Logical.Kubectl("set", "env", "deployment/web", "--list"), "SHAPE=round", "APP_COLOR from configmap settings")
+	expect.Says(s.T, s.Logical.Kubectl("set", "env", "deployment/web", "--list"), "SHAPE=round", "APP_COLOR from configmap settings")
 }
 
 // partOfShop adds the label that apply --prune is told to look for, and leaves the template alone.
@@ -71,10 +72,10 @@ func applyPrune(s *framework.Scenario) {
 	}
 	web, api := partOfShop(manifests.Deployment("web", 1)), partOfShop(manifests.Deployment("api", 1))
 	s.Logical.KubectlInput(strings.Join([]string{web, api, settings}, "\n---\n"), prune...)
-	awaitAvailable(s, "web", 1)
-	awaitAvailable(s, "api", 1)
+	expect.RolledOut(s, "web", 1)
+	expect.RolledOut(s, "api", 1)
 	out := s.Logical.KubectlInput(api, prune...)
-	say(s.T, out, "deployment.apps/api unchanged", "deployment.apps/web pruned", "configmap/settings pruned")
+	expect.Says(s.T, out, "deployment.apps/api unchanged", "deployment.apps/web pruned", "configmap/settings pruned")
 	if strings.Contains(out, "api pruned") || strings.Contains(out, "replicaset") {
 		s.Errorf("it pruned more than it should:\n%s", out)
 	}
@@ -90,7 +91,7 @@ func assertPruned(s *framework.Scenario) {
 		framework.AwaitGone[*appsv1.Deployment](side, "web")
 		framework.AwaitList(side, "app=web", "its pods are gone", func(pods []*corev1.Pod) bool { return len(pods) == 0 })
 	}
-	awaitAvailable(s, "api", 1)
+	expect.RolledOut(s, "api", 1)
 }
 
 // An ApplySet finds its members by a label that kubectl puts on them; projections carry it, mirrors of ReplicaSets and pods do not.
@@ -99,10 +100,10 @@ func applySet(s *framework.Scenario) {
 	prune := []string{"apply", "--prune", "--applyset=shop", "-f", "-"}
 	web, api := manifests.Deployment("web", 1), manifests.Deployment("api", 1)
 	logical.KubectlInput(strings.Join([]string{web, api, settings}, "\n---\n"), prune...)
-	awaitAvailable(s, "web", 1)
-	awaitAvailable(s, "api", 1)
-	say(s.T, s.Logical.Kubectl("get", "secret", "shop", "-o", "yaml"), "applyset.kubernetes.io/id", "Deployment.apps")
-	say(s.T, logical.KubectlInput(api, prune...), "deployment.apps/web pruned", "configmap/settings pruned")
+	expect.RolledOut(s, "web", 1)
+	expect.RolledOut(s, "api", 1)
+	expect.Says(s.T, s.Logical.Kubectl("get", "secret", "shop", "-o", "yaml"), "applyset.kubernetes.io/id", "Deployment.apps")
+	expect.Says(s.T, logical.KubectlInput(api, prune...), "deployment.apps/web pruned", "configmap/settings pruned")
 	assertPruned(s)
 }
 
@@ -110,7 +111,7 @@ func diffPrune(s *framework.Scenario) {
 	args := []string{"diff", "--prune", "-l", "part-of=shop", "--prune-allowlist=core/v1/ConfigMap", "-f", "-"}
 	web := partOfShop(manifests.Deployment("web", 1))
 	s.Logical.Apply(web, settings)
-	awaitAvailable(s, "web", 1)
+	expect.RolledOut(s, "web", 1)
 	if result := s.Logical.TryInput(web+"\n---\n"+settings, args...); result.Code != 0 {
 		s.Errorf("what was applied differs: %s", result)
 	}
@@ -130,7 +131,7 @@ func setMetadata(s *framework.Scenario) {
 		framework.Await(s.Side(cluster), pod.Name, "has both", func(p *corev1.Pod) bool {
 			return p.Labels["color"] == "green" && p.Annotations["note"] == "second"
 		})
-		refuse(s.T, s.Logical.Try("label", "pod", pod.Name, "color=red"), "already has a value")
+		expect.Refused(s.T, s.Logical.Try("label", "pod", pod.Name, "color=red"), "already has a value")
 		s.Logical.Kubectl("label", "pod", pod.Name, "color-")
 		framework.Await(s.Side(cluster), pod.Name, "has lost the label", func(p *corev1.Pod) bool { _, has := p.Labels["color"]; return !has })
 	}
@@ -147,16 +148,16 @@ func setMetadata(s *framework.Scenario) {
 func patchScale(s *framework.Scenario) {
 	onBoth(s, 2)
 	s.Logical.Kubectl("patch", "deployment", "web", "--subresource=scale", "--type=merge", "-p", `{"spec":{"replicas":4}}`)
-	awaitAvailable(s, "web", 4)
+	expect.RolledOut(s, "web", 4)
 	s.Logical.Kubectl("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=4", "--timeout=60s")
 	before := framework.ReadDeployment(s, "web")
 	s.Logical.KubectlInput(manifests.Pinned(manifests.Deployment("web", 2), "west"), "replace", "--force", "--timeout=60s", "-f", "-")
-	awaitAvailable(s, "web", 2)
+	expect.RolledOut(s, "web", 2)
 	if after := framework.ReadDeployment(s, "web"); after.UID == before.UID {
 		s.Error("it is the same object")
 	}
 	framework.AwaitGone[*appsv1.Deployment](s.East, "web")
-	framework.AwaitList(s.West, "app=web", "as many as were asked for", readyPods(2))
+	framework.AwaitList(s.West, "app=web", "as many as were asked for", expect.ReadyPods(2))
 }
 
 func kustomize(s *framework.Scenario) {
@@ -181,7 +182,7 @@ patches:
 		}
 	}
 	s.Logical.Kubectl("apply", "-k", dir)
-	awaitAvailable(s, "shop-web", 2)
+	expect.RolledOut(s, "shop-web", 2)
 	if result := s.Logical.Try("diff", "-k", dir); result.Code != 0 {
 		s.Errorf("what was applied differs: %s", result)
 	}
@@ -202,6 +203,6 @@ func restartOthers(s *framework.Scenario) {
 		s.Logical.Kubectl("rollout", "status", workload, "--timeout=60s")
 		s.Logical.Kubectl("rollout", "restart", workload)
 		s.Logical.Kubectl("rollout", "status", workload, "--timeout=60s")
-		say(s.T, s.Logical.Kubectl("rollout", "history", workload), "REVISION", "2")
+		expect.Says(s.T, s.Logical.Kubectl("rollout", "history", workload), "REVISION", "2")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -64,7 +65,7 @@ func describeKinds(s *framework.Scenario) {
 	s.Logical.Apply(manifests.WebService, settings, everyKind, manifests.DaemonSet("agent", "east,west"), manifests.Database("db", 1, manifests.SetOn("west")),
 		manifests.Job("sums", 1, 1, manifests.JobOn("east")), manifests.CronJob("nightly", "", "  suspend: true\n"), manifests.BarePod("worker", "west"))
 	onBoth(s, 2)
-	awaitRunning(s, "db", 1)
+	expect.SetRolledOut(s, "db", 1)
 	s.Logical.Kubectl("autoscale", "deployment", "web", "--min=2", "--max=3")
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")
 	s.Logical.Kubectl("wait", "pod/worker", "--for=condition=Ready", "--timeout=60s")
@@ -142,15 +143,15 @@ spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]}
 }
 
 func askAround(s *framework.Scenario) {
-	say(s.T, s.Logical.Kubectl("cluster-info"), "Kubernetes control plane", "is running at")
-	say(s.T, s.Logical.Kubectl("auth", "can-i", "create", "deployments"), "yes")
-	say(s.T, s.Logical.Kubectl("auth", "can-i", "--list"), "Resources", "Verbs")
-	say(s.T, s.Logical.Kubectl("auth", "whoami"), "Username")
+	expect.Says(s.T, s.Logical.Kubectl("cluster-info"), "Kubernetes control plane", "is running at")
+	expect.Says(s.T, s.Logical.Kubectl("auth", "can-i", "create", "deployments"), "yes")
+	expect.Says(s.T, s.Logical.Kubectl("auth", "can-i", "--list"), "Resources", "Verbs")
+	expect.Says(s.T, s.Logical.Kubectl("auth", "whoami"), "Username")
 	result := s.Logical.Try("auth", "can-i", "create", "deployments", "--as=nobody")
 	if result.Code != 1 {
 		s.Errorf("somebody else may: %s", result)
 	}
-	say(s.T, s.Logical.Kubectl("api-resources", "--namespaced", "-o", "name"), "deployments.apps", "placementpolicies.manifold.dev")
-	say(s.T, s.Logical.Kubectl("explain", "deployment.spec.replicas"), "Number of desired pods")
-	say(s.T, s.Logical.Kubectl("explain", "cluster.spec.taints"), "taint")
+	expect.Says(s.T, s.Logical.Kubectl("api-resources", "--namespaced", "-o", "name"), "deployments.apps", "placementpolicies.manifold.dev")
+	expect.Says(s.T, s.Logical.Kubectl("explain", "deployment.spec.replicas"), "Number of desired pods")
+	expect.Says(s.T, s.Logical.Kubectl("explain", "cluster.spec.taints"), "taint")
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // evictionVerbs remove pods politely, or are refused.
@@ -36,7 +37,7 @@ func awaitBudget(s *framework.Scenario, allowed int) {
 
 func evictAtOnce(s *framework.Scenario) {
 	onBoth(s, 6)
-	pods := framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(6))
+	pods := framework.AwaitList(s.Logical, "app=web", "all pods are ready", expect.ReadyPods(6))
 	s.Logical.Kubectl("create", "poddisruptionbudget", "web", "--selector=app=web", "--max-unavailable=2")
 	awaitBudget(s, 2)
 	// What goes is not replaced, so the budget stays spent.
@@ -67,18 +68,18 @@ func evictAtOnce(s *framework.Scenario) {
 	if len(evicted) != 2 {
 		s.Errorf("%d pods were evicted at once, want 2: %v", len(evicted), evicted)
 	}
-	left := framework.AwaitList(s.Logical, "app=web", "four are left", readyPods(4))
+	left := framework.AwaitList(s.Logical, "app=web", "four are left", expect.ReadyPods(4))
 	if slices.ContainsFunc(left, func(p *corev1.Pod) bool { return evicted[p.Name] }) {
 		s.Errorf("of %v some are left", evicted)
 	}
 	if err := framework.Evict(s, left[0], &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}); !refusedByBudget(err) {
 		s.Errorf("a dry run of what the budget does not allow: %v", err)
 	}
-	say(s.T, s.Logical.Kubectl("describe", "pdb", "web"), "Allowed disruptions:  0", "Current:              4", "Desired:              4")
+	expect.Says(s.T, s.Logical.Kubectl("describe", "pdb", "web"), "Allowed disruptions:  0", "Current:              4", "Desired:              4")
 	for _, side := range []*framework.Side{s.East, s.West} {
 		side.Kubectl("delete", "quota", "full")
 	}
-	awaitAvailable(s, "web", 6)
+	expect.RolledOut(s, "web", 6)
 	awaitBudget(s, 2)
 }
 
@@ -117,14 +118,14 @@ func evictFreely(s *framework.Scenario) {
 			s.Errorf("evict a pod that is gone: %v", err)
 		}
 	}
-	framework.AwaitList(s.Logical, "app=web", "others have taken their places", readyPods(2))
+	framework.AwaitList(s.Logical, "app=web", "others have taken their places", expect.ReadyPods(2))
 }
 
 func drainNode(s *framework.Scenario) {
 	onBoth(s, 4)
 	var mu sync.Mutex
 	gone := map[string]bool{}
-	before := framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(4))
+	before := framework.AwaitList(s.Logical, "app=web", "all pods are ready", expect.ReadyPods(4))
 	stop := framework.Watch([]*framework.Side{s.Logical, s.East, s.West}, func(now map[string][]*corev1.Pod) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -135,17 +136,17 @@ func drainNode(s *framework.Scenario) {
 		}
 	})
 	for _, flags := range [][]string{{}, {"--disable-eviction", "--force"}, {"--ignore-daemonsets", "--delete-emptydir-data", "--grace-period=0"}, {"--dry-run=client"}} {
-		refuse(s.T, s.Logical.Try(append([]string{"drain", "east"}, flags...)...), "Forbidden", "nothing was evicted", "manifold cluster cordon east")
+		expect.Refused(s.T, s.Logical.Try(append([]string{"drain", "east"}, flags...)...), "Forbidden", "nothing was evicted", "manifold cluster cordon east")
 	}
-	refuse(s.T, s.Logical.Try("drain", "-l", "cluster=east"), "Forbidden", "manifold cluster cordon NAME")
-	refuse(s.T, s.Logical.Try("cordon", "east"), "Forbidden", "manifold cluster cordon east")
-	refuse(s.T, s.Logical.Try("uncordon", "east"), "Forbidden", "manifold cluster uncordon east")
-	refuse(s.T, s.Logical.TryCLI("kubectl", "drain", "east"), "Forbidden", "nothing was evicted")
-	refuse(s.T, s.Logical.Try("taint", "node", "east", "a=b:NoSchedule"), "Forbidden", "read-only")
+	expect.Refused(s.T, s.Logical.Try("drain", "-l", "cluster=east"), "Forbidden", "manifold cluster cordon NAME")
+	expect.Refused(s.T, s.Logical.Try("cordon", "east"), "Forbidden", "manifold cluster cordon east")
+	expect.Refused(s.T, s.Logical.Try("uncordon", "east"), "Forbidden", "manifold cluster uncordon east")
+	expect.Refused(s.T, s.Logical.TryCLI("kubectl", "drain", "east"), "Forbidden", "nothing was evicted")
+	expect.Refused(s.T, s.Logical.Try("taint", "node", "east", "a=b:NoSchedule"), "Forbidden", "read-only")
 
 	// Had anything been evicted, it would have been before this.
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=6")
-	awaitAvailable(s, "web", 6)
+	expect.RolledOut(s, "web", 6)
 	stop()
 	for _, pod := range before {
 		if gone[pod.Name] {

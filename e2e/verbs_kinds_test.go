@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -21,13 +22,13 @@ var kindVerbs = []verb{
 func byName(s *framework.Scenario, workload, image, cluster string) {
 	s.Helper()
 	_, name, _ := strings.Cut(workload, "/")
-	say(s.T, s.Logical.Kubectl("logs", workload), "started image "+image, "of cluster "+cluster)
+	expect.Says(s.T, s.Logical.Kubectl("logs", workload), "started image "+image, "of cluster "+cluster)
 	if got := s.Logical.Kubectl("exec", workload, "--", "sh", "-c", "echo $HOSTNAME in $CLUSTER"); !strings.HasPrefix(got, name+"-") ||
 		!strings.HasSuffix(got, " in "+cluster+"\n") {
 		s.Errorf("exec %s ran in %q", workload, got)
 	}
 	forward := s.Logical.Start("port-forward", workload, ":8080")
-	say(s.T, fetch(s, forwarded(forward)), "pod: "+s.Namespace+"/"+name+"-", "node: "+cluster)
+	expect.Says(s.T, fetch(s, forwarded(forward)), "pod: "+s.Namespace+"/"+name+"-", "node: "+cluster)
 	s.Logical.Poll("its events are listed", func() error {
 		return framework.Contains(s.Logical.Kubectl("events", "--for="+workload), "SuccessfulCreate")
 	})
@@ -35,7 +36,7 @@ func byName(s *framework.Scenario, workload, image, cluster string) {
 
 func statefulSetByName(s *framework.Scenario) {
 	s.Logical.Apply(manifests.Database("db", 2, manifests.SetOn("west")))
-	awaitRunning(s, "db", 2)
+	expect.SetRolledOut(s, "db", 2)
 	byName(s, "statefulset/db", "db:1", "west")
 	s.Logical.Kubectl("set", "env", "statefulset/db", "SHAPE=round")
 	s.Logical.Kubectl("set", "resources", "statefulset/db", "--requests=cpu=20m")
@@ -45,7 +46,9 @@ func statefulSetByName(s *framework.Scenario) {
 		return framework.EnvOf(c, "SHAPE") == "round" && c.Resources.Requests.Cpu().String() == "20m"
 	})
 	for _, name := range manifests.Ordinals("db", 0, 2) {
-		framework.Await(s.Logical, name, "is a new one", func(p *corev1.Pod) bool { return framework.EnvOf(p.Spec.Containers[0], "SHAPE") == "round" && ready(p) })
+		framework.Await(s.Logical, name, "is a new one", func(p *corev1.Pod) bool {
+			return framework.EnvOf(p.Spec.Containers[0], "SHAPE") == "round" && expect.Ready(p)
+		})
 	}
 	if got := s.Logical.Kubectl("exec", "db-0", "--", "sh", "-c", "echo $SHAPE"); got != "round\n" {
 		s.Errorf("the environment is %q, want the one that was set", got)
@@ -56,13 +59,13 @@ func statefulSetByName(s *framework.Scenario) {
 
 func evictStatefulSet(s *framework.Scenario) {
 	s.Logical.Apply(manifests.Database("db", 3, manifests.SetOn("east")))
-	awaitRunning(s, "db", 3)
+	expect.SetRolledOut(s, "db", 3)
 	s.Logical.Kubectl("create", "poddisruptionbudget", "web", "--selector=app=db", "--max-unavailable=1")
 	awaitBudget(s, 1)
 	// What goes is not replaced, so the budget stays spent.
 	s.East.Kubectl("create", "quota", "full", "--hard=pods=0")
 	s.East.Kubectl("wait", "quota/full", "--for=jsonpath={.status.hard.pods}=0", "--timeout=60s")
-	pods := awaitPods(s.Logical, "app=db", manifests.Ordinals("db", 0, 3))
+	pods := expect.Pods(s.Logical, "app=db", manifests.Ordinals("db", 0, 3))
 	errs := make([]error, len(pods))
 	var group sync.WaitGroup
 	for i, pod := range pods {
@@ -80,8 +83,8 @@ func evictStatefulSet(s *framework.Scenario) {
 	if evicted != 1 {
 		s.Errorf("%d pods were evicted at once, want 1", evicted)
 	}
-	framework.AwaitList(s.Logical, "app=db", "two are left", readyPods(2))
+	framework.AwaitList(s.Logical, "app=db", "two are left", expect.ReadyPods(2))
 	s.East.Kubectl("delete", "quota", "full")
-	awaitRunning(s, "db", 3)
+	expect.SetRolledOut(s, "db", 3)
 	awaitBudget(s, 1)
 }

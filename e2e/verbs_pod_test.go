@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -29,15 +30,15 @@ func logsOfAll(s *framework.Scenario) {
 		spec.Containers = append(spec.Containers, corev1.Container{Name: "proxy", Image: "proxy:1"})
 		spec.InitContainers = []corev1.Container{{Name: "prepare", Image: "prepare:1"}}
 	}))
-	awaitAvailable(s, "web", 2)
-	pods := oneEach(framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(2)))
+	expect.RolledOut(s, "web", 2)
+	pods := oneEach(framework.AwaitList(s.Logical, "app=web", "all pods are ready", expect.ReadyPods(2)))
 	all := s.Logical.Kubectl("logs", "-l", "app=web", "--all-containers", "--prefix")
 	all += s.Logical.Kubectl("logs", "deployment/web", "--all-pods", "--all-containers", "--prefix")
 	for _, pod := range pods {
 		for _, container := range []string{"web", "proxy", "prepare"} {
-			say(s.T, all, fmt.Sprintf("[pod/%s/%s]", pod.Name, container))
+			expect.Says(s.T, all, fmt.Sprintf("[pod/%s/%s]", pod.Name, container))
 		}
-		refuse(s.T, s.Logical.Try("logs", pod.Name, "-c", "nobody"), "nobody")
+		expect.Refused(s.T, s.Logical.Try("logs", pod.Name, "-c", "nobody"), "nobody")
 	}
 	follow := s.Logical.Start("logs", "-f", "-l", "app=web", "--all-containers", "--prefix", "--max-log-requests=6")
 	for cluster, pod := range pods {
@@ -59,11 +60,11 @@ func logsPrevious(s *framework.Scenario) {
 		sideOf(s, pod).Kubectl("patch", "pod", pod.Name, "--subresource=status", "-p", `{"status":{"containerStatuses":[{"name":"web","restartCount":1,`+
 			`"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]}}`)
 		framework.Await(s.Logical, pod.Name, "has restarted", func(p *corev1.Pod) bool { return p.Status.ContainerStatuses[0].RestartCount == 1 })
-		say(s.T, s.Logical.Kubectl("logs", "--previous", pod.Name), "about to crash")
+		expect.Says(s.T, s.Logical.Kubectl("logs", "--previous", pod.Name), "about to crash")
 		if got := s.Logical.Kubectl("logs", pod.Name); strings.Contains(got, "about to crash") {
 			s.Errorf("the log is not that of the container after its restart:\n%s", got)
 		}
-		say(s.T, s.Logical.Kubectl("describe", "pod", pod.Name), "Restart Count:  1", "OOMKilled")
+		expect.Says(s.T, s.Logical.Kubectl("describe", "pod", pod.Name), "Restart Count:  1", "OOMKilled")
 	}
 }
 
@@ -94,13 +95,13 @@ func debug(s *framework.Scenario) {
 		if got := below.Spec.EphemeralContainers[0]; got.TargetContainerName != "web" || got.Image != "tools:1" {
 			s.Errorf("the first arrived as %+v", got)
 		}
-		say(s.T, s.Logical.Kubectl("describe", "pod", pod.Name), "Ephemeral Containers:", "tools:2")
-		say(s.T, s.Logical.Kubectl("logs", pod.Name, "-c", "first"), "started image tools:1 on node "+cluster)
+		expect.Says(s.T, s.Logical.Kubectl("describe", "pod", pod.Name), "Ephemeral Containers:", "tools:2")
+		expect.Says(s.T, s.Logical.Kubectl("logs", pod.Name, "-c", "first"), "started image tools:1 on node "+cluster)
 		if got := s.Logical.Kubectl("exec", pod.Name, "-c", "first", "--", "sh", "-c", "echo $COLOR in $CLUSTER"); got != "blue in "+cluster+"\n" {
 			s.Errorf("it ran in %q", got)
 		}
-		refuse(s.T, s.Logical.Try("debug", pod.Name, "--image=tools:1", "-c", "web"), `Duplicate value: "web"`)
-		refuse(s.T, s.Logical.Try("patch", "pod", pod.Name, "--subresource=ephemeralcontainers", "--type=json",
+		expect.Refused(s.T, s.Logical.Try("debug", pod.Name, "--image=tools:1", "-c", "web"), `Duplicate value: "web"`)
+		expect.Refused(s.T, s.Logical.Try("patch", "pod", pod.Name, "--subresource=ephemeralcontainers", "--type=json",
 			"-p", `[{"op":"remove","path":"/spec/ephemeralContainers/0"}]`), "ephemeralContainers", "Forbidden")
 	}
 }
@@ -131,7 +132,7 @@ func debugAttached(s *framework.Scenario) {
 func resizePod(s *framework.Scenario) {
 	const change = `{"spec":{"containers":[{"name":"web","resources":{"requests":{"cpu":"20m"}}}]}}`
 	for _, pod := range onBoth(s, 2) {
-		refuse(s.T, s.Logical.Try("patch", "pod", pod.Name, "--subresource=resize", "-p", change), "without support for resize")
+		expect.Refused(s.T, s.Logical.Try("patch", "pod", pod.Name, "--subresource=resize", "-p", change), "without support for resize")
 		sideOf(s, pod).Kubectl("patch", "pod", pod.Name, "--subresource=status",
 			"-p", `{"status":{"containerStatuses":[{"name":"web","resources":{"requests":{"cpu":"10m","memory":"16Mi"}}}]}}`)
 		framework.Await(s.Logical, pod.Name, "shows what it has", func(p *corev1.Pod) bool { return p.Status.ContainerStatuses[0].Resources != nil })
@@ -147,7 +148,7 @@ func resizePod(s *framework.Scenario) {
 				s.Errorf("%s: it requests %v", side.Name, requests)
 			}
 		}
-		refuse(s.T, s.Logical.Try("patch", "pod", pod.Name, "-p", strings.ReplaceAll(change, "20m", "30m")), "change the workload that it belongs to")
+		expect.Refused(s.T, s.Logical.Try("patch", "pod", pod.Name, "-p", strings.ReplaceAll(change, "20m", "30m")), "change the workload that it belongs to")
 	}
 }
 
@@ -157,8 +158,8 @@ func passGate(s *framework.Scenario) {
 	s.Logical.Apply(manifests.Edited(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: gate}}
 	}))
-	awaitAvailable(s, "web", 2)
-	for _, pod := range oneEach(framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(2))) {
+	expect.RolledOut(s, "web", 2)
+	for _, pod := range oneEach(framework.AwaitList(s.Logical, "app=web", "all pods are ready", expect.ReadyPods(2))) {
 		s.Logical.Kubectl("patch", "pod", pod.Name, "--subresource=status",
 			"-p", fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":"False","reason":"Draining"}]}}`, gate))
 		says := func(p *corev1.Pod) bool {
@@ -168,6 +169,6 @@ func passGate(s *framework.Scenario) {
 		// The next report of the cluster does not take it back.
 		sideOf(s, pod).Kubectl("annotate", "pod", pod.Name, "note=later")
 		framework.Await(s.Logical, pod.Name, "has been reported again", func(p *corev1.Pod) bool { return p.Annotations["note"] == "later" && says(p) })
-		say(s.T, s.Logical.Kubectl("get", "pod", pod.Name, "-o", "wide"), "0/1")
+		expect.Says(s.T, s.Logical.Kubectl("get", "pod", pod.Name, "-o", "wide"), "0/1")
 	}
 }

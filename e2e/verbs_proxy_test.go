@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -38,7 +39,7 @@ func proxyToPods(s *framework.Scenario) {
 			if status != http.StatusOK {
 				s.Errorf("%s answers %d %s", id, status, body)
 			}
-			say(s.T, body, pod.Name, "node: "+cluster, "port: 8080", "path: /some/path")
+			expect.Says(s.T, body, pod.Name, "node: "+cluster, "port: 8080", "path: /some/path")
 		}
 		// Without a port it is the first that the pod declares.
 		if status, body := get(s, base+"/pods/"+pod.Name+"/proxy/"); status != http.StatusOK || !strings.Contains(body, "port: 8080") {
@@ -51,7 +52,7 @@ func proxyToPods(s *framework.Scenario) {
 		if status, body := do(s, request); status != http.StatusOK {
 			s.Errorf("a POST: %d %s", status, body)
 		}
-		say(s.T, s.Logical.Kubectl("logs", pod.Name), "GET /some/path on port 8080", "POST /orders on port 8080")
+		expect.Says(s.T, s.Logical.Kubectl("logs", pod.Name), "GET /some/path on port 8080", "POST /orders on port 8080")
 	}
 	if status, body := get(s, base+"/pods/nobody/proxy/"); status != http.StatusNotFound {
 		s.Errorf("a pod that is not there: %d %s", status, body)
@@ -79,7 +80,7 @@ func proxyToServices(s *framework.Scenario) {
 	if status, body := get(s, base+"/services/web/proxy/"); status != http.StatusServiceUnavailable {
 		s.Errorf("before there are pods: %d %s", status, body)
 	} else {
-		say(s.T, body, "no endpoints available for service", "none of its pods runs in a cluster")
+		expect.Says(s.T, body, "no endpoints available for service", "none of its pods runs in a cluster")
 	}
 	onBoth(s, 4)
 	// Each way to name a port, until pods of both clusters have answered.
@@ -108,12 +109,12 @@ func forwardToService(s *framework.Scenario) {
 	s.Logical.Apply(manifests.WebService)
 	onBoth(s, 2)
 	forward := s.Logical.Start("port-forward", "svc/web", ":http")
-	say(s.T, fetch(s, forwarded(forward)), "pod: "+s.Namespace+"/web-", "port: 8080")
-	refuse(s.T, s.Logical.Try("port-forward", "svc/web", ":99"), "does not have a service port 99")
+	expect.Says(s.T, fetch(s, forwarded(forward)), "pod: "+s.Namespace+"/web-", "port: 8080")
+	expect.Refused(s.T, s.Logical.Try("port-forward", "svc/web", ":99"), "does not have a service port 99")
 }
 
 func proxyToNodes(s *framework.Scenario) {
 	for _, path := range []string{"/api/v1/nodes/east/proxy/metrics", "/api/v1/nodes/https:east:10250/proxy/pods"} {
-		refuse(s.T, s.Logical.Try("get", "--raw", path), "Forbidden", `"east" is forbidden`, "mirrors a cluster and has no kubelet")
+		expect.Refused(s.T, s.Logical.Try("get", "--raw", path), "Forbidden", `"east" is forbidden`, "mirrors a cluster and has no kubelet")
 	}
 }

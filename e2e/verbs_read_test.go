@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -78,7 +79,7 @@ func getFieldSelector(s *framework.Scenario) {
 	if len(strings.Fields(events)) == 0 {
 		s.Error("no event is found by its object and reason")
 	}
-	refuse(s.T, s.Logical.Try("get", "pods", "--field-selector=spec.color=blue"), "field label not supported")
+	expect.Refused(s.T, s.Logical.Try("get", "pods", "--field-selector=spec.color=blue"), "field label not supported")
 }
 
 func getSortBy(s *framework.Scenario) {
@@ -93,7 +94,7 @@ func getSortBy(s *framework.Scenario) {
 	if len(got) != 4 || !slices.IsSorted(got) {
 		s.Errorf("sorted by age: %q", got)
 	}
-	say(s.T, s.Logical.Kubectl("get", "events", "--sort-by=.lastTimestamp"), "ScalingReplicaSet")
+	expect.Says(s.T, s.Logical.Kubectl("get", "events", "--sort-by=.lastTimestamp"), "ScalingReplicaSet")
 }
 
 func getChunks(s *framework.Scenario) {
@@ -104,18 +105,18 @@ func getChunks(s *framework.Scenario) {
 		if got := framework.Lines(chunked.Stdout); len(got) < len(all) || len(all) < 4 {
 			s.Errorf("%d %s in chunks, want %d or more", len(got), kind, len(all))
 		}
-		say(s.T, chunked.Stderr, "limit=3", "continue=")
+		expect.Says(s.T, chunked.Stderr, "limit=3", "continue=")
 	}
 }
 
 func getOutputs(s *framework.Scenario) {
 	onBoth(s, 2)
-	say(s.T, s.Logical.Kubectl("get", "all"), "pod/web-", "deployment.apps/web", "replicaset.apps/web-")
-	say(s.T, s.Logical.Kubectl("get", "deploy,rs,po", "-l", "app=web", "--show-labels", "-L", "app"), "APP", "pod-template-hash=")
-	say(s.T, s.Logical.Kubectl("get", "deployment", "web", "--subresource=scale"), "DESIRED", "AVAILABLE")
-	say(s.T, s.Logical.Kubectl("get", "deployment", "web", "--subresource=status", "-o", "jsonpath={.status.readyReplicas}"), "2")
-	say(s.T, s.Logical.Kubectl("get", "pods", "-o", "go-template={{range .items}}{{.status.phase}} {{end}}"), "Running Running ")
-	say(s.T, s.Logical.Kubectl("get", "pods", "-A", "-o", "wide"), s.Namespace)
+	expect.Says(s.T, s.Logical.Kubectl("get", "all"), "pod/web-", "deployment.apps/web", "replicaset.apps/web-")
+	expect.Says(s.T, s.Logical.Kubectl("get", "deploy,rs,po", "-l", "app=web", "--show-labels", "-L", "app"), "APP", "pod-template-hash=")
+	expect.Says(s.T, s.Logical.Kubectl("get", "deployment", "web", "--subresource=scale"), "DESIRED", "AVAILABLE")
+	expect.Says(s.T, s.Logical.Kubectl("get", "deployment", "web", "--subresource=status", "-o", "jsonpath={.status.readyReplicas}"), "2")
+	expect.Says(s.T, s.Logical.Kubectl("get", "pods", "-o", "go-template={{range .items}}{{.status.phase}} {{end}}"), "Running Running ")
+	expect.Says(s.T, s.Logical.Kubectl("get", "pods", "-A", "-o", "wide"), s.Namespace)
 	result := s.Logical.Try("get", "pods", "nobody", "--ignore-not-found")
 	if result.Code != 0 || result.Stdout != "" {
 		s.Errorf("--ignore-not-found: %s", result)
@@ -134,7 +135,7 @@ func listEvents(s *framework.Scenario) {
 			return framework.Contains(s.Logical.Kubectl("events", "--for=pod/"+pod.Name, "--types=Normal"), "Scheduled", "assigned", cluster)
 		})
 	}
-	say(s.T, s.Logical.Kubectl("events", "-o", "json"), `"reason": "ScalingReplicaSet"`)
+	expect.Says(s.T, s.Logical.Kubectl("events", "-o", "json"), `"reason": "ScalingReplicaSet"`)
 }
 
 func waitForWorkloads(s *framework.Scenario) {
@@ -153,8 +154,8 @@ func waitForWorkloads(s *framework.Scenario) {
 	s.Logical.Kubectl("wait", "deployment/sick", "--for=condition=Available=False", "--timeout=60s")
 	s.Logical.Kubectl("wait", "deployment/sick", "--for=condition=Progressing=False", "--timeout=60s")
 	s.Logical.Kubectl("wait", "pods", "-l", "app=sick", "--for=condition=Ready=False", "--timeout=60s")
-	refuse(s.T, s.Logical.Try("rollout", "status", "deployment/sick", "--timeout=60s"), "exceeded its progress deadline")
-	refuse(s.T, s.Logical.Try("wait", "deployment/sick", "--for=condition=Available", "--timeout=1s"), "timed out")
+	expect.Refused(s.T, s.Logical.Try("rollout", "status", "deployment/sick", "--timeout=60s"), "exceeded its progress deadline")
+	expect.Refused(s.T, s.Logical.Try("wait", "deployment/sick", "--for=condition=Available", "--timeout=1s"), "timed out")
 }
 
 func waitForExistence(s *framework.Scenario) {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -29,8 +30,8 @@ func TestVerbs(t *testing.T) {
 func onBoth(s *framework.Scenario, replicas int) map[string]*corev1.Pod {
 	s.Helper()
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", replicas), "east,west"))
-	awaitAvailable(s, "web", int32(replicas))
-	return oneEach(framework.AwaitList(s.Logical, "app=web", "all pods are ready", readyPods(replicas)))
+	expect.RolledOut(s, "web", int32(replicas))
+	return oneEach(framework.AwaitList(s.Logical, "app=web", "all pods are ready", expect.ReadyPods(replicas)))
 }
 
 // oneEach returns one pod of each cluster.

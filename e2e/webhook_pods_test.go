@@ -22,6 +22,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
@@ -119,21 +120,21 @@ func TestPodsOfWorkloadsPassTheWebhooksOfTheLogicalCluster(t *testing.T) {
 		if got := s.Logical.Kubectl("get", "cluster", cluster, "-o", "jsonpath={.spec.allows.podWebhooks}"); got != "true" {
 			t.Errorf("%s asks about pods: %q", cluster, got)
 		}
-		say(t, s.Logical.CLI("cluster", "check", cluster, "--cluster-kubeconfig", s.Environment.Clusters[cluster].Kubeconfig()), "✓ MutatingWebhookConfiguration manifold-syncer-")
+		expect.Says(t, s.Logical.CLI("cluster", "check", cluster, "--cluster-kubeconfig", s.Environment.Clusters[cluster].Kubeconfig()), "✓ MutatingWebhookConfiguration manifold-syncer-")
 	}
 	h := &hooks{}
 	unregister := h.register(s, "Fail")
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 4), "east,west"))
-	awaitAvailable(s, "web", 4)
+	expect.RolledOut(s, "web", 4)
 	for _, side := range []*framework.Side{s.East, s.West} {
 		framework.Await(side, s.Namespace, "asks about pods", labelledForPods("Fail"))
-		for _, pod := range framework.AwaitList(side, "app=web", "has its pods", readyPods(2)) {
+		for _, pod := range framework.AwaitList(side, "app=web", "has its pods", expect.ReadyPods(2)) {
 			if wrong := changedByHooks(pod, replicaSetController); wrong != "" {
 				t.Errorf("pod %s of %s: %s", pod.Name, side.Name, wrong)
 			}
 		}
 	}
-	for _, pod := range framework.AwaitList(s.Logical, "app=web", "are shown", readyPods(4)) {
+	for _, pod := range framework.AwaitList(s.Logical, "app=web", "are shown", expect.ReadyPods(4)) {
 		if wrong := changedByHooks(pod, replicaSetController); wrong != "" {
 			t.Errorf("pod %s as it is shown: %s", pod.Name, wrong)
 		}
@@ -173,7 +174,7 @@ spec:
     spec: {containers: [{name: agent, image: "agent:1", resources: {requests: {cpu: 10m}}}]}
 `)
 	for app, creator := range map[string]string{"sums": "job-controller", "agent": "daemon-set-controller"} {
-		for _, pod := range framework.AwaitList(s.Logical, "app="+app, "are shown", func(pods []*corev1.Pod) bool { return len(pods) > 0 && ready(pods[0]) }) {
+		for _, pod := range framework.AwaitList(s.Logical, "app="+app, "are shown", func(pods []*corev1.Pod) bool { return len(pods) > 0 && expect.Ready(pods[0]) }) {
 			if wrong := changedByHooks(pod, "system:serviceaccount:kube-system:"+creator); wrong != "" {
 				t.Errorf("pod %s as it is shown: %s", pod.Name, wrong)
 			}
@@ -195,8 +196,8 @@ spec:
 		framework.Await(side, s.Namespace, "asks no more", labelledForPods(""))
 	}
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("plain", 2), "east,west"))
-	awaitAvailable(s, "plain", 2)
-	for _, pod := range framework.AwaitList(s.Logical, "app=plain", "are shown", readyPods(2)) {
+	expect.RolledOut(s, "plain", 2)
+	for _, pod := range framework.AwaitList(s.Logical, "app=plain", "are shown", expect.ReadyPods(2)) {
 		if len(pod.Spec.Containers) != 1 {
 			t.Errorf("pod %s has %d containers, though no webhook is registered", pod.Name, len(pod.Spec.Containers))
 		}
