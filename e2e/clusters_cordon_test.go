@@ -12,6 +12,7 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 )
 
 func TestACordonedClusterKeepsWhatItHasAndGetsNothingNew(t *testing.T) {
@@ -61,5 +62,5 @@ func TestACordonedClusterKeepsWhatItHasAndGetsNothingNew(t *testing.T) {
 	expect.RolledOut(s, "only", 1)
 	expect.RolledOut(s, "whole", 3)
 	framework.Await(s.Logical, "west", "is shown as before", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
-	framework.Await(s.Logical, "west", "is ready", func(c *v1alpha1.Cluster) bool { return !c.Spec.Unschedulable && readiness("True")(c) })
+	framework.Await(s.Logical, "west", "is ready", func(c *v1alpha1.Cluster) bool { return !c.Spec.Unschedulable && membership.Readiness("True")(c) })
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 	"github.com/manifold-dev/manifold/pkg/clusters/bearer"
 )
 
@@ -58,8 +59,8 @@ func claimsOf(t *testing.T, file string) bearer.Claims {
 
 func TestTheSyncerRenewsItsOwnTokenAndMakesNoOther(t *testing.T) {
 	s := suite.Fragile(t)
-	join(s, "north", "--token-lifetime", "24h")
-	file := stored(s, "north")
+	membership.Join(s, "north", "--token-lifetime", "24h")
+	file := membership.StoredCredential(s, "north")
 	claims := claimsOf(t, file)
 	if got := claims.Expires.Sub(claims.Issued).Hours(); got != 24 {
 		t.Errorf("the stored token lasts %v hours, want 24", got)
@@ -78,25 +79,25 @@ func TestTheSyncerRenewsItsOwnTokenAndMakesNoOther(t *testing.T) {
 
 func TestACredentialIsRotatedWithoutABreak(t *testing.T) {
 	s := suite.Fragile(t)
-	join(s, "north")
+	membership.Join(s, "north")
 	below := s.Side("north")
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "north"))
 	expect.RolledOut(s, "web", 2)
-	pods, before := framework.PodUIDs(s, below, "web"), clusterNow(s, "north")
-	old := stored(s, "north")
+	pods, before := framework.PodUIDs(s, below, "web"), membership.Get(s, "north")
+	old := membership.StoredCredential(s, "north")
 	kubeconfig := s.Environment.Clusters["north"].Kubeconfig()
 	watching := s.Logical.Start("get", "pods", "--watch")
 	watching.AwaitOutput("web-")
 
 	expect.Says(t, s.Logical.CLI("cluster", "rotate", "north", "--cluster-kubeconfig", kubeconfig), "cluster/north has a new credential")
-	renewed := stored(s, "north")
+	renewed := membership.StoredCredential(s, "north")
 	if was, is := claimsOf(t, old), claimsOf(t, renewed); was.Secret == is.Secret || was.Account != is.Account {
 		t.Errorf("the token ended with %s and ends with %s", was.Secret, is.Secret)
 	}
 	framework.Await(s.Logical, "north", "is reached with the new token", credential(metav1.ConditionTrue, "RenewsItself", claimsOf(t, renewed).Ending()))
 	ended(s, below.As(old))
 	expect.Says(t, below.As(renewed).Kubectl("auth", "whoami"), claimsOf(t, renewed).Account)
-	after := clusterNow(s, "north")
+	after := membership.Get(s, "north")
 	was, is := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ClusterReady), meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ClusterReady)
 	if is.Status != metav1.ConditionTrue || !is.LastTransitionTime.Equal(&was.LastTransitionTime) {
 		t.Errorf("through the rotation the cluster was %v and is %v", was, is)
@@ -129,11 +130,11 @@ func contained[T comparable](some, others []T) bool {
 
 func TestARevokedCredentialIsWorthNothingUntilTheClusterJoinsAgain(t *testing.T) {
 	s := suite.Fragile(t)
-	args := join(s, "north")
+	args := membership.Join(s, "north")
 	below := s.Side("north")
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "north"))
 	expect.RolledOut(s, "web", 2)
-	pods, old := framework.PodUIDs(s, below, "web"), stored(s, "north")
+	pods, old := framework.PodUIDs(s, below, "web"), membership.StoredCredential(s, "north")
 	kubeconfig := s.Environment.Clusters["north"].Kubeconfig()
 
 	expect.Says(t, s.Logical.CLI("cluster", "revoke", "north", "--cluster-kubeconfig", kubeconfig), "cluster/north has no credential any more")
@@ -159,15 +160,15 @@ func TestARevokedCredentialIsWorthNothingUntilTheClusterJoinsAgain(t *testing.T)
 
 func TestATokenThatNeverEndsIsToldAndReplaced(t *testing.T) {
 	s := suite.Fragile(t)
-	args := join(s, "north")
+	args := membership.Join(s, "north")
 	below := s.Side("north").In(v1alpha1.SystemNamespace)
-	account := claimsOf(t, stored(s, "north")).Account
+	account := claimsOf(t, membership.StoredCredential(s, "north")).Account
 
 	// This is what an earlier version made.
 	below.KubectlInput(fmt.Sprintf("apiVersion: v1\nkind: Secret\ntype: kubernetes.io/service-account-token\nmetadata:\n  name: %[1]s\n"+
 		"  labels: {app.kubernetes.io/managed-by: manifold}\n  annotations: {kubernetes.io/service-account.name: %[1]s}\n", account), "create", "-f", "-")
 	secret := framework.Await(below, account, "has a token", func(secret *corev1.Secret) bool { return len(secret.Data[corev1.ServiceAccountTokenKey]) > 0 })
-	config, err := os.ReadFile(stored(s, "north"))
+	config, err := os.ReadFile(membership.StoredCredential(s, "north"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +186,7 @@ func TestATokenThatNeverEndsIsToldAndReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	framework.Await(s.Logical, "north", "says that its token never ends", credential(metav1.ConditionTrue, "NotRenewed", "never ends"))
-	old := stored(s, "north")
+	old := membership.StoredCredential(s, "north")
 
 	expect.Says(t, s.Logical.CLI(args...), "already joined")
 	framework.Await(s.Logical, "north", "has a token that ends", credential(metav1.ConditionTrue, "RenewsItself", ""))

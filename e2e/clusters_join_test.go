@@ -19,13 +19,14 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 )
 
 func TestAJoinedClusterTellsWhatItIs(t *testing.T) {
 	s := suite.Fragile(t)
-	join(s, "north", "--label", "region=arctic")
+	membership.Join(s, "north", "--label", "region=arctic")
 	// The command returns when the cluster is ready; nothing is to be waited for.
-	c := clusterNow(s, "north")
+	c := membership.Get(s, "north")
 	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterReady)
 	if ready == nil || ready.Status != metav1.ConditionTrue || ready.Reason == "" || ready.Message == "" {
 		t.Errorf("condition Ready is %+v, want True with a reason and a message", ready)
@@ -73,7 +74,7 @@ func checkCapacity(s *framework.Scenario, below *framework.Side) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	c := clusterNow(s, below.Name)
+	c := membership.Get(s, below.Name)
 	if want := int32(len(nodes.Items)); c.Status.Nodes.Total != want || c.Status.Nodes.Ready != want {
 		s.Errorf("nodes %+v, want %d, all ready", c.Status.Nodes, want)
 	}
@@ -96,7 +97,7 @@ func checkCapacity(s *framework.Scenario, below *framework.Side) {
 }
 
 func testNode(s *framework.Scenario) {
-	c := clusterNow(s, "north")
+	c := membership.Get(s, "north")
 	node := framework.Await(s.Logical, "north", "is ready", func(n *corev1.Node) bool {
 		return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
@@ -142,7 +143,7 @@ func testList(s *framework.Scenario, version string) {
 
 // testFigures has somebody else use the cluster, and change its nodes.
 func testFigures(s *framework.Scenario) {
-	below, before := s.Side("north").In("default"), clusterNow(s, "north").Status
+	below, before := s.Side("north").In("default"), membership.Get(s, "north").Status
 	less := func(of, by resource.Quantity) resource.Quantity { of.Sub(by); return of }
 	more := func(of, by resource.Quantity) resource.Quantity { of.Add(by); return of }
 	is := func(got, want resource.Quantity) bool { return got.Cmp(want) == 0 }
@@ -180,31 +181,31 @@ func testFigures(s *framework.Scenario) {
 
 func TestJoiningAgainIsNoChange(t *testing.T) {
 	s := suite.Fragile(t)
-	args := join(s, "north", "--label", "first=yes")
+	args := membership.Join(s, "north", "--label", "first=yes")
 	below := s.Side("north")
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "north"))
 	expect.RolledOut(s, "web", 2)
-	made := func() []found { // but for what the token ends with, which is another one each time
-		all := ours(t.Context(), t, below.API, managed)
-		kept := slices.DeleteFunc(slices.Clone(all), func(f found) bool { return f.resource.Resource == "secrets" })
+	made := func() []membership.Object { // but for what the token ends with, which is another one each time
+		all := membership.Objects(t.Context(), t, below.API, membership.Managed)
+		kept := slices.DeleteFunc(slices.Clone(all), func(f membership.Object) bool { return f.Resource.Resource == "secrets" })
 		if len(all) != len(kept)+1 {
 			t.Errorf("joining made %v, want one Secret among it", all)
 		}
 		return kept
 	}
-	before, pieces := clusterNow(s, "north"), made()
-	kept, pods := ours(t.Context(), t, below.API, owned(s)), framework.PodUIDs(s, below, "web")
+	before, pieces := membership.Get(s, "north"), made()
+	kept, pods := membership.Objects(t.Context(), t, below.API, membership.Owned(s)), framework.PodUIDs(s, below, "web")
 
 	expect.Says(t, s.Logical.CLI(append(args, "--label", "second=yes")...), "already joined")
-	after := clusterNow(s, "north")
-	if after.UID != before.UID || after.Labels["first"] != "yes" || after.Labels["second"] != "yes" || !readiness(metav1.ConditionTrue)(after) {
+	after := membership.Get(s, "north")
+	if after.UID != before.UID || after.Labels["first"] != "yes" || after.Labels["second"] != "yes" || !membership.Readiness(metav1.ConditionTrue)(after) {
 		t.Errorf("it was\n%v\nand is\n%v", before, after)
 	}
-	for what, lists := range map[string][2][]found{
+	for what, lists := range map[string][2][]membership.Object{
 		"what joining made": {pieces, made()},
-		"what runs there":   {kept, ours(t.Context(), t, below.API, owned(s))},
+		"what runs there":   {kept, membership.Objects(t.Context(), t, below.API, membership.Owned(s))},
 	} {
-		if !slices.EqualFunc(lists[0], lists[1], func(a, b found) bool { return a.String() == b.String() && a.uid == b.uid }) {
+		if !slices.EqualFunc(lists[0], lists[1], func(a, b membership.Object) bool { return a.String() == b.String() && a.UID == b.UID }) {
 			t.Errorf("%s was %v and is %v", what, lists[0], lists[1])
 		}
 	}
@@ -218,8 +219,8 @@ func TestJoiningAgainIsNoChange(t *testing.T) {
 
 func TestTheStoredCredentialHasLeastRights(t *testing.T) {
 	s := suite.Fragile(t)
-	join(s, "north")
-	file := stored(s, "north")
+	membership.Join(s, "north")
+	file := membership.StoredCredential(s, "north")
 	config, err := clientcmd.LoadFromFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +276,7 @@ func TestNodesAreNotForUsersToWrite(t *testing.T) {
 		expect.Says(t, s.Logical.Try(command, "west").Stderr, "manifold cluster cordon west")
 	}
 	expect.Refused(t, s.Logical.TryInput("apiVersion: v1\nkind: Node\nmetadata:\n  name: mine\n", "create", "-f", "-"), "manifold cluster join NAME")
-	if clusterNow(s, "west").Spec.Unschedulable {
+	if membership.Get(s, "west").Spec.Unschedulable {
 		t.Error("the cluster is cordoned")
 	}
 	if nodes := strings.Fields(s.Logical.Kubectl("get", "nodes", "-o", "name")); fmt.Sprint(nodes) != "[node/east node/west]" {

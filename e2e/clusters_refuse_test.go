@@ -16,6 +16,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 	"github.com/manifold-dev/manifold/hack/stock"
 )
 
@@ -33,7 +34,7 @@ func refuseJoin(s *framework.Scenario, name string, args []string, want ...strin
 			s.Errorf("%s is half made above", now)
 		}
 	}
-	awaitNothing(s, s.Side("north"), managed, owned(s))
+	membership.AwaitNothing(s, s.Side("north"), membership.Managed, membership.Owned(s))
 	if _, err := s.Side("north").Kube.CoreV1().Namespaces().Get(s.Context(), v1alpha1.SystemNamespace, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		s.Errorf("there is a namespace %s in the cluster that did not join: %v", v1alpha1.SystemNamespace, err)
 	}
@@ -114,12 +115,12 @@ func TestAJoinThatCannotWorkIsRefusedAndLeavesNothing(t *testing.T) {
 	t.Run("a cluster that has joined under another name", func(t *testing.T) {
 		s := s.Subtest(t)
 		east := s.Environment.Clusters["east"].Kubeconfig()
-		before := ours(t.Context(), t, s.East.API, managed)
+		before := membership.Objects(t.Context(), t, s.East.API, membership.Managed)
 		refuseJoin(s, "other", []string{"--cluster-kubeconfig", east}, `it has joined as "east" already`, "manifold cluster remove east")
-		if after := ours(t.Context(), t, s.East.API, managed); fmt.Sprint(after) != fmt.Sprint(before) {
+		if after := membership.Objects(t.Context(), t, s.East.API, membership.Managed); fmt.Sprint(after) != fmt.Sprint(before) {
 			t.Errorf("what joining made in east was %v and is %v", before, after)
 		}
-		if c := clusterNow(s, "east"); !readiness(metav1.ConditionTrue)(c) {
+		if c := membership.Get(s, "east"); !membership.Readiness(metav1.ConditionTrue)(c) {
 			t.Errorf("east is not ready any more: %v", c.Status.Conditions)
 		}
 	})
@@ -183,9 +184,9 @@ func testTakenName(s *framework.Scenario, north string) {
 		}
 		return found
 	}
-	before, credential := clusterNow(s, "east"), secret()
+	before, credential := membership.Get(s, "east"), secret()
 	refuseJoin(s, "east", []string{"--cluster-kubeconfig", north, "--label", "mine=yes"}, "the name is taken by another cluster", "choose another name")
-	after := clusterNow(s, "east")
+	after := membership.Get(s, "east")
 	if after.UID != before.UID || after.Status.UID != before.Status.UID || after.Labels["mine"] != "" || after.Generation != before.Generation {
 		s.Errorf("the cluster of that name was\n%v\nand is\n%v", before, after)
 	}

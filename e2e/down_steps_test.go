@@ -13,13 +13,14 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 )
 
 // TestMovesGoInSteps moves Deployments in every way there is between three clusters, one of them with each of the ways that it allows, and
 // looks at every moment at how many pods are ready and how many replicas clusters are told to run.
 func TestMovesGoInSteps(t *testing.T) {
 	s := suite.Fragile(t)
-	join(s, "north")
+	membership.Join(s, "north")
 	sides := []*framework.Side{s.Side("north"), s.East, s.West}
 	s.Logical.Apply(stepPolicy("one-by-one", "{maxSurge: 1}", "east"), stepPolicy("in-place", "{maxSurge: 0, maxUnavailable: 2}", "east"))
 	apps := map[string]*steps{}

@@ -14,6 +14,7 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -61,7 +62,7 @@ func TestWhatASilentClusterRanIsPlacedElsewhere(t *testing.T) {
 	if err := errors.Join(manifold.Kill(), manifold.Start(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	framework.Await(s.Logical, "west", "is silent", readiness(metav1.ConditionUnknown))
+	framework.Await(s.Logical, "west", "is silent", membership.Readiness(metav1.ConditionUnknown))
 	for name, replicas := range map[string]int32{"both": 4, "far": 3} {
 		framework.Await(s.Logical, name, "is placed elsewhere", expect.PlacedOn(s, "east"))
 		d := expect.RolledOut(s, name, replicas)
@@ -90,7 +91,7 @@ func TestWhatASilentClusterRanIsPlacedElsewhere(t *testing.T) {
 	if err := west.ResumeAll(); err != nil {
 		t.Fatal(err)
 	}
-	framework.Await(s.Logical, "west", "is ready", readiness(metav1.ConditionTrue))
+	framework.Await(s.Logical, "west", "is ready", membership.Readiness(metav1.ConditionTrue))
 	// It has given up what others run before it counts as ready.
 	givenUp(s, "db")
 	for name := range map[string]int32{"both": 4, "far": 3} {

@@ -17,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 	"github.com/manifold-dev/manifold/hack/stock"
 )
 
@@ -124,7 +125,7 @@ func (o *outage) look() (stop func()) {
 // awaitSilence waits until the cluster is told to be silent, in words.
 func (o *outage) awaitSilence() {
 	o.Helper()
-	c := framework.Await(o.Logical, "west", "is silent", readiness(metav1.ConditionUnknown))
+	c := framework.Await(o.Logical, "west", "is silent", membership.Readiness(metav1.ConditionUnknown))
 	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterReady)
 	expect.Says(o.T, ready.Message, "does not answer", "https://127.0.0.1:", `"west"`)
 	if ready.Reason != "Unreachable" {
@@ -197,7 +198,7 @@ func (o *outage) waiting() {
 // converge waits until everything is as it should be after the cluster has returned.
 func (o *outage) converge() {
 	o.Helper()
-	framework.Await(o.Logical, "west", "is ready", readiness(metav1.ConditionTrue))
+	framework.Await(o.Logical, "west", "is ready", membership.Readiness(metav1.ConditionTrue))
 	expect.RolledOut(o.Scenario, "grown", 4)
 	framework.Await(o.West, "both", "has the image that was set meanwhile", func(d *appsv1.Deployment) bool { return framework.ImageOf(d) == "web:2" })
 	expect.RolledOut(o.Scenario, "both", 6)

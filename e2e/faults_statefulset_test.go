@@ -13,6 +13,7 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 )
 
 // A silent cluster may still run what it ran. Nobody else may, however little manifold itself remembers.
@@ -27,7 +28,7 @@ func TestOrdinalsOfASilentClusterStartNowhereElse(t *testing.T) {
 	if err := west.PauseAll(); err != nil {
 		t.Fatal(err)
 	}
-	framework.Await(s.Logical, "west", "is silent", readiness(metav1.ConditionUnknown))
+	framework.Await(s.Logical, "west", "is silent", membership.Readiness(metav1.ConditionUnknown))
 	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"=east", "--overwrite")
 	still := func(when string) {
 		framework.Await(s.East, "db", "has no ordinal "+when, func(set *appsv1.StatefulSet) bool { return *set.Spec.Replicas == 0 })

@@ -17,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -191,7 +192,7 @@ func TestAReportCountsAsFarAsItCan(t *testing.T) {
 // TestAClusterIsNotAsLargeAsItSays has the administrator of a cluster make nodes up.
 func TestAClusterIsNotAsLargeAsItSays(t *testing.T) {
 	s := suite.Fragile(t)
-	before := clusterNow(s, "west").Status.Allocatable
+	before := membership.Get(s, "west").Status.Allocatable
 	node := func(name, cpu string) {
 		t.Cleanup(func() { s.Environment.CleanupIn(t, s.West.API, "delete", "node", name, "--ignore-not-found") })
 		s.West.KubectlInput(fmt.Sprintf("apiVersion: v1\nkind: Node\nmetadata: {name: %s}\nspec: {taints: [{key: e2e, effect: NoSchedule}]}", name), "create", "-f", "-")

@@ -12,6 +12,7 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -24,7 +25,7 @@ func bring(s *framework.Scenario, in *framework.Side, name string, value int) {
 
 func TestAnApplicationBringsAPriorityClass(t *testing.T) {
 	s := suite.Fragile(t)
-	join(s, "north", "--allow-priority-classes", "1000")
+	membership.Join(s, "north", "--allow-priority-classes", "1000")
 	north := s.Side("north")
 	name := s.Namespace // free in every API
 	low, high, others := name+"-low", name+"-high", name+"-others"
@@ -48,7 +49,7 @@ func TestAnApplicationBringsAPriorityClass(t *testing.T) {
 	s.Logical.Apply(important("grand", high, 1))
 	expect.Unplaced(s, "grand", "lack PriorityClass "+high)
 	expect.Says(t, s.Logical.CLI("explain", "deployment/grand"), "manifold cluster join north --cluster-kubeconfig FILE --allow-priority-classes=1001")
-	syncer := north.As(stored(s, "north"))
+	syncer := north.As(membership.StoredCredential(s, "north"))
 	own := func(class string, value int, labels string) string {
 		return fmt.Sprintf("apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: %s, labels: {%s}}\nvalue: %d\n", class, labels, value)
 	}
@@ -67,11 +68,11 @@ func TestAnApplicationBringsAPriorityClass(t *testing.T) {
 
 	// Joining again keeps it, and raises it when told to.
 	expect.Says(t, s.Logical.CLI("cluster", "check", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig()), "✓")
-	join(s, "north")
+	membership.Join(s, "north")
 	if got := s.Logical.Kubectl("get", "cluster", "north", "-o", "jsonpath={.spec.allows.priorityClassesUpTo}"); got != "1000" {
 		t.Errorf("it allows up to %q, want 1000", got)
 	}
-	join(s, "north", "--allow-priority-classes", "2000")
+	membership.Join(s, "north", "--allow-priority-classes", "2000")
 	expect.Shares(s, "grand", placement.Decision{"north": {Replicas: 1}})
 	expect.RolledOut(s, "grand", 1)
 

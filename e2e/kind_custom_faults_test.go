@@ -12,13 +12,14 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 )
 
 // TestACustomResourceOutlivesFaults takes copies through a restart, a move, a silent cluster, a definition that vanishes below, and the
 // removal of a cluster.
 func TestACustomResourceOutlivesFaults(t *testing.T) {
 	s := suite.Fragile(t)
-	join(s, "north", "--allow-kind", "*.custom.e2e.example.com")
+	membership.Join(s, "north", "--allow-kind", "*.custom.e2e.example.com")
 	north := s.Side("north")
 	k := customKind{"gears", "Gear"}
 	for _, side := range []*framework.Side{s.Logical, s.East, s.West, north} {
@@ -45,7 +46,7 @@ func TestACustomResourceOutlivesFaults(t *testing.T) {
 		}
 	}
 
-	before := versions(s)
+	before := membership.Versions(s)
 	if err := s.Environment.Manifold.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func TestACustomResourceOutlivesFaults(t *testing.T) {
 	k.make(s.Logical, k.manifest("later", "north", "{size: 1}"))
 	k.await(north, "later", "is there after the restart", exists)
 	for what, version := range before {
-		if now := versions(s)[what]; now != version {
+		if now := membership.Versions(s)[what]; now != version {
 			t.Errorf("the restart changed %s from version %s to %s", what, version, now)
 		}
 	}
@@ -73,7 +74,7 @@ func TestACustomResourceOutlivesFaults(t *testing.T) {
 	if err := west.PauseAll(); err != nil {
 		t.Fatal(err)
 	}
-	framework.Await(s.Logical, "west", "is silent", readiness(metav1.ConditionUnknown))
+	framework.Await(s.Logical, "west", "is silent", membership.Readiness(metav1.ConditionUnknown))
 	s.Logical.Kubectl("delete", "gear", "going", "--wait=false")
 	k.awaitGone(north, "going")
 	k.await(s.Logical, "steady", "tells of the silence, with what was last known", func(o *unstructured.Unstructured) bool {
@@ -105,7 +106,7 @@ func TestACustomResourceOutlivesFaults(t *testing.T) {
 	k.await(s.Logical, "steady", "is in the other cluster alone", func(o *unstructured.Unstructured) bool {
 		return o.GetAnnotations()[v1alpha1.AnnotationPlacement] == `{"west":{"replicas":1}}`
 	})
-	if left := ours(t.Context(), t, north.API, owned(s), managed); len(left) > 0 {
+	if left := membership.Objects(t.Context(), t, north.API, membership.Owned(s), membership.Managed); len(left) > 0 {
 		t.Errorf("these are left in the cluster: %v", left)
 	}
 }

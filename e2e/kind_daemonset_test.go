@@ -14,6 +14,7 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -161,7 +162,7 @@ func TestAJoiningClusterGetsDaemonSetsAndACordonedOneKeepsThem(t *testing.T) {
 	east, west, north := nodesOf(s, s.East), nodesOf(s, s.West), nodesOf(s, s.Side("north"))
 	s.Logical.Apply(manifests.DaemonSet("agent", ""))
 	framework.Await(s.Logical, "agent", "is on all clusters", onNodes(east+west))
-	join(s, "north")
+	membership.Join(s, "north")
 	framework.Await(s.Logical, "agent", "is on the new cluster too", onNodes(east+west+north))
 
 	s.Logical.CLI("cluster", "cordon", "north")

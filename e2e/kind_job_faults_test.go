@@ -9,12 +9,13 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 func TestARemovedClusterIsLeftWhenItsJobsHaveEnded(t *testing.T) {
 	s := suite.Fragile(t)
-	join(s, "north")
+	membership.Join(s, "north")
 	north := s.Side("north")
 	s.Logical.Apply(manifests.Job("past", 1, 1, manifests.JobOn("north")), manifests.Job("sums", 2, 2, manifests.JobOn("north"), manifests.Outcome("stay")))
 	past := framework.Await(s.Logical, "past", "is complete", expect.JobIs(batchv1.JobComplete))

@@ -12,6 +12,7 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -61,7 +62,7 @@ func volumeIn(phase corev1.PersistentVolumePhase) func(*corev1.PersistentVolume)
 
 func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
 	s := suite.Fragile(t)
-	join(s, "north", "--allow-volumes")
+	membership.Join(s, "north", "--allow-volumes")
 	north, name := s.Side("north"), s.Namespace
 	if got := s.Logical.Kubectl("get", "cluster", "north", "-o", "jsonpath={.spec.allows.volumes}"); got != "true" {
 		t.Errorf("it allows volumes: %q", got)
@@ -87,7 +88,7 @@ func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
 	expect.Refused(t, s.West.Try("get", "pv", name), "NotFound")
 
 	// What the credential of a syncer could do with its rights, it may not.
-	syncer := north.As(stored(s, "north"))
+	syncer := north.As(membership.StoredCredential(s, "north"))
 	mark := fmt.Sprintf("\n  labels: {%s: %s}", v1alpha1.LabelLogicalCluster, framework.IdentityOf(t, s.Environment))
 	forged := func(mark, ref string) string {
 		return fmt.Sprintf("apiVersion: v1\nkind: PersistentVolume\nmetadata:\n  name: %s-forged%s\nspec:\n  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"+
@@ -117,20 +118,20 @@ func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
 	framework.Await(s.Logical, name, "is bound again", volumeIn(corev1.VolumeBound))
 
 	// Taken back, it stays where it is in use, and nothing new goes there.
-	join(s, "north")
+	membership.Join(s, "north")
 	if got := s.Logical.Kubectl("get", "cluster", "north", "-o", "jsonpath={.spec.allows.volumes}"); got == "true" {
 		t.Errorf("it still allows volumes")
 	}
 	role := "manifold-syncer-" + framework.IdentityOf(t, s.Environment)[:8] + "-volumes"
 	expect.Refused(t, north.Try("get", "clusterrole", role), "NotFound")
 	expect.Refused(t, north.Try("get", "validatingadmissionpolicy", role), "NotFound")
-	expect.Refused(t, north.As(stored(s, "north")).Try("get", "pv", name), "Forbidden")
+	expect.Refused(t, north.As(membership.StoredCredential(s, "north")).Try("get", "pv", name), "Forbidden")
 	framework.Await(north, name, "stays", volumeIn(corev1.VolumeBound))
 }
 
 func TestAVolumeOfAClassThatNobodyMakesIsFoundBySize(t *testing.T) {
 	s := suite.Fragile(t)
-	join(s, "north", "--allow-volumes")
+	membership.Join(s, "north", "--allow-volumes")
 	north, class := s.Side("north"), s.Namespace
 	small, large := class+"-small", class+"-large"
 	shelve(s, s.Logical, []string{small, large}, handMade(large, "9Gi", "storageClassName: "+class), handMade(small, "1Gi", "storageClassName: "+class))
@@ -158,7 +159,7 @@ func TestAVolumeOfAClassThatNobodyMakesIsFoundBySize(t *testing.T) {
 
 func TestAStatefulSetGetsVolumesMadeByHand(t *testing.T) {
 	s := suite.Fragile(t)
-	join(s, "north", "--allow-volumes")
+	membership.Join(s, "north", "--allow-volumes")
 	north, class := s.Side("north"), s.Namespace
 	names := []string{class + "-0", class + "-1"}
 	shelve(s, s.Logical, names, handMade(names[0], "1Gi", "storageClassName: "+class), handMade(names[1], "1Gi", "storageClassName: "+class))
@@ -179,7 +180,7 @@ func TestAStatefulSetGetsVolumesMadeByHand(t *testing.T) {
 
 func TestAVolumeThatIsToBeDeletedWithItsClaimIs(t *testing.T) {
 	s := suite.Fragile(t)
-	join(s, "north", "--allow-volumes")
+	membership.Join(s, "north", "--allow-volumes")
 	north, name := s.Side("north"), s.Namespace
 	deleted := strings.Replace(handMade(name, "1Gi"), "ReclaimPolicy: Retain", "ReclaimPolicy: Delete", 1)
 	shelve(s, s.Logical, []string{name}, deleted)
@@ -197,7 +198,7 @@ func TestAVolumeThatIsToBeDeletedWithItsClaimIs(t *testing.T) {
 
 func TestAVolumeOfAnothersNameIsNotTouched(t *testing.T) {
 	s := suite.Fragile(t)
-	join(s, "north", "--allow-volumes")
+	membership.Join(s, "north", "--allow-volumes")
 	north, name := s.Side("north"), s.Namespace
 	shelve(s, north, []string{name}, handMade(name, "5Gi", "storageClassName: of-the-bank"))
 	theirs := framework.Await(north, name, "is somebody else's", volumeIn(corev1.VolumeAvailable))
@@ -217,7 +218,7 @@ func TestAVolumeOfAnothersNameIsNotTouched(t *testing.T) {
 
 func TestAClaimGetsNothingOfTheVolumeOfAnotherNamespace(t *testing.T) {
 	s := suite.Fragile(t)
-	join(s, "north", "--allow-volumes")
+	membership.Join(s, "north", "--allow-volumes")
 	north, name := s.Side("north"), s.Namespace
 	shelve(s, s.Logical, []string{name}, handMade(name, "1Gi", "claimRef: {namespace: bank, name: vault}"))
 	s.Logical.Apply(wanting("data", "", "volumeName: "+name), manifests.Pinned(manifests.Edited(manifests.Deployment("web", 1), manifests.UsingClaim), "north"))

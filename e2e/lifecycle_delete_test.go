@@ -12,6 +12,7 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 )
 
 func TestDeletingAboveLeavesNothingBelow(t *testing.T) {
@@ -22,9 +23,9 @@ func TestDeletingAboveLeavesNothingBelow(t *testing.T) {
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=4")
 	expect.RolledOut(s, "web", 4)
 	// Somebody else uses the namespace in one of the clusters.
-	check := bystanders(s, s.East)
+	check := membership.Bystanders(s, s.East)
 	for _, side := range sides {
-		if have := inNamespace(ours(t.Context(), t, side.API, owned(s)), s.Namespace); len(have) < len(manifests.AppDependents)+2 {
+		if have := membership.InNamespace(membership.Objects(t.Context(), t, side.API, membership.Owned(s)), s.Namespace); len(have) < len(manifests.AppDependents)+2 {
 			t.Errorf("%s has only %v", side.Name, have)
 		}
 	}
@@ -53,17 +54,17 @@ func TestDeletingAboveLeavesNothingBelow(t *testing.T) {
 		awaitLeft(s, side, "[]")
 	}
 	check()
-	framework.Await(s.East, s.Namespace, "is left to those who use it", func(n *corev1.Namespace) bool { return len(marks(n)) == 0 })
+	framework.Await(s.East, s.Namespace, "is left to those who use it", func(n *corev1.Namespace) bool { return len(membership.Marks(n)) == 0 })
 }
 
 // awaitLeft waits until what the logical cluster owns of the scenario's namespace in a cluster is just that.
 func awaitLeft(s *framework.Scenario, side *framework.Side, want string) {
 	s.Helper()
 	side.Poll("of what Manifold owns there, only this is left: "+want, func() error {
-		left := inNamespace(ours(side.Context(), s.T, side.API, owned(s)), s.Namespace)
-		if slices.ContainsFunc(left, func(f found) bool { return f.resource.Resource == "namespaces" }) {
+		left := membership.InNamespace(membership.Objects(side.Context(), s.T, side.API, membership.Owned(s)), s.Namespace)
+		if slices.ContainsFunc(left, func(f membership.Object) bool { return f.Resource.Resource == "namespaces" }) {
 			// The right to read Secrets in a namespace of ours stays as long as that does.
-			left = slices.DeleteFunc(left, func(f found) bool { return f.resource.Resource == "rolebindings" })
+			left = slices.DeleteFunc(left, func(f membership.Object) bool { return f.Resource.Resource == "rolebindings" })
 		}
 		if got := fmt.Sprint(left); got != want {
 			return fmt.Errorf("there are %s", got)

@@ -13,6 +13,7 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 )
 
 // uidsOf are the UIDs of objects by their names.
@@ -279,7 +280,7 @@ func TestOrphaningSurvivesARestart(t *testing.T) {
 	if err := west.PauseAll(); err != nil {
 		t.Fatal(err)
 	}
-	framework.Await(s.Logical, "west", "is silent", readiness(metav1.ConditionUnknown))
+	framework.Await(s.Logical, "west", "is silent", membership.Readiness(metav1.ConditionUnknown))
 	s.Logical.Kubectl("delete", "replicaset", "set", "--cascade=orphan", "--wait=false")
 	framework.AwaitGone[*appsv1.ReplicaSet](s.East, "set")
 	framework.Await(s.Logical, "set", "waits for the other cluster", func(rs *appsv1.ReplicaSet) bool {

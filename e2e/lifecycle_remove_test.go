@@ -17,13 +17,14 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 	"github.com/manifold-dev/manifold/hack/stock"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 func TestARemovedClusterIsEmptiedWithoutAnOutage(t *testing.T) {
 	s := suite.Fragile(t)
-	join(s, "north")
+	membership.Join(s, "north")
 	north := s.Side("north")
 	sides := []*framework.Side{north, s.East, s.West}
 	s.Logical.Apply(manifests.App)
@@ -36,7 +37,7 @@ func TestARemovedClusterIsEmptiedWithoutAnOutage(t *testing.T) {
 	if framework.DecisionOf(s, d)["north"].Replicas == 0 {
 		t.Fatalf("nothing is to move off: it is decided %s", framework.DecisionOf(s, d))
 	}
-	check := bystanders(s, north)
+	check := membership.Bystanders(s, north)
 	pods := framework.PodUIDs(s, north, "stuck")
 	fewest := map[string]func() int{}
 	for app, want := range map[string]int{"web": 6, "all": 3, "stuck": 2} {
@@ -59,7 +60,7 @@ func TestARemovedClusterIsEmptiedWithoutAnOutage(t *testing.T) {
 	expect.Says(t, s.Logical.CLI("cluster", "remove", "north", "--cluster-kubeconfig", north.Kubeconfig, "--timeout=60s"), "cluster/north removed")
 
 	check()
-	if left := ours(t.Context(), t, north.API, owned(s), managed); len(left) > 0 {
+	if left := membership.Objects(t.Context(), t, north.API, membership.Owned(s), membership.Managed); len(left) > 0 {
 		t.Errorf("these are left in the cluster: %v", left)
 	}
 	if _, err := north.Kube.CoreV1().Namespaces().Get(t.Context(), v1alpha1.SystemNamespace, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -89,32 +90,32 @@ func checkForgotten(s *framework.Scenario, name string) {
 
 func TestAnOrphanedClusterKeepsWhatRunsThere(t *testing.T) {
 	s := suite.Fragile(t)
-	join(s, "north")
+	membership.Join(s, "north")
 	north := s.Side("north")
 	s.Logical.Apply(manifests.App)
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=north", "--overwrite")
 	expect.RolledOut(s, "web", 2)
 	framework.AwaitGone[*appsv1.Deployment](s.East, "web")
 	s.Cleanup(func() { s.Environment.CleanupIn(t, north.API, "delete", "namespace", s.Namespace, "--wait=false") })
-	pods, had := framework.PodUIDs(s, north, "web"), inNamespace(ours(t.Context(), t, north.API, owned(s)), s.Namespace)
+	pods, had := framework.PodUIDs(s, north, "web"), membership.InNamespace(membership.Objects(t.Context(), t, north.API, membership.Owned(s)), s.Namespace)
 
 	expect.Refused(t, s.Logical.TryCLI("cluster", "remove", "north", "--orphan", "--force"), "exclude each other")
 	expect.Says(t, s.Logical.CLI("cluster", "remove", "north", "--orphan", "--cluster-kubeconfig", north.Kubeconfig, "--timeout=60s"), "cluster/north removed")
 
 	checkForgotten(s, "north")
-	if left := ours(t.Context(), t, north.API, owned(s), managed); len(left) > 0 {
+	if left := membership.Objects(t.Context(), t, north.API, membership.Owned(s), membership.Managed); len(left) > 0 {
 		t.Errorf("these still carry marks: %v", left)
 	}
 	for _, f := range had {
-		if f.resource.Resource == "rolebindings" {
+		if f.Resource.Resource == "rolebindings" {
 			continue // the right to read Secrets there, which is given back
 		}
-		o, err := north.Dynamic.Resource(f.resource).Namespace(f.namespace).Get(t.Context(), f.name, metav1.GetOptions{})
+		o, err := north.Dynamic.Resource(f.Resource).Namespace(f.Namespace).Get(t.Context(), f.Name, metav1.GetOptions{})
 		switch {
 		case err != nil:
 			t.Errorf("%s was not left there: %v", f, err)
-		case o.GetUID() != f.uid || len(marks(o)) > 0:
-			t.Errorf("%s is another one than before, or carries %q", f, marks(o))
+		case o.GetUID() != f.UID || len(membership.Marks(o)) > 0:
+			t.Errorf("%s is another one than before, or carries %q", f, membership.Marks(o))
 		}
 	}
 	if got := framework.PodUIDs(s, north, "web"); !slices.Equal(got, pods) || len(got) != 2 {
@@ -131,7 +132,7 @@ func TestAnOrphanedClusterKeepsWhatRunsThere(t *testing.T) {
 
 func TestAClusterThatIsGoneForGoodLeavesNothingStuck(t *testing.T) {
 	s := suite.Fragile(t)
-	join(s, "north")
+	membership.Join(s, "north")
 	s.Logical.Apply(quick(manifests.Pinned(manifests.Deployment("lost", 2), "north")), quick(manifests.Pinned(manifests.Deployment("split", 6), "*")), quick(manifests.Pinned(manifests.Deployment("going", 1), "north")))
 	lost := framework.NewScenario(t, s.Environment)
 	lost.Logical.Apply(quick(manifests.Pinned(manifests.Deployment("lost", 2), "north")))
@@ -187,7 +188,7 @@ func revive(ctx context.Context, cluster *stock.Cluster) error {
 
 func TestTwoLogicalClustersShareAPhysicalOne(t *testing.T) {
 	s := suite.Fragile(t)
-	join(s, "north")
+	membership.Join(s, "north")
 	north := s.Side("north")
 	other := framework.NewScenario(t, framework.StartOwn(t, framework.Options{}))
 	kubeconfig := []string{"--cluster-kubeconfig", north.Kubeconfig}
@@ -235,8 +236,8 @@ func TestTwoLogicalClustersShareAPhysicalOne(t *testing.T) {
 	other.Logical.Kubectl("delete", "deployment", "web", "--timeout=60s")
 	expect.Says(t, other.Logical.CLI(append([]string{"cluster", "remove", "mine", "--timeout=60s"}, kubeconfig...)...), "cluster/mine removed")
 	same("after the cluster was removed from the other")
-	awaitNothing(s, north, v1alpha1.LabelLogicalCluster+"="+framework.IdentityOf(t, other.Environment))
-	if accounts := ours(t.Context(), t, north.API, managed); !strings.Contains(fmt.Sprint(accounts), "serviceaccounts manifold-system/manifold-syncer-"+framework.IdentityOf(t, s.Environment)[:8]) {
+	membership.AwaitNothing(s, north, v1alpha1.LabelLogicalCluster+"="+framework.IdentityOf(t, other.Environment))
+	if accounts := membership.Objects(t.Context(), t, north.API, membership.Managed); !strings.Contains(fmt.Sprint(accounts), "serviceaccounts manifold-system/manifold-syncer-"+framework.IdentityOf(t, s.Environment)[:8]) {
 		t.Errorf("of what joining made there is only %v", accounts)
 	}
 	s.Logical.Kubectl("scale", "deployment/web", "--replicas=3")
@@ -248,14 +249,14 @@ func below(s *framework.Scenario, side *framework.Side) string {
 	s.Helper()
 	var out strings.Builder
 	// What the cluster's own controllers make of it, with our label copied, they may write again at any time.
-	selector := owned(s)
+	selector := membership.Owned(s)
 	for _, kind := range projection.Kinds() {
 		if others := kind.NotMadeThere(); others != "" {
 			selector += "," + others
 		}
 	}
-	for _, f := range ours(s.Context(), s.T, side.API, selector) {
-		fmt.Fprintln(&out, f, f.uid, f.version)
+	for _, f := range membership.Objects(s.Context(), s.T, side.API, selector) {
+		fmt.Fprintln(&out, f, f.UID, f.Version)
 	}
 	fmt.Fprintln(&out, framework.PodUIDs(s, side, "web"))
 	return out.String()

@@ -23,6 +23,7 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 )
 
 // TestARestartWhenIdleChangesNothing ends the process in both ways and compares every version, above and below.
@@ -38,7 +39,7 @@ func TestARestartWhenIdleChangesNothing(t *testing.T) {
 	unreachableWebhook(s)
 	manifold := s.Environment.Manifold
 	for i, end := range []func() error{manifold.Terminate, manifold.Kill} {
-		before := versions(s)
+		before := membership.Versions(s)
 		if err := end(); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +51,7 @@ func TestARestartWhenIdleChangesNothing(t *testing.T) {
 		name := fmt.Sprintf("later-%d", i)
 		later.Logical.Apply(manifests.Pinned(manifests.Deployment(name, 2), "east,west"))
 		expect.RolledOut(later, name, 2)
-		for what, version := range versions(s) {
+		for what, version := range membership.Versions(s) {
 			if before[what] != version {
 				t.Errorf("%s had version %q and has %q", what, before[what], version)
 			}
@@ -92,21 +93,6 @@ func rolledOut(d *appsv1.Deployment) bool {
 	return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
 		return c.Type == appsv1.DeploymentProgressing && c.Reason == "NewReplicaSetAvailable"
 	})
-}
-
-// versions reads the resource version of everything in the scenario's namespace, above and below, but for what the clusters' own
-// controllers write at their leisure.
-func versions(s *framework.Scenario) map[string]string {
-	s.Helper()
-	out := map[string]string{}
-	for _, side := range []*framework.Side{s.Logical, s.East, s.West} {
-		for _, f := range inNamespace(ours(s.Context(), s.T, side.API, ""), s.Namespace) {
-			if r := f.resource.Resource; r != "events" && r != "endpoints" && r != "endpointslices" {
-				out[side.Name+": "+f.String()] = f.version
-			}
-		}
-	}
-	return out
 }
 
 // TestAKilledManifoldConverges kills the process again and again while much is written.

@@ -10,12 +10,13 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 )
 
 // TestTheRightsOfAClusterAreComparedWithWhatTheyShouldBe changes what joining made.
 func TestTheRightsOfAClusterAreComparedWithWhatTheyShouldBe(t *testing.T) {
 	s := suite.Fragile(t)
-	again := join(s, "north")
+	again := membership.Join(s, "north")
 	admin := []string{"cluster", "check", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig()}
 	name := "manifold-syncer-" + framework.IdentityOf(t, s.Environment)[:8]
 	whole := s.Logical.CLI(admin...)
@@ -54,24 +55,24 @@ func TestADryRunOfJoiningIsWhatIsMade(t *testing.T) {
 	before := listed(s)
 	below := s.Side("north")
 	text := s.Logical.CLI("cluster", "join", "north", "--dry-run", "--allow-kind", "widgets.example.com", "--allow-volumes")
-	if left := ours(t.Context(), t, below.API, managed); len(left) > 0 || len(listed(s)) != len(before) {
+	if left := membership.Objects(t.Context(), t, below.API, membership.Managed); len(left) > 0 || len(listed(s)) != len(before) {
 		t.Fatalf("a dry run made %v", left)
 	}
 	file := filepath.Join(t.TempDir(), "north.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.Cleanup(func() { dismiss(s, "north") })
+	s.Cleanup(func() { membership.Dismiss(s, "north") })
 	below.In(v1alpha1.SystemNamespace).Kubectl("create", "-f", file)
-	made := ours(t.Context(), t, below.API, managed)
-	join(s, "north", "--allow-kind", "widgets.example.com", "--allow-volumes")
+	made := membership.Objects(t.Context(), t, below.API, membership.Managed)
+	membership.Join(s, "north", "--allow-kind", "widgets.example.com", "--allow-volumes")
 	// What a token ends with is made with the token.
-	after := slices.DeleteFunc(ours(t.Context(), t, below.API, managed), func(f found) bool { return f.resource.Resource == "secrets" })
+	after := slices.DeleteFunc(membership.Objects(t.Context(), t, below.API, membership.Managed), func(f membership.Object) bool { return f.Resource.Resource == "secrets" })
 	if len(made) != len(after) {
 		t.Errorf("applied were %v, joining made %v", made, after)
 	}
 	for i := range after {
-		if i < len(made) && (made[i].uid != after[i].uid || made[i].String() != after[i].String()) {
+		if i < len(made) && (made[i].UID != after[i].UID || made[i].String() != after[i].String()) {
 			t.Errorf("joining made %s, applied was %s", after[i], made[i])
 		}
 	}

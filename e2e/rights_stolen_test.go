@@ -25,6 +25,7 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 )
 
 // stolen is the credential that the logical cluster has for a cluster, in the hands of somebody else.
@@ -40,7 +41,7 @@ type stolen struct {
 
 func steal(s *framework.Scenario, side *framework.Side) *stolen {
 	s.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", stored(s, side.Name))
+	config, err := clientcmd.BuildConfigFromFlags("", membership.StoredCredential(s, side.Name))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -333,7 +334,7 @@ func strangers(s *framework.Scenario, c *stolen) (check func()) {
 		s.Environment.CleanupIn(s.T, s.East.API, "delete", "deployment/stranger", "configmap/stranger", "secret/stranger", "serviceaccount/stranger", "-n", "default",
 			"--wait=false", "--ignore-not-found")
 	})
-	var all []bystander
+	var all []membership.Bystander
 	for _, namespace := range []string{c.foreign, c.home, "default"} {
 		side := s.East.In(namespace)
 		side.KubectlInput(manifests.Deployment("stranger", 0), "create", "-f", "-")
@@ -351,12 +352,12 @@ func strangers(s *framework.Scenario, c *stolen) (check func()) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		all = append(all, bystander{side: side, was: o})
+		all = append(all, membership.Bystander{Side: side, Was: o})
 	}
 	return func() {
 		s.Helper()
 		for _, b := range all {
-			if err := b.changed(s.Context()); err != nil {
+			if err := b.Changed(s.Context()); err != nil {
 				s.Error(err)
 			}
 		}

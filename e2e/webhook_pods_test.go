@@ -24,6 +24,7 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 )
 
 // askAbove has clusters ask the logical one about pods until the test ends.
@@ -209,7 +210,7 @@ func TestWhichQuestionsAboutPodsAreAnswered(t *testing.T) {
 	askAbove(s, "east", "west")
 	asking := func(side *framework.Side) []admissionregistrationv1.MutatingWebhook {
 		t.Helper()
-		all, err := side.Kube.AdmissionregistrationV1().MutatingWebhookConfigurations().List(t.Context(), metav1.ListOptions{LabelSelector: managed})
+		all, err := side.Kube.AdmissionregistrationV1().MutatingWebhookConfigurations().List(t.Context(), metav1.ListOptions{LabelSelector: membership.Managed})
 		if err != nil {
 			t.Fatal(err)
 		}
