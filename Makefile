@@ -23,7 +23,7 @@ cold := 8 to 15 minutes when nothing is compiled yet
 stripped := -s -w
 
 # The tests of hack/stock start a cluster, as those of e2e do.
-not_units := '^[^ ]*/\(e2e\|e2e/[^ ]*\|hack/stock\) '
+not_units := '^[^ ]*/\(e2e/[^ ]*\|hack/stock\) '
 unit_packages = $(shell go list -f '{{.ImportPath}} ' ./... | grep -v $(not_units))
 # The operators that take long to build are tested by "make operators" alone.
 end_to_end_packages = $(shell go list ./hack/stock ./e2e/... | grep -v '/e2e/operators$$')

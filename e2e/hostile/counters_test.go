@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/liar"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -57,7 +58,7 @@ func (a *arena) shares() []resourceOf {
 		}
 		a.create(object{resource: of, manifest: obj.Object})
 	}
-	framework.Await(a.Logical, "lies", "runs", available(2))
+	framework.Await(a.Logical, "lies", "runs", expect.Available(2))
 	framework.Await(a.Logical, "lies", "runs", func(s *appsv1.StatefulSet) bool { return s.Status.ReadyReplicas == 2 })
 	framework.Await(a.Logical, "lies", "runs", func(d *appsv1.DaemonSet) bool { return d.Status.NumberReady >= 2 })
 	framework.Await(a.Logical, "lies", "runs", func(rs *appsv1.ReplicaSet) bool { return rs.Status.ReadyReplicas == 2 })
@@ -126,7 +127,7 @@ func TestCountersStayWithinWhatWasAsked(t *testing.T) {
 			}
 		})
 	}
-	framework.Await(a.Logical, "lies", "is as it was", available(2))
+	framework.Await(a.Logical, "lies", "is as it was", expect.Available(2))
 	framework.Await(a.Logical, "lies", "is as it was", func(s *appsv1.StatefulSet) bool { return s.Status.ReadyReplicas == 2 })
 	a.unharmed()
 }
@@ -173,7 +174,7 @@ func TestWhatIsDeletedStaysDeleted(t *testing.T) {
 	ghostSet := pin(manifest(statefulSets, "ghosts", honestImage), "west")
 	a.create(object{resource: statefulSets, manifest: ghostSet.Object})
 	a.create(object{resource: services, manifest: manifest(services, "ghost", honestImage).Object})
-	framework.Await(a.Logical, "ghost", "runs", available(1))
+	framework.Await(a.Logical, "ghost", "runs", expect.Available(1))
 	framework.Await(a.Logical, "ghosts", "runs", func(s *appsv1.StatefulSet) bool { return s.Status.ReadyReplicas == 1 })
 	framework.Await(a.Logical.In(a.Namespace), "ghost", "is there", framework.Exists[*corev1.Service])
 	west := a.Environment.Physical["west"]
@@ -197,7 +198,7 @@ func TestWhatIsDeletedStaysDeleted(t *testing.T) {
 	// Others of their names are in east.
 	second := deployment("ghost", 1, "east")
 	a.create(second)
-	framework.Await(a.Logical, "ghost", "runs", available(1))
+	framework.Await(a.Logical, "ghost", "runs", expect.Available(1))
 	others := a.podsOf("ghost")
 	stop := a.invent(ghosts)
 	defer stop()

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // TestAWithheldDeletionHoldsItsOwnAlone has west go on showing what it was told to delete, of every kind. What is in east too goes there.
@@ -25,8 +26,8 @@ func TestAWithheldDeletionHoldsItsOwnAlone(t *testing.T) {
 		selectOwn(of, obj)
 		a.create(object{resource: of, manifest: pin(obj, "west").Object})
 	}
-	framework.Await(a.Logical, "both", "runs", available(2))
-	framework.Await(a.Logical, "held", "runs", available(1))
+	framework.Await(a.Logical, "both", "runs", expect.Available(2))
+	framework.Await(a.Logical, "held", "runs", expect.Available(1))
 	framework.Await(a.Logical, "held", "runs", func(s *appsv1.StatefulSet) bool { return s.Status.ReadyReplicas == 1 })
 	framework.Await(a.Logical, "held", "runs", func(d *appsv1.DaemonSet) bool { return d.Status.NumberReady > 0 })
 	framework.Await(a.Logical, "held", "runs", func(rc *corev1.ReplicationController) bool { return rc.Status.ReadyReplicas == 1 })
@@ -97,7 +98,7 @@ func TestPromisesDrawNothing(t *testing.T) {
 	})
 	// What runs stays where it is, whatever is promised; what is pinned goes where it is pinned to.
 	a.create(deployment("pinned", 3, "east"))
-	framework.Await(a.Logical, "pinned", "runs", available(3))
+	framework.Await(a.Logical, "pinned", "runs", expect.Available(3))
 	for _, pod := range a.list(a.Environment.Logical, pods, "app=pinned") {
 		if node, _, _ := unstructured.NestedString(pod.Object, "spec", "nodeName"); node != "east" {
 			t.Errorf("pod %s runs in %s", pod.GetName(), node)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // owner is a reference to an object that controls another.
@@ -41,7 +42,7 @@ func TestNamesAndOrdinalsOfOthersStayTheirs(t *testing.T) {
 	set(store, []any{map[string]any{"metadata": map[string]any{"name": "data"}, "spec": manifest(claims, "x", honestImage).Object["spec"]}}, "spec", "volumeClaimTemplates")
 	a.create(object{resource: statefulSets, manifest: store.Object})
 	framework.AwaitList(a.Logical, "app=store", "its claims are shown", func(all []*corev1.PersistentVolumeClaim) bool { return len(all) == 2 })
-	framework.Await(a.Logical, "both", "runs", available(2))
+	framework.Await(a.Logical, "both", "runs", expect.Available(2))
 	for _, name := range []string{"set", "split"} {
 		framework.Await(a.Logical, name, "runs", func(s *appsv1.StatefulSet) bool { return s.Status.ReadyReplicas == 2 })
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/liar"
 )
 
@@ -30,7 +31,7 @@ func (a *arena) both() {
 	set(set2, int64(2), "spec", "replicas")
 	a.create(object{resource: statefulSets, manifest: set2.Object})
 	a.create(object{resource: daemonSets, manifest: pin(manifest(daemonSets, "each", honestImage), "east,west").Object})
-	framework.Await(a.Logical, "both", "runs", available(2))
+	framework.Await(a.Logical, "both", "runs", expect.Available(2))
 	framework.Await(a.Logical, "set", "runs", func(s *appsv1.StatefulSet) bool { return s.Status.ReadyReplicas == 2 })
 	framework.Await(a.Logical, "each", "runs", func(d *appsv1.DaemonSet) bool {
 		return d.Status.NumberReady > 3 && d.Status.NumberReady == d.Status.DesiredNumberScheduled
@@ -97,7 +98,7 @@ func TestTemplatesComeFromAbove(t *testing.T) {
 		a.Logical.Kubectl("rollout", "undo", kind)
 	}
 	framework.Await(a.Logical, "both", "is what it was", func(d *appsv1.Deployment) bool {
-		return d.Spec.Template.Spec.Containers[0].Image == honestImage && available(2)(d)
+		return d.Spec.Template.Spec.Containers[0].Image == honestImage && expect.Available(2)(d)
 	})
 	framework.Await(a.Logical, "set", "is what it was", func(s *appsv1.StatefulSet) bool {
 		return s.Spec.Template.Spec.Containers[0].Image == honestImage && s.Status.UpdatedReplicas == 2
@@ -197,7 +198,7 @@ func TestPodsOfAShareAreItsTemplates(t *testing.T) {
 	a := enter(t)
 	tamperings := slices.Sorted(maps.Keys(tampering))
 	a.create(deployment("share", int64(len(tamperings)), "west"))
-	framework.Await(a.Logical, "share", "runs", available(int32(len(tamperings))))
+	framework.Await(a.Logical, "share", "runs", expect.Available(int32(len(tamperings))))
 	before := map[string]*corev1.Pod{}
 	for _, pod := range a.podsOf("share") {
 		before[pod.Name] = pod
@@ -264,7 +265,7 @@ func TestPodsOfAShareAreItsTemplates(t *testing.T) {
 		}
 	}
 	stop()
-	framework.Await(a.Logical, "share", "is whole again", available(int32(len(tamperings))))
+	framework.Await(a.Logical, "share", "is whole again", expect.Available(int32(len(tamperings))))
 	a.unharmed()
 }
 
@@ -303,7 +304,7 @@ func TestStubsFetchNoSecrets(t *testing.T) {
 	inTemplate := &unstructured.Unstructured{Object: map[string]any{"spec": reader.manifest["spec"].(map[string]any)["template"].(map[string]any)["spec"]}}
 	inContainer(inTemplate, "envFrom", envFrom("asked"))
 	a.create(reader)
-	framework.Await(a.Logical, "reader", "runs", available(1))
+	framework.Await(a.Logical, "reader", "runs", expect.Available(1))
 	rs := a.only(a.Environment.Physical["west"], replicaSets, "app=reader")
 	selfmade := a.list(a.Environment.Physical["west"], pods, "app=reader")[0]
 
@@ -349,7 +350,7 @@ func TestStubsFetchNoSecrets(t *testing.T) {
 	a.keptSecrets()
 	stop()
 	leave()
-	framework.Await(a.Logical, "reader", "runs", available(1))
+	framework.Await(a.Logical, "reader", "runs", expect.Available(1))
 	framework.AwaitList(a.Logical, "app=reader", "what was made up is gone", func(all []*corev1.Pod) bool { return len(all) == 1 })
 	a.unharmed()
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/liar"
 	"github.com/manifold-dev/manifold/hack/stock/process"
 )
@@ -71,7 +72,7 @@ func TestAnEventStormHarmsNobodyElse(t *testing.T) {
 	})
 	name := a.unique("canary")
 	a.create(deployment(name, 1, "east"))
-	framework.Await(a.Logical, name, "runs", available(1))
+	framework.Await(a.Logical, name, "runs", expect.Available(1))
 	// Of some the user is told, as of any other event; of all of them nobody could read.
 	shown := framework.AwaitList(a.Logical, "", "the storm is told of", func(events []*corev1.Event) bool {
 		return slices.ContainsFunc(events, func(e *corev1.Event) bool { return e.Reason == "Storm" })

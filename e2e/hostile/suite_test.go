@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/liar"
 	"github.com/manifold-dev/manifold/hack/stock/process"
 )
@@ -71,11 +71,7 @@ func enter(t *testing.T) *arena {
 		t.Fatalf("make the victims: %v", victims.err)
 	}
 	s := framework.NewScenario(t, e)
-	system, err := e.Logical.Kube.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &arena{Scenario: s, east: e.Liars["east"], west: e.Liars["west"], logical: string(system.UID)}
+	a := &arena{Scenario: s, east: e.Liars["east"], west: e.Liars["west"], logical: framework.IdentityOf(t, e)}
 	// What is pinned to both clusters is in both, whatever they say of their capacity. StatefulSets are divided only where they are listed.
 	for name, kinds := range map[string][]any{"even": nil, "even-sets": {"StatefulSet"}} {
 		spec := map[string]any{"division": map[string]any{"type": "Divide", "by": "Even"}}
@@ -87,7 +83,7 @@ func enter(t *testing.T) *arena {
 		}})
 	}
 	a.create(deployment("own", 1, "west"))
-	framework.Await(s.Logical, "own", "runs", available(1))
+	framework.Await(s.Logical, "own", "runs", expect.Available(1))
 	a.before = a.look()
 	return a
 }
@@ -162,14 +158,6 @@ func watchword() (string, error) {
 		return "", err
 	}
 	return "jewel-" + base64.RawURLEncoding.EncodeToString(random), nil
-}
-
-func available(replicas int32) func(*appsv1.Deployment) bool {
-	return func(d *appsv1.Deployment) bool {
-		s := d.Status
-		return s.ObservedGeneration >= d.Generation && s.Replicas == replicas && s.UpdatedReplicas == replicas &&
-			s.ReadyReplicas == replicas && s.AvailableReplicas == replicas
-	}
 }
 
 // unharmed waits until manifold has seen everything that was done in west before, and then checks that nothing has come of it: what must
@@ -249,7 +237,7 @@ func (a *arena) canary() {
 	for range 2 {
 		name := a.unique("canary")
 		a.create(deployment(name, 1, "west"))
-		framework.Await(a.Logical, name, "runs", available(1))
+		framework.Await(a.Logical, name, "runs", expect.Available(1))
 		framework.AwaitList(a.Logical, "app="+name, "its pod is shown", func(all []*corev1.Pod) bool { return len(all) == 1 })
 	}
 }

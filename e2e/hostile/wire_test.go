@@ -23,6 +23,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/liar"
 )
 
@@ -95,7 +96,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	})
 	name := a.unique("canary")
 	a.create(deployment(name, 1, "east"))
-	framework.Await(a.Logical, name, "runs", available(1))
+	framework.Await(a.Logical, name, "runs", expect.Available(1))
 	got.Range(func(key, _ any) bool {
 		t.Errorf("elsewhere got %s", key)
 		return true
@@ -256,7 +257,7 @@ func TestNothingOfAnAnswerIsTooMuch(t *testing.T) {
 	for range 3 {
 		name := a.unique("canary")
 		a.create(deployment(name, 1, "east"))
-		framework.Await(a.Logical, name, "runs", available(1))
+		framework.Await(a.Logical, name, "runs", expect.Available(1))
 	}
 	most := largest()
 	t.Logf("the server took %d MiB", most/mebibyte)

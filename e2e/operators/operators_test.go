@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // operator is a released operator, and what it is to do.
@@ -175,9 +175,7 @@ func (o operator) hasMade(s *framework.Scenario, places []string, before sets.Se
 // runs waits until there are that many ready pods above, and the same ones in the clusters where they may be.
 func (o operator) runs(s *framework.Scenario, places []string, count int) {
 	s.Helper()
-	framework.AwaitList(s.Logical.Within(patience), o.selects, fmt.Sprintf("%d run", count), func(pods []*corev1.Pod) bool {
-		return len(pods) == count && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return !ready(p) })
-	})
+	framework.AwaitList(s.Logical.Within(patience), o.selects, fmt.Sprintf("%d run", count), expect.ReadyPods(count))
 	s.Logical.Within(patience).Poll(fmt.Sprintf("the clusters run %d", count), func() error {
 		total, parts := 0, map[string]int{}
 		for _, place := range clusters {
@@ -194,11 +192,5 @@ func (o operator) runs(s *framework.Scenario, places []string, count int) {
 			return fmt.Errorf("they run %v", parts)
 		}
 		return nil
-	})
-}
-
-func ready(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
