@@ -180,6 +180,30 @@ var rules = map[string]Rule{
 		Forbid: []string{"pkg/placement/score", "pkg/placement/divide", "pkg/placement/ordinals"},
 		Why:    "they are stages of pkg/placement/decide, which mean nothing alone",
 	},
+	"statuses are made of reports": {
+		From:    []string{"pkg/summary/controller", "pkg/summary/reports"},
+		Forbid:  []string{"pkg/clusters", "pkg/custom/...", "pkg/moves", "pkg/placement/controller", "pkg/syncer/..."},
+		Through: true,
+		Why:     "controllers do not import each other: what clusters tell is pkg/summary/reports, whoever tells it",
+	},
+	"late decisions are made of objects": {
+		From:    []string{"pkg/placement/controller"},
+		Forbid:  []string{"pkg/clusters", "pkg/custom/...", "pkg/moves", "pkg/summary/controller", "pkg/syncer/..."},
+		Through: true,
+		Why:     "controllers do not import each other: what one of them does is seen in objects by the others",
+	},
+	"moves are made of what clusters have": {
+		From:    []string{"pkg/moves"},
+		Forbid:  []string{"pkg/clusters/...", "pkg/custom/...", "pkg/placement/controller", "pkg/summary/controller", "pkg/syncer/..."},
+		Through: true,
+		Why:     "syncers tell what their cluster has and ask for their step; the answer must not depend on how they come by it",
+	},
+	"syncers wait for no other controller": {
+		From:    []string{"pkg/syncer", "pkg/syncer/drain", "pkg/syncer/removal", "pkg/syncer/volumes"},
+		Forbid:  []string{"pkg/clusters", "pkg/placement/controller", "pkg/summary/controller"},
+		Through: true,
+		Why:     "controllers do not import each other: what one of them does is seen in objects by the others",
+	},
 	"the rooms of the syncer know nothing of the syncer": {
 		From:    []string{"pkg/syncer/guard", "pkg/syncer/logical", "pkg/syncer/mirrors", "pkg/syncer/physical"},
 		Forbid:  []string{"pkg/syncer", "pkg/syncer/drain", "pkg/syncer/removal", "pkg/syncer/volumes"},

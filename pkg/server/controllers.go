@@ -143,7 +143,7 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 		return nil, err
 	}
 	summaries, err := summarycontroller.New(summarycontroller.Options{
-		Upstream: m.upstream, Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: m.clients[v1alpha1.SummaryUser].kube, Recorder: recorder,
+		Reports: m.upstream, Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: m.clients[v1alpha1.SummaryUser].kube, Recorder: recorder,
 	})
 	if err != nil {
 		return nil, err

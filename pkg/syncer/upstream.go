@@ -11,6 +11,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary/reports"
 	"github.com/manifold-dev/manifold/pkg/syncer/guard"
 	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
@@ -175,6 +176,23 @@ func (u *Upstream) allConnected() []moves.Cluster {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
 	out := make([]moves.Cluster, 0, len(u.syncers))
+	for _, s := range u.syncers {
+		out = append(out, s)
+	}
+	return out
+}
+
+// Reporter returns what tells of a cluster for its statuses, if it is connected.
+func (u *Upstream) Reporter(cluster string) (reports.Reporter, bool) {
+	s, ok := u.Syncer(cluster)
+	return s, ok
+}
+
+// Reporters is Reporter for all connected clusters.
+func (u *Upstream) Reporters() []reports.Reporter {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	out := make([]reports.Reporter, 0, len(u.syncers))
 	for _, s := range u.syncers {
 		out = append(out, s)
 	}

@@ -53,7 +53,7 @@ func (c *Controller) adopter(kind projection.Kind, key identity.Key, in summary.
 	if !kind.Yields || metav1.GetControllerOf(in) != nil {
 		return nil
 	}
-	for _, s := range c.Upstream.Syncers() {
+	for _, s := range c.Reports.Reporters() {
 		if by := s.Adopter(key, in); by != nil && c.wouldAdopt(by, in) {
 			return by
 		}

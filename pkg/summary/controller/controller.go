@@ -32,7 +32,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
-	"github.com/manifold-dev/manifold/pkg/syncer"
+	"github.com/manifold-dev/manifold/pkg/summary/reports"
 )
 
 const (
@@ -51,7 +51,8 @@ const (
 
 // Options say what a Controller works with.
 type Options struct {
-	Upstream *syncer.Upstream
+	// Reports are what clusters tell of what they hold.
+	Reports  reports.Clusters
 	Engine   *engine.Engine
 	Kube     informers.SharedInformerFactory
 	Manifold externalversions.SharedInformerFactory
@@ -165,7 +166,7 @@ func (c *Controller) Changed(key identity.Key, urgent bool) {
 	switch {
 	case !urgent || !c.settled(key):
 		c.queue.AddAfter(task{Key: key}, settle)
-	case c.Upstream.Goes(key):
+	case c.Reports.Goes(key):
 		c.queue.Add(task{Key: key}) // it is gone from everywhere, and a DELETE waits
 	default:
 		c.queue.AddAfter(task{Key: key}, together)
@@ -180,7 +181,7 @@ func (c *Controller) settled(key identity.Key) bool {
 		return true
 	}
 	for cluster := range identity.DecisionOf(obj.(summary.Object)) {
-		if s, running := c.Upstream.Syncer(cluster); running && !s.Settled(key) {
+		if s, running := c.Reports.Reporter(cluster); running && !s.Settled(key) {
 			return false
 		}
 	}
@@ -196,7 +197,7 @@ func (c *Controller) Mirror(deployment cache.ObjectName) {
 
 // Run summarises until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
-	if !cache.WaitForCacheSync(ctx.Done(), append(c.synced, c.Upstream.HasSynced)...) {
+	if !cache.WaitForCacheSync(ctx.Done(), append(c.synced, c.Reports.HasSynced)...) {
 		return ctx.Err()
 	}
 	work.Run(ctx, c.queue, workers, c.sync)

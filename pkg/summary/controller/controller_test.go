@@ -118,7 +118,7 @@ func start(t *testing.T, objects ...runtime.Object) *harness {
 		t.Fatal(err)
 	}
 	h.Controller, err = New(Options{
-		Upstream: upstream, Engine: placing, Kube: kube, Manifold: manifold, Client: h.kube, Clock: testingclock.NewFakePassiveClock(now),
+		Reports: upstream, Engine: placing, Kube: kube, Manifold: manifold, Client: h.kube, Clock: testingclock.NewFakePassiveClock(now),
 	})
 	if err != nil {
 		t.Fatal(err)

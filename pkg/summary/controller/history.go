@@ -42,7 +42,7 @@ func watchHistories(o Options) (*histories, error) {
 	h := &histories{client: o.Client}
 	h.used = func(key identity.Key) map[string]bool {
 		used := map[string]bool{}
-		for _, s := range o.Upstream.Syncers() {
+		for _, s := range o.Reports.Reporters() {
 			maps.Copy(used, s.TemplatesInUse(key))
 		}
 		return used

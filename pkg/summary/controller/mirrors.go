@@ -58,7 +58,7 @@ func (w *waits) holds(key identity.Key, unshown int, settled bool, now time.Time
 func (c *Controller) waitsForMirrors(key identity.Key, reports map[string]summary.Report) bool {
 	unshown := 0
 	for cluster, report := range reports {
-		if s, running := c.Upstream.Syncer(cluster); running && report.Live != nil && !report.Stale {
+		if s, running := c.Reports.Reporter(cluster); running && report.Live != nil && !report.Stale {
 			unshown += s.AwaitShown(key)
 		}
 	}

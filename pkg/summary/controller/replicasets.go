@@ -113,7 +113,7 @@ func (c *Controller) mirrorsOf(d *appsv1.Deployment) map[string]*appsv1.ReplicaS
 
 func (c *Controller) replicaSetShares(d *appsv1.Deployment) map[string][]summary.ReplicaSetShare {
 	out, decision := map[string][]summary.ReplicaSetShare{}, identity.DecisionOf(d)
-	for _, s := range c.Upstream.Syncers() {
+	for _, s := range c.Reports.Reporters() {
 		if _, decided := decision[s.Cluster()]; c.leftBehind(s.Cluster(), decided) {
 			continue
 		}

@@ -38,7 +38,7 @@ func (c *Controller) gather(kind summary.Kind, key identity.Key, in summary.Obje
 			continue // given up
 		}
 		_, decided := decision[cluster.Name]
-		s, running := c.Upstream.Syncer(cluster.Name)
+		s, running := c.Reports.Reporter(cluster.Name)
 		if running {
 			report, known := s.Report(key, in)
 			if known {
@@ -100,12 +100,12 @@ func (c *Controller) otherReports(key identity.Key, in summary.Object) (reports 
 	clusters, _ := c.clusters.List(labels.Everything())
 	for _, cluster := range clusters {
 		var report summary.Report
-		s, known := c.Upstream.Syncer(cluster.Name)
+		s, known := c.Reports.Reporter(cluster.Name)
 		if known {
 			report, known = s.Report(key, in)
 		}
 		switch {
-		case !known && !awayFor(cluster, in) && c.Upstream.MayHave(key, in, cluster.Name):
+		case !known && !awayFor(cluster, in) && c.Reports.MayHave(key, in, cluster.Name):
 			return nil, false
 		case known && (report.Live != nil || report.Problem != ""):
 			report.Stale = silent(cluster)
