@@ -39,11 +39,12 @@ var placementRooms = map[string][]string{
 
 // serverRooms are the rooms of the server, each with what it may import of the others: pkg/server itself puts all together.
 var serverRooms = map[string][]string{
-	"pkg/server":                     {"bootstrap", "etcd", "identity", "keys", "mirrors", "ours", "podtokens", "podwebhooks", "quota", "reach", "stock", "storage", "storage/below", "trials"},
+	"pkg/server":                     {"bootstrap", "etcd", "identity", "keys", "kinds", "mirrors", "ours", "podtokens", "podwebhooks", "quota", "reach", "stock", "storage", "storage/below", "trials"},
 	"pkg/server/bootstrap":           {"keys"},
 	"pkg/server/etcd":                {},
 	"pkg/server/identity":            {},
 	"pkg/server/keys":                {},
+	"pkg/server/kinds":               {},
 	"pkg/server/mirrors":             {"identity"},
 	"pkg/server/ours":                {},
 	"pkg/server/podtokens":           {"ours"},
@@ -66,7 +67,7 @@ var serverRooms = map[string][]string{
 
 var (
 	pure        = append([]string{"pkg/identity", "pkg/mirror", "pkg/projection", "pkg/summary"}, slices.Sorted(maps.Keys(placementRooms))...)
-	controllers = []string{"pkg/clusters/...", "pkg/placement/...", "pkg/summary/...", "pkg/syncer/..."}
+	controllers = []string{"pkg/clusters/...", "pkg/custom/...", "pkg/moves", "pkg/placement/...", "pkg/summary/...", "pkg/syncer/..."}
 	server      = []string{"pkg/admission/...", "pkg/registry/...", "pkg/server/..."}
 )
 

@@ -21,12 +21,12 @@ import (
 	"k8s.io/kubernetes/pkg/controlplane"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 	kubeopenapi "k8s.io/kubernetes/pkg/generated/openapi"
-	metricsinstall "k8s.io/metrics/pkg/apis/metrics/install"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/openapi"
 	"github.com/manifold-dev/manifold/pkg/server/identity"
+	_ "github.com/manifold-dev/manifold/pkg/server/kinds" // which the scheme of the stock server is to know
 	"github.com/manifold-dev/manifold/pkg/server/mirrors"
 	"github.com/manifold-dev/manifold/pkg/server/podtokens"
 	"github.com/manifold-dev/manifold/pkg/server/podwebhooks"
@@ -117,15 +117,6 @@ func newConfig(opts kubeoptions.CompletedOptions, g *genericConfig, net *network
 		return nil, fmt.Errorf("configure API aggregation: %w", err)
 	}
 	return &config{aggregator: aggregator, kube: kube, apiExtensions: apiExtensions}, nil
-}
-
-// installKinds makes the kinds known that the stock server does not serve itself.
-func installKinds() error {
-	if err := v1alpha1.Install(legacyscheme.Scheme); err != nil {
-		return fmt.Errorf("install group %s: %w", v1alpha1.GroupName, err)
-	}
-	metricsinstall.Install(legacyscheme.Scheme)
-	return nil
 }
 
 func openAPIDefinitions(ref openapicommon.ReferenceCallback) map[string]openapicommon.OpenAPIDefinition {

@@ -126,10 +126,6 @@ type completedOptions struct {
 // Complete locks the data directory, makes missing keys and certificates, starts the embedded etcd with its Secrets encrypted unless
 // --etcd-servers names another one, and fills in what the stock options need. What it started ends with Run, or with Close when Run is not reached.
 func (o *Options) Complete(ctx context.Context) (_ CompletedOptions, err error) {
-	// First, so that the flag --runtime-config may name them.
-	if err := installKinds(); err != nil {
-		return CompletedOptions{}, err
-	}
 	if err := errors.Join(o.Silence.validate(), o.Bounds.validate()); err != nil {
 		return CompletedOptions{}, err
 	}

@@ -21,15 +21,14 @@ import (
 )
 
 // Run serves the logical cluster until ctx ends. Then the controllers end, whose watches would keep the server from draining, the server
-// drains its requests, and etcd ends last.
-func Run(ctx context.Context, c CompletedOptions) error {
+// drains its requests, and etcd ends last. Started is called when the server listens.
+func Run(ctx context.Context, c CompletedOptions, started func()) error {
 	defer c.Close()
 	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion, "dataDir", c.dir.path)
 	if c.advertised.loopback() {
 		klog.FromContext(ctx).Info("Pods that call the API are told an address that only this host reaches: give another one by --advertise-url",
 			"host", c.advertised.host, "port", c.advertised.port)
 	}
-	setGCPercent(startGCPercent)
 	s, err := newServer(c)
 	if err != nil {
 		return err
@@ -64,9 +63,10 @@ func Run(ctx context.Context, c CompletedOptions) error {
 	serving.Go(func() error {
 		select {
 		case <-s.started:
+			started()
 		case <-servingCtx.Done():
 		}
-		return returnIdleMemory(servingCtx)
+		return nil
 	})
 	serving.Go(func() error { return c.pki.KeepCurrent(servingCtx, clock.RealClock{}, c.names, writeAdmin) })
 	err = serving.Wait()

@@ -107,11 +107,21 @@ func (o *Options) Run(ctx context.Context) error {
 		completed.Close()
 		return err
 	}
+	setGCPercent(startGCPercent)
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithCancel(ctx)
+	started := make(chan struct{})
 	group.Go(func() error {
 		defer stop() // The announcement waits for a server that there is not any more.
-		return server.Run(ctx, completed)
+		return server.Run(ctx, completed, func() { close(started) })
+	})
+	group.Go(func() error {
+		select {
+		case <-started:
+			return returnIdleMemory(ctx)
+		case <-ctx.Done():
+			return nil
+		}
 	})
 	group.Go(func() error {
 		o.announce(ctx, kubeconfig, begun)
