@@ -49,12 +49,12 @@ type genericConfig struct {
 	identities     *identity.Identities
 }
 
-func newGenericConfig(opts kubeoptions.CompletedOptions) (*genericConfig, error) {
+func newGenericConfig(name string, opts kubeoptions.CompletedOptions) (*genericConfig, error) {
 	resources := controlplane.DefaultAPIResourceConfigSource()
 	resources.EnableVersions(v1alpha1.SchemeGroupVersion, metricsv1beta1.SchemeGroupVersion)
-	informerName, err := cache.NewInformerName("manifold")
+	informerName, err := cache.NewInformerName("manifold-" + name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("name of the logical cluster: %w", err)
 	}
 
 	config, informers, storageFactory, err := controlplaneapiserver.BuildGenericConfig(

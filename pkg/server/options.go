@@ -31,6 +31,8 @@ import (
 // Options are the options of "manifold start": those of the stock API server, with defaults that need nothing but a data directory,
 // and Manifold's own.
 type Options struct {
+	// Name tells the logical cluster from others that run in the same process, in logs and in the metrics of informers.
+	Name string
 	// DataDir holds the embedded etcd, keys, certificates and the administrator's kubeconfig.
 	DataDir string
 	// AdvertiseURL is where pods in clusters find the logical cluster. Empty means where the server is told that it is.
@@ -49,6 +51,7 @@ type Options struct {
 // NewOptions returns the default options.
 func NewOptions() *Options {
 	o := &Options{
+		Name:             "default",
 		DataDir:          ".manifold",
 		Silence:          Silence{GracePeriod: 40 * time.Second, Toleration: 5 * time.Minute, Unschedulable: 2 * time.Minute, FailoverRate: 1000},
 		Bounds:           defaultBounds(),
@@ -106,6 +109,7 @@ type CompletedOptions struct {
 }
 
 type completedOptions struct {
+	name string
 	kube kubeoptions.CompletedOptions
 	dir  *dataDir
 	pki  keys.Store
@@ -133,7 +137,7 @@ func (o *Options) Complete(ctx context.Context) (_ CompletedOptions, err error) 
 	if err != nil {
 		return CompletedOptions{}, err
 	}
-	c := &completedOptions{dir: dir, pki: keys.Store{Dir: dir.join("pki")}, silence: o.Silence, bounds: o.Bounds,
+	c := &completedOptions{name: o.Name, dir: dir, pki: keys.Store{Dir: dir.join("pki")}, silence: o.Silence, bounds: o.Bounds,
 		podAdmission: &o.podAdmission, joined: &o.joined}
 	completed := CompletedOptions{c}
 	defer func() {

@@ -24,6 +24,7 @@ import (
 // drains its requests, and etcd ends last. Started is called when the server listens.
 func Run(ctx context.Context, c CompletedOptions, started func()) error {
 	defer c.Close()
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("logicalCluster", c.name))
 	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion, "dataDir", c.dir.path)
 	if c.advertised.loopback() {
 		klog.FromContext(ctx).Info("Pods that call the API are told an address that only this host reaches: give another one by --advertise-url",
@@ -85,7 +86,7 @@ type server struct {
 
 func newServer(c CompletedOptions) (*server, error) {
 	registry := clusters.NewRegistry()
-	generic, err := newGenericConfig(c.kube)
+	generic, err := newGenericConfig(c.name, c.kube)
 	if err != nil {
 		return nil, err
 	}
