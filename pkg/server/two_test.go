@@ -1,0 +1,89 @@
+package server
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Nothing in the process is there once for all logical clusters: two of them run side by side, each with its own objects and credentials.
+func TestTwoLogicalClustersRunInOneProcess(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	var running errgroup.Group
+	t.Cleanup(func() {
+		stop()
+		if err := running.Wait(); err != nil {
+			t.Errorf("a server ends with %v", err)
+		}
+	})
+	var clients []kubernetes.Interface
+	for _, name := range []string{"one", "other"} {
+		o := NewOptions()
+		o.Name, o.DataDir = name, t.TempDir()
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.SecureServing.Listener, o.SecureServing.BindPort = listener, listener.Addr().(*net.TCPAddr).Port
+		completed, err := o.Complete(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		started := make(chan struct{})
+		ended := make(chan error, 1)
+		running.Go(func() error {
+			err := Run(ctx, completed, func() { close(started) })
+			ended <- err
+			return err
+		})
+		select {
+		case <-started:
+		case err := <-ended:
+			t.Fatalf("the server does not start: %v", err)
+		}
+		config, err := clientcmd.BuildConfigFromFlags("", completed.AdminKubeconfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			return client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
+		})
+		if err != nil {
+			t.Fatalf("the server does not become ready: %v", err)
+		}
+		clients = append(clients, client)
+	}
+	one, other := clients[0].CoreV1(), clients[1].CoreV1()
+	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	if _, err := one.Namespaces().Create(ctx, shop, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Namespaces().Get(ctx, "shop", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the other logical cluster answers %v about a namespace of the first, want that there is none", err)
+	}
+	system := func(client kubernetes.Interface) types.UID {
+		ns, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ns.UID
+	}
+	if system(clients[0]) == system(clients[1]) {
+		t.Error("both have one identity")
+	}
+}
