@@ -83,6 +83,13 @@ var rules = map[string]Rule{
 		Through: true,
 		Why:     "the server assembles the controllers; one that asks the server back cannot run or be tested without it",
 	},
+	"writing single objects of a cluster is the same for all kinds": {
+		From:    []string{"pkg/syncer/writer"},
+		Forbid:  []string{"pkg/..."},
+		Allow:   pure,
+		Through: true,
+		Why:     "the loops of built-in and of custom kinds write by it, and what only one of them knows does not belong there",
+	},
 	"the server knows nothing of the commands": {
 		From:    server,
 		Forbid:  []string{"cmd/...", "pkg/cli/..."},

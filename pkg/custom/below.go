@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/syncer"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 // watch returns the watch of a kind in the version that the cluster is sent, once it has shown everything. Until then, or where there is
@@ -87,7 +87,7 @@ func (l *loop) watchErrorHandler(w *watch, resource schema.GroupResource, k kind
 			refusal = l.rightless(k)
 		case apierrors.IsNotFound(err):
 			refusal = fmt.Sprintf("it does not serve %s", resource)
-		case syncer.Passes(err), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		case writer.Passes(err), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 			return
 		default:
 			refusal = err.Error()

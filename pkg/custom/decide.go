@@ -2,7 +2,6 @@ package custom
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -18,7 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement/controller"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
-	"github.com/manifold-dev/manifold/pkg/syncer"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 // ReasonWithdrawn is the reason of the event that an object stays above from now on.
@@ -45,7 +44,7 @@ func (c *Controller) sync(ctx context.Context, key Key) error {
 // failed tells of an error that does not pass by itself, such as of a webhook that does not let us write, and returns it so that the step
 // is tried again.
 func (c *Controller) failed(k kind, o *metav1.PartialObjectMetadata, err error) error {
-	if err != nil && !syncer.Passes(err) && !errors.Is(err, errNotYet) {
+	if err != nil && !writer.Passes(err) {
 		c.tell(k, o, corev1.EventTypeWarning, reasonNotApplied, "the logical cluster does not take what Manifold writes on it: "+err.Error())
 	}
 	return err
@@ -71,7 +70,7 @@ func (c *Controller) decide(ctx context.Context, k kind, o *metav1.PartialObject
 	}
 	decided, ready := c.Engine.Decide(w, current)
 	if !ready {
-		return false, fmt.Errorf("the clusters are not known: %w", errNotYet)
+		return false, fmt.Errorf("the clusters are not known: %w", writer.ErrNotYet)
 	}
 	if next := decided.Leaving.Next; !next.IsZero() { // a cluster is tolerated until then
 		c.queue.AddAfter(Key{k.resource, o.Namespace, o.Name}, next.Sub(c.Clock.Now()))

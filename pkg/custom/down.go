@@ -16,7 +16,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
-	"github.com/manifold-dev/manifold/pkg/syncer"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 // Reasons of events, the same as of other kinds.
@@ -24,11 +24,6 @@ const (
 	reasonConflict   = "NameTaken"
 	reasonNotApplied = "ProjectionFailed"
 )
-
-// conflictError tells that a name below is somebody else's.
-type conflictError struct{ reason string }
-
-func (e *conflictError) Error() string { return e.reason }
 
 // sync brings one object of the cluster in line.
 func (l *loop) sync(ctx context.Context, key Key) error {
@@ -58,11 +53,22 @@ func (l *loop) sync(ctx context.Context, key Key) error {
 	live := w.get(key)
 	switch {
 	case leaving && manner == v1alpha1.RemoveOrphan:
-		return l.orphan(ctx, w.client(l, key), live)
+		if live == nil {
+			return nil
+		}
+		return l.writer(w, k, key).Orphan(ctx, live)
 	case !wanted:
 		return l.remove(ctx, k, key, w, above, live)
 	}
 	return l.failed(k, key, above, l.project(ctx, k, key, w, above, live))
+}
+
+// writer returns what writes an object to the cluster, in the version that is watched there.
+func (l *loop) writer(w *watch, k kind, key Key) writer.Writer {
+	return writer.Writer{
+		Kind:   projection.Custom(k.in(w.version), k.resource.Resource),
+		Client: writer.Dynamic{ResourceInterface: l.client.Resource(k.resource.WithVersion(w.version)).Namespace(key.Namespace)},
+	}
 }
 
 // concerned reports whether an object says that the cluster has, or is to have, a copy.
@@ -86,8 +92,8 @@ func (l *loop) unseen(k kind, key Key, above *metav1.PartialObjectMetadata, want
 // project has the cluster hold the projection.
 func (l *loop) project(ctx context.Context, k kind, key Key, w *watch, above *metav1.PartialObjectMetadata, live *unstructured.Unstructured) error {
 	last := l.stateOf(key)
-	kind := projection.Custom(k.in(w.version), k.resource.Resource)
-	desired := last.desired
+	out := l.writer(w, k, key)
+	kind, desired := out.Kind, last.desired
 	if desired == nil || desired.GroupVersionKind() != kind.GVK || !sameProjection(last.above, above) {
 		var err error
 		if desired, err = l.desired(ctx, kind, w, above); err != nil {
@@ -99,7 +105,7 @@ func (l *loop) project(ctx context.Context, k kind, key Key, w *watch, above *me
 	}
 	s, running := l.Upstream.Syncer(l.cluster)
 	if !running || !s.HasSynced() {
-		return errNotYet
+		return writer.ErrNotYet
 	}
 	if err := s.EnsureNamespace(ctx, key.Namespace); err != nil {
 		return err
@@ -115,7 +121,7 @@ func (l *loop) project(ctx context.Context, k kind, key Key, w *watch, above *me
 	if action.Step != projection.Nothing {
 		klog.FromContext(ctx).V(2).Info("Projecting", "key", key, "step", action.Step, "reason", action.Reason)
 	}
-	result, err := l.act(ctx, kind, key, w, action, desired, live)
+	result, err := out.Act(ctx, action, desired, live)
 	if err != nil {
 		return err
 	}
@@ -133,13 +139,13 @@ func (l *loop) project(ctx context.Context, k kind, key Key, w *watch, above *me
 func (l *loop) desired(ctx context.Context, kind projection.Kind, w *watch, above *metav1.PartialObjectMetadata) (*unstructured.Unstructured, error) {
 	whole, err := l.Client.Resource(kind.Resource).Namespace(above.Namespace).Get(ctx, above.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, errNotYet
+		return nil, writer.ErrNotYet
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read it in the logical cluster: %w", err)
 	}
 	if whole.GetUID() != above.UID || whole.GetGeneration() < above.Generation {
-		return nil, errNotYet
+		return nil, writer.ErrNotYet
 	}
 	desired, err := kind.Project(whole, projection.Part{}, l.target)
 	if err != nil {
@@ -170,7 +176,7 @@ func (l *loop) remove(ctx context.Context, k kind, key Key, w *watch, above *met
 		return nil
 	}
 	klog.FromContext(ctx).V(2).Info("Removing", "key", key, "of", uidOf(above), "reason", action.Reason)
-	return l.failed(k, key, above, l.delete(ctx, w.client(l, key), live))
+	return l.failed(k, key, above, l.writer(w, k, key).Delete(ctx, live, writer.Deletion{}))
 }
 
 // arrived reports whether all clusters of a decision have their copies. Without any there is nothing to wait for.
@@ -186,12 +192,11 @@ func (l *loop) arrived(key Key, above *metav1.PartialObjectMetadata) bool {
 
 // failed notes an error where users see it, and returns it so that the step is tried again.
 func (l *loop) failed(k kind, key Key, above *metav1.PartialObjectMetadata, err error) error {
-	passes := syncer.Passes(err) && !syncer.Lasts(err, l.queue.NumRequeues(key))
-	if err == nil || passes || errors.Is(err, errNotYet) {
+	if err == nil || !writer.Shown(err, l.queue.NumRequeues(key)) {
 		return err
 	}
 	reason, message := reasonNotApplied, err.Error()
-	if conflict := (*conflictError)(nil); errors.As(err, &conflict) {
+	if conflict := (*writer.ConflictError)(nil); errors.As(err, &conflict) {
 		reason = reasonConflict
 	}
 	if lacksRight(err) {

@@ -2,7 +2,6 @@ package custom
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -254,9 +253,6 @@ func (l *loop) versionOf(k kind) (version string, served bool) {
 	}
 	return k.servedBy(cluster.Status.Kinds)
 }
-
-// errNotYet asks for another try: something that must be there first is on its way.
-var errNotYet = errors.New("not yet")
 
 // Placed returns the names of the objects whose decision names a cluster and that are not being deleted, sorted: kind, namespace and name.
 func (c *Controller) Placed(cluster string) []string {

@@ -14,6 +14,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 // byPriority indexes workloads by the PriorityClass of their pods.
@@ -161,7 +162,7 @@ func (s *Syncer) syncPriority(ctx context.Context, key identity.Key) error {
 		}
 		return nil
 	}
-	if passes(err) {
+	if writer.Passes(err) {
 		return err
 	}
 	s.queue.AddAfter(key, conflictRetry)

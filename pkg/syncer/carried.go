@@ -21,6 +21,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement/handmade"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 // A PersistentVolume that was made by hand in the logical cluster goes along with the claim that it is for: the one whose UID it names, as the
@@ -332,11 +333,11 @@ func (s *Syncer) syncVolume(ctx context.Context, key identity.Key) error {
 	}
 	err := s.actVolume(ctx, c)
 	var problem, reason string
-	switch conflict, is := err.(*conflictError); { //nolint:errorlint // nobody wraps it
+	switch conflict, is := err.(*writer.ConflictError); { //nolint:errorlint // nobody wraps it
 	case err == nil:
 	case is:
-		reason, problem = reasonConflict, conflict.reason
-	case passes(err):
+		reason, problem = reasonConflict, conflict.Reason
+	case writer.Passes(err):
 		return err
 	default:
 		reason, problem = reasonNotApplied, summary.Text(err.Error())
@@ -369,7 +370,7 @@ func (s *Syncer) actVolume(ctx context.Context, c carried) error {
 		return s.patchVolume(ctx, c.below.Name, patch)
 	case c.below == nil && c.wanted && c.stranger:
 		ref := c.above.Spec.ClaimRef
-		return &conflictError{fmt.Sprintf("its claim %s/%s is the name of a claim there that is not ours", ref.Namespace, ref.Name)}
+		return &writer.ConflictError{Reason: fmt.Sprintf("its claim %s/%s is the name of a claim there that is not ours", ref.Namespace, ref.Name)}
 	case c.below == nil && c.wanted && c.above.DeletionTimestamp == nil:
 		return s.makeVolume(ctx, c.above)
 	case c.below == nil || c.below.DeletionTimestamp != nil:
@@ -407,7 +408,7 @@ func (s *Syncer) makeVolume(ctx context.Context, above *corev1.PersistentVolume)
 	case err == nil && s.isProjection(found, above):
 		return errNotYet // the watch is about to show it
 	case err == nil:
-		return &conflictError{fmt.Sprintf("the cluster has a %s %s already, which is not ours: rename one of them, or use that one by making none here",
+		return &writer.ConflictError{Reason: fmt.Sprintf("the cluster has a %s %s already, which is not ours: rename one of them, or use that one by making none here",
 			volumeKind, above.Name)}
 	case !apierrors.IsNotFound(err):
 		return err

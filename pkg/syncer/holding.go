@@ -121,10 +121,7 @@ func (s *Syncer) settleReservation(ctx context.Context, kind projection.Kind, ke
 		return nil
 	}
 	if hash != "" && (live == nil || hashOf(live) != hash) {
-		name := kind.New()
-		name.SetNamespace(key.Namespace)
-		name.SetName(key.Name)
-		found, err := s.read(ctx, kind, name)
+		found, err := s.writer(kind, key.Namespace).Client.Get(ctx, key.Name)
 		if err != nil {
 			return err
 		}

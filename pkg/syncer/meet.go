@@ -12,7 +12,7 @@ import (
 func (s *Syncer) meet(ctx context.Context, l look, p plan, n need) (there bool, err error) {
 	switch n {
 	case needNamespace:
-		if err := s.ensureNamespace(ctx, p.desired.GetNamespace()); err != nil {
+		if err := s.EnsureNamespace(ctx, p.desired.GetNamespace()); err != nil {
 			return false, s.failed(l.key, l.above, err)
 		}
 	case needSecrets:

@@ -19,6 +19,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 // An object that is deleted without what it owns leaves pods behind, or ReplicaSets, that go on running. From then on they are workloads
@@ -183,7 +184,7 @@ func (s *Syncer) letGoOf(ctx context.Context, pod, stored *corev1.Pod) error {
 		kind, _ := projection.ForResource(podResource)
 		return s.markOrphan(ctx, kind, pod)
 	}
-	if s.podQueue.NumRequeues(cache.MetaObjectToName(pod)) < brokenTries {
+	if s.podQueue.NumRequeues(cache.MetaObjectToName(pod)) < writer.BrokenTries {
 		return errNotYet // what was written above comes by another watch
 	}
 	s.tellRefused(pod, errNoRecord)

@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 // park puts an object aside whose step did not reach the cluster because that is silent. There may be as many as the cluster holds, and to
 // try each again and again takes the time of those that are moved elsewhere.
 func (s *Syncer) park(key identity.Key, err error) bool {
-	if !s.answers.Silent() || !unanswered(err) {
+	if !s.answers.Silent() || !writer.Unanswered(err) {
 		return false
 	}
 	s.mu.Lock()

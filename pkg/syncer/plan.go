@@ -9,6 +9,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 // look is what is known of an object at the moment at which it is looked at: the one above and what the cluster holds of it, nil where there is
@@ -34,7 +35,7 @@ type plan struct {
 	waits   wait
 	missing []projection.Requirement
 	// removal says how what the cluster holds is deleted, by taskDelete.
-	removal deletion
+	removal writer.Deletion
 }
 
 // task is one way to deal with an object.
@@ -169,11 +170,11 @@ func (s *Syncer) planRemoval(l look) plan {
 		p.task = taskDeleteNamespace
 	case action.Step == projection.Delete && l.above != nil && l.kind.Lives(l.above) && l.kind.Demand(l.live).Claims:
 		// The workload goes on elsewhere, so what it says about claims for its deletion does not apply.
-		p.task, p.removal = taskDelete, deletion{owned: metav1.DeletePropagationOrphan}
+		p.task, p.removal = taskDelete, writer.Deletion{Owned: metav1.DeletePropagationOrphan}
 	case action.Step == projection.Delete && l.above != nil && l.kind.Workload && projection.Orphans(l.above):
-		p.task, p.removal = taskDeleteOwner, deletion{owned: metav1.DeletePropagationOrphan}
+		p.task, p.removal = taskDeleteOwner, writer.Deletion{Owned: metav1.DeletePropagationOrphan}
 	case action.Step == projection.Delete, action.Step == projection.Wait && hastened(l.above, l.live):
-		p.task, p.removal = taskDelete, deletion{grace: graceOf(l.above)}
+		p.task, p.removal = taskDelete, writer.Deletion{Grace: graceOf(l.above)}
 	}
 	return p
 }

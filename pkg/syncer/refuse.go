@@ -8,6 +8,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 // reasonRefused is the reason of the event that tells what of a cluster is not shown.
@@ -16,7 +17,7 @@ const reasonRefused = "NotShown"
 // refuse is for a pod that cannot be shown. The caches may be behind for a moment, and what is decided may change, so it is looked at again;
 // what goes on is told once.
 func (s *Syncer) refuse(pod *corev1.Pod, why error) error {
-	if s.podQueue.NumRequeues(cache.MetaObjectToName(pod)) == brokenTries {
+	if s.podQueue.NumRequeues(cache.MetaObjectToName(pod)) == writer.BrokenTries {
 		s.tellRefused(pod, why)
 	}
 	return errNotYet

@@ -22,6 +22,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 const (
@@ -161,7 +162,7 @@ func (s *Syncer) syncClaim(ctx context.Context, name cache.ObjectName) error {
 	}
 	want, err := s.showableClaim(s.claimMirror(live, owners), mirror)
 	if err != nil {
-		if s.claimQueue.NumRequeues(name) == brokenTries {
+		if s.claimQueue.NumRequeues(name) == writer.BrokenTries {
 			s.tellNotShown("volume claim", live, nil, err)
 		}
 		return errNotYet

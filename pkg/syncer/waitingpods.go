@@ -11,6 +11,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 // A pod that a user made and that waits in a cluster without a node for it may be decided to run elsewhere. It must never run in both:
@@ -59,7 +60,7 @@ func (s *Syncer) leave(ctx context.Context, kind projection.Kind, above, live pr
 	}
 	// Should it be decided to stay after all before its UID is taken off, it is none that somebody has deleted here.
 	s.left.Store(above.GetUID(), struct{}{})
-	err := s.delete(ctx, kind, live, deletion{unchanged: true})
+	err := s.writer(kind, live.GetNamespace()).Delete(ctx, live, writer.Deletion{Unchanged: true})
 	if err != nil {
 		s.left.Delete(above.GetUID())
 	}
