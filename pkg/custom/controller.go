@@ -97,12 +97,10 @@ func New(o Options) (*Controller, error) {
 		clusters:        manifold.Clusters().Lister(),
 		policies:        manifold.PlacementPolicies().Lister(),
 		clusterPolicies: manifold.ClusterPlacementPolicies().Lister(),
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[Key]{Name: "custom"}),
-		kinds: map[schema.GroupResource]*watchedKind{},
-		loops: map[string]*loop{},
-		told:  map[types.UID]map[string]string{},
+		queue:           work.NewQueue[Key]("custom", firstRetry, lastRetry),
+		kinds:           map[schema.GroupResource]*watchedKind{},
+		loops:           map[string]*loop{},
+		told:            map[types.UID]map[string]string{},
 	}
 	for _, w := range []struct {
 		informer cache.SharedIndexInformer

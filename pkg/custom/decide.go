@@ -17,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement/controller"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
@@ -45,7 +46,7 @@ func (c *Controller) sync(ctx context.Context, key Key) error {
 // is tried again.
 func (c *Controller) failed(k kind, o *metav1.PartialObjectMetadata, err error) error {
 	if err != nil && !writer.Passes(err) {
-		c.tell(k, o, corev1.EventTypeWarning, reasonNotApplied, "the logical cluster does not take what Manifold writes on it: "+err.Error())
+		c.tell(k, o, corev1.EventTypeWarning, steps.ReasonNotApplied, "the logical cluster does not take what Manifold writes on it: "+err.Error())
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package custom
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,13 +15,9 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
-)
-
-// Reasons of events, the same as of other kinds.
-const (
-	reasonConflict   = "NameTaken"
-	reasonNotApplied = "ProjectionFailed"
 )
 
 // sync brings one object of the cluster in line.
@@ -82,7 +77,7 @@ func (l *loop) unseen(k kind, key Key, above *metav1.PartialObjectMetadata, want
 	case reason == "":
 		return // the watch tells when it has shown everything
 	case wanted || above != nil && breakdownOf(above)[l.cluster].Generation > 0 && !l.unserved(key):
-		l.fail(k, key, above, reasonNotApplied, reason)
+		l.fail(k, key, above, steps.ReasonNotApplied, reason)
 	default:
 		l.setState(key, state{absent: l.concerned(above)})
 		l.unwatchUnused(key)
@@ -190,20 +185,14 @@ func (l *loop) arrived(key Key, above *metav1.PartialObjectMetadata) bool {
 	return true
 }
 
-// failed notes an error where users see it, and returns it so that the step is tried again.
+// failed notes an error where users see it, and returns what has the step tried again.
 func (l *loop) failed(k kind, key Key, above *metav1.PartialObjectMetadata, err error) error {
-	if err == nil || !writer.Shown(err, l.queue.NumRequeues(key)) {
-		return err
-	}
-	reason, message := reasonNotApplied, err.Error()
-	if conflict := (*writer.ConflictError)(nil); errors.As(err, &conflict) {
-		reason = reasonConflict
-	}
-	if lacksRight(err) {
-		message = l.rightless(k)
-	}
-	l.fail(k, key, above, reason, message)
-	return err
+	return l.queue.Failed(key, err, func(reason, message string) {
+		if lacksRight(err) {
+			message = l.rightless(k)
+		}
+		l.fail(k, key, above, reason, message)
+	})
 }
 
 // lacksRight reports whether the cluster's RBAC forbids something, and not a rule of its own about objects.
@@ -219,6 +208,7 @@ func (l *loop) rightless(k kind) string {
 
 // fail makes a problem visible: as an event on the object, and in its breakdown.
 func (l *loop) fail(k kind, key Key, above *metav1.PartialObjectMetadata, reason, message string) {
+	message = summary.Text(message) // a cluster may have worded it
 	if l.stateOf(key).problem == message {
 		return
 	}

@@ -8,19 +8,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
+
+	"github.com/manifold-dev/manifold/internal/work"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 )
 
 // A webhook below that cannot be called is answered like a storage that fails for a moment.
 func TestErrorInsideAClusterIsToldWhenItLasts(t *testing.T) {
-	limiter := func() workqueue.TypedRateLimiter[Key] {
-		return workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstRetry, lastRetry)
-	}
 	events := record.NewFakeRecorder(10)
 	l := &loop{
-		Controller: &Controller{Options: Options{Recorder: events}, queue: workqueue.NewTypedRateLimitingQueue(limiter())},
+		Controller: &Controller{Options: Options{Recorder: events}, queue: work.NewQueue[Key]("custom", firstRetry, lastRetry)},
 		cluster:    "east",
-		queue:      workqueue.NewTypedRateLimitingQueue(limiter()),
+		queue:      steps.NewQueue[Key]("custom-east", nil),
 		states:     map[Key]state{},
 	}
 	t.Cleanup(l.queue.ShutDown)

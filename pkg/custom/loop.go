@@ -12,16 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 )
 
 // loopWorkers is how many objects one cluster is sent at a time.
@@ -34,7 +33,7 @@ type loop struct {
 	client  dynamic.Interface
 	budget  *bounds.Budget
 	target  projection.Target
-	queue   workqueue.TypedRateLimitingInterface[Key]
+	queue   *steps.Queue[Key]
 	// ctx ends with the loop, and group with everything that it started.
 	ctx   context.Context
 	group *errgroup.Group
@@ -76,10 +75,8 @@ func (c *Controller) runLoop(ctx context.Context, connection *clusters.Connectio
 		client:     connection.Dynamic,
 		budget:     connection.Budget,
 		target:     projection.Target{LogicalCluster: c.Upstream.LogicalCluster, Cluster: connection.Name},
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[Key]{Name: "custom-" + connection.Name}),
-		ctx: ctx, group: &errgroup.Group{},
+		queue:      steps.NewQueue[Key]("custom-"+connection.Name, connection.Answers),
+		ctx:        ctx, group: &errgroup.Group{},
 		watches: map[schema.GroupResource]*watch{},
 		states:  map[Key]state{},
 	}
@@ -88,7 +85,7 @@ func (c *Controller) runLoop(ctx context.Context, connection *clusters.Connectio
 	c.mu.Unlock()
 	l.enqueueEverything()
 
-	work.Run(ctx, l.queue, loopWorkers, l.sync)
+	l.queue.Run(ctx, loopWorkers, l.sync)
 
 	c.mu.Lock()
 	if c.loops[l.cluster] == l {

@@ -15,6 +15,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
@@ -127,7 +128,7 @@ func (c silentSecrets) Delete(ctx context.Context, live projection.Object, optio
 		c.syncer.below.secrets.gone(live)
 	default:
 		c.syncer.below.secrets.unsure(cache.MetaObjectToName(live))
-		c.syncer.queue.AddAfter(identity.Key{Resource: secretResource, Namespace: live.GetNamespace(), Name: live.GetName()}, conflictRetry)
+		c.syncer.queue.AddAfter(identity.Key{Resource: secretResource, Namespace: live.GetNamespace(), Name: live.GetName()}, steps.ConflictRetry)
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
@@ -165,7 +166,7 @@ func (s *Syncer) syncPriority(ctx context.Context, key identity.Key) error {
 	if writer.Passes(err) {
 		return err
 	}
-	s.queue.AddAfter(key, conflictRetry)
+	s.queue.AddAfter(key, steps.ConflictRetry)
 	if problem := fmt.Sprintf("PriorityClass %s cannot come along: %s", key.Name, err); s.stateOf(key).problem != problem {
 		s.setState(key, state{problem: problem})
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement/handmade"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
@@ -327,7 +328,7 @@ func (s *Syncer) syncVolume(ctx context.Context, key identity.Key) error {
 	c, known := s.gatherVolume(key.Name)
 	if !known {
 		if c.wanted && s.below.volumes.isDenied() {
-			s.tellVolume(key, c.above, reasonNotApplied, "the credential may not read PersistentVolumes there; joining again grants that: "+handmade.LetVolumesIn(s.cluster, s.Allows(s.cluster)))
+			s.tellVolume(key, c.above, steps.ReasonNotApplied, "the credential may not read PersistentVolumes there; joining again grants that: "+handmade.LetVolumesIn(s.cluster, s.Allows(s.cluster)))
 		}
 		return nil // they are looked at when they have been seen
 	}
@@ -336,15 +337,15 @@ func (s *Syncer) syncVolume(ctx context.Context, key identity.Key) error {
 	switch conflict, is := err.(*writer.ConflictError); { //nolint:errorlint // nobody wraps it
 	case err == nil:
 	case is:
-		reason, problem = reasonConflict, conflict.Reason
+		reason, problem = steps.ReasonConflict, conflict.Reason
 	case writer.Passes(err):
 		return err
 	default:
-		reason, problem = reasonNotApplied, summary.Text(err.Error())
+		reason, problem = steps.ReasonNotApplied, summary.Text(err.Error())
 	}
 	s.tellVolume(key, c.above, reason, problem)
 	if problem != "" {
-		s.queue.AddAfter(key, conflictRetry)
+		s.queue.AddAfter(key, steps.ConflictRetry)
 	}
 	return nil
 }

@@ -2,10 +2,8 @@ package syncer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,18 +14,12 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
-// conflictRetry is how often a name that somebody else has below is tried again. What is not ours is not watched.
-const conflictRetry = 15 * time.Second
-
-// Reasons of the events that a syncer writes on objects of the logical cluster.
-const (
-	reasonConflict   = "NameTaken"
-	reasonNotApplied = "ProjectionFailed"
-	reasonWaiting    = "WaitingForCluster"
-)
+// reasonWaiting is the reason of the event about what a cluster waits for with an object.
+const reasonWaiting = "WaitingForCluster"
 
 // sync brings one object of the cluster in line: it looks at what there is, settles what was begun earlier, plans, and carries the plan out.
 func (s *Syncer) sync(ctx context.Context, key identity.Key) error {
@@ -99,7 +91,7 @@ func (s *Syncer) carryOut(ctx context.Context, l look, p plan) error {
 		s.unwait(l.key)
 		return nil
 	case taskRefuse:
-		s.fail(l.key, l.above, reasonNotApplied, p.why)
+		s.fail(l.key, l.above, steps.ReasonNotApplied, p.why)
 		return nil // the object must change before another try makes sense
 	case taskAwait:
 		next := state{uid: l.above.GetUID(), wait: wait{held: true, reason: p.why}}
@@ -208,18 +200,9 @@ func (s *Syncer) done(key identity.Key, kind projection.Kind, st state) {
 	}
 }
 
-// failed notes an error where users see it, and returns it so that the step is tried again.
+// failed notes an error where users see it, and returns what has the step tried again.
 func (s *Syncer) failed(key identity.Key, above projection.Object, err error) error {
-	var conflict *writer.ConflictError
-	if errors.As(err, &conflict) {
-		s.fail(key, above, reasonConflict, conflict.Reason)
-		s.queue.AddAfter(key, conflictRetry)
-		return nil
-	}
-	if writer.Shown(err, s.queue.NumRequeues(key)) {
-		s.fail(key, above, reasonNotApplied, err.Error())
-	}
-	return err
+	return s.queue.Failed(key, err, func(reason, message string) { s.fail(key, above, reason, message) })
 }
 
 // fail makes a problem visible: as an event on the object and on the workloads that need it, and in their reports.

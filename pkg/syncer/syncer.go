@@ -23,6 +23,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 )
 
 const (
@@ -87,13 +88,12 @@ type Syncer struct {
 	client  kubernetes.Interface // of the cluster
 	above   kubernetes.Interface // of the logical cluster, as this syncer
 	usage   *capacity.Usage
-	answers *clusters.Answers
 	offered *clusters.Classes
 	target  projection.Target
 	below   *below
 	// mirrors are the pods above with our own writes that the watch has not shown yet.
 	mirrors  cache.MutationCache
-	queue    workqueue.TypedRateLimitingInterface[identity.Key]
+	queue    *steps.Queue[identity.Key]
 	podQueue workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	// claimMirrors and claimQueue are the same for volume claims that controllers below have made.
 	claimMirrors cache.MutationCache
@@ -112,8 +112,6 @@ type Syncer struct {
 	awaited map[identity.Key]int
 	// unseen are the objects that were there at the start and have not been looked at since.
 	unseen map[identity.Key]struct{}
-	// parked are the objects that wait until the cluster answers again.
-	parked map[identity.Key]struct{}
 	// waitedFor are the workloads that wait for an object, waitsFor is the same the other way round.
 	waitedFor map[identity.Key]map[identity.Key]struct{}
 	waitsFor  map[identity.Key][]identity.Key
@@ -167,15 +165,12 @@ func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {
 		client:  c.Client,
 		above:   above,
 		usage:   c.Usage,
-		answers: c.Answers,
 		offered: c.Classes,
 		target:  projection.Target{LogicalCluster: o.Upstream.LogicalCluster, Cluster: c.Name},
 		below:   b,
 		mirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), o.Upstream.Stores[podResource],
 			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: o.Upstream.Stores[podResource], IncludeAdds: true}),
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[identity.Key](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[identity.Key]{Name: "down-" + c.Name}),
+		queue: steps.NewQueue[identity.Key]("down-"+c.Name, c.Answers),
 		podQueue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "pods-" + c.Name}),
@@ -189,7 +184,6 @@ func newSyncer(o Options, c *clusters.Connection) (*Syncer, error) {
 		states:  map[identity.Key]state{},
 		awaited: map[identity.Key]int{},
 		unseen:  map[identity.Key]struct{}{},
-		parked:  map[identity.Key]struct{}{},
 
 		waitedFor: map[identity.Key]map[identity.Key]struct{}{},
 		waitsFor:  map[identity.Key][]identity.Key{},
@@ -224,12 +218,11 @@ func (s *Syncer) run(ctx context.Context) error {
 	s.Upstream.wakeAll(s)
 
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { work.Run(ctx, s.queue, downWorkers, s.look); return nil })
+	group.Go(func() error { s.queue.Run(ctx, downWorkers, s.look); return nil })
 	group.Go(func() error { work.Run(ctx, s.podQueue, podWorkers, s.showPod); return nil })
 	group.Go(func() error { work.Run(ctx, s.claimQueue, claimWorkers, s.syncClaim); return nil })
 	group.Go(func() error { return s.mirrorEvents(ctx) })
 	group.Go(func() error { return s.followVolumes(ctx) })
-	group.Go(func() error { return s.listen(ctx) })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -59,9 +60,7 @@ type claims struct {
 func newClaims(c *Controller, core coreinformers.Interface, clusters listers.ClusterLister) *claims {
 	return &claims{
 		Controller: c, lister: core.PersistentVolumeClaims().Lister(), volumes: core.PersistentVolumes().Lister(), clusters: clusters,
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "placement_claims"}),
+		queue:   work.NewQueue[cache.ObjectName]("placement_claims", firstRetry, lastRetry),
 		told:    map[types.UID]string{},
 		stays:   map[types.UID]string{},
 		waiting: map[cache.ObjectName]bool{},

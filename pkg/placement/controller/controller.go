@@ -128,16 +128,14 @@ func New(o Options) (*Controller, error) {
 		Options:   o,
 		failovers: rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond/2))),
 		stores:    map[schema.GroupVersionResource]cache.Indexer{},
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[item](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[item]{Name: "placement"}),
-		told:     map[types.UID]string{},
-		waiting:  map[item]bool{},
-		lonely:   map[item]bool{},
-		repinned: map[item]bool{},
-		turns:    map[item]time.Time{},
-		decided:  map[item]version{},
-		stopped:  map[types.UID]string{},
+		queue:     work.NewQueue[item]("placement", firstRetry, lastRetry),
+		told:      map[types.UID]string{},
+		waiting:   map[item]bool{},
+		lonely:    map[item]bool{},
+		repinned:  map[item]bool{},
+		turns:     map[item]time.Time{},
+		decided:   map[item]version{},
+		stopped:   map[types.UID]string{},
 	}
 	o.Engine.Wake(c.look)
 	manifold := o.Manifold.Manifold().V1alpha1()
