@@ -39,7 +39,7 @@ var placementRooms = map[string][]string{
 
 var (
 	pure        = append([]string{"pkg/identity", "pkg/mirror", "pkg/projection", "pkg/summary"}, slices.Sorted(maps.Keys(placementRooms))...)
-	controllers = []string{"pkg/clusters/...", "pkg/placement/...", "pkg/summary/...", "pkg/syncer/..."}
+	controllers = []string{"pkg/clusters/...", "pkg/custom/...", "pkg/placement/...", "pkg/records/...", "pkg/summary/...", "pkg/syncer/..."}
 	server      = []string{"pkg/admission/...", "pkg/registry/...", "pkg/server/..."}
 )
 
@@ -89,6 +89,11 @@ var rules = map[string]Rule{
 		Allow:   pure,
 		Through: true,
 		Why:     "the loops of built-in and of custom kinds write by it, and what only one of them knows does not belong there",
+	},
+	"what decides and what makes statuses share by what lies below them": {
+		From:   []string{"pkg/custom/...", "pkg/placement/controller", "pkg/records", "pkg/summary/controller", "pkg/syncer/..."},
+		Forbid: []string{"pkg/custom/...", "pkg/placement/controller", "pkg/summary/controller"},
+		Why:    "a controller that imports another cannot be run or tested without it; what both need belongs to a package of its own, such as pkg/records",
 	},
 	"the server knows nothing of the commands": {
 		From:    server,

@@ -9,7 +9,6 @@ import (
 	crdinformers "k8s.io/apiextensions-apiserver/pkg/client/informers/externalversions/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/metadata/metadatainformer"
@@ -25,6 +24,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
@@ -66,12 +66,11 @@ type Controller struct {
 	clusterPolicies listers.ClusterPlacementPolicyLister
 	queue           workqueue.TypedRateLimitingInterface[Key]
 	synced          []cache.InformerSynced
+	told            records.Told
 
 	mu    sync.Mutex
 	kinds map[schema.GroupResource]*watchedKind
 	loops map[string]*loop
-	// told is the last message about each object, by what it is about, so that each is told once.
-	told map[types.UID]map[string]string
 }
 
 // watchedKind is a kind whose objects above are watched.
@@ -100,7 +99,6 @@ func New(o Options) (*Controller, error) {
 		queue:           work.NewQueue[Key]("custom", firstRetry, lastRetry),
 		kinds:           map[schema.GroupResource]*watchedKind{},
 		loops:           map[string]*loop{},
-		told:            map[types.UID]map[string]string{},
 	}
 	for _, w := range []struct {
 		informer cache.SharedIndexInformer

@@ -3,19 +3,16 @@ package custom
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/pkg/placement"
-	"github.com/manifold-dev/manifold/pkg/placement/controller"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
@@ -46,7 +43,9 @@ func (c *Controller) sync(ctx context.Context, key Key) error {
 // is tried again.
 func (c *Controller) failed(k kind, o *metav1.PartialObjectMetadata, err error) error {
 	if err != nil && !writer.Passes(err) {
-		c.tell(k, o, corev1.EventTypeWarning, steps.ReasonNotApplied, "the logical cluster does not take what Manifold writes on it: "+err.Error())
+		c.tell(k, o, aboutWrites, placement.Event{
+			Type: corev1.EventTypeWarning, Reason: steps.ReasonNotApplied, Message: "the logical cluster does not take what Manifold writes on it: " + err.Error(),
+		})
 	}
 	return err
 }
@@ -55,7 +54,7 @@ func (c *Controller) failed(k kind, o *metav1.PartialObjectMetadata, err error) 
 func (c *Controller) decide(ctx context.Context, k kind, o *metav1.PartialObjectMetadata) (written bool, err error) {
 	w, err := projection.CustomWorkload(k.gvk(), k.versions[1:], o)
 	if err != nil {
-		c.tell(k, o, corev1.EventTypeWarning, controller.ReasonUnplaced, err.Error())
+		c.tell(k, o, aboutDecision, placement.Event{Type: corev1.EventTypeWarning, Reason: placement.ReasonUnplaced, Message: err.Error()})
 		return false, nil
 	}
 	current := decisionOf(o)
@@ -63,7 +62,7 @@ func (c *Controller) decide(ctx context.Context, k kind, o *metav1.PartialObject
 	switch {
 	case err != nil:
 		// Nobody knows whether it is meant. What is there stays.
-		c.tell(k, o, corev1.EventTypeWarning, controller.ReasonUnplaced, err.Error())
+		c.tell(k, o, aboutDecision, placement.Event{Type: corev1.EventTypeWarning, Reason: placement.ReasonUnplaced, Message: err.Error()})
 		return false, nil
 	case w.Pin == nil && !selected:
 		c.follow(Key{k.resource, o.Namespace, o.Name}, nil)
@@ -78,8 +77,7 @@ func (c *Controller) decide(ctx context.Context, k kind, o *metav1.PartialObject
 	}
 	result := decided.Result
 	c.follow(Key{k.resource, o.Namespace, o.Name}, &result)
-	held := slices.Contains(o.Finalizers, v1alpha1.FinalizerProjection) || len(result.Decision) == 0
-	if result.Decision.Equal(current) && held {
+	if result.Decision.Equal(current) && (records.Held(o) || len(result.Decision) == 0) {
 		c.explain(k, o, current, result)
 		return false, nil
 	}
@@ -105,7 +103,9 @@ func (c *Controller) withdraw(ctx context.Context, k kind, o *metav1.PartialObje
 	if err := c.write(ctx, k, o, nil); err != nil {
 		return false, err
 	}
-	c.tell(k, o, corev1.EventTypeNormal, ReasonWithdrawn, "neither a pin nor a policy sends it to a cluster any more")
+	c.tell(k, o, aboutDecision, placement.Event{
+		Type: corev1.EventTypeNormal, Reason: ReasonWithdrawn, Message: "neither a pin nor a policy sends it to a cluster any more",
+	})
 	return true, nil
 }
 
@@ -123,73 +123,36 @@ func (c *Controller) write(ctx context.Context, k kind, o *metav1.PartialObjectM
 			}
 		}
 	}
-	metadata := map[string]any{
-		"uid": o.UID, "resourceVersion": o.ResourceVersion,
-		"annotations": map[string]any{
-			v1alpha1.AnnotationPlacement: orNull(decision.String()), v1alpha1.AnnotationStatus: orNull(breakdown.String()),
-		},
-	}
-	if !slices.Contains(o.Finalizers, v1alpha1.FinalizerProjection) && len(decision) > 0 {
-		metadata["finalizers"] = append(slices.Clone(o.Finalizers), v1alpha1.FinalizerProjection)
-	}
-	return c.patch(ctx, k, o, metadata)
-}
-
-// patch changes the metadata of an object. One that is gone needs no change.
-func (c *Controller) patch(ctx context.Context, k kind, o *metav1.PartialObjectMetadata, metadata map[string]any) error {
-	patch, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		return err
-	}
-	_, err = c.Client.Resource(k.resource.WithVersion(k.versions[0])).Namespace(o.Namespace).
-		Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
+	_, err := records.Write(ctx, c.writes(k, o, k.versions[0]), o, records.Change{
+		Annotations: map[string]string{v1alpha1.AnnotationPlacement: decision.String(), v1alpha1.AnnotationStatus: breakdown.String()},
+		Hold:        len(decision) > 0,
+	})
 	return err
 }
 
-func orNull(text string) any {
-	if text == "" {
-		return nil
-	}
-	return text
+// writes returns what writes to an object, in a version of its kind.
+func (c *Controller) writes(k kind, o *metav1.PartialObjectMetadata, version string) typed.Custom {
+	return typed.Custom{Dynamic: c.Client.Resource(k.resource.WithVersion(version)).Namespace(o.Namespace), Whole: !k.statuses[version]}
 }
 
 // explain writes an event when there is something to tell that has not been told.
 func (c *Controller) explain(k kind, o *metav1.PartialObjectMetadata, before placement.Decision, result placement.Result) {
-	switch {
-	case len(result.Decision) == 0:
-		c.tell(k, o, corev1.EventTypeWarning, controller.ReasonUnplaced, result.Message())
-	case result.Unplaced > 0 || len(result.Notes) > 0:
-		c.tell(k, o, corev1.EventTypeNormal, controller.ReasonPlacedPartly, result.Message())
-	case !result.Decision.Equal(before):
-		c.tell(k, o, corev1.EventTypeNormal, controller.ReasonPlaced, result.Message())
+	if event := result.Event(before); event.Reason != "" {
+		c.tell(k, o, aboutDecision, event)
 	}
 }
 
-func (c *Controller) tell(k kind, o *metav1.PartialObjectMetadata, eventType, reason, message string) {
-	about := reason
-	switch reason {
-	case controller.ReasonUnplaced, controller.ReasonPlaced, controller.ReasonPlacedPartly, ReasonWithdrawn:
-		about = "decision" // one says that the others are over
-	}
-	c.mu.Lock()
-	if c.told[o.UID] == nil {
-		c.told[o.UID] = map[string]string{}
-	}
-	known := c.told[o.UID][about] == message
-	c.told[o.UID][about] = message
-	c.mu.Unlock()
-	if !known {
-		c.Recorder.Event(referenceTo(k, o), eventType, reason, message)
-	}
-}
+// What events are about: one about the same says that those before are over.
+const (
+	aboutDecision = "decision"
+	aboutWrites   = "writes"
+	aboutStatus   = "status"
+)
 
-func (c *Controller) forget(o *metav1.PartialObjectMetadata) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.told, o.UID)
+func (c *Controller) tell(k kind, o *metav1.PartialObjectMetadata, about string, event placement.Event) {
+	if c.told.News(o.UID, about, event.Message) {
+		c.Recorder.Event(referenceTo(k, o), event.Type, event.Reason, event.Message)
+	}
 }
 
 // referenceTo is what events about an object name.

@@ -13,6 +13,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -49,9 +50,8 @@ func (c *Controller) report(ctx context.Context, k kind, key Key, o *metav1.Part
 	if text == o.Annotations[v1alpha1.AnnotationStatus] {
 		return nil
 	}
-	return c.patch(ctx, k, o, map[string]any{
-		"uid": o.UID, "annotations": map[string]any{v1alpha1.AnnotationStatus: orNull(text)},
-	})
+	_, err := records.Write(ctx, c.writes(k, o, k.versions[0]), o, records.Change{Annotations: map[string]string{v1alpha1.AnnotationStatus: text}, Anyhow: true})
+	return err
 }
 
 func (c *Controller) gather(key Key, o *metav1.PartialObjectMetadata, decision placement.Decision) gathered {
@@ -178,20 +178,10 @@ func (c *Controller) storeStatus(ctx context.Context, k kind, o *metav1.PartialO
 	} else {
 		above.Object["status"] = status
 	}
-	version := above.GroupVersionKind().Version
-	client, options := c.Client.Resource(k.resource.WithVersion(version)).Namespace(o.Namespace), metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager}
-	var err error
-	if k.statuses[version] {
-		_, err = client.UpdateStatus(ctx, above, options)
-	} else {
-		_, err = client.Update(ctx, above, options)
-	}
-	switch {
-	case apierrors.IsInvalid(err):
-		c.tell(k, o, corev1.EventTypeWarning, ReasonStatusRefused, "the status that its clusters give is not valid here, so only annotation "+
-			v1alpha1.AnnotationStatus+" has it: "+err.Error())
-		return nil
-	case apierrors.IsNotFound(err):
+	_, err := records.Status(ctx, c.writes(k, o, above.GroupVersionKind().Version), above)
+	if apierrors.IsInvalid(err) {
+		c.tell(k, o, aboutStatus, placement.Event{Type: corev1.EventTypeWarning, Reason: ReasonStatusRefused,
+			Message: "the status that its clusters give is not valid here, so only annotation " + v1alpha1.AnnotationStatus + " has it: " + err.Error()})
 		return nil
 	}
 	return err
@@ -201,7 +191,7 @@ func (c *Controller) storeStatus(ctx context.Context, k kind, o *metav1.PartialO
 func (c *Controller) release(ctx context.Context, k kind, o *metav1.PartialObjectMetadata) error {
 	_, placed := o.Annotations[v1alpha1.AnnotationPlacement]
 	_, reported := o.Annotations[v1alpha1.AnnotationStatus]
-	held := slices.Contains(o.Finalizers, v1alpha1.FinalizerProjection)
+	held := records.Held(o)
 	if !placed && !reported && !held {
 		return nil
 	}
@@ -210,16 +200,11 @@ func (c *Controller) release(ctx context.Context, k kind, o *metav1.PartialObjec
 			return err
 		}
 	}
-	metadata := map[string]any{
-		"uid":         o.UID,
-		"annotations": map[string]any{v1alpha1.AnnotationPlacement: nil, v1alpha1.AnnotationStatus: nil},
-	}
-	if held {
-		// The version keeps others' finalizers as they are. Clearing the status may have changed it: then the watch brings us back.
-		metadata["resourceVersion"] = o.ResourceVersion
-		metadata["finalizers"] = slices.DeleteFunc(slices.Clone(o.Finalizers), func(f string) bool { return f == v1alpha1.FinalizerProjection })
-	}
-	return c.patch(ctx, k, o, metadata)
+	// Clearing the status may have changed the version by which others' finalizers stay as they are: then the watch brings us back.
+	_, err := records.Write(ctx, c.writes(k, o, k.versions[0]), o, records.Change{
+		Annotations: map[string]string{v1alpha1.AnnotationPlacement: "", v1alpha1.AnnotationStatus: ""}, Release: true, Anyhow: !held,
+	})
+	return err
 }
 
 func (c *Controller) clearStatus(ctx context.Context, k kind, o *metav1.PartialObjectMetadata) error {

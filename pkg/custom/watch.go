@@ -19,6 +19,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -154,7 +155,7 @@ func (c *Controller) objectHandler(resource schema.GroupResource) cache.Resource
 				c.gone(resource, name)
 			}
 			if o, ok := obj.(*metav1.PartialObjectMetadata); ok {
-				c.forget(o)
+				c.told.Forget(o.UID)
 			}
 		},
 	}
@@ -167,7 +168,7 @@ func ours(o *metav1.PartialObjectMetadata) bool {
 			return true
 		}
 	}
-	return slices.Contains(o.Finalizers, v1alpha1.FinalizerProjection)
+	return records.Held(o)
 }
 
 // listed reports whether any policy lists a kind.

@@ -461,12 +461,12 @@ func TestNothingIsRememberedOfWorkloadsThatAreGone(t *testing.T) {
 			if err := h.sync(t.Context(), named("waits")); err != nil {
 				t.Fatal(err)
 			}
-			if len(h.told) == 0 || len(h.waiting) == 0 {
-				t.Fatalf("told %v, waiting %v, want the workload in both", h.told, h.waiting)
+			if h.told.Len() == 0 || len(h.waiting) == 0 {
+				t.Fatalf("told %v, waiting %v, want the workload in both", h.told.Len(), h.waiting)
 			}
 			h.workloadHandler(deployments).OnDelete(gone)
-			if len(h.told)+len(h.waiting) > 0 {
-				t.Errorf("told %v, waiting %v, want nothing", h.told, h.waiting)
+			if h.told.Len()+len(h.waiting) > 0 {
+				t.Errorf("told %v, waiting %v, want nothing", h.told.Len(), h.waiting)
 			}
 		})
 	}
