@@ -83,12 +83,11 @@ var rules = map[string]Rule{
 		Through: true,
 		Why:     "the server assembles the controllers; one that asks the server back cannot run or be tested without it",
 	},
-	"writing single objects of a cluster is the same for all kinds": {
-		From:    []string{"pkg/syncer/writer"},
-		Forbid:  []string{"pkg/..."},
-		Allow:   pure,
+	"what the loops of built-in and of custom kinds share knows neither": {
+		From:    []string{"pkg/syncer/copies", "pkg/syncer/steps", "pkg/syncer/writer"},
+		Forbid:  []string{"pkg/custom/...", "pkg/syncer"},
 		Through: true,
-		Why:     "the loops of built-in and of custom kinds write by it, and what only one of them knows does not belong there",
+		Why:     "one path for all kinds; what only one of them needs belongs to its own loop",
 	},
 	"what decides and what makes statuses share by what lies below them": {
 		From:   []string{"pkg/custom/...", "pkg/placement/controller", "pkg/records", "pkg/summary/controller", "pkg/syncer/..."},

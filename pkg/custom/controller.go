@@ -3,6 +3,7 @@ package custom
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,8 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/syncer"
+	"github.com/manifold-dev/manifold/pkg/syncer/copies"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 const (
@@ -64,18 +67,18 @@ type Controller struct {
 	clusters        listers.ClusterLister
 	policies        listers.PlacementPolicyLister
 	clusterPolicies listers.ClusterPlacementPolicyLister
-	queue           workqueue.TypedRateLimitingInterface[Key]
+	queue           workqueue.TypedRateLimitingInterface[copies.Key]
 	synced          []cache.InformerSynced
 	told            records.Told
+	loops           *copies.Loops
 
 	mu    sync.Mutex
 	kinds map[schema.GroupResource]*watchedKind
-	loops map[string]*loop
 }
 
 // watchedKind is a kind whose objects above are watched.
 type watchedKind struct {
-	kind
+	copies.Kind
 	source   schema.GroupVersionResource
 	informer cache.SharedIndexInformer
 	handler  cache.ResourceEventHandlerRegistration
@@ -96,10 +99,13 @@ func New(o Options) (*Controller, error) {
 		clusters:        manifold.Clusters().Lister(),
 		policies:        manifold.PlacementPolicies().Lister(),
 		clusterPolicies: manifold.ClusterPlacementPolicies().Lister(),
-		queue:           work.NewQueue[Key]("custom", firstRetry, lastRetry),
+		queue:           work.NewQueue[copies.Key]("custom", firstRetry, lastRetry),
 		kinds:           map[schema.GroupResource]*watchedKind{},
-		loops:           map[string]*loop{},
 	}
+	c.loops = copies.New(copies.Options{
+		Above: c, Clusters: c.clusters, LogicalCluster: func() string { return o.Upstream.LogicalCluster }, Client: o.Client, Recorder: o.Recorder,
+		EnsureNamespace: c.ensureNamespace, Leaving: o.Leaving,
+	})
 	for _, w := range []struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
@@ -145,50 +151,57 @@ func (c *Controller) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// get returns a kind and the metadata of an object of it, which is nil if there is none. It returns false as long as that is not known.
-func (c *Controller) get(key Key) (kind, *metav1.PartialObjectMetadata, bool) {
+// Get implements copies.Above.
+func (c *Controller) Get(key copies.Key) (k copies.Kind, o *metav1.PartialObjectMetadata, known bool) {
 	c.mu.Lock()
 	w := c.kinds[key.Resource]
 	c.mu.Unlock()
 	if w == nil {
-		return kind{}, nil, false
+		return copies.Kind{}, nil, false
 	}
 	obj, exists, err := w.informer.GetIndexer().GetByKey(key.Namespace + "/" + key.Name)
 	if err == nil && exists {
-		return w.kind, obj.(*metav1.PartialObjectMetadata), true
+		return w.Kind, obj.(*metav1.PartialObjectMetadata), true
 	}
-	return w.kind, nil, w.handler.HasSynced()
+	return w.Kind, nil, w.handler.HasSynced()
 }
 
-// concern is an object and a cluster that has, or is to have, a copy of it.
-type concern struct {
-	kind schema.GroupResource
-	name cache.ObjectName
-}
-
-// concerns returns what a cluster has or is to have, as far as the logical cluster tells.
-func (c *Controller) concerns(cluster string) []concern {
+// Concerns implements copies.Above.
+func (c *Controller) Concerns(cluster string) []copies.Key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var out []concern
+	var out []copies.Key
 	for resource, w := range c.kinds {
 		for name, clusters := range w.concerned {
-			for _, other := range clusters {
-				if other == cluster {
-					out = append(out, concern{resource, name})
-				}
+			if slices.Contains(clusters, cluster) {
+				out = append(out, keyOf(resource, name))
 			}
 		}
 	}
 	return out
 }
 
-// loop returns the loop of a cluster, nil if none runs.
-func (c *Controller) loop(cluster string) *loop {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.loops[cluster]
+// Changed implements copies.Above.
+func (c *Controller) Changed(key copies.Key, urgent bool) {
+	if urgent {
+		c.queue.Add(key) // whoever deletes it waits for that
+		return
+	}
+	c.queue.AddAfter(key, settle)
 }
 
-// changed tells that there is something new to report of an object.
-func (c *Controller) changed(key Key) { c.queue.AddAfter(key, settle) }
+// Loops are what keeps clusters in step. It implements clusters.Runner.
+func (c *Controller) Loops() *copies.Loops { return c.loops }
+
+// ensureNamespace has the syncer of a cluster see to it that a namespace is there.
+func (c *Controller) ensureNamespace(ctx context.Context, cluster, namespace string) error {
+	s, running := c.Upstream.Syncer(cluster)
+	if !running || !s.HasSynced() {
+		return writer.ErrNotYet
+	}
+	return s.EnsureNamespace(ctx, namespace)
+}
+
+func keyOf(resource schema.GroupResource, name cache.ObjectName) copies.Key {
+	return copies.Key{Resource: resource, Namespace: name.Namespace, Name: name.Name}
+}

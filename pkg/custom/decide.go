@@ -10,10 +10,12 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/typed"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/copies"
 	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
@@ -22,8 +24,8 @@ import (
 const ReasonWithdrawn = "Withdrawn"
 
 // sync decides about one object, and brings its status up to date when there is nothing to decide.
-func (c *Controller) sync(ctx context.Context, key Key) error {
-	k, o, known := c.get(key)
+func (c *Controller) sync(ctx context.Context, key copies.Key) error {
+	k, o, known := c.Get(key)
 	if o == nil || o.DeletionTimestamp != nil {
 		c.follow(key, nil)
 	}
@@ -41,7 +43,7 @@ func (c *Controller) sync(ctx context.Context, key Key) error {
 
 // failed tells of an error that does not pass by itself, such as of a webhook that does not let us write, and returns it so that the step
 // is tried again.
-func (c *Controller) failed(k kind, o *metav1.PartialObjectMetadata, err error) error {
+func (c *Controller) failed(k copies.Kind, o *metav1.PartialObjectMetadata, err error) error {
 	if err != nil && !writer.Passes(err) {
 		c.tell(k, o, aboutWrites, placement.Event{
 			Type: corev1.EventTypeWarning, Reason: steps.ReasonNotApplied, Message: "the logical cluster does not take what Manifold writes on it: " + err.Error(),
@@ -51,13 +53,13 @@ func (c *Controller) failed(k kind, o *metav1.PartialObjectMetadata, err error) 
 }
 
 // decide stores another decision than the object carries, and reports whether there was one.
-func (c *Controller) decide(ctx context.Context, k kind, o *metav1.PartialObjectMetadata) (written bool, err error) {
-	w, err := projection.CustomWorkload(k.gvk(), k.versions[1:], o)
+func (c *Controller) decide(ctx context.Context, k copies.Kind, o *metav1.PartialObjectMetadata) (written bool, err error) {
+	w, err := projection.CustomWorkload(k.GVK(), k.Versions[1:], o)
 	if err != nil {
 		c.tell(k, o, aboutDecision, placement.Event{Type: corev1.EventTypeWarning, Reason: placement.ReasonUnplaced, Message: err.Error()})
 		return false, nil
 	}
-	current := decisionOf(o)
+	current := identity.DecisionOf(o)
 	selected, err := c.Engine.Selects(w)
 	switch {
 	case err != nil:
@@ -65,7 +67,7 @@ func (c *Controller) decide(ctx context.Context, k kind, o *metav1.PartialObject
 		c.tell(k, o, aboutDecision, placement.Event{Type: corev1.EventTypeWarning, Reason: placement.ReasonUnplaced, Message: err.Error()})
 		return false, nil
 	case w.Pin == nil && !selected:
-		c.follow(Key{k.resource, o.Namespace, o.Name}, nil)
+		c.follow(keyOf(k.Resource, cache.MetaObjectToName(o)), nil)
 		return c.withdraw(ctx, k, o, current)
 	}
 	decided, ready := c.Engine.Decide(w, current)
@@ -73,10 +75,10 @@ func (c *Controller) decide(ctx context.Context, k kind, o *metav1.PartialObject
 		return false, fmt.Errorf("the clusters are not known: %w", writer.ErrNotYet)
 	}
 	if next := decided.Leaving.Next; !next.IsZero() { // a cluster is tolerated until then
-		c.queue.AddAfter(Key{k.resource, o.Namespace, o.Name}, next.Sub(c.Clock.Now()))
+		c.queue.AddAfter(keyOf(k.Resource, cache.MetaObjectToName(o)), next.Sub(c.Clock.Now()))
 	}
 	result := decided.Result
-	c.follow(Key{k.resource, o.Namespace, o.Name}, &result)
+	c.follow(keyOf(k.Resource, cache.MetaObjectToName(o)), &result)
 	if result.Decision.Equal(current) && (records.Held(o) || len(result.Decision) == 0) {
 		c.explain(k, o, current, result)
 		return false, nil
@@ -89,14 +91,14 @@ func (c *Controller) decide(ctx context.Context, k kind, o *metav1.PartialObject
 }
 
 // follow tells the statuses of policies what was decided.
-func (c *Controller) follow(key Key, result *placement.Result) {
+func (c *Controller) follow(key copies.Key, result *placement.Result) {
 	if c.Follow != nil {
 		c.Follow(key.Resource.WithVersion(""), cache.NewObjectName(key.Namespace, key.Name), result)
 	}
 }
 
 // withdraw leaves above what is neither pinned nor listed any more.
-func (c *Controller) withdraw(ctx context.Context, k kind, o *metav1.PartialObjectMetadata, current placement.Decision) (written bool, err error) {
+func (c *Controller) withdraw(ctx context.Context, k copies.Kind, o *metav1.PartialObjectMetadata, current placement.Decision) (written bool, err error) {
 	if len(current) == 0 {
 		return false, nil
 	}
@@ -111,19 +113,19 @@ func (c *Controller) withdraw(ctx context.Context, k kind, o *metav1.PartialObje
 
 // write stores a decision on the object that it was made for. The breakdown keeps every cluster that has, or may come to have, a copy, so
 // that none is forgotten by a restart.
-func (c *Controller) write(ctx context.Context, k kind, o *metav1.PartialObjectMetadata, decision placement.Decision) error {
-	breakdown := breakdownOf(o)
+func (c *Controller) write(ctx context.Context, k copies.Kind, o *metav1.PartialObjectMetadata, decision placement.Decision) error {
+	breakdown := identity.CopiesOf(o)
 	if breakdown == nil {
 		breakdown = summary.CustomBreakdown{}
 	}
-	for _, d := range []placement.Decision{decisionOf(o), decision} {
+	for _, d := range []placement.Decision{identity.DecisionOf(o), decision} {
 		for cluster := range d {
 			if _, known := breakdown[cluster]; !known {
 				breakdown[cluster] = summary.CustomCluster{}
 			}
 		}
 	}
-	_, err := records.Write(ctx, c.writes(k, o, k.versions[0]), o, records.Change{
+	_, err := records.Write(ctx, c.writes(k, o, k.Versions[0]), o, records.Change{
 		Annotations: map[string]string{v1alpha1.AnnotationPlacement: decision.String(), v1alpha1.AnnotationStatus: breakdown.String()},
 		Hold:        len(decision) > 0,
 	})
@@ -131,12 +133,12 @@ func (c *Controller) write(ctx context.Context, k kind, o *metav1.PartialObjectM
 }
 
 // writes returns what writes to an object, in a version of its kind.
-func (c *Controller) writes(k kind, o *metav1.PartialObjectMetadata, version string) typed.Custom {
-	return typed.Custom{Dynamic: c.Client.Resource(k.resource.WithVersion(version)).Namespace(o.Namespace), Whole: !k.statuses[version]}
+func (c *Controller) writes(k copies.Kind, o *metav1.PartialObjectMetadata, version string) typed.Custom {
+	return typed.Custom{Dynamic: c.Client.Resource(k.Resource.WithVersion(version)).Namespace(o.Namespace), Whole: !k.Statuses[version]}
 }
 
 // explain writes an event when there is something to tell that has not been told.
-func (c *Controller) explain(k kind, o *metav1.PartialObjectMetadata, before placement.Decision, result placement.Result) {
+func (c *Controller) explain(k copies.Kind, o *metav1.PartialObjectMetadata, before placement.Decision, result placement.Result) {
 	if event := result.Event(before); event.Reason != "" {
 		c.tell(k, o, aboutDecision, event)
 	}
@@ -149,16 +151,8 @@ const (
 	aboutStatus   = "status"
 )
 
-func (c *Controller) tell(k kind, o *metav1.PartialObjectMetadata, about string, event placement.Event) {
+func (c *Controller) tell(k copies.Kind, o *metav1.PartialObjectMetadata, about string, event placement.Event) {
 	if c.told.News(o.UID, about, event.Message) {
-		c.Recorder.Event(referenceTo(k, o), event.Type, event.Reason, event.Message)
-	}
-}
-
-// referenceTo is what events about an object name.
-func referenceTo(k kind, o *metav1.PartialObjectMetadata) *corev1.ObjectReference {
-	version, name := k.gvk().ToAPIVersionAndKind()
-	return &corev1.ObjectReference{
-		APIVersion: version, Kind: name, Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
+		c.Recorder.Event(k.Reference(o), event.Type, event.Reason, event.Message)
 	}
 }

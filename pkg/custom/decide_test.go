@@ -24,7 +24,12 @@ import (
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	decisions "github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/syncer/copies"
 )
+
+var gizmos = copies.Kind{
+	Resource: schema.GroupResource{Group: "example.com", Resource: "gizmos"}, Name: "Gizmo", Versions: []string{"v1"}, Statuses: map[string]bool{"v1": true},
+}
 
 // decider is a Controller that knows ready clusters "east" and "west", the namespace "shop", pinned or not, and a policy.
 func decider(t *testing.T, namespacePin string, policy *v1alpha1.WorkloadSelector) (*Controller, *dynamicfake.FakeDynamicClient, *record.FakeRecorder) {
@@ -152,13 +157,13 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, client, recorder := decider(t, test.namespacePin, test.policy)
-			k, _ := kindOf(definition("v1"))
+			k := gizmos
 			o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shop", Name: "one", UID: "u1", ResourceVersion: "7", Annotations: test.annotations, Labels: test.labels, Finalizers: test.finalizers,
 			}}
 			policy := ""
 			c.Follow = func(resource schema.GroupVersionResource, name cache.ObjectName, result *decisions.Result) {
-				if result != nil && (Key{resource.GroupResource(), name.Namespace, name.Name}) == (Key{k.resource, "shop", "one"}) {
+				if result != nil && keyOf(resource.GroupResource(), name) == keyOf(k.Resource, cache.NewObjectName("shop", "one")) {
 					policy = result.Policy
 				}
 			}

@@ -11,10 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/copies"
 )
 
 // ReasonStatusRefused is the reason of the event that the logical cluster does not take a status.
@@ -32,8 +34,8 @@ type gathered struct {
 }
 
 // report brings status and breakdown of an object up to date, and lets it go once it is to be nowhere and is nowhere.
-func (c *Controller) report(ctx context.Context, k kind, key Key, o *metav1.PartialObjectMetadata) error {
-	decision := decisionOf(o)
+func (c *Controller) report(ctx context.Context, k copies.Kind, key copies.Key, o *metav1.PartialObjectMetadata) error {
+	decision := identity.DecisionOf(o)
 	now := c.gather(key, o, decision)
 	switch {
 	case (!projection.Lives(o) || len(decision) == 0) && !now.held:
@@ -46,28 +48,27 @@ func (c *Controller) report(ctx context.Context, k kind, key Key, o *metav1.Part
 			return err
 		}
 	}
-	text := summary.CustomBreakdownOf(now.reports, breakdownOf(o)).String()
+	text := summary.CustomBreakdownOf(now.reports, identity.CopiesOf(o)).String()
 	if text == o.Annotations[v1alpha1.AnnotationStatus] {
 		return nil
 	}
-	_, err := records.Write(ctx, c.writes(k, o, k.versions[0]), o, records.Change{Annotations: map[string]string{v1alpha1.AnnotationStatus: text}, Anyhow: true})
+	_, err := records.Write(ctx, c.writes(k, o, k.Versions[0]), o, records.Change{Annotations: map[string]string{v1alpha1.AnnotationStatus: text}, Anyhow: true})
 	return err
 }
 
-func (c *Controller) gather(key Key, o *metav1.PartialObjectMetadata, decision placement.Decision) gathered {
+func (c *Controller) gather(key copies.Key, o *metav1.PartialObjectMetadata, decision placement.Decision) gathered {
 	out := gathered{reports: map[string]summary.CustomReport{}}
-	last := breakdownOf(o)
-	for _, name := range concernedClusters(o) {
+	last := identity.CopiesOf(o)
+	for _, name := range identity.CopiedTo(o) {
 		cluster, err := c.clusters.Get(name)
 		if err != nil {
 			continue // gone
 		}
-		var seen sighting
-		if l := c.loop(name); l != nil {
-			seen = l.report(key)
-		}
-		if origin, _ := originOf(seen.Live); seen.Live != nil && origin.UID != o.UID {
-			seen.Live, seen.Generation = nil, 0 // it is of an earlier object, or somebody says so
+		seen := c.loops.Report(name, key)
+		if seen.Live != nil {
+			if origin, _ := projection.OriginOf(seen.Live); origin.UID != o.UID {
+				seen.Live, seen.Generation = nil, 0 // it is of an earlier object, or somebody says so
+			}
 		}
 		_, decided := decision[name]
 		out.add(cluster, seen, last[name], decided && projection.Lives(o))
@@ -76,19 +77,19 @@ func (c *Controller) gather(key Key, o *metav1.PartialObjectMetadata, decision p
 }
 
 // add adds what is known of one cluster. A cluster that is decided is to have a copy.
-func (g *gathered) add(cluster *v1alpha1.Cluster, seen sighting, last summary.CustomCluster, decided bool) {
+func (g *gathered) add(cluster *v1alpha1.Cluster, seen copies.Sighting, last summary.CustomCluster, decided bool) {
 	if cluster.DeletionTimestamp != nil && cluster.Annotations[v1alpha1.AnnotationRemove] == v1alpha1.RemoveForce {
 		return // given up
 	}
 	ready := readiness(cluster)
 	report := seen.CustomReport
 	switch {
-	case !seen.known:
+	case !seen.Known:
 		// A copy that was ever there is there as far as anybody knows.
 		g.held = true
 		g.pending = g.pending || ready == metav1.ConditionTrue
 		report = lastKnown(last)
-	case seen.blind:
+	case seen.Blind:
 		// What cannot be seen is there if it ever was.
 		report.Generation = last.Generation
 		g.held = g.held || last.Generation > 0
@@ -96,9 +97,9 @@ func (g *gathered) add(cluster *v1alpha1.Cluster, seen sighting, last summary.Cu
 		return // there is nothing
 	default:
 		g.held = g.held || report.Live != nil
-		g.pending = g.pending || decided && report.Live != nil && !seen.compared
+		g.pending = g.pending || decided && report.Live != nil && !seen.Compared
 	}
-	report.Stale = !seen.known || ready != metav1.ConditionTrue && ready != metav1.ConditionFalse
+	report.Stale = !seen.Known || ready != metav1.ConditionTrue && ready != metav1.ConditionFalse
 	g.reports[cluster.Name] = report
 	if version := versionOf(report.Live); decided && version != "" {
 		g.versions = append(g.versions, version)
@@ -131,15 +132,15 @@ func versionOf(o *unstructured.Unstructured) string {
 
 // writeStatus stores the status that the clusters give, if it is another one. Statuses of several versions do not go together, and one that
 // is not known stays.
-func (c *Controller) writeStatus(ctx context.Context, k kind, o *metav1.PartialObjectMetadata, decision placement.Decision, now gathered) error {
+func (c *Controller) writeStatus(ctx context.Context, k copies.Kind, o *metav1.PartialObjectMetadata, decision placement.Decision, now gathered) error {
 	if len(decision) == 0 || unknown(now.reports, decision) {
 		return nil
 	}
 	version := now.version()
-	if version == "" || !slices.Contains(k.versions, version) {
-		version = k.versions[0]
+	if version == "" || !slices.Contains(k.Versions, version) {
+		version = k.Versions[0]
 	}
-	client := c.Client.Resource(k.resource.WithVersion(version)).Namespace(o.Namespace)
+	client := c.Client.Resource(k.Resource.WithVersion(version)).Namespace(o.Namespace)
 	above, err := client.Get(ctx, o.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -150,7 +151,7 @@ func (c *Controller) writeStatus(ctx context.Context, k kind, o *metav1.PartialO
 	var status map[string]any
 	if now.version() != "" {
 		status = summary.CustomStatus(above, summary.CustomInput{
-			Clusters: decision.Clusters(), Reports: now.reports, CountsStatus: !k.statuses[version], Now: metav1.NewTime(c.Clock.Now()),
+			Clusters: decision.Clusters(), Reports: now.reports, CountsStatus: !k.Statuses[version], Now: metav1.NewTime(c.Clock.Now()),
 		})
 	}
 	return c.storeStatus(ctx, k, o, above, status)
@@ -168,7 +169,7 @@ func unknown(reports map[string]summary.CustomReport, decision placement.Decisio
 	return false
 }
 
-func (c *Controller) storeStatus(ctx context.Context, k kind, o *metav1.PartialObjectMetadata, above *unstructured.Unstructured, status map[string]any) error {
+func (c *Controller) storeStatus(ctx context.Context, k copies.Kind, o *metav1.PartialObjectMetadata, above *unstructured.Unstructured, status map[string]any) error {
 	before, _ := above.Object["status"].(map[string]any)
 	if len(before) == 0 && len(status) == 0 || reflect.DeepEqual(before, status) {
 		return nil
@@ -188,7 +189,7 @@ func (c *Controller) storeStatus(ctx context.Context, k kind, o *metav1.PartialO
 }
 
 // release lets go of an object that no cluster has any more. One that stays above loses what came from below.
-func (c *Controller) release(ctx context.Context, k kind, o *metav1.PartialObjectMetadata) error {
+func (c *Controller) release(ctx context.Context, k copies.Kind, o *metav1.PartialObjectMetadata) error {
 	_, placed := o.Annotations[v1alpha1.AnnotationPlacement]
 	_, reported := o.Annotations[v1alpha1.AnnotationStatus]
 	held := records.Held(o)
@@ -201,14 +202,14 @@ func (c *Controller) release(ctx context.Context, k kind, o *metav1.PartialObjec
 		}
 	}
 	// Clearing the status may have changed the version by which others' finalizers stay as they are: then the watch brings us back.
-	_, err := records.Write(ctx, c.writes(k, o, k.versions[0]), o, records.Change{
+	_, err := records.Write(ctx, c.writes(k, o, k.Versions[0]), o, records.Change{
 		Annotations: map[string]string{v1alpha1.AnnotationPlacement: "", v1alpha1.AnnotationStatus: ""}, Release: true, Anyhow: !held,
 	})
 	return err
 }
 
-func (c *Controller) clearStatus(ctx context.Context, k kind, o *metav1.PartialObjectMetadata) error {
-	above, err := c.Client.Resource(k.resource.WithVersion(k.versions[0])).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+func (c *Controller) clearStatus(ctx context.Context, k copies.Kind, o *metav1.PartialObjectMetadata) error {
+	above, err := c.Client.Resource(k.Resource.WithVersion(k.Versions[0])).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

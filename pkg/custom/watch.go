@@ -18,22 +18,22 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/records"
-	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/copies"
 )
 
 // definitionHandler watches the objects of every kind that is defined, as long as it is.
 func (c *Controller) definitionHandler(ctx context.Context, group *errgroup.Group) cache.ResourceEventHandler {
 	set := func(obj any) {
 		crd := obj.(*apiextensionsv1.CustomResourceDefinition)
-		k, served := kindOf(crd)
+		k, served := copies.KindOf(crd)
 		if !served {
 			c.undefine(schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural})
 			return
 		}
 		if err := c.define(ctx, group, k); err != nil {
-			klog.FromContext(ctx).Error(err, "Cannot watch a custom kind", "kind", k.resource)
+			klog.FromContext(ctx).Error(err, "Cannot watch a custom kind", "kind", k.Resource)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -51,36 +51,36 @@ func (c *Controller) definitionHandler(ctx context.Context, group *errgroup.Grou
 }
 
 // define watches the objects of a kind, or those of a kind whose definition has changed.
-func (c *Controller) define(ctx context.Context, group *errgroup.Group, k kind) error {
+func (c *Controller) define(ctx context.Context, group *errgroup.Group, k copies.Kind) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	last := c.kinds[k.resource]
-	if ctx.Err() != nil || last != nil && last.same(k) {
+	last := c.kinds[k.Resource]
+	if ctx.Err() != nil || last != nil && last.Same(k) {
 		return nil
 	}
-	w := &watchedKind{kind: k, source: k.watched(), concerned: map[cache.ObjectName][]string{}}
+	w := &watchedKind{Kind: k, source: k.Watched(), concerned: map[cache.ObjectName][]string{}}
 	if last != nil && last.source == w.source {
 		w.informer, w.handler, w.stop, w.concerned = last.informer, last.handler, last.stop, last.concerned
-		c.kinds[k.resource] = w
-		c.lookAgain(k.resource)
+		c.kinds[k.Resource] = w
+		c.lookAgain(k.Resource)
 		return nil
 	}
 	c.drop(last)
 	w.informer, w.stop = c.Metadata.ForResource(w.source).Informer(), make(chan struct{})
 	group.Go(func() error { w.informer.GetController().Run(w.stop); return nil })
 	var err error
-	if w.handler, err = w.informer.AddEventHandler(c.objectHandler(k.resource)); err != nil {
+	if w.handler, err = w.informer.AddEventHandler(c.objectHandler(k.Resource)); err != nil {
 		close(w.stop)
-		delete(c.kinds, k.resource)
+		delete(c.kinds, k.Resource)
 		return err
 	}
-	c.kinds[k.resource] = w
+	c.kinds[k.Resource] = w
 	c.Metadata.Start(ctx.Done())
 	group.Go(func() error {
 		if cache.WaitForCacheSync(ctx.Done(), w.handler.HasSynced) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.lookAgain(k.resource) // what is there below and not above is known now
+			c.lookAgain(k.Resource) // what is there below and not above is known now
 		}
 		return nil
 	})
@@ -94,9 +94,7 @@ func (c *Controller) undefine(resource schema.GroupResource) {
 	if last := c.kinds[resource]; last != nil {
 		c.drop(last)
 		delete(c.kinds, resource)
-		for _, l := range c.loops {
-			l.enqueueKind(resource)
-		}
+		c.loops.LookAtKind(resource)
 	}
 }
 
@@ -119,11 +117,9 @@ func (c *Controller) dropKinds() {
 // lookAgain has everybody look again at the objects of a kind. The caller holds the lock.
 func (c *Controller) lookAgain(resource schema.GroupResource) {
 	for name := range c.kinds[resource].concerned {
-		c.queue.Add(Key{resource, name.Namespace, name.Name})
+		c.queue.Add(keyOf(resource, name))
 	}
-	for _, l := range c.loops {
-		l.enqueueKind(resource)
-	}
+	c.loops.LookAtKind(resource)
 }
 
 // objectHandler looks at objects of a kind that concern clusters or may come to.
@@ -135,7 +131,7 @@ func (c *Controller) objectHandler(resource schema.GroupResource) cache.Resource
 		}
 		c.note(resource, o)
 		if ours(o) || c.listed(resource) {
-			c.queue.Add(Key{resource, o.Namespace, o.Name})
+			c.queue.Add(keyOf(resource, cache.MetaObjectToName(o)))
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -147,7 +143,7 @@ func (c *Controller) objectHandler(resource schema.GroupResource) cache.Resource
 			}
 			look(after)
 			if ours(before) && !ours(after) {
-				c.queue.Add(Key{resource, after.Namespace, after.Name})
+				c.queue.Add(keyOf(resource, cache.MetaObjectToName(after)))
 			}
 		},
 		DeleteFunc: func(obj any) {
@@ -179,7 +175,7 @@ func (c *Controller) listed(resource schema.GroupResource) bool {
 	if w == nil {
 		return false
 	}
-	name := w.name + "." + resource.Group
+	name := w.Name + "." + resource.Group
 	lists := func(s *v1alpha1.WorkloadSelector) bool { return s != nil && slices.Contains(s.Kinds, name) }
 	wide, _ := c.clusterPolicies.List(labels.Everything()) // listing from a cache cannot fail
 	for _, p := range wide {
@@ -193,18 +189,14 @@ func (c *Controller) listed(resource schema.GroupResource) bool {
 
 // note keeps which clusters an object concerns, and has their loops look at it.
 func (c *Controller) note(resource schema.GroupResource, o *metav1.PartialObjectMetadata) {
-	name, clusters := cache.MetaObjectToName(o), concernedClusters(o)
+	name, clusters := cache.MetaObjectToName(o), identity.CopiedTo(o)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.kinds[resource]
 	if w == nil {
 		return
 	}
-	for _, cluster := range append(clusters, w.concerned[name]...) {
-		if l := c.loops[cluster]; l != nil {
-			l.queue.Add(Key{resource, name.Namespace, name.Name})
-		}
-	}
+	c.loops.Look(keyOf(resource, name), append(clusters, w.concerned[name]...)...)
 	if len(clusters) == 0 {
 		delete(w.concerned, name)
 	} else {
@@ -214,39 +206,14 @@ func (c *Controller) note(resource schema.GroupResource, o *metav1.PartialObject
 
 // gone has the loops look at an object that is gone above.
 func (c *Controller) gone(resource schema.GroupResource, name cache.ObjectName) {
-	key := Key{resource, name.Namespace, name.Name}
+	key := keyOf(resource, name)
 	c.queue.Add(key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w := c.kinds[resource]; w != nil {
 		delete(w.concerned, name)
 	}
-	for _, l := range c.loops {
-		l.queue.Add(key)
-	}
-}
-
-// concernedClusters are those that have, or are to have, a copy of an object, as far as it tells.
-func concernedClusters(o *metav1.PartialObjectMetadata) []string {
-	return slices.Compact(slices.Sorted(slices.Values(append(decisionOf(o).Clusters(), breakdownOf(o).Clusters()...))))
-}
-
-// decisionOf reads the decision that an object carries. One that does not parse counts as none.
-func decisionOf(o *metav1.PartialObjectMetadata) placement.Decision {
-	decision, err := placement.ParseDecision(o.Annotations[v1alpha1.AnnotationPlacement])
-	if err != nil {
-		return nil
-	}
-	return decision
-}
-
-// breakdownOf reads the breakdown that an object carries. One that does not parse counts as none.
-func breakdownOf(o *metav1.PartialObjectMetadata) summary.CustomBreakdown {
-	breakdown, err := summary.ParseCustomBreakdown(o.Annotations[v1alpha1.AnnotationStatus])
-	if err != nil {
-		return nil
-	}
-	return breakdown
+	c.loops.LookEverywhere(key)
 }
 
 // namespaceHandler looks again at the objects of a namespace whose pin or labels change.
@@ -268,9 +235,7 @@ func (c *Controller) clusterHandler() cache.ResourceEventHandler {
 	all := func(obj any) {
 		c.enqueue(metav1.NamespaceAll)
 		if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
-			if l := c.loop(name.Name); l != nil {
-				l.enqueueEverything()
-			}
+			c.loops.LookAtAll(name.Name)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -319,7 +284,7 @@ func (c *Controller) enqueue(namespace string) {
 		// Listing from a cache cannot fail.
 		_ = cache.ListAllByNamespace(w.informer.GetIndexer(), namespace, labels.Everything(), func(obj any) {
 			if o := obj.(*metav1.PartialObjectMetadata); listed || ours(o) {
-				c.queue.Add(Key{resource, o.Namespace, o.Name})
+				c.queue.Add(keyOf(resource, cache.MetaObjectToName(o)))
 			}
 		})
 	}

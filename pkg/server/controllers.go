@@ -162,10 +162,10 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		Registry: m.registry,
 		Runner: runners{&syncer.Runner{Options: syncer.Options{
 			Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed, Mirror: summaries.Mirror,
-			Leaving: m.leaving, Uses: m.custom.Uses, Overrides: m.engine.Overrides,
+			Leaving: m.leaving, Uses: m.custom.Loops().Uses, Overrides: m.engine.Overrides,
 			Admits: trials.admits, Allows: m.allows,
 			VolumeChanged: handMade.Changed, ClaimWanted: handMade.ClaimWanted,
-		}}, m.custom.Runner()},
+		}}, m.custom.Loops()},
 		GracePeriod: c.silence.GracePeriod, Fence: m.upstream.Fence, Requester: requester,
 		MaxObjects: c.bounds.Objects, MaxBytes: c.bounds.Bytes.Value(),
 	})
@@ -173,13 +173,13 @@ func newControllers(ids *identities, kubeInformers informers.SharedInformerFacto
 		return nil, err
 	}
 	removals, err := removal.New(removal.Options{
-		Upstream: m.upstream, Custom: m.custom, Kube: m.informers, Manifold: m.own, Client: kube, Clusters: manifold,
+		Upstream: m.upstream, Custom: m.custom.Loops(), Kube: m.informers, Manifold: m.own, Client: kube, Clusters: manifold,
 	})
 	if err != nil {
 		return nil, err
 	}
 	drains, err := drain.New(drain.Options{
-		Upstream: m.upstream, Engine: m.engine, Custom: m.custom.Placed, Manifold: m.own, Clusters: manifold,
+		Upstream: m.upstream, Engine: m.engine, Custom: m.custom.Loops().Placed, Manifold: m.own, Clusters: manifold,
 	})
 	if err != nil {
 		return nil, err
