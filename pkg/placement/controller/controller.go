@@ -154,8 +154,8 @@ func New(o Options) (*Controller, error) {
 		{o.Kube.Core().V1().PersistentVolumeClaims().Informer(), c.unused.handler()},
 		{o.Kube.Core().V1().PersistentVolumes().Informer(), c.unused.volumeHandler()},
 		{manifold.Clusters().Informer(), c.clusterHandler()},
-		{manifold.PlacementPolicies().Informer(), c.policyHandler()},
-		{manifold.ClusterPlacementPolicies().Informer(), c.policyHandler()},
+		{manifold.PlacementPolicies().Informer(), engine.OnPolicies(c.enqueueAll)},
+		{manifold.ClusterPlacementPolicies().Informer(), engine.OnPolicies(c.enqueueAll)},
 	}...) {
 		registration, err := w.informer.AddEventHandler(w.handler)
 		if err != nil {
