@@ -21,14 +21,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
-	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 	"github.com/manifold-dev/manifold/pkg/syncer/copies"
-	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 const (
@@ -63,14 +61,11 @@ type Options struct {
 // Controller keeps decisions and statuses of custom resources current, and the loops of the clusters.
 type Controller struct {
 	Options
-	definitions     crdinformers.CustomResourceDefinitionInformer
-	clusters        listers.ClusterLister
-	policies        listers.PlacementPolicyLister
-	clusterPolicies listers.ClusterPlacementPolicyLister
-	queue           workqueue.TypedRateLimitingInterface[copies.Key]
-	synced          []cache.InformerSynced
-	told            records.Told
-	loops           *copies.Loops
+	definitions crdinformers.CustomResourceDefinitionInformer
+	queue       workqueue.TypedRateLimitingInterface[copies.Key]
+	synced      []cache.InformerSynced
+	told        records.Told
+	loops       *copies.Loops
 
 	mu    sync.Mutex
 	kinds map[schema.GroupResource]*watchedKind
@@ -95,25 +90,22 @@ func New(o Options) (*Controller, error) {
 	}
 	manifold := o.Manifold.Manifold().V1alpha1()
 	c := &Controller{
-		Options:         o,
-		clusters:        manifold.Clusters().Lister(),
-		policies:        manifold.PlacementPolicies().Lister(),
-		clusterPolicies: manifold.ClusterPlacementPolicies().Lister(),
-		queue:           work.NewQueue[copies.Key]("custom", firstRetry, lastRetry),
-		kinds:           map[schema.GroupResource]*watchedKind{},
+		Options: o,
+		queue:   work.NewQueue[copies.Key]("custom", firstRetry, lastRetry),
+		kinds:   map[schema.GroupResource]*watchedKind{},
 	}
 	c.loops = copies.New(copies.Options{
-		Above: c, Clusters: c.clusters, LogicalCluster: func() string { return o.Upstream.LogicalCluster }, Client: o.Client, Recorder: o.Recorder,
-		EnsureNamespace: c.ensureNamespace, Leaving: o.Leaving,
+		Above: c, Clusters: manifold.Clusters().Lister(), LogicalCluster: func() string { return o.Upstream.LogicalCluster }, Client: o.Client, Recorder: o.Recorder,
+		EnsureNamespace: o.Upstream.EnsureNamespace, Leaving: o.Leaving,
 	})
 	for _, w := range []struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
 	}{
-		{o.Kube.Core().V1().Namespaces().Informer(), c.namespaceHandler()},
+		{o.Kube.Core().V1().Namespaces().Informer(), engine.OnNamespaces(c.enqueue, func(name string, _ bool) { c.enqueue(name) })},
 		{manifold.Clusters().Informer(), c.clusterHandler()},
-		{manifold.PlacementPolicies().Informer(), c.policyHandler()},
-		{manifold.ClusterPlacementPolicies().Informer(), c.policyHandler()},
+		{manifold.PlacementPolicies().Informer(), engine.OnPolicies(func() { c.enqueue(metav1.NamespaceAll) })},
+		{manifold.ClusterPlacementPolicies().Informer(), engine.OnPolicies(func() { c.enqueue(metav1.NamespaceAll) })},
 	} {
 		registration, err := w.informer.AddEventHandler(w.handler)
 		if err != nil {
@@ -146,7 +138,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	<-ctx.Done()
 	_ = c.definitions.Informer().RemoveEventHandler(registration) // it ends with the server in any case
 	c.mu.Lock()
-	c.dropKinds()
+	for _, w := range c.kinds {
+		c.drop(w)
+	}
+	clear(c.kinds)
 	c.mu.Unlock()
 	return group.Wait()
 }
@@ -192,15 +187,6 @@ func (c *Controller) Changed(key copies.Key, urgent bool) {
 
 // Loops are what keeps clusters in step. It implements clusters.Runner.
 func (c *Controller) Loops() *copies.Loops { return c.loops }
-
-// ensureNamespace has the syncer of a cluster see to it that a namespace is there.
-func (c *Controller) ensureNamespace(ctx context.Context, cluster, namespace string) error {
-	s, running := c.Upstream.Syncer(cluster)
-	if !running || !s.HasSynced() {
-		return writer.ErrNotYet
-	}
-	return s.EnsureNamespace(ctx, namespace)
-}
 
 func keyOf(resource schema.GroupResource, name cache.ObjectName) copies.Key {
 	return copies.Key{Resource: resource, Namespace: name.Namespace, Name: name.Name}

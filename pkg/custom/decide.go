@@ -33,7 +33,7 @@ func (c *Controller) sync(ctx context.Context, key copies.Key) error {
 		return nil // a watch will tell
 	}
 	if o.DeletionTimestamp == nil {
-		if written, err := c.decide(ctx, k, o); written || err != nil {
+		if written, err := c.decide(ctx, k, key, o); written || err != nil {
 			return c.failed(k, o, err) // the watch shows what was written
 		}
 	}
@@ -53,21 +53,19 @@ func (c *Controller) failed(k copies.Kind, o *metav1.PartialObjectMetadata, err 
 }
 
 // decide stores another decision than the object carries, and reports whether there was one.
-func (c *Controller) decide(ctx context.Context, k copies.Kind, o *metav1.PartialObjectMetadata) (written bool, err error) {
+func (c *Controller) decide(ctx context.Context, k copies.Kind, key copies.Key, o *metav1.PartialObjectMetadata) (written bool, err error) {
 	w, err := projection.CustomWorkload(k.GVK(), k.Versions[1:], o)
-	if err != nil {
+	selected := false
+	if err == nil {
+		selected, err = c.Engine.Selects(w)
+	}
+	if err != nil { // nobody knows whether it is meant, and what is there stays
 		c.tell(k, o, aboutDecision, placement.Event{Type: corev1.EventTypeWarning, Reason: placement.ReasonUnplaced, Message: err.Error()})
 		return false, nil
 	}
 	current := identity.DecisionOf(o)
-	selected, err := c.Engine.Selects(w)
-	switch {
-	case err != nil:
-		// Nobody knows whether it is meant. What is there stays.
-		c.tell(k, o, aboutDecision, placement.Event{Type: corev1.EventTypeWarning, Reason: placement.ReasonUnplaced, Message: err.Error()})
-		return false, nil
-	case w.Pin == nil && !selected:
-		c.follow(keyOf(k.Resource, cache.MetaObjectToName(o)), nil)
+	if w.Pin == nil && !selected {
+		c.follow(key, nil)
 		return c.withdraw(ctx, k, o, current)
 	}
 	decided, ready := c.Engine.Decide(w, current)
@@ -75,19 +73,19 @@ func (c *Controller) decide(ctx context.Context, k copies.Kind, o *metav1.Partia
 		return false, fmt.Errorf("the clusters are not known: %w", writer.ErrNotYet)
 	}
 	if next := decided.Leaving.Next; !next.IsZero() { // a cluster is tolerated until then
-		c.queue.AddAfter(keyOf(k.Resource, cache.MetaObjectToName(o)), next.Sub(c.Clock.Now()))
+		c.queue.AddAfter(key, next.Sub(c.Clock.Now()))
 	}
 	result := decided.Result
-	c.follow(keyOf(k.Resource, cache.MetaObjectToName(o)), &result)
-	if result.Decision.Equal(current) && (records.Held(o) || len(result.Decision) == 0) {
-		c.explain(k, o, current, result)
-		return false, nil
+	c.follow(key, &result)
+	if written = !result.Decision.Equal(current) || len(result.Decision) > 0 && !records.Held(o); written {
+		if err := c.write(ctx, k, o, result.Decision); err != nil {
+			return false, err
+		}
 	}
-	if err := c.write(ctx, k, o, result.Decision); err != nil {
-		return false, err
+	if event := result.Event(current); event.Reason != "" {
+		c.tell(k, o, aboutDecision, event)
 	}
-	c.explain(k, o, current, result)
-	return true, nil
+	return written, nil
 }
 
 // follow tells the statuses of policies what was decided.
@@ -137,13 +135,6 @@ func (c *Controller) writes(k copies.Kind, o *metav1.PartialObjectMetadata, vers
 	return typed.Custom{Dynamic: c.Client.Resource(k.Resource.WithVersion(version)).Namespace(o.Namespace), Whole: !k.Statuses[version]}
 }
 
-// explain writes an event when there is something to tell that has not been told.
-func (c *Controller) explain(k copies.Kind, o *metav1.PartialObjectMetadata, before placement.Decision, result placement.Result) {
-	if event := result.Event(before); event.Reason != "" {
-		c.tell(k, o, aboutDecision, event)
-	}
-}
-
 // What events are about: one about the same says that those before are over.
 const (
 	aboutDecision = "decision"
@@ -151,6 +142,7 @@ const (
 	aboutStatus   = "status"
 )
 
+// tell writes an event unless it was told last.
 func (c *Controller) tell(k copies.Kind, o *metav1.PartialObjectMetadata, about string, event placement.Event) {
 	if c.told.News(o.UID, about, event.Message) {
 		c.Recorder.Event(k.Reference(o), event.Type, event.Reason, event.Message)

@@ -5,10 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +16,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/syncer/copies"
 )
@@ -29,7 +27,7 @@ func (c *Controller) definitionHandler(ctx context.Context, group *errgroup.Grou
 		crd := obj.(*apiextensionsv1.CustomResourceDefinition)
 		k, served := copies.KindOf(crd)
 		if !served {
-			c.undefine(schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural})
+			c.undefine(schema.ParseGroupResource(crd.Name))
 			return
 		}
 		if err := c.define(ctx, group, k); err != nil {
@@ -40,11 +38,8 @@ func (c *Controller) definitionHandler(ctx context.Context, group *errgroup.Grou
 		AddFunc:    set,
 		UpdateFunc: func(_, obj any) { set(obj) },
 		DeleteFunc: func(obj any) {
-			if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = tomb.Obj
-			}
-			if crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition); ok {
-				c.undefine(schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural})
+			if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+				c.undefine(schema.ParseGroupResource(name.Name)) // by which a definition is always named
 			}
 		},
 	}
@@ -107,13 +102,6 @@ func (c *Controller) drop(w *watchedKind) {
 	}
 }
 
-func (c *Controller) dropKinds() {
-	for resource, w := range c.kinds {
-		c.drop(w)
-		delete(c.kinds, resource)
-	}
-}
-
 // lookAgain has everybody look again at the objects of a kind. The caller holds the lock.
 func (c *Controller) lookAgain(resource schema.GroupResource) {
 	for name := range c.kinds[resource].concerned {
@@ -172,19 +160,7 @@ func (c *Controller) listed(resource schema.GroupResource) bool {
 	c.mu.Lock()
 	w := c.kinds[resource]
 	c.mu.Unlock()
-	if w == nil {
-		return false
-	}
-	name := w.Name + "." + resource.Group
-	lists := func(s *v1alpha1.WorkloadSelector) bool { return s != nil && slices.Contains(s.Kinds, name) }
-	wide, _ := c.clusterPolicies.List(labels.Everything()) // listing from a cache cannot fail
-	for _, p := range wide {
-		if lists(p.Spec.Workloads) {
-			return true
-		}
-	}
-	namespaced, _ := c.policies.List(labels.Everything())
-	return slices.ContainsFunc(namespaced, func(p *v1alpha1.PlacementPolicy) bool { return lists(p.Spec.Workloads) })
+	return w != nil && c.Engine.Lists(w.Name+"."+resource.Group)
 }
 
 // note keeps which clusters an object concerns, and has their loops look at it.
@@ -216,20 +192,6 @@ func (c *Controller) gone(resource schema.GroupResource, name cache.ObjectName) 
 	c.loops.LookEverywhere(key)
 }
 
-// namespaceHandler looks again at the objects of a namespace whose pin or labels change.
-func (c *Controller) namespaceHandler() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { c.enqueue(obj.(*corev1.Namespace).Name) },
-		UpdateFunc: func(old, obj any) {
-			before, after := old.(*corev1.Namespace), obj.(*corev1.Namespace)
-			if before.Annotations[v1alpha1.AnnotationClusters] != after.Annotations[v1alpha1.AnnotationClusters] ||
-				!maps.Equal(before.Labels, after.Labels) {
-				c.enqueue(after.Name)
-			}
-		},
-	}
-}
-
 // clusterHandler looks again at everything when it matters to where it may be, or to what is known of it.
 func (c *Controller) clusterHandler() cache.ResourceEventHandler {
 	all := func(obj any) {
@@ -243,32 +205,9 @@ func (c *Controller) clusterHandler() cache.ResourceEventHandler {
 		DeleteFunc: all,
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(*v1alpha1.Cluster), obj.(*v1alpha1.Cluster)
-			if readiness(before) != readiness(after) || !maps.Equal(before.Labels, after.Labels) ||
-				(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-				before.Annotations[v1alpha1.AnnotationRemove] != after.Annotations[v1alpha1.AnnotationRemove] ||
-				before.Spec.Unschedulable != after.Spec.Unschedulable || !slices.Equal(before.Status.Kinds, after.Status.Kinds) ||
-				!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) {
+			if engine.EligibilityChanged(before, after) || copies.Readiness(before) != copies.Readiness(after) ||
+				!slices.Equal(before.Status.Kinds, after.Status.Kinds) {
 				all(after)
-			}
-		},
-	}
-}
-
-// readiness is the status of a cluster's Ready condition, Unknown for one that is silent.
-func readiness(c *v1alpha1.Cluster) metav1.ConditionStatus {
-	if ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterReady); ready != nil {
-		return ready.Status
-	}
-	return ""
-}
-
-func (c *Controller) policyHandler() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { c.enqueue(metav1.NamespaceAll) },
-		DeleteFunc: func(any) { c.enqueue(metav1.NamespaceAll) },
-		UpdateFunc: func(old, obj any) {
-			if old.(metav1.Object).GetGeneration() != obj.(metav1.Object).GetGeneration() {
-				c.enqueue(metav1.NamespaceAll)
 			}
 		},
 	}

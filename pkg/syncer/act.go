@@ -181,4 +181,13 @@ func (s *Syncer) EnsureNamespace(ctx context.Context, name string) error {
 	return err
 }
 
+// EnsureNamespace has the syncer of a cluster see to it that a namespace of ours exists there.
+func (u *Upstream) EnsureNamespace(ctx context.Context, cluster, name string) error {
+	s, running := u.Syncer(cluster)
+	if !running || !s.HasSynced() {
+		return errNotYet
+	}
+	return s.EnsureNamespace(ctx, name)
+}
+
 func hashOf(obj projection.Object) string { return obj.GetAnnotations()[v1alpha1.AnnotationProjection] }

@@ -130,33 +130,33 @@ func (l *Loop) setState(key Key, next state) {
 	}
 }
 
-// Sighting is what a cluster is known to have of an object.
-type Sighting struct {
+// sighting is what a cluster is known to have of an object.
+type sighting struct {
 	summary.CustomReport
-	// Known is false until all that the cluster has of the kind was seen.
-	Known bool
-	// Blind tells that the cluster refuses to show it.
-	Blind bool
-	// Compared tells that the copy was held against the projection that it should be. Until then nothing is known of its generation.
-	Compared bool
+	// known is false until all that the cluster has of the kind was seen.
+	known bool
+	// blind tells that the cluster refuses to show it.
+	blind bool
+	// compared tells that the copy was held against the projection that it should be. Until then nothing is known of its generation.
+	compared bool
 }
 
 // report tells what the cluster has of an object.
-func (l *Loop) report(key Key) Sighting {
+func (l *Loop) report(key Key) sighting {
 	l.mu.Lock()
 	w, st := l.watches[key.Resource], l.states[key]
 	l.mu.Unlock()
-	out := Sighting{CustomReport: summary.CustomReport{Problem: st.problem}}
+	out := sighting{CustomReport: summary.CustomReport{Problem: st.problem}}
 	switch {
 	case w == nil:
 		// Where the kind is not served there is none of it; otherwise the first step starts the watch.
 		k, _, _ := l.Above.Get(key)
-		out.Known = !l.serves(k)
+		out.known = !l.serves(k)
 		return out
 	case w.informer.HasSynced():
-		out.Known = true
+		out.known = true
 	case w.refused() != "":
-		out.Known, out.Blind = true, true
+		out.known, out.blind = true, true
 		return out
 	default:
 		return out
@@ -169,7 +169,7 @@ func (l *Loop) report(key Key) Sighting {
 		return out
 	}
 	out.Live = live
-	out.Compared = st.desired != nil || st.problem != ""
+	out.compared = st.desired != nil || st.problem != ""
 	if st.desired != nil && hashOf(live) == hashOf(st.desired) {
 		out.Generation = st.above.Generation
 	}
@@ -198,7 +198,7 @@ func (l *Loop) versionOf(k Kind) (version string, served bool) {
 func (l *Loop) owned() map[Key]bool {
 	out := map[Key]bool{}
 	for _, key := range l.Above.Concerns(l.cluster) {
-		if seen := l.report(key); !seen.Known || seen.Live != nil {
+		if seen := l.report(key); !seen.known || seen.Live != nil {
 			out[key] = true
 		}
 	}

@@ -128,18 +128,18 @@ func (a *Loops) LookAtAll(cluster string) {
 	}
 }
 
-// Report tells what a cluster has of an object.
-func (a *Loops) Report(cluster string, key Key) Sighting {
+// report tells what a cluster has of an object.
+func (a *Loops) report(cluster string, key Key) sighting {
 	if l := a.of(cluster); l != nil {
 		return l.report(key)
 	}
-	return Sighting{}
+	return sighting{}
 }
 
 // arrived reports whether all clusters of a decision have their copies. Without any there is nothing to wait for.
 func (a *Loops) arrived(key Key, above *metav1.PartialObjectMetadata) bool {
 	for cluster := range identity.DecisionOf(above) {
-		if a.Report(cluster, key).Generation == 0 {
+		if a.report(cluster, key).Generation == 0 {
 			return false
 		}
 	}
