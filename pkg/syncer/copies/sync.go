@@ -28,8 +28,8 @@ type look struct {
 	// above is the metadata of the object, nil if there is none. Known is false as long as that is not known.
 	above *metav1.PartialObjectMetadata
 	known bool
-	// leaving tells that the cluster is being removed. It is to keep what it has if it orphans that, and is not looked at if it is given up.
-	leaving, orphans, givenUp bool
+	// orphans tells that the cluster leaves with what it has, and givenUp that it is gone for good.
+	orphans, givenUp bool
 	// wanted tells that the cluster is to have a copy, concerned that the object names it as one that has one, or is to, and watched that the
 	// cluster shows what it has of the kind, or is about to.
 	wanted, concerned, watched bool
@@ -76,11 +76,11 @@ func (l *Loop) lookAt(key Key) look {
 	out := look{key: key}
 	out.kind, out.above, out.known = l.Above.Get(key)
 	leaving, manner := l.Leaving(l.cluster)
-	out.leaving, out.orphans, out.givenUp = leaving, leaving && manner == v1alpha1.RemoveOrphan, leaving && manner == v1alpha1.RemoveForce
+	out.orphans, out.givenUp = leaving && manner == v1alpha1.RemoveOrphan, leaving && manner == v1alpha1.RemoveForce
 	out.watched = l.isWatched(key.Resource)
 	if above := out.above; above != nil {
 		out.concerned = slices.Contains(identity.CopiedTo(above), l.cluster)
-		if projection.Lives(above) && (above.DeletionTimestamp == nil || !out.leaving) {
+		if projection.Lives(above) && (above.DeletionTimestamp == nil || !leaving) {
 			_, out.wanted = identity.DecisionOf(above)[l.cluster]
 		}
 		out.arrived = above.DeletionTimestamp != nil || out.wanted || l.arrived(key, above)
@@ -115,6 +115,13 @@ func (l *Loop) plan(seen look) plan {
 		return plan{taskOrphan, "the cluster leaves with what it has"}
 	case seen.wanted:
 		return plan{taskProject, "it is to be here"}
+	}
+	return l.planRemoval(seen)
+}
+
+// planRemoval says how the cluster comes to hold nothing of an object. While that moves, the copy stays until the others are there.
+func (l *Loop) planRemoval(seen look) plan {
+	switch {
 	case seen.live == nil:
 		return plan{taskForget, "the cluster holds nothing of it"}
 	case seen.above != nil && !seen.arrived:

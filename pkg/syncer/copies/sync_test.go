@@ -91,8 +91,8 @@ func TestPlan(t *testing.T) {
 		"what is not to be there is deleted":            {look{kind: gizmos, known: true, concerned: true, watch: &watch{}, live: live}, taskDelete},
 		"also when it has moved and has arrived":        {look{kind: gizmos, known: true, concerned: true, watch: &watch{}, live: live, above: above(nil), arrived: true}, taskDelete},
 		"it stays until it has arrived elsewhere":       {look{kind: gizmos, known: true, concerned: true, watch: &watch{}, live: live, above: above(nil)}, taskNothing},
-		"what a cluster that leaves keeps is let go of": {look{kind: gizmos, known: true, concerned: true, watch: &watch{}, live: live, leaving: true, orphans: true}, taskOrphan},
-		"nothing in a cluster that is given up":         {look{kind: gizmos, known: true, wanted: true, watch: &watch{}, leaving: true, givenUp: true}, taskNothing},
+		"what a cluster that leaves keeps is let go of": {look{kind: gizmos, known: true, concerned: true, watch: &watch{}, live: live, orphans: true}, taskOrphan},
+		"nothing in a cluster that is given up":         {look{kind: gizmos, known: true, wanted: true, watch: &watch{}, givenUp: true}, taskNothing},
 		"what is gone there is forgotten":               {look{kind: gizmos, known: true, concerned: true, watch: &watch{}}, taskForget},
 	} {
 		t.Run(name, func(t *testing.T) {
