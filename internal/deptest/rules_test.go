@@ -67,7 +67,7 @@ var serverRooms = map[string][]string{
 
 var (
 	pure        = append([]string{"pkg/identity", "pkg/mirror", "pkg/projection", "pkg/summary"}, slices.Sorted(maps.Keys(placementRooms))...)
-	controllers = []string{"pkg/clusters/...", "pkg/custom/...", "pkg/moves", "pkg/placement/...", "pkg/summary/...", "pkg/syncer/..."}
+	controllers = []string{"pkg/clusters/...", "pkg/custom/...", "pkg/moves", "pkg/placement/...", "pkg/records/...", "pkg/summary/...", "pkg/syncer/..."}
 	server      = []string{"pkg/admission/...", "pkg/registry/...", "pkg/server/..."}
 )
 
@@ -133,6 +133,17 @@ var rules = map[string]Rule{
 		Forbid: []string{"pkg/clusters/..."},
 		Allow:  []string{"pkg/clusters/status"},
 		Why:    "a decision must not depend on connections, but on the objects that explain it",
+	},
+	"what the loops of built-in and of custom kinds share knows neither": {
+		From:    []string{"pkg/syncer/copies", "pkg/syncer/steps", "pkg/syncer/writer"},
+		Forbid:  []string{"pkg/custom/...", "pkg/syncer"},
+		Through: true,
+		Why:     "one path for all kinds; what only one of them needs belongs to its own loop",
+	},
+	"what decides and what makes statuses share by what lies below them": {
+		From:   []string{"pkg/custom/...", "pkg/placement/controller", "pkg/records", "pkg/summary/controller", "pkg/syncer/..."},
+		Forbid: []string{"pkg/custom/...", "pkg/placement/controller", "pkg/summary/controller"},
+		Why:    "a controller that imports another cannot be run or tested without it; what both need belongs to a package of its own, such as pkg/records",
 	},
 	"the server knows nothing of the commands": {
 		From:    server,

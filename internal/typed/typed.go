@@ -1,5 +1,5 @@
 // Package typed reaches objects of a kind that is only known at run time through client-go's typed clients, which speak protobuf where
-// a dynamic client would not.
+// a dynamic client would not. Objects of custom kinds are reached in the same way, by a dynamic client.
 package typed
 
 import (
@@ -13,9 +13,11 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -41,6 +43,31 @@ func For(client kubernetes.Interface, resource schema.GroupVersionResource, name
 		return nil, fmt.Errorf("no typed client for %s", resource)
 	}
 	return row(client, namespace), nil
+}
+
+// Custom is the client of a custom kind.
+type Custom struct {
+	Dynamic dynamic.ResourceInterface
+	// Whole tells that the kind has no status subresource, so that a status is written with all the rest.
+	Whole bool
+}
+
+// UpdateStatus implements Client.
+func (c Custom) UpdateStatus(ctx context.Context, obj Object, options metav1.UpdateOptions) (Object, error) {
+	if c.Whole {
+		return c.Dynamic.Update(ctx, obj.(*unstructured.Unstructured), options)
+	}
+	return c.Dynamic.UpdateStatus(ctx, obj.(*unstructured.Unstructured), options)
+}
+
+// Patch implements Client.
+func (c Custom) Patch(ctx context.Context, name string, patch types.PatchType, data []byte, options metav1.PatchOptions) (Object, error) {
+	return c.Dynamic.Patch(ctx, name, patch, data, options)
+}
+
+// List implements Client.
+func (c Custom) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return c.Dynamic.List(ctx, options)
 }
 
 // REST returns the client that sends requests about objects of a group. The error is that of a group that is not known here.

@@ -17,6 +17,12 @@ import (
 // that has lost its server, never comes, and a key that is waited for is not tried again by anybody.
 const patience = 90 * time.Second
 
+// NewQueue returns a queue of that name in the metrics. Retries of one key grow from the first to the last delay.
+func NewQueue[K comparable](name string, first, last time.Duration) workqueue.TypedRateLimitingInterface[K] {
+	return workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.NewTypedItemExponentialFailureRateLimiter[K](first, last),
+		workqueue.TypedRateLimitingQueueConfig[K]{Name: name})
+}
+
 // Run has workers take keys from the queue and step through them, until ctx ends; then it shuts the queue down and waits for them. An error
 // of a step means: again, later. It is only logged, since a step tells users itself what concerns them. So does a panic, that the object of
 // one user should not end the API server of all. The context of a step that takes too long ends.

@@ -3,13 +3,13 @@ package custom
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	crdinformers "k8s.io/apiextensions-apiserver/pkg/client/informers/externalversions/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/metadata/metadatainformer"
@@ -21,11 +21,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
-	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/syncer"
+	"github.com/manifold-dev/manifold/pkg/syncer/copies"
 )
 
 const (
@@ -60,23 +61,19 @@ type Options struct {
 // Controller keeps decisions and statuses of custom resources current, and the loops of the clusters.
 type Controller struct {
 	Options
-	definitions     crdinformers.CustomResourceDefinitionInformer
-	clusters        listers.ClusterLister
-	policies        listers.PlacementPolicyLister
-	clusterPolicies listers.ClusterPlacementPolicyLister
-	queue           workqueue.TypedRateLimitingInterface[Key]
-	synced          []cache.InformerSynced
+	definitions crdinformers.CustomResourceDefinitionInformer
+	queue       workqueue.TypedRateLimitingInterface[copies.Key]
+	synced      []cache.InformerSynced
+	told        records.Told
+	loops       *copies.Loops
 
 	mu    sync.Mutex
 	kinds map[schema.GroupResource]*watchedKind
-	loops map[string]*loop
-	// told is the last message about each object, by what it is about, so that each is told once.
-	told map[types.UID]map[string]string
 }
 
 // watchedKind is a kind whose objects above are watched.
 type watchedKind struct {
-	kind
+	copies.Kind
 	source   schema.GroupVersionResource
 	informer cache.SharedIndexInformer
 	handler  cache.ResourceEventHandlerRegistration
@@ -93,25 +90,22 @@ func New(o Options) (*Controller, error) {
 	}
 	manifold := o.Manifold.Manifold().V1alpha1()
 	c := &Controller{
-		Options:         o,
-		clusters:        manifold.Clusters().Lister(),
-		policies:        manifold.PlacementPolicies().Lister(),
-		clusterPolicies: manifold.ClusterPlacementPolicies().Lister(),
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[Key](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[Key]{Name: "custom"}),
-		kinds: map[schema.GroupResource]*watchedKind{},
-		loops: map[string]*loop{},
-		told:  map[types.UID]map[string]string{},
+		Options: o,
+		queue:   work.NewQueue[copies.Key]("custom", firstRetry, lastRetry),
+		kinds:   map[schema.GroupResource]*watchedKind{},
 	}
+	c.loops = copies.New(copies.Options{
+		Above: c, Clusters: manifold.Clusters().Lister(), LogicalCluster: func() string { return o.Upstream.LogicalCluster }, Client: o.Client, Recorder: o.Recorder,
+		EnsureNamespace: o.Upstream.EnsureNamespace, Leaving: o.Leaving,
+	})
 	for _, w := range []struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
 	}{
-		{o.Kube.Core().V1().Namespaces().Informer(), c.namespaceHandler()},
+		{o.Kube.Core().V1().Namespaces().Informer(), engine.OnNamespaces(c.enqueue, func(name string, _ bool) { c.enqueue(name) })},
 		{manifold.Clusters().Informer(), c.clusterHandler()},
-		{manifold.PlacementPolicies().Informer(), c.policyHandler()},
-		{manifold.ClusterPlacementPolicies().Informer(), c.policyHandler()},
+		{manifold.PlacementPolicies().Informer(), engine.OnPolicies(func() { c.enqueue(metav1.NamespaceAll) })},
+		{manifold.ClusterPlacementPolicies().Informer(), engine.OnPolicies(func() { c.enqueue(metav1.NamespaceAll) })},
 	} {
 		registration, err := w.informer.AddEventHandler(w.handler)
 		if err != nil {
@@ -144,55 +138,56 @@ func (c *Controller) Run(ctx context.Context) error {
 	<-ctx.Done()
 	_ = c.definitions.Informer().RemoveEventHandler(registration) // it ends with the server in any case
 	c.mu.Lock()
-	c.dropKinds()
+	for _, w := range c.kinds {
+		c.drop(w)
+	}
+	clear(c.kinds)
 	c.mu.Unlock()
 	return group.Wait()
 }
 
-// get returns a kind and the metadata of an object of it, which is nil if there is none. It returns false as long as that is not known.
-func (c *Controller) get(key Key) (kind, *metav1.PartialObjectMetadata, bool) {
+// Get implements copies.Above.
+func (c *Controller) Get(key copies.Key) (k copies.Kind, o *metav1.PartialObjectMetadata, known bool) {
 	c.mu.Lock()
 	w := c.kinds[key.Resource]
 	c.mu.Unlock()
 	if w == nil {
-		return kind{}, nil, false
+		return copies.Kind{}, nil, false
 	}
 	obj, exists, err := w.informer.GetIndexer().GetByKey(key.Namespace + "/" + key.Name)
 	if err == nil && exists {
-		return w.kind, obj.(*metav1.PartialObjectMetadata), true
+		return w.Kind, obj.(*metav1.PartialObjectMetadata), true
 	}
-	return w.kind, nil, w.handler.HasSynced()
+	return w.Kind, nil, w.handler.HasSynced()
 }
 
-// concern is an object and a cluster that has, or is to have, a copy of it.
-type concern struct {
-	kind schema.GroupResource
-	name cache.ObjectName
-}
-
-// concerns returns what a cluster has or is to have, as far as the logical cluster tells.
-func (c *Controller) concerns(cluster string) []concern {
+// Concerns implements copies.Above.
+func (c *Controller) Concerns(cluster string) []copies.Key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var out []concern
+	var out []copies.Key
 	for resource, w := range c.kinds {
 		for name, clusters := range w.concerned {
-			for _, other := range clusters {
-				if other == cluster {
-					out = append(out, concern{resource, name})
-				}
+			if slices.Contains(clusters, cluster) {
+				out = append(out, keyOf(resource, name))
 			}
 		}
 	}
 	return out
 }
 
-// loop returns the loop of a cluster, nil if none runs.
-func (c *Controller) loop(cluster string) *loop {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.loops[cluster]
+// Changed implements copies.Above.
+func (c *Controller) Changed(key copies.Key, urgent bool) {
+	if urgent {
+		c.queue.Add(key) // whoever deletes it waits for that
+		return
+	}
+	c.queue.AddAfter(key, settle)
 }
 
-// changed tells that there is something new to report of an object.
-func (c *Controller) changed(key Key) { c.queue.AddAfter(key, settle) }
+// Loops are what keeps clusters in step. It implements clusters.Runner.
+func (c *Controller) Loops() *copies.Loops { return c.loops }
+
+func keyOf(resource schema.GroupResource, name cache.ObjectName) copies.Key {
+	return copies.Key{Resource: resource, Namespace: name.Namespace, Name: name.Name}
+}

@@ -24,7 +24,12 @@ import (
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	decisions "github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/syncer/copies"
 )
+
+var gizmos = copies.Kind{
+	Resource: schema.GroupResource{Group: "example.com", Resource: "gizmos"}, Name: "Gizmo", Versions: []string{"v1"}, Statuses: map[string]bool{"v1": true},
+}
 
 // decider is a Controller that knows ready clusters "east" and "west", the namespace "shop", pinned or not, and a policy.
 func decider(t *testing.T, namespacePin string, policy *v1alpha1.WorkloadSelector) (*Controller, *dynamicfake.FakeDynamicClient, *record.FakeRecorder) {
@@ -33,13 +38,17 @@ func decider(t *testing.T, namespacePin string, policy *v1alpha1.WorkloadSelecto
 	if namespacePin != "" {
 		namespace.Annotations = map[string]string{v1alpha1.AnnotationClusters: namespacePin}
 	}
-	east, west := cluster(metav1.ConditionTrue, ""), cluster(metav1.ConditionTrue, "")
-	west.Name, west.Status.Kinds = "west", []string{"Gizmo.v1.example.com"}
+	var joined [2]*v1alpha1.Cluster
+	for i, name := range []string{"east", "west"} {
+		joined[i] = &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		joined[i].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ClusterReady, Status: metav1.ConditionTrue}}
+	}
+	joined[1].Status.Kinds = []string{"Gizmo.v1.example.com"}
 	rule := &v1alpha1.ClusterPlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "rule"}}
 	rule.Spec.Workloads = policy
 
 	kube := informers.NewSharedInformerFactory(fake.NewClientset(namespace), 0)
-	manifold := externalversions.NewSharedInformerFactory(manifoldfake.NewClientset(east, west, rule), 0)
+	manifold := externalversions.NewSharedInformerFactory(manifoldfake.NewClientset(joined[0], joined[1], rule), 0)
 	e, err := engine.New(engine.Options{Kube: kube, Manifold: manifold, Requested: func(string) (corev1.ResourceList, bool) { return nil, false }})
 	if err != nil {
 		t.Fatal(err)
@@ -152,17 +161,17 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, client, recorder := decider(t, test.namespacePin, test.policy)
-			k, _ := kindOf(definition("v1"))
+			k := gizmos
 			o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shop", Name: "one", UID: "u1", ResourceVersion: "7", Annotations: test.annotations, Labels: test.labels, Finalizers: test.finalizers,
 			}}
 			policy := ""
 			c.Follow = func(resource schema.GroupVersionResource, name cache.ObjectName, result *decisions.Result) {
-				if result != nil && (Key{resource.GroupResource(), name.Namespace, name.Name}) == (Key{k.resource, "shop", "one"}) {
+				if result != nil && keyOf(resource.GroupResource(), name) == keyOf(k.Resource, cache.NewObjectName("shop", "one")) {
 					policy = result.Policy
 				}
 			}
-			wrote, err := c.decide(t.Context(), k, o)
+			wrote, err := c.decide(t.Context(), k, keyOf(k.Resource, cache.NewObjectName("shop", "one")), o)
 			if err != nil || wrote != (test.want != nil) {
 				t.Errorf("written %t, error %v", wrote, err)
 			}

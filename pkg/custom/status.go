@@ -11,33 +11,25 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/copies"
 )
 
 // ReasonStatusRefused is the reason of the event that the logical cluster does not take a status.
 const ReasonStatusRefused = "StatusRefused"
 
-// gathered is what is known of the clusters that have, or are to have, a copy of an object.
-type gathered struct {
-	reports map[string]summary.CustomReport
-	// versions are those in which the copies are that are to be there.
-	versions []string
-	// held reports whether any of them may still have a copy: a silent cluster that had one does, as far as anybody knows.
-	held bool
-	// pending tells that a cluster which should answer has not been asked yet, as after a start. Its loop wakes us.
-	pending bool
-}
-
 // report brings status and breakdown of an object up to date, and lets it go once it is to be nowhere and is nowhere.
-func (c *Controller) report(ctx context.Context, k kind, key Key, o *metav1.PartialObjectMetadata) error {
-	decision := decisionOf(o)
-	now := c.gather(key, o, decision)
+func (c *Controller) report(ctx context.Context, k copies.Kind, key copies.Key, o *metav1.PartialObjectMetadata) error {
+	decision := identity.DecisionOf(o)
+	now := c.loops.Gather(key, o)
 	switch {
-	case (!projection.Lives(o) || len(decision) == 0) && !now.held:
+	case (!projection.Lives(o) || len(decision) == 0) && !now.Held:
 		return c.release(ctx, k, o)
-	case now.pending:
+	case now.Pending:
 		return nil
 	}
 	if projection.Lives(o) {
@@ -45,131 +37,48 @@ func (c *Controller) report(ctx context.Context, k kind, key Key, o *metav1.Part
 			return err
 		}
 	}
-	text := summary.CustomBreakdownOf(now.reports, breakdownOf(o)).String()
+	text := summary.CustomBreakdownOf(now.Reports, identity.CopiesOf(o)).String()
 	if text == o.Annotations[v1alpha1.AnnotationStatus] {
 		return nil
 	}
-	return c.patch(ctx, k, o, map[string]any{
-		"uid": o.UID, "annotations": map[string]any{v1alpha1.AnnotationStatus: orNull(text)},
-	})
-}
-
-func (c *Controller) gather(key Key, o *metav1.PartialObjectMetadata, decision placement.Decision) gathered {
-	out := gathered{reports: map[string]summary.CustomReport{}}
-	last := breakdownOf(o)
-	for _, name := range concernedClusters(o) {
-		cluster, err := c.clusters.Get(name)
-		if err != nil {
-			continue // gone
-		}
-		var seen sighting
-		if l := c.loop(name); l != nil {
-			seen = l.report(key)
-		}
-		if origin, _ := originOf(seen.Live); seen.Live != nil && origin.UID != o.UID {
-			seen.Live, seen.Generation = nil, 0 // it is of an earlier object, or somebody says so
-		}
-		_, decided := decision[name]
-		out.add(cluster, seen, last[name], decided && projection.Lives(o))
-	}
-	return out
-}
-
-// add adds what is known of one cluster. A cluster that is decided is to have a copy.
-func (g *gathered) add(cluster *v1alpha1.Cluster, seen sighting, last summary.CustomCluster, decided bool) {
-	if cluster.DeletionTimestamp != nil && cluster.Annotations[v1alpha1.AnnotationRemove] == v1alpha1.RemoveForce {
-		return // given up
-	}
-	ready := readiness(cluster)
-	report := seen.CustomReport
-	switch {
-	case !seen.known:
-		// A copy that was ever there is there as far as anybody knows.
-		g.held = true
-		g.pending = g.pending || ready == metav1.ConditionTrue
-		report = lastKnown(last)
-	case seen.blind:
-		// What cannot be seen is there if it ever was.
-		report.Generation = last.Generation
-		g.held = g.held || last.Generation > 0
-	case report.Live == nil && !decided && report.Problem == "":
-		return // there is nothing
-	default:
-		g.held = g.held || report.Live != nil
-		g.pending = g.pending || decided && report.Live != nil && !seen.compared
-	}
-	report.Stale = !seen.known || ready != metav1.ConditionTrue && ready != metav1.ConditionFalse
-	g.reports[cluster.Name] = report
-	if version := versionOf(report.Live); decided && version != "" {
-		g.versions = append(g.versions, version)
-	}
-}
-
-// version is the one in which all copies are, "" if they are in several or nowhere.
-func (g *gathered) version() string {
-	if len(g.versions) == 0 || slices.ContainsFunc(g.versions, func(v string) bool { return v != g.versions[0] }) {
-		return ""
-	}
-	return g.versions[0]
-}
-
-// lastKnown is the report of a cluster that nobody can ask, as the breakdown kept it.
-func lastKnown(last summary.CustomCluster) summary.CustomReport {
-	out := summary.CustomReport{Generation: last.Generation, Problem: last.Problem, Stale: true}
-	if last.Status != nil {
-		out.Live = &unstructured.Unstructured{Object: map[string]any{"status": last.Status}}
-	}
-	return out
-}
-
-func versionOf(o *unstructured.Unstructured) string {
-	if o == nil {
-		return ""
-	}
-	return o.GroupVersionKind().Version
+	_, err := records.Write(ctx, c.writes(k, o, k.Versions[0]), o, records.Change{Annotations: map[string]string{v1alpha1.AnnotationStatus: text}, Anyhow: true})
+	return err
 }
 
 // writeStatus stores the status that the clusters give, if it is another one. Statuses of several versions do not go together, and one that
 // is not known stays.
-func (c *Controller) writeStatus(ctx context.Context, k kind, o *metav1.PartialObjectMetadata, decision placement.Decision, now gathered) error {
-	if len(decision) == 0 || unknown(now.reports, decision) {
+func (c *Controller) writeStatus(ctx context.Context, k copies.Kind, o *metav1.PartialObjectMetadata, decision placement.Decision, now copies.Gathered) error {
+	if len(decision) == 0 || now.Unknown(decision) {
 		return nil
 	}
-	version := now.version()
-	if version == "" || !slices.Contains(k.versions, version) {
-		version = k.versions[0]
+	version := now.Version()
+	if version == "" || !slices.Contains(k.Versions, version) {
+		version = k.Versions[0]
 	}
-	client := c.Client.Resource(k.resource.WithVersion(version)).Namespace(o.Namespace)
-	above, err := client.Get(ctx, o.Name, metav1.GetOptions{})
+	return c.storeStatus(ctx, k, o, version, func(above *unstructured.Unstructured) map[string]any {
+		if now.Version() == "" {
+			return nil
+		}
+		return summary.CustomStatus(above, summary.CustomInput{
+			Clusters: decision.Clusters(), Reports: now.Reports, CountsStatus: !k.Statuses[version], Now: metav1.NewTime(c.Clock.Now()),
+		})
+	})
+}
+
+// storeStatus reads an object in a version, and stores the status that it is to have, nil for none, if that is another one.
+func (c *Controller) storeStatus(ctx context.Context, k copies.Kind, o *metav1.PartialObjectMetadata, version string,
+	statusOf func(above *unstructured.Unstructured) map[string]any,
+) error {
+	writes := c.writes(k, o, version)
+	above, err := writes.Dynamic.Get(ctx, o.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil || above.GetUID() != o.UID {
 		return err
 	}
-	var status map[string]any
-	if now.version() != "" {
-		status = summary.CustomStatus(above, summary.CustomInput{
-			Clusters: decision.Clusters(), Reports: now.reports, CountsStatus: !k.statuses[version], Now: metav1.NewTime(c.Clock.Now()),
-		})
-	}
-	return c.storeStatus(ctx, k, o, above, status)
-}
-
-// unknown reports whether there is no telling what the one cluster of a decision says, as of a silent one after a start.
-func unknown(reports map[string]summary.CustomReport, decision placement.Decision) bool {
-	if len(decision) != 1 {
-		return false
-	}
-	for cluster := range decision {
-		report := reports[cluster]
-		return report.Stale && report.Live == nil
-	}
-	return false
-}
-
-func (c *Controller) storeStatus(ctx context.Context, k kind, o *metav1.PartialObjectMetadata, above *unstructured.Unstructured, status map[string]any) error {
 	before, _ := above.Object["status"].(map[string]any)
+	status := statusOf(above)
 	if len(before) == 0 && len(status) == 0 || reflect.DeepEqual(before, status) {
 		return nil
 	}
@@ -178,57 +87,32 @@ func (c *Controller) storeStatus(ctx context.Context, k kind, o *metav1.PartialO
 	} else {
 		above.Object["status"] = status
 	}
-	version := above.GroupVersionKind().Version
-	client, options := c.Client.Resource(k.resource.WithVersion(version)).Namespace(o.Namespace), metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager}
-	var err error
-	if k.statuses[version] {
-		_, err = client.UpdateStatus(ctx, above, options)
-	} else {
-		_, err = client.Update(ctx, above, options)
-	}
-	switch {
-	case apierrors.IsInvalid(err):
-		c.tell(k, o, corev1.EventTypeWarning, ReasonStatusRefused, "the status that its clusters give is not valid here, so only annotation "+
-			v1alpha1.AnnotationStatus+" has it: "+err.Error())
-		return nil
-	case apierrors.IsNotFound(err):
+	_, err = records.Status(ctx, writes, above)
+	if apierrors.IsInvalid(err) {
+		c.tell(k, o, aboutStatus, placement.Event{Type: corev1.EventTypeWarning, Reason: ReasonStatusRefused,
+			Message: "the status that its clusters give is not valid here, so only annotation " + v1alpha1.AnnotationStatus + " has it: " + err.Error()})
 		return nil
 	}
 	return err
 }
 
 // release lets go of an object that no cluster has any more. One that stays above loses what came from below.
-func (c *Controller) release(ctx context.Context, k kind, o *metav1.PartialObjectMetadata) error {
+func (c *Controller) release(ctx context.Context, k copies.Kind, o *metav1.PartialObjectMetadata) error {
 	_, placed := o.Annotations[v1alpha1.AnnotationPlacement]
 	_, reported := o.Annotations[v1alpha1.AnnotationStatus]
-	held := slices.Contains(o.Finalizers, v1alpha1.FinalizerProjection)
+	held := records.Held(o)
 	if !placed && !reported && !held {
 		return nil
 	}
 	if o.DeletionTimestamp == nil {
-		if err := c.clearStatus(ctx, k, o); err != nil {
+		none := func(*unstructured.Unstructured) map[string]any { return nil }
+		if err := c.storeStatus(ctx, k, o, k.Versions[0], none); err != nil {
 			return err
 		}
 	}
-	metadata := map[string]any{
-		"uid":         o.UID,
-		"annotations": map[string]any{v1alpha1.AnnotationPlacement: nil, v1alpha1.AnnotationStatus: nil},
-	}
-	if held {
-		// The version keeps others' finalizers as they are. Clearing the status may have changed it: then the watch brings us back.
-		metadata["resourceVersion"] = o.ResourceVersion
-		metadata["finalizers"] = slices.DeleteFunc(slices.Clone(o.Finalizers), func(f string) bool { return f == v1alpha1.FinalizerProjection })
-	}
-	return c.patch(ctx, k, o, metadata)
-}
-
-func (c *Controller) clearStatus(ctx context.Context, k kind, o *metav1.PartialObjectMetadata) error {
-	above, err := c.Client.Resource(k.resource.WithVersion(k.versions[0])).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil || above.GetUID() != o.UID {
-		return err
-	}
-	return c.storeStatus(ctx, k, o, above, nil)
+	// Clearing the status may have changed the version by which others' finalizers stay as they are: then the watch brings us back.
+	_, err := records.Write(ctx, c.writes(k, o, k.Versions[0]), o, records.Change{
+		Annotations: map[string]string{v1alpha1.AnnotationPlacement: "", v1alpha1.AnnotationStatus: ""}, Release: true, Anyhow: !held,
+	})
+	return err
 }

@@ -5,10 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,68 +15,67 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/placement"
-	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/records"
+	"github.com/manifold-dev/manifold/pkg/syncer/copies"
 )
 
 // definitionHandler watches the objects of every kind that is defined, as long as it is.
 func (c *Controller) definitionHandler(ctx context.Context, group *errgroup.Group) cache.ResourceEventHandler {
 	set := func(obj any) {
 		crd := obj.(*apiextensionsv1.CustomResourceDefinition)
-		k, served := kindOf(crd)
+		k, served := copies.KindOf(crd)
 		if !served {
-			c.undefine(schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural})
+			c.undefine(schema.ParseGroupResource(crd.Name))
 			return
 		}
 		if err := c.define(ctx, group, k); err != nil {
-			klog.FromContext(ctx).Error(err, "Cannot watch a custom kind", "kind", k.resource)
+			klog.FromContext(ctx).Error(err, "Cannot watch a custom kind", "kind", k.Resource)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    set,
 		UpdateFunc: func(_, obj any) { set(obj) },
 		DeleteFunc: func(obj any) {
-			if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = tomb.Obj
-			}
-			if crd, ok := obj.(*apiextensionsv1.CustomResourceDefinition); ok {
-				c.undefine(schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural})
+			if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+				c.undefine(schema.ParseGroupResource(name.Name)) // by which a definition is always named
 			}
 		},
 	}
 }
 
 // define watches the objects of a kind, or those of a kind whose definition has changed.
-func (c *Controller) define(ctx context.Context, group *errgroup.Group, k kind) error {
+func (c *Controller) define(ctx context.Context, group *errgroup.Group, k copies.Kind) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	last := c.kinds[k.resource]
-	if ctx.Err() != nil || last != nil && last.same(k) {
+	last := c.kinds[k.Resource]
+	if ctx.Err() != nil || last != nil && last.Same(k) {
 		return nil
 	}
-	w := &watchedKind{kind: k, source: k.watched(), concerned: map[cache.ObjectName][]string{}}
+	w := &watchedKind{Kind: k, source: k.Watched(), concerned: map[cache.ObjectName][]string{}}
 	if last != nil && last.source == w.source {
 		w.informer, w.handler, w.stop, w.concerned = last.informer, last.handler, last.stop, last.concerned
-		c.kinds[k.resource] = w
-		c.lookAgain(k.resource)
+		c.kinds[k.Resource] = w
+		c.lookAgain(k.Resource)
 		return nil
 	}
 	c.drop(last)
 	w.informer, w.stop = c.Metadata.ForResource(w.source).Informer(), make(chan struct{})
 	group.Go(func() error { w.informer.GetController().Run(w.stop); return nil })
 	var err error
-	if w.handler, err = w.informer.AddEventHandler(c.objectHandler(k.resource)); err != nil {
+	if w.handler, err = w.informer.AddEventHandler(c.objectHandler(k.Resource)); err != nil {
 		close(w.stop)
-		delete(c.kinds, k.resource)
+		delete(c.kinds, k.Resource)
 		return err
 	}
-	c.kinds[k.resource] = w
+	c.kinds[k.Resource] = w
 	c.Metadata.Start(ctx.Done())
 	group.Go(func() error {
 		if cache.WaitForCacheSync(ctx.Done(), w.handler.HasSynced) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.lookAgain(k.resource) // what is there below and not above is known now
+			c.lookAgain(k.Resource) // what is there below and not above is known now
 		}
 		return nil
 	})
@@ -93,9 +89,7 @@ func (c *Controller) undefine(resource schema.GroupResource) {
 	if last := c.kinds[resource]; last != nil {
 		c.drop(last)
 		delete(c.kinds, resource)
-		for _, l := range c.loops {
-			l.enqueueKind(resource)
-		}
+		c.loops.LookAtKind(resource)
 	}
 }
 
@@ -108,21 +102,12 @@ func (c *Controller) drop(w *watchedKind) {
 	}
 }
 
-func (c *Controller) dropKinds() {
-	for resource, w := range c.kinds {
-		c.drop(w)
-		delete(c.kinds, resource)
-	}
-}
-
 // lookAgain has everybody look again at the objects of a kind. The caller holds the lock.
 func (c *Controller) lookAgain(resource schema.GroupResource) {
 	for name := range c.kinds[resource].concerned {
-		c.queue.Add(Key{resource, name.Namespace, name.Name})
+		c.queue.Add(keyOf(resource, name))
 	}
-	for _, l := range c.loops {
-		l.enqueueKind(resource)
-	}
+	c.loops.LookAtKind(resource)
 }
 
 // objectHandler looks at objects of a kind that concern clusters or may come to.
@@ -134,7 +119,7 @@ func (c *Controller) objectHandler(resource schema.GroupResource) cache.Resource
 		}
 		c.note(resource, o)
 		if ours(o) || c.listed(resource) {
-			c.queue.Add(Key{resource, o.Namespace, o.Name})
+			c.queue.Add(keyOf(resource, cache.MetaObjectToName(o)))
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -146,7 +131,7 @@ func (c *Controller) objectHandler(resource schema.GroupResource) cache.Resource
 			}
 			look(after)
 			if ours(before) && !ours(after) {
-				c.queue.Add(Key{resource, after.Namespace, after.Name})
+				c.queue.Add(keyOf(resource, cache.MetaObjectToName(after)))
 			}
 		},
 		DeleteFunc: func(obj any) {
@@ -154,7 +139,7 @@ func (c *Controller) objectHandler(resource schema.GroupResource) cache.Resource
 				c.gone(resource, name)
 			}
 			if o, ok := obj.(*metav1.PartialObjectMetadata); ok {
-				c.forget(o)
+				c.told.Forget(o.UID)
 			}
 		},
 	}
@@ -167,7 +152,7 @@ func ours(o *metav1.PartialObjectMetadata) bool {
 			return true
 		}
 	}
-	return slices.Contains(o.Finalizers, v1alpha1.FinalizerProjection)
+	return records.Held(o)
 }
 
 // listed reports whether any policy lists a kind.
@@ -175,35 +160,19 @@ func (c *Controller) listed(resource schema.GroupResource) bool {
 	c.mu.Lock()
 	w := c.kinds[resource]
 	c.mu.Unlock()
-	if w == nil {
-		return false
-	}
-	name := w.name + "." + resource.Group
-	lists := func(s *v1alpha1.WorkloadSelector) bool { return s != nil && slices.Contains(s.Kinds, name) }
-	wide, _ := c.clusterPolicies.List(labels.Everything()) // listing from a cache cannot fail
-	for _, p := range wide {
-		if lists(p.Spec.Workloads) {
-			return true
-		}
-	}
-	namespaced, _ := c.policies.List(labels.Everything())
-	return slices.ContainsFunc(namespaced, func(p *v1alpha1.PlacementPolicy) bool { return lists(p.Spec.Workloads) })
+	return w != nil && c.Engine.Lists(w.Name+"."+resource.Group)
 }
 
 // note keeps which clusters an object concerns, and has their loops look at it.
 func (c *Controller) note(resource schema.GroupResource, o *metav1.PartialObjectMetadata) {
-	name, clusters := cache.MetaObjectToName(o), concernedClusters(o)
+	name, clusters := cache.MetaObjectToName(o), identity.CopiedTo(o)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.kinds[resource]
 	if w == nil {
 		return
 	}
-	for _, cluster := range append(clusters, w.concerned[name]...) {
-		if l := c.loops[cluster]; l != nil {
-			l.queue.Add(Key{resource, name.Namespace, name.Name})
-		}
-	}
+	c.loops.Look(keyOf(resource, name), append(clusters, w.concerned[name]...)...)
 	if len(clusters) == 0 {
 		delete(w.concerned, name)
 	} else {
@@ -213,53 +182,14 @@ func (c *Controller) note(resource schema.GroupResource, o *metav1.PartialObject
 
 // gone has the loops look at an object that is gone above.
 func (c *Controller) gone(resource schema.GroupResource, name cache.ObjectName) {
-	key := Key{resource, name.Namespace, name.Name}
+	key := keyOf(resource, name)
 	c.queue.Add(key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w := c.kinds[resource]; w != nil {
 		delete(w.concerned, name)
 	}
-	for _, l := range c.loops {
-		l.queue.Add(key)
-	}
-}
-
-// concernedClusters are those that have, or are to have, a copy of an object, as far as it tells.
-func concernedClusters(o *metav1.PartialObjectMetadata) []string {
-	return slices.Compact(slices.Sorted(slices.Values(append(decisionOf(o).Clusters(), breakdownOf(o).Clusters()...))))
-}
-
-// decisionOf reads the decision that an object carries. One that does not parse counts as none.
-func decisionOf(o *metav1.PartialObjectMetadata) placement.Decision {
-	decision, err := placement.ParseDecision(o.Annotations[v1alpha1.AnnotationPlacement])
-	if err != nil {
-		return nil
-	}
-	return decision
-}
-
-// breakdownOf reads the breakdown that an object carries. One that does not parse counts as none.
-func breakdownOf(o *metav1.PartialObjectMetadata) summary.CustomBreakdown {
-	breakdown, err := summary.ParseCustomBreakdown(o.Annotations[v1alpha1.AnnotationStatus])
-	if err != nil {
-		return nil
-	}
-	return breakdown
-}
-
-// namespaceHandler looks again at the objects of a namespace whose pin or labels change.
-func (c *Controller) namespaceHandler() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { c.enqueue(obj.(*corev1.Namespace).Name) },
-		UpdateFunc: func(old, obj any) {
-			before, after := old.(*corev1.Namespace), obj.(*corev1.Namespace)
-			if before.Annotations[v1alpha1.AnnotationClusters] != after.Annotations[v1alpha1.AnnotationClusters] ||
-				!maps.Equal(before.Labels, after.Labels) {
-				c.enqueue(after.Name)
-			}
-		},
-	}
+	c.loops.LookEverywhere(key)
 }
 
 // clusterHandler looks again at everything when it matters to where it may be, or to what is known of it.
@@ -267,9 +197,7 @@ func (c *Controller) clusterHandler() cache.ResourceEventHandler {
 	all := func(obj any) {
 		c.enqueue(metav1.NamespaceAll)
 		if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
-			if l := c.loop(name.Name); l != nil {
-				l.enqueueEverything()
-			}
+			c.loops.LookAtAll(name.Name)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -277,32 +205,9 @@ func (c *Controller) clusterHandler() cache.ResourceEventHandler {
 		DeleteFunc: all,
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(*v1alpha1.Cluster), obj.(*v1alpha1.Cluster)
-			if readiness(before) != readiness(after) || !maps.Equal(before.Labels, after.Labels) ||
-				(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-				before.Annotations[v1alpha1.AnnotationRemove] != after.Annotations[v1alpha1.AnnotationRemove] ||
-				before.Spec.Unschedulable != after.Spec.Unschedulable || !slices.Equal(before.Status.Kinds, after.Status.Kinds) ||
-				!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) {
+			if engine.EligibilityChanged(before, after) || copies.Readiness(before) != copies.Readiness(after) ||
+				!slices.Equal(before.Status.Kinds, after.Status.Kinds) {
 				all(after)
-			}
-		},
-	}
-}
-
-// readiness is the status of a cluster's Ready condition, Unknown for one that is silent.
-func readiness(c *v1alpha1.Cluster) metav1.ConditionStatus {
-	if ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterReady); ready != nil {
-		return ready.Status
-	}
-	return ""
-}
-
-func (c *Controller) policyHandler() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { c.enqueue(metav1.NamespaceAll) },
-		DeleteFunc: func(any) { c.enqueue(metav1.NamespaceAll) },
-		UpdateFunc: func(old, obj any) {
-			if old.(metav1.Object).GetGeneration() != obj.(metav1.Object).GetGeneration() {
-				c.enqueue(metav1.NamespaceAll)
 			}
 		},
 	}
@@ -318,7 +223,7 @@ func (c *Controller) enqueue(namespace string) {
 		// Listing from a cache cannot fail.
 		_ = cache.ListAllByNamespace(w.informer.GetIndexer(), namespace, labels.Everything(), func(obj any) {
 			if o := obj.(*metav1.PartialObjectMetadata); listed || ours(o) {
-				c.queue.Add(Key{resource, o.Namespace, o.Name})
+				c.queue.Add(keyOf(resource, cache.MetaObjectToName(o)))
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 // ShownFrom returns the cluster whose pod or claim a mirror shows, "" for an object that is no mirror.
@@ -60,4 +62,18 @@ func OrdinalsOf(w Workload, share placement.Share) placement.Range {
 func ReportedOrdinals(set Workload, cluster string) (placement.Range, bool) {
 	status, named := BreakdownOf(set)[cluster]
 	return placement.Range{Start: status.Start, End: status.Start + status.Replicas}, named
+}
+
+// CopiesOf reads the breakdown that an object of a custom kind carries. One that does not parse counts as none.
+func CopiesOf(above projection.Object) summary.CustomBreakdown {
+	breakdown, err := summary.ParseCustomBreakdown(above.GetAnnotations()[v1alpha1.AnnotationStatus])
+	if err != nil {
+		return nil
+	}
+	return breakdown
+}
+
+// CopiedTo returns the clusters that have, or are to have, a copy of an object of a custom kind, as far as it tells. They are sorted.
+func CopiedTo(above projection.Object) []string {
+	return slices.Compact(slices.Sorted(slices.Values(append(DecisionOf(above).Clusters(), CopiesOf(above).Clusters()...))))
 }

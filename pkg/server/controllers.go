@@ -164,10 +164,10 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 		Registry: m.registry,
 		Runner: runners{&syncer.Runner{Options: syncer.Options{
 			Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed, Mirror: summaries.Mirror,
-			Leaving: m.leaving, Uses: m.custom.Uses, Overrides: m.engine.Overrides,
+			Leaving: m.leaving, Uses: m.custom.Loops().Uses, Overrides: m.engine.Overrides,
 			Admits: trials.Admits, Allows: m.allows,
 			VolumeChanged: handMade.Changed, ClaimWanted: handMade.ClaimWanted,
-		}}, m.custom.Runner()},
+		}}, m.custom.Loops()},
 		GracePeriod: c.silence.GracePeriod, Fence: m.upstream.Fence, Requester: requester,
 		MaxObjects: c.bounds.Objects, MaxBytes: c.bounds.Bytes.Value(),
 	})
@@ -175,14 +175,14 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 		return nil, err
 	}
 	removals, err := removal.New(removal.Options{
-		Upstream: m.upstream, Custom: m.custom, Kube: m.informers, Manifold: m.own,
+		Upstream: m.upstream, Custom: m.custom.Loops(), Kube: m.informers, Manifold: m.own,
 		Client: m.clients[v1alpha1.RemovalUser].kube, Clusters: m.clients[v1alpha1.RemovalUser].manifold,
 	})
 	if err != nil {
 		return nil, err
 	}
 	drains, err := drain.New(drain.Options{
-		Upstream: m.upstream, Engine: m.engine, Custom: m.custom.Placed, Manifold: m.own, Clusters: m.clients[v1alpha1.DrainUser].manifold,
+		Upstream: m.upstream, Engine: m.engine, Custom: m.custom.Loops().Placed, Manifold: m.own, Clusters: m.clients[v1alpha1.DrainUser].manifold,
 	})
 	if err != nil {
 		return nil, err

@@ -1,197 +1,136 @@
 package syncer
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/csaupgrade"
-	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
-	"github.com/manifold-dev/manifold/pkg/syncer/mirrors"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 // errNotYet asks for another try: something that must be there first is on its way.
-var errNotYet = mirrors.ErrNotYet
+var errNotYet = writer.ErrNotYet
 
-// conflictError tells that a name below is somebody else's.
-type conflictError struct{ reason string }
-
-func (e *conflictError) Error() string { return e.reason }
-
-// act carries out one step of a plan.
-func (s *Syncer) act(ctx context.Context, kind projection.Kind, action projection.Action, desired, live projection.Object) error {
-	switch action.Step {
-	case projection.Create:
-		return s.create(ctx, kind, desired)
-	case projection.Apply:
-		return s.apply(ctx, kind, desired, live)
-	case projection.Replace, projection.Delete:
-		return s.delete(ctx, kind, live, deletion{})
-	case projection.Conflict:
-		if s.claims.Yields(live) {
-			return s.apply(ctx, kind, desired, live)
-		}
-		return &conflictError{action.Reason}
-	case projection.Nothing, projection.Wait:
-		return nil
+// writer returns what writes objects of a kind to a namespace of the cluster.
+func (s *Syncer) writer(kind projection.Kind, namespace string) writer.Writer {
+	out := writer.Writer{Kind: kind, Yields: s.claims.Yields}
+	client := writer.REST{Client: s.rest(kind), Kind: kind, Namespace: namespace}
+	switch {
+	case kind.Resource == namespaceResource:
+		out.Client = namespaces{client, s.below}
+	case silentSecret(identity.Key{Resource: kind.Resource, Namespace: namespace}):
+		client.Answers = true
+		out.Client = silentSecrets{client, s, namespace}
+	case kind.Resource == secretResource:
+		out.Client = boundSecrets{client, s.below.secrets, namespace}
+	default:
+		out.Client = client
 	}
-	return fmt.Errorf("unknown step %q", action.Step)
+	return out
 }
 
-// create makes the object. It is not an apply, which would silently take over what somebody else made under that name.
-func (s *Syncer) create(ctx context.Context, kind projection.Kind, desired projection.Object) (err error) {
-	if kind.Resource == namespaceResource {
-		s.below.Expect(desired.GetName(), true)
-		defer func() {
-			if err != nil {
-				s.below.Expect(desired.GetName(), false)
-			}
-		}()
-	}
-	err = s.written(kind, desired, s.rest(kind).Post().
-		NamespaceIfScoped(desired.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).
-		VersionedParams(&metav1.CreateOptions{FieldManager: v1alpha1.FieldManager}, scheme.ParameterCodec).
-		Body(desired).Do(ctx))
-	if !apierrors.IsAlreadyExists(err) {
-		return err
-	}
-	// Either the watch is behind, or the object is not ours, which our watch does not show.
-	live, err := s.read(ctx, kind, desired)
+// rest sends requests about objects of a projected kind, whose groups are all known.
+func (s *Syncer) rest(kind projection.Kind) rest.Interface {
+	client, err := typed.REST(s.client, kind.Resource.Group)
 	if err != nil {
-		return err
+		panic(err)
 	}
-	action := kind.Plan(desired, live)
-	if action.Step == projection.Create {
-		return errNotYet
-	}
-	return s.act(ctx, kind, action, desired, live)
+	return client
 }
 
-// apply brings an object of ours to the projection by server-side apply: what we no longer project goes, what others own stays. The
-// UID keeps it from making a new object, or from changing another one of that name.
-func (s *Syncer) apply(ctx context.Context, kind projection.Kind, desired, live projection.Object) error {
-	if err := s.adoptFields(ctx, kind, live); err != nil {
-		return err
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
-	if err != nil {
-		return fmt.Errorf("encode the projection: %w", err)
-	}
-	delete(content, "status")
-	metadata := content["metadata"].(map[string]any)
-	metadata["uid"] = string(live.GetUID())
-	delete(metadata, "creationTimestamp")
-	body, err := json.Marshal(content)
-	if err != nil {
-		return fmt.Errorf("encode the projection: %w", err)
-	}
-	return s.written(kind, desired, s.rest(kind).Patch(types.ApplyPatchType).
-		NamespaceIfScoped(desired.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).Name(desired.GetName()).
-		VersionedParams(&metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, Force: ptr.To(true)}, scheme.ParameterCodec).
-		Body(body).Do(ctx))
+// namespaces are those of a cluster. One is ours from the moment at which it is made, whatever the watch shows.
+type namespaces struct {
+	writer.Client
+	below *below
 }
 
-// written returns the error of a write. Where no watch shows what came of it, the answer does.
-func (s *Syncer) written(kind projection.Kind, desired projection.Object, answer rest.Result) error {
-	if !silentSecret(identity.KeyOf(kind, desired)) {
-		return answer.Error()
-	}
-	made := &corev1.Secret{}
-	err := answer.Into(made)
+// Create implements writer.Client.
+func (c namespaces) Create(ctx context.Context, desired projection.Object) (projection.Object, error) {
+	c.below.Expect(desired.GetName(), true)
+	made, err := c.Client.Create(ctx, desired)
 	if err != nil {
-		s.below.secrets.unsure(cache.MetaObjectToName(desired))
-		return err
+		c.below.Expect(desired.GetName(), false)
 	}
-	s.below.secrets.note(made)
-	return nil
+	return made, err
 }
 
-// adoptFields turns the fields that we own by having created the object into applied ones, once: otherwise what we leave out later
-// would stay.
-func (s *Syncer) adoptFields(ctx context.Context, kind projection.Kind, live projection.Object) error {
-	created := false
-	for _, entry := range live.GetManagedFields() {
-		created = created || entry.Manager == v1alpha1.FieldManager && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == ""
-	}
-	if !created {
-		return nil
-	}
-	whole, err := s.read(ctx, kind, live)
-	if err != nil {
-		return err
-	}
-	if whole == nil || whole.GetUID() != live.GetUID() {
-		return errNotYet
-	}
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(whole, sets.New(v1alpha1.FieldManager), v1alpha1.FieldManager)
-	if err != nil {
-		return fmt.Errorf("take over the fields that we created: %w", err)
-	}
-	if len(patch) == 0 {
-		return nil
-	}
-	return s.rest(kind).Patch(types.JSONPatchType).
-		NamespaceIfScoped(live.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).Name(live.GetName()).
-		VersionedParams(&metav1.PatchOptions{FieldManager: v1alpha1.FieldManager}, scheme.ParameterCodec).
-		Body(patch).Do(ctx).Error()
+// boundSecrets are those of a namespace of ours, in which the right to read them is taken when it is needed.
+type boundSecrets struct {
+	writer.Client
+	secrets   *secrets
+	namespace string
 }
 
-// deletion says how an object is deleted.
-type deletion struct {
-	// owned says what becomes of what the object owns; the zero value lets it go in the background.
-	owned metav1.DeletionPropagation
-	// grace is how many seconds the object has to end, nil for as many as it asks for itself.
-	grace *int64
-	// unchanged has the object deleted only as it was looked at.
-	unchanged bool
+// Get implements writer.Client.
+func (c boundSecrets) Get(ctx context.Context, name string) (projection.Object, error) {
+	live, err := c.Client.Get(ctx, name)
+	if apierrors.IsForbidden(err) {
+		c.secrets.follow(c.namespace, true)
+		return nil, errNotYet // the right to read it is on its way
+	}
+	return live, err
 }
 
-// delete removes an object of ours, and no other that may have taken its name.
-func (s *Syncer) delete(ctx context.Context, kind projection.Kind, live projection.Object, how deletion) error {
-	preconditions := metav1.NewUIDPreconditions(string(live.GetUID()))
-	if how.unchanged {
-		preconditions.ResourceVersion = ptr.To(live.GetResourceVersion())
+// silentSecrets are those of a shared namespace. No watch shows what comes of a write, so the answer does.
+type silentSecrets struct {
+	writer.Client
+	syncer    *Syncer
+	namespace string
+}
+
+// Get implements writer.Client.
+func (c silentSecrets) Get(ctx context.Context, name string) (projection.Object, error) {
+	live, err := c.syncer.below.secrets.read(ctx, cache.NewObjectName(c.namespace, name))
+	if err != nil || live.Name == "" {
+		return nil, err
 	}
-	err := s.rest(kind).Delete().
-		NamespaceIfScoped(live.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).Name(live.GetName()).
-		Body(&metav1.DeleteOptions{
-			Preconditions:      preconditions,
-			PropagationPolicy:  ptr.To(cmp.Or(how.owned, metav1.DeletePropagationBackground)),
-			GracePeriodSeconds: how.grace,
-		}).Do(ctx).Error()
-	if apierrors.IsNotFound(err) {
-		err = nil
+	return live, nil
+}
+
+// Create implements writer.Client.
+func (c silentSecrets) Create(ctx context.Context, desired projection.Object) (projection.Object, error) {
+	made, err := c.Client.Create(ctx, desired)
+	return c.note(desired.GetName(), made, err)
+}
+
+// Patch implements writer.Client.
+func (c silentSecrets) Patch(ctx context.Context, name string, of types.PatchType, patch []byte) (projection.Object, error) {
+	made, err := c.Client.Patch(ctx, name, of, patch)
+	return c.note(name, made, err)
+}
+
+func (c silentSecrets) note(name string, made projection.Object, err error) (projection.Object, error) {
+	if err != nil {
+		c.syncer.below.secrets.unsure(cache.NewObjectName(c.namespace, name))
+		return nil, err
 	}
-	if err == nil && silentSecret(identity.KeyOf(kind, live)) {
-		s.deletedSilently(live)
+	c.syncer.below.secrets.note(made.(*corev1.Secret))
+	return made, nil
+}
+
+// Delete implements writer.Client. A Secret that something holds is to be looked at again.
+func (c silentSecrets) Delete(ctx context.Context, live projection.Object, options metav1.DeleteOptions) error {
+	err := c.Client.Delete(ctx, live, options)
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+	case len(live.GetFinalizers()) == 0:
+		c.syncer.below.secrets.gone(live)
+	default:
+		c.syncer.below.secrets.unsure(cache.MetaObjectToName(live))
+		c.syncer.queue.AddAfter(identity.Key{Resource: secretResource, Namespace: live.GetNamespace(), Name: live.GetName()}, steps.ConflictRetry)
 	}
 	return err
-}
-
-// deletedSilently notes what no watch shows: that a Secret is gone, or is to be looked at again if something holds it.
-func (s *Syncer) deletedSilently(live projection.Object) {
-	if len(live.GetFinalizers()) == 0 {
-		s.below.secrets.gone(live)
-		return
-	}
-	name := cache.MetaObjectToName(live)
-	s.below.secrets.unsure(name)
-	s.queue.AddAfter(identity.Key{Resource: secretResource, Namespace: name.Namespace, Name: name.Name}, conflictRetry)
 }
 
 // orphan takes our marks off an object, which is nobody's business of ours from then on.
@@ -208,74 +147,17 @@ func (s *Syncer) orphan(ctx context.Context, kind projection.Kind, live projecti
 			return err
 		}
 	}
-	annotations := map[string]any{}
-	for _, key := range []string{
-		v1alpha1.AnnotationNamespace, v1alpha1.AnnotationName, v1alpha1.AnnotationUID, v1alpha1.AnnotationProjection, v1alpha1.AnnotationTemplate,
-	} {
-		annotations[key] = nil
+	if err := s.writer(kind, live.GetNamespace()).Orphan(ctx, live); err != nil {
+		return err
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": live.GetUID(), "labels": map[string]any{v1alpha1.LabelLogicalCluster: nil, v1alpha1.LabelOrphan: nil, v1alpha1.LabelPodWebhooks: nil},
-		"annotations": annotations,
-	}})
-	if err != nil {
-		return fmt.Errorf("encode a patch: %w", err)
-	}
-	err = s.rest(kind).Patch(types.MergePatchType).
-		NamespaceIfScoped(live.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).Name(live.GetName()).
-		VersionedParams(&metav1.PatchOptions{FieldManager: v1alpha1.FieldManager}, scheme.ParameterCodec).
-		Body(patch).Do(ctx).Error()
-	if apierrors.IsNotFound(err) {
-		err = nil
-	}
-	if err == nil && silentSecret(identity.KeyOf(kind, live)) {
+	if silentSecret(identity.KeyOf(kind, live)) {
 		s.below.secrets.gone(live)
 	}
-	return err
+	return nil
 }
 
-// read gets an object past the cache, or nil if the cluster has none.
-func (s *Syncer) read(ctx context.Context, kind projection.Kind, of projection.Object) (projection.Object, error) {
-	if silentSecret(identity.KeyOf(kind, of)) {
-		live, err := s.below.secrets.read(ctx, cache.MetaObjectToName(of))
-		if err != nil || live.Name == "" {
-			return nil, err
-		}
-		return live, nil
-	}
-	out := kind.New()
-	err := s.rest(kind).Get().
-		NamespaceIfScoped(of.GetNamespace(), kind.Namespaced).Resource(kind.Resource.Resource).Name(of.GetName()).
-		Do(ctx).Into(out)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case kind.Resource == secretResource && apierrors.IsForbidden(err):
-		s.below.secrets.follow(of.GetNamespace(), true)
-		return nil, errNotYet // the right to read it is on its way
-	case err != nil:
-		return nil, err
-	}
-	return out, nil
-}
-
-// rest sends requests about objects of a projected kind, whose groups are all known.
-func (s *Syncer) rest(kind projection.Kind) rest.Interface {
-	client, err := typed.REST(s.client, kind.Resource.Group)
-	if err != nil {
-		panic(err)
-	}
-	return client
-}
-
-// EnsureNamespace sees to it that a namespace of ours exists before something is put into it that is not of a projected kind. The error
-// tells what is in the way, or Passes.
+// EnsureNamespace sees to it that a namespace of ours exists before something is put into it. The error tells what is in the way, or passes.
 func (s *Syncer) EnsureNamespace(ctx context.Context, name string) error {
-	return s.ensureNamespace(ctx, name)
-}
-
-// ensureNamespace sees to it that a namespace of ours exists before something is put into it.
-func (s *Syncer) ensureNamespace(ctx context.Context, name string) error {
 	if name == "" || projection.NamespaceShared(name) {
 		return nil
 	}
@@ -295,7 +177,17 @@ func (s *Syncer) ensureNamespace(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return s.act(ctx, kind, kind.Plan(desired, nil), desired, nil)
+	_, err = s.writer(kind, "").Act(ctx, kind.Plan(desired, nil), desired, nil)
+	return err
+}
+
+// EnsureNamespace has the syncer of a cluster see to it that a namespace of ours exists there.
+func (u *Upstream) EnsureNamespace(ctx context.Context, cluster, name string) error {
+	s, running := u.Syncer(cluster)
+	if !running || !s.HasSynced() {
+		return errNotYet
+	}
+	return s.EnsureNamespace(ctx, name)
 }
 
 func hashOf(obj projection.Object) string { return obj.GetAnnotations()[v1alpha1.AnnotationProjection] }

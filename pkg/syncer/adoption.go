@@ -10,6 +10,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 // A controller takes over what its selector meets and nobody controls. Controllers run below, so it is there that a ReplicaSet which the
@@ -39,10 +40,7 @@ func (s *Syncer) handedOver(ctx context.Context, kind projection.Kind, above, li
 func (s *Syncer) stranged(ctx context.Context, live projection.Object, by metav1.OwnerReference) error {
 	kind, ok := projection.ForGVK(schema.FromAPIVersionAndKind(by.APIVersion, by.Kind))
 	if ok {
-		named := kind.New()
-		named.SetNamespace(live.GetNamespace())
-		named.SetName(by.Name)
-		controller, err := s.read(ctx, kind, named)
+		controller, err := s.writer(kind, live.GetNamespace()).Client.Get(ctx, by.Name)
 		if err != nil {
 			return err
 		}
@@ -50,7 +48,7 @@ func (s *Syncer) stranged(ctx context.Context, live projection.Object, by metav1
 			return errNotYet // our cache is behind
 		}
 	}
-	return &conflictError{fmt.Sprintf("%s %s, which Manifold does not own, has taken it over there by its selector", by.Kind, by.Name)}
+	return &writer.ConflictError{Reason: fmt.Sprintf("%s %s, which Manifold does not own, has taken it over there by its selector", by.Kind, by.Name)}
 }
 
 // controllerComes reports whether what controls a mirror above is to run in this cluster.

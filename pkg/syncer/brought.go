@@ -15,6 +15,8 @@ import (
 	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 // byPriority indexes workloads by the PriorityClass of their pods.
@@ -162,10 +164,10 @@ func (s *Syncer) syncPriority(ctx context.Context, key identity.Key) error {
 		}
 		return nil
 	}
-	if passes(err) {
+	if writer.Passes(err) {
 		return err
 	}
-	s.queue.AddAfter(key, conflictRetry)
+	s.queue.AddAfter(key, steps.ConflictRetry)
 	if problem := fmt.Sprintf("PriorityClass %s cannot come along: %s", key.Name, err); s.stateOf(key).problem != problem {
 		s.setState(key, state{problem: problem})
 	}

@@ -22,6 +22,8 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement/handmade"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 // A PersistentVolume that was made by hand in the logical cluster goes along with the claim that it is for: the one whose UID it names, as the
@@ -327,24 +329,24 @@ func (s *Syncer) syncVolume(ctx context.Context, key identity.Key) error {
 	c, known := s.gatherVolume(key.Name)
 	if !known {
 		if c.wanted && s.below.volumes.isDenied() {
-			s.tellVolume(key, c.above, reasonNotApplied, "the credential may not read PersistentVolumes there; joining again grants that: "+handmade.LetVolumesIn(s.cluster, s.Allows(s.cluster)))
+			s.tellVolume(key, c.above, steps.ReasonNotApplied, "the credential may not read PersistentVolumes there; joining again grants that: "+handmade.LetVolumesIn(s.cluster, s.Allows(s.cluster)))
 		}
 		return nil // they are looked at when they have been seen
 	}
 	err := s.actVolume(ctx, c)
 	var problem, reason string
-	switch conflict, is := err.(*conflictError); { //nolint:errorlint // nobody wraps it
+	switch conflict, is := err.(*writer.ConflictError); { //nolint:errorlint // nobody wraps it
 	case err == nil:
 	case is:
-		reason, problem = reasonConflict, conflict.reason
-	case passes(err):
+		reason, problem = steps.ReasonConflict, conflict.Reason
+	case writer.Passes(err):
 		return err
 	default:
-		reason, problem = reasonNotApplied, summary.Text(err.Error())
+		reason, problem = steps.ReasonNotApplied, summary.Text(err.Error())
 	}
 	s.tellVolume(key, c.above, reason, problem)
 	if problem != "" {
-		s.queue.AddAfter(key, conflictRetry)
+		s.queue.AddAfter(key, steps.ConflictRetry)
 	}
 	return nil
 }
@@ -391,7 +393,7 @@ func (s *Syncer) bringVolume(ctx context.Context, c carried) error {
 		return nil
 	case c.stranger:
 		ref := c.above.Spec.ClaimRef
-		return &conflictError{fmt.Sprintf("its claim %s/%s is the name of a claim there that is not ours", ref.Namespace, ref.Name)}
+		return &writer.ConflictError{Reason: fmt.Sprintf("its claim %s/%s is the name of a claim there that is not ours", ref.Namespace, ref.Name)}
 	case c.above.DeletionTimestamp != nil:
 		return nil
 	}
@@ -419,7 +421,7 @@ func (s *Syncer) makeVolume(ctx context.Context, above *corev1.PersistentVolume)
 	case err == nil && s.isProjection(found, above):
 		return errNotYet // the watch is about to show it
 	case err == nil:
-		return &conflictError{fmt.Sprintf("the cluster has a %s %s already, which is not ours: rename one of them, or use that one by making none here",
+		return &writer.ConflictError{Reason: fmt.Sprintf("the cluster has a %s %s already, which is not ours: rename one of them, or use that one by making none here",
 			volumeKind, above.Name)}
 	case !apierrors.IsNotFound(err):
 		return err

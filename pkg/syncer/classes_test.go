@@ -18,6 +18,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 )
 
 var (
@@ -145,7 +146,7 @@ func TestAProblemThatHasPassedIsToldOnTheWorkloads(t *testing.T) {
 	s := attach(t, u, "east")
 	kind, _ := projection.KindOf(secret("key"))
 	key := identity.KeyOf(kind, secret("key"))
-	s.fail(key, secret("key"), reasonNotApplied, "no room")
+	s.fail(key, secret("key"), steps.ReasonNotApplied, "no room")
 	s.changes = nil
 	s.done(key, kind, state{hash: "1"})
 	s.done(key, kind, state{hash: "2"})

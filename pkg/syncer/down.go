@@ -2,17 +2,11 @@ package syncer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"net/url"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -20,21 +14,12 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
-const (
-	// conflictRetry is how often a name that somebody else has below is tried again. What is not ours is not watched.
-	conflictRetry = 15 * time.Second
-	// brokenTries is how often a step in a row must have failed by an error inside the cluster until users are told: for some three seconds.
-	brokenTries = 6
-)
-
-// Reasons of the events that a syncer writes on objects of the logical cluster.
-const (
-	reasonConflict   = "NameTaken"
-	reasonNotApplied = "ProjectionFailed"
-	reasonWaiting    = "WaitingForCluster"
-)
+// reasonWaiting is the reason of the event about what a cluster waits for with an object.
+const reasonWaiting = "WaitingForCluster"
 
 // sync brings one object of the cluster in line: it looks at what there is, settles what was begun earlier, plans, and carries the plan out.
 func (s *Syncer) sync(ctx context.Context, key identity.Key) error {
@@ -106,7 +91,7 @@ func (s *Syncer) carryOut(ctx context.Context, l look, p plan) error {
 		s.unwait(l.key)
 		return nil
 	case taskRefuse:
-		s.fail(l.key, l.above, reasonNotApplied, p.why)
+		s.fail(l.key, l.above, steps.ReasonNotApplied, p.why)
 		return nil // the object must change before another try makes sense
 	case taskAwait:
 		next := state{uid: l.above.GetUID(), wait: wait{held: true, reason: p.why}}
@@ -131,10 +116,10 @@ func (s *Syncer) carryOut(ctx context.Context, l look, p plan) error {
 		err = s.removeNamespace(ctx, l.kind, l.live)
 	case taskDeleteOwner:
 		if err = s.orphans.Abandon(ctx, l.kind, l.live); err == nil {
-			err = s.delete(ctx, l.kind, l.live, p.removal)
+			err = s.writer(l.kind, l.key.Namespace).Delete(ctx, l.live, p.removal)
 		}
 	case taskDelete:
-		err = s.delete(ctx, l.kind, l.live, p.removal)
+		err = s.writer(l.kind, l.key.Namespace).Delete(ctx, l.live, p.removal)
 	}
 	s.unwait(l.key)
 	if err != nil {
@@ -161,7 +146,7 @@ func (s *Syncer) project(ctx context.Context, l look, p plan) error {
 	if step == projection.Create || step == projection.Apply {
 		s.Upstream.Fleets.Writing(l.key, s.cluster, hashOf(p.desired))
 	}
-	if err := s.act(ctx, l.kind, p.action, p.desired, l.live); err != nil {
+	if _, err := s.writer(l.kind, l.key.Namespace).Act(ctx, p.action, p.desired, l.live); err != nil {
 		return s.failed(l.key, l.above, err)
 	}
 	if step == projection.Replace || step == projection.Wait {
@@ -194,7 +179,7 @@ func (s *Syncer) removeNamespace(ctx context.Context, kind projection.Kind, live
 		klog.FromContext(ctx).Info("Letting go of a namespace that somebody else uses", "namespace", live.GetName(), "has", stranger)
 		return s.orphan(ctx, kind, live)
 	}
-	return s.delete(ctx, kind, live, deletion{})
+	return s.writer(kind, "").Delete(ctx, live, writer.Deletion{})
 }
 
 // done notes the outcome of a step and has the workload's report looked at again.
@@ -215,46 +200,9 @@ func (s *Syncer) done(key identity.Key, kind projection.Kind, st state) {
 	}
 }
 
-// failed notes an error where users see it, and returns it so that the step is tried again.
+// failed notes an error where users see it, and returns what has the step tried again.
 func (s *Syncer) failed(key identity.Key, above projection.Object, err error) error {
-	var conflict *conflictError
-	if errors.As(err, &conflict) {
-		s.fail(key, above, reasonConflict, conflict.reason)
-		s.queue.AddAfter(key, conflictRetry)
-		return nil
-	}
-	if !passes(err) || Lasts(err, s.queue.NumRequeues(key)) {
-		s.fail(key, above, reasonNotApplied, err.Error())
-	}
-	return err
-}
-
-// Lasts tells of an error that Passes whether it is to be shown all the same, after so many tries in a row. An error inside the cluster is
-// the answer of one whose storage fails for a moment, but also of one with a webhook that cannot be called, which takes a person.
-func Lasts(err error, tries int) bool {
-	return apierrors.IsInternalError(err) && tries >= brokenTries
-}
-
-// Passes tells errors of requests to clusters that pass by themselves from those that a person must see.
-func Passes(err error) bool { return passes(err) }
-
-// passes tells errors that pass by themselves from those that a person must see. The caches may be a moment behind, or the cluster is
-// silent, which its Ready condition tells.
-func passes(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return errors.Is(err, errNotYet) || errors.Is(err, context.Canceled) || unanswered(err)
-	}
-	return apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
-		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err)
-}
-
-// unanswered tells of an error that is no answer of the cluster: a request did not reach it, or its answer did not come back.
-func unanswered(err error) bool {
-	var request *url.Error
-	var network net.Error
-	return errors.Is(err, context.DeadlineExceeded) || utilnet.IsConnectionRefused(err) ||
-		errors.As(err, &request) || errors.As(err, &network) || utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsProbableEOF(err)
+	return s.queue.Failed(key, err, func(reason, message string) { s.fail(key, above, reason, message) })
 }
 
 // fail makes a problem visible: as an event on the object and on the workloads that need it, and in their reports.

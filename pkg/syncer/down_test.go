@@ -1,66 +1,23 @@
 package syncer
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/url"
-	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
-
-func TestErrorsThatPassByThemselvesAreNotShownToUsers(t *testing.T) {
-	secrets := schema.GroupResource{Resource: "secrets"}
-	for name, test := range map[string]struct {
-		err  error
-		want bool
-	}{
-		"something is on its way":          {fmt.Errorf("namespace: %w", errNotYet), true},
-		"the process ends":                 {context.Canceled, true},
-		"a step takes too long":            {fmt.Errorf("mark: %w", context.DeadlineExceeded), true},
-		"the cluster refuses connections":  {&url.Error{Op: "Get", URL: "https://east", Err: &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}}, true},
-		"the cluster does not answer":      {&url.Error{Op: "Get", URL: "https://east", Err: context.DeadlineExceeded}, true},
-		"an answer breaks off":             {&url.Error{Op: "Get", URL: "https://east", Err: io.ErrUnexpectedEOF}, true},
-		"the connection is lost":           {errors.New("http2: client connection lost"), true},
-		"a name does not resolve":          {&net.DNSError{Err: "no such host", Name: "east"}, true},
-		"somebody else was faster":         {apierrors.NewConflict(secrets, "key", errors.New("changed")), true},
-		"the cluster asks for patience":    {apierrors.NewTooManyRequests("slow down", 1), true},
-		"the cluster is overloaded":        {apierrors.NewServerTimeout(secrets, "create", 1), true},
-		"the cluster takes too long":       {apierrors.NewTimeoutError("too long", 1), true},
-		"the cluster is starting":          {apierrors.NewServiceUnavailable("starting"), true},
-		"the cluster's storage has failed": {fmt.Errorf("create: %w", apierrors.NewInternalError(errors.New("etcd"))), true},
-
-		"the name is taken":         {&conflictError{"taken"}, false},
-		"a right is missing":        {apierrors.NewForbidden(secrets, "key", errors.New("no")), false},
-		"the object is not valid":   {apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "key", nil), false},
-		"the credential is no good": {apierrors.NewUnauthorized("who?"), false},
-		"a webhook refuses it":      {apierrors.NewBadRequest("no"), false},
-		"the kind is not served":    {apierrors.NewNotFound(secrets, ""), false},
-		"our own mistake":           {errors.New("unknown step"), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := passes(test.err); got != test.want {
-				t.Errorf("passes: %t, want %t", got, test.want)
-			}
-		})
-	}
-}
 
 func TestFailureIsShownWhereUsersLook(t *testing.T) {
 	web, api := deployment("web", toEast, usingSecret("key")), deployment("api", `{"west":{"replicas":1}}`, usingSecret("key"))
@@ -76,11 +33,11 @@ func TestFailureIsShownWhereUsersLook(t *testing.T) {
 		wantEvents  []string
 	}{
 		"a conflict of a Deployment": {
-			key: webKey, above: web, err: fmt.Errorf("act: %w", &conflictError{"taken"}),
+			key: webKey, above: web, err: fmt.Errorf("act: %w", &writer.ConflictError{Reason: "taken"}),
 			wantProblem: "taken", wantEvents: []string{`Warning NameTaken cluster "east": taken`},
 		},
 		"a conflict of what a Deployment needs is told on both": {
-			key: secretKey, above: secret("key"), err: &conflictError{"taken"},
+			key: secretKey, above: secret("key"), err: &writer.ConflictError{Reason: "taken"},
 			wantProblem: "taken", wantEvents: []string{`Warning NameTaken cluster "east": taken`, `Warning NameTaken cluster "east": taken`},
 		},
 		"a refusal": {
@@ -135,12 +92,12 @@ func TestErrorInsideAClusterIsToldWhenItLasts(t *testing.T) {
 	u := newUpstream(t, web)
 	s := attach(t, u, "east")
 	key, broken := identity.KeyOf(deployments, web), apierrors.NewInternalError(errors.New("failed calling webhook"))
-	for try := range brokenTries + 1 {
+	for try := range writer.BrokenTries + 1 {
 		if err := s.failed(key, web, broken); err == nil {
 			t.Fatal("the step is not tried again")
 		}
 		want := ""
-		if try == brokenTries {
+		if try == writer.BrokenTries {
 			want = broken.Error()
 		}
 		if report, _ := s.Report(key, web); report.Problem != want {
@@ -160,7 +117,7 @@ func TestFailureOfAPodIsAnEventAlone(t *testing.T) {
 	u := newUpstream(t, pod)
 	s := attach(t, u, "east")
 	key := identity.Key{Resource: podResource, Namespace: "shop", Name: "once"}
-	if err := s.failed(key, pod, &conflictError{"taken"}); err != nil {
+	if err := s.failed(key, pod, &writer.ConflictError{Reason: "taken"}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := <-s.events.Events, `Warning NameTaken cluster "east": taken`; got != want {

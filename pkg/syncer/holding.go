@@ -102,11 +102,6 @@ func (s *Syncer) podNumbers(w identity.Workload, counts func(pod *corev1.Pod, nu
 	return out
 }
 
-// ended reports whether nothing of a pod runs any more.
-func ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
 // mirrored reports whether the logical cluster shows the pod. What belongs to somebody else it does not show.
 func (s *Syncer) mirrored(pod *corev1.Pod) bool {
 	obj, ok, err := s.Upstream.Stores[podResource].GetByKey(pod.Namespace + "/" + pod.Name)
@@ -121,10 +116,7 @@ func (s *Syncer) settleReservation(ctx context.Context, kind projection.Kind, ke
 		return nil
 	}
 	if hash != "" && (live == nil || hashOf(live) != hash) {
-		name := kind.New()
-		name.SetNamespace(key.Namespace)
-		name.SetName(key.Name)
-		found, err := s.read(ctx, kind, name)
+		found, err := s.writer(kind, key.Namespace).Client.Get(ctx, key.Name)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 )
 
 // meet reports whether something that a projection needs is there, and sees to it where that can be done. What is not there wakes us when it
@@ -12,7 +13,7 @@ import (
 func (s *Syncer) meet(ctx context.Context, l look, p plan, n need) (there bool, err error) {
 	switch n {
 	case needNamespace:
-		if err := s.ensureNamespace(ctx, p.desired.GetNamespace()); err != nil {
+		if err := s.EnsureNamespace(ctx, p.desired.GetNamespace()); err != nil {
 			return false, s.failed(l.key, l.above, err)
 		}
 	case needSecrets:
@@ -24,7 +25,7 @@ func (s *Syncer) meet(ctx context.Context, l look, p plan, n need) (there bool, 
 	case needVolume:
 		waits, problem := s.awaitsVolume(l.key, l.above)
 		if problem != "" {
-			s.fail(l.key, l.above, reasonNotApplied, problem)
+			s.fail(l.key, l.above, steps.ReasonNotApplied, problem)
 		}
 		return !waits && problem == "", nil
 	case needClasses:

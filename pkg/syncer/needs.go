@@ -16,6 +16,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 )
 
 var ingressResource = networkingv1.SchemeGroupVersion.WithResource("ingresses")
@@ -54,7 +55,7 @@ func (s *Syncer) heldBack(ctx context.Context, w identity.Workload, desired, liv
 	}
 	if refused != "" {
 		s.hold(w.Key(), w.Object, reasonOverrideRefused, refused)
-		s.queue.AddAfter(w.Key(), conflictRetry)
+		s.queue.AddAfter(w.Key(), steps.ConflictRetry)
 		return true, nil
 	}
 	found, err := s.lacking(ctx, w, desired, live)
@@ -68,7 +69,7 @@ func (s *Syncer) heldBack(ctx context.Context, w identity.Workload, desired, liv
 		s.hold(w.Key(), w.Object, reasonLacking, found.problem)
 	}
 	if found.polls {
-		s.queue.AddAfter(w.Key(), conflictRetry)
+		s.queue.AddAfter(w.Key(), steps.ConflictRetry)
 	}
 	return true, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer/logical"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 // orphaning makes an object of the logical cluster one that is deleted without what it owns.
@@ -294,7 +295,7 @@ func TestAPodThatNobodyLetsGoOfIsTold(t *testing.T) {
 	if err := s.above.Tracker().Add(mirror); err != nil {
 		t.Fatal(err)
 	}
-	for range brokenTries {
+	for range writer.BrokenTries {
 		if err := s.pods.Sync(t.Context(), podName); !errors.Is(err, errNotYet) {
 			t.Fatalf("error %v, want %v", err, errNotYet)
 		}

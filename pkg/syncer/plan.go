@@ -9,6 +9,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 // look is what is known of an object at the moment at which it is looked at: the one above and what the cluster holds of it, nil where there is
@@ -34,7 +35,7 @@ type plan struct {
 	waits   wait
 	missing []projection.Requirement
 	// removal says how what the cluster holds is deleted, by taskDelete.
-	removal deletion
+	removal writer.Deletion
 }
 
 // task is one way to deal with an object.
@@ -165,17 +166,26 @@ func (s *Syncer) planRemoval(l look) plan {
 	action := projection.PlanRemoval(origin, l.live)
 	p := plan{task: taskForget, why: action.Reason}
 	switch {
-	case l.kind.Resource == namespaceResource && action.Step == projection.Delete:
-		p.task = taskDeleteNamespace
-	case action.Step == projection.Delete && l.above != nil && l.kind.Lives(l.above) && l.kind.Demand(l.live).Claims:
-		// The workload goes on elsewhere, so what it says about claims for its deletion does not apply.
-		p.task, p.removal = taskDelete, deletion{owned: metav1.DeletePropagationOrphan}
-	case action.Step == projection.Delete && l.above != nil && l.kind.Workload && projection.Orphans(l.above):
-		p.task, p.removal = taskDeleteOwner, deletion{owned: metav1.DeletePropagationOrphan}
-	case action.Step == projection.Delete, action.Step == projection.Wait && hastened(l.above, l.live):
-		p.task, p.removal = taskDelete, deletion{grace: graceOf(l.above)}
+	case action.Step == projection.Delete:
+		p.task, p.removal = deletionOf(l)
+	case action.Step == projection.Wait && hastened(l.above, l.live):
+		p.task, p.removal = taskDelete, writer.Deletion{Grace: graceOf(l.above)}
 	}
 	return p
+}
+
+// deletionOf says how an object is deleted.
+func deletionOf(l look) (task, writer.Deletion) {
+	alone := writer.Deletion{Owned: metav1.DeletePropagationOrphan}
+	switch {
+	case l.kind.Resource == namespaceResource:
+		return taskDeleteNamespace, writer.Deletion{}
+	case l.above != nil && l.kind.Lives(l.above) && l.kind.Demand(l.live).Claims:
+		return taskDelete, alone // the workload goes on elsewhere, so what it says about claims for its deletion does not apply
+	case l.above != nil && l.kind.Workload && projection.Orphans(l.above):
+		return taskDeleteOwner, alone
+	}
+	return taskDelete, writer.Deletion{Grace: graceOf(l.above)}
 }
 
 // graceOf is how long the user lets a deleted object end, nil where that is left to the object.

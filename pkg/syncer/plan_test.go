@@ -61,7 +61,7 @@ func TestPlan(t *testing.T) {
 			if got.String() != test.want {
 				t.Errorf("plans to %s\nwant     %s", got, test.want)
 			}
-			if test.above == set && (got.removal.owned != metav1.DeletePropagationOrphan) {
+			if test.above == set && (got.removal.Owned != metav1.DeletePropagationOrphan) {
 				t.Errorf("deletes with %+v, which takes the claims along", got.removal)
 			}
 		})

@@ -11,19 +11,18 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/clusters/capacity"
 	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer/mirrors"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 )
 
 const (
@@ -83,11 +82,10 @@ type Syncer struct {
 	client  kubernetes.Interface // of the cluster
 	above   kubernetes.Interface // of the logical cluster, as this syncer
 	usage   *capacity.Usage
-	answers *connection.Answers
 	offered *connection.Classes
 	target  projection.Target
 	below   *below
-	queue   workqueue.TypedRateLimitingInterface[identity.Key]
+	queue   *steps.Queue[identity.Key]
 
 	owners  *mirrors.Owners
 	pods    *mirrors.Pods
@@ -104,8 +102,6 @@ type Syncer struct {
 	problems int
 	// unseen are the objects that were there at the start and have not been looked at since.
 	unseen map[identity.Key]struct{}
-	// parked are the objects that wait until the cluster answers again.
-	parked map[identity.Key]struct{}
 	// waitedFor are the workloads that wait for an object, waitsFor is the same the other way round.
 	waitedFor map[identity.Key]map[identity.Key]struct{}
 	waitsFor  map[identity.Key][]identity.Key
@@ -155,23 +151,19 @@ func newSyncer(o Options, c *connection.Connection) (*Syncer, error) {
 		return nil, err
 	}
 	s := &Syncer{
-		Options: o,
-		cluster: c.Name,
-		client:  c.Client,
-		above:   above,
-		usage:   c.Usage,
-		answers: c.Answers,
-		offered: c.Classes,
-		target:  projection.Target{LogicalCluster: o.Upstream.LogicalCluster, Cluster: c.Name},
-		below:   b,
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[identity.Key](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[identity.Key]{Name: "down-" + c.Name}),
+		Options:  o,
+		cluster:  c.Name,
+		client:   c.Client,
+		above:    above,
+		usage:    c.Usage,
+		offered:  c.Classes,
+		target:   projection.Target{LogicalCluster: o.Upstream.LogicalCluster, Cluster: c.Name},
+		below:    b,
+		queue:    steps.NewQueue[identity.Key]("down-"+c.Name, c.Answers),
 		refusals: refusals{byUID: map[types.UID]refused{}},
 
 		states: map[identity.Key]state{},
 		unseen: map[identity.Key]struct{}{},
-		parked: map[identity.Key]struct{}{},
 
 		waitedFor: map[identity.Key]map[identity.Key]struct{}{},
 		waitsFor:  map[identity.Key][]identity.Key{},
@@ -224,12 +216,11 @@ func (s *Syncer) run(ctx context.Context) error {
 	s.Upstream.wakeAll(s)
 
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { work.Run(ctx, s.queue, downWorkers, s.look); return nil })
+	group.Go(func() error { s.queue.Run(ctx, downWorkers, s.look); return nil })
 	group.Go(func() error { s.pods.Run(ctx); return nil })
 	group.Go(func() error { s.claims.Run(ctx); return nil })
 	group.Go(func() error { return s.events.Run(ctx) })
 	group.Go(func() error { return s.followVolumes(ctx) })
-	group.Go(func() error { return s.listen(ctx) })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}

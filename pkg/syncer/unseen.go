@@ -25,9 +25,6 @@ func (s *Syncer) Expects(key identity.Key) bool {
 // look brings one object of the cluster in line and, whatever comes of it, has reported what was waited with until then.
 func (s *Syncer) look(ctx context.Context, key identity.Key) error {
 	err := s.sync(ctx, key)
-	if s.park(key, err) {
-		err = nil
-	}
 	if !s.Expects(key) {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 // A pod that a user made and that waits in a cluster without a node for it may be decided to run elsewhere. It must never run in both:
@@ -54,7 +55,7 @@ func (s *Syncer) leave(ctx context.Context, kind projection.Kind, above, live pr
 		return nil // the watch tells when it is gone
 	}
 	s.pods.Leave(above.GetUID())
-	err := s.delete(ctx, kind, live, deletion{unchanged: true})
+	err := s.writer(kind, live.GetNamespace()).Delete(ctx, live, writer.Deletion{Unchanged: true})
 	if err != nil {
 		s.pods.Stay(above.GetUID())
 	}

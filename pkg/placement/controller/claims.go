@@ -17,9 +17,11 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/records"
 )
 
 // A volume claim goes where a workload uses it. One that nothing uses is bound all the same on a single cluster, if its class says so. Here it
@@ -50,8 +52,8 @@ type claims struct {
 	queue    workqueue.TypedRateLimitingInterface[cache.ObjectName]
 
 	mu sync.Mutex
-	// told is the last message about each claim. waiting are those that wait for a cluster, or for what uses them.
-	told map[types.UID]string
+	// told has the last message about each claim. waiting are those that wait for a cluster, or for what uses them.
+	told records.Told
 	// stays is the volume of the logical cluster that each claim was told of which waits for one.
 	stays   map[types.UID]string
 	waiting map[cache.ObjectName]bool
@@ -60,10 +62,7 @@ type claims struct {
 func newClaims(c *Controller, core coreinformers.Interface, clusters listers.ClusterLister) *claims {
 	return &claims{
 		Controller: c, lister: core.PersistentVolumeClaims().Lister(), volumes: core.PersistentVolumes().Lister(), clusters: clusters,
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "placement_claims"}),
-		told:    map[types.UID]string{},
+		queue:   work.NewQueue[cache.ObjectName]("placement_claims", firstRetry, lastRetry),
 		stays:   map[types.UID]string{},
 		waiting: map[cache.ObjectName]bool{},
 	}
@@ -108,9 +107,9 @@ func (c *claims) released(of projection.Object) {
 }
 
 func (c *claims) forget(name cache.ObjectName, uid types.UID) {
+	c.told.Forget(uid)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.told, uid)
 	delete(c.stays, uid)
 	delete(c.waiting, name)
 }
@@ -149,7 +148,7 @@ func (c *claims) sync(ctx context.Context, name cache.ObjectName) error {
 	}
 	if len(decided.Decision) == 0 {
 		c.wait(name, true)
-		c.tellClaim(claim, corev1.EventTypeWarning, ReasonUnplaced, decided.Message())
+		c.tellClaim(claim, corev1.EventTypeWarning, placement.ReasonUnplaced, decided.Message())
 		return nil
 	}
 	switch waits, known := c.waitsForConsumer(claim, decided.Decision); {
@@ -165,7 +164,7 @@ func (c *claims) sync(ctx context.Context, name cache.ObjectName) error {
 		return err
 	}
 	c.shown(item{claimResource, name})
-	c.tellClaim(claim, corev1.EventTypeNormal, ReasonPlaced, decided.Message()+", as nothing that is placed uses it")
+	c.tellClaim(claim, corev1.EventTypeNormal, placement.ReasonPlaced, decided.Message()+", as nothing that is placed uses it")
 	return nil
 }
 
@@ -240,11 +239,7 @@ func (c *claims) waitsForConsumer(claim *corev1.PersistentVolumeClaim, decision 
 
 // tellClaim writes an event unless it was told last.
 func (c *claims) tellClaim(claim *corev1.PersistentVolumeClaim, eventType, reason, message string) {
-	c.mu.Lock()
-	known := c.told[claim.UID] == message
-	c.told[claim.UID] = message
-	c.mu.Unlock()
-	if !known {
+	if c.told.News(claim.UID, "decision", message) {
 		c.Recorder.Event(claim, eventType, reason, message)
 	}
 }

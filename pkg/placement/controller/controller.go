@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -31,6 +30,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/records"
 )
 
 // workers is how many workloads are decided about at a time. A decision takes microseconds; they wait for its write, beside all that follows
@@ -48,20 +48,8 @@ const (
 	startTime = 3 * time.Second
 )
 
-// Reasons of events.
-const (
-	// ReasonPlaced is that of a workload that was placed, or moved, after it was written.
-	ReasonPlaced = "Placed"
-	// ReasonUnplaced is that of a workload that no cluster can run.
-	ReasonUnplaced = "Unplaced"
-	// ReasonPlacedPartly is that of a workload that is placed with something worth knowing: replicas that wait for room, or that went
-	// elsewhere than the rest of the namespace.
-	ReasonPlacedPartly = "PlacementNote"
-	// ReasonDisplaced is that of a workload that goes elsewhere to make room for one of higher priority.
-	ReasonDisplaced = "Displaced"
-	// ReasonPreempted is that of a workload whose pods are stopped for one of higher priority, as they cannot go elsewhere.
-	ReasonPreempted = "Preempted"
-)
+// ReasonPreempted is the reason of the event about a workload whose pods are stopped for one of higher priority, as they cannot go elsewhere.
+const ReasonPreempted = "Preempted"
 
 // Options say what a Controller works with.
 type Options struct {
@@ -92,9 +80,11 @@ type Controller struct {
 	// failovers paces what is placed anew because a cluster is silent or cannot schedule it.
 	failovers *rate.Limiter
 
+	// told has what was told of the decision about each workload, and to others because of it.
+	told records.Told
+
 	mu sync.Mutex
-	// told is the last message about each workload, so that each is told once. Workloads that wait for a cluster are in waiting.
-	told    map[types.UID]string
+	// waiting are the workloads that wait for a cluster.
 	waiting map[item]bool
 	// lonely are those of them that wait because of where other workloads run.
 	lonely map[item]bool
@@ -104,8 +94,6 @@ type Controller struct {
 	turns map[item]time.Time
 	// decided are the versions of workloads that decisions were written on and that the watch shows for another moment.
 	decided map[item]version
-	// stopped is what others were told last on account of each workload.
-	stopped map[types.UID]string
 }
 
 // item names a workload.
@@ -128,16 +116,12 @@ func New(o Options) (*Controller, error) {
 		Options:   o,
 		failovers: rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond/2))),
 		stores:    map[schema.GroupVersionResource]cache.Indexer{},
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[item](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[item]{Name: "placement"}),
-		told:     map[types.UID]string{},
-		waiting:  map[item]bool{},
-		lonely:   map[item]bool{},
-		repinned: map[item]bool{},
-		turns:    map[item]time.Time{},
-		decided:  map[item]version{},
-		stopped:  map[types.UID]string{},
+		queue:     work.NewQueue[item]("placement", firstRetry, lastRetry),
+		waiting:   map[item]bool{},
+		lonely:    map[item]bool{},
+		repinned:  map[item]bool{},
+		turns:     map[item]time.Time{},
+		decided:   map[item]version{},
 	}
 	o.Engine.Wake(c.look)
 	manifold := o.Manifold.Manifold().V1alpha1()
@@ -170,8 +154,8 @@ func New(o Options) (*Controller, error) {
 		{o.Kube.Core().V1().PersistentVolumeClaims().Informer(), c.unused.handler()},
 		{o.Kube.Core().V1().PersistentVolumes().Informer(), c.unused.volumeHandler()},
 		{manifold.Clusters().Informer(), c.clusterHandler()},
-		{manifold.PlacementPolicies().Informer(), c.policyHandler()},
-		{manifold.ClusterPlacementPolicies().Informer(), c.policyHandler()},
+		{manifold.PlacementPolicies().Informer(), engine.OnPolicies(c.enqueueAll)},
+		{manifold.ClusterPlacementPolicies().Informer(), engine.OnPolicies(c.enqueueAll)},
 	}...) {
 		registration, err := w.informer.AddEventHandler(w.handler)
 		if err != nil {
@@ -241,7 +225,7 @@ func (c *Controller) read(name item) (*subject, error) {
 	}
 	w, err := kind.WorkloadOf(d)
 	if err != nil {
-		c.tell(d, corev1.EventTypeWarning, ReasonUnplaced, err.Error(), "")
+		c.tell(d, corev1.EventTypeWarning, placement.ReasonUnplaced, err.Error(), "")
 		return nil, nil
 	}
 	w.Repinned = w.Pin == nil && c.isRepinned(name)
@@ -312,26 +296,19 @@ func (c *Controller) settles(d projection.Object, w placement.Workload) time.Dur
 
 // explain writes an event when there is something to tell that has not been told.
 func (c *Controller) explain(d projection.Object, before placement.Decision, result placement.Result) {
-	switch {
-	case len(result.Decision) == 0:
-		c.tell(d, corev1.EventTypeWarning, unplacedReason(d), result.Message(), "")
-	case (result.Unplaced > 0 || len(result.Notes) > 0) && !result.MakesWay(before):
-		c.tell(d, corev1.EventTypeNormal, ReasonPlacedPartly, result.Message(), result.Departure(before))
-	case result.MakesWay(before):
-		c.tell(d, corev1.EventTypeNormal, ReasonDisplaced, result.Message(), result.Departure(before))
-	case !result.Decision.Equal(before):
-		c.tell(d, corev1.EventTypeNormal, ReasonPlaced, result.Message(), result.Departure(before))
+	switch event := result.Event(before); event.Reason {
+	case "":
+	case placement.ReasonUnplaced:
+		c.tell(d, event.Type, unplacedReason(d), event.Message, "")
+	default:
+		c.tell(d, event.Type, event.Reason, event.Message, result.Departure(before))
 	}
 }
 
 // tell writes an event unless its message was told last. What was but a moment ago comes after that: it is not true any more the next time,
 // and no reason to tell the rest again.
 func (c *Controller) tell(d projection.Object, eventType, reason, message, moment string) {
-	c.mu.Lock()
-	known := c.told[d.GetUID()] == message
-	c.told[d.GetUID()] = message
-	c.mu.Unlock()
-	if !known {
+	if c.told.News(d.GetUID(), "decision", message) {
 		c.Recorder.Event(d, eventType, reason, message+moment)
 	}
 }
@@ -392,10 +369,9 @@ func (c *Controller) forget(name item, d projection.Object) {
 	c.followers.leave(name)
 	c.wait(name, false, false)
 	c.look(c.Engine.Release(refOf(name)))
+	c.told.Forget(d.GetUID())
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.told, d.GetUID())
-	delete(c.stopped, d.GetUID())
 	delete(c.repinned, name)
 	delete(c.turns, name)
 	delete(c.decided, name)

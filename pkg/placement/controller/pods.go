@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -22,7 +23,7 @@ func unplacedReason(o projection.Object) string {
 	if _, ok := o.(*corev1.Pod); ok {
 		return reasonFailedScheduling
 	}
-	return ReasonUnplaced
+	return placement.ReasonUnplaced
 }
 
 // unschedulable tells of a pod that no cluster can run what kube-scheduler tells of one that no node can run.

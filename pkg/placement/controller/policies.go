@@ -19,6 +19,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -55,10 +56,8 @@ type follower struct {
 func newFollowers(client versioned.Interface, wide listers.ClusterPlacementPolicyLister, namespaced listers.PlacementPolicyLister) *followers {
 	return &followers{
 		client: client, wide: wide, namespaced: namespaced,
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[policyKey](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[policyKey]{Name: "policies"}),
-		of: map[item]follower{}, byPolicy: map[policyKey]map[item]bool{}, troubles: map[item]string{},
+		queue: work.NewQueue[policyKey]("policies", firstRetry, lastRetry),
+		of:    map[item]follower{}, byPolicy: map[policyKey]map[item]bool{}, troubles: map[item]string{},
 	}
 }
 

@@ -66,15 +66,7 @@ func (c *Controller) tellStopped(d projection.Object, stops []engine.Stop) {
 	for _, stop := range stops {
 		all += stop.String() + ": " + stop.Message + "\n"
 	}
-	c.mu.Lock()
-	known := c.stopped[d.GetUID()] == all
-	if all == "" {
-		delete(c.stopped, d.GetUID())
-	} else {
-		c.stopped[d.GetUID()] = all
-	}
-	c.mu.Unlock()
-	if known {
+	if !c.told.News(d.GetUID(), "stops", all) {
 		return
 	}
 	for _, stop := range stops {

@@ -5,16 +5,14 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/clusters/status"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -82,22 +80,15 @@ func refusalsChanged(before, after projection.Object) bool {
 
 // namespaceHandler looks again at the workloads of a namespace whose pin or labels change.
 func (c *Controller) namespaceHandler() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { c.enqueueNamespace(obj.(*corev1.Namespace).Name) },
-		UpdateFunc: func(old, obj any) {
-			before, after := old.(*corev1.Namespace), obj.(*corev1.Namespace)
-			repinned := before.Annotations[v1alpha1.AnnotationClusters] != after.Annotations[v1alpha1.AnnotationClusters]
-			if repinned {
-				for _, name := range c.workloadsIn(after.Name) {
-					c.repin(name, true)
-				}
+	return engine.OnNamespaces(c.enqueueNamespace, func(namespace string, repinned bool) {
+		if repinned {
+			for _, name := range c.workloadsIn(namespace) {
+				c.repin(name, true)
 			}
-			if repinned || !maps.Equal(before.Labels, after.Labels) {
-				c.enqueueNamespace(after.Name)
-				c.enqueueLonely()
-			}
-		},
-	}
+		}
+		c.enqueueNamespace(namespace)
+		c.enqueueLonely()
+	})
 }
 
 // clusterHandler looks at every workload again when it matters to where they may run, and at those that wait for room when there may be
@@ -110,7 +101,7 @@ func (c *Controller) clusterHandler() cache.ResourceEventHandler {
 		},
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(*v1alpha1.Cluster), obj.(*v1alpha1.Cluster)
-			if eligibilityChanged(before, after) {
+			if engine.EligibilityChanged(before, after) {
 				c.enqueueAll()
 				c.unused.changed()
 				return
@@ -123,21 +114,6 @@ func (c *Controller) clusterHandler() cache.ResourceEventHandler {
 	}
 }
 
-func eligibilityChanged(before, after *v1alpha1.Cluster) bool {
-	ready := func(cl *v1alpha1.Cluster) bool {
-		return meta.IsStatusConditionTrue(cl.Status.Conditions, v1alpha1.ClusterReady)
-	}
-	return ready(before) != ready(after) ||
-		!maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Status.Topology, after.Status.Topology) ||
-		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-		before.Annotations[v1alpha1.AnnotationRemove] != after.Annotations[v1alpha1.AnnotationRemove] ||
-		before.Spec.Unschedulable != after.Spec.Unschedulable ||
-		// Beside those of the spec, these are what drives out of a silent cluster, and since when: the next decision is due by that.
-		!equality.Semantic.DeepEqual(status.Taints(before), status.Taints(after)) ||
-		!equality.Semantic.DeepEqual(before.Spec.Limits, after.Spec.Limits) || !equality.Semantic.DeepEqual(before.Spec.Allows, after.Spec.Allows) ||
-		!equality.Semantic.DeepEqual(before.Status.Classes, after.Status.Classes)
-}
-
 // classHandler looks again at what waits when a PriorityClass changes, which may go along to clusters that do not have it.
 func (c *Controller) classHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
@@ -147,18 +123,6 @@ func (c *Controller) classHandler() cache.ResourceEventHandler {
 			}
 		},
 		UpdateFunc: func(any, any) { c.enqueueWaiting() },
-	}
-}
-
-func (c *Controller) policyHandler() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { c.enqueueAll() },
-		DeleteFunc: func(any) { c.enqueueAll() },
-		UpdateFunc: func(old, obj any) {
-			if old.(metav1.Object).GetGeneration() != obj.(metav1.Object).GetGeneration() {
-				c.enqueueAll()
-			}
-		},
 	}
 }
 

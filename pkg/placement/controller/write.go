@@ -2,24 +2,19 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 // write stores a decision on the object it was made for: if that has changed meanwhile, it is decided anew. The breakdown keeps the clusters
 // that it drops from the current one.
 func (c *Controller) write(ctx context.Context, name item, d projection.Object, current placement.Decision, result placement.Result) error {
-	annotations := map[string]any{v1alpha1.AnnotationPlacement: nil}
+	annotations := map[string]string{v1alpha1.AnnotationPlacement: ""}
 	if len(result.Decision) > 0 {
 		annotations[v1alpha1.AnnotationPlacement] = result.Annotation()
 	}
@@ -30,24 +25,12 @@ func (c *Controller) write(ctx context.Context, name item, d projection.Object, 
 			annotations[v1alpha1.AnnotationStatus] = leaving
 		}
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid":             d.GetUID(),
-		"resourceVersion": d.GetResourceVersion(),
-		"annotations":     annotations,
-	}})
-	if err != nil {
-		return fmt.Errorf("encode the decision: %w", err)
-	}
-	writer, err := typed.For(c.Client, name.resource, name.Namespace)
+	client, err := typed.For(c.Client, name.resource, name.Namespace)
 	if err != nil {
 		return err
 	}
-	// Of the two kinds of patches that merge, the server carries out this one without writing the object as text and reading it again.
-	written, err := writer.Patch(ctx, name.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
+	written, err := records.Write(ctx, client, d, records.Change{Annotations: annotations, Strategic: true})
+	if written == nil || err != nil {
 		return err
 	}
 	if shown := versionOf(d); versionOf(written).decision != shown.decision {

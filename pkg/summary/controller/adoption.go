@@ -2,20 +2,16 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -27,24 +23,13 @@ func (c *Controller) adopt(ctx context.Context, key identity.Key, in summary.Obj
 	if by == nil {
 		return false, nil
 	}
-	finalizers := slices.DeleteFunc(slices.Clone(in.GetFinalizers()), func(f string) bool { return f == v1alpha1.FinalizerProjection })
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": in.GetUID(), "resourceVersion": in.GetResourceVersion(),
-		"ownerReferences": append(slices.Clone(in.GetOwnerReferences()), *by),
-		"finalizers":      finalizers,
-		"annotations":     map[string]any{v1alpha1.AnnotationPlacement: nil, v1alpha1.AnnotationStatus: nil},
-	}})
-	if err != nil {
-		return false, fmt.Errorf("encode a patch: %w", err)
-	}
 	client, err := typed.For(c.Client, key.Resource, key.Namespace)
 	if err != nil {
 		return false, err
 	}
-	_, err = client.Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
+	_, err = records.Write(ctx, client, in, records.Change{
+		Annotations: map[string]string{v1alpha1.AnnotationPlacement: "", v1alpha1.AnnotationStatus: ""}, Release: true, Owner: by,
+	})
 	return err == nil, err
 }
 

@@ -121,9 +121,7 @@ func New(o Options) (*Controller, error) {
 		stores:   map[schema.GroupVersionResource]cache.Indexer{},
 		mirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), replicaSets.GetStore(),
 			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: replicaSets.GetIndexer(), IncludeAdds: true}),
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[task](10*time.Millisecond, 10*time.Second),
-			workqueue.TypedRateLimitingQueueConfig[task]{Name: "summary"}),
+		queue: work.NewQueue[task]("summary", 10*time.Millisecond, 10*time.Second),
 	}
 	type watch struct {
 		informer cache.SharedIndexInformer

@@ -2,20 +2,17 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -91,11 +88,8 @@ func (c *Controller) write(ctx context.Context, key identity.Key, in, next summa
 	if err != nil {
 		return err
 	}
-	written, err := writer.UpdateStatus(ctx, next, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
+	written, err := records.Status(ctx, writer, next)
+	if written == nil || err != nil {
 		return err
 	}
 	c.written[key.Resource].Mutation(written)
@@ -104,24 +98,14 @@ func (c *Controller) write(ctx context.Context, key identity.Key, in, next summa
 
 // release lets a deleted workload go.
 func (c *Controller) release(ctx context.Context, key identity.Key, in summary.Object) error {
-	if !slices.Contains(in.GetFinalizers(), v1alpha1.FinalizerProjection) {
+	if !records.Held(in) {
 		return nil
-	}
-	rest := slices.DeleteFunc(slices.Clone(in.GetFinalizers()), func(f string) bool { return f == v1alpha1.FinalizerProjection })
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": in.GetUID(), "resourceVersion": in.GetResourceVersion(), "finalizers": rest,
-	}})
-	if err != nil {
-		return err
 	}
 	writer, err := typed.For(c.Client, key.Resource, key.Namespace)
 	if err != nil {
 		return err
 	}
-	_, err = writer.Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
+	_, err = records.Write(ctx, writer, in, records.Change{Release: true})
 	return err
 }
 

@@ -38,7 +38,7 @@ func NewClaims(pods *Pods) *Claims {
 	return &Claims{
 		Options: o, owners: pods.owners, pods: pods,
 		frame: newFrame("volumes-"+o.Cluster, o.Above, o.Above.Stores[identity.Claims],
-			func(namespace string) writer[*corev1.PersistentVolumeClaim] {
+			func(namespace string) client[*corev1.PersistentVolumeClaim] {
 				return o.Writer.CoreV1().PersistentVolumeClaims(namespace)
 			}, mirror.SameClaim),
 	}

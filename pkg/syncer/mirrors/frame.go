@@ -35,8 +35,8 @@ type object interface {
 	runtime.Object
 }
 
-// writer writes the mirrors of one namespace.
-type writer[T any] interface {
+// client writes the mirrors of one namespace.
+type client[T any] interface {
 	Create(ctx context.Context, mirror T, opts metav1.CreateOptions) (T, error)
 	Update(ctx context.Context, mirror T, opts metav1.UpdateOptions) (T, error)
 	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
@@ -49,19 +49,19 @@ type frame[T object] struct {
 	// stored is what the watch of the logical cluster shows, with our own writes that it has not shown yet.
 	stored cache.MutationCache
 	above  *logical.Cluster
-	writer func(namespace string) writer[T]
+	client func(namespace string) client[T]
 	// same reports whether writing want over have would change nothing.
 	same func(want, have T) bool
 }
 
-func newFrame[T object](queue string, above *logical.Cluster, store cache.Indexer, to func(namespace string) writer[T], same func(want, have T) bool) frame[T] {
+func newFrame[T object](queue string, above *logical.Cluster, store cache.Indexer, to func(namespace string) client[T], same func(want, have T) bool) frame[T] {
 	return frame[T]{
 		Queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: queue}),
 		stored: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), store,
 			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: store, IncludeAdds: true}),
-		above: above, writer: to, same: same,
+		above: above, client: to, same: same,
 	}
 }
 
@@ -104,7 +104,7 @@ func (f *frame[T]) put(ctx context.Context, want, have T) (stored T, err error) 
 	case f.above.NamespaceGoes(want.GetNamespace()):
 		return stored, nil
 	}
-	written, err := f.writer(want.GetNamespace()).Create(ctx, want, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
+	written, err := f.client(want.GetNamespace()).Create(ctx, want, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
 	if apierrors.IsAlreadyExists(err) {
 		return stored, ErrNotYet
 	}
@@ -116,7 +116,7 @@ func (f *frame[T]) put(ctx context.Context, want, have T) (stored T, err error) 
 }
 
 func (f *frame[T]) update(ctx context.Context, want T) (stored T, err error) {
-	written, err := f.writer(want.GetNamespace()).Update(ctx, want, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
+	written, err := f.client(want.GetNamespace()).Update(ctx, want, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
 	if err != nil {
 		return stored, err
 	}
@@ -126,7 +126,7 @@ func (f *frame[T]) update(ctx context.Context, want T) (stored T, err error) {
 
 // remove deletes what is stored, within a time of grace if there is one.
 func (f *frame[T]) remove(ctx context.Context, stored T, grace *int64) error {
-	return typed.IgnoreGone(f.writer(stored.GetNamespace()).Delete(ctx, stored.GetName(), metav1.DeleteOptions{
+	return typed.IgnoreGone(f.client(stored.GetNamespace()).Delete(ctx, stored.GetName(), metav1.DeleteOptions{
 		GracePeriodSeconds: grace, Preconditions: metav1.NewUIDPreconditions(string(stored.GetUID())),
 	}))
 }

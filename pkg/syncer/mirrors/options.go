@@ -1,8 +1,6 @@
 package mirrors
 
 import (
-	"errors"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,14 +14,15 @@ import (
 	"github.com/manifold-dev/manifold/pkg/syncer/guard"
 	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 	"github.com/manifold-dev/manifold/pkg/syncer/physical"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 // ErrNotYet asks for another try: something that must be there first is on its way.
-var ErrNotYet = errors.New("not yet")
+var ErrNotYet = writer.ErrNotYet
 
 const (
-	// brokenTries is how often a mirror must have been refused in a row until users are told: for some three seconds.
-	brokenTries = 6
+	// brokenTries is how often a mirror must have been refused in a row until users are told.
+	brokenTries = writer.BrokenTries
 	// reasonNotShown is the reason of the event that tells what of a cluster is not shown.
 	reasonNotShown = "NotShown"
 )

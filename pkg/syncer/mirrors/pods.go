@@ -45,7 +45,7 @@ func NewPods(o Options) *Pods {
 	return &Pods{
 		Options: o, owners: &Owners{o}, awaited: map[identity.Key]int{},
 		frame: newFrame("pods-"+o.Cluster, o.Above, o.Above.Stores[identity.Pods],
-			func(namespace string) writer[*corev1.Pod] { return o.Writer.CoreV1().Pods(namespace) }, mirror.SamePod),
+			func(namespace string) client[*corev1.Pod] { return o.Writer.CoreV1().Pods(namespace) }, mirror.SamePod),
 	}
 }
 

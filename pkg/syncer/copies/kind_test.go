@@ -1,4 +1,4 @@
-package custom
+package copies
 
 import (
 	"reflect"
@@ -32,12 +32,12 @@ func definition(versions ...string) *apiextensionsv1.CustomResourceDefinition {
 }
 
 func TestKindOf(t *testing.T) {
-	k, ok := kindOf(definition("v1beta1", "v1alpha1", "v2", "v1", "v3!"))
-	if want := []string{"v1beta1", "v2", "v1", "v1alpha1"}; !ok || !reflect.DeepEqual(k.versions, want) {
-		t.Errorf("versions %v (%t), want the stored one, then the newest: %v", k.versions, ok, want)
+	k, ok := KindOf(definition("v1beta1", "v1alpha1", "v2", "v1", "v3!"))
+	if want := []string{"v1beta1", "v2", "v1", "v1alpha1"}; !ok || !reflect.DeepEqual(k.Versions, want) {
+		t.Errorf("versions %v (%t), want the stored one, then the newest: %v", k.Versions, ok, want)
 	}
-	if k.watched().Version != "v2" || k.gvk().String() != "example.com/v1beta1, Kind=Gizmo" {
-		t.Errorf("it is %s and watched as %s", k.gvk(), k.watched())
+	if k.Watched().Version != "v2" || k.GVK().String() != "example.com/v1beta1, Kind=Gizmo" {
+		t.Errorf("it is %s and watched as %s", k.GVK(), k.Watched())
 	}
 	wide := definition("v1")
 	wide.Spec.Scope = apiextensionsv1.ClusterScoped
@@ -46,14 +46,14 @@ func TestKindOf(t *testing.T) {
 	for name, crd := range map[string]*apiextensionsv1.CustomResourceDefinition{
 		"of no namespace": wide, "not established": young, "not served": definition("v1!"),
 	} {
-		if k, ok := kindOf(crd); ok {
+		if k, ok := KindOf(crd); ok {
 			t.Errorf("a kind %s counts as %v", name, k)
 		}
 	}
 }
 
 func TestServedBy(t *testing.T) {
-	k, _ := kindOf(definition("v2", "v1", "v1beta1"))
+	k, _ := KindOf(definition("v2", "v1", "v1beta1"))
 	for name, test := range map[string]struct {
 		served []string
 		want   string

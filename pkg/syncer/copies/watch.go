@@ -1,9 +1,10 @@
-package custom
+package copies
 
 import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,16 +15,52 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/syncer"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
+
+// watch is the watch of one kind in the cluster: of what carries our label.
+type watch struct {
+	version  string
+	informer cache.SharedIndexInformer
+	cancel   context.CancelFunc
+
+	mu sync.Mutex
+	// refusal is why the cluster does not let us list, "" if it has not said so.
+	refusal string
+}
+
+func (w *watch) get(key Key) *unstructured.Unstructured {
+	obj, exists, err := w.informer.GetIndexer().GetByKey(key.Namespace + "/" + key.Name)
+	if err != nil || !exists {
+		return nil
+	}
+	return obj.(*unstructured.Unstructured)
+}
+
+// keys returns what the watch shows of its kind.
+func (w *watch) keys(resource schema.GroupResource) []Key {
+	var out []Key
+	for _, name := range w.informer.GetIndexer().ListKeys() {
+		if namespace, name, err := cache.SplitMetaNamespaceKey(name); err == nil {
+			out = append(out, Key{resource, namespace, name})
+		}
+	}
+	return out
+}
+
+func (w *watch) refused() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.refusal
+}
 
 // watch returns the watch of a kind in the version that the cluster is sent, once it has shown everything. Until then, or where there is
 // none, it returns why if that is known and does not pass.
-func (l *loop) watch(key Key, k kind) (_ *watch, reason string) {
+func (l *Loop) watch(key Key, k Kind) (_ *watch, reason string) {
 	version, served := l.versionOf(k)
 	if !served {
 		l.unwatch(key.Resource)
-		return nil, fmt.Sprintf("it does not serve %s in a version that the logical cluster serves (%v)", k.resource, k.versions)
+		return nil, fmt.Sprintf("it does not serve %s in a version that the logical cluster serves (%v)", k.Resource, k.Versions)
 	}
 	l.mu.Lock()
 	w := l.watches[key.Resource]
@@ -42,7 +79,7 @@ func (l *loop) watch(key Key, k kind) (_ *watch, reason string) {
 }
 
 // begin starts the watch of a kind.
-func (l *loop) begin(resource schema.GroupResource, k kind, version string) *watch {
+func (l *Loop) begin(resource schema.GroupResource, k Kind, version string) *watch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if w := l.watches[resource]; w != nil && w.version == version {
@@ -70,7 +107,7 @@ func (l *loop) begin(resource schema.GroupResource, k kind, version string) *wat
 	})
 	l.group.Go(func() error {
 		if cache.WaitForCacheSync(ctx.Done(), w.informer.HasSynced) {
-			l.enqueueEverything()
+			l.lookAtAll()
 		}
 		return nil
 	})
@@ -78,7 +115,7 @@ func (l *loop) begin(resource schema.GroupResource, k kind, version string) *wat
 }
 
 // watchErrorHandler remembers why the cluster does not let us see what it has of a kind.
-func (l *loop) watchErrorHandler(w *watch, resource schema.GroupResource, k kind) cache.WatchErrorHandlerWithContext {
+func (l *Loop) watchErrorHandler(w *watch, resource schema.GroupResource, k Kind) cache.WatchErrorHandlerWithContext {
 	return func(ctx context.Context, _ *cache.Reflector, err error) {
 		klog.FromContext(ctx).V(2).Info("Watch of a custom kind interrupted", "kind", resource, "err", err)
 		var refusal string
@@ -87,7 +124,7 @@ func (l *loop) watchErrorHandler(w *watch, resource schema.GroupResource, k kind
 			refusal = l.rightless(k)
 		case apierrors.IsNotFound(err):
 			refusal = fmt.Sprintf("it does not serve %s", resource)
-		case syncer.Passes(err), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		case writer.Passes(err), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 			return
 		default:
 			refusal = err.Error()
@@ -97,13 +134,13 @@ func (l *loop) watchErrorHandler(w *watch, resource schema.GroupResource, k kind
 		w.refusal = refusal
 		w.mu.Unlock()
 		if !known {
-			l.enqueueEverything()
+			l.lookAtAll()
 		}
 	}
 }
 
 // liveHandler looks again at a projection that was changed below, by whomever, and reports what it says of itself.
-func (l *loop) liveHandler(resource schema.GroupResource) cache.ResourceEventHandler {
+func (l *Loop) liveHandler(resource schema.GroupResource) cache.ResourceEventHandler {
 	keyOf := func(obj any) (Key, bool) {
 		name, err := cache.DeletionHandlingObjectToName(obj)
 		return Key{resource, name.Namespace, name.Name}, err == nil
@@ -111,7 +148,7 @@ func (l *loop) liveHandler(resource schema.GroupResource) cache.ResourceEventHan
 	look := func(obj any) {
 		if key, ok := keyOf(obj); ok {
 			l.queue.Add(key)
-			l.changed(key)
+			l.Above.Changed(key, false)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -124,20 +161,20 @@ func (l *loop) liveHandler(resource schema.GroupResource) cache.ResourceEventHan
 		DeleteFunc: func(obj any) {
 			if key, ok := keyOf(obj); ok {
 				l.queue.Add(key)
-				l.Controller.queue.Add(key) // nothing follows that it could be told with, and whoever deletes waits for it
+				l.Above.Changed(key, true) // nothing follows that it could be told with, and whoever deletes waits for it
 			}
 		},
 	}
 }
 
-func (l *loop) isWatched(resource schema.GroupResource) bool {
+func (l *Loop) isWatched(resource schema.GroupResource) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.watches[resource] != nil
 }
 
 // unwatch ends the watch of a kind.
-func (l *loop) unwatch(resource schema.GroupResource) {
+func (l *Loop) unwatch(resource schema.GroupResource) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if w := l.watches[resource]; w != nil {
@@ -147,8 +184,8 @@ func (l *loop) unwatch(resource schema.GroupResource) {
 }
 
 // unwatchUnused ends the watch of a kind of which the cluster has nothing and is to have nothing.
-func (l *loop) unwatchUnused(key Key) {
-	if slices.ContainsFunc(l.concerns(l.cluster), func(c concern) bool { return c.kind == key.Resource }) {
+func (l *Loop) unwatchUnused(key Key) {
+	if slices.ContainsFunc(l.Above.Concerns(l.cluster), func(other Key) bool { return other.Resource == key.Resource }) {
 		return
 	}
 	l.mu.Lock()

@@ -1,4 +1,4 @@
-package syncer
+package steps
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/manifold-dev/manifold/pkg/clusters/connection"
-	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
 func TestParking(t *testing.T) {
@@ -28,14 +28,13 @@ func TestParking(t *testing.T) {
 		{name: "so does one whose answer has not come in time", silent: true, err: context.DeadlineExceeded, want: true},
 		{name: "one that has succeeded does not", silent: true},
 		{name: "one that the cluster has refused is tried again in time", silent: true, err: apierrors.NewInternalError(errors.New("no leader"))},
-		{name: "one that waits for something else is tried again in time", silent: true, err: errNotYet},
+		{name: "one that waits for something else is tried again in time", silent: true, err: writer.ErrNotYet},
 		{name: "one that fails in a cluster that answers is tried again in time", err: refused},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := attach(t, newUpstream(t), "east")
-			s.answers = connection.NewAnswers()
-			s.answers.Note(!test.silent)
-			if got := s.park(identity.Key{Resource: deploymentResource, Namespace: "shop", Name: "web"}, test.err); got != test.want {
+			answers := connection.NewAnswers()
+			answers.Note(!test.silent)
+			if got := NewQueue[string]("down-east", answers).park("web", test.err); got != test.want {
 				t.Errorf("parked: %t, want %t", got, test.want)
 			}
 		})
@@ -46,20 +45,31 @@ func TestWhatIsParkedIsTriedWhenTheClusterAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		s := attach(t, newUpstream(t), "east")
-		s.answers = connection.NewAnswers()
-		go func() { _ = s.listen(ctx) }()
-		s.answers.Note(false)
+		answers := connection.NewAnswers()
+		q := NewQueue[string]("down-east", answers)
+		defer q.ShutDown()
+		enqueued := func() (out []string) {
+			for q.Len() > 0 {
+				key, _ := q.Get()
+				out = append(out, key)
+				q.Done(key)
+			}
+			slices.Sort(out)
+			return out
+		}
+		go q.listen(ctx)
+		synctest.Wait()
+		answers.Note(false)
 		for _, name := range []string{"web", "api", "web"} {
-			s.park(identity.Key{Resource: deploymentResource, Namespace: "shop", Name: name}, context.DeadlineExceeded)
+			q.park(name, context.DeadlineExceeded)
 		}
 		synctest.Wait()
-		if got := s.enqueued(); len(got) > 0 {
+		if got := enqueued(); len(got) > 0 {
 			t.Errorf("%v are tried while the cluster is silent", got)
 		}
-		s.answers.Note(true)
+		answers.Note(true)
 		synctest.Wait()
-		if got, want := s.enqueued(), []string{"deployments shop/api", "deployments shop/web"}; !slices.Equal(got, want) {
+		if got, want := enqueued(), []string{"api", "web"}; !slices.Equal(got, want) {
 			t.Errorf("%v are tried when it answers, want %v", got, want)
 		}
 	})

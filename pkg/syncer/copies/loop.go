@@ -1,0 +1,220 @@
+package copies
+
+import (
+	"context"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/klog/v2"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
+	"github.com/manifold-dev/manifold/pkg/clusters/connection"
+	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
+)
+
+// workers is how many objects one cluster is sent at a time.
+const workers = 4
+
+// Loop brings the custom resources of one cluster in line.
+type Loop struct {
+	*Loops
+	cluster string
+	client  dynamic.Interface
+	budget  *bounds.Budget
+	target  projection.Target
+	queue   *steps.Queue[Key]
+	// ctx ends with the loop, and group with everything that it started.
+	ctx   context.Context
+	group *errgroup.Group
+
+	mu      sync.Mutex
+	watches map[schema.GroupResource]*watch
+	states  map[Key]state
+}
+
+// state is what the last step with an object came to.
+type state struct {
+	// above is the metadata of the object that desired was made of.
+	above *metav1.PartialObjectMetadata
+	// desired is the projection that the cluster has, nil if it does not.
+	desired *unstructured.Unstructured
+	// accepted is the generation at which the cluster has made of desired what it makes of it: it may drop fields that it does not know, or
+	// a webhook may change them, and applying it again would come to the same.
+	accepted int64
+	// problem says why the cluster does not have the projection, in words for the user.
+	problem string
+	// absent tells that the cluster was seen to have nothing of an object that says it may.
+	absent bool
+}
+
+// news reports whether a state is worth another report.
+func (s state) news(last state) bool {
+	return last.problem != s.problem || last.absent != s.absent || (last.above == nil) != (s.above == nil) ||
+		s.above != nil && last.above.Generation != s.above.Generation
+}
+
+// newLoop returns the loop of a cluster, which runs as long as ctx lasts.
+func newLoop(ctx context.Context, all *Loops, c *connection.Connection) *Loop {
+	return &Loop{
+		Loops:   all,
+		cluster: c.Name,
+		client:  c.Dynamic,
+		budget:  c.Budget,
+		target:  projection.Target{LogicalCluster: all.LogicalCluster(), Cluster: c.Name},
+		queue:   steps.NewQueue[Key]("custom-"+c.Name, c.Answers),
+		ctx:     klog.NewContext(ctx, klog.FromContext(ctx).WithValues("cluster", c.Name)),
+		group:   &errgroup.Group{},
+		watches: map[schema.GroupResource]*watch{},
+		states:  map[Key]state{},
+	}
+}
+
+// lookAtAll looks at all that the cluster is to have and at all that it has.
+func (l *Loop) lookAtAll() {
+	for _, key := range l.Above.Concerns(l.cluster) {
+		l.queue.Add(key)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for resource := range l.watches {
+		l.lookAtKindLocked(resource)
+	}
+}
+
+// lookAtKind looks at all that the cluster has of a kind.
+func (l *Loop) lookAtKind(resource schema.GroupResource) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lookAtKindLocked(resource)
+}
+
+func (l *Loop) lookAtKindLocked(resource schema.GroupResource) {
+	for key := range l.states {
+		if key.Resource == resource {
+			l.queue.Add(key)
+		}
+	}
+	if w := l.watches[resource]; w != nil {
+		for _, key := range w.keys(resource) {
+			l.queue.Add(key)
+		}
+	}
+}
+
+func (l *Loop) stateOf(key Key) state {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.states[key]
+}
+
+// setState notes what a step came to, and has the report looked at again if that is something else than before.
+func (l *Loop) setState(key Key, next state) {
+	l.mu.Lock()
+	last := l.states[key]
+	if next == (state{}) {
+		delete(l.states, key)
+	} else {
+		l.states[key] = next
+	}
+	l.mu.Unlock()
+	if next.news(last) {
+		l.Above.Changed(key, false)
+	}
+}
+
+// sighting is what a cluster is known to have of an object.
+type sighting struct {
+	summary.CustomReport
+	// known is false until all that the cluster has of the kind was seen.
+	known bool
+	// blind tells that the cluster refuses to show it.
+	blind bool
+	// compared tells that the copy was held against the projection that it should be. Until then nothing is known of its generation.
+	compared bool
+}
+
+// report tells what the cluster has of an object.
+func (l *Loop) report(key Key) sighting {
+	l.mu.Lock()
+	w, st := l.watches[key.Resource], l.states[key]
+	l.mu.Unlock()
+	out := sighting{CustomReport: summary.CustomReport{Problem: st.problem}}
+	switch {
+	case w == nil:
+		// Where the kind is not served there is none of it; otherwise the first step starts the watch.
+		k, _, _ := l.Above.Get(key)
+		out.known = !l.serves(k)
+		return out
+	case w.informer.HasSynced():
+		out.known = true
+	case w.refused() != "":
+		out.known, out.blind = true, true
+		return out
+	default:
+		return out
+	}
+	live := w.get(key)
+	if live == nil {
+		return out
+	}
+	if origin, owned := projection.OriginOf(live); !owned || origin.Namespace != key.Namespace || origin.Name != key.Name {
+		return out
+	}
+	out.Live = live
+	out.compared = st.desired != nil || st.problem != ""
+	if st.desired != nil && hashOf(live) == hashOf(st.desired) {
+		out.Generation = st.above.Generation
+	}
+	return out
+}
+
+// serves reports whether the cluster serves a kind, as far as is known.
+func (l *Loop) serves(k Kind) bool {
+	if len(k.Versions) == 0 {
+		return false
+	}
+	_, served := l.versionOf(k)
+	return served
+}
+
+// versionOf returns the version of a kind that the cluster is sent.
+func (l *Loop) versionOf(k Kind) (version string, served bool) {
+	cluster, err := l.Clusters.Get(l.cluster)
+	if err != nil {
+		return "", false
+	}
+	return k.servedBy(cluster.Status.Kinds)
+}
+
+// owned returns what the cluster has of ours, or may have.
+func (l *Loop) owned() map[Key]bool {
+	out := map[Key]bool{}
+	for _, key := range l.Above.Concerns(l.cluster) {
+		if seen := l.report(key); !seen.known || seen.Live != nil {
+			out[key] = true
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for resource, w := range l.watches {
+		for _, key := range w.keys(resource) {
+			out[key] = true
+		}
+	}
+	return out
+}
+
+func hashOf(obj *unstructured.Unstructured) string {
+	if obj == nil {
+		return ""
+	}
+	return obj.GetAnnotations()[v1alpha1.AnnotationProjection]
+}
