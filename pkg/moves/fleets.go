@@ -27,17 +27,18 @@ type Cluster interface {
 	Unrouted(w identity.Workload, available int32, asks string) int32
 }
 
-// Record is what the logical cluster has recorded of a workload.
+// Record is what the logical cluster has recorded of a workload, read once for all clusters.
 type Record struct {
-	// Decision is what each cluster is to have.
+	// Demand is what the workload asks of the clusters, Decision what each of them is to have.
+	Demand   projection.Demand
 	Decision placement.Decision
 	above    projection.Object
 	reported summary.Breakdown
 }
 
 // RecordOf reads the record of a workload. What is damaged says nothing.
-func RecordOf(above projection.Object) *Record {
-	return &Record{Decision: identity.DecisionOf(above), above: above}
+func RecordOf(w identity.Workload) *Record {
+	return &Record{Demand: w.Kind.Demand(w.Object), Decision: identity.DecisionOf(w.Object), above: w.Object}
 }
 
 // Reported returns what clusters reported last. It is read when it is asked for: mostly nobody asks.
@@ -46,6 +47,12 @@ func (r *Record) Reported() summary.Breakdown {
 		r.reported, _ = summary.ParseBreakdown(r.above.GetAnnotations()[v1alpha1.AnnotationStatus])
 	}
 	return r.reported
+}
+
+// reports reports whether a cluster has reported anything that is on record.
+func (r *Record) reports(cluster string) bool {
+	_, reported := r.Reported()[cluster]
+	return reported
 }
 
 // Holding is what a cluster has of a workload, by what its syncer sees and remembers.
@@ -83,12 +90,11 @@ type Fleets struct {
 // Next gathers the fleet of a workload, returns what a cluster is to hold of it now, and reserves the ordinals that this gives the cluster.
 // Whatever changes in other clusters is to have the cluster ask again.
 func (f *Fleets) Next(w identity.Workload, cluster string) Step {
-	demand := w.Kind.Demand(w.Object)
-	if demand.Ordinals {
+	g := f.begin(w)
+	if g.fleet.Ordinals {
 		f.reservations.mu.Lock()
 		defer f.reservations.mu.Unlock()
 	}
-	g := f.begin(w, demand)
 	if self, connected := f.Cluster(cluster); connected {
 		g.add(self, cluster)
 	}
@@ -107,24 +113,21 @@ func (f *Fleets) Next(w identity.Workload, cluster string) Step {
 	if g.fleet.givesUp(cluster, step) && g.route(clusters, cluster) {
 		step = Next(g.fleet, cluster)
 	}
-	if granted, asks := g.fleet.ordinals(step.Share), g.fleet.Members[cluster].Asks; demand.Ordinals && !step.None && granted != asks && !granted.Empty() {
+	if granted, asks := g.fleet.ordinals(step.Share), g.fleet.Members[cluster].Asks; g.fleet.Ordinals && !step.None && granted != asks && !granted.Empty() {
 		f.reservations.grant(w.Key(), cluster, granted)
 	}
 	return step
 }
 
-// Observe returns the fleet of a workload as it is now.
+// Observe returns the fleet of a workload as it is now, without what is found out for a cluster that asks for its step.
 func (f *Fleets) Observe(w identity.Workload) Fleet {
 	f.reservations.mu.Lock()
 	defer f.reservations.mu.Unlock()
-	g := f.begin(w, w.Kind.Demand(w.Object))
+	g := f.begin(w)
 	for _, c := range f.Clusters() {
-		g.add(c, c.Cluster())
+		g.add(c, "") // for nobody's sake, so what only who asks needs is left out
 	}
 	g.finish()
-	for cluster := range g.fleet.Members {
-		g.order(cluster)
-	}
 	return g.fleet
 }
 
@@ -141,8 +144,7 @@ func (f *Fleets) Overlaps(w identity.Workload, cluster string, mayRun []placemen
 // HasLost reports whether a workload has given up a silent cluster, after its time of toleration: whatever may still run there is removed before
 // that cluster counts as ready again. One that was chosen away by hand is waited for.
 func (f *Fleets) HasLost(w identity.Workload, cluster string) bool {
-	g := f.begin(w, projection.Demand{})
-	return g.lost(cluster)
+	return f.begin(w).lost(cluster)
 }
 
 // gathering is a fleet in the making.
@@ -158,8 +160,9 @@ type gathering struct {
 	lives map[string]summary.Object
 }
 
-func (f *Fleets) begin(w identity.Workload, demand projection.Demand) *gathering {
-	g := &gathering{Fleets: f, w: w, record: RecordOf(w.Object), lives: map[string]summary.Object{}}
+func (f *Fleets) begin(w identity.Workload) *gathering {
+	g := &gathering{Fleets: f, w: w, record: RecordOf(w), lives: map[string]summary.Object{}}
+	demand := g.record.Demand
 	g.kind, g.counts = summary.ForResource(w.Kind.Resource)
 	g.fleet = Fleet{
 		Division: demand.Division, Ordinals: demand.Ordinals, Replicas: demand.Replicas, First: demand.First,
@@ -172,6 +175,10 @@ func (f *Fleets) begin(w identity.Workload, demand projection.Demand) *gathering
 func (g *gathering) add(c Cluster, asks string) {
 	name := c.Cluster()
 	has := c.Holding(g.w, g.record)
+	_, decided := g.fleet.Decision[name]
+	if !has.Found && !decided && !g.fleet.Ordinals && !g.record.reports(name) {
+		return // as most of many clusters
+	}
 	m := g.known(name)
 	m.Connected, m.Synced, m.Failed = true, c.HasSynced(), has.Failed
 	m.Shown = m.Synced || has.Found
@@ -185,7 +192,7 @@ func (g *gathering) add(c Cluster, asks string) {
 	if live != nil && live.GetDeletionTimestamp() == nil {
 		g.hold(&m, name, has)
 	}
-	if _, decided := g.fleet.Decision[name]; !decided && g.fleet.Ordinals && name == asks {
+	if !decided && g.fleet.Ordinals && name == asks {
 		m.Emptying = c.Emptying(g.w)
 	}
 	g.fleet.Members[name] = m

@@ -139,7 +139,7 @@ func TestAClusterTakesNoOrdinalsThatItWasNotGiven(t *testing.T) {
 			live := projectedSet(above, test.start, test.replicas)
 			s := attachFound(t, newUpstream(t, above), "west", live, podBelow(live, "db-0", ""))
 			kind, _ := projection.KindOf(above)
-			got := s.Holding(identity.Workload{Kind: kind, Object: above}, moves.RecordOf(above)).Keeps
+			got := s.Holding(identity.Workload{Kind: kind, Object: above}, moves.RecordOf(identity.Workload{Kind: kind, Object: above})).Keeps
 			if len(got) != len(test.want) || len(got) > 0 && got[0] != test.want[0] {
 				t.Errorf("it keeps %v, want %v", got, test.want)
 			}
@@ -152,11 +152,11 @@ func TestToldReplicasAreThoseThatWeTold(t *testing.T) {
 	kind, _ := projection.KindOf(web)
 	w := identity.Workload{Kind: kind, Object: web}
 	s := attachFound(t, newUpstream(t, web), "west", projected(web, 1000, 1000))
-	if got := s.toldReplicas(w, moves.RecordOf(web), 1000); got != 2 {
+	if got := s.toldReplicas(w, moves.RecordOf(w), 1000); got != 2 {
 		t.Errorf("before anything is told it counts as %d, want 2", got)
 	}
 	s.setState(w.Key(), state{uid: web.UID, hash: "hash", told: 3})
-	if got := s.toldReplicas(w, moves.RecordOf(web), 1000); got != 3 {
+	if got := s.toldReplicas(w, moves.RecordOf(w), 1000); got != 3 {
 		t.Errorf("it counts as %d, want 3", got)
 	}
 	if got := s.Upstream.Fleets.Observe(identity.Workload{Kind: kind, Object: web}).Members["west"]; got.Told != 3 {

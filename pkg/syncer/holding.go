@@ -16,13 +16,15 @@ import (
 
 // Holding returns what this cluster has of a workload, for the fleet of that.
 func (s *Syncer) Holding(w identity.Workload, in *moves.Record) moves.Holding {
-	out := moves.Holding{Found: s.holds(w.Key()), Failed: s.stateOf(w.Key()).problem != ""}
-	ordinals := w.Kind.Demand(w.Object).Ordinals
+	out := moves.Holding{Found: s.holds(w.Key())}
+	if _, decided := in.Decision[s.cluster]; decided {
+		out.Failed = s.stateOf(w.Key()).problem != ""
+	}
 	if out.Found {
 		out.Projection = s.projectionOf(w.Kind, w.Object)
 	}
 	var given placement.Range
-	if ordinals {
+	if in.Demand.Ordinals {
 		given = s.given(w, in)
 		out.Keeps = s.keeps(w, given)
 	}

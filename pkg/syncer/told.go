@@ -28,7 +28,7 @@ func (s *Syncer) noteTold(kind projection.Kind, above, desired projection.Object
 			next.before = max(next.before, last.most)
 		}
 	} else {
-		next.before = recordedReplicas(moves.RecordOf(above), s.cluster)
+		next.before = recordedReplicas(moves.RecordOf(identity.Workload{Kind: kind, Object: above}), s.cluster)
 	}
 	if next.before <= next.most {
 		next.before = 0
@@ -37,7 +37,7 @@ func (s *Syncer) noteTold(kind projection.Kind, above, desired projection.Object
 
 // keepTold takes down that the cluster goes on with what it was told, as nobody changes anything of the workload any more.
 func (s *Syncer) keepTold(w identity.Workload, next *state) {
-	record := moves.RecordOf(w.Object)
+	record := moves.RecordOf(w)
 	next.told, next.first = s.toldReplicas(w, record, math.MaxInt32), s.given(w, record).Start
 	next.most = s.Most(w.Kind.Resource, w.Object)
 }
@@ -84,7 +84,7 @@ func (s *Syncer) Most(resource schema.GroupVersionResource, above projection.Obj
 		return max(st.most, st.before)
 	}
 	demand := kind.Demand(above)
-	demand.Replicas = recordedReplicas(moves.RecordOf(above), s.cluster)
+	demand.Replicas = recordedReplicas(moves.RecordOf(identity.Workload{Kind: kind, Object: above}), s.cluster)
 	return withSurge(demand)
 }
 
