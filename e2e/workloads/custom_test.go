@@ -210,6 +210,10 @@ func TestCustomResourcesGoWhereTheyArePinned(t *testing.T) {
 		k.await(s.East, "one", "is made again", func(o *unstructured.Unstructured) bool { return nested(o, "spec", "size") == "2" })
 		s.Logical.Kubectl("patch", "gizmo", "one", "--type=json", "-p", `[{"op":"remove","path":"/spec/future"}]`)
 		k.await(s.East, "one", "loses the field", func(o *unstructured.Unstructured) bool { return nested(o, "spec", "future") == "" })
+		// What is written about that would be in the way of who replaces it next: a custom resource is only updated as it was read.
+		k.await(s.Logical, "one", "shows that it was carried out", func(o *unstructured.Unstructured) bool {
+			return strings.Contains(o.GetAnnotations()[v1alpha1.AnnotationStatus], fmt.Sprintf(`"generation":%d`, o.GetGeneration()))
+		})
 	})
 	t.Run("users cannot take away or write what is Manifold's", func(t *testing.T) {
 		s := s.Subtest(t)

@@ -252,6 +252,8 @@ func (o *RemoveOptions) printCleanup(logical types.UID) {
   kubectl delete clusterrolebinding,clusterrole,validatingadmissionpolicybinding,validatingadmissionpolicy %[1]s-volumes --ignore-not-found
   kubectl delete mutatingwebhookconfiguration %[1]s-pods --ignore-not-found
   kubectl delete clusterrole %[1]s-secrets --ignore-not-found
+  kubectl delete clusterrolebinding,clusterrole %[1]s-audit --ignore-not-found
+  kubectl delete rolebinding,role %[1]s-audit -n %[2]s --ignore-not-found
   kubectl delete clusterrolebinding,clusterrole,validatingadmissionpolicybinding,validatingadmissionpolicy %[1]s
   kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy %[1]s-accounts --ignore-not-found
   kubectl delete serviceaccount,role,rolebinding %[1]s -n %[2]s
