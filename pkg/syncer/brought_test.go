@@ -137,3 +137,21 @@ func TestAWorkloadWaitsForAClassThatComesAlong(t *testing.T) {
 		t.Errorf("it still waits: %q", problem)
 	}
 }
+
+// The namespace of a workload may take a while to be made, and its class is on its way meanwhile: that it has come is told before anybody waits.
+func TestAClassThatComesWhileANamespaceIsMadeIsNotWaitedFor(t *testing.T) {
+	web := deployment("web", toEast, important)
+	u := newUpstream(t, web, namespace("shop"))
+	s := attach(t, u, "east")
+	s.Allows = func(string) v1alpha1.ClusterAllows {
+		return v1alpha1.ClusterAllows{PriorityClassesUpTo: ptr.To[int32](7)}
+	}
+	must(t, u.classes[priorityResource].GetStore().Add(class("high", 7)))
+	key := identity.KeyOf(deployments, web)
+	l := look{key: key, kind: deployments, above: web}
+	p := s.plan(l)
+	must(t, s.below.classes[priorityResource].GetStore().Add(came(t, "high", 7)))
+	if there, err := s.meet(t.Context(), l, p, needClasses); !there || err != nil {
+		t.Errorf("it waits for a class that is there: %t, %v", there, err)
+	}
+}

@@ -153,7 +153,7 @@ func (s *Syncer) project(ctx context.Context, l look, p plan) error {
 		s.done(l.key, l.kind, state{uid: l.above.GetUID()})
 		return nil // the watch tells when the old one is gone
 	}
-	next := state{uid: l.above.GetUID(), generation: l.above.GetGeneration(), hash: hashOf(p.desired), wait: p.waits, note: note(p.missing)}
+	next := state{uid: l.above.GetUID(), generation: l.above.GetGeneration(), hash: hashOf(p.desired), wait: p.waits, note: note(s.missing(l.kind, l.above))}
 	s.noteTold(l.kind, l.above, p.desired, l.key, &next)
 	s.tellWait(l, p.waits)
 	s.tellNote(l.key, l.above, next.note)

@@ -29,7 +29,7 @@ func (s *Syncer) meet(ctx context.Context, l look, p plan, n need) (there bool, 
 		}
 		return !waits && problem == "", nil
 	case needClasses:
-		return s.meetClasses(l, p)
+		return s.meetClasses(l)
 	case needBounds:
 		if !s.bounded(l.workload()) {
 			return false, errNotYet
@@ -49,14 +49,16 @@ func (s *Syncer) meet(ctx context.Context, l look, p plan, n need) (there bool, 
 }
 
 // meetClasses reports whether the cluster has the classes without which it makes no pods of a workload.
-func (s *Syncer) meetClasses(l look, p plan) (there bool, err error) {
-	reason, waits := s.classRefusal(l.key, p.missing)
-	if reason == "" || waits {
-		return !waits, nil
+func (s *Syncer) meetClasses(l look) (there bool, err error) {
+	reason, waits := s.classRefusal(l.key, s.missing(l.kind, l.above))
+	if reason == "" && !waits {
+		return true, nil
 	}
-	s.fail(l.key, l.above, reasonClassMissing, reason)
+	if !waits {
+		s.fail(l.key, l.above, reasonClassMissing, reason)
+	}
 	if len(s.missing(l.kind, l.above)) == 0 {
-		return false, errNotYet // it came meanwhile
+		return false, errNotYet // it came before anybody knew that we wait
 	}
 	return false, nil // the watch tells when it comes
 }

@@ -33,7 +33,6 @@ type plan struct {
 	desired projection.Object
 	action  projection.Action
 	waits   wait
-	missing []projection.Requirement
 	// removal says how what the cluster holds is deleted, by taskDelete.
 	removal writer.Deletion
 }
@@ -117,7 +116,7 @@ func (s *Syncer) plan(l look) plan {
 		return s.planRemoval(l)
 	}
 	l.kind.Keep(desired, l.live)
-	p := plan{task: taskProject, desired: desired, waits: waits, action: l.kind.Plan(desired, l.live), missing: s.missing(l.kind, l.above)}
+	p := plan{task: taskProject, desired: desired, waits: waits, action: l.kind.Plan(desired, l.live)}
 	p.why, p.first = p.action.Reason, s.needs(l, p)
 	return p
 }
