@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/pkg/cli/cluster/grants"
@@ -22,13 +23,6 @@ import (
 // and stays. A webhook for pods is left to AskAboutPods.
 func (c *Cluster) Grant(ctx context.Context, logical types.UID, wanted grants.Allowances, undo *Undo) (grants.Allowances, error) {
 	allowed := wanted
-	if len(wanted.Kinds) > 0 {
-		before, err := c.Kinds(ctx, logical)
-		if err != nil {
-			return allowed, fmt.Errorf("read ClusterRole %s in the cluster: %w", grants.KindsName(logical), err)
-		}
-		allowed.Kinds = append(before, wanted.Kinds...)
-	}
 	if wanted.PriorityClassesUpTo == nil {
 		var err error
 		if allowed.PriorityClassesUpTo, err = c.PriorityClassesUpTo(ctx, logical); err != nil {
@@ -36,12 +30,62 @@ func (c *Cluster) Grant(ctx context.Context, logical types.UID, wanted grants.Al
 		}
 	}
 	now := allowed
-	now.PodWebhook = nil
+	now.PodWebhook, now.Kinds = nil, nil
 	all, err := grants.All(logical, now)
 	if err != nil {
 		return allowed, err
 	}
-	return allowed, c.applyAll(ctx, all, undo)
+	if err := c.applyAll(ctx, all, undo); err != nil || len(wanted.Kinds) == 0 {
+		return allowed, err
+	}
+	allowed.Kinds, err = c.allowKinds(ctx, logical, wanted.Kinds, undo)
+	return allowed, err
+}
+
+// allowKinds gives rights for custom kinds beside those that there are, and returns all of them. Somebody else may allow other kinds at this moment, so
+// the role is only changed as it was read.
+func (c *Cluster) allowKinds(ctx context.Context, logical types.UID, wanted []schema.GroupResource, undo *Undo) (allowed []schema.GroupResource, err error) {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		role, err := c.role(ctx, grants.KindsName(logical))
+		if err != nil {
+			return fmt.Errorf("read ClusterRole %s in the cluster: %w", grants.KindsName(logical), err)
+		}
+		if role == nil {
+			if role, err = c.makeKindsRole(ctx, logical, undo); err != nil {
+				return err
+			}
+		}
+		allowed = append(grants.KindsIn(role), wanted...)
+		all, err := grants.ForKinds(logical, allowed)
+		if err != nil {
+			return err
+		}
+		for _, piece := range all {
+			if piece.Object.GetKind() == "ClusterRole" {
+				piece.Object.SetResourceVersion(role.ResourceVersion)
+			}
+		}
+		return c.applyAll(ctx, all, undo)
+	})
+	return allowed, err
+}
+
+// makeKindsRole makes the role for custom kinds, without any. The error is a conflict if somebody else was faster.
+func (c *Cluster) makeKindsRole(ctx context.Context, logical types.UID, undo *Undo) (*rbacv1.ClusterRole, error) {
+	name := grants.KindsName(logical)
+	roles := c.client.RbacV1().ClusterRoles()
+	role, err := roles.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: grants.Labels()}},
+		metav1.CreateOptions{FieldManager: grants.FieldManager})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return nil, apierrors.NewConflict(rbacv1.Resource("clusterroles"), name, err)
+	case err != nil:
+		return nil, fmt.Errorf("create ClusterRole %s in the cluster: %w", name, err)
+	}
+	undo.Push("ClusterRole "+name, func(ctx context.Context) error {
+		return roles.Delete(ctx, name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(role.UID))})
+	})
+	return role, nil
 }
 
 // Kinds returns the custom kinds that Manifold has been given rights for.

@@ -2,12 +2,15 @@ package physical
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -76,9 +79,9 @@ func TestGrantAppliesWhatIsWantedAndWhatWasAllowedBefore(t *testing.T) {
 			wanted: grants.Allowances{Kinds: []schema.GroupResource{gizmos}, PriorityClassesUpTo: ptr.To[int32](5), Volumes: true},
 			want:   grants.Allowances{Kinds: []schema.GroupResource{gizmos}, PriorityClassesUpTo: ptr.To[int32](5), Volumes: true},
 			last: []string{
-				"ClusterRole -kinds", "ClusterRoleBinding -kinds",
 				"ValidatingAdmissionPolicy -priorities", "ValidatingAdmissionPolicyBinding -priorities", "ClusterRole -priorities", "ClusterRoleBinding -priorities",
 				"ValidatingAdmissionPolicy -volumes", "ValidatingAdmissionPolicyBinding -volumes", "ClusterRole -volumes", "ClusterRoleBinding -volumes",
+				"ClusterRole -kinds", "ClusterRoleBinding -kinds",
 			},
 		},
 		"kinds are added to those of before": {
@@ -115,10 +118,43 @@ func TestGrantAppliesWhatIsWantedAndWhatWasAllowedBefore(t *testing.T) {
 			if !slices.Equal(last, c.last) {
 				t.Errorf("applied are %q last, want %q", last, c.last)
 			}
-			if len(undo) != len(*applied) {
-				t.Errorf("%d can be taken back of %d that were made", len(undo), len(*applied))
+			made := len(*applied)
+			if len(c.wanted.Kinds) > 0 && len(c.before) == 0 {
+				made++ // their role, before it has any
+			}
+			if len(undo) != made {
+				t.Errorf("%d can be taken back of %d that were made", len(undo), made)
 			}
 		})
+	}
+}
+
+// Two admins who allow a kind each at the same time both have their way.
+func TestAKindThatIsAllowedMeanwhileStays(t *testing.T) {
+	widgets, gizmos := schema.GroupResource{Group: "example.com", Resource: "widgets"}, schema.GroupResource{Group: "example.com", Resource: "gizmos"}
+	none, err := grants.ForKinds(testLogical, nil)
+	before := roleOf(t, none, err)
+	before.ResourceVersion = "1"
+	cluster, applied := granting(t, before)
+	conflicts := 0
+	cluster.dynamic.(*dynamicfake.FakeDynamicClient).PrependReactor("patch", "clusterroles", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		patch := a.(clienttesting.PatchAction)
+		if patch.GetName() != before.Name || !strings.Contains(string(patch.GetPatch()), `"resourceVersion":"1"`) {
+			return false, nil, nil
+		}
+		conflicts++
+		theirs, err := grants.ForKinds(testLogical, []schema.GroupResource{widgets})
+		after := roleOf(t, theirs, err)
+		after.ResourceVersion = "2"
+		if _, err := cluster.client.RbacV1().ClusterRoles().Update(t.Context(), after, metav1.UpdateOptions{}); err != nil {
+			t.Error(err)
+		}
+		return true, nil, apierrors.NewConflict(rbacv1.Resource("clusterroles"), before.Name, errors.New("it was modified"))
+	})
+	var undo Undo
+	got, err := cluster.Grant(t.Context(), testLogical, grants.Allowances{Kinds: []schema.GroupResource{gizmos}}, &undo)
+	if err != nil || conflicts != 1 || !slices.Equal(got.Kinds, []schema.GroupResource{widgets, gizmos}) {
+		t.Errorf("allowed are %v after %d conflicts and %v, %v; want both", got.Kinds, conflicts, *applied, err)
 	}
 }
 
