@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,14 +24,9 @@ import (
 	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 )
 
-const (
-	// downWorkers is how many objects one cluster is sent at a time. A request takes some milliseconds, so this is several thousand
-	// objects a second, more than an API server takes.
-	downWorkers = 16
-	// Retries of one object grow from the first to the last delay.
-	firstRetry = 50 * time.Millisecond
-	lastRetry  = 30 * time.Second
-)
+// downWorkers is how many objects one cluster is sent at a time. A request takes some milliseconds, so this is several thousand objects a second,
+// more than an API server takes.
+const downWorkers = 16
 
 // Options say what syncers work with.
 type Options struct {

@@ -7,11 +7,6 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 )
 
-const (
-	// claimWorkers is how many mirrors of one cluster's volume claims are written at a time.
-	claimWorkers = 4
-)
-
 // claimHandler looks at claims of the cluster that change.
 func (s *Syncer) claimHandler() cache.ResourceEventHandler {
 	look := func(obj any) {
