@@ -109,6 +109,9 @@ func (f *Fleets) Next(w identity.Workload, cluster string) Step {
 	}
 	g.finish()
 	g.order(cluster)
+	if g.Moves != nil && g.fleet.bounded(cluster) {
+		g.fleet.Move = g.Moves(g.w.Kind, g.w.Object)
+	}
 	step := Next(g.fleet, cluster)
 	if g.fleet.givesUp(cluster, step) && g.route(clusters, cluster) {
 		step = Next(g.fleet, cluster)
@@ -144,7 +147,8 @@ func (f *Fleets) Overlaps(w identity.Workload, cluster string, mayRun []placemen
 // HasLost reports whether a workload has given up a silent cluster, after its time of toleration: whatever may still run there is removed before
 // that cluster counts as ready again. One that was chosen away by hand is waited for.
 func (f *Fleets) HasLost(w identity.Workload, cluster string) bool {
-	return f.begin(w).lost(cluster)
+	g := gathering{Fleets: f, w: w, record: RecordOf(w)}
+	return g.lost(cluster)
 }
 
 // gathering is a fleet in the making.
@@ -260,9 +264,6 @@ func (g *gathering) finish() {
 		m := g.mention(cluster)
 		m.Recorded = &placement.Share{Start: last.Start, Replicas: last.Replicas}
 		g.fleet.Members[cluster] = m
-	}
-	if g.Moves != nil {
-		g.fleet.Move = g.Moves(g.w.Kind, g.w.Object)
 	}
 }
 

@@ -96,7 +96,7 @@ func (f Fleet) nextDivisible(cluster string) Step {
 	if len(f.Decision) == 0 && total(observed) <= int64(f.Replicas) {
 		return f.keeps(cluster, placement.Share{Replicas: told})
 	}
-	if told < decided && !f.exceeded(observed) {
+	if !f.bounded(cluster) {
 		return f.decided(cluster) // nothing moves: it is made, or scaled
 	}
 	bounds := move.BoundsOf(f.Move, f.Rollout, f.Decision.Total())
@@ -118,6 +118,13 @@ func replicas(n int32) string {
 		return "1 replica"
 	}
 	return fmt.Sprintf("%d replicas", n)
+}
+
+// bounded reports whether a cluster's share changes in steps, as far as the policy and the workload's own strategy let it: it shrinks, or grows while
+// another one has more than was decided.
+func (f Fleet) bounded(cluster string) bool {
+	decided, told := f.Decision[cluster].Replicas, f.Members[cluster].Told
+	return f.Division == placement.Divisible && (told > decided || told < decided && f.exceeded(f.observed()))
 }
 
 // total is how many replicas all clusters were told to run.
