@@ -54,8 +54,7 @@ func Recorded(above projection.Object, cluster string) bool {
 
 // OrdinalsOf returns the ordinals of a share.
 func OrdinalsOf(w Workload, share placement.Share) placement.Range {
-	first := w.Kind.Demand(w.Object).First + share.Start
-	return placement.Range{Start: first, End: first + share.Replicas}
+	return share.Ordinals(w.Kind.Demand(w.Object).First)
 }
 
 // ReportedOrdinals returns the ordinals of a StatefulSet that a cluster runs by the breakdown, false if that does not name the cluster.

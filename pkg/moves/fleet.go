@@ -85,7 +85,7 @@ func (m Member) serving() int32 {
 
 // ordinals returns the ordinals of a share.
 func (f Fleet) ordinals(share placement.Share) placement.Range {
-	return placement.Range{Start: f.First + share.Start, End: f.First + share.Start + share.Replicas}
+	return share.Ordinals(f.First)
 }
 
 // observed returns what every cluster runs: as it is seen or, where nobody can see it, as it was recorded.
@@ -111,7 +111,7 @@ func (f Fleet) recordedElsewhere(cluster string) map[string]placement.Range {
 		if other == cluster || m.Connected && m.Synced || m.Recorded == nil || m.Forgotten || m.Lost {
 			continue
 		}
-		out[other] = f.ordinals(placement.Share{Start: m.Recorded.Start - f.First, Replicas: m.Recorded.Replicas})
+		out[other] = m.Recorded.Ordinals(0) // the status counts ordinals as they are
 	}
 	return out
 }

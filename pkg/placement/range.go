@@ -8,6 +8,11 @@ import (
 // Range is a range of ordinals: those from Start on, up to End, without it.
 type Range struct{ Start, End int32 }
 
+// Ordinals returns the ordinals of a share of a workload whose first ordinal is first.
+func (s Share) Ordinals(first int32) Range {
+	return Range{Start: first + s.Start, End: first + s.Start + s.Replicas}
+}
+
 // Empty reports whether there is no ordinal in the range.
 func (r Range) Empty() bool { return r.End <= r.Start }
 

@@ -121,10 +121,7 @@ func (s *Syncer) classHandler() cache.ResourceEventHandler {
 
 // tellClasses passes on which classes the cluster has, once all of them are known.
 func (s *Syncer) tellClasses() {
-	s.mu.Lock()
-	synced := s.synced
-	s.mu.Unlock()
-	if synced {
+	if s.HasSynced() {
 		s.offered.Set(s.below.classes.offered(s.target.LogicalCluster))
 	}
 }

@@ -107,12 +107,13 @@ func (s *Syncer) plan(l look) plan {
 		return s.planRemoval(l)
 	}
 	desired, waits, err := s.desired(l.kind, l.above, l.live)
-	switch {
-	case err != nil:
+	if err != nil {
 		return plan{task: taskRefuse, why: err.Error()}
-	case desired == nil && l.live == nil && s.leavesLater(l.kind, l.above) != "":
-		return plan{task: taskAwait, why: s.leavesLater(l.kind, l.above)}
-	case desired == nil:
+	}
+	if desired == nil {
+		if why := s.leavesLater(l.kind, l.above); l.live == nil && why != "" {
+			return plan{task: taskAwait, why: why}
+		}
 		return s.planRemoval(l)
 	}
 	l.kind.Keep(desired, l.live)

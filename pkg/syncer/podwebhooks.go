@@ -133,10 +133,7 @@ func (s *Syncer) Newcomer(ctx context.Context, pod *corev1.Pod) (*Newcomer, erro
 	if metav1.GetControllerOf(pod) == nil || !s.below.Ours(pod.Namespace) {
 		return nil, nil
 	}
-	s.mu.Lock()
-	synced := s.synced
-	s.mu.Unlock()
-	if !synced {
+	if !s.HasSynced() {
 		return nil, guard.ErrNotSeen
 	}
 	var found *Newcomer

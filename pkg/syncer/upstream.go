@@ -155,15 +155,23 @@ func (u *Upstream) Syncer(cluster string) (*Syncer, bool) {
 }
 
 // Syncers returns the syncers that run, in no order.
-func (u *Upstream) Syncers() []*Syncer {
+func (u *Upstream) Syncers() []*Syncer { return syncersAs[*Syncer](u) }
+
+// syncersAs returns the syncers that run as what somebody knows them by.
+func syncersAs[T any](u *Upstream) []T {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
-	out := make([]*Syncer, 0, len(u.syncers))
+	out := make([]T, 0, len(u.syncers))
 	for _, s := range u.syncers {
-		out = append(out, s)
+		out = append(out, any(s).(T))
 	}
 	return out
 }
+
+var (
+	_ moves.Cluster    = (*Syncer)(nil)
+	_ reports.Reporter = (*Syncer)(nil)
+)
 
 // connected returns what tells about a cluster that is connected.
 func (u *Upstream) connected(cluster string) (moves.Cluster, bool) {
@@ -172,15 +180,7 @@ func (u *Upstream) connected(cluster string) (moves.Cluster, bool) {
 }
 
 // allConnected is connected for all clusters.
-func (u *Upstream) allConnected() []moves.Cluster {
-	u.mu.RLock()
-	defer u.mu.RUnlock()
-	out := make([]moves.Cluster, 0, len(u.syncers))
-	for _, s := range u.syncers {
-		out = append(out, s)
-	}
-	return out
-}
+func (u *Upstream) allConnected() []moves.Cluster { return syncersAs[moves.Cluster](u) }
 
 // Reporter returns what tells of a cluster for its statuses, if it is connected.
 func (u *Upstream) Reporter(cluster string) (reports.Reporter, bool) {
@@ -189,15 +189,7 @@ func (u *Upstream) Reporter(cluster string) (reports.Reporter, bool) {
 }
 
 // Reporters is Reporter for all connected clusters.
-func (u *Upstream) Reporters() []reports.Reporter {
-	u.mu.RLock()
-	defer u.mu.RUnlock()
-	out := make([]reports.Reporter, 0, len(u.syncers))
-	for _, s := range u.syncers {
-		out = append(out, s)
-	}
-	return out
-}
+func (u *Upstream) Reporters() []reports.Reporter { return syncersAs[reports.Reporter](u) }
 
 func (u *Upstream) attach(s *Syncer) {
 	u.mu.Lock()

@@ -2,7 +2,6 @@ package logical
 
 import (
 	"github.com/manifold-dev/manifold/pkg/identity"
-	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -44,7 +43,7 @@ func (c *Cluster) HomeOf(namespace, claim string) string {
 		}
 		ordinal, _ := w.Kind.ClaimOrdinal(w.Object, claim)
 		for cluster, share := range identity.DecisionOf(w) {
-			if !identity.OrdinalsOf(*w, share).Intersect(placement.Range{Start: ordinal, End: ordinal + 1}).Empty() {
+			if identity.OrdinalsOf(*w, share).Contains(ordinal) {
 				return cluster
 			}
 		}
