@@ -6,42 +6,5105 @@
 package openapi
 
 import (
-	v1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	v1alpha1 "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	common "k8s.io/kube-openapi/pkg/common"
 	spec "k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
-		v1alpha1.ArgsOverride{}.OpenAPIModelName():               schema_manifold_apis_manifold_v1alpha1_ArgsOverride(ref),
-		v1alpha1.Cluster{}.OpenAPIModelName():                    schema_manifold_apis_manifold_v1alpha1_Cluster(ref),
-		v1alpha1.ClusterAllows{}.OpenAPIModelName():              schema_manifold_apis_manifold_v1alpha1_ClusterAllows(ref),
-		v1alpha1.ClusterClasses{}.OpenAPIModelName():             schema_manifold_apis_manifold_v1alpha1_ClusterClasses(ref),
-		v1alpha1.ClusterConnection{}.OpenAPIModelName():          schema_manifold_apis_manifold_v1alpha1_ClusterConnection(ref),
-		v1alpha1.ClusterGroup{}.OpenAPIModelName():               schema_manifold_apis_manifold_v1alpha1_ClusterGroup(ref),
-		v1alpha1.ClusterList{}.OpenAPIModelName():                schema_manifold_apis_manifold_v1alpha1_ClusterList(ref),
-		v1alpha1.ClusterPlacementPolicy{}.OpenAPIModelName():     schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicy(ref),
-		v1alpha1.ClusterPlacementPolicyList{}.OpenAPIModelName(): schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicyList(ref),
-		v1alpha1.ClusterPlacementPolicySpec{}.OpenAPIModelName(): schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref),
-		v1alpha1.ClusterPreference{}.OpenAPIModelName():          schema_manifold_apis_manifold_v1alpha1_ClusterPreference(ref),
-		v1alpha1.ClusterSelector{}.OpenAPIModelName():            schema_manifold_apis_manifold_v1alpha1_ClusterSelector(ref),
-		v1alpha1.ClusterSpec{}.OpenAPIModelName():                schema_manifold_apis_manifold_v1alpha1_ClusterSpec(ref),
-		v1alpha1.ClusterStatus{}.OpenAPIModelName():              schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref),
-		v1alpha1.ClusterStorageClass{}.OpenAPIModelName():        schema_manifold_apis_manifold_v1alpha1_ClusterStorageClass(ref),
-		v1alpha1.Division{}.OpenAPIModelName():                   schema_manifold_apis_manifold_v1alpha1_Division(ref),
-		v1alpha1.EnvOverride{}.OpenAPIModelName():                schema_manifold_apis_manifold_v1alpha1_EnvOverride(ref),
-		v1alpha1.ImageOverride{}.OpenAPIModelName():              schema_manifold_apis_manifold_v1alpha1_ImageOverride(ref),
-		v1alpha1.Move{}.OpenAPIModelName():                       schema_manifold_apis_manifold_v1alpha1_Move(ref),
-		v1alpha1.NodeCount{}.OpenAPIModelName():                  schema_manifold_apis_manifold_v1alpha1_NodeCount(ref),
-		v1alpha1.Override{}.OpenAPIModelName():                   schema_manifold_apis_manifold_v1alpha1_Override(ref),
-		v1alpha1.PlacementPolicy{}.OpenAPIModelName():            schema_manifold_apis_manifold_v1alpha1_PlacementPolicy(ref),
-		v1alpha1.PlacementPolicyList{}.OpenAPIModelName():        schema_manifold_apis_manifold_v1alpha1_PlacementPolicyList(ref),
-		v1alpha1.PlacementPolicySpec{}.OpenAPIModelName():        schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref),
-		v1alpha1.PlacementPolicyStatus{}.OpenAPIModelName():      schema_manifold_apis_manifold_v1alpha1_PlacementPolicyStatus(ref),
-		v1alpha1.SecretReference{}.OpenAPIModelName():            schema_manifold_apis_manifold_v1alpha1_SecretReference(ref),
-		v1alpha1.SpreadConstraint{}.OpenAPIModelName():           schema_manifold_apis_manifold_v1alpha1_SpreadConstraint(ref),
-		v1alpha1.WorkloadAffinity{}.OpenAPIModelName():           schema_manifold_apis_manifold_v1alpha1_WorkloadAffinity(ref),
-		v1alpha1.WorkloadSelector{}.OpenAPIModelName():           schema_manifold_apis_manifold_v1alpha1_WorkloadSelector(ref),
+		v1alpha1.AnalysisExpected{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_AnalysisExpected(ref),
+		v1alpha1.AnalysisHTTP{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_AnalysisHTTP(ref),
+		v1alpha1.AnalysisHeader{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_AnalysisHeader(ref),
+		v1alpha1.AnalysisMetric{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_AnalysisMetric(ref),
+		v1alpha1.AnalysisOptions{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_AnalysisOptions(ref),
+		v1alpha1.Application{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_Application(ref),
+		v1alpha1.ApplicationList{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_ApplicationList(ref),
+		v1alpha1.ApplicationRevision{}.OpenAPIModelName():                schema_manifold_apis_delivery_v1alpha1_ApplicationRevision(ref),
+		v1alpha1.ApplicationRevisionList{}.OpenAPIModelName():            schema_manifold_apis_delivery_v1alpha1_ApplicationRevisionList(ref),
+		v1alpha1.ApplicationRevisionSpec{}.OpenAPIModelName():            schema_manifold_apis_delivery_v1alpha1_ApplicationRevisionSpec(ref),
+		v1alpha1.ApplicationSpec{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_ApplicationSpec(ref),
+		v1alpha1.ApplicationStatus{}.OpenAPIModelName():                  schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref),
+		v1alpha1.BaselineRolloutOptions{}.OpenAPIModelName():             schema_manifold_apis_delivery_v1alpha1_BaselineRolloutOptions(ref),
+		v1alpha1.CanaryRolloutOptions{}.OpenAPIModelName():               schema_manifold_apis_delivery_v1alpha1_CanaryRolloutOptions(ref),
+		v1alpha1.CleanOptions{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_CleanOptions(ref),
+		v1alpha1.CommitMatcher{}.OpenAPIModelName():                      schema_manifold_apis_delivery_v1alpha1_CommitMatcher(ref),
+		v1alpha1.Drift{}.OpenAPIModelName():                              schema_manifold_apis_delivery_v1alpha1_Drift(ref),
+		v1alpha1.DriftIgnore{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_DriftIgnore(ref),
+		v1alpha1.FailurePolicy{}.OpenAPIModelName():                      schema_manifold_apis_delivery_v1alpha1_FailurePolicy(ref),
+		v1alpha1.GatewayReference{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_GatewayReference(ref),
+		v1alpha1.GitRef{}.OpenAPIModelName():                             schema_manifold_apis_delivery_v1alpha1_GitRef(ref),
+		v1alpha1.GitSource{}.OpenAPIModelName():                          schema_manifold_apis_delivery_v1alpha1_GitSource(ref),
+		v1alpha1.InlineSource{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_InlineSource(ref),
+		v1alpha1.MetricStatus{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_MetricStatus(ref),
+		v1alpha1.Notification{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_Notification(ref),
+		v1alpha1.ObjectSelector{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_ObjectSelector(ref),
+		v1alpha1.Origin{}.OpenAPIModelName():                             schema_manifold_apis_delivery_v1alpha1_Origin(ref),
+		v1alpha1.Patch{}.OpenAPIModelName():                              schema_manifold_apis_delivery_v1alpha1_Patch(ref),
+		v1alpha1.PatchTarget{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_PatchTarget(ref),
+		v1alpha1.Pipeline{}.OpenAPIModelName():                           schema_manifold_apis_delivery_v1alpha1_Pipeline(ref),
+		v1alpha1.Planner{}.OpenAPIModelName():                            schema_manifold_apis_delivery_v1alpha1_Planner(ref),
+		v1alpha1.PrimaryRolloutOptions{}.OpenAPIModelName():              schema_manifold_apis_delivery_v1alpha1_PrimaryRolloutOptions(ref),
+		v1alpha1.Release{}.OpenAPIModelName():                            schema_manifold_apis_delivery_v1alpha1_Release(ref),
+		v1alpha1.ReleaseApproval{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_ReleaseApproval(ref),
+		v1alpha1.ReleaseCancellation{}.OpenAPIModelName():                schema_manifold_apis_delivery_v1alpha1_ReleaseCancellation(ref),
+		v1alpha1.ReleaseList{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_ReleaseList(ref),
+		v1alpha1.ReleaseLogLine{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_ReleaseLogLine(ref),
+		v1alpha1.ReleaseLogOptions{}.OpenAPIModelName():                  schema_manifold_apis_delivery_v1alpha1_ReleaseLogOptions(ref),
+		v1alpha1.ReleaseLogPart{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_ReleaseLogPart(ref),
+		v1alpha1.ReleaseLogPartList{}.OpenAPIModelName():                 schema_manifold_apis_delivery_v1alpha1_ReleaseLogPartList(ref),
+		v1alpha1.ReleaseLogPartSpec{}.OpenAPIModelName():                 schema_manifold_apis_delivery_v1alpha1_ReleaseLogPartSpec(ref),
+		v1alpha1.ReleasePlan{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_ReleasePlan(ref),
+		v1alpha1.ReleaseRequest{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_ReleaseRequest(ref),
+		v1alpha1.ReleaseRetry{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_ReleaseRetry(ref),
+		v1alpha1.ReleaseRollback{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_ReleaseRollback(ref),
+		v1alpha1.ReleaseSkip{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_ReleaseSkip(ref),
+		v1alpha1.ReleaseSpec{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_ReleaseSpec(ref),
+		v1alpha1.ReleaseStatus{}.OpenAPIModelName():                      schema_manifold_apis_delivery_v1alpha1_ReleaseStatus(ref),
+		v1alpha1.ReleaseTrigger{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_ReleaseTrigger(ref),
+		v1alpha1.ResolvedTarget{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_ResolvedTarget(ref),
+		v1alpha1.RevisionChunk{}.OpenAPIModelName():                      schema_manifold_apis_delivery_v1alpha1_RevisionChunk(ref),
+		v1alpha1.RevisionDelivery{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_RevisionDelivery(ref),
+		v1alpha1.RevisionImage{}.OpenAPIModelName():                      schema_manifold_apis_delivery_v1alpha1_RevisionImage(ref),
+		v1alpha1.RevisionObject{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_RevisionObject(ref),
+		v1alpha1.RevisionTarget{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_RevisionTarget(ref),
+		v1alpha1.Rollback{}.OpenAPIModelName():                           schema_manifold_apis_delivery_v1alpha1_Rollback(ref),
+		v1alpha1.ScriptRunOptions{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_ScriptRunOptions(ref),
+		v1alpha1.SecretKeyReference{}.OpenAPIModelName():                 schema_manifold_apis_delivery_v1alpha1_SecretKeyReference(ref),
+		v1alpha1.SecretReference{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_SecretReference(ref),
+		v1alpha1.ServiceReference{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_ServiceReference(ref),
+		v1alpha1.SkipOn{}.OpenAPIModelName():                             schema_manifold_apis_delivery_v1alpha1_SkipOn(ref),
+		v1alpha1.Source{}.OpenAPIModelName():                             schema_manifold_apis_delivery_v1alpha1_Source(ref),
+		v1alpha1.SourceStatus{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_SourceStatus(ref),
+		v1alpha1.Stage{}.OpenAPIModelName():                              schema_manifold_apis_delivery_v1alpha1_Stage(ref),
+		v1alpha1.StageStatus{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_StageStatus(ref),
+		v1alpha1.StageTargetStatus{}.OpenAPIModelName():                  schema_manifold_apis_delivery_v1alpha1_StageTargetStatus(ref),
+		v1alpha1.SyncOptions{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_SyncOptions(ref),
+		v1alpha1.Target{}.OpenAPIModelName():                             schema_manifold_apis_delivery_v1alpha1_Target(ref),
+		v1alpha1.TargetClusterStatus{}.OpenAPIModelName():                schema_manifold_apis_delivery_v1alpha1_TargetClusterStatus(ref),
+		v1alpha1.TargetStatus{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_TargetStatus(ref),
+		v1alpha1.Traffic{}.OpenAPIModelName():                            schema_manifold_apis_delivery_v1alpha1_Traffic(ref),
+		v1alpha1.TrafficRoutingOptions{}.OpenAPIModelName():              schema_manifold_apis_delivery_v1alpha1_TrafficRoutingOptions(ref),
+		v1alpha1.Trigger{}.OpenAPIModelName():                            schema_manifold_apis_delivery_v1alpha1_Trigger(ref),
+		v1alpha1.Variant{}.OpenAPIModelName():                            schema_manifold_apis_delivery_v1alpha1_Variant(ref),
+		v1alpha1.VariantCluster{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_VariantCluster(ref),
+		v1alpha1.VariantLabel{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_VariantLabel(ref),
+		v1alpha1.VariantPatch{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_VariantPatch(ref),
+		v1alpha1.VariantPatchOp{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_VariantPatchOp(ref),
+		v1alpha1.VariantPatchTarget{}.OpenAPIModelName():                 schema_manifold_apis_delivery_v1alpha1_VariantPatchTarget(ref),
+		v1alpha1.WaitApprovalOptions{}.OpenAPIModelName():                schema_manifold_apis_delivery_v1alpha1_WaitApprovalOptions(ref),
+		v1alpha1.WaitOptions{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_WaitOptions(ref),
+		v1alpha1.Wave{}.OpenAPIModelName():                               schema_manifold_apis_delivery_v1alpha1_Wave(ref),
+		v1alpha1.WorkloadReference{}.OpenAPIModelName():                  schema_manifold_apis_delivery_v1alpha1_WorkloadReference(ref),
+		manifoldv1alpha1.ArgsOverride{}.OpenAPIModelName():               schema_manifold_apis_manifold_v1alpha1_ArgsOverride(ref),
+		manifoldv1alpha1.Cluster{}.OpenAPIModelName():                    schema_manifold_apis_manifold_v1alpha1_Cluster(ref),
+		manifoldv1alpha1.ClusterAllows{}.OpenAPIModelName():              schema_manifold_apis_manifold_v1alpha1_ClusterAllows(ref),
+		manifoldv1alpha1.ClusterClasses{}.OpenAPIModelName():             schema_manifold_apis_manifold_v1alpha1_ClusterClasses(ref),
+		manifoldv1alpha1.ClusterConnection{}.OpenAPIModelName():          schema_manifold_apis_manifold_v1alpha1_ClusterConnection(ref),
+		manifoldv1alpha1.ClusterGroup{}.OpenAPIModelName():               schema_manifold_apis_manifold_v1alpha1_ClusterGroup(ref),
+		manifoldv1alpha1.ClusterList{}.OpenAPIModelName():                schema_manifold_apis_manifold_v1alpha1_ClusterList(ref),
+		manifoldv1alpha1.ClusterPlacementPolicy{}.OpenAPIModelName():     schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicy(ref),
+		manifoldv1alpha1.ClusterPlacementPolicyList{}.OpenAPIModelName(): schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicyList(ref),
+		manifoldv1alpha1.ClusterPlacementPolicySpec{}.OpenAPIModelName(): schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref),
+		manifoldv1alpha1.ClusterPreference{}.OpenAPIModelName():          schema_manifold_apis_manifold_v1alpha1_ClusterPreference(ref),
+		manifoldv1alpha1.ClusterSelector{}.OpenAPIModelName():            schema_manifold_apis_manifold_v1alpha1_ClusterSelector(ref),
+		manifoldv1alpha1.ClusterSpec{}.OpenAPIModelName():                schema_manifold_apis_manifold_v1alpha1_ClusterSpec(ref),
+		manifoldv1alpha1.ClusterStatus{}.OpenAPIModelName():              schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref),
+		manifoldv1alpha1.ClusterStorageClass{}.OpenAPIModelName():        schema_manifold_apis_manifold_v1alpha1_ClusterStorageClass(ref),
+		manifoldv1alpha1.CustomWorkload{}.OpenAPIModelName():             schema_manifold_apis_manifold_v1alpha1_CustomWorkload(ref),
+		manifoldv1alpha1.Division{}.OpenAPIModelName():                   schema_manifold_apis_manifold_v1alpha1_Division(ref),
+		manifoldv1alpha1.EnvOverride{}.OpenAPIModelName():                schema_manifold_apis_manifold_v1alpha1_EnvOverride(ref),
+		manifoldv1alpha1.ImageOverride{}.OpenAPIModelName():              schema_manifold_apis_manifold_v1alpha1_ImageOverride(ref),
+		manifoldv1alpha1.Move{}.OpenAPIModelName():                       schema_manifold_apis_manifold_v1alpha1_Move(ref),
+		manifoldv1alpha1.NodeCount{}.OpenAPIModelName():                  schema_manifold_apis_manifold_v1alpha1_NodeCount(ref),
+		manifoldv1alpha1.Override{}.OpenAPIModelName():                   schema_manifold_apis_manifold_v1alpha1_Override(ref),
+		manifoldv1alpha1.PlacementPolicy{}.OpenAPIModelName():            schema_manifold_apis_manifold_v1alpha1_PlacementPolicy(ref),
+		manifoldv1alpha1.PlacementPolicyList{}.OpenAPIModelName():        schema_manifold_apis_manifold_v1alpha1_PlacementPolicyList(ref),
+		manifoldv1alpha1.PlacementPolicySpec{}.OpenAPIModelName():        schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref),
+		manifoldv1alpha1.PlacementPolicyStatus{}.OpenAPIModelName():      schema_manifold_apis_manifold_v1alpha1_PlacementPolicyStatus(ref),
+		manifoldv1alpha1.SecretReference{}.OpenAPIModelName():            schema_manifold_apis_manifold_v1alpha1_SecretReference(ref),
+		manifoldv1alpha1.SpreadConstraint{}.OpenAPIModelName():           schema_manifold_apis_manifold_v1alpha1_SpreadConstraint(ref),
+		manifoldv1alpha1.WorkloadAffinity{}.OpenAPIModelName():           schema_manifold_apis_manifold_v1alpha1_WorkloadAffinity(ref),
+		manifoldv1alpha1.WorkloadSelector{}.OpenAPIModelName():           schema_manifold_apis_manifold_v1alpha1_WorkloadSelector(ref),
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_AnalysisExpected(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AnalysisExpected are bounds, of which at least one is set.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"min": {
+						SchemaProps: spec.SchemaProps{
+							Description: "min is the lowest value that is good.",
+							Type:        []string{"number"},
+							Format:      "double",
+						},
+					},
+					"max": {
+						SchemaProps: spec.SchemaProps{
+							Description: "max is the highest value that is good.",
+							Type:        []string{"number"},
+							Format:      "double",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_AnalysisHTTP(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AnalysisHTTP is a request that is sent again and again.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url is the address.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"method": {
+						SchemaProps: spec.SchemaProps{
+							Description: "method is the method. Defaults to GET.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"headers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "headers are sent along.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.AnalysisHeader{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"expectedCode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "expectedCode is the status that is good.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"expectedResponse": {
+						SchemaProps: spec.SchemaProps{
+							Description: "expectedResponse is the body that is good. Unset, any is.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"interval": {
+						SchemaProps: spec.SchemaProps{
+							Description: "interval is how often the request is sent.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
+						},
+					},
+					"failureLimit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "failureLimit is how many failed requests the stage bears. Defaults to 0.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"timeout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "timeout is how long a request may take, up to 1m. Defaults to 30s.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
+						},
+					},
+					"secretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretRef names a Secret in the namespace of the application that says who asks, as that of a metric.",
+							Ref:         ref(v1alpha1.SecretReference{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"url", "expectedCode", "interval"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.AnalysisHeader{}.OpenAPIModelName(), v1alpha1.SecretReference{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Duration"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_AnalysisHeader(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AnalysisHeader is a header of a request.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "key is the header's name.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"value": {
+						SchemaProps: spec.SchemaProps{
+							Description: "value is its value.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"key", "value"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_AnalysisMetric(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AnalysisMetric is a query that is asked again and again.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"strategy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "strategy is THRESHOLD, PREVIOUS, CANARY_BASELINE or CANARY_PRIMARY. Defaults to THRESHOLD.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"provider": {
+						SchemaProps: spec.SchemaProps{
+							Description: "provider is the address of a Prometheus server.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"query": {
+						SchemaProps: spec.SchemaProps{
+							Description: "query is in PromQL. It may name the variant and the values of its arguments: {{ .Variant.Name }}, {{ .VariantCustomArgs.key }}, and the application: {{ .App.Name }}, {{ .App.Env }}, which is its label env, {{ .K8s.Namespace }}.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"expected": {
+						SchemaProps: spec.SchemaProps{
+							Description: "expected are the bounds for THRESHOLD.",
+							Ref:         ref(v1alpha1.AnalysisExpected{}.OpenAPIModelName()),
+						},
+					},
+					"interval": {
+						SchemaProps: spec.SchemaProps{
+							Description: "interval is how often the query is asked.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
+						},
+					},
+					"failureLimit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "failureLimit is how many failed queries the stage bears. Defaults to 0.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"skipOnNoData": {
+						SchemaProps: spec.SchemaProps{
+							Description: "skipOnNoData lets a query count as good that returns nothing.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"deviation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deviation is which difference is bad where two are compared: EITHER, HIGH or LOW. Defaults to EITHER.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"baselineArgs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "baselineArgs are the arguments of the query for the baseline.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"canaryArgs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "canaryArgs are those for the canary.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"primaryArgs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "primaryArgs are those for the primary.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"timeout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "timeout is how long a query may take, up to 1m. Defaults to 30s.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
+						},
+					},
+					"secretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretRef names a Secret in the namespace of the application that says who asks: username and password, or token, and ca.crt for the server's certificate authority.",
+							Ref:         ref(v1alpha1.SecretReference{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"provider", "query", "interval"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.AnalysisExpected{}.OpenAPIModelName(), v1alpha1.SecretReference{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Duration"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_AnalysisOptions(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AnalysisOptions are those of ANALYSIS.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"duration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "duration is how long the stage measures.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
+						},
+					},
+					"restartThreshold": {
+						SchemaProps: spec.SchemaProps{
+							Description: "restartThreshold is how often containers of the variant that is released may restart.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"metrics": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "metrics are queries to Prometheus.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.AnalysisMetric{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"https": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "https are requests to addresses.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.AnalysisHTTP{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"duration"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.AnalysisHTTP{}.OpenAPIModelName(), v1alpha1.AnalysisMetric{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Duration"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_Application(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Application is what is delivered together: where its manifests come from, the clusters that they go to, and the steps by which a new version reaches them.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every object. The name is a part of the names of revisions, and has at most 50 characters.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec says what is delivered, where and how.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ApplicationSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status tells what runs where.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ApplicationStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ApplicationSpec{}.OpenAPIModelName(), v1alpha1.ApplicationStatus{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ApplicationList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ApplicationList is a list of applications.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every list.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the objects of the list.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Application{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Application{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ApplicationRevision(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ApplicationRevision is what an Application was at some point: its manifests for each target as they were rendered. It never changes.\n\nWhere the manifests are too many for one object, the revision is a head, called APPLICATION-vNUMBER, and chunks, called APPLICATION-vNUMBER-INDEX, that hold further manifests. Chunks are made before their head, so a head that is there is whole.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every object.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the revision. It cannot be changed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ApplicationRevisionSpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ApplicationRevisionSpec{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ApplicationRevisionList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ApplicationRevisionList is a list of revisions.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every list.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the objects of the list.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ApplicationRevision{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ApplicationRevision{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ApplicationRevisionSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ApplicationRevisionSpec is a revision, or a chunk of one. It is one value for whoever owns fields: managed fields that list the contents of all manifests would be as large as the manifests.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"application": {
+						SchemaProps: spec.SchemaProps{
+							Description: "application is the name of the Application.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"number": {
+						SchemaProps: spec.SchemaProps{
+							Description: "number counts the revisions of the application, from 1.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"chunkOf": {
+						SchemaProps: spec.SchemaProps{
+							Description: "chunkOf is set on a chunk: the name of the head. A chunk has objects, and none of the fields below them.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"objects": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"hash",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "objects are manifests, each of them once, whichever targets have it.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RevisionObject{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"hash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hash is that of all targets together, see HashRevision: two revisions with the same hash are the same.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "targets say which objects each target has.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RevisionTarget{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"chunks": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "chunks are those that hold objects which the head does not.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RevisionChunk{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"origin": {
+						SchemaProps: spec.SchemaProps{
+							Description: "origin is where the manifests came from.",
+							Ref:         ref(v1alpha1.Origin{}.OpenAPIModelName()),
+						},
+					},
+					"images": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "images are those that the workloads name, sorted.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RevisionImage{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"charts": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "charts are those that the manifests were rendered from, as NAME-VERSION, sorted.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"warnings": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "warnings are what the renderer found odd.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"delivery": {
+						SchemaProps: spec.SchemaProps{
+							Description: "delivery is what the application file beside the manifests says about how they are delivered. What the Application says itself comes first.",
+							Ref:         ref(v1alpha1.RevisionDelivery{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"application", "number"},
+			},
+			VendorExtensible: spec.VendorExtensible{
+				Extensions: spec.Extensions{
+					"x-kubernetes-map-type": "atomic",
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Origin{}.OpenAPIModelName(), v1alpha1.RevisionChunk{}.OpenAPIModelName(), v1alpha1.RevisionDelivery{}.OpenAPIModelName(), v1alpha1.RevisionImage{}.OpenAPIModelName(), v1alpha1.RevisionObject{}.OpenAPIModelName(), v1alpha1.RevisionTarget{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ApplicationSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ApplicationSpec says what is delivered, where and how.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"source": {
+						SchemaProps: spec.SchemaProps{
+							Description: "source says where the manifests come from: exactly one of git, selector and inline.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.Source{}.OpenAPIModelName()),
+						},
+					},
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revision pins the application to one of its revisions, such as web-v7: no newer one is released until this is unset. What is pinned is released if it does not run.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "targets are the places that the application goes to. Without any, there is one, called \"default\", for which placement decides.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Target{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"pipeline": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pipeline is the way of a new revision, stage by stage. Without it, a new revision goes to all targets at once.",
+							Ref:         ref(v1alpha1.Pipeline{}.OpenAPIModelName()),
+						},
+					},
+					"planner": {
+						SchemaProps: spec.SchemaProps{
+							Description: "planner says which changes go through the pipeline. Unset, a change of a pod template does, and others go to all targets at once.",
+							Ref:         ref(v1alpha1.Planner{}.OpenAPIModelName()),
+						},
+					},
+					"trigger": {
+						SchemaProps: spec.SchemaProps{
+							Description: "trigger says when a new revision is released.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.Trigger{}.OpenAPIModelName()),
+						},
+					},
+					"rollback": {
+						SchemaProps: spec.SchemaProps{
+							Description: "rollback says when a release that fails is taken back.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.Rollback{}.OpenAPIModelName()),
+						},
+					},
+					"traffic": {
+						SchemaProps: spec.SchemaProps{
+							Description: "traffic says how requests are shared out over variants. Unset, stages may not route traffic.",
+							Ref:         ref(v1alpha1.Traffic{}.OpenAPIModelName()),
+						},
+					},
+					"service": {
+						SchemaProps: spec.SchemaProps{
+							Description: "service names the Service in front of the application, which copies of it are made for variants from. Unset, it is the only one among the manifests.",
+							Ref:         ref(v1alpha1.ServiceReference{}.OpenAPIModelName()),
+						},
+					},
+					"workloads": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "workloads are those that variants have copies of. Unset, they are all Deployments among the manifests.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.WorkloadReference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"variantLabel": {
+						SchemaProps: spec.SchemaProps{
+							Description: "variantLabel is the label that tells the pods of variants apart.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.VariantLabel{}.OpenAPIModelName()),
+						},
+					},
+					"drift": {
+						SchemaProps: spec.SchemaProps{
+							Description: "drift says what happens when clusters no longer have what was released.",
+							Ref:         ref(v1alpha1.Drift{}.OpenAPIModelName()),
+						},
+					},
+					"notifications": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "notifications say who is told of what.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Notification{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"prune": {
+						SchemaProps: spec.SchemaProps{
+							Description: "prune deletes what earlier revisions brought to a target and the revision that is released does not have. Unset leaves it there.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"suspend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "suspend stops automation: the source is not looked at, nothing is released or healed. A release that runs waits where it is.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"serviceAccountName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "serviceAccountName names the ServiceAccount in the namespace of the application as which its objects are written. Unset, they are written with the rights that Manifold itself has in the namespace.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"revisionHistoryLimit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revisionHistoryLimit is how many revisions that are not in use are kept. Defaults to 10.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"releaseHistoryLimit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "releaseHistoryLimit is how many releases that have ended are kept. Defaults to 10.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"progressDeadlineSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "progressDeadlineSeconds is how long a cluster may make no progress before it counts as failed. Defaults to 600. It must be greater than minReadySeconds.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"minReadySeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "minReadySeconds is for how long a cluster must report a revision as ready before it counts as done there. Defaults to 0.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"source"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Drift{}.OpenAPIModelName(), v1alpha1.Notification{}.OpenAPIModelName(), v1alpha1.Pipeline{}.OpenAPIModelName(), v1alpha1.Planner{}.OpenAPIModelName(), v1alpha1.Rollback{}.OpenAPIModelName(), v1alpha1.ServiceReference{}.OpenAPIModelName(), v1alpha1.Source{}.OpenAPIModelName(), v1alpha1.Target{}.OpenAPIModelName(), v1alpha1.Traffic{}.OpenAPIModelName(), v1alpha1.Trigger{}.OpenAPIModelName(), v1alpha1.VariantLabel{}.OpenAPIModelName(), v1alpha1.WorkloadReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ApplicationStatus tells what runs where.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the application that the rest is about.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"source": {
+						SchemaProps: spec.SchemaProps{
+							Description: "source is what the source was when it was last read.",
+							Ref:         ref(v1alpha1.SourceStatus{}.OpenAPIModelName()),
+						},
+					},
+					"latestRevision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "latestRevision is the name of the newest revision.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"lastRevisionNumber": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastRevisionNumber is the highest number that a revision has had. Numbers are never used again.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"wantedRevision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "wantedRevision is the name of the revision that the application is to run, or is on the way to.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"liveRevision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "liveRevision is the name of the revision that was last released with success.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"release": {
+						SchemaProps: spec.SchemaProps{
+							Description: "release is the name of the release that runs, or of the last one.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"releasePhase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "releasePhase is the phase of that release.\n\nPossible enum values:\n - `\"Cancelled\"` is a release that somebody has cancelled.\n - `\"Failed\"` is a release that has failed, and has not been taken back, or could not be.\n - `\"Pending\"` is a release that has not begun: an earlier one still runs, or the application is suspended.\n - `\"RolledBack\"` is a release that has been taken back.\n - `\"RollingBack\"` is a release that is being taken back.\n - `\"Running\"` is a release on its way.\n - `\"Succeeded\"` is a release that has reached its targets.\n - `\"Superseded\"` is a release that a newer revision has taken the place of.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Cancelled", "Failed", "Pending", "RolledBack", "RollingBack", "Running", "Succeeded", "Superseded"},
+						},
+					},
+					"sync": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sync is OutOfSync if any target is, else Unknown if any is, else Synced.\n\nPossible enum values:\n - `\"OutOfSync\"` is where they do not.\n - `\"Synced\"` is where they have.\n - `\"Unknown\"` is where they cannot be read.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"OutOfSync", "Synced", "Unknown"},
+						},
+					},
+					"health": {
+						SchemaProps: spec.SchemaProps{
+							Description: "health is the worst among the targets that are known, and Unknown if none is.\n\nPossible enum values:\n - `\"Degraded\"` is what has failed.\n - `\"Healthy\"` is what is ready.\n - `\"Missing\"` is what is not there.\n - `\"Progressing\"` is what is on the way to being ready.\n - `\"Unknown\"` is what cannot be read.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Degraded", "Healthy", "Missing", "Progressing", "Unknown"},
+						},
+					},
+					"targets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "targets tell what runs in each.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.TargetStatus{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"variants": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "variants are what is to run now.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Variant{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type":       "map",
+								"x-kubernetes-patch-merge-key": "type",
+								"x-kubernetes-patch-strategy":  "merge",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions tell how the application is.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("io.k8s.apimachinery.pkg.apis.meta.v1.Condition"),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.SourceStatus{}.OpenAPIModelName(), v1alpha1.TargetStatus{}.OpenAPIModelName(), v1alpha1.Variant{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Condition"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_BaselineRolloutOptions(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "BaselineRolloutOptions are those of K8S_BASELINE_ROLLOUT.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replicas is how many replicas the baseline has, as those of a canary. Unset, it is the canary's number.",
+							Ref:         ref("io.k8s.apimachinery.pkg.util.intstr.IntOrString"),
+						},
+					},
+					"perCluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "perCluster counts replicas in each cluster by itself.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"suffix": {
+						SchemaProps: spec.SchemaProps{
+							Description: "suffix is what the names of the baseline's objects end in, after a hyphen. Defaults to baseline.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"createService": {
+						SchemaProps: spec.SchemaProps{
+							Description: "createService gives the baseline a Service of its own.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.util.intstr.IntOrString"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_CanaryRolloutOptions(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CanaryRolloutOptions are those of K8S_CANARY_ROLLOUT.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replicas is how many replicas the canary has of each workload over all clusters of the stage together: a number, such as 3, or a part of the application's, such as \"10%\", rounded up. Defaults to 1.",
+							Ref:         ref("io.k8s.apimachinery.pkg.util.intstr.IntOrString"),
+						},
+					},
+					"perCluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "perCluster counts replicas in each cluster by itself.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"suffix": {
+						SchemaProps: spec.SchemaProps{
+							Description: "suffix is what the names of the canary's objects end in, after a hyphen. Defaults to canary.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"createService": {
+						SchemaProps: spec.SchemaProps{
+							Description: "createService gives the canary a Service of its own.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"patches": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "patches change the canary's objects.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.VariantPatch{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.VariantPatch{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.util.intstr.IntOrString"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_CleanOptions(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CleanOptions are those of K8S_CANARY_CLEAN and K8S_BASELINE_CLEAN, which have none.",
+				Type:        []string{"object"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_CommitMatcher(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CommitMatcher decides by the message of the commit.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"quickSync": {
+						SchemaProps: spec.SchemaProps{
+							Description: "quickSync is a regular expression. A commit that it matches goes to all targets at once.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"pipeline": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pipeline is a regular expression. A commit that it matches goes through the pipeline. When both match, this one wins.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_Drift(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Drift says what happens when clusters no longer have what was released.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"ignore": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "ignore are fields of which a difference does not count.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.DriftIgnore{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"heal": {
+						SchemaProps: spec.SchemaProps{
+							Description: "heal puts back what was released. Unset, drift is only shown.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.DriftIgnore{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_DriftIgnore(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DriftIgnore names fields of objects. Every one of group, kind and name that is set must match.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "group is the API group of the objects.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is their kind.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is their name.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"jsonPointers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "jsonPointers are the fields, such as /spec/replicas (RFC 6901).",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"jsonPointers"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_FailurePolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailurePolicy says how many clusters of a stage may fail. The others are never cancelled half way.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"maxFailures": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxFailures is how many clusters may fail before the stage does. Defaults to 0.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"onUnreachable": {
+						SchemaProps: spec.SchemaProps{
+							Description: "onUnreachable is wait, skip or fail. Defaults to wait.\n\nPossible enum values:\n - `\"fail\"` counts the cluster as failed.\n - `\"skip\"` goes on without the cluster, which gets the revision when it is back.\n - `\"wait\"` waits until the cluster is back, up to the progress deadline.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"fail", "skip", "wait"},
+						},
+					},
+					"unreachableSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "unreachableSeconds is for how long a cluster must be silent before skip and fail act. Defaults to 30.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_GatewayReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayReference names a Gateway.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is the namespace that the Gateway is in. Unset, it is that of the application.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the name of the Gateway.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sectionName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sectionName is the name of a listener.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_GitRef(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GitRef says what of a repository is wanted. At most one field is set.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"branch": {
+						SchemaProps: spec.SchemaProps{
+							Description: "branch follows the head of a branch.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"tag": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tag is the name of a tag.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"semver": {
+						SchemaProps: spec.SchemaProps{
+							Description: "semver follows the highest of the tags that are versions in this range, such as \">=1.2.0 <2.0.0\".",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"commit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "commit is the full hash of a commit.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_GitSource(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GitSource is a folder of a git repository.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url is the address of the repository: https://, http:// or ssh://, or USER@HOST:PATH for SSH. Credentials go to secretRef.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"ref": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ref says what of the repository is wanted. Unset, it is the head of the branch that the repository names as its default.",
+							Ref:         ref(v1alpha1.GitRef{}.OpenAPIModelName()),
+						},
+					},
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "path is the folder that the manifests are in, from the root of the repository. Unset, it is the root.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"interval": {
+						SchemaProps: spec.SchemaProps{
+							Description: "interval is how often the repository is asked for changes. Defaults to 1m. It is at least 10s.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
+						},
+					},
+					"secretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretRef names a Secret in the namespace of the application: username and password for HTTPS, identity and known_hosts for SSH, ca.crt for the server's certificate authority.",
+							Ref:         ref(v1alpha1.SecretReference{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"url"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GitRef{}.OpenAPIModelName(), v1alpha1.SecretReference{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Duration"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_InlineSource(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "InlineSource holds manifests.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"objects": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "objects are the manifests, each with its apiVersion, kind and name. They are readable to all who may read the application, so a Secret is not allowed among them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("io.k8s.apimachinery.pkg.runtime.RawExtension"),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"objects"},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.runtime.RawExtension"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_MetricStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MetricStatus tells what an analysis has found of one of its metrics or requests.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is metrics or https and a position from 0, such as metrics-0.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"checks": {
+						SchemaProps: spec.SchemaProps{
+							Description: "checks is how often it was looked at.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"failures": {
+						SchemaProps: spec.SchemaProps{
+							Description: "failures is how often it was bad.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"lastTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastTime is when it was last looked at.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says what was found then.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.Time"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_Notification(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Notification says who is told of what.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name names it in messages. It must be unique in the application.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is Webhook or Slack. Defaults to Webhook.\n\nPossible enum values:\n - `\"Slack\"` sends a message to an incoming webhook of Slack.\n - `\"Webhook\"` sends JSON, signed if the Secret has an hmac-key.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Slack", "Webhook"},
+						},
+					},
+					"events": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "events are what notices are sent about. Empty stands for all.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+										Enum:   []interface{}{"ApprovalRequired", "Approved", "Degraded", "OutOfSync", "ReleaseCancelled", "ReleaseFailed", "ReleaseRolledBack", "ReleaseStarted", "ReleaseSucceeded"},
+									},
+								},
+							},
+						},
+					},
+					"secretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretRef names a Secret in the namespace of the application that holds the address under the key url.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.SecretReference{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"name", "secretRef"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.SecretReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ObjectSelector(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ObjectSelector selects objects of a namespace by their labels, and by their kinds if any are listed.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kinds": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "kinds are written KIND, or KIND.GROUP for one that is not built in. Empty selects workloads but bare Pods, Services, ConfigMaps, Secrets, Ingresses and HorizontalPodAutoscalers.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"matchLabels": {
+						SchemaProps: spec.SchemaProps{
+							Description: "matchLabels is a map of {key,value} pairs. A single {key,value} in the matchLabels map is equivalent to an element of matchExpressions, whose key field is \"key\", the operator is \"In\", and the values array contains only \"value\". The requirements are ANDed.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"matchExpressions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "matchExpressions is a list of label selector requirements. The requirements are ANDed.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement"),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_Origin(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Origin is where manifests came from.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url is the address of the repository, without credentials.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"ref": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ref is the branch or tag that the commit was found by.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"commit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "commit is the hash of the commit.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"author": {
+						SchemaProps: spec.SchemaProps{
+							Description: "author is the name of its author.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message is what its author wrote about it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"time": {
+						SchemaProps: spec.SchemaProps{
+							Description: "time is when it was made.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.Time"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_Patch(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Patch changes manifests, in the words of kustomize.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"target": {
+						SchemaProps: spec.SchemaProps{
+							Description: "target selects the objects that are changed. It may be unset if the patch is a strategic merge patch that names its object.",
+							Ref:         ref(v1alpha1.PatchTarget{}.OpenAPIModelName()),
+						},
+					},
+					"patch": {
+						SchemaProps: spec.SchemaProps{
+							Description: "patch is a strategic merge patch or a JSON patch (RFC 6902), as YAML or JSON.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"patch"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PatchTarget{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_PatchTarget(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PatchTarget selects objects. Every field that is set must match.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "group is the API group of the objects.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "version is their API version.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is their kind.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is their name, or a regular expression for it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"labelSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "labelSelector selects by their labels, as in \"app=web,tier!=cache\".",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_Pipeline(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Pipeline is the way of a new revision, stage by stage.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"stages": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "stages are gone through one after the other. When one fails, the release does.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Stage{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"stages"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Stage{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_Planner(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Planner says which changes go through the pipeline.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"alwaysUsePipeline": {
+						SchemaProps: spec.SchemaProps{
+							Description: "alwaysUsePipeline sends every change through the pipeline, also the first one.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"commitMatcher": {
+						SchemaProps: spec.SchemaProps{
+							Description: "commitMatcher decides by the message of the commit, unless alwaysUsePipeline is set.",
+							Ref:         ref(v1alpha1.CommitMatcher{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.CommitMatcher{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_PrimaryRolloutOptions(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PrimaryRolloutOptions are those of K8S_PRIMARY_ROLLOUT.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"suffix": {
+						SchemaProps: spec.SchemaProps{
+							Description: "suffix is what the name of the primary's own Service ends in, after a hyphen. Defaults to primary.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"createService": {
+						SchemaProps: spec.SchemaProps{
+							Description: "createService gives the primary a Service of its own.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"addVariantLabelToSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "addVariantLabelToSelector makes the variant's label a part of the selectors of workloads.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"prune": {
+						SchemaProps: spec.SchemaProps{
+							Description: "prune deletes what the revision does not have, whatever spec.prune says.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_Release(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Release is one deployment of one revision of an Application.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every object.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec says what is released. It cannot be changed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ReleaseSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status tells how far the release is.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ReleaseStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ReleaseSpec{}.OpenAPIModelName(), v1alpha1.ReleaseStatus{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ReleaseApproval(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseApproval agrees that a stage of a release goes on. It is posted to the subresource approve.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every object. The name, if it is set, is that of the release.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+						},
+					},
+					"stage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "stage is the id of the stage. Unset, it is the one that waits.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"comment": {
+						SchemaProps: spec.SchemaProps{
+							Description: "comment is recorded with the approval.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ReleaseCancellation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseCancellation ends a release: clusters that have begun come to an end, others do not begin. It is posted to the subresource cancel.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every object. The name, if it is set, is that of the release.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+						},
+					},
+					"rollback": {
+						SchemaProps: spec.SchemaProps{
+							Description: "rollback takes back what the release has done.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"comment": {
+						SchemaProps: spec.SchemaProps{
+							Description: "comment is recorded with the request.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ReleaseList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseList is a list of releases.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every list.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the objects of the list.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Release{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Release{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ReleaseLogLine(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseLogLine is a line of a log.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"time": {
+						SchemaProps: spec.SchemaProps{
+							Description: "time is when what it tells of has happened.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+						},
+					},
+					"stage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "stage is the id of the stage that it is about.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"target": {
+						SchemaProps: spec.SchemaProps{
+							Description: "target is the name of the target that it is about.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cluster is the name of the cluster that it is about.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message is what has happened.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"time", "message"},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.Time"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ReleaseLogOptions(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseLogOptions are the query of a request for the log of a Release.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"stage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "stage is the id of the stage whose lines are wanted. Unset, those of all are.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"target": {
+						SchemaProps: spec.SchemaProps{
+							Description: "target is the name of the target, or of one of its clusters, whose lines are wanted. Unset, those of all are.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"follow": {
+						SchemaProps: spec.SchemaProps{
+							Description: "follow waits for further lines until the release has ended.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ReleaseLogPart(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseLogPart is a part of the log of a Release, which Manifold writes. It is read by the subresource log of the Release.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every object.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec holds the lines.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ReleaseLogPartSpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ReleaseLogPartSpec{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ReleaseLogPartList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseLogPartList is a list of parts of logs.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every list.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the objects of the list.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ReleaseLogPart{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ReleaseLogPart{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ReleaseLogPartSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseLogPartSpec holds the lines of a part of a log. It is one value for whoever owns fields.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"release": {
+						SchemaProps: spec.SchemaProps{
+							Description: "release is the name of the Release.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"number": {
+						SchemaProps: spec.SchemaProps{
+							Description: "number is the position of the part, from 0. The oldest parts of a long log are deleted.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"first": {
+						SchemaProps: spec.SchemaProps{
+							Description: "first is the position of the part's first line in the log, from 0.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"lines": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "lines are those of the part. Lines are only ever added to the last part.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ReleaseLogLine{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"told": {
+						SchemaProps: spec.SchemaProps{
+							Description: "told says, of the last part, what of the release's status the log has told, so that nothing is told twice.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"ended": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ended tells, of the last part, that the release has ended and the log has told of it.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"release", "number", "first"},
+			},
+			VendorExtensible: spec.VendorExtensible{
+				Extensions: spec.Extensions{
+					"x-kubernetes-map-type": "atomic",
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ReleaseLogLine{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ReleasePlan(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleasePlan is what was decided when a release began.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"strategy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "strategy is QuickSync or Pipeline.\n\nPossible enum values:\n - `\"Pipeline\"` goes through the stages of the pipeline.\n - `\"QuickSync\"` goes to all targets at once.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Pipeline", "QuickSync"},
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason says why it is that.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"stages": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "stages are those of the release, each with its id.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Stage{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"targets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "targets are the clusters that the release is about, as they were when it began.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ResolvedTarget{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"rollback": {
+						SchemaProps: spec.SchemaProps{
+							Description: "rollback says when a release that fails is taken back.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.Rollback{}.OpenAPIModelName()),
+						},
+					},
+					"prune": {
+						SchemaProps: spec.SchemaProps{
+							Description: "prune deletes what the revision does not have.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"progressDeadlineSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "progressDeadlineSeconds is how long a cluster may make no progress.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"minReadySeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "minReadySeconds is for how long a cluster must report the revision as ready.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"strategy", "stages", "targets", "rollback", "progressDeadlineSeconds"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ResolvedTarget{}.OpenAPIModelName(), v1alpha1.Rollback{}.OpenAPIModelName(), v1alpha1.Stage{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ReleaseRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseRequest is what somebody has asked of a release.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is Approve, Cancel, Skip, Retry or Rollback.\n\nPossible enum values:\n - `\"Approve\"` agrees that a stage goes on.\n - `\"Cancel\"` ends a release.\n - `\"Retry\"` begins a failed stage once more.\n - `\"Rollback\"` takes a release back.\n - `\"Skip\"` leaves out a stage.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Approve", "Cancel", "Retry", "Rollback", "Skip"},
+						},
+					},
+					"stage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "stage is the id of the stage that it is about.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"attempt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempt is the attempt of the stage that it is about.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"targets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "targets are the names of the targets that it is about. Empty stands for all.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"rollback": {
+						SchemaProps: spec.SchemaProps{
+							Description: "rollback is set on Cancel if what the release has done is to be taken back.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"user": {
+						SchemaProps: spec.SchemaProps{
+							Description: "user is the name of who asked.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"groups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "groups are those of who asked.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"comment": {
+						SchemaProps: spec.SchemaProps{
+							Description: "comment is what they said.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"time": {
+						SchemaProps: spec.SchemaProps{
+							Description: "time is when they asked.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+						},
+					},
+				},
+				Required: []string{"type", "user", "time"},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.Time"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ReleaseRetry(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseRetry begins a failed stage of a release once more. It is posted to the subresource retry.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every object. The name, if it is set, is that of the release.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+						},
+					},
+					"stage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "stage is the id of the stage. Unset, it is the one that has failed.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "targets are the names of the targets. Empty stands for all that have failed.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"comment": {
+						SchemaProps: spec.SchemaProps{
+							Description: "comment is recorded with the request.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ReleaseRollback(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseRollback takes a release back, whether it runs or has ended: the variants are put back that were there before it, in all targets at once. It is posted to the subresource rollback.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every object. The name, if it is set, is that of the release.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+						},
+					},
+					"comment": {
+						SchemaProps: spec.SchemaProps{
+							Description: "comment is recorded with the request.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ReleaseSkip(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseSkip leaves out a stage of a release that waits or has not begun. It is posted to the subresource skip.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every object. The name, if it is set, is that of the release.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+						},
+					},
+					"stage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "stage is the id of the stage.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"targets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "targets are the names of the targets that are left out. Empty leaves out the whole stage.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"comment": {
+						SchemaProps: spec.SchemaProps{
+							Description: "comment is recorded with the request.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"stage"},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ReleaseSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseSpec says what is released.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"application": {
+						SchemaProps: spec.SchemaProps{
+							Description: "application is the name of the Application, in the same namespace.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revision is the name of the ApplicationRevision.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"strategy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "strategy is QuickSync or Pipeline. Unset, the planner of the application decides.\n\nPossible enum values:\n - `\"Pipeline\"` goes through the stages of the pipeline.\n - `\"QuickSync\"` goes to all targets at once.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Pipeline", "QuickSync"},
+						},
+					},
+					"targets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "targets are the names of those of the application's targets that the revision is released to. Empty stands for all.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"rollbackOf": {
+						SchemaProps: spec.SchemaProps{
+							Description: "rollbackOf is the name of the release that this one takes back.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"triggeredBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "triggeredBy says why there is the release, and who made it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ReleaseTrigger{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"application", "revision"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ReleaseTrigger{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ReleaseStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseStatus tells how far a release is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the release that the rest is about.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "phase is Pending, Running, RollingBack, Succeeded, Failed, RolledBack, Cancelled or Superseded.\n\nPossible enum values:\n - `\"Cancelled\"` is a release that somebody has cancelled.\n - `\"Failed\"` is a release that has failed, and has not been taken back, or could not be.\n - `\"Pending\"` is a release that has not begun: an earlier one still runs, or the application is suspended.\n - `\"RolledBack\"` is a release that has been taken back.\n - `\"RollingBack\"` is a release that is being taken back.\n - `\"Running\"` is a release on its way.\n - `\"Succeeded\"` is a release that has reached its targets.\n - `\"Superseded\"` is a release that a newer revision has taken the place of.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Cancelled", "Failed", "Pending", "RolledBack", "RollingBack", "Running", "Succeeded", "Superseded"},
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says what the release waits for, or how it ended.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sequence": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sequence counts the releases of the application that have begun, from 1. The one with the highest says what the application is to run.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"startTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startTime is when it began.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+						},
+					},
+					"endTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endTime is when it ended.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+						},
+					},
+					"plan": {
+						SchemaProps: spec.SchemaProps{
+							Description: "plan is what was decided when the release began. It does not follow the application.",
+							Ref:         ref(v1alpha1.ReleasePlan{}.OpenAPIModelName()),
+						},
+					},
+					"before": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "before are the variants that were there when the release began. A rollback puts them back.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Variant{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"beforeRevision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "beforeRevision is the name of the revision that had last been released with success then. It is empty for the first release.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"variants": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "variants are what the application is to run now.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Variant{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"edits": {
+						SchemaProps: spec.SchemaProps{
+							Description: "edits count, by cluster, how often the release has changed what the cluster is to run. What a cluster reports proves something only about the edit that it names.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"integer"},
+										Format: "int64",
+									},
+								},
+							},
+						},
+					},
+					"endsAs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endsAs is the phase that the release ends in once it has been taken back.\n\nPossible enum values:\n - `\"Cancelled\"` is a release that somebody has cancelled.\n - `\"Failed\"` is a release that has failed, and has not been taken back, or could not be.\n - `\"Pending\"` is a release that has not begun: an earlier one still runs, or the application is suspended.\n - `\"RolledBack\"` is a release that has been taken back.\n - `\"RollingBack\"` is a release that is being taken back.\n - `\"Running\"` is a release on its way.\n - `\"Succeeded\"` is a release that has reached its targets.\n - `\"Superseded\"` is a release that a newer revision has taken the place of.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Cancelled", "Failed", "Pending", "RolledBack", "RollingBack", "Running", "Succeeded", "Superseded"},
+						},
+					},
+					"stages": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"id",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "stages tell how far each is, in their order. A rollback is a stage of its own, behind the others.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.StageStatus{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"requests": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "requests are what people have asked for by the subresources of the release. The server alone writes them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ReleaseRequest{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type":       "map",
+								"x-kubernetes-patch-merge-key": "type",
+								"x-kubernetes-patch-strategy":  "merge",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions tell how the release is.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("io.k8s.apimachinery.pkg.apis.meta.v1.Condition"),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ReleasePlan{}.OpenAPIModelName(), v1alpha1.ReleaseRequest{}.OpenAPIModelName(), v1alpha1.StageStatus{}.OpenAPIModelName(), v1alpha1.Variant{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Condition", "io.k8s.apimachinery.pkg.apis.meta.v1.Time"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ReleaseTrigger(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseTrigger says why there is a release.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"cause": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cause is Command, Revision, Pin, Drift, Targets or Promotion. Defaults to Command.\n\nPossible enum values:\n - `\"Command\"` is somebody who asked for it.\n - `\"Drift\"` is a target that no longer has what was released.\n - `\"Pin\"` is a revision that the application is pinned to.\n - `\"Promotion\"` is the environment before this one.\n - `\"Revision\"` is a new revision of the application.\n - `\"Targets\"` is a change of the application's targets or of their clusters.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Command", "Drift", "Pin", "Promotion", "Revision", "Targets"},
+						},
+					},
+					"user": {
+						SchemaProps: spec.SchemaProps{
+							Description: "user is the name of who made the release. The server writes it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message is for people to read.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ResolvedTarget(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ResolvedTarget is a target with its clusters.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of the target.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clusters": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "clusters are the names of its clusters, sorted.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"weight": {
+						SchemaProps: spec.SchemaProps{
+							Description: "weight is the part, in percent, of each workload's replicas that go to the target.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_RevisionChunk(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RevisionChunk names a chunk and proves what is in it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of the ApplicationRevision.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"hash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hash is that of the hashes of its objects in their order, see HashObjects.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "hash"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_RevisionDelivery(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RevisionDelivery is how manifests are delivered, in the words of an Application.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"targets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "targets are the places that the application goes to.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Target{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"pipeline": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pipeline is the way of the revision, stage by stage.",
+							Ref:         ref(v1alpha1.Pipeline{}.OpenAPIModelName()),
+						},
+					},
+					"planner": {
+						SchemaProps: spec.SchemaProps{
+							Description: "planner says which changes go through the pipeline.",
+							Ref:         ref(v1alpha1.Planner{}.OpenAPIModelName()),
+						},
+					},
+					"rollback": {
+						SchemaProps: spec.SchemaProps{
+							Description: "rollback says when a release that fails is taken back.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.Rollback{}.OpenAPIModelName()),
+						},
+					},
+					"traffic": {
+						SchemaProps: spec.SchemaProps{
+							Description: "traffic says how requests are shared out over variants.",
+							Ref:         ref(v1alpha1.Traffic{}.OpenAPIModelName()),
+						},
+					},
+					"service": {
+						SchemaProps: spec.SchemaProps{
+							Description: "service names the Service in front of the application.",
+							Ref:         ref(v1alpha1.ServiceReference{}.OpenAPIModelName()),
+						},
+					},
+					"workloads": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "workloads are those that variants have copies of.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.WorkloadReference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"variantLabel": {
+						SchemaProps: spec.SchemaProps{
+							Description: "variantLabel is the label that tells the pods of variants apart.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.VariantLabel{}.OpenAPIModelName()),
+						},
+					},
+					"drift": {
+						SchemaProps: spec.SchemaProps{
+							Description: "drift says what happens when clusters no longer have what was released.",
+							Ref:         ref(v1alpha1.Drift{}.OpenAPIModelName()),
+						},
+					},
+					"prune": {
+						SchemaProps: spec.SchemaProps{
+							Description: "prune deletes what earlier revisions brought to a target and the revision that is released does not have.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Drift{}.OpenAPIModelName(), v1alpha1.Pipeline{}.OpenAPIModelName(), v1alpha1.Planner{}.OpenAPIModelName(), v1alpha1.Rollback{}.OpenAPIModelName(), v1alpha1.ServiceReference{}.OpenAPIModelName(), v1alpha1.Target{}.OpenAPIModelName(), v1alpha1.Traffic{}.OpenAPIModelName(), v1alpha1.VariantLabel{}.OpenAPIModelName(), v1alpha1.WorkloadReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_RevisionImage(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RevisionImage is an image that workloads name.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the image without its tag and digest.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"tag": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tag is its tag.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"digest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "digest is its digest.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_RevisionObject(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RevisionObject is a manifest. Exactly one of manifest and secretKeyRef is set.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"hash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hash is that of the manifest, see HashManifest.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"manifest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "manifest is the object as it was rendered.",
+							Ref:         ref("io.k8s.apimachinery.pkg.runtime.RawExtension"),
+						},
+					},
+					"secretKeyRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretKeyRef says where the manifest is that is a Secret: nobody who may read revisions comes to read Secrets by that.",
+							Ref:         ref(v1alpha1.SecretKeyReference{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"hash"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.SecretKeyReference{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.runtime.RawExtension"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_RevisionTarget(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RevisionTarget says which objects a target has.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of the target.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"hash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hash is that of the hashes of its objects in their order, see HashObjects: a target with the same hash in two revisions has the same.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"objects": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "objects are the hashes of its objects, in the order that they are applied in.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"name", "hash"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_Rollback(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Rollback says when a release that fails is taken back. A rollback goes to all targets at once and has succeeded if it has in one.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"when": {
+						SchemaProps: spec.SchemaProps{
+							Description: "when is Any, All or Never. Defaults to Any.\n\nPossible enum values:\n - `\"All\"` takes it back only when all clusters of the stage have failed.\n - `\"Any\"` takes it back when a stage fails, which is when more clusters have failed than the stage bears.\n - `\"Never\"` leaves it to somebody.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"All", "Any", "Never"},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ScriptRunOptions(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ScriptRunOptions are those of SCRIPT_RUN.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"image": {
+						SchemaProps: spec.SchemaProps{
+							Description: "image is the image that the script runs in.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"run": {
+						SchemaProps: spec.SchemaProps{
+							Description: "run is the script, for /bin/sh.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"env": {
+						SchemaProps: spec.SchemaProps{
+							Description: "env are variables of its environment.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"onRollback": {
+						SchemaProps: spec.SchemaProps{
+							Description: "onRollback is the script that takes back what this one has done.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"serviceAccountName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "serviceAccountName is the ServiceAccount of the Job's pod. Defaults to the namespace's own.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"image", "run"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_SecretKeyReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SecretKeyReference names a value in a Secret in the namespace of the object that refers to it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the name of the Secret.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "key is the key of the value.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "key"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_SecretReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SecretReference names a Secret in the namespace of the object that refers to it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the name of the Secret.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ServiceReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ServiceReference names a Service among the manifests.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the name of the Service.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_SkipOn(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SkipOn are changes for which a stage is skipped: one that matches any field does.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"commitMessagePrefixes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "commitMessagePrefixes are what the message of the commit may begin with.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"paths": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "paths are patterns of files, such as docs/**, from the root of the repository. A commit that changes no other file matches.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_Source(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Source says where manifests come from. Exactly one field is set.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"git": {
+						SchemaProps: spec.SchemaProps{
+							Description: "git takes them from a git repository.",
+							Ref:         ref(v1alpha1.GitSource{}.OpenAPIModelName()),
+						},
+					},
+					"selector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "selector takes objects of the application's namespace, which users apply themselves. A change of one of them is held back in every cluster until it is released there.",
+							Ref:         ref(v1alpha1.ObjectSelector{}.OpenAPIModelName()),
+						},
+					},
+					"inline": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inline holds them itself.",
+							Ref:         ref(v1alpha1.InlineSource{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GitSource{}.OpenAPIModelName(), v1alpha1.InlineSource{}.OpenAPIModelName(), v1alpha1.ObjectSelector{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_SourceStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SourceStatus is what a source was when it was last read.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"origin": {
+						SchemaProps: spec.SchemaProps{
+							Description: "origin is where the manifests came from.",
+							Ref:         ref(v1alpha1.Origin{}.OpenAPIModelName()),
+						},
+					},
+					"hash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hash is that of the manifests, or of the tree that they were in.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"time": {
+						SchemaProps: spec.SchemaProps{
+							Description: "time is when the source changed last.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Origin{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Time"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_Stage(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Stage is a step of a pipeline.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name says what the stage does: K8S_SYNC, K8S_PRIMARY_ROLLOUT, K8S_CANARY_ROLLOUT, K8S_CANARY_CLEAN, K8S_BASELINE_ROLLOUT, K8S_BASELINE_CLEAN, K8S_TRAFFIC_ROUTING, WAIT, WAIT_APPROVAL, ANALYSIS or SCRIPT_RUN. Those that begin with K8S_ may also be written with K8S_MULTI_.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id names the stage in releases and commands. It must be unique in the pipeline. Unset, it is \"stage-\" and the stage's position, from 0.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"desc": {
+						SchemaProps: spec.SchemaProps{
+							Description: "desc is for people to read.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"with": {
+						SchemaProps: spec.SchemaProps{
+							Description: "with are the stage's own options.",
+							Ref:         ref("io.k8s.apimachinery.pkg.runtime.RawExtension"),
+						},
+					},
+					"targets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "targets are the names of those of the application's targets that the stage is about. Empty stands for all. Stages that change nothing in clusters have none.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"waves": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "waves divide the clusters of the stage: a wave begins when the one before it is done. Empty stands for all at once.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Wave{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"timeout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "timeout is how long the stage may take. Unset, WAIT_APPROVAL may take 6h, and others are bounded by the progress of their clusters.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
+						},
+					},
+					"skipOn": {
+						SchemaProps: spec.SchemaProps{
+							Description: "skipOn are changes for which the stage is skipped.",
+							Ref:         ref(v1alpha1.SkipOn{}.OpenAPIModelName()),
+						},
+					},
+					"failure": {
+						SchemaProps: spec.SchemaProps{
+							Description: "failure says how many clusters may fail. Unset, none may, and one that cannot be reached is waited for.",
+							Ref:         ref(v1alpha1.FailurePolicy{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.FailurePolicy{}.OpenAPIModelName(), v1alpha1.SkipOn{}.OpenAPIModelName(), v1alpha1.Wave{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Duration", "io.k8s.apimachinery.pkg.runtime.RawExtension"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_StageStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StageStatus tells how far a stage is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id is that of the stage.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of the stage.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "phase is NotStarted, Running, Succeeded, Failed, Cancelled, Skipped or Exited.\n\nPossible enum values:\n - `\"Cancelled\"` is a stage that was cancelled on its way.\n - `\"Exited\"` is a stage that is done and ends the pipeline with success.\n - `\"Failed\"` is a stage that has failed.\n - `\"NotStarted\"` is a stage that has not begun.\n - `\"Running\"` is a stage on its way.\n - `\"Skipped\"` is a stage that was left out.\n - `\"Succeeded\"` is a stage that is done.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Cancelled", "Exited", "Failed", "NotStarted", "Running", "Skipped", "Succeeded"},
+						},
+					},
+					"attempt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempt counts how often the stage has begun. Somebody who retries it makes it one more.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"startTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startTime is when the attempt began.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+						},
+					},
+					"endTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endTime is when it ended.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says what the stage waits for, or how it ended.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is what the stage has noted for itself.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"approvers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "approvers are the users whose approval of this attempt counts.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"metrics": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "metrics tell what an analysis has found so far.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.MetricStatus{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"targets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+									"cluster",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "targets tell how far each cluster of the stage is.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.StageTargetStatus{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"id", "name"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.MetricStatus{}.OpenAPIModelName(), v1alpha1.StageTargetStatus{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Time"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_StageTargetStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StageTargetStatus tells how far a cluster is in a stage.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of the target.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cluster is the name of the cluster.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"wave": {
+						SchemaProps: spec.SchemaProps{
+							Description: "wave is the position of its wave, from 0.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "phase is Pending, Running, Succeeded, Failed, Unreachable or Skipped.\n\nPossible enum values:\n - `\"Failed\"` is a cluster that has failed.\n - `\"Pending\"` is a cluster that has not begun: its wave has not.\n - `\"Running\"` is a cluster on its way.\n - `\"Skipped\"` is a cluster that was left out, or has left.\n - `\"Succeeded\"` is a cluster that has proved that it is done.\n - `\"Unreachable\"` is a cluster that cannot be reached and is waited for.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Failed", "Pending", "Running", "Skipped", "Succeeded", "Unreachable"},
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says what the cluster waits for, or how it ended.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revision is the name of the revision that the cluster reports.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replicas are the pods that are wanted of it.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ready are those of them that are ready.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"workloads": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workloads are the replicas that are wanted, by the workload's KIND/NAME among the manifests.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"integer"},
+										Format: "int32",
+									},
+								},
+							},
+						},
+					},
+					"shares": {
+						SchemaProps: spec.SchemaProps{
+							Description: "shares are the percentages of the requests that arrive here, by variant.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"integer"},
+										Format: "int32",
+									},
+								},
+							},
+						},
+					},
+					"drainedSince": {
+						SchemaProps: spec.SchemaProps{
+							Description: "drainedSince is since when the variant that the stage takes away gets no more requests here.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+						},
+					},
+					"progress": {
+						SchemaProps: spec.SchemaProps{
+							Description: "progress grows whenever the cluster gets further.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"startTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startTime is when the cluster was told.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+						},
+					},
+					"progressTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "progressTime is when it last made progress.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+						},
+					},
+					"readySince": {
+						SchemaProps: spec.SchemaProps{
+							Description: "readySince is since when it reports that all is ready.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+						},
+					},
+					"endTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endTime is when it was done.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+						},
+					},
+				},
+				Required: []string{"name", "cluster"},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.Time"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_SyncOptions(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SyncOptions are those of K8S_SYNC.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"addVariantLabelToSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "addVariantLabelToSelector makes the variant's label a part of the selectors of workloads.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"prune": {
+						SchemaProps: spec.SchemaProps{
+							Description: "prune deletes what the revision does not have, whatever spec.prune says.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_Target(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Target is a place that an application goes to: a cluster, or all that a selector selects. They get the same manifests.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name names the target in stages, releases and messages. It must be unique in the application.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cluster is the name of a cluster. Exactly one of cluster and clusterSelector is set.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clusterSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clusterSelector selects clusters by the labels of the Cluster objects. Who is selected is settled when a release begins.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"),
+						},
+					},
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "path is the folder of the target's own manifests, from spec.source.git.path. Unset, it is that folder itself.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"patches": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "patches change the manifests for this target.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Patch{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"weight": {
+						SchemaProps: spec.SchemaProps{
+							Description: "weight is the part, in percent, of each workload's replicas that go to the target. Targets without a weight share what the others leave evenly. When no target has one, each gets the whole number.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Patch{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_TargetClusterStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetClusterStatus tells what runs in a cluster of a target.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of the cluster.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revision is the name of the revision that the cluster is to run.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"liveRevision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "liveRevision is the name of the revision that it runs.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sync": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sync is Synced, OutOfSync or Unknown.\n\nPossible enum values:\n - `\"OutOfSync\"` is where they do not.\n - `\"Synced\"` is where they have.\n - `\"Unknown\"` is where they cannot be read.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"OutOfSync", "Synced", "Unknown"},
+						},
+					},
+					"health": {
+						SchemaProps: spec.SchemaProps{
+							Description: "health is Healthy, Progressing, Degraded, Missing or Unknown.\n\nPossible enum values:\n - `\"Degraded\"` is what has failed.\n - `\"Healthy\"` is what is ready.\n - `\"Missing\"` is what is not there.\n - `\"Progressing\"` is what is on the way to being ready.\n - `\"Unknown\"` is what cannot be read.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Degraded", "Healthy", "Missing", "Progressing", "Unknown"},
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says why it is so: of drift, the object and the field, what was wanted and what was found.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_TargetStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TargetStatus tells what runs in a target.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of the target.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revision is the name of the revision that the target is to run, while all of its clusters are to run the same.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"liveRevision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "liveRevision is the name of the revision that runs in all of its clusters.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sync": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sync is OutOfSync if any cluster is, else Unknown if any is, else Synced.\n\nPossible enum values:\n - `\"OutOfSync\"` is where they do not.\n - `\"Synced\"` is where they have.\n - `\"Unknown\"` is where they cannot be read.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"OutOfSync", "Synced", "Unknown"},
+						},
+					},
+					"health": {
+						SchemaProps: spec.SchemaProps{
+							Description: "health is the worst among the clusters that are known, and Unknown if none is.\n\nPossible enum values:\n - `\"Degraded\"` is what has failed.\n - `\"Healthy\"` is what is ready.\n - `\"Missing\"` is what is not there.\n - `\"Progressing\"` is what is on the way to being ready.\n - `\"Unknown\"` is what cannot be read.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Degraded", "Healthy", "Missing", "Progressing", "Unknown"},
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says why it is so.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clusters": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "clusters tell what runs in each of the target's clusters.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.TargetClusterStatus{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.TargetClusterStatus{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_Traffic(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Traffic says how requests are shared out over variants.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"method": {
+						SchemaProps: spec.SchemaProps{
+							Description: "method is HTTPRoute, VirtualService, Ingress, Service or Replicas.\n\nPossible enum values:\n - `\"HTTPRoute\"` sets weights of an HTTPRoute of Gateway API.\n - `\"Ingress\"` gives each variant a path, or weights by annotations of nginx.\n - `\"Replicas\"` has variants behind one Service, and shares out by the number of their pods.\n - `\"Service\"` switches the selector of the Service: one variant gets everything.\n - `\"VirtualService\"` sets weights of a VirtualService of Istio.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"HTTPRoute", "Ingress", "Replicas", "Service", "VirtualService"},
+						},
+					},
+					"host": {
+						SchemaProps: spec.SchemaProps{
+							Description: "host is what the application is called from outside. An HTTPRoute, VirtualService or Ingress is made for it if name is unset.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of an HTTPRoute, VirtualService or Ingress in the namespace of the application or among its manifests, of which only weights are changed, and those of other backends kept.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"gateways": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "gateways are what an HTTPRoute that is made belongs to, or the gateways of a VirtualService.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.GatewayReference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"routes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "routes are the names of the rules in the HTTPRoute or VirtualService whose weights are changed. Empty stands for all that send requests to the Service.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"subsets": {
+						SchemaProps: spec.SchemaProps{
+							Description: "subsets tells variants apart by subsets of a DestinationRule. Unset, each variant has a Service. It is for VirtualService.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"className": {
+						SchemaProps: spec.SchemaProps{
+							Description: "className is the class of an Ingress that is made.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"nginxCanary": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nginxCanary shares out by annotations of nginx. Unset, each variant of an Ingress has a path. It is for Ingress.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"drainSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "drainSeconds is how long a variant that gets no more requests stays. Defaults to 30.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"method"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_TrafficRoutingOptions(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TrafficRoutingOptions are those of K8S_TRAFFIC_ROUTING. Either all is set or percentages that make 100 together; what is left belongs to the primary if it has none of its own.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"all": {
+						SchemaProps: spec.SchemaProps{
+							Description: "all is the name of the variant that gets everything: primary, canary or baseline.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"primary": {
+						SchemaProps: spec.SchemaProps{
+							Description: "primary is the primary's part in percent.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"canary": {
+						SchemaProps: spec.SchemaProps{
+							Description: "canary is the canary's part in percent.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"baseline": {
+						SchemaProps: spec.SchemaProps{
+							Description: "baseline is the baseline's part in percent.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_Trigger(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Trigger says when a new revision is released.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mode is Automatic or Manual. Defaults to Automatic.\n\nPossible enum values:\n - `\"Automatic\"` releases a new revision as soon as there is one.\n - `\"Manual\"` leaves it to somebody.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Automatic", "Manual"},
+						},
+					},
+					"concurrency": {
+						SchemaProps: spec.SchemaProps{
+							Description: "concurrency is Queue or Supersede. Defaults to Queue.\n\nPossible enum values:\n - `\"Queue\"` lets the earlier release end first. Of several revisions that wait, only the newest is then released.\n - `\"Supersede\"` cancels the earlier release and goes on from what it has reached.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Queue", "Supersede"},
+						},
+					},
+					"paths": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "paths are patterns of files, such as web/**, from the root of the repository. A commit that changes none of them makes no revision. Files of the source's own path always count.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"ignores": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "ignores are patterns of files that do not count, even if paths names them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_Variant(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Variant is what is to run under a name: the application itself, or a copy of it. A variant holds all that its objects are made of, so that putting back a recorded list of variants puts back what ran.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is primary, canary or baseline.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revision is the name of the revision that the variant is made of, in clusters that name none of their own.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"hash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hash is that of the revision: an application that was deleted and made anew may have the same names of revisions again.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replicas is how many replicas a copy has of each workload over all clusters together: a number, or a part of those of the application, such as \"10%\". The application itself has what its manifests say.",
+							Ref:         ref("io.k8s.apimachinery.pkg.util.intstr.IntOrString"),
+						},
+					},
+					"perCluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "perCluster counts replicas in each cluster by itself.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"suffix": {
+						SchemaProps: spec.SchemaProps{
+							Description: "suffix is what the names of a copy's objects end in, after a hyphen.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"createService": {
+						SchemaProps: spec.SchemaProps{
+							Description: "createService tells that the variant has a Service of its own.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"labelSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "labelSelector tells that the variant's label is a part of the selectors of the application's own workloads.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"patches": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "patches change the objects of a copy.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.VariantPatch{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"traffic": {
+						SchemaProps: spec.SchemaProps{
+							Description: "traffic is the variant's part of the requests in percent. Unset, it is not routed.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"clusters": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"target",
+									"cluster",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "clusters are those that the variant runs in.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.VariantCluster{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.VariantCluster{}.OpenAPIModelName(), v1alpha1.VariantPatch{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.util.intstr.IntOrString"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_VariantCluster(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "VariantCluster is a variant in a cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"target": {
+						SchemaProps: spec.SchemaProps{
+							Description: "target is the name of the target that the cluster belongs to.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cluster is the name of the cluster.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revision is the name of the revision that the variant is made of here. Unset, it is the variant's.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"hash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hash is that of the revision.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"workloads": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workloads are the replicas that the variant is to have here, by the workload's KIND/NAME among the manifests.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"integer"},
+										Format: "int32",
+									},
+								},
+							},
+						},
+					},
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ready are the replicas of all workloads together that are ready.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"routed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "routed tells that the variant has had requests here, so that it is drained before it goes.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"traffic": {
+						SchemaProps: spec.SchemaProps{
+							Description: "traffic is the part of the requests that arrive here, in percent, that goes to the variant now. It follows the variant's own as soon as there is somebody to answer.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"target", "cluster"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_VariantLabel(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "VariantLabel is a label on pods, and its value for each variant.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "key is the label's key. Defaults to delivery.manifold.dev/variant.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"primaryValue": {
+						SchemaProps: spec.SchemaProps{
+							Description: "primaryValue is on the pods of the application itself. Defaults to primary.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"canaryValue": {
+						SchemaProps: spec.SchemaProps{
+							Description: "canaryValue is on the pods of the canary. Defaults to canary.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"baselineValue": {
+						SchemaProps: spec.SchemaProps{
+							Description: "baselineValue is on the pods of the baseline. Defaults to baseline.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_VariantPatch(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "VariantPatch changes the objects of a variant.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"target": {
+						SchemaProps: spec.SchemaProps{
+							Description: "target selects the objects.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.VariantPatchTarget{}.OpenAPIModelName()),
+						},
+					},
+					"yamlOps": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "yamlOps are the changes, one after the other.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.VariantPatchOp{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"target", "yamlOps"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.VariantPatchOp{}.OpenAPIModelName(), v1alpha1.VariantPatchTarget{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_VariantPatchOp(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "VariantPatchOp is a change of one value.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"op": {
+						SchemaProps: spec.SchemaProps{
+							Description: "op is yaml-replace, which is also the default.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "path is the field, such as $.spec.template.spec.containers[0].image.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"value": {
+						SchemaProps: spec.SchemaProps{
+							Description: "value is what it becomes, as YAML.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"path", "value"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_VariantPatchTarget(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "VariantPatchTarget names an object of a variant, by its name among the manifests.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is the object's kind.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the object's name.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"documentRoot": {
+						SchemaProps: spec.SchemaProps{
+							Description: "documentRoot is a field that holds a document of its own, such as $.data.config\\.yaml, which the changes are about.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"kind", "name"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_WaitApprovalOptions(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WaitApprovalOptions are those of WAIT_APPROVAL.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"approvers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "approvers are users, as user:NAME, and groups, as group:NAME, whose approval counts. Empty stands for all who have the right to create releases/approve, which the others need as well.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"minApproverNum": {
+						SchemaProps: spec.SchemaProps{
+							Description: "minApproverNum is how many different users must agree. Defaults to 1.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"expiry": {
+						SchemaProps: spec.SchemaProps{
+							Description: "expiry is for how long an approval counts. Unset, it does as long as the stage waits.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
+						},
+					},
+					"requireComment": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requireComment refuses approvals without a comment.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.Duration"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_WaitOptions(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WaitOptions are those of WAIT.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"duration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "duration is how long the stage waits.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
+						},
+					},
+				},
+				Required: []string{"duration"},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.Duration"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_Wave(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Wave is a part of the clusters of a stage.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"maxConcurrency": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxConcurrency is how many clusters of the wave change at the same time: a number, such as 3, or a part of the stage's clusters, such as \"50%\", rounded up. Unset, all do.",
+							Ref:         ref("io.k8s.apimachinery.pkg.util.intstr.IntOrString"),
+						},
+					},
+					"targets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "targets are the names of the targets whose clusters are the wave. A wave that names none has as many of the clusters that no wave names as change at the same time, and the last such wave has all that are left.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.util.intstr.IntOrString"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_WorkloadReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WorkloadReference names a workload among the manifests.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is Deployment or StatefulSet. Defaults to Deployment.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the name of the workload.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
 	}
 }
 
@@ -129,21 +5192,21 @@ func schema_manifold_apis_manifold_v1alpha1_Cluster(ref common.ReferenceCallback
 						SchemaProps: spec.SchemaProps{
 							Description: "spec says how the cluster is reached and what may be placed on it.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.ClusterSpec{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.ClusterSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what the cluster reports about itself.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.ClusterStatus{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.ClusterStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterSpec{}.OpenAPIModelName(), v1alpha1.ClusterStatus{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+			manifoldv1alpha1.ClusterSpec{}.OpenAPIModelName(), manifoldv1alpha1.ClusterStatus{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
 	}
 }
 
@@ -241,7 +5304,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterClasses(ref common.ReferenceC
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.ClusterStorageClass{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.ClusterStorageClass{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -251,7 +5314,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterClasses(ref common.ReferenceC
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterStorageClass{}.OpenAPIModelName()},
+			manifoldv1alpha1.ClusterStorageClass{}.OpenAPIModelName()},
 	}
 }
 
@@ -265,14 +5328,14 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterConnection(ref common.Referen
 					"secretRef": {
 						SchemaProps: spec.SchemaProps{
 							Description: "secretRef names the Secret that holds a kubeconfig under the key \"kubeconfig\".",
-							Ref:         ref(v1alpha1.SecretReference{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.SecretReference{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.SecretReference{}.OpenAPIModelName()},
+			manifoldv1alpha1.SecretReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -366,7 +5429,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterList(ref common.ReferenceCall
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.Cluster{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.Cluster{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -377,7 +5440,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterList(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Cluster{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"},
+			manifoldv1alpha1.Cluster{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"},
 	}
 }
 
@@ -413,21 +5476,21 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicy(ref common.Re
 						SchemaProps: spec.SchemaProps{
 							Description: "spec is the policy.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.ClusterPlacementPolicySpec{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.ClusterPlacementPolicySpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status tells what the policy does.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.PlacementPolicyStatus{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.PlacementPolicyStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterPlacementPolicySpec{}.OpenAPIModelName(), v1alpha1.PlacementPolicyStatus{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+			manifoldv1alpha1.ClusterPlacementPolicySpec{}.OpenAPIModelName(), manifoldv1alpha1.PlacementPolicyStatus{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
 	}
 }
 
@@ -466,7 +5529,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicyList(ref commo
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.ClusterPlacementPolicy{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.ClusterPlacementPolicy{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -477,7 +5540,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicyList(ref commo
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterPlacementPolicy{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"},
+			manifoldv1alpha1.ClusterPlacementPolicy{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"},
 	}
 }
 
@@ -494,10 +5557,31 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"),
 						},
 					},
+					"customWorkloads": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"kind",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "customWorkloads describe kinds of custom resources whose objects lead to pods, so that they are placed as workloads are. What is described counts for the kind, whatever the policy selects.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(manifoldv1alpha1.CustomWorkload{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"workloads": {
 						SchemaProps: spec.SchemaProps{
 							Description: "workloads selects what the policy is about. Unset selects every workload.",
-							Ref:         ref(v1alpha1.WorkloadSelector{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.WorkloadSelector{}.OpenAPIModelName()),
 						},
 					},
 					"priority": {
@@ -510,7 +5594,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 					"clusters": {
 						SchemaProps: spec.SchemaProps{
 							Description: "clusters selects where the workloads may run. Unset selects every cluster.",
-							Ref:         ref(v1alpha1.ClusterSelector{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.ClusterSelector{}.OpenAPIModelName()),
 						},
 					},
 					"keepTogether": {
@@ -532,7 +5616,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.ClusterPreference{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.ClusterPreference{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -550,7 +5634,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.ClusterGroup{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.ClusterGroup{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -589,7 +5673,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.SpreadConstraint{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.SpreadConstraint{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -607,7 +5691,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.WorkloadAffinity{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.WorkloadAffinity{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -625,7 +5709,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.WorkloadAffinity{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.WorkloadAffinity{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -652,13 +5736,13 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 					"division": {
 						SchemaProps: spec.SchemaProps{
 							Description: "division says how replicas are shared out over the selected clusters. Unset puts the whole workload on one of them, unless the workload is pinned to several.",
-							Ref:         ref(v1alpha1.Division{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.Division{}.OpenAPIModelName()),
 						},
 					},
 					"move": {
 						SchemaProps: spec.SchemaProps{
 							Description: "move bounds the steps in which replicas go from cluster to cluster when pin, policy or clusters change. Unset leaves that to the workload's own strategy. It applies to pinned workloads as well.",
-							Ref:         ref(v1alpha1.Move{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.Move{}.OpenAPIModelName()),
 						},
 					},
 					"unschedulableTolerationSeconds": {
@@ -687,7 +5771,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.Override{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.Override{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -697,7 +5781,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterGroup{}.OpenAPIModelName(), v1alpha1.ClusterPreference{}.OpenAPIModelName(), v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.Move{}.OpenAPIModelName(), v1alpha1.Override{}.OpenAPIModelName(), v1alpha1.SpreadConstraint{}.OpenAPIModelName(), v1alpha1.WorkloadAffinity{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration", "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"},
+			manifoldv1alpha1.ClusterGroup{}.OpenAPIModelName(), manifoldv1alpha1.ClusterPreference{}.OpenAPIModelName(), manifoldv1alpha1.ClusterSelector{}.OpenAPIModelName(), manifoldv1alpha1.CustomWorkload{}.OpenAPIModelName(), manifoldv1alpha1.Division{}.OpenAPIModelName(), manifoldv1alpha1.Move{}.OpenAPIModelName(), manifoldv1alpha1.Override{}.OpenAPIModelName(), manifoldv1alpha1.SpreadConstraint{}.OpenAPIModelName(), manifoldv1alpha1.WorkloadAffinity{}.OpenAPIModelName(), manifoldv1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration", "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"},
 	}
 }
 
@@ -801,7 +5885,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterSpec(ref common.ReferenceCall
 						SchemaProps: spec.SchemaProps{
 							Description: "connection says how the logical cluster reaches this cluster. Without a secretRef the cluster cannot be reached, and nothing is placed on it.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.ClusterConnection{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.ClusterConnection{}.OpenAPIModelName()),
 						},
 					},
 					"unschedulable": {
@@ -847,7 +5931,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterSpec(ref common.ReferenceCall
 						SchemaProps: spec.SchemaProps{
 							Description: "allows is what the cluster's admin has let applications bring along that is in no namespace. \"manifold cluster join\" writes it, along with the rights in the cluster, which are what counts there.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.ClusterAllows{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.ClusterAllows{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -855,7 +5939,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterSpec(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterAllows{}.OpenAPIModelName(), v1alpha1.ClusterConnection{}.OpenAPIModelName(), "io.k8s.api.core.v1.Taint", "io.k8s.apimachinery.pkg.api.resource.Quantity"},
+			manifoldv1alpha1.ClusterAllows{}.OpenAPIModelName(), manifoldv1alpha1.ClusterConnection{}.OpenAPIModelName(), "io.k8s.api.core.v1.Taint", "io.k8s.apimachinery.pkg.api.resource.Quantity"},
 	}
 }
 
@@ -926,7 +6010,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref common.ReferenceCa
 						SchemaProps: spec.SchemaProps{
 							Description: "nodes counts the cluster's nodes, and of these the ready ones. Without a ready node nothing is allocatable.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.NodeCount{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.NodeCount{}.OpenAPIModelName()),
 						},
 					},
 					"capacity": {
@@ -1009,14 +6093,14 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref common.ReferenceCa
 					"classes": {
 						SchemaProps: spec.SchemaProps{
 							Description: "classes are those that the cluster has. Unset while they are not known.",
-							Ref:         ref(v1alpha1.ClusterClasses{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.ClusterClasses{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterClasses{}.OpenAPIModelName(), v1alpha1.NodeCount{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.api.resource.Quantity", "io.k8s.apimachinery.pkg.apis.meta.v1.Condition", "io.k8s.apimachinery.pkg.apis.meta.v1.Time"},
+			manifoldv1alpha1.ClusterClasses{}.OpenAPIModelName(), manifoldv1alpha1.NodeCount{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.api.resource.Quantity", "io.k8s.apimachinery.pkg.apis.meta.v1.Condition", "io.k8s.apimachinery.pkg.apis.meta.v1.Time"},
 	}
 }
 
@@ -1058,6 +6142,75 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStorageClass(ref common.Refer
 					},
 				},
 				Required: []string{"name"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_manifold_v1alpha1_CustomWorkload(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CustomWorkload describes a kind of custom resources whose objects lead to pods. It does not send any to clusters, which a pin or a policy that lists the kind does; those that are sent are placed as workloads are: by what their pods request, together with what the pods need.\n\nPaths name fields as the scale subresource of a definition does: .spec.replicas, without lists.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is the kind, written KIND.GROUP, such as LeaderWorkerSet.leaderworkerset.x-k8s.io. If several policies describe a kind, the one that comes first by priority, age and name counts.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"podTemplatePaths": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "podTemplatePaths are the paths of pod templates, such as .spec.template. An object may lack some of them, and has at least one.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"podsPerReplicaPath": {
+						SchemaProps: spec.SchemaProps{
+							Description: "podsPerReplicaPath is the path of the number of pods that each replica has, such as .spec.leaderWorkerTemplate.size. One is made of each template that the object has, and all others are made of the last. Unset means one of each.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"specReplicasPath": {
+						SchemaProps: spec.SchemaProps{
+							Description: "specReplicasPath is the path of the number of replicas, such as .spec.replicas. Unset means one. An object without the field has one.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"statusReplicasPath": {
+						SchemaProps: spec.SchemaProps{
+							Description: "statusReplicasPath is the path of the number of replicas whose pods are there, such as .status.replicas. Room is kept for all others. Unset counts all as there once their cluster has the object.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"divisible": {
+						SchemaProps: spec.SchemaProps{
+							Description: "divisible lets a policy that lists the kind and has a division of type Divide give each cluster a part of the replicas, in specReplicasPath. Unset keeps each object whole in one cluster. It needs a specReplicasPath.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"kind", "podTemplatePaths"},
 			},
 		},
 	}
@@ -1289,7 +6442,7 @@ func schema_manifold_apis_manifold_v1alpha1_Override(ref common.ReferenceCallbac
 					"clusters": {
 						SchemaProps: spec.SchemaProps{
 							Description: "clusters selects where the override applies. Unset selects every cluster.",
-							Ref:         ref(v1alpha1.ClusterSelector{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.ClusterSelector{}.OpenAPIModelName()),
 						},
 					},
 					"images": {
@@ -1304,7 +6457,7 @@ func schema_manifold_apis_manifold_v1alpha1_Override(ref common.ReferenceCallbac
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.ImageOverride{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.ImageOverride{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1322,7 +6475,7 @@ func schema_manifold_apis_manifold_v1alpha1_Override(ref common.ReferenceCallbac
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.EnvOverride{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.EnvOverride{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1340,7 +6493,7 @@ func schema_manifold_apis_manifold_v1alpha1_Override(ref common.ReferenceCallbac
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.ArgsOverride{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.ArgsOverride{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1394,7 +6547,7 @@ func schema_manifold_apis_manifold_v1alpha1_Override(ref common.ReferenceCallbac
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ArgsOverride{}.OpenAPIModelName(), v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.EnvOverride{}.OpenAPIModelName(), v1alpha1.ImageOverride{}.OpenAPIModelName()},
+			manifoldv1alpha1.ArgsOverride{}.OpenAPIModelName(), manifoldv1alpha1.ClusterSelector{}.OpenAPIModelName(), manifoldv1alpha1.EnvOverride{}.OpenAPIModelName(), manifoldv1alpha1.ImageOverride{}.OpenAPIModelName()},
 	}
 }
 
@@ -1430,21 +6583,21 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicy(ref common.Reference
 						SchemaProps: spec.SchemaProps{
 							Description: "spec is the policy.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.PlacementPolicySpec{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.PlacementPolicySpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status tells what the policy does.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.PlacementPolicyStatus{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.PlacementPolicyStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.PlacementPolicySpec{}.OpenAPIModelName(), v1alpha1.PlacementPolicyStatus{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+			manifoldv1alpha1.PlacementPolicySpec{}.OpenAPIModelName(), manifoldv1alpha1.PlacementPolicyStatus{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
 	}
 }
 
@@ -1483,7 +6636,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicyList(ref common.Refer
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.PlacementPolicy{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.PlacementPolicy{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1494,7 +6647,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicyList(ref common.Refer
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.PlacementPolicy{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"},
+			manifoldv1alpha1.PlacementPolicy{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"},
 	}
 }
 
@@ -1508,7 +6661,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 					"workloads": {
 						SchemaProps: spec.SchemaProps{
 							Description: "workloads selects what the policy is about. Unset selects every workload.",
-							Ref:         ref(v1alpha1.WorkloadSelector{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.WorkloadSelector{}.OpenAPIModelName()),
 						},
 					},
 					"priority": {
@@ -1521,7 +6674,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 					"clusters": {
 						SchemaProps: spec.SchemaProps{
 							Description: "clusters selects where the workloads may run. Unset selects every cluster.",
-							Ref:         ref(v1alpha1.ClusterSelector{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.ClusterSelector{}.OpenAPIModelName()),
 						},
 					},
 					"keepTogether": {
@@ -1543,7 +6696,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.ClusterPreference{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.ClusterPreference{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1561,7 +6714,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.ClusterGroup{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.ClusterGroup{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1600,7 +6753,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.SpreadConstraint{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.SpreadConstraint{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1618,7 +6771,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.WorkloadAffinity{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.WorkloadAffinity{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1636,7 +6789,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.WorkloadAffinity{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.WorkloadAffinity{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1663,13 +6816,13 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 					"division": {
 						SchemaProps: spec.SchemaProps{
 							Description: "division says how replicas are shared out over the selected clusters. Unset puts the whole workload on one of them, unless the workload is pinned to several.",
-							Ref:         ref(v1alpha1.Division{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.Division{}.OpenAPIModelName()),
 						},
 					},
 					"move": {
 						SchemaProps: spec.SchemaProps{
 							Description: "move bounds the steps in which replicas go from cluster to cluster when pin, policy or clusters change. Unset leaves that to the workload's own strategy. It applies to pinned workloads as well.",
-							Ref:         ref(v1alpha1.Move{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.Move{}.OpenAPIModelName()),
 						},
 					},
 					"unschedulableTolerationSeconds": {
@@ -1698,7 +6851,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.Override{}.OpenAPIModelName()),
+										Ref: ref(manifoldv1alpha1.Override{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1708,7 +6861,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterGroup{}.OpenAPIModelName(), v1alpha1.ClusterPreference{}.OpenAPIModelName(), v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.Division{}.OpenAPIModelName(), v1alpha1.Move{}.OpenAPIModelName(), v1alpha1.Override{}.OpenAPIModelName(), v1alpha1.SpreadConstraint{}.OpenAPIModelName(), v1alpha1.WorkloadAffinity{}.OpenAPIModelName(), v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration"},
+			manifoldv1alpha1.ClusterGroup{}.OpenAPIModelName(), manifoldv1alpha1.ClusterPreference{}.OpenAPIModelName(), manifoldv1alpha1.ClusterSelector{}.OpenAPIModelName(), manifoldv1alpha1.Division{}.OpenAPIModelName(), manifoldv1alpha1.Move{}.OpenAPIModelName(), manifoldv1alpha1.Override{}.OpenAPIModelName(), manifoldv1alpha1.SpreadConstraint{}.OpenAPIModelName(), manifoldv1alpha1.WorkloadAffinity{}.OpenAPIModelName(), manifoldv1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.api.core.v1.Toleration"},
 	}
 }
 
@@ -1744,7 +6897,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicyStatus(ref common.Ref
 					},
 					"lastError": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastError says of the first of these, by kind and name, why that is so; or of the first workload of which a cluster does not hold what it should, such as when an override cannot be applied. It is empty while there are none.",
+							Description: "lastError says of the first of these, by kind and name, why that is so; or of the first workload of which a cluster does not hold what it should, such as when an override cannot be applied. What customWorkloads say of a kind that its definition does not comes before that. It is empty while there are none.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1833,7 +6986,7 @@ func schema_manifold_apis_manifold_v1alpha1_WorkloadAffinity(ref common.Referenc
 					"workloads": {
 						SchemaProps: spec.SchemaProps{
 							Description: "workloads selects the others. Unset selects every workload. Affinity is about workloads alone, so custom kinds may not be listed.",
-							Ref:         ref(v1alpha1.WorkloadSelector{}.OpenAPIModelName()),
+							Ref:         ref(manifoldv1alpha1.WorkloadSelector{}.OpenAPIModelName()),
 						},
 					},
 					"namespaceSelector": {
@@ -1853,7 +7006,7 @@ func schema_manifold_apis_manifold_v1alpha1_WorkloadAffinity(ref common.Referenc
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"},
+			manifoldv1alpha1.WorkloadSelector{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"},
 	}
 }
 

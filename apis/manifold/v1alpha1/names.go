@@ -136,11 +136,13 @@ const (
 	ClustersUser = ControllerUser + ":clusters"
 	// CustomUser writes decisions and statuses of custom resources.
 	CustomUser = ControllerUser + ":custom"
+	// DeliveryUser makes the revisions and releases of Applications, and what they consist of. It alone says which revision a cluster holds.
+	DeliveryUser = ControllerUser + ":delivery"
 	// DrainUser tells what still runs on clusters that are drained.
 	DrainUser = ControllerUser + ":drain"
 	// EventsUser writes the events of all controllers.
 	EventsUser = ControllerUser + ":events"
-	// InformersUser watches the kinds of Manifold for all controllers.
+	// InformersUser watches the kinds of Manifold and of delivery for all controllers.
 	InformersUser = ControllerUser + ":informers"
 	// PlacementUser writes decisions.
 	PlacementUser = ControllerUser + ":placement"

@@ -34,7 +34,8 @@ type PlacementPolicyStatus struct {
 	// unplaced is the number of these of which replicas have no cluster.
 	Unplaced int32 `json:"unplaced"`
 	// lastError says of the first of these, by kind and name, why that is so; or of the first workload of which a cluster does not hold
-	// what it should, such as when an override cannot be applied. It is empty while there are none.
+	// what it should, such as when an override cannot be applied. What customWorkloads say of a kind that its definition does not comes
+	// before that. It is empty while there are none.
 	// +optional
 	LastError string `json:"lastError,omitempty"`
 }
@@ -90,6 +91,12 @@ type ClusterPlacementPolicySpec struct {
 	// namespaceSelector selects by the labels of the workload's namespace. Unset selects all namespaces.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+	// customWorkloads describe kinds of custom resources whose objects lead to pods, so that they are placed as workloads are. What is
+	// described counts for the kind, whatever the policy selects.
+	// +optional
+	// +listType=map
+	// +listMapKey=kind
+	CustomWorkloads []CustomWorkload `json:"customWorkloads,omitempty"`
 
 	PlacementPolicySpec `json:",inline"`
 }

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -8,6 +10,11 @@ import (
 
 // GroupName is the API group of Manifold's own kinds.
 const GroupName = "manifold.dev"
+
+// IsOwnGroup reports whether a group is one that Manifold serves itself, like a built-in one: that of this package, and those of its domain.
+func IsOwnGroup(group string) bool {
+	return group == GroupName || strings.HasSuffix(group, "."+GroupName)
+}
 
 var (
 	// SchemeGroupVersion is the group and version that this package's kinds are served under.

@@ -67,3 +67,14 @@ func TestStorageCodecWritesTheServedVersion(t *testing.T) {
 		t.Errorf("by = %q after reading, want the default %q", got, ByCapacity)
 	}
 }
+
+func TestGroupsOfOurOwn(t *testing.T) {
+	for group, want := range map[string]bool{
+		"manifold.dev": true, "delivery.manifold.dev": true, "": false, "apps": false, "example.com": false, "notmanifold.dev": false,
+		"manifold.dev.example.com": false,
+	} {
+		if got := IsOwnGroup(group); got != want {
+			t.Errorf("IsOwnGroup(%q) = %t, want %t", group, got, want)
+		}
+	}
+}

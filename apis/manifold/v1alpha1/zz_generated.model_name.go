@@ -81,6 +81,11 @@ func (in ClusterStorageClass) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CustomWorkload) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.CustomWorkload"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Division) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.Division"
 }

@@ -23,6 +23,1376 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Application
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ApplicationSpec
+      default: {}
+    - name: status
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ApplicationStatus
+      default: {}
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ApplicationRevision
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ApplicationRevisionSpec
+      default: {}
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ApplicationRevisionSpec
+  map:
+    fields:
+    - name: application
+      type:
+        scalar: string
+      default: ""
+    - name: charts
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: chunkOf
+      type:
+        scalar: string
+    - name: chunks
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionChunk
+          elementRelationship: associative
+          keys:
+          - name
+    - name: delivery
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionDelivery
+    - name: hash
+      type:
+        scalar: string
+    - name: images
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionImage
+          elementRelationship: atomic
+    - name: number
+      type:
+        scalar: numeric
+      default: 0
+    - name: objects
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionObject
+          elementRelationship: associative
+          keys:
+          - hash
+    - name: origin
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Origin
+    - name: targets
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionTarget
+          elementRelationship: associative
+          keys:
+          - name
+    - name: warnings
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    elementRelationship: atomic
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ApplicationSpec
+  map:
+    fields:
+    - name: drift
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Drift
+    - name: minReadySeconds
+      type:
+        scalar: numeric
+    - name: notifications
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Notification
+          elementRelationship: associative
+          keys:
+          - name
+    - name: pipeline
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Pipeline
+    - name: planner
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Planner
+    - name: progressDeadlineSeconds
+      type:
+        scalar: numeric
+    - name: prune
+      type:
+        scalar: boolean
+    - name: releaseHistoryLimit
+      type:
+        scalar: numeric
+    - name: revision
+      type:
+        scalar: string
+    - name: revisionHistoryLimit
+      type:
+        scalar: numeric
+    - name: rollback
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Rollback
+      default: {}
+    - name: service
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ServiceReference
+    - name: serviceAccountName
+      type:
+        scalar: string
+    - name: source
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Source
+      default: {}
+    - name: suspend
+      type:
+        scalar: boolean
+    - name: targets
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Target
+          elementRelationship: associative
+          keys:
+          - name
+    - name: traffic
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Traffic
+    - name: trigger
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Trigger
+      default: {}
+    - name: variantLabel
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.VariantLabel
+      default: {}
+    - name: workloads
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.WorkloadReference
+          elementRelationship: atomic
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ApplicationStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: health
+      type:
+        scalar: string
+    - name: lastRevisionNumber
+      type:
+        scalar: numeric
+    - name: latestRevision
+      type:
+        scalar: string
+    - name: liveRevision
+      type:
+        scalar: string
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: release
+      type:
+        scalar: string
+    - name: releasePhase
+      type:
+        scalar: string
+    - name: source
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.SourceStatus
+    - name: sync
+      type:
+        scalar: string
+    - name: targets
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.TargetStatus
+          elementRelationship: associative
+          keys:
+          - name
+    - name: variants
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Variant
+          elementRelationship: associative
+          keys:
+          - name
+    - name: wantedRevision
+      type:
+        scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.CommitMatcher
+  map:
+    fields:
+    - name: pipeline
+      type:
+        scalar: string
+    - name: quickSync
+      type:
+        scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Drift
+  map:
+    fields:
+    - name: heal
+      type:
+        scalar: boolean
+    - name: ignore
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.DriftIgnore
+          elementRelationship: atomic
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.DriftIgnore
+  map:
+    fields:
+    - name: group
+      type:
+        scalar: string
+    - name: jsonPointers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: kind
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.FailurePolicy
+  map:
+    fields:
+    - name: maxFailures
+      type:
+        scalar: numeric
+    - name: onUnreachable
+      type:
+        scalar: string
+    - name: unreachableSeconds
+      type:
+        scalar: numeric
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.GatewayReference
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: namespace
+      type:
+        scalar: string
+    - name: sectionName
+      type:
+        scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.GitRef
+  map:
+    fields:
+    - name: branch
+      type:
+        scalar: string
+    - name: commit
+      type:
+        scalar: string
+    - name: semver
+      type:
+        scalar: string
+    - name: tag
+      type:
+        scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.GitSource
+  map:
+    fields:
+    - name: interval
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+    - name: path
+      type:
+        scalar: string
+    - name: ref
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.GitRef
+    - name: secretRef
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.SecretReference
+    - name: url
+      type:
+        scalar: string
+      default: ""
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.InlineSource
+  map:
+    fields:
+    - name: objects
+      type:
+        list:
+          elementType:
+            namedType: __untyped_atomic_
+          elementRelationship: atomic
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.MetricStatus
+  map:
+    fields:
+    - name: checks
+      type:
+        scalar: numeric
+    - name: failures
+      type:
+        scalar: numeric
+    - name: lastTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: message
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+      default: ""
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Notification
+  map:
+    fields:
+    - name: events
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: secretRef
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.SecretReference
+      default: {}
+    - name: type
+      type:
+        scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ObjectSelector
+  map:
+    fields:
+    - name: kinds
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: matchExpressions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement
+          elementRelationship: atomic
+    - name: matchLabels
+      type:
+        map:
+          elementType:
+            scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Origin
+  map:
+    fields:
+    - name: author
+      type:
+        scalar: string
+    - name: commit
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: ref
+      type:
+        scalar: string
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: url
+      type:
+        scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Patch
+  map:
+    fields:
+    - name: patch
+      type:
+        scalar: string
+      default: ""
+    - name: target
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PatchTarget
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PatchTarget
+  map:
+    fields:
+    - name: group
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: labelSelector
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: version
+      type:
+        scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Pipeline
+  map:
+    fields:
+    - name: stages
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Stage
+          elementRelationship: atomic
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Planner
+  map:
+    fields:
+    - name: alwaysUsePipeline
+      type:
+        scalar: boolean
+    - name: commitMatcher
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.CommitMatcher
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Release
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ReleaseSpec
+      default: {}
+    - name: status
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ReleaseStatus
+      default: {}
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ReleaseLogLine
+  map:
+    fields:
+    - name: cluster
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+      default: ""
+    - name: stage
+      type:
+        scalar: string
+    - name: target
+      type:
+        scalar: string
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ReleaseLogPart
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ReleaseLogPartSpec
+      default: {}
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ReleaseLogPartSpec
+  map:
+    fields:
+    - name: ended
+      type:
+        scalar: boolean
+    - name: first
+      type:
+        scalar: numeric
+      default: 0
+    - name: lines
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ReleaseLogLine
+          elementRelationship: atomic
+    - name: number
+      type:
+        scalar: numeric
+      default: 0
+    - name: release
+      type:
+        scalar: string
+      default: ""
+    - name: told
+      type:
+        map:
+          elementType:
+            scalar: string
+    elementRelationship: atomic
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ReleasePlan
+  map:
+    fields:
+    - name: minReadySeconds
+      type:
+        scalar: numeric
+    - name: progressDeadlineSeconds
+      type:
+        scalar: numeric
+      default: 0
+    - name: prune
+      type:
+        scalar: boolean
+    - name: reason
+      type:
+        scalar: string
+    - name: rollback
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Rollback
+      default: {}
+    - name: stages
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Stage
+          elementRelationship: atomic
+    - name: strategy
+      type:
+        scalar: string
+      default: ""
+    - name: targets
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ResolvedTarget
+          elementRelationship: associative
+          keys:
+          - name
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ReleaseRequest
+  map:
+    fields:
+    - name: attempt
+      type:
+        scalar: numeric
+    - name: comment
+      type:
+        scalar: string
+    - name: groups
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: rollback
+      type:
+        scalar: boolean
+    - name: stage
+      type:
+        scalar: string
+    - name: targets
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: type
+      type:
+        scalar: string
+      default: ""
+    - name: user
+      type:
+        scalar: string
+      default: ""
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ReleaseSpec
+  map:
+    fields:
+    - name: application
+      type:
+        scalar: string
+      default: ""
+    - name: revision
+      type:
+        scalar: string
+      default: ""
+    - name: rollbackOf
+      type:
+        scalar: string
+    - name: strategy
+      type:
+        scalar: string
+    - name: targets
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: triggeredBy
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ReleaseTrigger
+      default: {}
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ReleaseStatus
+  map:
+    fields:
+    - name: before
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Variant
+          elementRelationship: associative
+          keys:
+          - name
+    - name: beforeRevision
+      type:
+        scalar: string
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: edits
+      type:
+        map:
+          elementType:
+            scalar: numeric
+    - name: endTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: endsAs
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: phase
+      type:
+        scalar: string
+    - name: plan
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ReleasePlan
+    - name: requests
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ReleaseRequest
+          elementRelationship: atomic
+    - name: sequence
+      type:
+        scalar: numeric
+    - name: stages
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.StageStatus
+          elementRelationship: associative
+          keys:
+          - id
+    - name: startTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: variants
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Variant
+          elementRelationship: associative
+          keys:
+          - name
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ReleaseTrigger
+  map:
+    fields:
+    - name: cause
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: user
+      type:
+        scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ResolvedTarget
+  map:
+    fields:
+    - name: clusters
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: weight
+      type:
+        scalar: numeric
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionChunk
+  map:
+    fields:
+    - name: hash
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionDelivery
+  map:
+    fields:
+    - name: drift
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Drift
+    - name: pipeline
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Pipeline
+    - name: planner
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Planner
+    - name: prune
+      type:
+        scalar: boolean
+    - name: rollback
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Rollback
+      default: {}
+    - name: service
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ServiceReference
+    - name: targets
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Target
+          elementRelationship: associative
+          keys:
+          - name
+    - name: traffic
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Traffic
+    - name: variantLabel
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.VariantLabel
+      default: {}
+    - name: workloads
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.WorkloadReference
+          elementRelationship: atomic
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionImage
+  map:
+    fields:
+    - name: digest
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: tag
+      type:
+        scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionObject
+  map:
+    fields:
+    - name: hash
+      type:
+        scalar: string
+      default: ""
+    - name: manifest
+      type:
+        namedType: __untyped_atomic_
+    - name: secretKeyRef
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.SecretKeyReference
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionTarget
+  map:
+    fields:
+    - name: hash
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: objects
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Rollback
+  map:
+    fields:
+    - name: when
+      type:
+        scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.SecretKeyReference
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.SecretReference
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ServiceReference
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.SkipOn
+  map:
+    fields:
+    - name: commitMessagePrefixes
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: paths
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Source
+  map:
+    fields:
+    - name: git
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.GitSource
+    - name: inline
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.InlineSource
+    - name: selector
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ObjectSelector
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.SourceStatus
+  map:
+    fields:
+    - name: hash
+      type:
+        scalar: string
+    - name: origin
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Origin
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Stage
+  map:
+    fields:
+    - name: desc
+      type:
+        scalar: string
+    - name: failure
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.FailurePolicy
+    - name: id
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: skipOn
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.SkipOn
+    - name: targets
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: timeout
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+    - name: waves
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Wave
+          elementRelationship: atomic
+    - name: with
+      type:
+        namedType: __untyped_atomic_
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.StageStatus
+  map:
+    fields:
+    - name: approvers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: attempt
+      type:
+        scalar: numeric
+    - name: endTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: id
+      type:
+        scalar: string
+      default: ""
+    - name: message
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: metrics
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.MetricStatus
+          elementRelationship: associative
+          keys:
+          - name
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: phase
+      type:
+        scalar: string
+    - name: startTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: targets
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.StageTargetStatus
+          elementRelationship: associative
+          keys:
+          - name
+          - cluster
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.StageTargetStatus
+  map:
+    fields:
+    - name: cluster
+      type:
+        scalar: string
+      default: ""
+    - name: drainedSince
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: endTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: message
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: phase
+      type:
+        scalar: string
+    - name: progress
+      type:
+        scalar: numeric
+    - name: progressTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: ready
+      type:
+        scalar: numeric
+    - name: readySince
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: replicas
+      type:
+        scalar: numeric
+    - name: revision
+      type:
+        scalar: string
+    - name: shares
+      type:
+        map:
+          elementType:
+            scalar: numeric
+    - name: startTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: wave
+      type:
+        scalar: numeric
+    - name: workloads
+      type:
+        map:
+          elementType:
+            scalar: numeric
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Target
+  map:
+    fields:
+    - name: cluster
+      type:
+        scalar: string
+    - name: clusterSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: patches
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Patch
+          elementRelationship: atomic
+    - name: path
+      type:
+        scalar: string
+    - name: weight
+      type:
+        scalar: numeric
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.TargetClusterStatus
+  map:
+    fields:
+    - name: health
+      type:
+        scalar: string
+    - name: liveRevision
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: revision
+      type:
+        scalar: string
+    - name: sync
+      type:
+        scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.TargetStatus
+  map:
+    fields:
+    - name: clusters
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.TargetClusterStatus
+          elementRelationship: associative
+          keys:
+          - name
+    - name: health
+      type:
+        scalar: string
+    - name: liveRevision
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: revision
+      type:
+        scalar: string
+    - name: sync
+      type:
+        scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Traffic
+  map:
+    fields:
+    - name: className
+      type:
+        scalar: string
+    - name: drainSeconds
+      type:
+        scalar: numeric
+    - name: gateways
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.GatewayReference
+          elementRelationship: atomic
+    - name: host
+      type:
+        scalar: string
+    - name: method
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+    - name: nginxCanary
+      type:
+        scalar: boolean
+    - name: routes
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: subsets
+      type:
+        scalar: boolean
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Trigger
+  map:
+    fields:
+    - name: concurrency
+      type:
+        scalar: string
+    - name: ignores
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: mode
+      type:
+        scalar: string
+    - name: paths
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Variant
+  map:
+    fields:
+    - name: clusters
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.VariantCluster
+          elementRelationship: associative
+          keys:
+          - target
+          - cluster
+    - name: createService
+      type:
+        scalar: boolean
+    - name: hash
+      type:
+        scalar: string
+    - name: labelSelector
+      type:
+        scalar: boolean
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: patches
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.VariantPatch
+          elementRelationship: atomic
+    - name: perCluster
+      type:
+        scalar: boolean
+    - name: replicas
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+    - name: revision
+      type:
+        scalar: string
+    - name: suffix
+      type:
+        scalar: string
+    - name: traffic
+      type:
+        scalar: numeric
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.VariantCluster
+  map:
+    fields:
+    - name: cluster
+      type:
+        scalar: string
+      default: ""
+    - name: hash
+      type:
+        scalar: string
+    - name: ready
+      type:
+        scalar: numeric
+    - name: revision
+      type:
+        scalar: string
+    - name: routed
+      type:
+        scalar: boolean
+    - name: target
+      type:
+        scalar: string
+      default: ""
+    - name: traffic
+      type:
+        scalar: numeric
+    - name: workloads
+      type:
+        map:
+          elementType:
+            scalar: numeric
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.VariantLabel
+  map:
+    fields:
+    - name: baselineValue
+      type:
+        scalar: string
+    - name: canaryValue
+      type:
+        scalar: string
+    - name: key
+      type:
+        scalar: string
+    - name: primaryValue
+      type:
+        scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.VariantPatch
+  map:
+    fields:
+    - name: target
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.VariantPatchTarget
+      default: {}
+    - name: yamlOps
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.VariantPatchOp
+          elementRelationship: atomic
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.VariantPatchOp
+  map:
+    fields:
+    - name: op
+      type:
+        scalar: string
+    - name: path
+      type:
+        scalar: string
+      default: ""
+    - name: value
+      type:
+        scalar: string
+      default: ""
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.VariantPatchTarget
+  map:
+    fields:
+    - name: documentRoot
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Wave
+  map:
+    fields:
+    - name: maxConcurrency
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+    - name: targets
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.WorkloadReference
+  map:
+    fields:
+    - name: kind
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+      default: ""
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ArgsOverride
   map:
     fields:
@@ -158,6 +1528,14 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: clusters
       type:
         namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterSelector
+    - name: customWorkloads
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.CustomWorkload
+          elementRelationship: associative
+          keys:
+          - kind
     - name: division
       type:
         namedType: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.Division
@@ -348,6 +1726,31 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: waitForFirstConsumer
       type:
         scalar: boolean
+- name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.CustomWorkload
+  map:
+    fields:
+    - name: divisible
+      type:
+        scalar: boolean
+    - name: kind
+      type:
+        scalar: string
+      default: ""
+    - name: podTemplatePaths
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: podsPerReplicaPath
+      type:
+        scalar: string
+    - name: specReplicasPath
+      type:
+        scalar: string
+    - name: statusReplicasPath
+      type:
+        scalar: string
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.Division
   map:
     fields:
@@ -791,6 +2194,8 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+  scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1
   map:
     elementType:
@@ -950,6 +2355,18 @@ var schemaYAML = typed.YAMLObject(`types:
     elementRelationship: atomic
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Time
   scalar: untyped
+- name: io.k8s.apimachinery.pkg.runtime.RawExtension
+  map:
+    elementType:
+      scalar: untyped
+      list:
+        elementType:
+          namedType: __untyped_atomic_
+        elementRelationship: atomic
+      map:
+        elementType:
+          namedType: __untyped_deduced_
+        elementRelationship: separable
 - name: io.k8s.apimachinery.pkg.util.intstr.IntOrString
   scalar: untyped
 - name: __untyped_atomic_

@@ -6,6 +6,7 @@ import (
 	fmt "fmt"
 	http "net/http"
 
+	deliveryv1alpha1 "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/delivery/v1alpha1"
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/manifold/v1alpha1"
 	discovery "k8s.io/client-go/discovery"
 	rest "k8s.io/client-go/rest"
@@ -14,13 +15,20 @@ import (
 
 type Interface interface {
 	Discovery() discovery.DiscoveryInterfaces
+	DeliveryV1alpha1() deliveryv1alpha1.DeliveryV1alpha1Interface
 	ManifoldV1alpha1() manifoldv1alpha1.ManifoldV1alpha1Interface
 }
 
 // Clientset contains the clients for groups.
 type Clientset struct {
 	*discovery.DiscoveryClient
+	deliveryV1alpha1 *deliveryv1alpha1.DeliveryV1alpha1Client
 	manifoldV1alpha1 *manifoldv1alpha1.ManifoldV1alpha1Client
+}
+
+// DeliveryV1alpha1 retrieves the DeliveryV1alpha1Client
+func (c *Clientset) DeliveryV1alpha1() deliveryv1alpha1.DeliveryV1alpha1Interface {
+	return c.deliveryV1alpha1
 }
 
 // ManifoldV1alpha1 retrieves the ManifoldV1alpha1Client
@@ -72,6 +80,10 @@ func NewForConfigAndClient(c *rest.Config, httpClient *http.Client) (*Clientset,
 
 	var cs Clientset
 	var err error
+	cs.deliveryV1alpha1, err = deliveryv1alpha1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
 	cs.manifoldV1alpha1, err = manifoldv1alpha1.NewForConfigAndClient(&configShallowCopy, httpClient)
 	if err != nil {
 		return nil, err
@@ -97,6 +109,7 @@ func NewForConfigOrDie(c *rest.Config) *Clientset {
 // New creates a new Clientset for the given RESTClient.
 func New(c rest.Interface) *Clientset {
 	var cs Clientset
+	cs.deliveryV1alpha1 = deliveryv1alpha1.New(c)
 	cs.manifoldV1alpha1 = manifoldv1alpha1.New(c)
 
 	cs.DiscoveryClient = discovery.NewDiscoveryClient(c)

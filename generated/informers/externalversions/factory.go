@@ -9,6 +9,7 @@ import (
 	time "time"
 
 	versioned "github.com/manifold-dev/manifold/generated/clientset/versioned"
+	delivery "github.com/manifold-dev/manifold/generated/informers/externalversions/delivery"
 	internalinterfaces "github.com/manifold-dev/manifold/generated/informers/externalversions/internalinterfaces"
 	manifold "github.com/manifold-dev/manifold/generated/informers/externalversions/manifold"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -309,7 +310,12 @@ type SharedInformerFactory interface {
 	// client.
 	InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer
 
+	Delivery() delivery.Interface
 	Manifold() manifold.Interface
+}
+
+func (f *sharedInformerFactory) Delivery() delivery.Interface {
+	return delivery.New(f, f.namespace, f.tweakListOptions)
 }
 
 func (f *sharedInformerFactory) Manifold() manifold.Interface {

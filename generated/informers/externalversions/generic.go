@@ -5,7 +5,8 @@ package externalversions
 import (
 	fmt "fmt"
 
-	v1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	v1alpha1 "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	cache "k8s.io/client-go/tools/cache"
 )
@@ -36,12 +37,22 @@ func (f *genericInformer) Lister() cache.GenericLister {
 // TODO extend this to unknown resources with a client pool
 func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource) (GenericInformer, error) {
 	switch resource {
-	// Group=manifold.dev, Version=v1alpha1
-	case v1alpha1.SchemeGroupVersion.WithResource("clusters"):
+	// Group=delivery.manifold.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithResource("applications"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Delivery().V1alpha1().Applications().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("applicationrevisions"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Delivery().V1alpha1().ApplicationRevisions().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("releases"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Delivery().V1alpha1().Releases().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("releaselogparts"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Delivery().V1alpha1().ReleaseLogParts().Informer()}, nil
+
+		// Group=manifold.dev, Version=v1alpha1
+	case manifoldv1alpha1.SchemeGroupVersion.WithResource("clusters"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Manifold().V1alpha1().Clusters().Informer()}, nil
-	case v1alpha1.SchemeGroupVersion.WithResource("clusterplacementpolicies"):
+	case manifoldv1alpha1.SchemeGroupVersion.WithResource("clusterplacementpolicies"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Manifold().V1alpha1().ClusterPlacementPolicies().Informer()}, nil
-	case v1alpha1.SchemeGroupVersion.WithResource("placementpolicies"):
+	case manifoldv1alpha1.SchemeGroupVersion.WithResource("placementpolicies"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Manifold().V1alpha1().PlacementPolicies().Informer()}, nil
 
 	}

@@ -1,10 +1,10 @@
 package validation
 
 import (
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/manifold-dev/manifold/apis/internal/fields"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
@@ -33,32 +33,15 @@ func validateGroups(spec *v1alpha1.PlacementPolicySpec, path *field.Path) field.
 	seen := map[string]bool{}
 	for i := range spec.Groups {
 		at, group := path.Index(i), &spec.Groups[i]
-		errs = append(errs, validateName(group.Name, at.Child("name"), validation.IsDNS1123Label)...)
+		errs = append(errs, fields.Name(group.Name, at.Child("name"), validation.IsDNS1123Label)...)
 		if seen[group.Name] {
 			errs = append(errs, field.Duplicate(at.Child("name"), group.Name))
 		}
 		seen[group.Name] = true
-		errs = append(errs, validateLimit(group.Limit, at.Child("limit"))...)
+		errs = append(errs, fields.NumberOrPart(group.Limit, at.Child("limit"))...)
 		errs = append(errs, validateClusterSelector(&group.ClusterSelector, at)...)
 	}
 	return errs
-}
-
-// validateLimit refuses limits that keep everything away: a group with such a limit could as well be left out.
-func validateLimit(limit *intstr.IntOrString, path *field.Path) field.ErrorList {
-	if limit == nil {
-		return nil
-	}
-	if limit.Type == intstr.Int && limit.IntVal < 1 {
-		return field.ErrorList{field.Invalid(path, limit.IntVal, "must be at least 1")}
-	}
-	if limit.Type == intstr.String {
-		percent, err := intstr.GetScaledValueFromIntOrPercent(limit, 100, true)
-		if err != nil || percent < 1 || percent > 100 {
-			return field.ErrorList{field.Invalid(path, limit.StrVal, `must be a whole number, or a part from "1%" to "100%"`)}
-		}
-	}
-	return nil
 }
 
 func validateNumbers(spec *v1alpha1.PlacementPolicySpec, path *field.Path) field.ErrorList {
@@ -88,7 +71,7 @@ func validateSpread(spec *v1alpha1.PlacementPolicySpec, path *field.Path) field.
 	seen := map[string]bool{}
 	for i := range spec.Spread {
 		at, constraint := path.Index(i), &spec.Spread[i]
-		errs = append(errs, validateName(constraint.TopologyKey, at.Child("topologyKey"), validation.IsQualifiedName)...)
+		errs = append(errs, fields.Name(constraint.TopologyKey, at.Child("topologyKey"), validation.IsQualifiedName)...)
 		if seen[constraint.TopologyKey] {
 			errs = append(errs, field.Duplicate(at.Child("topologyKey"), constraint.TopologyKey))
 		}
@@ -112,7 +95,7 @@ func validateAffinity(terms []v1alpha1.WorkloadAffinity, path *field.Path) field
 		at, term := path.Index(i), &terms[i]
 		errs = append(errs, validateWorkloads(term.Workloads, at.Child("workloads"))...)
 		errs = append(errs, validateCompanions(term.Workloads, at.Child("workloads", "kinds"))...)
-		errs = append(errs, validateSelector(term.NamespaceSelector, at.Child("namespaceSelector"))...)
+		errs = append(errs, fields.Selector(term.NamespaceSelector, at.Child("namespaceSelector"))...)
 		if term.Weight != nil && (*term.Weight < 1 || *term.Weight > 100) {
 			errs = append(errs, field.Invalid(at.Child("weight"), *term.Weight, "must be from 1 to 100"))
 		}

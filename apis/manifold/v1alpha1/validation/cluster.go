@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/manifold-dev/manifold/apis/internal/fields"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
@@ -49,20 +50,8 @@ func validateClusterSpec(spec *v1alpha1.ClusterSpec, path *field.Path) field.Err
 }
 
 func validateSecretReference(ref *v1alpha1.SecretReference, path *field.Path) field.ErrorList {
-	errs := validateName(ref.Namespace, path.Child("namespace"), validation.IsDNS1123Label)
-	return append(errs, validateName(ref.Name, path.Child("name"), validation.IsDNS1123Subdomain)...)
-}
-
-// validateName refuses an empty name as missing, and others by what check says about them.
-func validateName(name string, path *field.Path, check func(string) []string) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	var errs field.ErrorList
-	for _, problem := range check(name) {
-		errs = append(errs, field.Invalid(path, name, problem))
-	}
-	return errs
+	errs := fields.Name(ref.Namespace, path.Child("namespace"), validation.IsDNS1123Label)
+	return append(errs, fields.Name(ref.Name, path.Child("name"), validation.IsDNS1123Subdomain)...)
 }
 
 func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
@@ -85,7 +74,7 @@ func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 }
 
 func validateTaint(taint *corev1.Taint, path *field.Path) field.ErrorList {
-	errs := validateName(taint.Key, path.Child("key"), validation.IsQualifiedName)
+	errs := fields.Name(taint.Key, path.Child("key"), validation.IsQualifiedName)
 	for _, problem := range validation.IsValidLabelValue(taint.Value) {
 		errs = append(errs, field.Invalid(path.Child("value"), taint.Value, problem))
 	}
@@ -108,7 +97,7 @@ func validateLimits(limits corev1.ResourceList, path *field.Path) field.ErrorLis
 }
 
 func validateResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
-	errs := validateName(string(name), path, validation.IsQualifiedName)
+	errs := fields.Name(string(name), path, validation.IsQualifiedName)
 	if len(errs) > 0 || strings.Contains(string(name), "/") || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
 		return errs
 	}

@@ -16,6 +16,7 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
+	"github.com/manifold-dev/manifold/apis/internal/fields"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
@@ -119,7 +120,7 @@ func validateEnv(env *v1alpha1.EnvOverride, path *field.Path) field.ErrorList {
 }
 
 func validateVariable(variable *corev1.EnvVar, path *field.Path) field.ErrorList {
-	errs := validateName(variable.Name, path.Child("name"), validation.IsRelaxedEnvVarName)
+	errs := fields.Name(variable.Name, path.Child("name"), validation.IsRelaxedEnvVarName)
 	if variable.Value != "" && variable.ValueFrom != nil {
 		errs = append(errs, field.Forbidden(path.Child("valueFrom"), "may not be combined with value"))
 	}
@@ -143,7 +144,7 @@ func sourcesOf(from *corev1.EnvVarSource) (count int) {
 func validateContainers(names []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, name := range names {
-		errs = append(errs, validateName(name, path.Index(i), validation.IsDNS1123Label)...)
+		errs = append(errs, fields.Name(name, path.Index(i), validation.IsDNS1123Label)...)
 	}
 	return errs
 }

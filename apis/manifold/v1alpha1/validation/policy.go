@@ -8,11 +8,10 @@ import (
 	"unicode"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/manifold-dev/manifold/apis/internal/fields"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
@@ -41,7 +40,8 @@ func ValidateClusterPlacementPolicyUpdate(policy, old *v1alpha1.ClusterPlacement
 }
 
 func validateClusterPolicySpec(spec *v1alpha1.ClusterPlacementPolicySpec, path *field.Path) field.ErrorList {
-	errs := validateSelector(spec.NamespaceSelector, path.Child("namespaceSelector"))
+	errs := fields.Selector(spec.NamespaceSelector, path.Child("namespaceSelector"))
+	errs = append(errs, validateCustomWorkloads(spec.CustomWorkloads, path.Child("customWorkloads"))...)
 	return append(errs, validatePolicySpec(&spec.PlacementPolicySpec, path)...)
 }
 
@@ -73,22 +73,18 @@ func validateWorkloads(workloads *v1alpha1.WorkloadSelector, path *field.Path) f
 		return nil
 	}
 	errs := validateKinds(workloads.Kinds, path.Child("kinds"))
-	return append(errs, validateSelector(workloads.LabelSelector, path.Child("labelSelector"))...)
+	return append(errs, fields.Selector(workloads.LabelSelector, path.Child("labelSelector"))...)
 }
 
 func validateClusterSelector(clusters *v1alpha1.ClusterSelector, path *field.Path) field.ErrorList {
 	errs := validateClusterNames(clusters.Names, path.Child("names"))
-	return append(errs, validateSelector(clusters.LabelSelector, path.Child("labelSelector"))...)
-}
-
-func validateSelector(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
-	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
+	return append(errs, fields.Selector(clusters.LabelSelector, path.Child("labelSelector"))...)
 }
 
 // validateKinds refuses kinds that are neither workloads nor custom resources, written KIND.GROUP: a policy about them would never apply,
 // most likely because of a typing error.
 func validateKinds(kinds []string, path *field.Path) field.ErrorList {
-	errs := validateUnique(kinds, path)
+	errs := fields.Unique(kinds, path)
 	for i, kind := range kinds {
 		if !slices.Contains(workloadKinds(), kind) && !isCustomKind(kind) {
 			errs = append(errs, field.NotSupported(path.Index(i), kind, workloadKinds()))
@@ -111,19 +107,9 @@ func isCustomKind(name string) bool {
 }
 
 func validateClusterNames(names []string, path *field.Path) field.ErrorList {
-	errs := validateUnique(names, path)
+	errs := fields.Unique(names, path)
 	for i, name := range names {
-		errs = append(errs, validateName(name, path.Index(i), validation.IsDNS1123Label)...)
-	}
-	return errs
-}
-
-func validateUnique(values []string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for i, value := range values {
-		if slices.Contains(values[:i], value) {
-			errs = append(errs, field.Duplicate(path.Index(i), value))
-		}
+		errs = append(errs, fields.Name(name, path.Index(i), validation.IsDNS1123Label)...)
 	}
 	return errs
 }
@@ -182,7 +168,7 @@ func validateWeights(weights map[string]int32, path *field.Path) field.ErrorList
 	for _, name := range sortedKeys(weights) {
 		weight := weights[name]
 		positive = positive || weight > 0
-		errs = append(errs, validateName(name, path.Key(name), validation.IsDNS1123Label)...)
+		errs = append(errs, fields.Name(name, path.Key(name), validation.IsDNS1123Label)...)
 		if weight < 0 {
 			errs = append(errs, field.Invalid(path.Key(name), weight, "must not be negative"))
 		}

@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/manifold-dev/manifold/apis/internal/fields"
 )
 
 // validateTolerations refuses what pods may not have either. Operators that compare numbers are a feature of nodes that clusters
@@ -20,7 +22,7 @@ func validateToleration(t *corev1.Toleration, path *field.Path) field.ErrorList 
 	var errs field.ErrorList
 	switch {
 	case t.Key != "":
-		errs = append(errs, validateName(t.Key, path.Child("key"), validation.IsQualifiedName)...)
+		errs = append(errs, fields.Name(t.Key, path.Child("key"), validation.IsQualifiedName)...)
 	case t.Operator != corev1.TolerationOpExists:
 		errs = append(errs, field.Required(path.Child("key"), "only the operator Exists may go without, which then means every taint"))
 	}

@@ -14,7 +14,10 @@ import (
 // ClusterPlacementPolicySpec is a policy for workloads of several namespaces.
 type ClusterPlacementPolicySpecApplyConfiguration struct {
 	// namespaceSelector selects by the labels of the workload's namespace. Unset selects all namespaces.
-	NamespaceSelector                     *v1.LabelSelectorApplyConfiguration `json:"namespaceSelector,omitempty"`
+	NamespaceSelector *v1.LabelSelectorApplyConfiguration `json:"namespaceSelector,omitempty"`
+	// customWorkloads describe kinds of custom resources whose objects lead to pods, so that they are placed as workloads are. What is
+	// described counts for the kind, whatever the policy selects.
+	CustomWorkloads                       []CustomWorkloadApplyConfiguration `json:"customWorkloads,omitempty"`
 	PlacementPolicySpecApplyConfiguration `json:""`
 }
 
@@ -29,6 +32,19 @@ func ClusterPlacementPolicySpec() *ClusterPlacementPolicySpecApplyConfiguration 
 // If called multiple times, the NamespaceSelector field is set to the value of the last call.
 func (b *ClusterPlacementPolicySpecApplyConfiguration) WithNamespaceSelector(value *v1.LabelSelectorApplyConfiguration) *ClusterPlacementPolicySpecApplyConfiguration {
 	b.NamespaceSelector = value
+	return b
+}
+
+// WithCustomWorkloads adds the given value to the CustomWorkloads field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the CustomWorkloads field.
+func (b *ClusterPlacementPolicySpecApplyConfiguration) WithCustomWorkloads(values ...*CustomWorkloadApplyConfiguration) *ClusterPlacementPolicySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithCustomWorkloads")
+		}
+		b.CustomWorkloads = append(b.CustomWorkloads, *values[i])
+	}
 	return b
 }
 

@@ -14,7 +14,8 @@ type PlacementPolicyStatusApplyConfiguration struct {
 	// unplaced is the number of these of which replicas have no cluster.
 	Unplaced *int32 `json:"unplaced,omitempty"`
 	// lastError says of the first of these, by kind and name, why that is so; or of the first workload of which a cluster does not hold
-	// what it should, such as when an override cannot be applied. It is empty while there are none.
+	// what it should, such as when an override cannot be applied. What customWorkloads say of a kind that its definition does not comes
+	// before that. It is empty while there are none.
 	LastError *string `json:"lastError,omitempty"`
 }
 

@@ -5,6 +5,8 @@ package fake
 import (
 	applyconfiguration "github.com/manifold-dev/manifold/generated/applyconfiguration"
 	clientset "github.com/manifold-dev/manifold/generated/clientset/versioned"
+	deliveryv1alpha1 "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/delivery/v1alpha1"
+	fakedeliveryv1alpha1 "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/delivery/v1alpha1/fake"
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/manifold/v1alpha1"
 	fakemanifoldv1alpha1 "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/manifold/v1alpha1/fake"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -119,6 +121,11 @@ var (
 	_ clientset.Interface = &Clientset{}
 	_ testing.FakeClient  = &Clientset{}
 )
+
+// DeliveryV1alpha1 retrieves the DeliveryV1alpha1Client
+func (c *Clientset) DeliveryV1alpha1() deliveryv1alpha1.DeliveryV1alpha1Interface {
+	return &fakedeliveryv1alpha1.FakeDeliveryV1alpha1{Fake: &c.Fake}
+}
 
 // ManifoldV1alpha1 retrieves the ManifoldV1alpha1Client
 func (c *Clientset) ManifoldV1alpha1() manifoldv1alpha1.ManifoldV1alpha1Interface {

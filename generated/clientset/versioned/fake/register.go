@@ -3,6 +3,7 @@
 package fake
 
 import (
+	deliveryv1alpha1 "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +16,7 @@ var scheme = runtime.NewScheme()
 var codecs = serializer.NewCodecFactory(scheme)
 
 var localSchemeBuilder = runtime.SchemeBuilder{
+	deliveryv1alpha1.AddToScheme,
 	manifoldv1alpha1.AddToScheme,
 }
 

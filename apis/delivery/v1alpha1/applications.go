@@ -1,0 +1,13 @@
+package v1alpha1
+
+// Names on applications and on what automation makes of them.
+const (
+	// FinalizerApplication is held by an Application until what it leaves behind is free of it.
+	FinalizerApplication = "delivery.manifold.dev/application"
+	// AnnotationRefresh is the user's word on an Application to look at its source at once. Any other value than before does.
+	AnnotationRefresh = "delivery.manifold.dev/refresh"
+	// AnnotationSource is carried by a revision: it tells the state of the source that it was rendered from, and by which targets.
+	AnnotationSource = "delivery.manifold.dev/source"
+	// AnnotationTargets is carried by releases that automation makes: it tells the targets that the application had then.
+	AnnotationTargets = "delivery.manifold.dev/targets"
+)

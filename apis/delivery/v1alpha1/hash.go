@@ -1,0 +1,45 @@
+package v1alpha1
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// HashManifest returns the hash that a manifest goes by in a revision: the SHA-256 of its JSON with sorted keys, in hexadecimal.
+func HashManifest(manifest []byte) (string, error) {
+	var value map[string]any
+	if err := json.Unmarshal(manifest, &value); err != nil {
+		return "", fmt.Errorf("hash a manifest: %w", err)
+	}
+	sorted, err := json.Marshal(value)
+	if err != nil {
+		return "", fmt.Errorf("hash a manifest: %w", err)
+	}
+	return hashOf(string(sorted)), nil
+}
+
+// HashObjects returns the hash of a list of objects, by their hashes: that of a target, or of a chunk.
+func HashObjects(hashes []string) string {
+	return hashOf(hashes...)
+}
+
+// HashRevision returns the hash of a revision, by its targets in their order.
+func HashRevision(targets []RevisionTarget) string {
+	var parts []string
+	for i := range targets {
+		parts = append(parts, targets[i].Name, targets[i].Hash)
+	}
+	return hashOf(parts...)
+}
+
+// hashOf puts a zero behind each part, which no part contains, so that parts cannot run into each other.
+func hashOf(parts ...string) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		sum.Write([]byte(part + "\x00"))
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}

@@ -1,0 +1,365 @@
+package v1alpha1
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Names of stages. Those that change clusters may also be written with K8S_MULTI_ in place of K8S_.
+const (
+	// StageSync brings a revision to all of its targets and drops variants.
+	StageSync = "K8S_SYNC"
+	// StagePrimaryRollout brings a revision to the application itself.
+	StagePrimaryRollout = "K8S_PRIMARY_ROLLOUT"
+	// StageCanaryRollout adds a copy of the revision that is released.
+	StageCanaryRollout = "K8S_CANARY_ROLLOUT"
+	// StageCanaryClean drops it.
+	StageCanaryClean = "K8S_CANARY_CLEAN"
+	// StageBaselineRollout adds a copy of the revision that ran before.
+	StageBaselineRollout = "K8S_BASELINE_ROLLOUT"
+	// StageBaselineClean drops it.
+	StageBaselineClean = "K8S_BASELINE_CLEAN"
+	// StageTrafficRouting shares out requests over variants.
+	StageTrafficRouting = "K8S_TRAFFIC_ROUTING"
+	// StageWait waits for a time.
+	StageWait = "WAIT"
+	// StageWaitApproval waits until people agree.
+	StageWaitApproval = "WAIT_APPROVAL"
+	// StageAnalysis measures for a time.
+	StageAnalysis = "ANALYSIS"
+	// StageScriptRun runs a script in a Job of the logical cluster.
+	StageScriptRun = "SCRIPT_RUN"
+	// StageRollback takes a release back. Releases have it of their own accord; pipelines may not name it.
+	StageRollback = "ROLLBACK"
+)
+
+// RollbackStageID is the id of the stage ROLLBACK.
+const RollbackStageID = "rollback"
+
+const (
+	clusterStagePrefix = "K8S_"
+	multiStagePrefix   = "K8S_MULTI_"
+)
+
+// CanonicalStageName returns the name of a stage without the MULTI that those may have which change clusters.
+func CanonicalStageName(name string) string {
+	if rest, multi := strings.CutPrefix(name, multiStagePrefix); multi {
+		return clusterStagePrefix + rest
+	}
+	return name
+}
+
+// ChangesClusters reports whether stages of this name change something in clusters, and so have targets. Others run once for the whole
+// application.
+func ChangesClusters(name string) bool {
+	return strings.HasPrefix(name, clusterStagePrefix)
+}
+
+// StageID returns the id of the stage at a position, from 0.
+func StageID(stage *Stage, position int) string {
+	if stage.ID != "" {
+		return stage.ID
+	}
+	return "stage-" + strconv.Itoa(position)
+}
+
+// SyncOptions are those of K8S_SYNC.
+type SyncOptions struct {
+	// addVariantLabelToSelector makes the variant's label a part of the selectors of workloads.
+	// +optional
+	AddVariantLabelToSelector bool `json:"addVariantLabelToSelector,omitempty"`
+	// prune deletes what the revision does not have, whatever spec.prune says.
+	// +optional
+	Prune bool `json:"prune,omitempty"`
+}
+
+// PrimaryRolloutOptions are those of K8S_PRIMARY_ROLLOUT.
+type PrimaryRolloutOptions struct {
+	// suffix is what the name of the primary's own Service ends in, after a hyphen. Defaults to primary.
+	// +optional
+	Suffix string `json:"suffix,omitempty"`
+	// createService gives the primary a Service of its own.
+	// +optional
+	CreateService bool `json:"createService,omitempty"`
+	// addVariantLabelToSelector makes the variant's label a part of the selectors of workloads.
+	// +optional
+	AddVariantLabelToSelector bool `json:"addVariantLabelToSelector,omitempty"`
+	// prune deletes what the revision does not have, whatever spec.prune says.
+	// +optional
+	Prune bool `json:"prune,omitempty"`
+}
+
+// CanaryRolloutOptions are those of K8S_CANARY_ROLLOUT.
+type CanaryRolloutOptions struct {
+	// replicas is how many replicas the canary has of each workload over all clusters of the stage together: a number, such as 3, or a part
+	// of the application's, such as "10%", rounded up. Defaults to 1.
+	// +optional
+	Replicas *intstr.IntOrString `json:"replicas,omitempty"`
+	// perCluster counts replicas in each cluster by itself.
+	// +optional
+	PerCluster bool `json:"perCluster,omitempty"`
+	// suffix is what the names of the canary's objects end in, after a hyphen. Defaults to canary.
+	// +optional
+	Suffix string `json:"suffix,omitempty"`
+	// createService gives the canary a Service of its own.
+	// +optional
+	CreateService bool `json:"createService,omitempty"`
+	// patches change the canary's objects.
+	// +optional
+	// +listType=atomic
+	Patches []VariantPatch `json:"patches,omitempty"`
+}
+
+// BaselineRolloutOptions are those of K8S_BASELINE_ROLLOUT.
+type BaselineRolloutOptions struct {
+	// replicas is how many replicas the baseline has, as those of a canary. Unset, it is the canary's number.
+	// +optional
+	Replicas *intstr.IntOrString `json:"replicas,omitempty"`
+	// perCluster counts replicas in each cluster by itself.
+	// +optional
+	PerCluster bool `json:"perCluster,omitempty"`
+	// suffix is what the names of the baseline's objects end in, after a hyphen. Defaults to baseline.
+	// +optional
+	Suffix string `json:"suffix,omitempty"`
+	// createService gives the baseline a Service of its own.
+	// +optional
+	CreateService bool `json:"createService,omitempty"`
+}
+
+// CleanOptions are those of K8S_CANARY_CLEAN and K8S_BASELINE_CLEAN, which have none.
+type CleanOptions struct{}
+
+// VariantPatch changes the objects of a variant.
+type VariantPatch struct {
+	// target selects the objects.
+	Target VariantPatchTarget `json:"target"`
+	// yamlOps are the changes, one after the other.
+	// +listType=atomic
+	YAMLOps []VariantPatchOp `json:"yamlOps"`
+}
+
+// VariantPatchTarget names an object of a variant, by its name among the manifests.
+type VariantPatchTarget struct {
+	// kind is the object's kind.
+	Kind string `json:"kind"`
+	// name is the object's name.
+	Name string `json:"name"`
+	// documentRoot is a field that holds a document of its own, such as $.data.config\.yaml, which the changes are about.
+	// +optional
+	DocumentRoot string `json:"documentRoot,omitempty"`
+}
+
+// VariantPatchOp is a change of one value.
+type VariantPatchOp struct {
+	// op is yaml-replace, which is also the default.
+	// +optional
+	Op string `json:"op,omitempty"`
+	// path is the field, such as $.spec.template.spec.containers[0].image.
+	Path string `json:"path"`
+	// value is what it becomes, as YAML.
+	Value string `json:"value"`
+}
+
+// PatchReplace is the op that replaces a value.
+const PatchReplace = "yaml-replace"
+
+// TrafficRoutingOptions are those of K8S_TRAFFIC_ROUTING. Either all is set or percentages that make 100 together; what is left belongs to
+// the primary if it has none of its own.
+type TrafficRoutingOptions struct {
+	// all is the name of the variant that gets everything: primary, canary or baseline.
+	// +optional
+	All string `json:"all,omitempty"`
+	// primary is the primary's part in percent.
+	// +optional
+	Primary *Percentage `json:"primary,omitempty"`
+	// canary is the canary's part in percent.
+	// +optional
+	Canary *Percentage `json:"canary,omitempty"`
+	// baseline is the baseline's part in percent.
+	// +optional
+	Baseline *Percentage `json:"baseline,omitempty"`
+}
+
+// WaitOptions are those of WAIT.
+type WaitOptions struct {
+	// duration is how long the stage waits.
+	Duration metav1.Duration `json:"duration"`
+}
+
+// What a name among approvers begins with, to tell groups from users. A name that begins with neither is that of a user.
+const (
+	ApproverUser  = "user:"
+	ApproverGroup = "group:"
+)
+
+// IsApprover reports whether one of a stage's approvers is this user, or a group that they are in.
+func IsApprover(approver, user string, groups []string) bool {
+	if group, isGroup := strings.CutPrefix(approver, ApproverGroup); isGroup {
+		return slices.Contains(groups, group)
+	}
+	return strings.TrimPrefix(approver, ApproverUser) == user
+}
+
+// WaitApprovalOptions are those of WAIT_APPROVAL.
+type WaitApprovalOptions struct {
+	// approvers are users, as user:NAME, and groups, as group:NAME, whose approval counts. Empty stands for all who have the right to create
+	// releases/approve, which the others need as well.
+	// +optional
+	// +listType=set
+	Approvers []string `json:"approvers,omitempty"`
+	// minApproverNum is how many different users must agree. Defaults to 1.
+	// +optional
+	MinApproverNum int32 `json:"minApproverNum,omitempty"`
+	// expiry is for how long an approval counts. Unset, it does as long as the stage waits.
+	// +optional
+	Expiry *metav1.Duration `json:"expiry,omitempty"`
+	// requireComment refuses approvals without a comment.
+	// +optional
+	RequireComment bool `json:"requireComment,omitempty"`
+}
+
+// Strategies of metrics in ANALYSIS.
+const (
+	// AnalysisThreshold compares with numbers.
+	AnalysisThreshold = "THRESHOLD"
+	// AnalysisPrevious compares with what was measured in the release before.
+	AnalysisPrevious = "PREVIOUS"
+	// AnalysisCanaryBaseline compares the canary with the baseline.
+	AnalysisCanaryBaseline = "CANARY_BASELINE"
+	// AnalysisCanaryPrimary compares the canary with the primary.
+	AnalysisCanaryPrimary = "CANARY_PRIMARY"
+)
+
+// Directions of a deviation in ANALYSIS that make a metric fail.
+const (
+	DeviationEither = "EITHER"
+	DeviationHigh   = "HIGH"
+	DeviationLow    = "LOW"
+)
+
+// AnalysisOptions are those of ANALYSIS.
+type AnalysisOptions struct {
+	// duration is how long the stage measures.
+	Duration metav1.Duration `json:"duration"`
+	// restartThreshold is how often containers of the variant that is released may restart.
+	// +optional
+	RestartThreshold int32 `json:"restartThreshold,omitempty"`
+	// metrics are queries to Prometheus.
+	// +optional
+	// +listType=atomic
+	Metrics []AnalysisMetric `json:"metrics,omitempty"`
+	// https are requests to addresses.
+	// +optional
+	// +listType=atomic
+	HTTPS []AnalysisHTTP `json:"https,omitempty"`
+}
+
+// AnalysisMetric is a query that is asked again and again.
+type AnalysisMetric struct {
+	// strategy is THRESHOLD, PREVIOUS, CANARY_BASELINE or CANARY_PRIMARY. Defaults to THRESHOLD.
+	// +optional
+	Strategy string `json:"strategy,omitempty"`
+	// provider is the address of a Prometheus server.
+	Provider string `json:"provider"`
+	// query is in PromQL. It may name the variant and the values of its arguments: {{ .Variant.Name }}, {{ .VariantCustomArgs.key }}, and the
+	// application: {{ .App.Name }}, {{ .App.Env }}, which is its label env, {{ .K8s.Namespace }}.
+	Query string `json:"query"`
+	// expected are the bounds for THRESHOLD.
+	// +optional
+	Expected *AnalysisExpected `json:"expected,omitempty"`
+	// interval is how often the query is asked.
+	Interval metav1.Duration `json:"interval"`
+	// failureLimit is how many failed queries the stage bears. Defaults to 0.
+	// +optional
+	FailureLimit int32 `json:"failureLimit,omitempty"`
+	// skipOnNoData lets a query count as good that returns nothing.
+	// +optional
+	SkipOnNoData bool `json:"skipOnNoData,omitempty"`
+	// deviation is which difference is bad where two are compared: EITHER, HIGH or LOW. Defaults to EITHER.
+	// +optional
+	Deviation string `json:"deviation,omitempty"`
+	// baselineArgs are the arguments of the query for the baseline.
+	// +optional
+	BaselineArgs map[string]string `json:"baselineArgs,omitempty"`
+	// canaryArgs are those for the canary.
+	// +optional
+	CanaryArgs map[string]string `json:"canaryArgs,omitempty"`
+	// primaryArgs are those for the primary.
+	// +optional
+	PrimaryArgs map[string]string `json:"primaryArgs,omitempty"`
+	// timeout is how long a query may take, up to 1m. Defaults to 30s.
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	// secretRef names a Secret in the namespace of the application that says who asks: username and password, or token, and ca.crt for the
+	// server's certificate authority.
+	// +optional
+	SecretRef *SecretReference `json:"secretRef,omitempty"`
+}
+
+// AnalysisExpected are bounds, of which at least one is set.
+type AnalysisExpected struct {
+	// min is the lowest value that is good.
+	// +optional
+	Min *float64 `json:"min,omitempty"`
+	// max is the highest value that is good.
+	// +optional
+	Max *float64 `json:"max,omitempty"`
+}
+
+// AnalysisHTTP is a request that is sent again and again.
+type AnalysisHTTP struct {
+	// url is the address.
+	URL string `json:"url"`
+	// method is the method. Defaults to GET.
+	// +optional
+	Method string `json:"method,omitempty"`
+	// headers are sent along.
+	// +optional
+	// +listType=atomic
+	Headers []AnalysisHeader `json:"headers,omitempty"`
+	// expectedCode is the status that is good.
+	ExpectedCode int32 `json:"expectedCode"`
+	// expectedResponse is the body that is good. Unset, any is.
+	// +optional
+	ExpectedResponse string `json:"expectedResponse,omitempty"`
+	// interval is how often the request is sent.
+	Interval metav1.Duration `json:"interval"`
+	// failureLimit is how many failed requests the stage bears. Defaults to 0.
+	// +optional
+	FailureLimit int32 `json:"failureLimit,omitempty"`
+	// timeout is how long a request may take, up to 1m. Defaults to 30s.
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	// secretRef names a Secret in the namespace of the application that says who asks, as that of a metric.
+	// +optional
+	SecretRef *SecretReference `json:"secretRef,omitempty"`
+}
+
+// AnalysisHeader is a header of a request.
+type AnalysisHeader struct {
+	// key is the header's name.
+	Key string `json:"key"`
+	// value is its value.
+	Value string `json:"value"`
+}
+
+// ScriptRunOptions are those of SCRIPT_RUN.
+type ScriptRunOptions struct {
+	// image is the image that the script runs in.
+	Image string `json:"image"`
+	// run is the script, for /bin/sh.
+	Run string `json:"run"`
+	// env are variables of its environment.
+	// +optional
+	Env map[string]string `json:"env,omitempty"`
+	// onRollback is the script that takes back what this one has done.
+	// +optional
+	OnRollback string `json:"onRollback,omitempty"`
+	// serviceAccountName is the ServiceAccount of the Job's pod. Defaults to the namespace's own.
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+}

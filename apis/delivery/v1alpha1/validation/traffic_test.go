@@ -1,0 +1,59 @@
+package validation
+
+import "testing"
+
+func TestValidateTraffic(t *testing.T) {
+	checkSpecs(t, specs{
+		"a VirtualService of subsets": {spec: "traffic: {method: VirtualService, name: web, subsets: true, routes: [main], gateways: [{namespace: istio, name: edge}]}"},
+		"an Ingress of all hosts":     {spec: "traffic: {method: Ingress, host: '*.example.com', className: nginx, nginxCanary: true}"},
+		"a switch":                    {spec: "traffic: {method: Service, drainSeconds: 0}"},
+
+		"a method that is missing":    {spec: "traffic: {}", want: []string{"spec.traffic.method: Required value"}},
+		"a method that there isn't":   {spec: "traffic: {method: DNS}", want: []string{`spec.traffic.method: Unsupported value: "DNS"`}},
+		"a route that nobody calls":   {spec: "traffic: {method: HTTPRoute}", want: []string{"spec.traffic.host: Required value"}},
+		"names that cannot be":        {spec: "traffic: {method: HTTPRoute, host: web_1, name: A, gateways: [{name: '', namespace: B}]}", want: []string{`spec.traffic.host: Invalid value: "web_1"`, `spec.traffic.name: Invalid value: "A"`, "spec.traffic.gateways[0].name: Required value", `spec.traffic.gateways[0].namespace: Invalid value: "B"`}},
+		"a drain that ends before it": {spec: "traffic: {method: Replicas, drainSeconds: -1}", want: []string{"spec.traffic.drainSeconds: Invalid value: -1"}},
+		"a route that is there twice": {spec: "traffic: {method: HTTPRoute, name: a, routes: [b, b]}", want: []string{`spec.traffic.routes[1]: Duplicate value: "b"`}},
+		"fields of other methods": {
+			spec: "traffic: {method: Service, host: a, name: a, gateways: [{name: a}], routes: [a], subsets: true, className: a, nginxCanary: true}",
+			want: []string{
+				"spec.traffic.host: Forbidden", "spec.traffic.name: Forbidden", "spec.traffic.gateways: Forbidden", "spec.traffic.routes: Forbidden",
+				"spec.traffic.subsets: Forbidden", "spec.traffic.className: Forbidden", "spec.traffic.nginxCanary: Forbidden",
+			},
+		},
+	})
+}
+
+func TestValidateRouting(t *testing.T) {
+	routed := func(method, with string) string {
+		return "traffic: {method: " + method + "}\npipeline: {stages: [{name: K8S_CANARY_ROLLOUT}, {name: K8S_BASELINE_ROLLOUT}, {name: K8S_TRAFFIC_ROUTING, with: {" + with + "}}]}"
+	}
+	const with = "spec.pipeline.stages[2].with"
+	checkSpecs(t, specs{
+		"a part of each":                 {spec: routed("Replicas", "primary: 80, canary: 10%, baseline: 10")},
+		"the primary has what is left":   {spec: routed("Replicas", "canary: 10")},
+		"a switch is all or nothing":     {spec: routed("Service", "canary: 100")},
+		"nothing is said":                {spec: routed("Replicas", ""), want: []string{with + ": Required value"}},
+		"everything and a part":          {spec: routed("Replicas", "all: canary, canary: 10"), want: []string{with + ".all: Forbidden"}},
+		"everything to nobody":           {spec: routed("Replicas", "all: green"), want: []string{with + `.all: Unsupported value: "green"`}},
+		"parts that do not add up":       {spec: routed("Replicas", "primary: 80, canary: 10"), want: []string{with + ": Invalid value: 90: percentages must add up to 100"}},
+		"more than there is":             {spec: routed("Replicas", "canary: 60, baseline: 60"), want: []string{with + ": Invalid value: 120: percentages must not be more than 100"}},
+		"a percentage over 100":          {spec: routed("Replicas", "canary: 101"), want: []string{with + ".canary: Invalid value: 101"}},
+		"a percentage below 0":           {spec: routed("Replicas", "canary: -1"), want: []string{with + ".canary: Invalid value: -1"}},
+		"a part of a switch":             {spec: routed("Service", "canary: 10"), want: []string{with + ".canary: Invalid value: 10: must be 0 or 100"}},
+		"routing that nothing is set up": {spec: "pipeline: {stages: [{name: K8S_TRAFFIC_ROUTING, with: {all: primary}}]}", want: []string{"spec.traffic: Required value: a stage routes traffic"}},
+	})
+}
+
+func TestValidateVariantLabel(t *testing.T) {
+	checkSpecs(t, specs{
+		"PipeCD's is fine":   {spec: "variantLabel: {key: pipecd.dev/variant}"},
+		"a key of our own":   {spec: "variantLabel: {key: manifold.dev/variant}", want: []string{"spec.variantLabel.key: Forbidden"}},
+		"a key of delivery":  {spec: "variantLabel: {key: delivery.manifold.dev/application}", want: []string{"spec.variantLabel.key: Forbidden"}},
+		"a key that is none": {spec: "variantLabel: {key: a b}", want: []string{`spec.variantLabel.key: Invalid value: "a b"`}},
+		"values that are the same, or none": {
+			spec: "variantLabel: {primaryValue: a, canaryValue: a, baselineValue: b c}",
+			want: []string{`spec.variantLabel.canaryValue: Duplicate value: "a"`, `spec.variantLabel.baselineValue: Invalid value: "b c"`},
+		},
+	})
+}
