@@ -28,3 +28,11 @@ func all[T any](objects []any) []T {
 	}
 	return out
 }
+
+// Last returns the object of a delete event, also when the watch missed the moment.
+func Last(obj any) any {
+	if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		return tomb.Obj
+	}
+	return obj
+}

@@ -17,6 +17,18 @@ import (
 // that has lost its server, never comes, and a key that is waited for is not tried again by anybody.
 const patience = 90 * time.Second
 
+// Names are those of the queues of one logical cluster. It stands in front of each, unless it is "": in the metrics of a process, queues of one name
+// add up.
+type Names string
+
+// Of returns the whole name of a queue.
+func (n Names) Of(queue string) string {
+	if n == "" {
+		return queue
+	}
+	return string(n) + "-" + queue
+}
+
 // NewQueue returns a queue of that name in the metrics. Retries of one key grow from the first to the last delay.
 func NewQueue[K comparable](name string, first, last time.Duration) workqueue.TypedRateLimitingInterface[K] {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.NewTypedItemExponentialFailureRateLimiter[K](first, last),

@@ -1,0 +1,59 @@
+package outbound
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+)
+
+// Reachable reports whether an address belongs to another machine that is found by routing: loopback, link-local (where clouds keep the
+// credentials of machines), multicast and unspecified addresses do not.
+func Reachable(ip net.IP) bool {
+	addr, ok := netip.AddrFromSlice(ip)
+	if !ok {
+		return false
+	}
+	addr = addr.Unmap()
+	for _, prefix := range translated {
+		if prefix.Contains(addr) {
+			bytes := addr.As16()
+			addr = netip.AddrFrom4([4]byte(bytes[12:]))
+		}
+	}
+	if addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() || addr == metadata {
+		return false
+	}
+	return !thisNetwork.Contains(addr) && addr != broadcast
+}
+
+var (
+	// translated are the networks whose addresses a gateway turns into the IPv4 address at their end.
+	translated = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96")}
+	// metadata is where one cloud keeps the credentials of machines although the address is no link-local one.
+	metadata    = netip.MustParseAddr("fd00:ec2::254")
+	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
+	broadcast   = netip.MustParseAddr("255.255.255.255")
+)
+
+// connectWithin is how long a connection may take to be made.
+const connectWithin = 20 * time.Second
+
+// Dialer connects to the addresses that allow reports as allowed; nil stands for Reachable. It is asked about the address itself when the
+// connection is made, so that no name can lead around it.
+func Dialer(allow func(net.IP) bool) *net.Dialer {
+	if allow == nil {
+		allow = Reachable
+	}
+	return &net.Dialer{
+		Timeout: connectWithin,
+		Control: func(_, address string, _ syscall.RawConn) error {
+			to, err := netip.ParseAddrPort(address)
+			if err != nil || !allow(to.Addr().AsSlice()) {
+				return fmt.Errorf("%w: the address %s may not be called", ErrRefused, address)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,282 @@
+// Package engine says what comes next in a release.
+//
+// Next is a function of the release, of the status that it has returned last, of what is observed, and of the time. All that it knows is in the
+// status, so it does not matter who asks, how often, and what happened in between: a restart goes on where the last write has left it. Whoever
+// carries it out writes the status first, and then what follows from its set.
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/planner"
+	"github.com/manifold-dev/manifold/pkg/delivery/stages"
+)
+
+// Result is what comes next.
+type Result struct {
+	// Status is the one to write. Its set is what the application is to run.
+	Status delivery.Status
+	stages.Due
+}
+
+// Next returns what comes next in a release.
+//
+// What is observed must be whole: a cluster that is not in it has left, and one that nothing is known of yet must not be left out.
+func Next(release delivery.Release, last delivery.Status, seen delivery.Observed, now time.Time) Result {
+	n := &next{release: release, status: last.Clone(), seen: seen, now: now}
+	for n.step() {
+		continue
+	}
+	return Result{Status: n.status, Due: n.due}
+}
+
+type next struct {
+	release delivery.Release
+	status  delivery.Status
+	seen    delivery.Observed
+	now     time.Time
+	due     stages.Due
+}
+
+// step goes one step on, and reports whether another one may follow at once.
+func (n *next) step() bool {
+	switch n.status.Phase {
+	case "", delivery.NotStarted:
+		return n.begin()
+	case delivery.Running:
+		if n.obey() {
+			return n.status.Phase == delivery.RollingBack
+		}
+		return n.run()
+	case delivery.RollingBack:
+		return n.run()
+	case delivery.Succeeded, delivery.Failed, delivery.Cancelled:
+		return n.resume()
+	}
+	return false
+}
+
+// begin records where the release goes and what was there before.
+func (n *next) begin() bool {
+	n.status.Start, n.status.Phase, n.status.Message = n.now, delivery.Running, ""
+	n.status.Set, n.status.Before = n.release.Current.Clone(), nil
+	if n.release.Stable != nil {
+		before := n.release.Stable.Clone()
+		n.status.Before = &before
+	}
+	n.status.Stages = make([]delivery.StageStatus, len(n.release.Stages))
+	for i, stage := range n.release.Stages {
+		n.status.Stages[i] = delivery.StageStatus{ID: stage.ID, Name: stage.Name, Phase: delivery.NotStarted}
+	}
+	if c := n.seen.Orders.Cancel; c != nil {
+		n.end(delivery.Cancelled, "cancelled before it began by "+c.By)
+		return false
+	}
+	targets, err := planner.Resolve(n.release.Targets, n.seen.Clusters)
+	if err == nil {
+		err = planner.Check(n.release)
+	}
+	if err != nil {
+		n.end(delivery.Failed, err.Error())
+		return false
+	}
+	n.status.Targets = targets
+	return true
+}
+
+func (n *next) end(phase delivery.Phase, message string) {
+	n.status.Phase, n.status.Message, n.status.End = phase, message, n.now
+}
+
+// obey ends the release where somebody has asked for that, and reports whether it did.
+func (n *next) obey() bool {
+	by, back := "", false
+	switch orders := n.seen.Orders; {
+	case orders.Rollback != "":
+		by, back = orders.Rollback, true
+	case orders.Cancel != nil:
+		by, back = orders.Cancel.By, orders.Cancel.Rollback
+	default:
+		return false
+	}
+	for i := range n.status.Stages {
+		if of := &n.status.Stages[i]; of.Phase == delivery.Running {
+			n.pass(i).Cancel(by)
+			of.End = n.now
+		}
+	}
+	if back {
+		n.rollBack(delivery.Cancelled, "rolled back by "+by)
+	} else {
+		n.end(delivery.Cancelled, "cancelled by "+by)
+	}
+	return true
+}
+
+// resume goes on with a release that has ended, where somebody has asked for that: a stage that failed is tried again, or all is rolled back.
+func (n *next) resume() bool {
+	if n.status.RolledBack != "" || n.status.Start.IsZero() || n.status.Targets == nil {
+		return false
+	}
+	for i := range n.status.Stages {
+		of := &n.status.Stages[i]
+		if of.Phase != delivery.Failed || n.seen.Orders.Retry[of.ID] != of.Attempt+1 {
+			continue
+		}
+		n.retry(of)
+		n.status.Phase, n.status.Message, n.status.End = delivery.Running, "", time.Time{}
+		return true
+	}
+	if by := n.seen.Orders.Rollback; by != "" {
+		ending := n.status.Phase
+		if ending == delivery.Succeeded {
+			ending = delivery.Cancelled // if taking it back fails, it is no success any more
+		}
+		n.rollBack(ending, "rolled back by "+by)
+		n.status.End = time.Time{}
+		return true
+	}
+	return false
+}
+
+// retry has a stage that has failed begin once more. What has succeeded is not done again.
+func (n *next) retry(of *delivery.StageStatus) {
+	again := delivery.StageStatus{ID: of.ID, Name: of.Name, Phase: delivery.Running, Attempt: of.Attempt + 1, Start: n.now, Targets: of.Targets}
+	for j, t := range again.Targets {
+		only := n.seen.Orders.RetryTargets[of.ID]
+		if !t.Phase.Passed() && (len(only) == 0 || slices.Contains(only, t.Target)) {
+			again.Targets[j] = delivery.TargetStatus{Place: t.Place, Phase: delivery.NotStarted, Wave: t.Wave, Replicas: t.Replicas, Shares: t.Shares}
+			if len(only) > 0 { // the others have failed still, which keeps nobody who was asked for from beginning
+				again.Targets[j].Phase, again.Targets[j].Start, again.Targets[j].Progressed = delivery.Running, n.now, n.now
+			}
+			if n.status.Edits[t.Cluster] > 0 {
+				n.status.Edits[t.Cluster]++ // the cluster is told once more: that it has refused before no longer counts
+			}
+		}
+	}
+	if !slices.ContainsFunc(of.Targets, func(t delivery.TargetStatus) bool { return !t.Start.IsZero() }) {
+		again.Phase, again.Targets = delivery.NotStarted, nil // it had not come to its targets: they are looked at anew
+	}
+	*of = again
+}
+
+// run takes the first stage that has not passed as far as it gets, and reports whether the next one may begin.
+func (n *next) run() bool {
+	i := slices.IndexFunc(n.status.Stages, func(s delivery.StageStatus) bool { return !s.Phase.Ended() })
+	if i < 0 {
+		return n.finish()
+	}
+	of := &n.status.Stages[i]
+	pass := n.pass(i)
+	if why := n.skipped(pass.Stage); why != "" {
+		pass.Skip(why)
+		of.End = n.now
+		return true
+	}
+	if of.Phase == delivery.NotStarted {
+		of.Phase, of.Start = delivery.Running, n.now
+		if err := pass.Prepare(); err != nil {
+			of.Phase, of.Message = delivery.Failed, err.Error()
+		}
+	}
+	if of.Phase == delivery.Running {
+		pass.Step()
+	}
+	if !of.Phase.Ended() {
+		n.due = pass.Due
+		n.status.Message = fmt.Sprintf("%s: %s", of.ID, of.Message)
+		return false
+	}
+	of.End = n.now
+	if n.status.Phase == delivery.Running && !of.Phase.Passed() {
+		n.fail(*of)
+	}
+	return true
+}
+
+// pass is one pass over a stage.
+func (n *next) pass(i int) *stages.Run {
+	return &stages.Run{Release: n.release, Stage: n.stage(n.status.Stages[i]), Status: &n.status, Of: &n.status.Stages[i], Seen: n.seen, Now: n.now}
+}
+
+// stage is what was asked for of a stage. Those of a rollback are nobody's.
+func (n *next) stage(of delivery.StageStatus) delivery.Stage {
+	for _, stage := range n.release.Stages {
+		if stage.ID == of.ID {
+			return stage
+		}
+	}
+	return delivery.Stage{ID: of.ID, Name: of.Name}
+}
+
+// skipped says why a stage is left out, "" if it is not.
+func (n *next) skipped(stage delivery.Stage) string {
+	if by, asked := n.seen.Orders.Skip[stage.ID]; asked {
+		return "skipped by " + by
+	}
+	return planner.Skips(stage.SkipOn, n.release.Commit)
+}
+
+// fail ends a release of which a stage has failed, or has it rolled back.
+func (n *next) fail(of delivery.StageStatus) {
+	message := fmt.Sprintf("stage %s: %s", of.ID, of.Message)
+	policy := n.release.Rollback
+	some := slices.ContainsFunc(of.Targets, func(t delivery.TargetStatus) bool { return t.Phase != delivery.Failed })
+	if policy.Disabled || policy.OnlyIfAllFail && some {
+		n.end(delivery.Failed, message)
+		return
+	}
+	n.rollBack(delivery.Failed, message)
+}
+
+// rollBack has what the release has done undone, and the release end in a phase.
+func (n *next) rollBack(ending delivery.Phase, message string) {
+	n.status.Phase, n.status.Ending, n.status.Message = delivery.RollingBack, ending, message
+	back := []delivery.StageStatus{{ID: "rollback", Name: delivery.StageRollback, Phase: delivery.NotStarted, Message: message}}
+	for i := range n.status.Stages {
+		of := &n.status.Stages[i]
+		if n.stage(*of).UndoesScript && of.Phase != delivery.NotStarted && of.Phase != delivery.Skipped {
+			back = append(back, delivery.StageStatus{ID: "rollback-" + of.ID, Name: delivery.StageScriptRollback, Phase: delivery.NotStarted})
+		}
+		if of.Phase == delivery.NotStarted {
+			of.Phase, of.Message = delivery.Cancelled, "the release is rolled back"
+		}
+	}
+	n.status.Stages = append(n.status.Stages, back...)
+}
+
+// finish ends a release of which all stages have ended.
+func (n *next) finish() bool {
+	if n.status.Phase == delivery.Running {
+		n.end(delivery.Succeeded, n.summary())
+		return false
+	}
+	n.status.RolledBack = delivery.Succeeded
+	why := n.status.Message
+	for _, of := range n.status.Stages {
+		if of.Name == delivery.StageRollback {
+			why = of.Message
+		}
+		if (of.Name == delivery.StageRollback || of.Name == delivery.StageScriptRollback) && of.Phase == delivery.Failed {
+			n.status.RolledBack = delivery.Failed
+		}
+	}
+	n.end(n.status.Ending, fmt.Sprintf("rollback %s: %s", n.status.RolledBack, why))
+	return false
+}
+
+// summary says what a release that has succeeded has left undone.
+func (n *next) summary() string {
+	for _, of := range n.status.Stages {
+		rolls := of.Name == delivery.StageSync || of.Name == delivery.StagePrimaryRollout
+		for _, t := range of.Targets {
+			if t.Phase == delivery.Failed || rolls && t.Phase == delivery.Skipped && of.Phase == delivery.Succeeded {
+				return fmt.Sprintf("released, but for cluster %q: %s", t.Cluster, t.Message)
+			}
+		}
+	}
+	return "released in all targets"
+}

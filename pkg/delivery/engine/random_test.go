@@ -1,0 +1,195 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/waves"
+)
+
+func randomWaves(r *rand.Rand) []delivery.Wave {
+	out := []delivery.Wave{}
+	for range 1 + r.IntN(3) {
+		size := intstr.FromInt32(1 + r.Int32N(3))
+		if r.IntN(2) == 0 {
+			size = intstr.FromString(fmt.Sprintf("%d%%", 10+r.IntN(60)))
+		}
+		out = append(out, delivery.Wave{MaxConcurrency: &size})
+	}
+	return out
+}
+
+// randomWorld is a pipeline over clusters that do and say everything late.
+func randomWorld(seed uint64) *world {
+	r := rand.New(rand.NewPCG(seed, 7))
+	replicas := intstr.FromString(fmt.Sprintf("%d%%", 5+r.IntN(60)))
+	w := newWorld(2+r.IntN(6),
+		delivery.Stage{Name: delivery.StageCanaryRollout, Copy: &delivery.CopyOptions{Replicas: replicas, PerCluster: r.IntN(2) == 0}},
+		delivery.Stage{Name: delivery.StageTrafficRouting, Traffic: map[string]int32{delivery.Canary: 5 + r.Int32N(40)}},
+		delivery.Stage{Name: delivery.StagePrimaryRollout, Waves: randomWaves(r)},
+		delivery.Stage{Name: delivery.StageTrafficRouting, Traffic: map[string]int32{delivery.Primary: 100}},
+		delivery.Stage{Name: delivery.StageCanaryClean},
+	)
+	w.random, w.release.MinReady = r, time.Duration(r.IntN(5))*time.Second
+	for _, c := range w.sorted() {
+		c.replicas = 1 + r.Int32N(9)
+		c.heard.Wanted = map[string]int32{"Deployment/web": c.replicas}
+	}
+	return w
+}
+
+// holds reports whether a cluster really runs v2 as its primary, and has been ready for long enough.
+func (w *world) holds(cluster string) bool {
+	c := w.clusters[cluster]
+	part, has := c.applied.set.Part(delivery.Primary, cluster)
+	at, known := c.ready[delivery.Primary+part.Fingerprint()]
+	return has && part.Revision == v2 && known && !at.Add(w.release.MinReady).After(w.now)
+}
+
+// Rule 1: what a cluster said before, or says of something else, proves nothing. Statuses come late and in random steps.
+func TestNoWaveBeginsEarlyInAThousandRuns(t *testing.T) {
+	for seed := range uint64(1000) {
+		w := randomWorld(seed)
+		began := map[string]bool{}
+		w.run(t, time.Hour, func() {
+			before := w.status
+			if len(before.Stages) < 3 {
+				return
+			}
+			for _, target := range before.Stages[2].Targets {
+				if target.Phase == delivery.NotStarted || began[target.Cluster] {
+					continue
+				}
+				began[target.Cluster] = true
+				for _, earlier := range before.Stages[2].Targets {
+					if earlier.Wave < target.Wave && !w.holds(earlier.Cluster) {
+						t.Fatalf("seed %d: wave %d began in %s when %s of wave %d was not done: %s", seed, target.Wave, target.Cluster, earlier.Cluster,
+							earlier.Wave, render(before))
+					}
+				}
+			}
+		})
+		if w.status.Phase != delivery.Succeeded {
+			t.Fatalf("seed %d: %s", seed, render(w.status))
+		}
+		for cluster := range w.clusters {
+			if !w.holds(cluster) {
+				t.Errorf("seed %d: the release has succeeded, and %s does not run it", seed, cluster)
+			}
+		}
+		if len(began) != len(w.clusters) {
+			t.Errorf("seed %d: %d of %d clusters began", seed, len(began), len(w.clusters))
+		}
+	}
+}
+
+// The invariants of every step: shares add up, no more than may be are under way, and the same question has the same answer.
+func TestEveryStepOfRandomRunsKeepsWhatMustHold(t *testing.T) {
+	for seed := range uint64(60) {
+		w := randomWorld(seed)
+		w.run(t, time.Hour, func() {
+			now, seen := w.now, w.observed()
+			first := Next(w.release, w.status, seen, now)
+			if second := Next(w.release, first.Status, seen, now); !reflect.DeepEqual(first, second) {
+				t.Fatalf("seed %d: asked again, it goes on:\n%s\n%s", seed, render(first.Status), render(second.Status))
+			}
+			for _, cluster := range first.Status.Set.Clusters() {
+				total := int32(0)
+				for name, share := range first.Status.Set.Shares(cluster) {
+					total += share
+					if present, _ := w.status.Set.Part(name, cluster); share > present.Traffic && seen.Clusters[cluster].Variants[name].Endpoints < 1 && len(w.status.Stages) > 0 {
+						t.Fatalf("seed %d: %s of %s gets traffic without an endpoint", seed, name, cluster)
+					}
+				}
+				if total != 100 {
+					t.Fatalf("seed %d: the shares of %s add up to %d: %v", seed, cluster, total, first.Status.Set.Shares(cluster))
+				}
+			}
+			for i, of := range first.Status.Stages {
+				if running := slices.DeleteFunc(slices.Clone(of.Targets), func(s delivery.TargetStatus) bool { return s.Phase != delivery.Running }); len(running) > 0 {
+					if wave := waves.Current(of.Targets); slices.ContainsFunc(running, func(s delivery.TargetStatus) bool { return s.Wave != wave }) {
+						t.Fatalf("seed %d: stage %d has several waves under way: %s", seed, i, render(first.Status))
+					}
+				}
+			}
+		})
+	}
+}
+
+// A restart reads back what was written, and nothing else. What the engine knew besides is lost.
+func TestARestartAnywhereGivesTheSameEnd(t *testing.T) {
+	for seed := range uint64(80) {
+		plain, killed := randomWorld(seed), randomWorld(seed)
+		plain.run(t, time.Hour, nil)
+		kills := rand.New(rand.NewPCG(seed, 9))
+		killed.run(t, time.Hour, func() {
+			if kills.IntN(3) == 0 {
+				killed.status = again(t, killed.status)
+			}
+			if kills.IntN(5) == 0 { // it was asked, and died before it could write
+				Next(killed.release, killed.status, killed.observed(), killed.now)
+			}
+		})
+		if want, got := render(plain.status), render(killed.status); want != got {
+			t.Fatalf("seed %d: ends with\n%s\nwant\n%s", seed, got, want)
+		}
+	}
+}
+
+// A run in which clusters fall silent, come back, break and leave ends all the same, and leaves nothing half done where it can be reached.
+func TestRandomFailuresEndInOneOfTwoStates(t *testing.T) {
+	ends := map[delivery.Phase]int{}
+	for seed := range uint64(200) {
+		w := randomWorld(seed)
+		r := rand.New(rand.NewPCG(seed, 11))
+		for i := range w.release.Stages {
+			w.release.Stages[i].Failure = delivery.Failure{MaxFailures: r.Int32N(2), OnUnreachable: []string{delivery.Wait, delivery.Skip, delivery.Fail}[r.IntN(3)]}
+		}
+		for _, c := range w.sorted() {
+			c.broken[v2.Name] = r.IntN(8) == 0
+			c.refused[v2.Name] = r.IntN(12) == 0
+		}
+		w.run(t, 4*time.Hour, func() {
+			w.status = again(t, w.status)
+			for _, c := range w.sorted() {
+				if r.IntN(400) == 0 {
+					c.silent = !c.silent
+				}
+			}
+		})
+		ends[w.status.Phase]++
+		// Once all are back, everybody has what the set says, whatever has happened.
+		for _, c := range w.clusters {
+			c.silent = false
+		}
+		for range 60 {
+			w.now = w.now.Add(time.Second)
+			w.carry()
+		}
+		for cluster, c := range w.clusters {
+			if c.applied.set.Differs(w.status.Set, cluster) && w.status.Edits[cluster] > 0 {
+				t.Errorf("seed %d: %s does not have what the set says", seed, cluster)
+			}
+		}
+		last := phases(w.status.Stages[len(w.status.Stages)-1])
+		for cluster := range w.clusters {
+			switch {
+			case last[cluster] == delivery.Failed:
+			case w.status.RolledBack != "" && w.status.Set.Differs(*w.release.Stable, cluster):
+				t.Errorf("seed %d: it was rolled back, and %s is not to run what it ran before: %s", seed, cluster, render(w.status))
+			case w.status.Phase == delivery.Succeeded && len(w.status.Set.Shares(cluster)) != 1:
+				t.Errorf("seed %d: it has succeeded, and %s has variants: %v", seed, cluster, w.status.Set.Shares(cluster))
+			}
+		}
+	}
+	if ends[delivery.Succeeded] < 15 || ends[delivery.Failed] < 15 {
+		t.Errorf("the runs show too little: %v", ends)
+	}
+}

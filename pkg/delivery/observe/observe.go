@@ -1,0 +1,269 @@
+// Package observe says what is seen of an application in its clusters, by the objects of the logical cluster alone: what was applied there, where it
+// is placed, and what clusters report of it.
+package observe
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/copies"
+	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/summary"
+)
+
+// Present is an object of the logical cluster that belongs to an application.
+type Present struct {
+	wanted.Key
+	Object metav1.Object
+	// Workload says that it ends in pods.
+	Workload bool
+}
+
+// World is what is known of an application.
+type World struct {
+	// Set is what it is to run, Edits the counts of its edits for each cluster, and Wanted what it stands for.
+	Set    delivery.Set
+	Edits  map[string]int64
+	Wanted wanted.Wanted
+	// Pinned says that the targets say where it runs. Otherwise placement does, and a cluster without a share has nothing to prove.
+	Pinned  bool
+	Present []Present
+	// Clusters are those that have joined.
+	Clusters []*manifold.Cluster
+	// Failures say why objects were refused that are wanted as they are now.
+	Failures map[wanted.Key]string
+	// Broken says why the set stands for nothing, and Missing that something of it is not there yet.
+	Broken  string
+	Missing bool
+	// Silent says since when a cluster has not answered; zero if it does.
+	Silent func(*manifold.Cluster) time.Time
+	Now    time.Time
+}
+
+// Clusters returns what is seen of each cluster.
+func Clusters(w World) map[string]delivery.Cluster {
+	l := newLook(w)
+	out := make(map[string]delivery.Cluster, len(w.Clusters))
+	for _, cluster := range w.Clusters {
+		out[cluster.Name] = l.cluster(cluster)
+	}
+	return out
+}
+
+// look is the world by what is asked of it.
+type look struct {
+	World
+	present map[wanted.Key]state
+	wants   map[wanted.Key]bool
+	// stale are the objects that are not yet what was asked for.
+	stale []wanted.Object
+}
+
+// state is what an object says of its clusters.
+type state struct {
+	Present
+	variant  string
+	decision placement.Decision
+	reported summary.Breakdown
+}
+
+func newLook(w World) *look {
+	l := &look{World: w, present: map[wanted.Key]state{}, wants: map[wanted.Key]bool{}}
+	for _, p := range w.Present {
+		s := state{Present: p, variant: p.Object.GetAnnotations()[v1alpha1.AnnotationVariant]}
+		// What cannot be read says nothing, and nothing proves nothing.
+		s.decision, _ = placement.ParseDecision(p.Object.GetAnnotations()[manifold.AnnotationPlacement])
+		s.reported, _ = summary.ParseBreakdown(p.Object.GetAnnotations()[manifold.AnnotationStatus])
+		l.present[p.Key] = s
+	}
+	for _, object := range w.Wanted.Objects {
+		l.wants[object.Key] = true
+		if p, there := l.present[object.Key]; !there || !object.Applied(p.Object) {
+			l.stale = append(l.stale, object)
+		}
+	}
+	return l
+}
+
+func (l *look) cluster(c *manifold.Cluster) delivery.Cluster {
+	out := delivery.Cluster{Labels: c.Labels, Heard: l.Now, Edit: l.edit(c.Name), Wanted: l.replicas(c.Name), Variants: map[string]delivery.Report{}}
+	if since := l.Silent(c); !since.IsZero() {
+		out.Heard = since
+	}
+	names := l.Set.Names()
+	for _, s := range l.present {
+		if s.variant != "" && !slices.Contains(names, s.variant) {
+			names = append(names, s.variant)
+		}
+	}
+	for _, name := range names {
+		if report, there := l.variant(name, c.Name); there {
+			out.Variants[name] = report
+		}
+	}
+	return out
+}
+
+// edit is the edit of the set that reports of a cluster are about: the last one, once the objects are what it asks for.
+func (l *look) edit(cluster string) int64 {
+	edit := l.Edits[cluster]
+	if l.Missing {
+		return edit - 1
+	}
+	for _, object := range l.stale {
+		_, concerns := object.Clusters[cluster]
+		if _, refused := l.Failures[object.Key]; refused {
+			continue // that is what there is to say about it
+		}
+		if concerns || l.has(object.Key, cluster) {
+			return edit - 1
+		}
+	}
+	return edit
+}
+
+// has reports whether a cluster has, or may have, anything of an object.
+func (l *look) has(key wanted.Key, cluster string) bool {
+	s := l.present[key]
+	_, decided := s.decision[cluster]
+	_, reported := s.reported[cluster]
+	return decided || reported
+}
+
+// replicas are those that the primary has in a cluster, or would have.
+func (l *look) replicas(cluster string) map[string]int32 {
+	out := maps.Clone(l.Wanted.Replicas[cluster])
+	for _, object := range l.Wanted.Objects {
+		if _, counts := out[object.Key.String()]; !counts || object.Variant != delivery.Primary {
+			continue
+		}
+		if share, placed := l.present[object.Key].decision[cluster]; placed {
+			out[object.Key.String()] = share.Replicas
+		}
+	}
+	return out
+}
+
+// variant is what a cluster reports of a variant, false if there is nothing of it.
+func (l *look) variant(name, cluster string) (delivery.Report, bool) {
+	part, wants := l.Set.Part(name, cluster)
+	if !wants {
+		return delivery.Report{}, l.lingers(name, cluster)
+	}
+	sum := delivery.Report{Fingerprint: part.Fingerprint(), Current: true, Ready: true, Weight: part.Traffic, Failure: l.Broken}
+	for _, object := range l.Wanted.Objects {
+		share, concerns := object.Clusters[cluster]
+		if object.Variant != name || !concerns {
+			continue
+		}
+		if why, refused := l.Failures[object.Key]; refused {
+			sum.Failure = why
+		}
+		if object.Workload {
+			l.workload(&sum, object, share, cluster)
+		}
+	}
+	return sum, true
+}
+
+// lingers reports whether anything of a variant is left in a cluster that is to have none of it.
+func (l *look) lingers(name, cluster string) bool {
+	for key, s := range l.present {
+		if s.variant == name && s.Workload && l.has(key, cluster) {
+			return true
+		}
+	}
+	return false
+}
+
+// workload adds what a cluster reports of one workload to what it reports of the variant.
+func (l *look) workload(sum *delivery.Report, object wanted.Object, share copies.Share, cluster string) {
+	not := func(applied, current bool, format string, args ...any) {
+		if !applied {
+			sum.Fingerprint = ""
+		}
+		sum.Current, sum.Ready = sum.Current && current, false
+		if sum.Waiting == "" {
+			sum.Waiting = fmt.Sprintf("%s: ", object.Key) + fmt.Sprintf(format, args...)
+		}
+	}
+	s, there := l.present[object.Key]
+	if !there {
+		not(false, false, "it is not there yet")
+		return
+	}
+	part, placed := s.decision[cluster]
+	if !placed {
+		if l.Pinned && (share.Replicas == nil || *share.Replicas > 0) {
+			not(false, false, "it has no place in the cluster")
+		}
+		return // placement has it elsewhere
+	}
+	if share.Replicas != nil && part.Replicas != *share.Replicas {
+		not(false, false, "placement gives it %d pods, and %d are wanted", part.Replicas, *share.Replicas)
+		return
+	}
+	reported, heard := s.reported[cluster]
+	sum.Progress += int64(reported.Updated) + int64(reported.Ready)
+	sum.Endpoints += reported.Ready
+	switch why := why(reported); {
+	case !heard || reported.Stale:
+		not(false, false, "nothing is reported of it")
+	case object.Held && (reported.Revision != share.Revision || reported.Target != share.Target):
+		not(false, false, "%s", orElse(why, "the cluster has not taken it up yet"))
+	case !object.Held && reported.Generation < s.Object.GetGeneration():
+		not(false, false, "%s", orElse(why, "the cluster has not taken it up yet"))
+	default:
+		if missing := unready(object.Kind, part, reported); missing != "" {
+			not(true, true, "%s", orElse(why, missing))
+		}
+	}
+}
+
+func orElse(said, otherwise string) string {
+	if said == "" {
+		return otherwise
+	}
+	return delivery.Said(said)
+}
+
+// why is what a cluster says of what it cannot do.
+func why(reported summary.ClusterStatus) string {
+	if reported.Problem != "" {
+		return reported.Problem
+	}
+	return reported.Waits
+}
+
+// unready says what a workload lacks in a cluster, "" if nothing.
+func unready(kind string, part placement.Share, reported summary.ClusterStatus) string {
+	switch kind {
+	case "Job":
+		if reported.Ended == "Complete" {
+			return ""
+		}
+		return orElse(reported.Ended, "it has not completed")
+	case "DaemonSet":
+		if reported.Updated == reported.Replicas && reported.Available >= reported.Replicas {
+			return ""
+		}
+		return fmt.Sprintf("%d of %d pods are updated, and %d available", reported.Updated, reported.Replicas, reported.Available)
+	case "Deployment", "StatefulSet":
+		if want := part.Replicas; reported.Replicas != want || reported.Updated != want || reported.Available < want {
+			return fmt.Sprintf("%d of %d pods are updated, and %d available", reported.Updated, want, reported.Available)
+		}
+		return ""
+	}
+	if want := part.Replicas; reported.Ready < want {
+		return fmt.Sprintf("%d of %d pods are ready", reported.Ready, want)
+	}
+	return ""
+}

@@ -1,0 +1,143 @@
+package observe
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
+)
+
+var (
+	noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	v2   = delivery.Part{Revision: delivery.Revision{Name: "web-v2", Hash: "b"}, Target: "eu", Traffic: 100}
+)
+
+// made is what a set of one Deployment in east stands for.
+func made(t *testing.T, set delivery.Set) wanted.Wanted {
+	t.Helper()
+	out, err := wanted.Make(wanted.Application{Namespace: "shop", Name: "web", UID: "app", Pinned: true}, set, "web-v2", func(delivery.Part) ([]*unstructured.Unstructured, error) {
+		return []*unstructured.Unstructured{{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web"},
+			"spec": map[string]any{"replicas": int64(3), "selector": map[string]any{}, "template": map[string]any{}},
+		}}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// What a cluster has proved is what is reported of the very thing that it is to run.
+func TestWhatAClusterReports(t *testing.T) {
+	const (
+		told  = `{"east":{"replicas":3,"revision":"web-v2","target":"eu"}}`
+		older = `{"east":{"replicas":3,"revision":"web-v1","target":"eu"}}`
+	)
+	for name, test := range map[string]struct {
+		share, status string
+		unapplied     bool
+		absent        bool
+		refused       string
+		wantEdit      int64
+		wantCurrent   bool
+		wantReady     bool
+		wantWaiting   string
+	}{
+		"all is proved": {
+			share: told, status: `{"east":{"replicas":3,"ready":3,"available":3,"updated":3,"revision":"web-v2","target":"eu"}}`,
+			wantEdit: 4, wantCurrent: true, wantReady: true,
+		},
+		"pods that are ready of another revision prove nothing": {
+			share: told, status: `{"east":{"replicas":3,"ready":3,"available":3,"updated":3,"revision":"web-v1","target":"eu"}}`,
+			wantEdit: 4, wantWaiting: "Deployment/web: the cluster has not taken it up yet",
+		},
+		"nor do those of another target": {
+			share: told, status: `{"east":{"replicas":3,"ready":3,"available":3,"updated":3,"revision":"web-v2","target":"us"}}`,
+			wantEdit: 4, wantWaiting: "has not taken it up",
+		},
+		"nor does a report without a revision": {
+			share: told, status: `{"east":{"replicas":3,"ready":3,"available":3,"updated":3}}`, wantEdit: 4, wantWaiting: "has not taken it up",
+		},
+		"nor what a silent cluster said last": {
+			share: told, status: `{"east":{"replicas":3,"ready":3,"available":3,"updated":3,"revision":"web-v2","target":"eu","stale":true}}`,
+			wantEdit: 4, wantWaiting: "nothing is reported of it",
+		},
+		"nor what cannot be read": {share: told, status: `{"east":`, wantEdit: 4, wantWaiting: "nothing is reported of it"},
+		"pods are on their way": {
+			share: told, status: `{"east":{"replicas":4,"ready":3,"available":3,"updated":2,"revision":"web-v2","target":"eu"}}`,
+			wantEdit: 4, wantCurrent: true, wantWaiting: "2 of 3 pods are updated, and 3 available",
+		},
+		"what keeps them is said, in one line": {
+			share: told, status: `{"east":{"replicas":3,"updated":3,"revision":"web-v2","target":"eu","waits":"no\nroom"}}`,
+			wantEdit: 4, wantCurrent: true, wantWaiting: "room",
+		},
+		"a share that names an older revision is not what was asked for": {share: older, wantEdit: 3},
+		"nor is an object that was applied otherwise":                    {share: told, unapplied: true, wantEdit: 3},
+		"nor one that is missing":                                        {absent: true, wantEdit: 3},
+		"but a refusal is an answer":                                     {absent: true, refused: "no", wantEdit: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := delivery.Set{delivery.Primary: {Clusters: map[string]delivery.Part{"east": v2}}}
+			w := World{
+				Set: set, Edits: map[string]int64{"east": 4}, Wanted: made(t, set), Pinned: true, Now: noon, Failures: map[wanted.Key]string{},
+				Clusters: []*manifold.Cluster{{ObjectMeta: metav1.ObjectMeta{Name: "east"}}}, Silent: func(*manifold.Cluster) time.Time { return time.Time{} },
+			}
+			object := w.Wanted.Objects[0]
+			if test.refused != "" {
+				w.Failures[object.Key] = test.refused
+			}
+			hash := object.Hash
+			if test.unapplied {
+				hash = "another"
+			}
+			if !test.absent {
+				w.Present = []Present{{Key: object.Key, Workload: true, Object: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: map[string]string{
+					v1alpha1.AnnotationApplied: hash, v1alpha1.AnnotationVariant: delivery.Primary, manifold.AnnotationPlacement: test.share, manifold.AnnotationStatus: test.status,
+				}}}}}
+			}
+			got := Clusters(w)["east"]
+			if got.Edit != test.wantEdit || got.Heard != noon {
+				t.Errorf("edit %d, heard %s, want %d", got.Edit, got.Heard, test.wantEdit)
+			}
+			report := got.Variants[delivery.Primary]
+			if report.Failure != test.refused {
+				t.Errorf("failure %q, want %q", report.Failure, test.refused)
+			}
+			if test.wantEdit < 4 || test.refused != "" {
+				return
+			}
+			if report.Ready != test.wantReady || report.Current != test.wantCurrent || (report.Fingerprint == v2.Fingerprint()) != test.wantCurrent ||
+				!strings.Contains(report.Waiting, test.wantWaiting) || strings.Contains(report.Waiting, "\n") {
+				t.Errorf("%+v", report)
+			}
+		})
+	}
+}
+
+func TestWhatIsNoLongerWantedIsThereUntilItIsGone(t *testing.T) {
+	canary := Present{Key: wanted.Key{Group: "apps", Kind: "Deployment", Name: "web-canary"}, Workload: true, Object: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Name: "web-canary", Annotations: map[string]string{v1alpha1.AnnotationVariant: delivery.Canary, manifold.AnnotationStatus: `{"east":{"replicas":1}}`},
+	}}}
+	w := World{
+		Set: delivery.Set{}, Present: []Present{canary}, Now: noon, Silent: func(c *manifold.Cluster) time.Time { return noon.Add(-time.Minute) },
+		Clusters: []*manifold.Cluster{{ObjectMeta: metav1.ObjectMeta{Name: "east"}}, {ObjectMeta: metav1.ObjectMeta{Name: "west"}}},
+	}
+	got := Clusters(w)
+	if _, there := got["east"].Variants[delivery.Canary]; !there {
+		t.Error("east reports pods of the canary, and counts as having none")
+	}
+	if _, there := got["west"].Variants[delivery.Canary]; there {
+		t.Error("west has nothing of the canary")
+	}
+	if want := noon.Add(-time.Minute); got["east"].Heard != want {
+		t.Errorf("heard %s, want %s", got["east"].Heard, want)
+	}
+}

@@ -1,0 +1,96 @@
+package delivery
+
+import "time"
+
+// Observed is what is seen of the world while a release runs.
+type Observed struct {
+	// Clusters are those that the logical cluster has, by name.
+	Clusters map[string]Cluster
+	Orders   Orders
+	// Measured holds what was measured for a stage, by the stage's ID.
+	Measured map[string][]Measurement
+	// Scripts holds how the scripts of stages have ended so far, by the name of their run.
+	Scripts map[string]Outcome
+}
+
+// Cluster is what is known of a cluster. All of it but the labels is what the cluster says itself.
+type Cluster struct {
+	Labels map[string]string
+	// Heard is when it has answered last.
+	Heard time.Time
+	// Edit is the edit of the set, as Status.Edits counts them, that the report is about.
+	Edit int64
+	// Wanted is how many pods of each workload the primary is to have here, be it by an autoscaler, or would have if it ran here.
+	Wanted   map[string]int32
+	Variants map[string]Report
+}
+
+// Report is what a cluster says of a variant.
+type Report struct {
+	// Fingerprint is that of the part that it has applied.
+	Fingerprint string
+	// Current says that the status of every workload is about what was applied: its observedGeneration is the generation.
+	Current bool
+	// Ready says that all that is to be ready is, ReadySince since when.
+	Ready      bool
+	ReadySince time.Time
+	// Progress grows while the workloads get on: the number of pods that are updated, and of those that are ready.
+	Progress int64
+	// Failure says why the cluster has refused what it was to apply. Waiting is what keeps it from being ready.
+	Failure, Waiting string
+	// Endpoints is how many of its pods may receive traffic.
+	Endpoints int32
+	// Weight is its share of the traffic that is in force. Of an application whose traffic nobody shares out it is what the set says.
+	Weight int32
+}
+
+// Orders are what people have asked for while the release runs.
+type Orders struct {
+	Approvals []Assent
+	Cancel    *Cancel
+	// Skip holds the stages that are left out, by ID, with who has said so.
+	Skip map[string]string
+	// SkipTargets holds, by the stage's ID, those of its targets that are left out, with who has said so.
+	SkipTargets map[string]map[string]string
+	// Retry holds, by the stage's ID, the attempt that is to follow, counted from 1.
+	Retry map[string]int32
+	// RetryTargets holds, by the stage's ID, the targets that are tried again; none means all.
+	RetryTargets map[string][]string
+	// Rollback is who wants the release rolled back, empty if nobody does.
+	Rollback string
+}
+
+// Cancel asks to end a release.
+type Cancel struct {
+	By string
+	// Rollback says that what it has done is to be undone.
+	Rollback bool
+}
+
+// Assent is an approval that somebody gave.
+type Assent struct {
+	Stage   string
+	User    string
+	Groups  []string
+	Comment string
+	Time    time.Time
+}
+
+// Measurement is one look at a metric.
+type Measurement struct {
+	Metric string
+	Time   time.Time
+	Values []float64
+	// Control are the values that they are compared with.
+	Control []float64
+	// First says that there is nothing earlier to compare with.
+	First bool
+	// Error says why nothing was measured.
+	Error string
+}
+
+// Outcome is how a script has ended.
+type Outcome struct {
+	Phase   Phase // Running, Succeeded or Failed
+	Message string
+}

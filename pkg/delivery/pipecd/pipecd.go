@@ -1,0 +1,134 @@
+package pipecd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+)
+
+// Application is what an application file says.
+type Application struct {
+	Name, Description string
+	Labels            map[string]string
+	// Spec is without a source: the file does not say where it lies.
+	Spec v1alpha1.ApplicationSpec
+	// Input says how the manifests of all targets are rendered, Inputs what is different at targets, by their names.
+	Input  Input
+	Inputs map[string]Input
+	// Unhonoured are the fields that PipeCD would act upon and nobody does here, in the order of their paths.
+	Unhonoured []Unhonoured
+}
+
+// Unhonoured is a field that nobody acts upon.
+type Unhonoured struct {
+	Path, Why string
+}
+
+// String returns a sentence about the field.
+func (u Unhonoured) String() string { return u.Path + " is not honoured: " + u.Why }
+
+// Input says how manifests are rendered.
+type Input struct {
+	// Namespace is where objects go that name no namespace.
+	Namespace string
+	// Manifests are the files to read, from the folder of the application; unset stands for all.
+	Manifests []string
+	Chart     Chart
+}
+
+// Chart says how a Helm chart is rendered.
+type Chart struct {
+	// Path is the chart's folder, from the root of the repository; unset stands for the folder of the application.
+	Path        string
+	Release     string
+	ValuesFiles []string
+	APIVersions []string
+	KubeVersion string
+}
+
+// mostBytes bounds a file.
+const mostBytes = 1 << 20
+
+const apiVersion = "pipecd.dev/v1beta1"
+
+// Kinds of files.
+const (
+	kindKubernetes  = "KubernetesApp"
+	kindApplication = "Application"
+)
+
+// Parse reads an application file. Its error names every field that is wrong.
+func Parse(content []byte) (*Application, error) {
+	if len(content) > mostBytes {
+		return nil, fmt.Errorf("the application file has %d bytes, and %d are allowed", len(content), mostBytes)
+	}
+	asJSON, err := yaml.YAMLToJSONStrict(content)
+	if err != nil {
+		return nil, fmt.Errorf("parse the application file: %w", err)
+	}
+	var values map[string]any
+	if err := json.Unmarshal(asJSON, &values); err != nil {
+		return nil, fmt.Errorf("parse the application file: it is no object: %w", err)
+	}
+	r := &reading{out: &Application{Inputs: map[string]Input{}}}
+	r.file(&fields{reading: r, values: values})
+	if err := r.errs.ToAggregate(); err != nil {
+		return nil, fmt.Errorf("the application file: %w", err)
+	}
+	slices.SortFunc(r.out.Unhonoured, func(a, b Unhonoured) int { return strings.Compare(a.Path, b.Path) })
+	return r.out, nil
+}
+
+// reading collects what a file says.
+type reading struct {
+	out  *Application
+	errs field.ErrorList
+}
+
+func (r *reading) file(file *fields) {
+	if version := file.text("apiVersion"); version != apiVersion {
+		r.refuse(file.at("apiVersion"), version, "must be "+apiVersion)
+	}
+	kind := file.text("kind")
+	spec := file.object("spec")
+	metadata := file.object("metadata")
+	r.out.Name = metadata.text("name")
+	r.labels(metadata)
+	metadata.done()
+	switch kind {
+	case kindKubernetes:
+		r.common(spec)
+		r.kubernetes(spec)
+	case kindApplication:
+		r.common(spec)
+		r.plugins(spec)
+	default:
+		r.refuse(file.at("kind"), kind, "must be "+kindKubernetes+" or "+kindApplication)
+		return
+	}
+	r.pipeline(spec)
+	if label := r.out.Labels["kind"]; label != "" && label != "KUBERNETES" {
+		r.refuse(spec.at("labels").Key("kind"), label, "must be KUBERNETES")
+	}
+	spec.done()
+	file.done()
+}
+
+func (r *reading) labels(from *fields) {
+	for key, value := range from.textMap("labels") {
+		if r.out.Labels == nil {
+			r.out.Labels = map[string]string{}
+		}
+		r.out.Labels[key] = value
+	}
+}
+
+func (r *reading) refuse(at *field.Path, value any, why string) {
+	r.errs = append(r.errs, field.Invalid(at, value, why))
+}

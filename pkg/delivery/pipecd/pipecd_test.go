@@ -1,0 +1,307 @@
+package pipecd
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+)
+
+const kubernetesApp = "apiVersion: pipecd.dev/v1beta1\nkind: KubernetesApp\nspec:\n"
+
+const application = "apiVersion: pipecd.dev/v1beta1\nkind: Application\nspec:\n"
+
+func indented(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ") + "\n"
+}
+
+var (
+	hoge = v1alpha1.Target{Name: "hoge", Cluster: "hoge", Path: "cluster-hoge"}
+	fuga = v1alpha1.Target{Name: "fuga", Cluster: "fuga", Path: "cluster-fuga"}
+)
+
+// label is what pods of variants have in manifests that were made for PipeCD.
+var label = v1alpha1.VariantLabel{Key: "pipecd.dev/variant"}
+
+func TestTargetsAreReadInAllTheirSpellings(t *testing.T) {
+	const providers = `
+  multiTarget:
+  - provider: {name: hoge}
+    resourceDir: ./cluster-hoge
+  - provider: {name: fuga}
+    resourceDir: cluster-fuga/
+`
+	want := []v1alpha1.Target{hoge, fuga}
+	for name, file := range map[string]string{
+		"of a quick sync": kubernetesApp + indented("name: shop\nquickSync:"+providers),
+		"of the input":    kubernetesApp + indented("name: shop\ninput:"+providers),
+		"of a stage": kubernetesApp + indented(`
+name: shop
+pipeline:
+  stages:
+  - name: K8S_PRIMARY_ROLLOUT
+    with:
+      multiTarget:
+      - {provider: {name: hoge}, resourceDir: ./cluster-hoge}
+      - {provider: {name: fuga}, resourceDir: ./cluster-fuga}
+`),
+		"of a plugin": application + indented(`
+name: shop
+plugins:
+  kubernetes_multicluster:
+    input:
+      multiTargets:
+      - {target: {name: hoge}, kustomizeDir: ./cluster-hoge}
+      - {target: {name: fuga}, kustomizeDir: ./cluster-fuga}
+`),
+		"of a plugin's quick sync":                  application + indented("name: shop\nplugins:\n  kubernetes_multicluster:\n    quickSync:"+strings.ReplaceAll(providers, "\n", "\n    ")),
+		"of an application that lists its plugins":  application + indented("name: shop\nplugins: [kubernetes_multicluster]\nquickSync:"+providers),
+		"of one with plugins beside the quick sync": application + indented("name: shop\nplugins: {kubernetes_multicluster: {}}\nquickSync:"+providers),
+		"of one without plugins":                    strings.Replace(application, "spec:", "metadata: {name: shop, labels: {kind: KUBERNETES}}\nspec:", 1) + indented("quickSync:"+providers),
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse([]byte(file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got.Spec.Targets, want) || got.Name != "shop" {
+				t.Errorf("application %q with targets %+v, want %+v", got.Name, got.Spec.Targets, want)
+			}
+			if len(got.Unhonoured) > 0 {
+				t.Errorf("not honoured: %v", got.Unhonoured)
+			}
+		})
+	}
+}
+
+func TestAFileBecomesASpec(t *testing.T) {
+	got, err := Parse([]byte(kubernetesApp + indented(`
+name: shop
+description: All of it.
+labels: {env: prd, team: product}
+planner: {alwaysUsePipeline: true}
+commitMatcher: {quickSync: '^docs:', pipeline: '^feat:'}
+trigger:
+  onCommit: {paths: [shared/**], ignores: ['**/*.md']}
+  onCommand: {disabled: false}
+  onOutOfSync: {disabled: false}
+  onChain: {disabled: true}
+quickSync:
+  prune: true
+  multiTarget:
+  - provider: {name: hoge}
+    resourceDir: ./cluster-hoge
+  - target: {labels: {region: eu}}
+    manifests: [web.yaml]
+pipeline:
+  stages:
+  - name: K8S_CANARY_ROLLOUT
+    id: canary
+    desc: A few.
+    with:
+      replicas: 10%
+      createService: true
+      multiTarget: [{provider: {name: hoge}}]
+      patches: [{target: {kind: ConfigMap, name: envoy, documentRoot: $.data.envoy}, ops: [{op: yaml-replace, path: $.a, value: b}]}]
+  - name: WAIT_APPROVAL
+    with: {timeout: 2h, approvers: [ada, grace], minApproverNum: 2}
+  - name: K8S_TRAFFIC_ROUTING
+    with: {canary: 20}
+  - name: ANALYSIS
+    skipOn: {commitMessagePrefixes: ['[skip]'], paths: [docs/**]}
+    with: {duration: 10m, https: [{url: 'https://example.com', expectedCode: 200, interval: 1m}]}
+  - name: K8S_MULTI_PRIMARY_ROLLOUT
+    timeout: 30m
+  - name: K8S_CANARY_CLEAN
+service: {name: web}
+workloads: [{kind: Deployment, name: web}, {name: api}]
+trafficRouting: {method: istio, istio: {editableRoutes: [main], virtualService: {name: web}}}
+variantLabel: {canaryValue: kanarie}
+driftDetection:
+  ignoreFields: ['apps/v1:Deployment::web#spec.replicas', 'apps/v1:Deployment::web#metadata.annotations.a/b', 'v1:ConfigMap::c#data']
+input:
+  namespace: shop
+  autoRollback: false
+  helmChart: {path: ./charts/web}
+  helmOptions: {releaseName: web, valueFiles: [prd.yaml], apiVersions: [example.com/v1], kubeVersion: v1.37.0}
+`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := func(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
+	duration := func(text string) *metav1.Duration {
+		var out metav1.Duration
+		if err := yaml.Unmarshal([]byte(text), &out); err != nil {
+			t.Fatal(err)
+		}
+		return &out
+	}
+	want := &Application{
+		Name: "shop", Description: "All of it.", Labels: map[string]string{"env": "prd", "team": "product"},
+		Spec: v1alpha1.ApplicationSpec{
+			Planner:  &v1alpha1.Planner{AlwaysUsePipeline: true, CommitMatcher: &v1alpha1.CommitMatcher{QuickSync: "^docs:", Pipeline: "^feat:"}},
+			Trigger:  v1alpha1.Trigger{Paths: []string{"shared/**"}, Ignores: []string{"**/*.md"}},
+			Rollback: v1alpha1.Rollback{When: v1alpha1.RollbackNever},
+			Prune:    true,
+			Targets:  []v1alpha1.Target{hoge, {Name: "eu", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}}}},
+			Pipeline: &v1alpha1.Pipeline{Stages: []v1alpha1.Stage{
+				{Name: "K8S_CANARY_ROLLOUT", ID: "canary", Desc: "A few.", Targets: []string{"hoge"}, With: raw(`{"createService":true,` +
+					`"patches":[{"target":{"documentRoot":"$.data.envoy","kind":"ConfigMap","name":"envoy"},"yamlOps":[{"op":"yaml-replace","path":"$.a","value":"b"}]}],"perCluster":true,"replicas":"10%"}`)},
+				{Name: "WAIT_APPROVAL", Timeout: duration("2h"), With: raw(`{"approvers":["ada","grace"],"minApproverNum":2}`)},
+				{Name: "K8S_TRAFFIC_ROUTING", With: raw(`{"canary":20}`)},
+				{Name: "ANALYSIS", SkipOn: &v1alpha1.SkipOn{CommitMessagePrefixes: []string{"[skip]"}, Paths: []string{"docs/**"}},
+					With: raw(`{"duration":"10m","https":[{"expectedCode":200,"interval":"1m","url":"https://example.com"}]}`)},
+				{Name: "K8S_MULTI_PRIMARY_ROLLOUT", Timeout: duration("30m")},
+				{Name: "K8S_CANARY_CLEAN"},
+			}},
+			Service:      &v1alpha1.ServiceReference{Name: "web"},
+			Workloads:    []v1alpha1.WorkloadReference{{Kind: "Deployment", Name: "web"}, {Name: "api"}},
+			Traffic:      &v1alpha1.Traffic{Method: v1alpha1.TrafficVirtualService, Name: "web", Routes: []string{"main"}, Subsets: true},
+			VariantLabel: v1alpha1.VariantLabel{Key: "pipecd.dev/variant", CanaryValue: "kanarie"},
+			Drift: &v1alpha1.Drift{Heal: true, Ignore: []v1alpha1.DriftIgnore{
+				{Group: "apps", Kind: "Deployment", Name: "web", JSONPointers: []string{"/spec/replicas", "/metadata/annotations/a~1b"}},
+				{Kind: "ConfigMap", Name: "c", JSONPointers: []string{"/data"}},
+			}},
+		},
+		Input:  Input{Namespace: "shop", Chart: Chart{Path: "charts/web", Release: "web", ValuesFiles: []string{"prd.yaml"}, APIVersions: []string{"example.com/v1"}, KubeVersion: "v1.37.0"}},
+		Inputs: map[string]Input{"eu": {Manifests: []string{"web.yaml"}}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		gotYAML, _ := yaml.Marshal(got)
+		wantYAML, _ := yaml.Marshal(want)
+		t.Errorf("got\n%s\nwant\n%s", gotYAML, wantYAML)
+	}
+}
+
+func TestAnOrdinaryApplicationHasOneTarget(t *testing.T) {
+	got, err := Parse([]byte(kubernetesApp + indented("name: shop\npipeline: {stages: [{name: K8S_TRAFFIC_ROUTING, with: {all: canary}}]}\ntrigger: {onCommit: {disabled: true}}")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := v1alpha1.ApplicationSpec{
+		Pipeline:     &v1alpha1.Pipeline{Stages: []v1alpha1.Stage{{Name: "K8S_TRAFFIC_ROUTING", With: &runtime.RawExtension{Raw: []byte(`{"all":"canary"}`)}}}},
+		Traffic:      &v1alpha1.Traffic{Method: v1alpha1.TrafficService},
+		Trigger:      v1alpha1.Trigger{Mode: v1alpha1.TriggerManual},
+		VariantLabel: label,
+	}
+	if !reflect.DeepEqual(got.Spec, want) {
+		t.Errorf("spec %+v, want %+v", got.Spec, want)
+	}
+}
+
+func TestWhatIsNotHonouredIsNamed(t *testing.T) {
+	for path, body := range map[string]string{
+		"spec.envName":                                     "envName: dev",
+		"spec.timeout":                                     "timeout: 6h",
+		"spec.postSync":                                    "postSync: {chain: {applications: [{name: x}]}}",
+		"spec.encryption":                                  "encryption: {encryptedSecrets: {a: b}, decryptionTargets: [a.yaml]}",
+		"spec.sealedSecrets":                               "sealedSecrets: [{path: a}]",
+		"spec.attachment":                                  "attachment: {sources: {a: b}, targets: [c]}",
+		"spec.attachments":                                 "attachments: {sources: {a: b}}",
+		"spec.eventWatcher":                                "eventWatcher: [{matcher: {name: a}}]",
+		"spec.notification":                                "notification: {mentions: [{event: '*', slackusers: [a]}]}",
+		"spec.resourceRoutes":                              "resourceRoutes: [{provider: {name: a}}]",
+		"spec.trigger.onCommand.disabled":                  "trigger: {onCommand: {disabled: true}}",
+		"spec.trigger.onChain.disabled":                    "trigger: {onChain: {disabled: false}}",
+		"spec.trigger.onOutOfSync.minWindow":               "trigger: {onOutOfSync: {minWindow: 5m}}",
+		"spec.trigger.onCommit.paths[1]":                   "trigger: {onCommit: {paths: [web/**, '^web/.*$']}}",
+		"spec.triggerPaths[0]":                             "triggerPaths: ['(a|b)/c']",
+		"spec.input.kubectlVersion":                        "input: {kubectlVersion: 1.31}",
+		"spec.input.kustomizeVersion":                      "input: {kustomizeVersion: 5.0.0}",
+		"spec.input.kustomizeOptions":                      "input: {kustomizeOptions: {enable-helm: ''}}",
+		"spec.input.helmVersion":                           "input: {helmVersion: 3.1.0}",
+		"spec.input.helmChart.gitRemote":                   "input: {helmChart: {gitRemote: 'git@example.com:a/b'}}",
+		"spec.input.helmChart.repository":                  "input: {helmChart: {repository: a}}",
+		"spec.input.helmOptions.setFiles":                  "input: {helmOptions: {setFiles: {a: b}}}",
+		"spec.input.autoCreateNamespace":                   "input: {autoCreateNamespace: true}",
+		"spec.quickSync.addVariantLabelToSelector":         "quickSync: {addVariantLabelToSelector: true}",
+		"spec.quickSync.multiTarget[0].kubectlVersion":     "quickSync: {multiTarget: [{provider: {name: a}, kubectlVersion: x}]}",
+		"spec.quickSync.multiTarget[0].provider.labels":    "quickSync: {multiTarget: [{provider: {name: a, labels: {b: c}}}]}",
+		"spec.trafficRouting.method":                       "trafficRouting: {method: smi}",
+		"spec.trafficRouting.istio":                        "trafficRouting: {method: podselector, istio: {host: a}}",
+		"spec.trafficRouting.istio.host":                   "trafficRouting: {method: istio, istio: {host: a}}",
+		"spec.workloads[0]":                                "workloads: [{kind: DaemonSet, name: a}]",
+		"spec.driftDetection.ignoreFields[0]":              "driftDetection: {ignoreFields: ['v1:Service:shop:web#spec']}",
+		"spec.pipeline.stages[0].with.logs":                "pipeline: {stages: [{name: ANALYSIS, with: {duration: 1m, logs: [{query: a}]}}]}",
+		"spec.pipeline.stages[0].with.metrics[0].provider": "pipeline: {stages: [{name: ANALYSIS, with: {duration: 1m, metrics: [{provider: prometheus-dev, query: up, interval: 1m, expected: {max: 1}}]}}]}",
+		"spec.pipeline.stages[0].with":                     "pipeline: {stages: [{name: SCRIPT_RUN, with: {run: date}}]}",
+		"spec.pipeline.stages[0].skipOn.paths[0]":          "pipeline: {stages: [{name: WAIT, skipOn: {paths: ['a.*']}, with: {duration: 1m}}]}",
+	} {
+		got, err := Parse([]byte(kubernetesApp + indented(body)))
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		if len(got.Unhonoured) != 1 || got.Unhonoured[0].Path != path || got.Unhonoured[0].Why == "" {
+			t.Errorf("not honoured: %v, want %s alone", got.Unhonoured, path)
+		}
+	}
+	got, err := Parse([]byte(application + indented("plugins: {kubernetes: {}, terraform: {workspace: a}, wait: {}}")))
+	if err != nil || len(got.Unhonoured) != 1 || got.Unhonoured[0].Path != "spec.plugins.terraform" {
+		t.Errorf("not honoured: %v (%v), want spec.plugins.terraform alone", got, err)
+	}
+}
+
+func TestWhatIsWrongIsNamedByItsPath(t *testing.T) {
+	for name, test := range map[string]struct{ file, says string }{
+		"another version":                  {"apiVersion: pipecd.dev/v1\nkind: KubernetesApp\n", "apiVersion"},
+		"another kind":                     {"apiVersion: pipecd.dev/v1beta1\nkind: TerraformApp\nspec: {}\n", `kind: Invalid value: "TerraformApp"`},
+		"a label of another kind":          {application + "  labels: {kind: TERRAFORM}\n", "spec.labels[kind]"},
+		"no object":                        {"- a\n", "no object"},
+		"no YAML":                          {"a: [", "parse"},
+		"a key twice":                      {"kind: a\nkind: b\n", "kind"},
+		"a field that there is not":        {kubernetesApp + "  quiksync: {}\n", "spec.quiksync: Invalid value"},
+		"a field beside the spec":          {kubernetesApp + "  name: a\nstatus: {}\n", "status"},
+		"a field of the input":             {kubernetesApp + "  input: {manifest: []}\n", "spec.input.manifest"},
+		"a field of a target":              {kubernetesApp + "  quickSync: {multiTarget: [{provider: {name: a}, dir: b}]}\n", "spec.quickSync.multiTarget[0].dir"},
+		"a field of a plugin":              {application + "  plugins: {kubernetes: {inptu: {}}}\n", "spec.plugins.kubernetes.inptu"},
+		"a field of a stage":               {kubernetesApp + "  pipeline: {stages: [{name: WAIT, with: {duration: 1m, durations: 2}}]}\n", "spec.pipeline.stages[0].with.durations"},
+		"a stage that there is not":        {kubernetesApp + "  pipeline: {stages: [{name: K8S_DANCE}]}\n", `"K8S_DANCE"`},
+		"a stage of another type":          {kubernetesApp + "  pipeline: {stages: [WAIT]}\n", "spec.pipeline.stages[0]"},
+		"a text that is a number":          {kubernetesApp + "  name: 7\n", "spec.name: Invalid value"},
+		"a list that is none":              {kubernetesApp + "  quickSync: {multiTarget: a}\n", "spec.quickSync.multiTarget"},
+		"a duration that is none":          {kubernetesApp + "  pipeline: {stages: [{name: K8S_SYNC, timeout: soon}]}\n", "spec.pipeline.stages[0].timeout"},
+		"a target without a name":          {kubernetesApp + "  quickSync: {multiTarget: [{provider: {}}]}\n", "spec.quickSync.multiTarget[0].provider.name"},
+		"a target without a provider":      {kubernetesApp + "  quickSync: {multiTarget: [{resourceDir: a}]}\n", "either a provider or a target"},
+		"a target with both":               {kubernetesApp + "  quickSync: {multiTarget: [{provider: {name: a}, target: {name: a}}]}\n", "either a provider or a target"},
+		"a target twice":                   {kubernetesApp + "  quickSync: {multiTarget: [{provider: {name: a}}, {provider: {name: a}}]}\n", "spec.quickSync.multiTarget[1]: Duplicate"},
+		"a folder outside":                 {kubernetesApp + "  quickSync: {multiTarget: [{provider: {name: a}, resourceDir: ../../b}]}\n", "below that of the application file"},
+		"a folder that is absolute":        {kubernetesApp + "  quickSync: {multiTarget: [{provider: {name: a}, resourceDir: /etc}]}\n", "below that of the application file"},
+		"a stage with another folder":      {kubernetesApp + "  quickSync: {multiTarget: [{provider: {name: a}, resourceDir: b}]}\n  pipeline: {stages: [{name: K8S_SYNC, with: {multiTarget: [{provider: {name: a}, resourceDir: c}]}}]}\n", `target "a" has the manifests in "b" already`},
+		"a stage with a target of its own": {kubernetesApp + "  quickSync: {multiTarget: [{provider: {name: a}}]}\n  pipeline: {stages: [{name: K8S_SYNC, with: {multiTarget: [{provider: {name: z}}]}}]}\n", "a target that the application does not have"},
+		"a waiting stage with targets":     {kubernetesApp + "  pipeline: {stages: [{name: WAIT, with: {duration: 1m, multiTarget: [{provider: {name: a}}]}}]}\n", "changes nothing in clusters"},
+		"two plugins of Kubernetes":        {application + "  plugins: {kubernetes: {}, kubernetes_multicluster: {}}\n", "there is kubernetes already"},
+		"no plugin of Kubernetes":          {application + "  plugins: {terraform: {}}\n", "spec.plugins"},
+		"a service that is none":           {kubernetesApp + "  service: {kind: Pod, name: a}\n", "spec.service.kind"},
+		"a field of drift that is none":    {kubernetesApp + "  driftDetection: {ignoreFields: [spec.replicas]}\n", "spec.driftDetection.ignoreFields[0]"},
+		"a template of an analysis":        {kubernetesApp + "  pipeline: {stages: [{name: ANALYSIS, with: {duration: 1m, metrics: [{template: {name: a}}]}}]}\n", "metrics[0].template"},
+		"a file that is too large":         {strings.Repeat("#", mostBytes+1), "bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Parse([]byte(test.file)); err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("error %v, want one that says %q", err, test.says)
+			}
+		})
+	}
+}
+
+func FuzzAFileIsParsedOrRefused(f *testing.F) {
+	for _, seed := range []string{kubernetesApp, application + "  plugins: {kubernetes: {input: {multiTargets: [{target: {name: a}}]}}}\n", kubernetesApp + "  pipeline: {stages: [{name: WAIT, with: {duration: 1m}}]}\n"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, file string) {
+		first, err := Parse([]byte(file))
+		if err != nil {
+			return
+		}
+		second, err := Parse([]byte(file))
+		if err != nil || !reflect.DeepEqual(first, second) {
+			t.Errorf("%q is read as %+v and as %+v (%v)", file, first, second, err)
+		}
+	})
+}

@@ -1,0 +1,130 @@
+package pipecd
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+)
+
+// pipeline reads the stages. Targets of the whole application have been read.
+func (r *reading) pipeline(spec *fields) {
+	pipeline := spec.object("pipeline")
+	registered := len(r.out.Spec.Targets)
+	for _, in := range pipeline.objects("stages") {
+		if r.out.Spec.Pipeline == nil {
+			r.out.Spec.Pipeline = &v1alpha1.Pipeline{}
+		}
+		stage := r.stage(in)
+		r.out.Spec.Pipeline.Stages = append(r.out.Spec.Pipeline.Stages, stage)
+		if v1alpha1.CanonicalStageName(stage.Name) == v1alpha1.StageTrafficRouting && r.out.Spec.Traffic == nil {
+			r.out.Spec.Traffic = &v1alpha1.Traffic{Method: v1alpha1.TrafficService} // as PipeCD does unless it is told another way
+		}
+	}
+	if registered > 0 {
+		for _, target := range r.out.Spec.Targets[registered:] {
+			r.refuse(pipeline.at("stages"), target.Name, "a stage names a target that the application does not have; add it to quickSync.multiTarget")
+		}
+	}
+	pipeline.done()
+}
+
+func (r *reading) stage(in *fields) v1alpha1.Stage {
+	out := v1alpha1.Stage{Name: in.text("name"), ID: in.text("id"), Desc: in.text("desc"), Timeout: in.duration("timeout")}
+	with := in.object("with")
+	out.SkipOn = r.skipOn(in)
+	if within := r.skipOn(with); within != nil {
+		out.SkipOn = within
+	}
+	out.Targets = r.targets(with)
+	if out.Targets != nil && !v1alpha1.ChangesClusters(out.Name) {
+		r.refuse(with.path, out.Name, "this stage changes nothing in clusters, and has no targets")
+	}
+	switch v1alpha1.CanonicalStageName(out.Name) {
+	case v1alpha1.StageWaitApproval, v1alpha1.StageAnalysis, v1alpha1.StageScriptRun:
+		if within := with.duration("timeout"); within != nil {
+			out.Timeout = within
+		}
+	}
+	options := r.options(out.Name, with)
+	if len(options) > 0 {
+		raw, err := json.Marshal(options)
+		if err != nil {
+			r.refuse(with.path, field.OmitValueType{}, err.Error())
+		}
+		out.With = &runtime.RawExtension{Raw: raw}
+	}
+	_, errs := v1alpha1.DecodeOptions(&out, with.path)
+	r.errs = append(r.errs, errs...)
+	in.done()
+	return out
+}
+
+func (r *reading) skipOn(in *fields) *v1alpha1.SkipOn {
+	skip := in.object("skipOn")
+	out := &v1alpha1.SkipOn{CommitMessagePrefixes: skip.texts("commitMessagePrefixes"), Paths: r.patterns(skip, "paths")}
+	skip.done()
+	if out.CommitMessagePrefixes == nil && out.Paths == nil {
+		return nil
+	}
+	return out
+}
+
+// options returns the options of a stage in Manifold's words. Those that a stage does not have are left in, to be refused by their paths.
+func (r *reading) options(name string, with *fields) map[string]any {
+	out := map[string]any{}
+	switch v1alpha1.CanonicalStageName(name) {
+	case v1alpha1.StageCanaryRollout, v1alpha1.StageBaselineRollout:
+		out["perCluster"] = true // PipeCD counts the replicas of each cluster by itself
+		if patches := patchesOf(with); patches != nil {
+			out["patches"] = patches
+		}
+	case v1alpha1.StageAnalysis:
+		r.analysis(with)
+	case v1alpha1.StageScriptRun:
+		if !with.has("image") {
+			r.ignore(with.path, "the script runs in a Job, not beside the server: with.image has to be added")
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(with.values)) {
+		if value := with.values[key]; value != nil && !with.taken[key] {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// analysis notes what a stage ANALYSIS cannot do, and takes it away.
+func (r *reading) analysis(with *fields) {
+	with.ignore("logs are not analysed", "logs")
+	with.ignore("what is measured is written out as metrics", "dynamic")
+	for _, key := range []string{"metrics", "https"} {
+		for i, entry := range with.objects(key) {
+			if entry.has("template") {
+				r.refuse(with.at(key).Index(i).Child("template"), field.OmitValueType{}, "there are no analysis templates; write out what is measured")
+			}
+			if key == "metrics" && entry.has("provider") {
+				r.ignore(with.at(key).Index(i).Child("provider"), "it is the name of a provider of piped; it has to become the address of a Prometheus server")
+			}
+		}
+		delete(with.taken, key) // it stays among the options
+	}
+}
+
+// patchesOf returns the patches of a variant, whose changes are called ops in some files and yamlOps in others.
+func patchesOf(with *fields) []any {
+	var out []any
+	for _, patch := range with.objects("patches") {
+		renamed := maps.Clone(patch.values)
+		if ops, ok := renamed["ops"]; ok && renamed["yamlOps"] == nil {
+			delete(renamed, "ops")
+			renamed["yamlOps"] = ops
+		}
+		out = append(out, renamed)
+	}
+	return out
+}

@@ -1,0 +1,61 @@
+package pipecd
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1/validation"
+)
+
+func TestWhatAFileBecomesIsAValidApplication(t *testing.T) {
+	for name, body := range map[string]string{
+		"the same pipeline for two clusters": `
+name: shop
+quickSync:
+  prune: true
+  multiTarget:
+  - {provider: {name: hoge}, resourceDir: ./cluster-hoge}
+  - {provider: {name: fuga}, resourceDir: ./cluster-fuga}
+pipeline:
+  stages:
+  - name: K8S_CANARY_ROLLOUT
+    with:
+      replicas: 10%
+      multiTarget: [{provider: {name: hoge}, resourceDir: ./cluster-hoge}, {provider: {name: fuga}, resourceDir: ./cluster-fuga}]
+  - {name: K8S_BASELINE_ROLLOUT, with: {replicas: 1, createService: true}}
+  - {name: K8S_TRAFFIC_ROUTING, with: {all: canary}}
+  - {name: WAIT_APPROVAL, with: {approvers: [ada], timeout: 1h}}
+  - {name: WAIT, with: {duration: 5m}}
+  - {name: K8S_TRAFFIC_ROUTING, with: {all: primary}}
+  - {name: K8S_PRIMARY_ROLLOUT}
+  - {name: K8S_CANARY_CLEAN}
+  - {name: K8S_BASELINE_CLEAN}
+`,
+		"weights of a mesh": `
+name: shop
+pipeline:
+  stages:
+  - {name: K8S_CANARY_ROLLOUT, with: {replicas: 50%}}
+  - {name: K8S_TRAFFIC_ROUTING, with: {canary: 10, primary: 90}}
+  - {name: K8S_PRIMARY_ROLLOUT, with: {addVariantLabelToSelector: true}}
+  - {name: K8S_CANARY_CLEAN}
+trafficRouting: {method: istio, istio: {editableRoutes: [main], virtualService: {name: web}}}
+driftDetection: {ignoreFields: ['apps/v1:Deployment::web#spec.replicas']}
+`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse([]byte(kubernetesApp + indented(body)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			object := &v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Name: got.Name, Namespace: "default"}, Spec: got.Spec}
+			object.Spec.Source.Git = &v1alpha1.GitSource{URL: "https://git.example.com/shop.git", Path: "shop/prd"}
+			v1alpha1.SetObjectDefaults_Application(object)
+			if errs := validation.ValidateApplication(object); len(errs) > 0 {
+				t.Error(errs.ToAggregate())
+			}
+		})
+	}
+}

@@ -1,0 +1,261 @@
+package planner
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/manifold-dev/manifold/pkg/delivery"
+)
+
+// objects reads manifests that are separated by "---".
+func objects(t *testing.T, text string) []*unstructured.Unstructured {
+	t.Helper()
+	var out []*unstructured.Unstructured
+	for _, document := range strings.Split(text, "---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, object)
+	}
+	return out
+}
+
+func web(image string, replicas int) string {
+	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: %d, template: {spec: {containers: [{name: web, image: "%s"}]}}}}`, replicas, image)
+}
+
+const (
+	settings = `{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: b}}`
+	service  = `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}`
+)
+
+func TestStrategy(t *testing.T) {
+	pipeline := []delivery.Stage{{Name: delivery.StageCanaryRollout}}
+	for name, test := range map[string]struct {
+		change   Change
+		old, now string // of the one target
+		want     string
+		reason   string
+		err      string
+	}{
+		"without a pipeline it is quick":               {change: Change{Always: true}, now: web("a", 1), want: QuickSync, reason: "no pipeline"},
+		"somebody has asked for the pipeline":          {change: Change{Asked: Pipeline, Stages: pipeline}, now: web("a", 1), want: Pipeline, reason: "asked"},
+		"somebody has asked for a quick one":           {change: Change{Asked: QuickSync, Stages: pipeline, Always: true}, old: web("a", 1), now: web("b", 1), want: QuickSync, reason: "asked"},
+		"somebody has asked for what there is not":     {change: Change{Asked: Pipeline}, err: "no pipeline"},
+		"somebody has asked for what nobody knows":     {change: Change{Asked: "Magic", Stages: pipeline}, err: `no strategy "Magic"`},
+		"it always uses the pipeline":                  {change: Change{Stages: pipeline, Always: true}, old: service, now: service, want: Pipeline, reason: "always"},
+		"the message asks for the pipeline":            {change: Change{Stages: pipeline, PipelineOn: "^feat", Message: "feat: a"}, old: service, now: service, want: Pipeline, reason: `"^feat"`},
+		"the message asks for a quick one":             {change: Change{Stages: pipeline, QuickOn: "^fix", Message: "fix: a"}, old: web("a", 1), now: web("b", 1), want: QuickSync, reason: `"^fix"`},
+		"the message asks for both":                    {change: Change{Stages: pipeline, PipelineOn: "a", QuickOn: "a", Message: "a"}, old: service, now: service, want: Pipeline, reason: `"a"`},
+		"the message asks for neither":                 {change: Change{Stages: pipeline, PipelineOn: "^feat", QuickOn: "^fix", Message: "docs"}, old: service, now: service, want: QuickSync, reason: "neither"},
+		"a pattern that is none":                       {change: Change{Stages: pipeline, QuickOn: "("}, now: service, err: "planner.commitMatcher.quickSync"},
+		"the first release is quick":                   {change: Change{Stages: pipeline}, now: web("a", 1), want: QuickSync, reason: "first"},
+		"a pod template has changed":                   {change: Change{Stages: pipeline}, old: web("a", 1), now: web("b", 1), want: Pipeline, reason: "pod template of Deployment web"},
+		"replicas alone have":                          {change: Change{Stages: pipeline}, old: web("a", 1), now: web("a", 5), want: QuickSync, reason: "neither"},
+		"a ConfigMap has":                              {change: Change{Stages: pipeline}, old: settings, now: strings.Replace(settings, "a: b", "a: c", 1), want: Pipeline, reason: "ConfigMap settings has changed"},
+		"the label of a ConfigMap has":                 {change: Change{Stages: pipeline}, old: settings, now: strings.Replace(settings, "name: settings", "name: settings, labels: {a: b}", 1), want: QuickSync, reason: "neither"},
+		"a ConfigMap is new":                           {change: Change{Stages: pipeline}, old: service, now: service + "\n---\n" + settings, want: Pipeline, reason: "ConfigMap settings is new"},
+		"a ConfigMap is gone":                          {change: Change{Stages: pipeline}, old: service + "\n---\n" + settings, now: service, want: Pipeline, reason: "ConfigMap settings is gone"},
+		"a workload is new":                            {change: Change{Stages: pipeline}, old: service, now: service + "\n---\n" + web("a", 1), want: Pipeline, reason: "Deployment web is new"},
+		"a Service has changed":                        {change: Change{Stages: pipeline}, old: service, now: strings.Replace(service, "80", "81", 1), want: QuickSync, reason: "neither"},
+		"a template that holds no pod is no workload":  {change: Change{Stages: pipeline}, old: `{kind: Thing, metadata: {name: a}, spec: {template: x}}`, now: `{kind: Thing, metadata: {name: a}, spec: {template: y}}`, want: QuickSync, reason: "neither"},
+		"a custom kind with a pod template is as good": {change: Change{Stages: pipeline}, old: `{kind: Roll, metadata: {name: a}, spec: {template: {spec: {a: 1}}}}`, now: `{kind: Roll, metadata: {name: a}, spec: {template: {spec: {a: 2}}}}`, want: Pipeline, reason: "pod template of Roll a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			change := test.change
+			if test.old != "" {
+				change.Old = map[string][]*unstructured.Unstructured{"all": objects(t, test.old)}
+			}
+			if test.now != "" {
+				change.New = map[string][]*unstructured.Unstructured{"all": objects(t, test.now), "new": objects(t, web("x", 1))}
+			}
+			got, reason, err := Strategy(change)
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Errorf("error %v, want one with %q", err, test.err)
+				}
+				return
+			}
+			if err != nil || got != test.want || !strings.Contains(reason, test.reason) {
+				t.Errorf("%s because %s, %v, want %s because %s", got, reason, err, test.want, test.reason)
+			}
+		})
+	}
+}
+
+func TestStages(t *testing.T) {
+	pipeline := []delivery.Stage{{Name: delivery.StageCanaryRollout}, {ID: "agree", Name: delivery.StageApproval}}
+	if got := Stages(QuickSync, pipeline); len(got) != 1 || got[0].Name != delivery.StageSync || got[0].ID == "" {
+		t.Errorf("quick: %v", got)
+	}
+	got := Stages(Pipeline, pipeline)
+	if len(got) != 2 || got[0].ID != "stage-0" || got[1].ID != "agree" || pipeline[0].ID != "" {
+		t.Errorf("pipeline: %v of %v", got, pipeline)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	clusters := map[string]delivery.Cluster{"a": {Labels: map[string]string{"region": "eu"}}, "b": {Labels: map[string]string{"region": "eu"}}, "c": {Labels: map[string]string{"region": "us"}}}
+	one := func(name, cluster string) delivery.Target { return delivery.Target{Name: name, Cluster: cluster} }
+	some := func(name string, labels map[string]string) delivery.Target {
+		return delivery.Target{Name: name, Selector: &metav1.LabelSelector{MatchLabels: labels}}
+	}
+	for name, test := range map[string]struct {
+		targets []delivery.Target
+		want    string // target/cluster
+		err     string
+	}{
+		"in the order of the targets":               {targets: []delivery.Target{one("x", "c"), one("y", "a")}, want: "x/c y/a"},
+		"those that a selector matches, by name":    {targets: []delivery.Target{some("eu", map[string]string{"region": "eu"})}, want: "eu/a eu/b"},
+		"what is named is not selected":             {targets: []delivery.Target{some("eu", map[string]string{"region": "eu"}), one("x", "a")}, want: "eu/b x/a"},
+		"the first selector has it":                 {targets: []delivery.Target{some("eu", map[string]string{"region": "eu"}), some("all", nil)}, want: "eu/a eu/b all/c"},
+		"a selector may match nothing":              {targets: []delivery.Target{one("x", "a"), some("none", map[string]string{"region": "mars"})}, want: "x/a"},
+		"but something has to":                      {targets: []delivery.Target{some("none", map[string]string{"region": "mars"})}, err: "none of the targets"},
+		"a cluster that is not there":               {targets: []delivery.Target{one("x", "z")}, err: `target "x": there is no cluster "z"`},
+		"a cluster that two name":                   {targets: []delivery.Target{one("x", "a"), one("y", "a")}, err: `target "y": cluster "a" is that of target "x"`},
+		"a selector that is none":                   {targets: []delivery.Target{{Name: "x", Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}}}, err: `target "x": clusterSelector`},
+		"an application without targets is nowhere": {err: "none of the targets"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			places, err := Resolve(test.targets, clusters)
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Errorf("error %v, want one with %q", err, test.err)
+				}
+				return
+			}
+			var got []string
+			for _, place := range places {
+				got = append(got, place.Target+"/"+place.Cluster)
+			}
+			if err != nil || strings.Join(got, " ") != test.want {
+				t.Errorf("%v, %v, want %s", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestCheck(t *testing.T) {
+	wave := func(n int32, targets ...string) delivery.Wave {
+		return delivery.Wave{MaxConcurrency: ptr.To(intstr.FromInt32(n)), Targets: targets}
+	}
+	for name, test := range map[string]struct {
+		stage delivery.Stage
+		want  string
+	}{
+		"all is well":                         {stage: delivery.Stage{Name: delivery.StageSync, Targets: []string{"x"}, Waves: []delivery.Wave{wave(1, "x")}}},
+		"a stage that does not exist":         {stage: delivery.Stage{Name: "K8S_HOPE"}, want: `stages[1].name: there is no stage "K8S_HOPE"`},
+		"a rollback is not for pipelines":     {stage: delivery.Stage{Name: delivery.StageRollback}, want: "stages[1].name"},
+		"two of one ID":                       {stage: delivery.Stage{ID: "first", Name: delivery.StageSync}, want: "stages[1].id"},
+		"a target that does not exist":        {stage: delivery.Stage{Name: delivery.StageSync, Targets: []string{"z"}}, want: `stages[1].targets: the application has no target "z"`},
+		"a wave's target that does not exist": {stage: delivery.Stage{Name: delivery.StageSync, Waves: []delivery.Wave{wave(1, "z")}}, want: "stages[1].waves[0].targets"},
+		"a wave's target of another stage":    {stage: delivery.Stage{Name: delivery.StageSync, Targets: []string{"x"}, Waves: []delivery.Wave{wave(1, "y")}}, want: "stages[1].waves[0].targets"},
+		"a wave that lets nobody begin":       {stage: delivery.Stage{Name: delivery.StageSync, Waves: []delivery.Wave{wave(0)}}, want: "stages[1].waves[0].maxConcurrency"},
+		"shares that do not add up":           {stage: delivery.Stage{Name: delivery.StageTrafficRouting, Traffic: map[string]int32{"canary": 120}}, want: "stages[1].with.traffic.canary"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.stage.ID == "" {
+				test.stage.ID = "second"
+			}
+			err := Check(delivery.Release{
+				Targets: []delivery.Target{{Name: "x", Cluster: "a"}, {Name: "y", Cluster: "b"}},
+				Stages:  []delivery.Stage{{ID: "first", Name: delivery.StageWait}, test.stage},
+			})
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestSkips(t *testing.T) {
+	for name, test := range map[string]struct {
+		on     delivery.SkipOn
+		commit delivery.Commit
+		want   bool
+	}{
+		"nothing is left out":               {commit: delivery.Commit{Message: "a", Paths: []string{"a"}}},
+		"a message with the prefix":         {on: delivery.SkipOn{Prefixes: []string{"[skip]"}}, commit: delivery.Commit{Message: "[skip] a"}, want: true},
+		"a message with it further on":      {on: delivery.SkipOn{Prefixes: []string{"[skip]"}}, commit: delivery.Commit{Message: "a [skip]"}},
+		"an empty prefix is none":           {on: delivery.SkipOn{Prefixes: []string{""}}, commit: delivery.Commit{Message: "a"}},
+		"all that changes matches":          {on: delivery.SkipOn{Paths: []string{"docs/**", "*.md"}}, commit: delivery.Commit{Paths: []string{"docs/a/b.txt", "README.md"}}, want: true},
+		"not all of it does":                {on: delivery.SkipOn{Paths: []string{"docs/**"}}, commit: delivery.Commit{Paths: []string{"docs/a", "main.go"}}},
+		"nothing is known of what changes":  {on: delivery.SkipOn{Paths: []string{"**"}}},
+		"a folder is all that is in it":     {on: delivery.SkipOn{Paths: []string{"docs"}}, commit: delivery.Commit{Paths: []string{"docs/a/b"}}, want: true},
+		"but no other that begins the same": {on: delivery.SkipOn{Paths: []string{"docs"}}, commit: delivery.Commit{Paths: []string{"docs2/a"}}},
+		"folders between":                   {on: delivery.SkipOn{Paths: []string{"**/test/*.go"}}, commit: delivery.Commit{Paths: []string{"a/b/test/c.go", "test/d.go"}}, want: true},
+		"a star is one folder":              {on: delivery.SkipOn{Paths: []string{"*/a.go"}}, commit: delivery.Commit{Paths: []string{"x/y/a.go"}}},
+		"a pattern that is none":            {on: delivery.SkipOn{Paths: []string{"[a"}}, commit: delivery.Commit{Paths: []string{"a"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Skips(test.on, test.commit); (got != "") != test.want {
+				t.Errorf("%q, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+// Patterns and paths are strangers': however many stars there are, the answer comes.
+func FuzzMatches(f *testing.F) {
+	f.Add(strings.Repeat("**/", 200)+"x", strings.Repeat("a/", 2000))
+	f.Add("a/**", "a/b")
+	f.Fuzz(func(t *testing.T, pattern, name string) {
+		got := Matches(pattern, name)
+		if strings.ContainsAny(pattern, `*?[\\`) {
+			return
+		}
+		pattern, name = path.Clean(pattern), path.Clean(name)
+		if want := name == pattern || strings.HasPrefix(name, pattern+"/"); got != want {
+			t.Errorf("%q matches %q: %t", pattern, name, got)
+		}
+	})
+}
+
+// Rule 9 and what happens to a second revision while one runs.
+func TestNextRelease(t *testing.T) {
+	auto := func(name string) Request { return Request{Name: name, Revision: "web-" + name} }
+	person := func(name string) Request { return Request{Name: name, Revision: "web-" + name, Person: true} }
+	for name, test := range map[string]struct {
+		running     *Running
+		waiting     []Request
+		concurrency string
+		pin         string
+		suspended   bool
+		want        Turn
+	}{
+		"nothing waits":                               {want: Turn{}},
+		"one begins":                                  {waiting: []Request{auto("a")}, want: Turn{Begin: "a"}},
+		"the newest of automation begins":             {waiting: []Request{auto("a"), auto("b")}, want: Turn{Begin: "b", Superseded: map[string]string{"a": "b is newer"}}},
+		"one waits while another runs":                {running: &Running{Request: auto("a")}, waiting: []Request{auto("b")}, concurrency: Queue, want: Turn{Waits: "a runs"}},
+		"one that runs is not superseded in silence":  {running: &Running{Request: auto("a")}, waiting: []Request{auto("b")}, want: Turn{Waits: "a runs"}},
+		"it is cancelled where that is wanted":        {running: &Running{Request: auto("a")}, waiting: []Request{auto("b")}, concurrency: Supersede, want: Turn{Begin: "b", Cancel: true}},
+		"a rollback is never cut off":                 {running: &Running{Request: auto("a"), RollingBack: true}, waiting: []Request{auto("b")}, concurrency: Supersede, want: Turn{Waits: "a is being rolled back"}},
+		"nor what a person has asked for":             {running: &Running{Request: person("a")}, waiting: []Request{auto("b")}, concurrency: Supersede, want: Turn{Waits: "a runs, which somebody has asked for"}},
+		"unless by a person":                          {running: &Running{Request: person("a")}, waiting: []Request{person("b")}, concurrency: Supersede, want: Turn{Begin: "b", Cancel: true}},
+		"what people ask for is released in order":    {waiting: []Request{person("a"), person("b"), auto("c")}, want: Turn{Begin: "a"}},
+		"and before what automation asked for before": {waiting: []Request{auto("a"), person("b")}, want: Turn{Begin: "b", Superseded: map[string]string{"a": "b is newer"}}},
+		"a pin holds against automation":              {pin: "web-x", waiting: []Request{auto("a")}, want: Turn{Superseded: map[string]string{"a": "the application is pinned to web-x"}}},
+		"but not against what it pins":                {pin: "web-a", waiting: []Request{auto("a"), auto("b")}, want: Turn{Begin: "a", Superseded: map[string]string{"b": "the application is pinned to web-a"}}},
+		"nor against people":                          {pin: "web-x", waiting: []Request{person("a")}, want: Turn{Begin: "a"}},
+		"a pause holds against all":                   {suspended: true, waiting: []Request{person("a")}, want: Turn{Waits: "the application is suspended"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.want.Superseded == nil {
+				test.want.Superseded = map[string]string{}
+			}
+			if diff := cmp.Diff(test.want, Next(test.running, test.waiting, test.concurrency, test.pin, test.suspended)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}

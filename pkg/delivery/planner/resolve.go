@@ -1,0 +1,97 @@
+package planner
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/routing"
+	"github.com/manifold-dev/manifold/pkg/delivery/waves"
+)
+
+// Resolve returns the clusters that targets go to, in the order of the targets, and by name within one. A cluster that a target names is that
+// target's; of the others, each belongs to the first target whose selector matches.
+func Resolve(targets []delivery.Target, clusters map[string]delivery.Cluster) ([]delivery.Place, error) {
+	owners := map[string]string{}
+	for _, target := range targets {
+		if target.Selector != nil {
+			continue
+		}
+		if _, there := clusters[target.Cluster]; !there {
+			return nil, fmt.Errorf("target %q: there is no cluster %q", target.Name, target.Cluster)
+		}
+		if owner, taken := owners[target.Cluster]; taken {
+			return nil, fmt.Errorf("target %q: cluster %q is that of target %q: a cluster can have one of them", target.Name, target.Cluster, owner)
+		}
+		owners[target.Cluster] = target.Name
+	}
+	var out []delivery.Place
+	for _, target := range targets {
+		if target.Selector == nil {
+			out = append(out, delivery.Place{Target: target.Name, Cluster: target.Cluster})
+			continue
+		}
+		selector, err := metav1.LabelSelectorAsSelector(target.Selector)
+		if err != nil {
+			return nil, fmt.Errorf("target %q: clusterSelector: %w", target.Name, err)
+		}
+		for _, cluster := range slices.Sorted(maps.Keys(clusters)) {
+			if _, taken := owners[cluster]; !taken && selector.Matches(labels.Set(clusters[cluster].Labels)) {
+				owners[cluster] = target.Name
+				out = append(out, delivery.Place{Target: target.Name, Cluster: cluster})
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("none of the targets matches a cluster")
+	}
+	return out, nil
+}
+
+// builtin are the stages that a pipeline may have.
+var builtin = []string{
+	delivery.StageSync, delivery.StagePrimaryRollout, delivery.StageCanaryRollout, delivery.StageCanaryClean, delivery.StageBaselineRollout,
+	delivery.StageBaselineClean, delivery.StageTrafficRouting, delivery.StageWait, delivery.StageApproval, delivery.StageAnalysis, delivery.StageScript,
+}
+
+// Check says what keeps a release from being run at all, so that nothing is applied anywhere.
+func Check(release delivery.Release) error {
+	names, ids := map[string]bool{}, map[string]bool{}
+	for _, target := range release.Targets {
+		names[target.Name] = true
+	}
+	for i, stage := range release.Stages {
+		path := fmt.Sprintf("stages[%d]", i)
+		switch {
+		case stage.ID == "" || ids[stage.ID]:
+			return fmt.Errorf("%s.id: %q is not one of its own", path, stage.ID)
+		case !slices.Contains(builtin, stage.Name):
+			return fmt.Errorf("%s.name: there is no stage %q: use one of %s", path, stage.Name, strings.Join(builtin, ", "))
+		}
+		ids[stage.ID] = true
+		for _, name := range stage.Targets {
+			if !names[name] {
+				return fmt.Errorf("%s.targets: the application has no target %q", path, name)
+			}
+		}
+		if _, err := waves.Assign(make([]delivery.Place, 1), stage.Waves); err != nil {
+			return fmt.Errorf("%s.%w", path, err)
+		}
+		for j, wave := range stage.Waves {
+			for _, name := range wave.Targets {
+				if !names[name] || len(stage.Targets) > 0 && !slices.Contains(stage.Targets, name) {
+					return fmt.Errorf("%s.waves[%d].targets: %q is no target of the stage", path, j, name)
+				}
+			}
+		}
+		if err := routing.Validate(stage.Traffic); err != nil {
+			return fmt.Errorf("%s.with.%w", path, err)
+		}
+	}
+	return nil
+}

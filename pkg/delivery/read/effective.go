@@ -1,0 +1,53 @@
+package read
+
+import (
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+)
+
+// Spec is what an application says, and what the file beside the manifests of one of its revisions says where the application itself does not.
+// Whoever releases a revision goes by it. The revision may be nil.
+func Spec(spec v1alpha1.ApplicationSpec, revision *v1alpha1.ApplicationRevision) v1alpha1.ApplicationSpec {
+	if revision == nil {
+		return spec
+	}
+	return With(spec, revision.Spec.Delivery)
+}
+
+// With is the same, of what such a file says.
+func With(spec v1alpha1.ApplicationSpec, file *v1alpha1.RevisionDelivery) v1alpha1.ApplicationSpec {
+	if file == nil {
+		return spec
+	}
+	out := *spec.DeepCopy()
+	file = file.DeepCopy()
+	if len(out.Targets) == 0 {
+		out.Targets = file.Targets
+	}
+	out.Pipeline = or(out.Pipeline, file.Pipeline)
+	out.Planner = or(out.Planner, file.Planner)
+	out.Traffic = or(out.Traffic, file.Traffic)
+	out.Service = or(out.Service, file.Service)
+	out.Drift = or(out.Drift, file.Drift)
+	if len(out.Workloads) == 0 {
+		out.Workloads = file.Workloads
+	}
+	// What the server fills in says nothing of the application's own.
+	var label v1alpha1.VariantLabel
+	v1alpha1.SetDefaults_VariantLabel(&label)
+	if file.VariantLabel != (v1alpha1.VariantLabel{}) && (out.VariantLabel == label || out.VariantLabel == v1alpha1.VariantLabel{}) {
+		out.VariantLabel = file.VariantLabel
+		v1alpha1.SetDefaults_VariantLabel(&out.VariantLabel)
+	}
+	if (out.Rollback.When == "" || out.Rollback.When == v1alpha1.RollbackAny) && file.Rollback.When != "" {
+		out.Rollback = file.Rollback
+	}
+	out.Prune = out.Prune || file.Prune
+	return out
+}
+
+func or[T any](own, other *T) *T {
+	if own != nil {
+		return own
+	}
+	return other
+}

@@ -1,0 +1,181 @@
+package delivery
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+)
+
+// Release is one deployment of one revision, as it was asked for.
+type Release struct {
+	Name     string
+	Revision Revision
+	// Targets are those of the application, in its order. They are resolved once, when the release begins.
+	Targets []Target
+	// Stages are run one after another.
+	Stages []Stage
+	// Current is what the application is to run when the release begins. Stable is what the last successful release has left, nil if there is none:
+	// a rollback goes there.
+	Current Set
+	Stable  *Set
+	Commit  Commit
+
+	// MinReady is how long a target has to be ready before it counts, Progress how long it may go without any progress, and Drain how long a
+	// variant stays after its traffic has gone.
+	MinReady, Progress, Drain time.Duration
+	Rollback                  RollbackPolicy
+}
+
+// Target is where an application goes: a cluster by name, or all that a selector matches.
+type Target struct {
+	Name     string
+	Cluster  string
+	Selector *metav1.LabelSelector
+}
+
+// Commit is where a revision comes from, as far as stages ask for it.
+type Commit struct {
+	Message string
+	Paths   []string // that it changes
+}
+
+// RollbackPolicy says when a release is rolled back, and when that has worked.
+type RollbackPolicy struct {
+	// Disabled leaves a failed release as it is.
+	Disabled bool
+	// OnlyIfAllFail rolls back when every target of a stage has failed. Otherwise a failed stage is enough.
+	OnlyIfAllFail bool
+	// NeedsAll has a rollback fail if it fails in any cluster. Otherwise it is enough that it succeeds in one.
+	NeedsAll bool
+}
+
+// The built-in stages.
+const (
+	StageSync            = v1alpha1.StageSync
+	StagePrimaryRollout  = v1alpha1.StagePrimaryRollout
+	StageCanaryRollout   = v1alpha1.StageCanaryRollout
+	StageCanaryClean     = v1alpha1.StageCanaryClean
+	StageBaselineRollout = v1alpha1.StageBaselineRollout
+	StageBaselineClean   = v1alpha1.StageBaselineClean
+	StageTrafficRouting  = v1alpha1.StageTrafficRouting
+	StageRollback        = v1alpha1.StageRollback
+	StageWait            = v1alpha1.StageWait
+	StageApproval        = v1alpha1.StageWaitApproval
+	StageAnalysis        = v1alpha1.StageAnalysis
+	StageScript          = v1alpha1.StageScriptRun
+	StageScriptRollback  = "SCRIPT_RUN_ROLLBACK"
+)
+
+// Stage is one step of a release.
+type Stage struct {
+	// ID is unique in the release.
+	ID   string
+	Name string
+	// Targets names those of the release's targets that the stage is about; none means all.
+	Targets []string
+	Waves   []Wave
+	Failure Failure
+	// Timeout bounds the whole stage; 0 does not.
+	Timeout time.Duration
+	SkipOn  SkipOn
+
+	// What the kind of stage asks for; the others are nil.
+	Copy     *CopyOptions
+	Traffic  map[string]int32
+	Wait     time.Duration
+	Approval *Approval
+	Analysis *Analysis
+	// UndoesScript says that the stage has a script to run when the release is rolled back.
+	UndoesScript bool
+}
+
+// CopyOptions say what a canary or baseline is like.
+type CopyOptions struct {
+	Replicas   intstr.IntOrString // not given: of a baseline, the canary's
+	PerCluster bool
+	Suffix     string
+	Service    bool
+}
+
+// Wave is a part of a stage's targets, which begins when those of the waves before are done.
+type Wave struct {
+	// MaxConcurrency is how many targets may be under way at once: a number, or a percentage of the stage's targets, rounded up. None means all.
+	MaxConcurrency *intstr.IntOrString
+	// Targets names those in the wave. If there are none, a wave has as many of the rest as may be under way at once, and the last one has all.
+	Targets []string
+}
+
+// Failure says what failed and silent targets mean for a stage.
+type Failure struct {
+	// MaxFailures is how many targets may fail without the stage failing.
+	MaxFailures int32
+	// OnUnreachable says what happens to a target whose cluster does not answer: Wait, Skip or Fail.
+	OnUnreachable string
+	// After is how long a cluster has to be silent for that.
+	After time.Duration
+}
+
+// What happens to a target whose cluster does not answer.
+const (
+	Wait = string(v1alpha1.UnreachableWait)
+	Skip = string(v1alpha1.UnreachableSkip)
+	Fail = string(v1alpha1.UnreachableFail)
+)
+
+// SkipOn says for what commits a stage is left out.
+type SkipOn struct {
+	// Prefixes are those of commit messages.
+	Prefixes []string
+	// Paths are patterns. The stage is left out if the commit changes something, and nothing but what matches one of them.
+	Paths []string
+}
+
+// Approval says who has to agree.
+type Approval struct {
+	// Approvers are users, and groups as in "group:sre". If there are none, whoever may approve by the rules of the logical cluster counts.
+	Approvers []string
+	// Minimum is how many different people have to agree; 0 means 1.
+	Minimum int32
+	// Expiry is how long an approval counts; 0 means for ever.
+	Expiry time.Duration
+	// Comment says that an approval without a comment does not count.
+	Comment bool
+}
+
+// Analysis says what is measured, and for how long.
+type Analysis struct {
+	Duration time.Duration
+	Metrics  []Metric
+}
+
+// How a metric is judged.
+const (
+	Threshold      = v1alpha1.AnalysisThreshold
+	Previous       = v1alpha1.AnalysisPrevious
+	CanaryBaseline = v1alpha1.AnalysisCanaryBaseline
+	CanaryPrimary  = v1alpha1.AnalysisCanaryPrimary
+)
+
+// The deviations that a comparison objects to.
+const (
+	Either = v1alpha1.DeviationEither
+	High   = v1alpha1.DeviationHigh
+	Low    = v1alpha1.DeviationLow
+)
+
+// Metric is one thing that is measured again and again.
+type Metric struct {
+	Name     string
+	Strategy string
+	Interval time.Duration
+	// FailureLimit is how many measurements may be bad.
+	FailureLimit int32
+	SkipOnNoData bool
+	// Min and Max bound every value, for THRESHOLD.
+	Min, Max *float64
+	// Deviation says in which direction the values may not differ from those that they are compared with.
+	Deviation string
+}

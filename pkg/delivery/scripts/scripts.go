@@ -1,0 +1,161 @@
+package scripts
+
+import (
+	"context"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	batchlisters "k8s.io/client-go/listers/batch/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	listers "github.com/manifold-dev/manifold/generated/listers/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery"
+)
+
+// Options say what Scripts work with. The listers are of the logical cluster.
+type Options struct {
+	Jobs      batchlisters.JobLister
+	Pods      corelisters.PodLister
+	Revisions listers.ApplicationRevisionLister
+	// Client returns who writes the objects of an application.
+	Client func(app *v1alpha1.Application) (kubernetes.Interface, error)
+}
+
+// Scripts runs scripts. It may be used by several goroutines.
+type Scripts struct{ Options }
+
+// New returns Scripts.
+func New(o Options) *Scripts { return &Scripts{o} }
+
+// Run is one run of a stage's script.
+type Run struct {
+	Application *v1alpha1.Application
+	Release     *v1alpha1.Release
+	// Stage is the stage SCRIPT_RUN, also of what takes it back.
+	Stage v1alpha1.Stage
+	// Name is unique in the release.
+	Name string
+	// Undo says that the script for rollbacks is meant.
+	Undo bool
+}
+
+func (r Run) String() string {
+	return fmt.Sprintf("script %s of release %s/%s", r.Name, r.Release.Namespace, r.Release.Name)
+}
+
+// Outcome has the script run if it does not yet, and returns how far it is. A Job that is refused is the script's failure; an error is worth another
+// try.
+func (s *Scripts) Outcome(ctx context.Context, run Run) (delivery.Outcome, error) {
+	wanted, err := s.job(run)
+	if err != nil {
+		return failed(err.Error()), nil
+	}
+	job, err := s.Jobs.Jobs(wanted.Namespace).Get(wanted.Name)
+	if apierrors.IsNotFound(err) {
+		job, err = s.create(ctx, run, wanted)
+	}
+	switch {
+	case refused(err):
+		return failed(fmt.Sprintf("Job %s/%s is refused: %v", wanted.Namespace, wanted.Name, err)), nil
+	case err != nil:
+		return delivery.Outcome{}, fmt.Errorf("run %s as Job %s/%s: %w", run, wanted.Namespace, wanted.Name, err)
+	case !metav1.IsControlledBy(job, run.Release):
+		return failed(fmt.Sprintf("Job %s/%s is there already and not of this release; delete it and retry the stage", job.Namespace, job.Name)), nil
+	}
+	return s.outcome(ctx, run, job), nil
+}
+
+// create makes the Job, or returns the one that a cache did not show yet.
+func (s *Scripts) create(ctx context.Context, run Run, wanted *batchv1.Job) (*batchv1.Job, error) {
+	client, err := s.Client(run.Application)
+	if err != nil {
+		return nil, err
+	}
+	jobs := client.BatchV1().Jobs(wanted.Namespace)
+	job, err := jobs.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		return jobs.Get(ctx, wanted.Name, metav1.GetOptions{})
+	}
+	return job, err
+}
+
+// fieldManager is the name under which delivery writes objects.
+const fieldManager = "manifold-delivery"
+
+// refused reports whether an error is about what was asked, so that asking again is of no use until somebody changes something.
+func refused(err error) bool {
+	return apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, "NamespaceTerminating") || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
+
+func failed(message string) delivery.Outcome {
+	return delivery.Outcome{Phase: delivery.Failed, Message: message}
+}
+
+// outcome is what a Job says of its script, with the last line that it has written.
+func (s *Scripts) outcome(ctx context.Context, run Run, job *batchv1.Job) delivery.Outcome {
+	phase, reason := phaseOf(job)
+	switch phase {
+	case delivery.Running:
+		return delivery.Outcome{Phase: phase, Message: s.waiting(job)}
+	case delivery.Succeeded:
+		return delivery.Outcome{Phase: phase, Message: s.last(ctx, run, job)}
+	}
+	out := failed("the script has failed: " + reason)
+	if last := s.last(ctx, run, job); last != "" {
+		out.Message += ": " + last
+	}
+	return out
+}
+
+// phaseOf reads the conditions of a Job.
+func phaseOf(job *batchv1.Job) (delivery.Phase, string) {
+	for _, condition := range job.Status.Conditions {
+		if condition.Status != "True" {
+			continue
+		}
+		switch condition.Type {
+		case batchv1.JobComplete:
+			return delivery.Succeeded, ""
+		case batchv1.JobFailed:
+			if condition.Reason == batchv1.JobReasonDeadlineExceeded {
+				return delivery.Failed, fmt.Sprintf("it has not ended within %ds", ptr.Deref(job.Spec.ActiveDeadlineSeconds, 0))
+			}
+			return delivery.Failed, delivery.Said(condition.Message)
+		}
+	}
+	if job.DeletionTimestamp != nil {
+		return delivery.Failed, "its Job was deleted"
+	}
+	return delivery.Running, ""
+}
+
+// Stop ends the scripts of a release but for those whose names are kept. Those that have ended stay, to be looked at.
+func (s *Scripts) Stop(ctx context.Context, app *v1alpha1.Application, release *v1alpha1.Release, keep func(name string) bool) error {
+	jobs, err := s.Jobs.Jobs(release.Namespace).List(labels.SelectorFromSet(labels.Set{v1alpha1.LabelApplication: app.Name}))
+	if err != nil {
+		return err
+	}
+	for _, job := range jobs {
+		phase, _ := phaseOf(job)
+		if phase != delivery.Running || !metav1.IsControlledBy(job, release) || keep(job.Annotations[annotationScript]) {
+			continue
+		}
+		client, err := s.Client(app)
+		if err != nil {
+			return err
+		}
+		err = client.BatchV1().Jobs(job.Namespace).Delete(ctx, job.Name, metav1.DeleteOptions{
+			PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), Preconditions: metav1.NewUIDPreconditions(string(job.UID)),
+		})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("end script %s of release %s/%s: %w", job.Annotations[annotationScript], release.Namespace, release.Name, err)
+		}
+	}
+	return nil
+}

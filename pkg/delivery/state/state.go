@@ -1,0 +1,223 @@
+// Package state tells what runs in the targets of an application, by what was released and what clusters report.
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery"
+)
+
+// Workload is what clusters report of a workload of the application.
+type Workload struct {
+	// Name is its kind and name, as in "Deployment web".
+	Name string
+	// Failed says why it makes no progress, empty if it does.
+	Failed string
+	// Clusters are those that are to run it, or do.
+	Clusters map[string]Part
+}
+
+// Part is what a cluster is to run of a workload, and what it reports.
+type Part struct {
+	// Wanted is how many replicas it is to run.
+	Wanted int32
+	// Reported says that it has reported anything; Stale that it is silent now.
+	Reported, Stale         bool
+	Ready, Updated, Running int32
+	// Revision is the name of the revision that what it has is made of.
+	Revision string
+	// Problem says why it cannot have the workload, Waits what it waits for.
+	Problem, Waits string
+	// Ended says that the workload is one that ends, and has.
+	Ended bool
+}
+
+// Targets tells what runs in each target. Release is the one that tells what is to run, nil if there is none. Live is the revision that was last
+// released with success. Silent are the clusters that do not answer.
+func Targets(targets []v1alpha1.Target, release *v1alpha1.Release, live string, workloads []Workload, silent map[string]bool) []v1alpha1.TargetStatus {
+	wanted := wantedBy(release)
+	var out []v1alpha1.TargetStatus
+	for _, target := range targets {
+		status := v1alpha1.TargetStatus{Name: target.Name}
+		for _, cluster := range wanted.clusters[target.Name] {
+			status.Clusters = append(status.Clusters, clusterStatus(cluster, wanted, live, workloads, silent[cluster]))
+		}
+		whole(&status)
+		out = append(out, status)
+	}
+	return out
+}
+
+// wanted is what a release says about clusters.
+type wanted struct {
+	release *v1alpha1.Release
+	// clusters are those of each target, and revisions what each cluster is to run.
+	clusters  map[string][]string
+	revisions map[string]string
+}
+
+func wantedBy(release *v1alpha1.Release) wanted {
+	out := wanted{release: release, clusters: map[string][]string{}, revisions: map[string]string{}}
+	if release == nil || release.Status.Plan == nil {
+		return out
+	}
+	for _, target := range release.Status.Plan.Targets {
+		out.clusters[target.Name] = target.Clusters
+	}
+	for _, variant := range release.Status.Variants {
+		if variant.Name != v1alpha1.VariantPrimary {
+			continue
+		}
+		for _, cluster := range variant.Clusters {
+			out.revisions[cluster.Cluster] = cmp.Or(cluster.Revision, variant.Revision)
+			if !slices.Contains(out.clusters[cluster.Target], cluster.Cluster) {
+				out.clusters[cluster.Target] = append(slices.Clone(out.clusters[cluster.Target]), cluster.Cluster)
+			}
+		}
+	}
+	return out
+}
+
+func clusterStatus(cluster string, by wanted, live string, workloads []Workload, silent bool) v1alpha1.TargetClusterStatus {
+	out := v1alpha1.TargetClusterStatus{Name: cluster, Revision: by.revisions[cluster], Sync: v1alpha1.Synced, Health: v1alpha1.Healthy}
+	revisions, known := map[string]bool{}, 0
+	for _, workload := range workloads {
+		part, has := workload.Clusters[cluster]
+		if !has {
+			continue
+		}
+		known++
+		if part.Stale {
+			silent = true
+		}
+		revisions[part.Revision] = true
+		worse(&out, workload, part)
+	}
+	names := slices.Sorted(maps.Keys(revisions))
+	switch {
+	case silent:
+		out.Sync, out.Health = v1alpha1.SyncUnknown, v1alpha1.HealthUnknown
+		out.Message = fmt.Sprintf("cluster %q does not answer", cluster)
+		return out
+	case known == 0:
+		return withoutWorkloads(out, by, live)
+	case len(names) == 1:
+		out.LiveRevision = names[0]
+	}
+	return out
+}
+
+// worse takes a workload of a cluster in. What is told first stays.
+func worse(into *v1alpha1.TargetClusterStatus, workload Workload, part Part) {
+	health, message := healthOf(workload, part)
+	if rank(health) > rank(into.Health) {
+		into.Health, into.Message = health, message
+	}
+	if into.Revision == "" || part.Revision == into.Revision {
+		return
+	}
+	found := part.Revision
+	if found == "" {
+		found = "nothing that is known"
+	}
+	if into.Sync != v1alpha1.OutOfSync {
+		into.Sync = v1alpha1.OutOfSync
+		into.Message = delivery.Said(fmt.Sprintf("%s is to be made of %s, and %s was found", workload.Name, into.Revision, found))
+	}
+}
+
+// healthOf tells how a workload is in a cluster, and why.
+func healthOf(workload Workload, part Part) (v1alpha1.HealthStatus, string) {
+	switch {
+	case part.Problem != "":
+		return v1alpha1.Degraded, delivery.Said(workload.Name + ": " + part.Problem)
+	case part.Ended || part.Wanted == 0:
+		return v1alpha1.Healthy, ""
+	case !part.Reported:
+		return v1alpha1.Missing, fmt.Sprintf("%s is not there yet", workload.Name)
+	case workload.Failed != "" && part.Ready < part.Wanted:
+		return v1alpha1.Degraded, delivery.Said(workload.Name + ": " + workload.Failed)
+	case part.Ready < part.Wanted || part.Updated < part.Wanted:
+		message := fmt.Sprintf("%s: %d of %d replicas are ready", workload.Name, part.Ready, part.Wanted)
+		if part.Waits != "" {
+			message += ": " + part.Waits
+		}
+		return v1alpha1.Progressing, delivery.Said(message)
+	}
+	return v1alpha1.Healthy, ""
+}
+
+// withoutWorkloads goes by the release alone, where nothing reports.
+func withoutWorkloads(out v1alpha1.TargetClusterStatus, by wanted, live string) v1alpha1.TargetClusterStatus {
+	for _, stage := range by.release.Status.Stages {
+		for _, target := range stage.Targets {
+			if target.Cluster == out.Name && target.Phase == v1alpha1.TargetSucceeded && target.Revision != "" {
+				out.LiveRevision = target.Revision
+			}
+		}
+	}
+	if by.release.Status.Phase == v1alpha1.ReleaseSucceeded && live == out.Revision {
+		out.LiveRevision = live
+	}
+	if out.LiveRevision == "" || out.LiveRevision != out.Revision {
+		out.Sync, out.Health = v1alpha1.SyncUnknown, v1alpha1.HealthUnknown
+		out.Message = "nothing of it reports yet"
+	}
+	return out
+}
+
+// whole sums up the clusters of a target.
+func whole(status *v1alpha1.TargetStatus) {
+	status.Sync, status.Health = v1alpha1.SyncUnknown, v1alpha1.HealthUnknown
+	if len(status.Clusters) == 0 {
+		status.Message = "nothing was released to it yet"
+		return
+	}
+	var syncs []v1alpha1.SyncStatus
+	var healths []v1alpha1.HealthStatus
+	status.Revision, status.LiveRevision = status.Clusters[0].Revision, status.Clusters[0].LiveRevision
+	for _, cluster := range status.Clusters {
+		syncs, healths = append(syncs, cluster.Sync), append(healths, cluster.Health)
+		if cluster.Revision != status.Revision {
+			status.Revision = ""
+		}
+		if cluster.LiveRevision != status.LiveRevision {
+			status.LiveRevision = ""
+		}
+		if cluster.Message != "" && status.Message == "" {
+			status.Message = delivery.Said(cluster.Name + ": " + cluster.Message)
+		}
+	}
+	status.Sync, status.Health = Sync(syncs), Health(healths)
+}
+
+// Sync is OutOfSync if any is, else Unknown if any is or there is none, else Synced.
+func Sync(of []v1alpha1.SyncStatus) v1alpha1.SyncStatus {
+	switch {
+	case slices.Contains(of, v1alpha1.OutOfSync):
+		return v1alpha1.OutOfSync
+	case len(of) == 0 || slices.Contains(of, v1alpha1.SyncUnknown):
+		return v1alpha1.SyncUnknown
+	}
+	return v1alpha1.Synced
+}
+
+// Health is the worst of those that are known, and Unknown if none is.
+func Health(of []v1alpha1.HealthStatus) v1alpha1.HealthStatus {
+	out := v1alpha1.HealthUnknown
+	for _, health := range of {
+		if rank(health) > rank(out) {
+			out = health
+		}
+	}
+	return out
+}
+
+// rank orders from what says nothing to what is worst.
+func rank(health v1alpha1.HealthStatus) int {
+	return slices.Index([]v1alpha1.HealthStatus{v1alpha1.HealthUnknown, v1alpha1.Healthy, v1alpha1.Progressing, v1alpha1.Missing, v1alpha1.Degraded}, health)
+}

@@ -1,0 +1,126 @@
+package state
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+)
+
+// released is a release to east and west of target eu, and to north alone of target no.
+func released(phase v1alpha1.ReleasePhase, revisions map[string]string) *v1alpha1.Release {
+	out := &v1alpha1.Release{Spec: v1alpha1.ReleaseSpec{Revision: "web-v2"}, Status: v1alpha1.ReleaseStatus{Phase: phase}}
+	out.Status.Plan = &v1alpha1.ReleasePlan{Targets: []v1alpha1.ResolvedTarget{{Name: "eu", Clusters: []string{"east", "west"}}}}
+	variant := v1alpha1.Variant{Name: v1alpha1.VariantPrimary}
+	for _, cluster := range []string{"east", "west"} {
+		variant.Clusters = append(variant.Clusters, v1alpha1.VariantCluster{Target: "eu", Cluster: cluster, Revision: revisions[cluster]})
+	}
+	out.Status.Variants = []v1alpha1.Variant{variant}
+	return out
+}
+
+var both = map[string]string{"east": "web-v2", "west": "web-v2"}
+
+// runs has three replicas in a cluster, made of a revision.
+func runs(revision string, change ...func(*Part)) Part {
+	out := Part{Wanted: 3, Reported: true, Ready: 3, Updated: 3, Running: 3, Revision: revision}
+	for _, c := range change {
+		c(&out)
+	}
+	return out
+}
+
+func TestWhatATargetRuns(t *testing.T) {
+	for name, test := range map[string]struct {
+		release      *v1alpha1.Release
+		east, west   *Part
+		failed       string
+		silent       map[string]bool
+		live         string
+		sync         v1alpha1.SyncStatus
+		health       v1alpha1.HealthStatus
+		wanted, runs string
+		says         string
+	}{
+		"nothing before the first release": {sync: v1alpha1.SyncUnknown, health: v1alpha1.HealthUnknown, says: "nothing was released"},
+		"the same everywhere": {
+			release: released(v1alpha1.ReleaseSucceeded, both), east: part(runs("web-v2")), west: part(runs("web-v2")),
+			sync: v1alpha1.Synced, health: v1alpha1.Healthy, wanted: "web-v2", runs: "web-v2",
+		},
+		"one wave is done, and the other waits for its turn": {
+			release: released(v1alpha1.ReleaseRunning, map[string]string{"east": "web-v2", "west": "web-v1"}), east: part(runs("web-v2")), west: part(runs("web-v1")),
+			sync: v1alpha1.Synced, health: v1alpha1.Healthy,
+		},
+		"a cluster is behind": {
+			release: released(v1alpha1.ReleaseRunning, both), east: part(runs("web-v2")), west: part(runs("web-v1")),
+			sync: v1alpha1.OutOfSync, health: v1alpha1.Healthy, wanted: "web-v2", says: "west: Deployment web is to be made of web-v2, and web-v1 was found",
+		},
+		"a cluster reports no revision": {
+			release: released(v1alpha1.ReleaseRunning, both), east: part(runs("web-v2")), west: part(runs("")),
+			sync: v1alpha1.OutOfSync, health: v1alpha1.Healthy, wanted: "web-v2", says: "nothing that is known was found",
+		},
+		"pods are not ready": {
+			release: released(v1alpha1.ReleaseRunning, both), east: part(runs("web-v2", func(p *Part) { p.Ready, p.Waits = 1, "room" })), west: part(runs("web-v2")),
+			sync: v1alpha1.Synced, health: v1alpha1.Progressing, wanted: "web-v2", runs: "web-v2", says: "Deployment web: 1 of 3 replicas are ready: room",
+		},
+		"pods never become ready": {
+			release: released(v1alpha1.ReleaseRunning, both), east: part(runs("web-v2", func(p *Part) { p.Ready = 1 })), west: part(runs("web-v2")), failed: "deadline exceeded",
+			sync: v1alpha1.Synced, health: v1alpha1.Degraded, wanted: "web-v2", runs: "web-v2", says: "deadline exceeded",
+		},
+		"a cluster refuses it": {
+			release: released(v1alpha1.ReleaseRunning, both), east: part(runs("web-v2", func(p *Part) { p.Problem = "quota\x1b[31m" })), west: part(runs("web-v2")),
+			sync: v1alpha1.Synced, health: v1alpha1.Degraded, wanted: "web-v2", runs: "web-v2", says: "east: Deployment web: quota^[[31m",
+		},
+		"a cluster has not got it": {
+			release: released(v1alpha1.ReleaseRunning, both), east: part(Part{Wanted: 3}), west: part(runs("web-v2")),
+			sync: v1alpha1.OutOfSync, health: v1alpha1.Missing, wanted: "web-v2", says: "east: ",
+		},
+		"a silent cluster makes its own part unknown": {
+			release: released(v1alpha1.ReleaseRunning, both), east: part(runs("web-v2")), west: part(runs("web-v2")), silent: map[string]bool{"west": true},
+			sync: v1alpha1.SyncUnknown, health: v1alpha1.Healthy, wanted: "web-v2", says: `cluster "west" does not answer`,
+		},
+		"what was heard last of a silent cluster proves nothing": {
+			release: released(v1alpha1.ReleaseRunning, both), east: part(runs("web-v2")), west: part(runs("web-v1", func(p *Part) { p.Stale = true })),
+			sync: v1alpha1.SyncUnknown, health: v1alpha1.Healthy, wanted: "web-v2", says: "does not answer",
+		},
+		"what has no workloads goes by its release": {
+			release: released(v1alpha1.ReleaseSucceeded, both), live: "web-v2", sync: v1alpha1.Synced, health: v1alpha1.Healthy, wanted: "web-v2", runs: "web-v2",
+		},
+		"what has no workloads is not known before": {
+			release: released(v1alpha1.ReleaseRunning, both), live: "web-v1", sync: v1alpha1.SyncUnknown, health: v1alpha1.HealthUnknown, wanted: "web-v2", says: "nothing of it reports",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			workload := Workload{Name: "Deployment web", Failed: test.failed, Clusters: map[string]Part{}}
+			for cluster, of := range map[string]*Part{"east": test.east, "west": test.west} {
+				if of != nil {
+					workload.Clusters[cluster] = *of
+				}
+			}
+			got := Targets([]v1alpha1.Target{{Name: "eu"}}, test.release, test.live, []Workload{workload}, test.silent)
+			if len(got) != 1 {
+				t.Fatalf("%d targets, want 1", len(got))
+			}
+			if got[0].Sync != test.sync || got[0].Health != test.health || got[0].Revision != test.wanted || got[0].LiveRevision != test.runs {
+				t.Errorf("%s, %s, wanted %q, live %q; want %s, %s, %q, %q", got[0].Sync, got[0].Health, got[0].Revision, got[0].LiveRevision, test.sync, test.health, test.wanted, test.runs)
+			}
+			if !strings.Contains(got[0].Message, test.says) || test.says == "" && got[0].Message != "" {
+				t.Errorf("it says %q, want %q", got[0].Message, test.says)
+			}
+		})
+	}
+}
+
+func part(of Part) *Part { return &of }
+
+func TestHowSeveralAreTogether(t *testing.T) {
+	if got := Sync(nil); got != v1alpha1.SyncUnknown {
+		t.Errorf("none together are %s", got)
+	}
+	if got := Sync([]v1alpha1.SyncStatus{v1alpha1.SyncUnknown, v1alpha1.OutOfSync, v1alpha1.Synced}); got != v1alpha1.OutOfSync {
+		t.Errorf("one that is out of sync makes it %s", got)
+	}
+	if got := Health([]v1alpha1.HealthStatus{v1alpha1.HealthUnknown, v1alpha1.Healthy}); got != v1alpha1.Healthy {
+		t.Errorf("what is known makes it %s", got)
+	}
+}

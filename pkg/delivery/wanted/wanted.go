@@ -1,0 +1,190 @@
+// Package wanted says what objects of the logical cluster a variant set stands for: what is applied, what of it each cluster holds, and by which
+// policies it is placed.
+package wanted
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/copies"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// Application is what the objects of an application have in common.
+type Application struct {
+	Namespace, Name string
+	UID             types.UID
+	// Pinned says that the targets say in which clusters the application runs. Otherwise placement does.
+	Pinned bool
+	// Weights are the parts, in percent, of each workload's replicas that go to the targets which have one. Without any, each cluster gets the
+	// whole number.
+	Weights map[string]int32
+	// Rights says that the objects are written with the rights of a ServiceAccount, so that they may be of any kind that it may write.
+	Rights bool
+	// Traffic is the method by which requests are shared out, "" for none.
+	Traffic v1alpha1.TrafficMethod
+	Copies  copies.Options
+	// Selected says that the objects of the primary are their users' own, of which nothing is written but who holds which revision.
+	Selected bool
+	// Keeps returns what clusters hold of an object of the primary, whether or not their revision has it. It is nil if what a revision does not
+	// have is deleted.
+	Keeps func(Key) map[string]copies.Share
+}
+
+// Key names an object in the namespace of the application.
+type Key struct{ Group, Kind, Name string }
+
+// String names the object for people.
+func (k Key) String() string { return k.Kind + "/" + k.Name }
+
+// KeyOf returns the key of an object.
+func KeyOf(object *unstructured.Unstructured) Key {
+	gvk := object.GroupVersionKind()
+	return Key{gvk.Group, gvk.Kind, object.GetName()}
+}
+
+// Object is an object as it is to be.
+type Object struct {
+	Key
+	Variant string
+	// Workload says that it ends in pods, so that placement decides about it.
+	Workload bool
+	// Held says that each cluster holds the content of a revision. Otherwise all hold the object as it stands.
+	Held bool
+	// Clusters say what each cluster has of it.
+	Clusters map[string]copies.Share
+	// Manifest is what is applied, without the shares of clusters.
+	Manifest *unstructured.Unstructured
+	// Shares is the annotation that says which revision each cluster holds, "" if none holds one.
+	Shares string
+	// Hash is that of the manifest and the shares.
+	Hash string
+}
+
+// Wanted is what a variant set stands for.
+type Wanted struct {
+	// Objects are in the order in which they are applied.
+	Objects []Object
+	// Policies say how workloads are placed. They are there before these.
+	Policies []*manifold.PlacementPolicy
+	// Replicas are those that the manifests give each workload that copies are made of, by the name of a cluster and as delivery.Part names
+	// workloads.
+	Replicas map[string]map[string]int32
+}
+
+// Contents returns the rendered objects of a part.
+type Contents func(delivery.Part) ([]*unstructured.Unstructured, error)
+
+// Make returns what a set stands for. Newest names the revision that comes first where clusters hold several.
+func Make(app Application, set delivery.Set, newest string, contents Contents) (Wanted, error) {
+	read := &reader{app: app, contents: contents, known: map[string][]*unstructured.Unstructured{}}
+	projected, err := copies.Project(set, read.objects, newest, app.Copies)
+	if read.err != nil {
+		return Wanted{}, read.err
+	}
+	if err != nil {
+		return Wanted{}, err
+	}
+	out := Wanted{Replicas: map[string]map[string]int32{}}
+	policies := policies{app: app, set: set, made: map[string]*manifold.PlacementPolicy{}}
+	for _, p := range projected {
+		object, err := app.finish(p, &policies)
+		if err != nil {
+			return Wanted{}, fmt.Errorf("%s of the %s: %w", copies.Key(p.Object), p.Variant, err)
+		}
+		out.Objects = append(out.Objects, object)
+	}
+	for _, name := range slices.Sorted(maps.Keys(policies.made)) {
+		out.Policies = append(out.Policies, policies.made[name])
+	}
+	for cluster, part := range set[delivery.Primary].Clusters {
+		if out.Replicas[cluster], err = app.Copies.Replicas(read.objects(part)); err != nil {
+			return Wanted{}, err
+		}
+	}
+	return out, nil
+}
+
+// reader reads the objects of parts, each of them once, and remembers the first error.
+type reader struct {
+	app      Application
+	contents Contents
+	known    map[string][]*unstructured.Unstructured
+	err      error
+}
+
+func (r *reader) objects(part delivery.Part) []*unstructured.Unstructured {
+	key := part.Revision.Name + "\x00" + part.Target
+	if found, known := r.known[key]; known {
+		return found
+	}
+	found, err := r.contents(part)
+	for i := 0; err == nil && i < len(found); i++ {
+		if err = r.app.admit(found[i]); err != nil {
+			err = fmt.Errorf("revision %s, target %q, object %d: %s: %w", part.Revision.Name, part.Target, i, copies.Key(found[i]), err)
+		}
+	}
+	if err != nil {
+		r.err, found = cmp.Or(r.err, err), nil
+	} else if found == nil {
+		found = []*unstructured.Unstructured{}
+	}
+	r.known[key] = found
+	return found
+}
+
+// admit refuses what an application may not have.
+func (app Application) admit(object *unstructured.Unstructured) error {
+	if namespace := object.GetNamespace(); namespace != "" && namespace != app.Namespace {
+		return fmt.Errorf("metadata.namespace: it is in namespace %q, and the application in %q: leave it unset", namespace, app.Namespace)
+	}
+	group := object.GroupVersionKind().Group
+	switch {
+	case app.Rights:
+	case group == rbacv1.GroupName:
+		return fmt.Errorf("kind: it gives rights, which is for a ServiceAccount to do: name one in spec.serviceAccountName")
+	case group == manifold.GroupName || group == v1alpha1.GroupName:
+		return fmt.Errorf("kind: an application has no objects of %s, unless a ServiceAccount may write them: name one in spec.serviceAccountName", group)
+	case scoped[schema.GroupKind{Group: group, Kind: object.GetKind()}]:
+		return fmt.Errorf("kind: it is in no namespace: an application may have objects of its own namespace alone")
+	}
+	return nil
+}
+
+// scoped are the built-in kinds in no namespace that manifests have most often. Others are refused when they are applied.
+var scoped = map[schema.GroupKind]bool{
+	{Group: corev1.GroupName, Kind: "Namespace"}: true, {Group: corev1.GroupName, Kind: "Node"}: true, {Group: corev1.GroupName, Kind: "PersistentVolume"}: true,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true, {Group: "apiregistration.k8s.io", Kind: "APIService"}: true,
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}: true, {Group: "storage.k8s.io", Kind: "StorageClass"}: true,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: true,
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   true,
+}
+
+// projected are the kinds that go to clusters, each with whether placement decides about it.
+var projected = func() map[schema.GroupKind]bool {
+	out := map[schema.GroupKind]bool{}
+	for _, kind := range projection.Kinds() {
+		out[kind.GVK.GroupKind()] = kind.Workload
+	}
+	return out
+}()
+
+// Owner is what the objects of an application are owned by.
+func (app Application) Owner() metav1.OwnerReference {
+	block := true
+	return metav1.OwnerReference{
+		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Application", Name: app.Name, UID: app.UID, BlockOwnerDeletion: &block,
+	}
+}

@@ -1,0 +1,139 @@
+package wanted
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/copies"
+)
+
+func object(apiVersion, kind, name string, more map[string]any) *unstructured.Unstructured {
+	out := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}}
+	maps.Copy(out, more)
+	return &unstructured.Unstructured{Object: out}
+}
+
+func web() *unstructured.Unstructured {
+	return object("apps/v1", "Deployment", "web", map[string]any{"spec": map[string]any{
+		"replicas": int64(4), "selector": map[string]any{}, "template": map[string]any{},
+	}})
+}
+
+func primary(clusters map[string]string) delivery.Set {
+	parts := map[string]delivery.Part{}
+	for cluster, target := range clusters {
+		parts[cluster] = delivery.Part{Revision: delivery.Revision{Name: "web-v2"}, Target: target, Traffic: 100}
+	}
+	return delivery.Set{delivery.Primary: {Clusters: parts}}
+}
+
+func make1(t *testing.T, app Application, set delivery.Set, objects ...*unstructured.Unstructured) (Wanted, error) {
+	t.Helper()
+	app.Namespace, app.Name, app.UID = "shop", "web", "app"
+	return Make(app, set, "web-v2", func(delivery.Part) ([]*unstructured.Unstructured, error) { return objects, nil })
+}
+
+func TestWhatAnApplicationMayNotHave(t *testing.T) {
+	elsewhere := object("v1", "ConfigMap", "a", nil)
+	elsewhere.SetNamespace("kube-system")
+	for name, test := range map[string]struct {
+		object *unstructured.Unstructured
+		rights bool
+		want   string
+	}{
+		"an object of another namespace":         {object: elsewhere, want: `ConfigMap/a: metadata.namespace: it is in namespace "kube-system"`},
+		"not even by a ServiceAccount":           {object: elsewhere, rights: true, want: "metadata.namespace"},
+		"what is in no namespace":                {object: object("v1", "Namespace", "a", nil), want: "Namespace/a: kind: it is in no namespace"},
+		"what gives rights":                      {object: object("rbac.authorization.k8s.io/v1", "RoleBinding", "a", nil), want: "RoleBinding/a: kind: it gives rights"},
+		"unless a ServiceAccount may":            {object: object("rbac.authorization.k8s.io/v1", "RoleBinding", "a", nil), rights: true},
+		"policies, which others need rights for": {object: object("manifold.dev/v1alpha1", "PlacementPolicy", "a", nil), want: "kind: an application has no objects of manifold.dev"},
+		"releases":                               {object: object("delivery.manifold.dev/v1alpha1", "Release", "a", nil), want: "kind: an application has no objects of delivery.manifold.dev"},
+		"what it is for":                         {object: web()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := make1(t, Application{Pinned: true, Rights: test.rights}, primary(map[string]string{"east": "eu"}), test.object)
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestTheWeightOfATargetIsThatOfItsClusters(t *testing.T) {
+	made, err := make1(t, Application{Pinned: true, Weights: map[string]int32{"eu": 50}}, primary(map[string]string{"e1": "eu", "e2": "eu", "u1": "us", "a1": "asia"}), web())
+	if err != nil || len(made.Policies) != 1 {
+		t.Fatalf("%d policies, %v", len(made.Policies), err)
+	}
+	division := made.Policies[0].Spec.Division
+	if want := map[string]int32{"e1": 2500, "e2": 2500, "u1": 2500, "a1": 2500}; division.Type != manifold.Divide || !maps.Equal(division.Weights, want) {
+		t.Errorf("%+v, want %v", division, want)
+	}
+	if pin := made.Objects[0].Manifest.GetAnnotations()[manifold.AnnotationClusters]; pin != "a1,e1,e2,u1" {
+		t.Errorf("pinned to %s", pin)
+	}
+}
+
+func TestObjectsOfUsersGetNothingButWhoHoldsWhat(t *testing.T) {
+	made, err := make1(t, Application{Selected: true}, primary(map[string]string{"east": "default"}), web())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := made.Objects[0].Apply(true)
+	if _, has := got.Object["spec"]; has || len(got.GetOwnerReferences()) > 0 || got.GetAnnotations()[manifold.AnnotationPlacement] == "" {
+		t.Errorf("%v", got.Object)
+	}
+}
+
+func TestWhatIsNotPrunedStaysWhereItIs(t *testing.T) {
+	held := map[string]copies.Share{"west": {Revision: "web-v1", Target: "us"}, "north": {Revision: "web-v1"}}
+	app := Application{Pinned: true, Keeps: func(Key) map[string]copies.Share { return held }}
+	set := primary(map[string]string{"east": "eu", "west": "us"})
+	app.Namespace, app.Name, app.UID = "shop", "web", "app"
+	made, err := Make(app, set, "web-v2", func(part delivery.Part) ([]*unstructured.Unstructured, error) {
+		if part.Target == "us" {
+			return nil, nil // it no longer has it
+		}
+		return []*unstructured.Unstructured{web()}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := made.Objects[0]
+	if _, gone := got.Clusters["north"]; got.Clusters["west"].Revision != "web-v1" || gone || got.Manifest.GetAnnotations()[manifold.AnnotationClusters] != "east,west" {
+		t.Errorf("%+v, pinned to %s: want west kept, and north, which runs nothing of the application, not", got.Clusters, got.Manifest.GetAnnotations()[manifold.AnnotationClusters])
+	}
+}
+
+// An object that was applied as it is wanted counts as that, whatever its manifest claims of our own names.
+func TestAppliedIsWhatHasTheHashAndTheShares(t *testing.T) {
+	forged := web()
+	forged.SetAnnotations(map[string]string{v1alpha1.AnnotationApplied: "forged", manifold.AnnotationPlacement: `{"mars":{"replicas":9}}`, "note": "theirs"})
+	made, err := make1(t, Application{Pinned: true}, primary(map[string]string{"east": "eu"}), forged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := made.Objects[0]
+	applied := object.Apply(true).GetAnnotations()
+	if applied["note"] != "theirs" || applied[v1alpha1.AnnotationApplied] != object.Hash || strings.Contains(applied[manifold.AnnotationPlacement], "mars") {
+		t.Errorf("applied with %v", applied)
+	}
+	present := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		v1alpha1.AnnotationApplied: object.Hash, manifold.AnnotationPlacement: `{"east":{"replicas":4,"revision":"web-v2","target":"eu"}}`,
+	}}}
+	if !object.Applied(present) {
+		t.Error("it is as it is wanted")
+	}
+	present.DeletionTimestamp = ptr.To(metav1.Now())
+	if object.Applied(present) || object.Applied(nil) {
+		t.Error("what is going, or is not there, is not what is wanted")
+	}
+}
