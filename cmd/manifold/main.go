@@ -15,9 +15,14 @@ import (
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 
 	"github.com/manifold-dev/manifold/pkg/cli"
+	"github.com/manifold-dev/manifold/pkg/delivery/render/confined"
 )
 
 func main() {
+	// The server starts this program once more to render files of strangers, which may have nothing of what follows.
+	if confined.Asked() {
+		confined.Main()
+	}
 	// Plugins and preferences of kubectl are read while the tree is built, before flags are parsed.
 	cmdutil.CheckErr(setVerbosity(os.Args))
 

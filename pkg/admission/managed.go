@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // managed keeps what Manifold alone writes in the metadata of objects, of any kind, out of the hands of others: what it has noted there stays
@@ -40,8 +41,17 @@ func (*managed) Admit(ctx context.Context, a admission.Attributes, _ admission.O
 	if isCustom(a.GetResource().GroupResource()) && a.GetSubresource() == "" {
 		keepFinalizer(obj, old)
 	}
+	says := saysRevisions(a, obj)
+	if says {
+		if err := release(ctx, a, obj, old); err != nil {
+			return err
+		}
+	}
 	for _, pairs := range metadataPairs {
-		keep(ctx, pairs, obj, old, leftAlone(a.GetResource().GroupResource(), pairs))
+		except := leftAlone(a.GetResource().GroupResource(), pairs)
+		keep(ctx, pairs, obj, old, func(key string) bool {
+			return except(key) || says && key == v1alpha1.AnnotationPlacement && pairs.kept(key)
+		})
 	}
 	return nil
 }
@@ -57,10 +67,15 @@ func (*managed) Validate(_ context.Context, a admission.Attributes, _ admission.
 		before, path := pairs.get(old), field.NewPath("metadata", pairs.field)
 		for _, key := range reservedKeys(pairs.get(obj)) {
 			was, had := before[key]
-			if pairs.kept(key) || had && was == pairs.get(obj)[key] {
+			if pairs.kept(key) && !forged(a, key) || had && was == pairs.get(obj)[key] {
 				continue
 			}
 			errs = append(errs, field.Forbidden(path.Key(key), "is Manifold's own"))
+		}
+		for _, key := range reservedKeys(before) {
+			if _, kept := pairs.get(obj)[key]; !kept && pairs.kept(key) && forged(a, key) {
+				errs = append(errs, field.Forbidden(path.Key(key), "is Manifold's own, and stays"))
+			}
 		}
 	}
 	if len(errs) > 0 {
@@ -69,9 +84,16 @@ func (*managed) Validate(_ context.Context, a admission.Attributes, _ admission.
 	return nil
 }
 
+// forged reports whether what Manifold notes under a key is nobody's to change after Admit: a webhook that says which revisions clusters hold.
+// Of workloads, their storage has the last word, and of custom resources, which others place, whoever places them.
+func forged(a admission.Attributes, key string) bool {
+	kind, projected := projection.ForResource(a.GetResource())
+	return key == v1alpha1.AnnotationPlacement && projected && !kind.Workload && !delivers(a.GetUserInfo())
+}
+
 // othersWrite returns the metadata of what somebody other than Manifold writes, and of what was there before; nil if there is nothing to see to.
 func othersWrite(a admission.Attributes) (obj, old metav1.Object) {
-	if isManifold(a.GetUserInfo()) {
+	if isManifold(a.GetUserInfo()) && !delivers(a.GetUserInfo()) {
 		return nil, nil
 	}
 	obj, err := meta.Accessor(a.GetObject())
@@ -112,7 +134,7 @@ func leftAlone(resource schema.GroupResource, pairs pairs) func(key string) bool
 
 // isCustom reports whether a resource is neither of Kubernetes nor of Manifold.
 func isCustom(resource schema.GroupResource) bool {
-	return !scheme.Scheme.IsGroupRegistered(resource.Group) && resource.Group != v1alpha1.GroupName
+	return !scheme.Scheme.IsGroupRegistered(resource.Group) && !v1alpha1.IsOwnGroup(resource.Group)
 }
 
 // pairs are the labels or the annotations of an object.

@@ -16,6 +16,8 @@ const (
 	PinPlugin     = "ManifoldPin"
 	MetricsPlugin = "ManifoldMetrics"
 	ManagedPlugin = "ManifoldManaged"
+	// HeldPlugin warns of changes that clusters do not get before a release.
+	HeldPlugin = "ManifoldHeld"
 	// OverridesPlugin asks for the right to write overrides.
 	OverridesPlugin = "ManifoldOverrides"
 	// ProtectedPlugin warns of what goes nowhere because of its namespace.
@@ -26,7 +28,7 @@ const (
 
 // Names returns the names of all plugins in order.
 func Names() []string {
-	return []string{NodesPlugin, PinPlugin, MetricsPlugin, ManagedPlugin, OverridesPlugin, ProtectedPlugin, PodWebhooksPlugin}
+	return []string{NodesPlugin, PinPlugin, MetricsPlugin, ManagedPlugin, HeldPlugin, OverridesPlugin, ProtectedPlugin, PodWebhooksPlugin}
 }
 
 // Register makes the plugins known under their names. Joined returns the clusters that have joined, in a list that may be changed.
@@ -37,6 +39,7 @@ func Register(plugins *admission.Plugins, joined func() []*v1alpha1.Cluster) {
 	register(NodesPlugin, &nodes{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete)})
 	register(PinPlugin, &pin{Handler: admission.NewHandler(admission.Create, admission.Update)})
 	register(ManagedPlugin, &managed{Handler: admission.NewHandler(admission.Create, admission.Update)})
+	register(HeldPlugin, &held{Handler: admission.NewHandler(admission.Update)})
 	register(ProtectedPlugin, &protected{Handler: admission.NewHandler(admission.Create, admission.Update)})
 	register(PodWebhooksPlugin, &podWebhooks{Handler: admission.NewHandler(admission.Create, admission.Update), joined: joined})
 	// Each server that is made gets one of its own, with its own authorizer.

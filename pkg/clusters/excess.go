@@ -56,5 +56,5 @@ func (s *session) full(ready *metav1.Condition) *metav1.Condition {
 		return nil
 	}
 	return &metav1.Condition{Type: v1alpha1.ClusterReady, Status: metav1.ConditionFalse, Reason: health.ReasonBounds,
-		Message: "the cluster answers, but it cannot be seen what runs there: " + err.Error()}
+		Message: "the cluster answers, but its objects cannot be read: " + err.Error()}
 }

@@ -131,7 +131,7 @@ func TestAClusterThatReturnsIsReadyOnceItHasBeenSeenAnew(t *testing.T) {
 	east.set(func(b *below) { b.failing, b.readyz = false, http.StatusInternalServerError })
 	h.eventuallyReady("east", time.Second, metav1.ConditionFalse, health.ReasonNotReady, "/readyz") // as one that begins
 	east.set(func(b *below) { b.readyz = http.StatusOK })
-	h.eventuallyReady("east", time.Second, metav1.ConditionUnknown, health.ReasonFenced, "it has not been seen yet what runs there")
+	h.eventuallyReady("east", time.Second, metav1.ConditionUnknown, health.ReasonFenced, "its objects have not been read yet")
 	h.eventually("the syncer is started anew", 0, func() bool {
 		runner.mu.Lock()
 		defer runner.mu.Unlock()

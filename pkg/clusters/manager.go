@@ -65,7 +65,7 @@ func New(options Options) (*Manager, error) {
 
 func (m *Manager) newQueue(name string) queue {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.NewTypedItemExponentialFailureRateLimiter[string](10*time.Millisecond, 10*time.Second),
-		workqueue.TypedRateLimitingQueueConfig[string]{Name: name, Clock: m.Clock})
+		workqueue.TypedRateLimitingQueueConfig[string]{Name: m.Queues.Of(name), Clock: m.Clock})
 }
 
 // register makes every change of a watched object end up in the queues that it matters to.
@@ -141,10 +141,10 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	m.Registry.setSynced()
 	for range connectWorkers {
-		group.Go(func() error { return work(ctx, m.connect, m.syncConnection) })
+		group.Go(func() error { return handleAll(ctx, m.connect, m.syncConnection) })
 	}
-	group.Go(func() error { return work(ctx, m.status, m.syncStatus) })
-	group.Go(func() error { return work(ctx, m.mirror, m.syncNode) })
+	group.Go(func() error { return handleAll(ctx, m.status, m.syncStatus) })
+	group.Go(func() error { return handleAll(ctx, m.mirror, m.syncNode) })
 	group.Go(func() error {
 		<-ctx.Done()
 		m.shutDownQueues()
@@ -159,8 +159,8 @@ func (m *Manager) shutDownQueues() {
 	}
 }
 
-// work handles the names of a queue one by one until the queue is shut down. A name whose handling fails is tried again later.
-func work(ctx context.Context, q queue, handle func(ctx context.Context, name string) error) error {
+// handleAll handles the names of a queue one by one until the queue is shut down. A name whose handling fails is tried again later.
+func handleAll(ctx context.Context, q queue, handle func(ctx context.Context, name string) error) error {
 	for {
 		name, shutdown := q.Get()
 		if shutdown {

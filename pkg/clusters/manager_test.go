@@ -37,8 +37,8 @@ func TestAJoinedClusterIsReadyWithAllThatPlacementNeeds(t *testing.T) {
 	want := v1alpha1.ClusterStatus{
 		Conditions: []metav1.Condition{
 			condition("Ready", "ClusterReady", "the cluster answers and is ready"),
-			condition("SyncerRunning", "SyncerRunning", "the syncer works with the cluster"),
-			condition("CredentialValid", "NotRenewed", "the token is none of a ServiceAccount, so that it is not renewed"),
+			condition("SyncerRunning", "SyncerRunning", "the syncer is running"),
+			condition("CredentialValid", "NotRenewed", "the token does not belong to a ServiceAccount, so it is not renewed"),
 		},
 		UID: "uid-1", KubernetesVersion: "v1.37.1", Kinds: []string{"Pod.v1"},
 		Nodes:       v1alpha1.NodeCount{Total: 2, Ready: 2},
@@ -261,7 +261,7 @@ func TestASyncerWithoutItsRightsSaysSoAndBeginsWhenItHasThem(t *testing.T) {
 
 	// One that was joined by an earlier version goes on, and says that it has more than it needs.
 	east.set(func(b *below) { b.excess = true })
-	h.eventually("it says what is too much", time.Minute, told(metav1.ConditionTrue, "RightsExcess: ", "the syncer works", "list the secrets of all namespaces",
+	h.eventually("it says what is too much", time.Minute, told(metav1.ConditionTrue, "RightsExcess: ", "the syncer is running", "list the secrets of all namespaces",
 		"manifold cluster join east --cluster-kubeconfig FILE"))
 	east.set(func(b *below) { b.excess = false })
 	h.eventually("it has been joined again", time.Minute, told(metav1.ConditionTrue, "SyncerRunning: "))
@@ -271,7 +271,7 @@ func TestASyncerWithoutItsRightsSaysSoAndBeginsWhenItHasThem(t *testing.T) {
 		b.review = everything()
 		b.review.NonResourceRules = nil
 	})
-	h.eventually("it says what is missing and goes on", time.Minute, told(metav1.ConditionTrue, "RightsMissing: ", "the syncer works", "get /version"))
+	h.eventually("it says what is missing and goes on", time.Minute, told(metav1.ConditionTrue, "RightsMissing: ", "the syncer is running", "get /version"))
 	runner.mu.Lock()
 	defer runner.mu.Unlock()
 	if runner.starts != 2 {

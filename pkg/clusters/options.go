@@ -11,6 +11,7 @@ import (
 
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	manifoldinformers "github.com/manifold-dev/manifold/generated/informers/externalversions/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 )
 
@@ -27,6 +28,8 @@ type Options struct {
 	// Runner is run for every connection. Optional.
 	Runner connection.Runner
 
+	// Queues are the names of the queues. Optional.
+	Queues work.Names
 	// Fence says why a cluster that has been silent and answers again is not to count as ready yet, or "". Optional.
 	Fence func(cluster string) string
 

@@ -275,7 +275,7 @@ func (s *session) fenced(last, next *metav1.Condition) *metav1.Condition {
 	}
 	why := s.manager.Fence(s.cluster.Name)
 	if s.live == nil || !s.live.connection.Usage.Current() {
-		why = "it has not been seen yet what runs there"
+		why = "its objects have not been read yet"
 	}
 	if why == "" {
 		return nil

@@ -65,7 +65,7 @@ func startBound(t *testing.T, h *harness) (b *below, first string) {
 	b.set(func(b *below) { b.token = first })
 	h.join("east", b.with(first))
 	h.eventuallyReady("east", 0, metav1.ConditionTrue, health.ReasonReady, "")
-	h.eventuallyCredential("east", 0, metav1.ConditionTrue, "RenewsItself", "it ends with Secret manifold-system/syncer-x there")
+	h.eventuallyCredential("east", 0, metav1.ConditionTrue, "RenewsItself", "it is valid as long as Secret manifold-system/syncer-x exists there")
 	return b, first
 }
 
@@ -120,7 +120,7 @@ func TestATokenThatSomebodyStoresIsTakenUpWithoutABreak(t *testing.T) {
 	rotated := boundToken("syncer", "syncer-y", noon, 2*time.Hour)
 	b.set(func(b *below) { b.also = rotated })
 	h.storeSecret("east", b.with(rotated))
-	h.eventuallyCredential("east", 0, metav1.ConditionTrue, "RenewsItself", "it ends with Secret manifold-system/syncer-y there")
+	h.eventuallyCredential("east", 0, metav1.ConditionTrue, "RenewsItself", "it is valid as long as Secret manifold-system/syncer-y exists there")
 	b.set(func(b *below) { b.token, b.also = rotated, "" })
 	h.eventuallyReady("east", 10*time.Second, metav1.ConditionTrue, health.ReasonReady, "")
 	runner.mu.Lock()
@@ -154,7 +154,7 @@ func TestATokenThatCannotBeRenewedIsToldInTime(t *testing.T) {
 			b, first := startBound(t, h)
 			b.set(func(b *below) { b.next = func() (string, int) { return test.next(h.clock.Now()) } })
 			h.eventuallyCredential("east", 10*time.Second, metav1.ConditionFalse, "RenewalFails",
-				"ends at 2026-11-20T13:00:00Z", test.want, `run "manifold cluster rotate east --cluster-kubeconfig FILE"`)
+				"expires at 2026-11-20T13:00:00Z", test.want, `run "manifold cluster rotate east --cluster-kubeconfig FILE"`)
 			if since := h.clock.Since(noon); since < 45*time.Minute {
 				t.Errorf("told after %s, when there is time yet", since)
 			}

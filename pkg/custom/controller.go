@@ -3,7 +3,6 @@ package custom
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -22,11 +21,14 @@ import (
 
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/internal/work"
+	"github.com/manifold-dev/manifold/pkg/custom/described"
+	"github.com/manifold-dev/manifold/pkg/custom/watched"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 	"github.com/manifold-dev/manifold/pkg/syncer/copies"
+	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
 
 const (
@@ -52,8 +54,12 @@ type Options struct {
 	Recorder record.EventRecorder
 	// Follow learns what was decided about an object, nil if nothing is decided about it any more. It may be nil.
 	Follow func(resource schema.GroupVersionResource, name cache.ObjectName, result *placement.Result)
+	// Trouble learns what is wrong with the description of a custom kind by a ClusterPlacementPolicy, "" if nothing is. It may be nil.
+	Trouble func(policy, problem string)
 	// Leaving reports whether a cluster is being removed, and in which manner: a value of AnnotationRemove.
 	Leaving func(cluster string) (leaving bool, manner string)
+	// Queues are the names of the queues.
+	Queues work.Names
 	// Clock is for tests; the zero value is the real one.
 	Clock clock.PassiveClock
 }
@@ -66,21 +72,13 @@ type Controller struct {
 	synced      []cache.InformerSynced
 	told        records.Told
 	loops       *copies.Loops
+	described   *described.Kinds
+	watched     *watched.Kinds
+	descriptions
 
-	mu    sync.Mutex
-	kinds map[schema.GroupResource]*watchedKind
-}
-
-// watchedKind is a kind whose objects above are watched.
-type watchedKind struct {
-	copies.Kind
-	source   schema.GroupVersionResource
-	informer cache.SharedIndexInformer
-	handler  cache.ResourceEventHandlerRegistration
-	// stop is closed when the informer is not needed any more.
-	stop chan struct{}
-	// concerned has, for every object that clusters have a copy of or are to have one, their names.
-	concerned map[cache.ObjectName][]string
+	mu sync.Mutex
+	// waiting are the objects that wait for room.
+	waiting map[copies.Key]struct{}
 }
 
 // New registers with the informers, which the caller starts afterwards.
@@ -91,13 +89,20 @@ func New(o Options) (*Controller, error) {
 	manifold := o.Manifold.Manifold().V1alpha1()
 	c := &Controller{
 		Options: o,
-		queue:   work.NewQueue[copies.Key]("custom", firstRetry, lastRetry),
-		kinds:   map[schema.GroupResource]*watchedKind{},
+		queue:   work.NewQueue[copies.Key](o.Queues.Of("custom"), firstRetry, lastRetry),
+		waiting: map[copies.Key]struct{}{},
 	}
+	c.problems = described.Teller{Policies: manifold.ClusterPlacementPolicies().Lister(), Recorder: o.Recorder, Trouble: o.Trouble}
+	c.described = described.New(described.Options{
+		Client: o.Client, Indexers: logical.CustomIndexers, Changed: c.queue.Add, Synced: c.known,
+		// The engine comes first: what is placed by it is known before anybody is told.
+		Followers: []described.Follower{o.Engine.Follow, o.Upstream.FollowCustom},
+	})
 	c.loops = copies.New(copies.Options{
 		Above: c, Clusters: manifold.Clusters().Lister(), LogicalCluster: func() string { return o.Upstream.LogicalCluster }, Client: o.Client, Recorder: o.Recorder,
-		EnsureNamespace: o.Upstream.EnsureNamespace, Leaving: o.Leaving,
+		Queues: o.Queues, EnsureNamespace: o.Upstream.EnsureNamespace, Lacks: o.Upstream.CustomLacks, Leaving: o.Leaving,
 	})
+	c.watched = watched.New(watched.Options{Metadata: o.Metadata, Loops: c.loops, Changed: c.changed, Again: c.queue.Add})
 	for _, w := range []struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
@@ -105,7 +110,10 @@ func New(o Options) (*Controller, error) {
 		{o.Kube.Core().V1().Namespaces().Informer(), engine.OnNamespaces(c.enqueue, func(name string, _ bool) { c.enqueue(name) })},
 		{manifold.Clusters().Informer(), c.clusterHandler()},
 		{manifold.PlacementPolicies().Informer(), engine.OnPolicies(func() { c.enqueue(metav1.NamespaceAll) })},
-		{manifold.ClusterPlacementPolicies().Informer(), engine.OnPolicies(func() { c.enqueue(metav1.NamespaceAll) })},
+		{manifold.ClusterPlacementPolicies().Informer(), engine.OnPolicies(func() {
+			c.describe()
+			c.enqueue(metav1.NamespaceAll)
+		})},
 	} {
 		registration, err := w.informer.AddEventHandler(w.handler)
 		if err != nil {
@@ -127,54 +135,36 @@ func (c *Controller) Run(ctx context.Context) error {
 		return ctx.Err()
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	registration, err := c.definitions.Informer().AddEventHandler(c.definitionHandler(ctx, group))
+	c.begin(ctx, group)
+	registration, err := c.definitions.Informer().AddEventHandler(c.watched.DefinitionHandler(ctx, group, c.describe, c.undefine))
 	if err != nil {
 		return fmt.Errorf("watch the definitions of custom resources: %w", err)
 	}
+	group.Go(func() error {
+		if cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+			c.defined.Store(true)
+			c.describe() // also kinds that no definition makes
+			c.known()
+		}
+		return nil
+	})
 	group.Go(func() error {
 		work.Run(ctx, c.queue, workers, c.sync)
 		return nil
 	})
 	<-ctx.Done()
 	_ = c.definitions.Informer().RemoveEventHandler(registration) // it ends with the server in any case
-	c.mu.Lock()
-	for _, w := range c.kinds {
-		c.drop(w)
-	}
-	clear(c.kinds)
-	c.mu.Unlock()
+	c.end()
 	return group.Wait()
 }
 
 // Get implements copies.Above.
 func (c *Controller) Get(key copies.Key) (k copies.Kind, o *metav1.PartialObjectMetadata, known bool) {
-	c.mu.Lock()
-	w := c.kinds[key.Resource]
-	c.mu.Unlock()
-	if w == nil {
-		return copies.Kind{}, nil, false
-	}
-	obj, exists, err := w.informer.GetIndexer().GetByKey(key.Namespace + "/" + key.Name)
-	if err == nil && exists {
-		return w.Kind, obj.(*metav1.PartialObjectMetadata), true
-	}
-	return w.Kind, nil, w.handler.HasSynced()
+	return c.watched.Get(key)
 }
 
 // Concerns implements copies.Above.
-func (c *Controller) Concerns(cluster string) []copies.Key {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var out []copies.Key
-	for resource, w := range c.kinds {
-		for name, clusters := range w.concerned {
-			if slices.Contains(clusters, cluster) {
-				out = append(out, keyOf(resource, name))
-			}
-		}
-	}
-	return out
-}
+func (c *Controller) Concerns(cluster string) []copies.Key { return c.watched.Concerns(cluster) }
 
 // Changed implements copies.Above.
 func (c *Controller) Changed(key copies.Key, urgent bool) {
@@ -187,7 +177,3 @@ func (c *Controller) Changed(key copies.Key, urgent bool) {
 
 // Loops are what keeps clusters in step. It implements clusters.Runner.
 func (c *Controller) Loops() *copies.Loops { return c.loops }
-
-func keyOf(resource schema.GroupResource, name cache.ObjectName) copies.Key {
-	return copies.Key{Resource: resource, Namespace: name.Namespace, Name: name.Name}
-}

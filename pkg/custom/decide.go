@@ -2,6 +2,7 @@ package custom
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +13,6 @@ import (
 	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
-	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer/copies"
@@ -28,6 +28,7 @@ func (c *Controller) sync(ctx context.Context, key copies.Key) error {
 	k, o, known := c.Get(key)
 	if o == nil || o.DeletionTimestamp != nil {
 		c.follow(key, nil)
+		c.wait(key, false)
 	}
 	if !known || o == nil {
 		return nil // a watch will tell
@@ -37,7 +38,7 @@ func (c *Controller) sync(ctx context.Context, key copies.Key) error {
 			return c.failed(k, o, err) // the watch shows what was written
 		}
 	}
-	c.note(key.Resource, o)
+	c.watched.Note(key.Resource, o)
 	return c.failed(k, o, c.report(ctx, k, key, o))
 }
 
@@ -54,7 +55,10 @@ func (c *Controller) failed(k copies.Kind, o *metav1.PartialObjectMetadata, err 
 
 // decide stores another decision than the object carries, and reports whether there was one.
 func (c *Controller) decide(ctx context.Context, k copies.Kind, key copies.Key, o *metav1.PartialObjectMetadata) (written bool, err error) {
-	w, err := projection.CustomWorkload(k.GVK(), k.Versions[1:], o)
+	w, err := c.workload(k, key, o)
+	if errors.Is(err, writer.ErrNotYet) {
+		return false, err
+	}
 	selected := false
 	if err == nil {
 		selected, err = c.Engine.Selects(w)
@@ -66,13 +70,18 @@ func (c *Controller) decide(ctx context.Context, k copies.Kind, key copies.Key, 
 	current := identity.DecisionOf(o)
 	if w.Pin == nil && !selected {
 		c.follow(key, nil)
+		c.wait(key, false)
 		return c.withdraw(ctx, k, o, current)
 	}
 	decided, ready := c.Engine.Decide(w, current)
+	if ready && !w.Opaque() && decided.Takes(current) {
+		decided, ready = c.Engine.Claim(w, current)
+	}
 	if !ready {
 		return false, fmt.Errorf("the clusters are not known: %w", writer.ErrNotYet)
 	}
-	if next := decided.Leaving.Next; !next.IsZero() { // a cluster is tolerated until then
+	c.wait(key, !w.Opaque() && decided.Unplaced > 0)
+	if next := decided.Next; !next.IsZero() { // a cluster is tolerated until then
 		c.queue.AddAfter(key, next.Sub(c.Clock.Now()))
 	}
 	result := decided.Result

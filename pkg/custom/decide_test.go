@@ -167,11 +167,11 @@ func TestDecide(t *testing.T) {
 			}}
 			policy := ""
 			c.Follow = func(resource schema.GroupVersionResource, name cache.ObjectName, result *decisions.Result) {
-				if result != nil && keyOf(resource.GroupResource(), name) == keyOf(k.Resource, cache.NewObjectName("shop", "one")) {
+				if result != nil && copies.KeyOf(resource.GroupResource(), name) == copies.KeyOf(k.Resource, cache.NewObjectName("shop", "one")) {
 					policy = result.Policy
 				}
 			}
-			wrote, err := c.decide(t.Context(), k, keyOf(k.Resource, cache.NewObjectName("shop", "one")), o)
+			wrote, err := c.decide(t.Context(), k, copies.KeyOf(k.Resource, cache.NewObjectName("shop", "one")), o)
 			if err != nil || wrote != (test.want != nil) {
 				t.Errorf("written %t, error %v", wrote, err)
 			}

@@ -57,6 +57,12 @@ func OrdinalsOf(w Workload, share placement.Share) placement.Range {
 	return share.Ordinals(w.Kind.Demand(w.Object).First)
 }
 
+// OrdinalsIn returns the ordinals that a projection asks for.
+func OrdinalsIn(kind projection.Kind, projected projection.Object) placement.Range {
+	demand := kind.Demand(projected)
+	return placement.Range{Start: demand.First, End: demand.First + demand.Replicas}
+}
+
 // ReportedOrdinals returns the ordinals of a StatefulSet that a cluster runs by the breakdown, false if that does not name the cluster.
 func ReportedOrdinals(set Workload, cluster string) (placement.Range, bool) {
 	status, named := BreakdownOf(set)[cluster]

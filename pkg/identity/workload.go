@@ -15,6 +15,11 @@ type Workload struct {
 	projection.Object
 }
 
+// String names the workload for people.
+func (w Workload) String() string {
+	return w.Kind.GVK.Kind + " " + w.GetNamespace() + "/" + w.GetName()
+}
+
 // Key returns the key of the workload.
 func (w Workload) Key() Key { return KeyOf(w.Kind, w.Object) }
 

@@ -54,6 +54,8 @@ type Member struct {
 	Unrouted  int32 `json:"unrouted,omitempty"`
 	// Observed says that the controllers of the cluster have seen the projection as it is now.
 	Observed bool `json:"observed,omitempty"`
+	// Writing is what the cluster is being told by a write that its watch has not shown yet, nil if nothing.
+	Writing *Writing `json:"writing,omitempty"`
 	// Replacing says that they are replacing pods by others.
 	Replacing bool `json:"replacing,omitempty"`
 	// Ahead says that its pods are to be updated and none is yet, Updated that all that are to be updated are, and serve.
@@ -70,6 +72,18 @@ type Member struct {
 	Emptying bool `json:"emptying,omitempty"`
 	// Recorded is what the workload's status says that the cluster ran last, nil if the status does not name the cluster.
 	Recorded *placement.Share `json:"recorded,omitempty"`
+}
+
+// Writing bounds how many replicas a cluster runs until its watch shows what is being written to it. Of a workload that runs wherever nodes are, it
+// says that the cluster is being told to hold nothing.
+type Writing struct {
+	Least int32 `json:"least,omitempty"`
+	Most  int32 `json:"most,omitempty"`
+}
+
+// hull returns bounds that both keep to.
+func (w Writing) hull(other Writing) Writing {
+	return Writing{Least: min(w.Least, other.Least), Most: max(w.Most, other.Most)}
 }
 
 // told returns the ordinals that the cluster was told to run, by what it holds and by what was written.
@@ -93,13 +107,26 @@ func (f Fleet) observed() map[string]move.Observed {
 	out := make(map[string]move.Observed, len(f.Members))
 	for cluster, m := range f.Members {
 		switch {
-		case m.Holds && !m.Forgotten:
-			out[cluster] = move.Observed{
-				Replicas: m.Told, Available: m.Available, Unrouted: m.Unrouted, Silent: m.Silent, Replacing: m.Replacing,
-			}
+		case (m.Holds || m.Writing != nil) && !m.Forgotten:
+			out[cluster] = m.observed()
 		case m.Recorded != nil && !m.Shown && !m.Silent:
 			out[cluster] = move.Observed{Replicas: m.Recorded.Replicas}
 		}
+	}
+	return out
+}
+
+// observed returns what the cluster runs of replicas without identity. Nobody counts on what it may be giving up.
+func (m Member) observed() move.Observed {
+	out := move.Observed{
+		Replicas: m.Told, Available: m.Available, Unrouted: m.Unrouted, Silent: m.Silent, Replacing: m.Replacing,
+	}
+	if m.Writing != nil {
+		out.Replicas = max(m.Told, m.Writing.Most)
+		out.Leaving = out.Replicas - m.Writing.Least
+	}
+	if !m.Observed {
+		out.Leaving = out.Replicas
 	}
 	return out
 }

@@ -68,14 +68,18 @@ type Holding struct {
 	Ordinals placement.Range
 	// Keeps are the ordinals that it keeps from other clusters.
 	Keeps []placement.Range
+	// Behind says that a controller there has not seen yet what another one made of the projection, so that what it reports may be of before.
+	Behind bool
 }
 
-// Fleets gathers what clusters have of workloads, and keeps what is reserved for them.
-type Fleets struct {
+// Options say what is asked about clusters and workloads.
+type Options struct {
 	// Cluster returns one that is connected, Clusters all of them.
 	Cluster  func(name string) (c Cluster, connected bool)
 	Clusters func() []Cluster
-	// Leaving reports whether a cluster is being removed, and in which manner: a value of AnnotationRemove. It may be nil, as all below.
+	// Version returns a workload as a cluster is to hold it, which may be at a revision of its own. It may be nil, as all below.
+	Version func(w identity.Workload, cluster string) projection.Object
+	// Leaving reports whether a cluster is being removed, and in which manner: a value of AnnotationRemove.
 	Leaving func(cluster string) (leaving bool, manner string)
 	// Silent reports whether a cluster cannot be told anything at the moment.
 	Silent func(cluster string) bool
@@ -83,18 +87,24 @@ type Fleets struct {
 	Lost func(w placement.Workload, cluster string) bool
 	// Moves returns what the policy of a workload says about moving it, nil if nothing.
 	Moves func(kind projection.Kind, above projection.Object) *v1alpha1.Move
+}
 
+// Fleets gathers what clusters have of workloads, and keeps what is reserved for them.
+type Fleets struct {
+	Options
 	reservations reservations
 }
 
-// Next gathers the fleet of a workload, returns what a cluster is to hold of it now, and reserves the ordinals that this gives the cluster.
-// Whatever changes in other clusters is to have the cluster ask again.
+// New returns fleets of which nothing is reserved.
+func New(o Options) *Fleets { return &Fleets{Options: o} }
+
+// Next gathers the fleet of a workload, returns what a cluster is to hold of it now, and reserves what this gives the cluster, or takes from it.
+// One cluster asks after the other, so that each of them counts on what the last one is told. Whatever changes in other clusters is to have
+// the cluster ask again.
 func (f *Fleets) Next(w identity.Workload, cluster string) Step {
 	g := f.begin(w)
-	if g.fleet.Ordinals {
-		f.reservations.mu.Lock()
-		defer f.reservations.mu.Unlock()
-	}
+	g.reserved.mu.Lock()
+	defer g.reserved.mu.Unlock()
 	if self, connected := f.Cluster(cluster); connected {
 		g.add(self, cluster)
 	}
@@ -116,17 +126,33 @@ func (f *Fleets) Next(w identity.Workload, cluster string) Step {
 	if g.fleet.givesUp(cluster, step) && g.route(clusters, cluster) {
 		step = Next(g.fleet, cluster)
 	}
-	if granted, asks := g.fleet.ordinals(step.Share), g.fleet.Members[cluster].Asks; g.fleet.Ordinals && !step.None && granted != asks && !granted.Empty() {
-		f.reservations.grant(w.Key(), cluster, granted)
+	if change, changes := g.fleet.change(cluster, step); changes {
+		g.reserved.add(w.Key(), cluster, change)
 	}
 	return step
 }
 
+// change returns what is to be reserved for a cluster before its step is written, if the step gives it anything or takes anything from it.
+func (f Fleet) change(cluster string, step Step) (reservation, bool) {
+	m := f.Members[cluster]
+	switch {
+	case f.Ordinals:
+		granted := f.ordinals(step.Share)
+		return reservation{ordinals: granted}, !step.None && granted != m.Asks && !granted.Empty()
+	case f.Division == placement.Everywhere:
+		return reservation{counts: true}, m.Holds && step.None
+	case f.Division == placement.Divisible:
+		from, to := m.Told, step.Share.Replicas
+		return reservation{counts: true, replicas: Writing{Least: min(from, to), Most: max(from, to)}}, from != to
+	}
+	return reservation{}, false
+}
+
 // Observe returns the fleet of a workload as it is now, without what is found out for a cluster that asks for its step.
 func (f *Fleets) Observe(w identity.Workload) Fleet {
-	f.reservations.mu.Lock()
-	defer f.reservations.mu.Unlock()
 	g := f.begin(w)
+	g.reserved.mu.Lock()
+	defer g.reserved.mu.Unlock()
 	for _, c := range f.Clusters() {
 		g.add(c, "") // for nobody's sake, so what only who asks needs is left out
 	}
@@ -160,12 +186,14 @@ type gathering struct {
 	kind   summary.Kind
 	counts bool // the kind has a status
 	fleet  Fleet
+	// reserved is what is reserved of the workload, beside others. Who adds clusters holds its lock.
+	reserved *part
 	// lives are the projections of the clusters, of which that is known.
 	lives map[string]summary.Object
 }
 
 func (f *Fleets) begin(w identity.Workload) *gathering {
-	g := &gathering{Fleets: f, w: w, record: RecordOf(w), lives: map[string]summary.Object{}}
+	g := &gathering{Fleets: f, w: w, record: RecordOf(w), lives: map[string]summary.Object{}, reserved: f.reservations.of(w.Key())}
 	demand := g.record.Demand
 	g.kind, g.counts = summary.ForResource(w.Kind.Resource)
 	g.fleet = Fleet{
@@ -179,15 +207,20 @@ func (f *Fleets) begin(w identity.Workload) *gathering {
 func (g *gathering) add(c Cluster, asks string) {
 	name := c.Cluster()
 	has := c.Holding(g.w, g.record)
+	has.Projection = g.judged(name, has.Projection)
 	_, decided := g.fleet.Decision[name]
-	if !has.Found && !decided && !g.fleet.Ordinals && !g.record.reports(name) {
+	reserved := g.reserved.of(g.w.Key(), name)
+	if !has.Found && !decided && !g.fleet.Ordinals && !reserved.counts && !g.record.reports(name) {
 		return // as most of many clusters
 	}
 	m := g.known(name)
 	m.Connected, m.Synced, m.Failed = true, c.HasSynced(), has.Failed
 	m.Shown = m.Synced || has.Found
 	if g.fleet.Ordinals {
-		m.Keeps, m.Reserved = has.Keeps, g.reservations.of(g.w.Key(), name).ordinals
+		m.Keeps, m.Reserved = has.Keeps, reserved.ordinals
+	}
+	if reserved.counts {
+		m.Writing = &reserved.replicas
 	}
 	live := has.Projection
 	if live != nil && m.Synced {
@@ -214,7 +247,7 @@ func (g *gathering) hold(m *Member, name string, has Holding) {
 		return
 	}
 	counts := g.kind.Counts(live)
-	m.Running, m.Available, m.Observed = counts.Replicas, counts.Available, g.kind.Observed(live)
+	m.Running, m.Available, m.Observed = counts.Replicas, counts.Available, g.kind.Observed(live) && !has.Behind
 	m.Replacing = asks.Rollout != move.Rollout{} && counts.Updated < counts.Replicas
 	if share, decided := g.fleet.Decision[name]; decided && g.kind.Paced() {
 		rollout := g.kind.RolloutOf(g.w.Object, share, live)

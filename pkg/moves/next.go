@@ -54,7 +54,7 @@ func (f Fleet) keeps(cluster string, share placement.Share) Step {
 	return Step{Share: share, Held: true, Reason: nowhere, Brief: true}
 }
 
-const nowhere = "keeps what it has: no cluster is to have it"
+const nowhere = "keeps what it has: no cluster has been chosen"
 
 // settled reports whether a cluster has what was decided, so that the others need not be looked at.
 func (f Fleet) settled(cluster string) bool {
@@ -162,7 +162,7 @@ func (f Fleet) nextEverywhere(cluster string) Step {
 		switch {
 		case o.Silent || o.Connected && o.Failed:
 			continue
-		case !o.Connected || !o.Synced || !o.Holds || !o.Observed:
+		case !o.Connected || !o.Synced || !o.Holds || !o.Observed || o.Writing != nil:
 			return keepsPods
 		}
 		known = true
@@ -182,7 +182,7 @@ var keepsPods = Step{Held: true, Reason: "keeps its pods until others are availa
 func (f Fleet) afterOthers(cluster string, step Step) Step {
 	if after := f.Members[cluster].After; !step.None && len(after) > 0 {
 		step.Paced, step.Brief = true, false
-		step.Reason = fmt.Sprintf("waits with its pods until those in %s are updated: no more of all may be out of service", quoted(after))
+		step.Reason = fmt.Sprintf("waits for cluster %s to finish updating: no more replicas may be unavailable", quoted(after))
 	}
 	return step
 }
@@ -250,7 +250,7 @@ func (f Fleet) pace(cluster string) string {
 	for _, other := range f.Decision.Clusters() {
 		m := f.Members[other]
 		if f.Decision[other].Start > f.Decision[cluster].Start && !(m.Connected && m.Synced && m.Updated) {
-			return fmt.Sprintf("waits with its pods until those with higher ordinals are updated in %q", other)
+			return fmt.Sprintf("waits for the pods with higher ordinals to be updated in cluster %q", other)
 		}
 	}
 	return ""

@@ -50,8 +50,11 @@ func TestNextOfReplicas(t *testing.T) {
 		"all of it until others serve":          {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": empty}, want: Step{Share: placement.Share{Replicas: 3}, Held: true, Brief: true, Reason: "keeps 3 replicas until others are available elsewhere"}},
 		"as much as does not serve elsewhere":   {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": but(serving(3), func(m *Member) { m.Available = 2 })}, want: Step{Share: placement.Share{Replicas: 1}, Held: true, Brief: true, Reason: "keeps 1 replica until others are available elsewhere"}},
 		"as much as no Service leads to":        {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": but(serving(3), func(m *Member) { m.Unrouted = 2 })}, want: Step{Share: placement.Share{Replicas: 2}, Held: true, Brief: true, Reason: "keeps 2 replicas until others are available elsewhere"}},
+		"what others are giving up":             {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": but(serving(3), func(m *Member) { m.Writing = &Writing{Least: 2, Most: 3} })}, want: Step{Share: placement.Share{Replicas: 1}, Held: true, Brief: true, Reason: "keeps 1 replica until others are available elsewhere"}},
+		"what others may be ending":             {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": but(serving(3), func(m *Member) { m.Observed = false })}, want: Step{Share: placement.Share{Replicas: 3}, Held: true, Brief: true, Reason: "keeps 3 replicas until others are available elsewhere"}},
+		"less than others are being given":      {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": but(empty, func(m *Member) { m.Writing = &Writing{Most: 3} })}, want: Step{Share: placement.Share{Replicas: 1}, Held: true, Brief: true, Reason: "runs 1 of 3 replicas until others are gone elsewhere"}},
 		"nothing once they serve":               {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": serving(3)}, want: Step{None: true}},
-		"what has nowhere to go":                {members: map[string]Member{"east": serving(3)}, want: Step{Share: placement.Share{Replicas: 3}, Held: true, Brief: true, Reason: "keeps what it has: no cluster is to have it"}},
+		"what has nowhere to go":                {members: map[string]Member{"east": serving(3)}, want: Step{Share: placement.Share{Replicas: 3}, Held: true, Brief: true, Reason: "keeps what it has: no cluster has been chosen"}},
 		"nothing, where it is removed":          {members: map[string]Member{"east": but(serving(3), func(m *Member) { m.Leaving = true })}, want: Step{None: true}},
 		"as much as may be extra":               {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": serving(3)}, want: Step{Share: placement.Share{Replicas: 1}, Held: true, Brief: true, Reason: "runs 1 of 3 replicas until others are gone elsewhere"}},
 		"all, where the others are silent":      {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": but(serving(3), func(m *Member) { m.Silent = true })}, want: Step{Share: placement.Share{Replicas: 3}}},
@@ -131,14 +134,14 @@ func TestNextOfOrdinals(t *testing.T) {
 			want:    Step{Held: true, Brief: true, Reason: "stays until its last pods have stopped"},
 		},
 		"what has nowhere to go stays": {
-			asked: 3, members: map[string]Member{"east": but(running(0, 3), emptying)}, want: Step{Share: share(0, 3), Held: true, Brief: true, Reason: "keeps what it has: no cluster is to have it"},
+			asked: 3, members: map[string]Member{"east": but(running(0, 3), emptying)}, want: Step{Share: share(0, 3), Held: true, Brief: true, Reason: "keeps what it has: no cluster has been chosen"},
 		},
 		"a cluster without any holds nothing": {
 			decision: whole("west", 3), asked: 3, members: map[string]Member{"east": empty, "west": running(0, 3)}, want: Step{None: true},
 		},
 		"the lower ordinals are updated last": {
 			decision: split, asked: 4, members: map[string]Member{"east": but(running(0, 2), ahead), "west": but(running(2, 4), ahead)},
-			want: Step{Share: share(0, 2), Paced: true, Reason: `waits with its pods until those with higher ordinals are updated in "west"`},
+			want: Step{Share: share(0, 2), Paced: true, Reason: `waits for the pods with higher ordinals to be updated in cluster "west"`},
 		},
 		"when the higher ones are": {
 			decision: split, asked: 4,
@@ -164,11 +167,15 @@ func TestNextWhereverNodesAre(t *testing.T) {
 	}{
 		"it stays where it is to be":  {decision: placement.Decision{"east": {}}, members: map[string]Member{"east": serving(3)}},
 		"it is kept until others run": {decision: toWest, members: map[string]Member{"east": serving(3), "west": empty}, want: Step{Held: true, Brief: true, Reason: "keeps its pods until others are available elsewhere"}},
-		"it leaves when they do":      {decision: toWest, members: map[string]Member{"east": serving(3), "west": serving(3)}, want: Step{None: true}},
+		"nor for what is about to leave": {
+			decision: toWest, members: map[string]Member{"east": serving(3), "west": but(serving(3), func(m *Member) { m.Writing = &Writing{} })},
+			want: Step{Held: true, Brief: true, Reason: "keeps its pods until others are available elsewhere"},
+		},
+		"it leaves when they do": {decision: toWest, members: map[string]Member{"east": serving(3), "west": serving(3)}, want: Step{None: true}},
 		"it waits for its turn": {
 			decision: placement.Decision{"east": {}, "west": {}},
 			members:  map[string]Member{"east": but(serving(3), func(m *Member) { m.After = []string{"west"} }), "west": serving(3)},
-			want:     Step{Paced: true, Reason: `waits with its pods until those in "west" are updated: no more of all may be out of service`},
+			want:     Step{Paced: true, Reason: `waits for cluster "west" to finish updating: no more replicas may be unavailable`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

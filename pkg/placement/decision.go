@@ -34,6 +34,11 @@ type Share struct {
 	// Copy says that the cluster runs all of the workload, as do the others. Only what is DivisibleByName has copies, whose shares
 	// stay what they are while the number of replicas changes.
 	Copy bool `json:"copy,omitempty"`
+	// Revision is the name of the ApplicationRevision whose content the cluster holds of the object; empty for the object as it stands. It
+	// stays while replicas come and go, until delivery changes it.
+	Revision string `json:"revision,omitempty"`
+	// Target is the name of the target of that revision whose manifests count; empty without a revision.
+	Target string `json:"target,omitempty"`
 }
 
 // Decision says which clusters run a workload, by name, and each one's share. An empty or nil decision means that the workload

@@ -25,7 +25,7 @@ func (d Decision) encode(names []string) string {
 			out.WriteByte(',')
 		}
 		share := d[name]
-		writeName(&out, name)
+		writeString(&out, name)
 		out.WriteString(`:{"replicas":`)
 		out.Write(strconv.AppendInt(digits[:0], int64(share.Replicas), 10))
 		if share.Start != 0 {
@@ -34,6 +34,14 @@ func (d Decision) encode(names []string) string {
 		}
 		if share.Copy {
 			out.WriteString(`,"copy":true`)
+		}
+		if share.Revision != "" {
+			out.WriteString(`,"revision":`)
+			writeString(&out, share.Revision)
+		}
+		if share.Target != "" {
+			out.WriteString(`,"target":`)
+			writeString(&out, share.Target)
 		}
 		out.WriteByte('}')
 	}
@@ -50,14 +58,14 @@ func encodedLength(names []string) int {
 	return length
 }
 
-func writeName(out *strings.Builder, name string) {
-	if !plain(name) { // no cluster has such a name
-		quoted, _ := json.Marshal(name) // a string always marshals
+func writeString(out *strings.Builder, text string) {
+	if !plain(text) { // no cluster and no revision has such a name
+		quoted, _ := json.Marshal(text) // a string always marshals
 		out.Write(quoted)
 		return
 	}
 	out.WriteByte('"')
-	out.WriteString(name)
+	out.WriteString(text)
 	out.WriteByte('"')
 }
 
@@ -89,7 +97,7 @@ func scanCanonical(text string, found func(name string, share Share)) bool {
 		return false
 	}
 	for {
-		name, named := in.name()
+		name, named := in.text()
 		share, shared := in.share()
 		if !named || !shared {
 			return false
@@ -112,7 +120,8 @@ func (in *canonical) skip(token string) (ok bool) {
 	return ok
 }
 
-func (in *canonical) name() (name string, ok bool) {
+// text reads a string that is not empty.
+func (in *canonical) text() (text string, ok bool) {
 	if !in.skip(`"`) {
 		return "", false
 	}
@@ -120,8 +129,8 @@ func (in *canonical) name() (name string, ok bool) {
 	if end <= 0 || !plain(in.rest[:end]) {
 		return "", false
 	}
-	name, in.rest = in.rest[:end], in.rest[end+1:]
-	return name, true
+	text, in.rest = in.rest[:end], in.rest[end+1:]
+	return text, true
 }
 
 func (in *canonical) share() (share Share, ok bool) {
@@ -137,6 +146,16 @@ func (in *canonical) share() (share Share, ok bool) {
 		}
 	}
 	share.Copy = in.skip(`,"copy":true`)
+	if in.skip(`,"revision":`) {
+		if share.Revision, ok = in.text(); !ok {
+			return Share{}, false
+		}
+	}
+	if in.skip(`,"target":`) {
+		if share.Target, ok = in.text(); !ok {
+			return Share{}, false
+		}
+	}
 	return share, in.skip("}")
 }
 

@@ -7,7 +7,9 @@ import (
 
 func FuzzParseDecision(f *testing.F) {
 	for _, seed := range []string{"", "{}", "null", `{"east":{"replicas":3}}`, `{"a":{"replicas":-1}}`, `{"\ud800":null}`, `[]`,
-		`{"a":{"replicas":1,"start":7,"copy":true},"b":{"replicas":2147483647}}`, `{"a":{"replicas":01}}`, `{"a":{"replicas":1}} `} {
+		`{"a":{"replicas":1,"start":7,"copy":true},"b":{"replicas":2147483647}}`, `{"a":{"replicas":01}}`,
+		`{"a":{"replicas":1,"start":7,"copy":true,"revision":"web-v7","target":"hoge"},"b":{"replicas":2,"revision":"web-v8","target":"<eu>"}}`,
+		`{"a":{"replicas":1,"revision":""}}`, `{"a":{"replicas":1,"target":"hoge","revision":"web-v7"}}`, `{"a":{"replicas":1,"revision":7}}`, `{"a":{"replicas":1}} `} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, annotation string) {

@@ -16,8 +16,7 @@ type Workload struct {
 	GVK schema.GroupVersionKind
 	// Versions are further versions of the kind in which a cluster may have the object, beside that of GVK.
 	Versions []string
-	// Custom is true if the object is of a kind of which nothing is known, such as a custom resource: it needs no node and no room, a
-	// policy has to list its kind as KIND.GROUP in order to select it, and what is chosen for it has a whole copy each.
+	// Custom is true if the object is a custom resource: a policy has to list its kind as KIND.GROUP in order to select it. See Opaque.
 	Custom    bool
 	Namespace string
 	Name      string
@@ -55,6 +54,8 @@ type Workload struct {
 	Unstarted bool
 	// Template is what the pods are made of; nil if that is not known. It is the object's own and must not be changed.
 	Template *corev1.PodTemplateSpec
+	// Beside are the templates of further pods that each replica has, as those of Template.
+	Beside []*corev1.PodTemplateSpec
 	// Priority is that of its pods.
 	Priority int32
 	// StorageClass is the class that a volume claim names, which is decided about like a workload; "" for none.
@@ -166,6 +167,10 @@ func (w *Workload) ListedAs() string {
 	}
 	return w.GVK.Kind
 }
+
+// Opaque reports whether nobody knows what becomes of the object: it is a custom resource whose kind is not described. It needs no node and no
+// room, what is chosen for it has a whole copy each, and what a second copy would do nobody can say.
+func (w *Workload) Opaque() bool { return w.Custom && w.Template == nil }
 
 // KindNames are the names of the kind in each version that will do.
 func (w *Workload) KindNames() []string {

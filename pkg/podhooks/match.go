@@ -2,11 +2,13 @@ package podhooks
 
 import (
 	"slices"
-	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -50,20 +52,13 @@ func (w Webhook) within(namespace map[string]string) bool {
 	return err == nil && selector.Matches(labels.Set(namespace))
 }
 
-// matchesNewPods follows how an API server matches rules. It is in packages of the server's own.
+// newPod is the creation of a pod in some namespace.
+var newPod = admission.NewAttributesRecord(nil, nil, corev1.SchemeGroupVersion.WithKind("Pod"), metav1.NamespaceDefault, "",
+	corev1.SchemeGroupVersion.WithResource("pods"), "", admission.Create, nil, false, nil)
+
 func matchesNewPods(rule admissionregistrationv1.RuleWithOperations) bool {
-	is := func(list []string, value string) bool {
-		return slices.Contains(list, value) || slices.Contains(list, "*")
-	}
-	operation := slices.ContainsFunc(rule.Operations, func(o admissionregistrationv1.OperationType) bool {
-		return o == admissionregistrationv1.OperationAll || o == admissionregistrationv1.Create
-	})
-	resource := slices.ContainsFunc(rule.Resources, func(r string) bool {
-		plural, sub, _ := strings.Cut(r, "/")
-		return (plural == "*" || plural == "pods") && (sub == "*" || sub == "")
-	})
-	return operation && resource && is(rule.APIGroups, "") && is(rule.APIVersions, "v1") &&
-		ptr.Deref(rule.Scope, admissionregistrationv1.AllScopes) != admissionregistrationv1.ClusterScope
+	matcher := rules.Matcher{Rule: rule, Attr: newPod}
+	return matcher.Matches()
 }
 
 // LabelFor returns the value of LabelPodWebhooks for a namespace that has these labels above, "" for none: whether any of the webhooks is called

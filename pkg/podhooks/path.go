@@ -4,10 +4,12 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/manifold-dev/manifold/internal/text"
 )
 
 // PathPrefix begins the paths by which clusters ask. What follows is the name of the cluster and its token.
-const PathPrefix = "/manifold.dev/pod-webhooks/"
+const PathPrefix = text.AskingPath
 
 // URL is where a cluster asks a logical cluster that is at base.
 func URL(base, cluster, token string) string {

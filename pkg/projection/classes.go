@@ -49,7 +49,9 @@ type Requirement struct {
 func (k Kind) Requires(in Object) []Requirement {
 	var out []Requirement
 	if k.demand != nil {
-		out = requiredByPods(&k.demand(in).Template.Spec)
+		for pods := range k.demand(in).Pods() {
+			out = append(out, requiredByPods(&pods.Template.Spec)...)
+		}
 	}
 	return append(out, k.requires(in)...)
 }

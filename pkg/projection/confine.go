@@ -25,7 +25,7 @@ const tokenVolume = "kube-api-access-"
 func (k Kind) confine(out Object) error {
 	if content, ok := out.(*unstructured.Unstructured); ok {
 		confineContent(content.Object)
-		return nil
+		return k.confineCustom(content)
 	}
 	if k.demand == nil {
 		return nil
@@ -48,6 +48,26 @@ func (k Kind) confine(out Object) error {
 		return &RefusedError{Kind: k.GVK.Kind, Namespace: out.GetNamespace(), Name: out.GetName(), Reason: reason}
 	}
 	return nil
+}
+
+// confineCustom refuses a custom object of which it is known that its pods would have the token of a ServiceAccount that is the cluster's. Their
+// template is its operator's to read, and stays as it is.
+func (k Kind) confineCustom(out *unstructured.Unstructured) error {
+	if k.demand == nil || !NamespaceShared(out.GetNamespace()) {
+		return nil
+	}
+	for pods := range k.demand(out).Pods() {
+		if spec := &pods.Template.Spec; accountOf(spec) == defaultServiceAccount && ptr.Deref(spec.AutomountServiceAccountToken, true) {
+			return &RefusedError{Kind: k.GVK.Kind, Namespace: out.GetNamespace(), Name: out.GetName(), Reason: tokenRefusal(out.GetNamespace()) +
+				", or set automountServiceAccountToken: false"}
+		}
+	}
+	return nil
+}
+
+func tokenRefusal(namespace string) string {
+	return fmt.Sprintf("in namespace %q the ServiceAccount %q is that of each cluster, whose token is not for its pods: "+
+		"name a ServiceAccount of your own, or use another namespace", namespace, defaultServiceAccount)
 }
 
 func dropReserved(meta *metav1.ObjectMeta) {
@@ -92,8 +112,7 @@ func confineAccount(namespace string, pods *corev1.PodSpec) string {
 	if !NamespaceShared(namespace) || accountOf(pods) != defaultServiceAccount {
 		return ""
 	}
-	refusal := fmt.Sprintf("in namespace %q the ServiceAccount %q is that of each cluster, whose token is not for its pods: "+
-		"name a ServiceAccount of your own, or use another namespace", namespace, defaultServiceAccount)
+	refusal := tokenRefusal(namespace)
 	if ptr.Deref(pods.AutomountServiceAccountToken, false) {
 		return refusal
 	}

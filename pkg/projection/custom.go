@@ -3,6 +3,7 @@ package projection
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,18 +13,25 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
-// Custom returns the Kind of objects of which nothing is known but how they are served: custom resources. They are namespaced and
-// unstructured, so that every field of theirs survives; a cluster holds a whole copy without the status, which is the cluster's to say.
-func Custom(gvk schema.GroupVersionKind, resource string) Kind {
-	return Kind{
+// Custom returns the Kind of custom resources: a row that is made at run time. They are namespaced and unstructured, so that every field of
+// theirs survives; a cluster holds a whole copy without the status, which is the cluster's to say. Of their pods nobody knows anything, unless
+// somebody has described where objects of the kind have what these are made of; otherwise paths is nil.
+//
+// Objects are read as *unstructured.Unstructured, or as what paths has Read.
+func Custom(gvk schema.GroupVersionKind, resource string, paths *PodPaths) Kind {
+	out := Kind{
 		GVK:        gvk,
 		Resource:   gvk.GroupVersion().WithResource(resource),
 		Namespaced: true,
-		Workload:   true, // in that objects carry a decision; there are no pods that anybody knew of
+		Workload:   true, // in that objects carry a decision
+		Custom:     true,
 		New:        func() Object { return &unstructured.Unstructured{} },
 		is: func(in Object) bool {
-			u, ok := in.(*unstructured.Unstructured)
-			return ok && u.GroupVersionKind() == gvk
+			switch in.(type) {
+			case *unstructured.Unstructured, *CustomObject:
+				return in.GetObjectKind().GroupVersionKind() == gvk
+			}
+			return false
 		},
 		fill: func(in, out Object, _ Part) {
 			fillContent(in.(*unstructured.Unstructured).Object, out.(*unstructured.Unstructured).Object)
@@ -34,6 +42,31 @@ func Custom(gvk schema.GroupVersionKind, resource string) Kind {
 		follows:    func(Object, *references) {},
 		requires:   func(Object) []Requirement { return nil },
 	}
+	if paths == nil {
+		return out
+	}
+	out.paths = paths
+	out.demand = func(in Object) Demand {
+		switch in := in.(type) {
+		case *CustomObject:
+			return in.demand
+		case *unstructured.Unstructured:
+			return paths.demand(in)
+		}
+		return Demand{Template: &corev1.PodTemplateSpec{}}
+	}
+	whole := out.fill
+	out.fill = func(in, out Object, part Part) {
+		whole(in, out, part)
+		paths.fill(out.(*unstructured.Unstructured).Object, part.Share)
+	}
+	out.refuse = func(in Object) string {
+		if problem := out.demand(in).Problem; problem != nil {
+			return problem.Error()
+		}
+		return ""
+	}
+	return out
 }
 
 // fillContent copies what a user wrote, metadata aside.

@@ -14,7 +14,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
-var gizmos = Custom(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gizmo"}, "gizmos")
+var gizmos = Custom(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gizmo"}, "gizmos", nil)
 
 // gizmo returns an object of a custom kind, written as JSON without apiVersion and kind.
 func gizmo(t *testing.T, text string) *unstructured.Unstructured {

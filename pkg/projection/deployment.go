@@ -21,6 +21,7 @@ var deployment = row[appsv1.Deployment, *appsv1.Deployment]{
 			Rollout: deploymentRollout(&in.Spec.Strategy),
 		}
 	},
+	carry:  func(in, out *appsv1.Deployment) { out.Spec.Replicas = in.Spec.Replicas },
 	labels: func(_ *appsv1.Deployment, key, _ string) bool { return key == appsv1.DefaultDeploymentUniqueLabelKey },
 	fill: func(in, out *appsv1.Deployment, part Part) {
 		in.Spec.DeepCopyInto(&out.Spec)

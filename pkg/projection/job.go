@@ -1,6 +1,8 @@
 package projection
 
 import (
+	"maps"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -38,6 +40,7 @@ var job = row[batchv1.Job, *batchv1.Job]{
 		out.Spec.ManualSelector = ptr.To(true)
 		divideJob(in, out, part)
 	},
+	carry: carryJob,
 	// A Job that names another controller is for that one to carry out.
 	mirror: func(in *batchv1.Job) bool {
 		return ptr.Deref(in.Spec.ManagedBy, batchv1.JobControllerName) != batchv1.JobControllerName
@@ -63,6 +66,23 @@ var job = row[batchv1.Job, *batchv1.Job]{
 		}
 		return "spec.completions"
 	},
+}
+
+// carryJob gives the content of a revision what is divided, since the parts of all clusters have to sum up to the whole, whether it is suspended,
+// and what the logical cluster has generated: the selector and the labels that it asks for.
+func carryJob(in, out *batchv1.Job) {
+	out.Spec.Parallelism, out.Spec.Completions, out.Spec.Suspend = in.Spec.Parallelism, in.Spec.Completions, in.Spec.Suspend
+	out.Spec.Selector, out.Spec.ManualSelector = in.Spec.Selector, in.Spec.ManualSelector
+	labels := maps.Clone(out.Spec.Template.Labels)
+	for _, key := range []string{batchv1.ControllerUidLabel, batchv1.JobNameLabel, "controller-uid", "job-name"} {
+		if value, generated := in.Spec.Template.Labels[key]; generated {
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			labels[key] = value
+		}
+	}
+	out.Spec.Template.Labels = labels
 }
 
 // jobPods is how many pods a Job runs at a time.

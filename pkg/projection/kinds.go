@@ -36,6 +36,8 @@ type Kind struct {
 	Namespaced bool
 	// Workload reports whether objects of the kind end in pods and so carry a decision. The others follow the workloads.
 	Workload bool
+	// Custom tells that it is a kind of custom resources, which a definition makes.
+	Custom bool
 	// Divided tells that what a cluster gets of an object depends on what runs of its workloads in all clusters. See Part.
 	Divided bool
 	// Stays tells that objects of the kind stay in a cluster that nothing needs them in any more, until they are deleted above.
@@ -90,6 +92,10 @@ type Kind struct {
 	// notMadeThere selects what the controllers of the cluster itself have not made, for a kind of which they make objects that look like
 	// ours. It is "" for all others.
 	notMadeThere string
+	// carry gives out, which has the content of a revision, what it has of the object whatever the revision says. It is nil for a kind without.
+	carry func(in, out Object)
+	// paths say where objects of a custom kind have what their pods are made of. It is nil for all others.
+	paths *PodPaths
 }
 
 // Part says what of an object a cluster is to hold.
@@ -105,6 +111,8 @@ type Part struct {
 	Begins *corev1.PodTemplateSpec
 	// Cluster is the name of the cluster. Project sets it.
 	Cluster string
+	// Revision is the mark of the revision that the object's content is of, "" for the object as it stands. See RevisionMark.
+	Revision string
 	// Overrides are what a policy changes of a workload in the cluster.
 	Overrides Overrides
 	// Workloads are those that an object of a Divided kind goes along with, wherever they run.
@@ -156,6 +164,7 @@ type row[T any, P interface {
 	managers   bool
 	requires   func(in P) []Requirement
 	inForce    func(live P) bool
+	carry      func(in, out P)
 
 	notMadeThere string
 }
@@ -218,6 +227,9 @@ func (r row[T, P]) build() Kind {
 	}
 	if r.general != nil {
 		kind.general = func(in Object) bool { return r.general(in.(P)) }
+	}
+	if r.carry != nil {
+		kind.carry = func(in, out Object) { r.carry(in.(P), out.(P)) }
 	}
 	if r.requires != nil {
 		kind.requires = func(in Object) []Requirement { return r.requires(in.(P)) }
@@ -295,6 +307,17 @@ func (k Kind) Mirror(in Object) bool { return k.mirror != nil && k.mirror(in) }
 // Ended reports whether the object was carried out in its cluster, so that what is gone there is not to be made again.
 func (k Kind) Ended(in Object) bool { return k.once != nil && k.once(in) }
 
+// ListedAs is how a policy names the kind. A custom kind may have the name of another one.
+func (k Kind) ListedAs() string {
+	if k.Custom {
+		return k.GVK.Kind + "." + k.GVK.Group
+	}
+	return k.GVK.Kind
+}
+
+// Arrived is how many replicas the status of one cluster's copy of a custom object says are there, false if nobody knows where it would say so.
+func (k Kind) Arrived(status map[string]any) (count int32, told bool) { return k.paths.Arrived(status) }
+
 // Bounds reports whether objects of the kind bound which pods are made, or what they may do, so that none may be made before they are
 // InForce.
 func (k Kind) Bounds() bool { return k.inForce != nil }
@@ -351,6 +374,7 @@ func (k Kind) Project(in Object, part Part, to Target) (Object, error) {
 		meta, _ := podMeta(k, out)
 		part.API.tell(meta)
 	}
+	markRevision(out, part.Revision)
 	if err := seal(out); err != nil {
 		return nil, fmt.Errorf("project %s %s to cluster %q: %w", k.GVK.Kind, qualified(in.GetNamespace(), in.GetName()), to.Cluster, err)
 	}

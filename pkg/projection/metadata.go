@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
@@ -82,7 +83,7 @@ func keepLabel(key string) bool {
 // keepAnnotation reports whether an annotation of the user means something below. What kubectl applied last describes the object
 // upstream, and may hold more than the projection.
 func keepAnnotation(key string) bool {
-	return key != corev1.LastAppliedConfigAnnotation &&
+	return key != corev1.LastAppliedConfigAnnotation && key != delivery.AnnotationRevision &&
 		!strings.HasPrefix(key, annotationDomain) &&
 		!strings.HasPrefix(key, deploymentDomain)
 }
@@ -115,4 +116,9 @@ func seal(out Object) error {
 	annotations[v1alpha1.AnnotationProjection] = hex.EncodeToString(sum[:8])
 	out.SetAnnotations(annotations)
 	return nil
+}
+
+// HashOf returns the hash by which a projection is told from another one, as it carries it.
+func HashOf(projected Object) string {
+	return projected.GetAnnotations()[v1alpha1.AnnotationProjection]
 }

@@ -28,15 +28,3 @@ func Orphaned(live metav1.Object) bool {
 	labels := live.GetLabels()
 	return labels[v1alpha1.LabelOrphan] != "" && labels[v1alpha1.LabelLogicalCluster] != ""
 }
-
-// Unmark takes off copied metadata what Manifold writes on objects in clusters alone.
-func Unmark(meta *metav1.ObjectMeta) {
-	for _, key := range []string{v1alpha1.LabelLogicalCluster, v1alpha1.LabelOrphan} {
-		delete(meta.Labels, key)
-	}
-	for _, key := range []string{
-		v1alpha1.AnnotationNamespace, v1alpha1.AnnotationName, v1alpha1.AnnotationUID, v1alpha1.AnnotationProjection, v1alpha1.AnnotationTemplate,
-	} {
-		delete(meta.Annotations, key)
-	}
-}

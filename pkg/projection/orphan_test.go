@@ -28,17 +28,3 @@ func TestOrphans(t *testing.T) {
 		})
 	}
 }
-
-func TestUnmarkLeavesTheUsersOwn(t *testing.T) {
-	meta := metav1.ObjectMeta{
-		Labels: map[string]string{"app": "web", v1alpha1.LabelLogicalCluster: "l", v1alpha1.LabelOrphan: "true"},
-		Annotations: map[string]string{
-			"note": "kept", v1alpha1.AnnotationName: "web", v1alpha1.AnnotationNamespace: "shop", v1alpha1.AnnotationUID: "u",
-			v1alpha1.AnnotationProjection: "h", v1alpha1.AnnotationTemplate: "t",
-		},
-	}
-	Unmark(&meta)
-	if len(meta.Labels) != 1 || meta.Labels["app"] != "web" || len(meta.Annotations) != 1 || meta.Annotations["note"] != "kept" {
-		t.Errorf("left %v and %v, want what is the user's", meta.Labels, meta.Annotations)
-	}
-}

@@ -25,6 +25,15 @@ var persistentVolumeClaim = row[corev1.PersistentVolumeClaim, *corev1.Persistent
 			out.Spec.VolumeName = "" // for the cluster to say
 		}
 	},
+	// What was chosen for it when it was made stays.
+	carry: func(in, out *corev1.PersistentVolumeClaim) {
+		if out.Spec.StorageClassName == nil {
+			out.Spec.StorageClassName = in.Spec.StorageClassName
+		}
+		if out.Spec.VolumeName == "" {
+			out.Spec.VolumeName = in.Spec.VolumeName
+		}
+	},
 	follows: func(in *corev1.PersistentVolumeClaim, r *references) {
 		for _, set := range SetsOfClaim(in.Name) {
 			r.add(statefulSet.resource, set, true)

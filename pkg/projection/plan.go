@@ -2,8 +2,6 @@ package projection
 
 import (
 	"fmt"
-
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
 // Step is what is to be done about one object in one cluster.
@@ -65,7 +63,7 @@ func (k Kind) Plan(desired, live Object) Action {
 		return Action{Replace, "it was deleted upstream and made anew"}
 	case field != "":
 		return Action{Replace, fmt.Sprintf("its field %s differs and cannot be changed", field)}
-	case desired.GetAnnotations()[v1alpha1.AnnotationProjection] != live.GetAnnotations()[v1alpha1.AnnotationProjection]:
+	case HashOf(desired) != HashOf(live):
 		return Action{Apply, "it carries out another projection"}
 	case !Covers(desired, live):
 		return Action{Apply, "a projected field was changed in the cluster"}

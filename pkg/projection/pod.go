@@ -18,6 +18,7 @@ var pod = row[corev1.Pod, *corev1.Pod]{
 		_, mirrored := in.Annotations[v1alpha1.AnnotationCluster]
 		return mirrored
 	},
+	carry: func(in, out *corev1.Pod) { out.Spec = in.Spec }, // what was admitted is what runs, and never becomes another one
 	demand: func(in *corev1.Pod) Demand {
 		demand := Demand{
 			Replicas: 1,

@@ -25,7 +25,9 @@ type Reference struct {
 func (k Kind) References(in Object) []Reference {
 	refs := references{namespace: in.GetNamespace()}
 	if k.demand != nil {
-		refs.podSpec(&k.demand(in).Template.Spec)
+		for pods := range k.demand(in).Pods() {
+			refs.podSpec(&pods.Template.Spec)
+		}
 	}
 	k.references(in, &refs)
 	return refs.sorted()

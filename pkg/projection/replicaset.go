@@ -22,6 +22,7 @@ var replicaSet = row[appsv1.ReplicaSet, *appsv1.ReplicaSet]{
 			Takes: placement.Takes{Selector: in.Spec.Selector},
 		}
 	},
+	carry: func(in, out *appsv1.ReplicaSet) { out.Spec.Replicas = in.Spec.Replicas },
 	mirror: func(in *appsv1.ReplicaSet) bool {
 		owner := metav1.GetControllerOfNoCopy(in)
 		return owner != nil && owner.Kind == deployment.kind && owner.APIVersion == appsv1.SchemeGroupVersion.String()

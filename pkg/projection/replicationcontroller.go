@@ -23,6 +23,7 @@ var replicationController = row[corev1.ReplicationController, *corev1.Replicatio
 			Takes: placement.Takes{Selector: &metav1.LabelSelector{MatchLabels: in.Spec.Selector}},
 		}
 	},
+	carry: func(in, out *corev1.ReplicationController) { out.Spec.Replicas = in.Spec.Replicas },
 	fill: func(in, out *corev1.ReplicationController, part Part) {
 		in.Spec.DeepCopyInto(&out.Spec)
 		out.Spec.Replicas = ptr.To(part.Share.Replicas)

@@ -27,6 +27,7 @@ var secret = row[corev1.Secret, *corev1.Secret]{
 		}
 		return ""
 	},
+	carry: carrySecret,
 	replace: func(desired, live *corev1.Secret) string {
 		switch {
 		case desired.Type != "" && desired.Type != live.Type:
@@ -40,6 +41,23 @@ var secret = row[corev1.Secret, *corev1.Secret]{
 		}
 		return ""
 	},
+}
+
+// carrySecret has what a manifest writes as text among the data, as an API server does, and the type of the object, which never changes, where the
+// manifest names none.
+func carrySecret(in, out *corev1.Secret) {
+	if out.Type == "" {
+		out.Type = in.Type
+	}
+	if len(out.StringData) == 0 {
+		return
+	}
+	data := make(map[string][]byte, len(out.Data)+len(out.StringData))
+	maps.Copy(data, out.Data)
+	for key, value := range out.StringData {
+		data[key] = []byte(value)
+	}
+	out.Data, out.StringData = data, nil
 }
 
 func cloneBytes(in map[string][]byte) map[string][]byte {

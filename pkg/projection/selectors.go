@@ -22,13 +22,20 @@ func (k Kind) Selects(in Object, of Kind, workload Object) bool {
 		return false
 	}
 	selector := k.selector(in)
-	return selector != nil && selectorMatches(selector, of.podLabels(workload, selector))
+	if selector == nil {
+		return false
+	}
+	for pods := range of.demand(workload).Pods() {
+		if selectorMatches(selector, of.podLabels(workload, pods.Template.Labels, selector)) {
+			return true
+		}
+	}
+	return false
 }
 
-// podLabels are the labels that the pods of a workload have in common, and of those that they have besides the ones that a selector asks
-// for.
-func (k Kind) podLabels(workload Object, selector *metav1.LabelSelector) map[string]string {
-	template := k.demand(workload).Template.Labels
+// podLabels are the labels that the pods of a workload by one template, which has some, have in common, and of those that they have besides the
+// ones that a selector asks for.
+func (k Kind) podLabels(workload Object, template map[string]string, selector *metav1.LabelSelector) map[string]string {
 	var added map[string]string
 	add := func(key string, values ...string) {
 		if _, has := template[key]; has {

@@ -1,6 +1,8 @@
 package projection
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -34,6 +36,7 @@ var service = row[corev1.Service, *corev1.Service]{
 			}
 		}
 	},
+	carry:    carryService,
 	selector: podSelector,
 	// What a Service without a selector stands for, an outside name or endpoints that somebody writes, any pod may ask for.
 	general: func(in *corev1.Service) bool {
@@ -52,6 +55,27 @@ var service = row[corev1.Service, *corev1.Service]{
 		}
 		return ""
 	},
+}
+
+// carryService gives the content of a revision what the API server of the logical cluster has allocated, as far as the content does not choose it.
+func carryService(in, out *corev1.Service) {
+	if out.Spec.ClusterIP == "" && out.Spec.Type != corev1.ServiceTypeExternalName && !headless(in) {
+		out.Spec.ClusterIP, out.Spec.ClusterIPs = in.Spec.ClusterIP, in.Spec.ClusterIPs
+	}
+	if len(out.Spec.IPFamilies) == 0 {
+		out.Spec.IPFamilies = in.Spec.IPFamilies
+	}
+	if out.Spec.HealthCheckNodePort == 0 {
+		out.Spec.HealthCheckNodePort = in.Spec.HealthCheckNodePort
+	}
+	out.Spec.Ports = slices.Clone(out.Spec.Ports)
+	for i := range out.Spec.Ports {
+		port := &out.Spec.Ports[i]
+		same := func(other corev1.ServicePort) bool { return other.Port == port.Port && other.Protocol == port.Protocol }
+		if j := slices.IndexFunc(in.Spec.Ports, same); j >= 0 && port.NodePort == 0 {
+			port.NodePort = in.Spec.Ports[j].NodePort
+		}
+	}
 }
 
 func headless(in *corev1.Service) bool { return in.Spec.ClusterIP == corev1.ClusterIPNone }

@@ -14,6 +14,25 @@ type Placed struct {
 	Decision placement.Decision
 }
 
+// Placed returns what runs by a decision: of replicas that have several pods each, the pods of every template.
+func (d Demand) Placed(decision placement.Decision) []Placed {
+	if len(d.Beside) == 0 && d.Each <= 1 {
+		return []Placed{{Demand: d, Decision: decision}}
+	}
+	var out []Placed
+	for pods := range d.Pods() {
+		of := Placed{Demand: d, Decision: make(placement.Decision, len(decision))}
+		of.Demand.Template, of.Demand.Each, of.Demand.Beside = pods.Template, 1, nil
+		of.Demand.Replicas *= pods.Each
+		for cluster, share := range decision {
+			share.Replicas *= pods.Each
+			of.Decision[cluster] = share
+		}
+		out = append(out, of)
+	}
+	return out
+}
+
 // copied reports whether every one of several clusters runs the whole workload.
 func (p Placed) copied() bool {
 	for _, share := range p.Decision {

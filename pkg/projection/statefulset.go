@@ -52,6 +52,10 @@ var statefulSet = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 			}
 		}
 	},
+	// Its ordinals are divided by what it asks for as it stands.
+	carry: func(in, out *appsv1.StatefulSet) {
+		out.Spec.Replicas, out.Spec.Ordinals = in.Spec.Replicas, in.Spec.Ordinals
+	},
 	claims: claimTemplates,
 	requires: func(in *appsv1.StatefulSet) []Requirement {
 		var out []Requirement

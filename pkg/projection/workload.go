@@ -1,9 +1,10 @@
 package projection
 
 import (
-	"slices"
-
 	"fmt"
+	"iter"
+	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,6 +19,12 @@ type Demand struct {
 	Replicas int32
 	// Template is that of the pods.
 	Template *corev1.PodTemplateSpec
+	// Each is how many pods of Template each replica has; 0 counts as one. Beside are those that it has by further templates. Only custom
+	// kinds have more than one pod of one template.
+	Each   int32
+	Beside []Pods
+	// Problem is why nobody can read from the object what it asks for; nil if that is known.
+	Problem error
 	// Division says how far the workload may be divided.
 	Division placement.Division
 	// Ordinals says that the replicas have ordinals, of which each cluster gets a range.
@@ -50,10 +57,64 @@ type Demand struct {
 	ClaimRequests placement.Resources
 }
 
+// Pods are those that each replica has by one template.
+type Pods struct {
+	Template *corev1.PodTemplateSpec
+	Each     int32
+}
+
+// Pods returns what pods each replica has, by template.
+func (d Demand) Pods() iter.Seq[Pods] {
+	return func(yield func(Pods) bool) {
+		if d.Template == nil || !yield(Pods{d.Template, max(d.Each, 1)}) {
+			return
+		}
+		for _, pods := range d.Beside {
+			if !yield(pods) {
+				return
+			}
+		}
+	}
+}
+
+// PodsEach is how many pods each replica has.
+func (d Demand) PodsEach() (sum int64) {
+	for pods := range d.Pods() {
+		sum += int64(pods.Each)
+	}
+	return sum
+}
+
 // Requests are what each replica asks for, with its volume claims.
 func (d Demand) Requests() placement.Resources {
-	out := placement.RequestsOf(d.Template)
+	out := d.podRequests()
 	out.Add(d.ClaimRequests, 1)
+	return out
+}
+
+// PriorityClass returns the one that the pods of a workload name, "" for none.
+func (k Kind) PriorityClass(of Object) string {
+	if template := k.Demand(of).Template; template != nil {
+		return template.Spec.PriorityClassName
+	}
+	return ""
+}
+
+// podRequests are what the pods of each replica ask for.
+func (d Demand) podRequests() placement.Resources {
+	if len(d.Beside) == 0 && d.Each <= 1 {
+		return placement.RequestsOf(d.Template)
+	}
+	out := placement.Resources{}
+	for pods := range d.Pods() {
+		for name, amount := range placement.RequestsOf(pods.Template) {
+			if each := int64(pods.Each); amount > 0 && amount > (math.MaxInt64-out[name])/each {
+				out[name] = math.MaxInt64 // more than anybody has
+			} else {
+				out[name] += amount * each
+			}
+		}
+	}
 	return out
 }
 
@@ -72,14 +133,21 @@ func (k Kind) MakesPods(desired, live Object) bool {
 	if want.Ordinals && !within || want.Replicas > have.Replicas || want.Template == nil || have.Template == nil {
 		return true
 	}
-	return !covers(want.Template, have.Template) || resumes(desired, live)
+	return !covers(want.Template, have.Template) || resumes(desired, live) || !slices.EqualFunc(want.Beside, have.Beside, func(a, b Pods) bool {
+		return a.Each <= b.Each && covers(a.Template, b.Template)
+	}) || want.Each > have.Each
 }
 
-// WorkloadOf reads what placement needs from a workload. The error is that of a pin that does not parse.
+// WorkloadOf reads what placement needs from a workload. The error is that of a pin that does not parse, or of an object that does not say what it
+// asks for.
 func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 	demand := k.Demand(in)
+	if demand.Problem != nil {
+		return placement.Workload{}, demand.Problem
+	}
 	w := placement.Workload{
 		GVK:       k.GVK,
+		Custom:    k.Custom,
 		Namespace: in.GetNamespace(),
 		Name:      in.GetName(),
 		Labels:    in.GetLabels(),
@@ -102,12 +170,17 @@ func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 	w.ClaimRequests = demand.ClaimRequests
 	w.RunsIn = RunsIn(in)
 	if demand.Template != nil {
-		w.Requests = placement.RequestsOf(demand.Template)
-		for _, volume := range demand.Template.Spec.Volumes {
+		w.Requests = demand.podRequests()
+	}
+	for pods := range demand.Pods() {
+		for _, volume := range pods.Template.Spec.Volumes {
 			if claim := volume.PersistentVolumeClaim; claim != nil {
 				w.VolumeClaims = append(w.VolumeClaims, claim.ClaimName)
 			}
 		}
+	}
+	for _, pods := range demand.Beside {
+		w.Beside = append(w.Beside, pods.Template)
 	}
 	w.ClaimTemplates, w.First = k.ClaimTemplates(in), demand.First
 	w.Claims = claimsMadeBy(in)

@@ -19,7 +19,10 @@ import (
 	"k8s.io/kubernetes/pkg/controlplane/controller/kubernetesservice"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	deliveryregistry "github.com/manifold-dev/manifold/pkg/registry/delivery"
+	"github.com/manifold-dev/manifold/pkg/registry/group"
 	manifoldregistry "github.com/manifold-dev/manifold/pkg/registry/manifold"
 	"github.com/manifold-dev/manifold/pkg/registry/metrics"
 	"github.com/manifold-dev/manifold/pkg/server/bootstrap"
@@ -77,10 +80,13 @@ func newNative(
 	informers := kube.ControlPlane.Extra.VersionedInformers
 	o.Endpoints, o.Pods = informers.Discovery().V1().EndpointSlices().Lister(), informers.Core().V1().Pods().Lister()
 	o.Identity = identityFrom(informers)
-	providers = append(storage.Change(providers, o),
-		manifoldregistry.RESTStorageProvider{
-			Scheme: legacyscheme.Scheme, Codecs: legacyscheme.Codecs, ParameterCodec: legacyscheme.ParameterCodec,
-		},
+	providers = storage.Change(providers, o)
+	for _, own := range []group.Group{manifoldregistry.Group(legacyscheme.Scheme), deliveryregistry.Group(legacyscheme.Scheme)} {
+		providers = append(providers, group.RESTStorageProvider{
+			Group: own, Scheme: legacyscheme.Scheme, Codecs: legacyscheme.Codecs, ParameterCodec: legacyscheme.ParameterCodec,
+		})
+	}
+	providers = append(providers,
 		metrics.RESTStorageProvider{
 			Scheme: legacyscheme.Scheme, Codecs: legacyscheme.Codecs, ParameterCodec: legacyscheme.ParameterCodec, Sources: m,
 		})
@@ -145,7 +151,8 @@ func groupPriorities() map[schema.GroupVersion]controlplaneapiserver.APIServiceP
 		{"node.k8s.io", 16300, map[string]int32{"v1": 15}},
 		{"resource.k8s.io", 16200, map[string]int32{"v1": 21, "v1beta2": 15, "v1beta1": 9, "v1alpha3": 1}},
 		{"lifecycle.k8s.io", 15700, map[string]int32{"v1alpha1": 1}},
-		{v1alpha1.GroupName, 15000, map[string]int32{"v1alpha1": 1}},
+		{manifold.GroupName, 15000, map[string]int32{"v1alpha1": 1}},
+		{delivery.GroupName, 14900, map[string]int32{"v1alpha1": 1}},
 	} {
 		for version, priority := range g.versions {
 			priorities[schema.GroupVersion{Group: g.group, Version: version}] = controlplaneapiserver.APIServicePriority{Group: g.priority, Version: priority}

@@ -10,7 +10,8 @@ import (
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/server/bootstrap"
 )
 
@@ -27,8 +28,10 @@ func TestEveryVersionThatCanBeServedHasAPriority(t *testing.T) {
 			t.Errorf("%s has none", version)
 		}
 	}
-	if _, ok := got[v1alpha1.SchemeGroupVersion]; !ok {
-		t.Errorf("%s has none", v1alpha1.SchemeGroupVersion)
+	for _, own := range []schema.GroupVersion{manifold.SchemeGroupVersion, delivery.SchemeGroupVersion} {
+		if _, ok := got[own]; !ok {
+			t.Errorf("%s has none", own)
+		}
 	}
 	// A server whose user has put an API of metrics in our place, which does not answer now, must get ready all the same.
 	if _, ok := got[metricsv1beta1.SchemeGroupVersion]; ok {
@@ -41,7 +44,7 @@ func TestPrioritiesAreThoseOfTheStockServer(t *testing.T) {
 		t.Fatal("the list of the stock server is not where it was")
 	}
 	for version, priority := range groupPriorities() {
-		if version.Group == v1alpha1.GroupName {
+		if manifold.IsOwnGroup(version.Group) {
 			continue
 		}
 		if want := stockPriorities[version]; priority != want {
@@ -52,10 +55,10 @@ func TestPrioritiesAreThoseOfTheStockServer(t *testing.T) {
 
 func TestOwnKindsComeAfterTheStockOnesThatUsersMean(t *testing.T) {
 	got := groupPriorities()
-	own := got[v1alpha1.SchemeGroupVersion].Group
+	own := max(got[manifold.SchemeGroupVersion].Group, got[delivery.SchemeGroupVersion].Group)
 	for version, priority := range stockPriorities {
 		if priority.Group <= own {
-			t.Errorf("%s comes after %s", version, v1alpha1.SchemeGroupVersion)
+			t.Errorf("%s comes after kinds of our own", version)
 		}
 		if priority.Group <= bootstrap.MetricsGroupPriority {
 			t.Errorf("%s comes after metrics, so that \"pods\" may not mean pods", version)

@@ -23,13 +23,15 @@ import (
 	kubeopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/openapi"
 	"github.com/manifold-dev/manifold/pkg/server/identity"
 	_ "github.com/manifold-dev/manifold/pkg/server/kinds" // which the scheme of the stock server is to know
 	"github.com/manifold-dev/manifold/pkg/server/mirrors"
 	"github.com/manifold-dev/manifold/pkg/server/podtokens"
 	"github.com/manifold-dev/manifold/pkg/server/podwebhooks"
+	"github.com/manifold-dev/manifold/pkg/server/specs"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
 
@@ -51,7 +53,7 @@ type genericConfig struct {
 
 func newGenericConfig(name string, opts kubeoptions.CompletedOptions) (*genericConfig, error) {
 	resources := controlplane.DefaultAPIResourceConfigSource()
-	resources.EnableVersions(v1alpha1.SchemeGroupVersion, metricsv1beta1.SchemeGroupVersion)
+	resources.EnableVersions(manifold.SchemeGroupVersion, delivery.SchemeGroupVersion, metricsv1beta1.SchemeGroupVersion)
 	informerName, err := cache.NewInformerName("manifold-" + name)
 	if err != nil {
 		return nil, fmt.Errorf("name of the logical cluster: %w", err)
@@ -67,7 +69,7 @@ func newGenericConfig(name string, opts kubeoptions.CompletedOptions) (*genericC
 	if err != nil {
 		return nil, fmt.Errorf("configure the API server: %w", err)
 	}
-	storeAsJSON(storageFactory, v1alpha1.GroupName)
+	storeAsJSON(storageFactory, manifold.GroupName, delivery.GroupName)
 	refuseNodeCommands(config)
 	identities, err := identity.Add(config)
 	if err != nil {
@@ -84,7 +86,7 @@ func (g *genericConfig) servesMetrics() bool {
 // admitClusters lets clusters and their pods in by ways of their own.
 func (g *genericConfig) admitClusters(net *network, upstream *syncer.Upstream, webhooks *podwebhooks.Webhooks) {
 	authentication := &g.Authentication
-	callers := podtokens.NewCallers(identityFrom(g.informers), g.informers, upstream.CallsAPI)
+	callers := podtokens.NewCallers(identityFrom(g.informers), g.informers, upstream.Access.CallsAPI)
 	authentication.Authenticator = podtokens.New(callers, net.reviewToken, authentication.APIAudiences).Before(authentication.Authenticator)
 
 	// Clusters ask about pods before anybody logs in: they do so by a token in the path.
@@ -92,6 +94,13 @@ func (g *genericConfig) admitClusters(net *network, upstream *syncer.Upstream, w
 	g.BuildHandlerChainFunc = func(api http.Handler, c *genericapiserver.Config) http.Handler {
 		return podwebhooks.New(askers, webhooks, build(api, c))
 	}
+}
+
+// noteSpecs has the server know who asks for its OpenAPI document.
+func (g *genericConfig) noteSpecs() *specs.Document {
+	document, build := &specs.Document{}, g.BuildHandlerChainFunc
+	g.BuildHandlerChainFunc = func(api http.Handler, c *genericapiserver.Config) http.Handler { return build(document.Wrap(api), c) }
+	return document
 }
 
 // newConfig configures the chain.
@@ -129,9 +138,11 @@ func openAPIDefinitions(ref openapicommon.ReferenceCallback) map[string]openapic
 	return definitions
 }
 
-// storeAsJSON keeps a group out of the default storage encoding, protobuf, which only the built-in types have.
-func storeAsJSON(factory *serverstorage.DefaultStorageFactory, group string) {
-	factory.SetSerializer(schema.GroupResource{Group: group, Resource: serverstorage.AllResources}, runtime.ContentTypeJSON, legacyscheme.Codecs)
+// storeAsJSON keeps groups out of the default storage encoding, protobuf, which only the built-in types have.
+func storeAsJSON(factory *serverstorage.DefaultStorageFactory, groups ...string) {
+	for _, group := range groups {
+		factory.SetSerializer(schema.GroupResource{Group: group, Resource: serverstorage.AllResources}, runtime.ContentTypeJSON, legacyscheme.Codecs)
+	}
 }
 
 func firstOf(list string) string {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	apiregistration "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset/typed/apiregistration/v1"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -26,9 +26,16 @@ import (
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/clusters/connection"
+	"github.com/manifold-dev/manifold/pkg/clusters/drain"
+	"github.com/manifold-dev/manifold/pkg/clusters/removal"
 	"github.com/manifold-dev/manifold/pkg/custom"
+	"github.com/manifold-dev/manifold/pkg/delivery/contents"
+	"github.com/manifold-dev/manifold/pkg/delivery/held"
+	"github.com/manifold-dev/manifold/pkg/moves"
+	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/controller"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/server/bootstrap"
@@ -39,8 +46,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/server/trials"
 	summarycontroller "github.com/manifold-dev/manifold/pkg/summary/controller"
 	"github.com/manifold-dev/manifold/pkg/syncer"
-	"github.com/manifold-dev/manifold/pkg/syncer/drain"
-	"github.com/manifold-dev/manifold/pkg/syncer/removal"
+	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 	"github.com/manifold-dev/manifold/pkg/syncer/volumes"
 )
 
@@ -55,11 +61,16 @@ type controllers struct {
 	silence    Silence
 	advertised advertised
 	joined     listers.ClusterLister // syncers ask it so often that making it each time would cost more than the answer
+	queues     work.Names
 	// servesMetrics reports whether the server answers for metrics.k8s.io.
 	servesMetrics bool
 
 	registry *clusters.Registry
 	engine   *engine.Engine
+	// contents are what revisions hold, and versions objects at the revisions that clusters hold, with the defaults that the server gives to what
+	// is applied.
+	contents *contents.Reader
+	versions *held.Versions
 	upstream *syncer.Upstream
 	custom   *custom.Controller
 	events   record.EventBroadcaster
@@ -85,10 +96,13 @@ func newControllers(g *genericConfig, registry *clusters.Registry, c CompletedOp
 		informers: g.informers,
 		own:       externalversions.NewSharedInformerFactory(clients[v1alpha1.InformersUser].manifold, 0),
 		registry:  registry,
+		queues:    c.queues(),
 		silence:   c.silence, advertised: c.advertised,
 		events: record.NewBroadcaster(),
 		grace:  c.silence.GracePeriod, servesMetrics: g.servesMetrics(),
 	}
+	m.contents = contents.New(m.own.Delivery().V1alpha1().ApplicationRevisions().Lister(), m.informers.Core().V1().Secrets().Lister())
+	m.versions = held.New(m.contents, legacyscheme.Scheme.Default)
 	m.joined = m.own.Manifold().V1alpha1().Clusters().Lister()
 	if m.engine, err = engine.New(engine.Options{
 		Kube: m.informers, Manifold: m.own, Requested: m.registry.Requested, Levels: m.registry.Levels,
@@ -104,14 +118,21 @@ func newControllers(g *genericConfig, registry *clusters.Registry, c CompletedOp
 }
 
 func (m *controllers) newUpstream(c CompletedOptions) (*syncer.Upstream, error) {
-	upstream, err := syncer.NewUpstream(m.informers)
+	api, err := c.advertised.api(c.pki.Cert(keys.Authority))
 	if err != nil {
 		return nil, err
 	}
-	upstream.Overrides, upstream.PodKey = m.engine.Overrides, c.podKey
-	fleets := upstream.Fleets
-	fleets.Leaving, fleets.Silent, fleets.Lost, fleets.Moves = m.leaving, m.silent, m.engine.Lost, m.engine.Moves
-	if upstream.API, err = c.advertised.api(c.pki.Cert(keys.Authority)); err != nil {
+	upstream, err := syncer.NewUpstream(m.informers, syncer.UpstreamOptions{
+		Options: logical.Options{
+			Overrides: m.engine.Overrides, Versions: m.versions, PodKey: c.podKey, Queues: m.queues, CustomKnown: m.customKnown,
+		},
+		API:   api,
+		Moves: moves.Options{Leaving: m.leaving, Silent: m.silent, Lost: m.engine.Lost, Moves: m.engine.Moves},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := upstream.WatchRevisions(m.informers, m.own); err != nil {
 		return nil, err
 	}
 	return upstream, upstream.WatchPolicies(m.informers, m.own)
@@ -126,7 +147,7 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 	}
 	placement, err := controller.New(controller.Options{
 		Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: m.clients[v1alpha1.PlacementUser].kube, Recorder: recorder,
-		Policies: m.clients[v1alpha1.PlacementUser].manifold, FailoverRate: c.silence.FailoverRate,
+		Policies: m.clients[v1alpha1.PlacementUser].manifold, FailoverRate: c.silence.FailoverRate, Queues: m.queues,
 	})
 	if err != nil {
 		return nil, err
@@ -137,13 +158,14 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 	}
 	m.custom, err = custom.New(custom.Options{
 		Engine: m.engine, Upstream: m.upstream, Kube: m.informers, Manifold: m.own, Metadata: metadata, Client: dynamicClient,
-		Recorder: recorder, Follow: placement.Follow, Leaving: m.leaving,
+		Recorder: recorder, Follow: placement.Follow, Trouble: placement.Trouble, Leaving: m.leaving, Queues: m.queues,
 	})
 	if err != nil {
 		return nil, err
 	}
 	summaries, err := summarycontroller.New(summarycontroller.Options{
-		Reports: m.upstream, Engine: m.engine, Kube: m.informers, Manifold: m.own, Client: m.clients[v1alpha1.SummaryUser].kube, Recorder: recorder,
+		Reports: m.upstream, Engine: m.engine, Versions: m.versions, Kube: m.informers, Manifold: m.own, Client: m.clients[v1alpha1.SummaryUser].kube, Recorder: recorder,
+		Queues: m.queues,
 	})
 	if err != nil {
 		return nil, err
@@ -161,10 +183,10 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 	manager, err := clusters.New(clusters.Options{
 		Client: m.clients[v1alpha1.ClustersUser].kube, Manifold: m.clients[v1alpha1.ClustersUser].manifold,
 		Clusters: m.own.Manifold().V1alpha1().Clusters(), Nodes: m.informers.Core().V1().Nodes(),
-		Registry: m.registry,
+		Registry: m.registry, Queues: m.queues,
 		Runner: runners{&syncer.Runner{Options: syncer.Options{
 			Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed, Mirror: summaries.Mirror,
-			Leaving: m.leaving, Uses: m.custom.Loops().Uses, Overrides: m.engine.Overrides,
+			Leaving: m.leaving, Uses: m.custom.Loops().Uses, CustomChanged: m.custom.CustomChanged, Overrides: m.engine.Overrides,
 			Admits: trials.Admits, Allows: m.allows,
 			VolumeChanged: handMade.Changed, ClaimWanted: handMade.ClaimWanted,
 		}}, m.custom.Loops()},
@@ -175,23 +197,36 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 		return nil, err
 	}
 	removals, err := removal.New(removal.Options{
-		Upstream: m.upstream, Custom: m.custom.Loops(), Kube: m.informers, Manifold: m.own,
+		Upstream: m.upstream, Queues: m.queues, Left: m.left, Custom: m.custom.Loops(), Kube: m.informers, Manifold: m.own,
 		Client: m.clients[v1alpha1.RemovalUser].kube, Clusters: m.clients[v1alpha1.RemovalUser].manifold,
 	})
 	if err != nil {
 		return nil, err
 	}
 	drains, err := drain.New(drain.Options{
-		Upstream: m.upstream, Engine: m.engine, Custom: m.custom.Loops().Placed, Manifold: m.own, Clusters: m.clients[v1alpha1.DrainUser].manifold,
+		Upstream: m.upstream, Queues: m.queues, Decide: m.decide, DecideSynced: m.engine.HasSynced, Custom: m.custom.Loops().Placed,
+		Manifold: m.own, Clusters: m.clients[v1alpha1.DrainUser].manifold,
 	})
 	if err != nil {
 		return nil, err
 	}
-	usage, err := quota.New(m.clients[v1alpha1.QuotaUser].kube, m.informers)
+	applications, err := m.newApplications(c)
 	if err != nil {
 		return nil, err
 	}
-	return []part{
+	usage, err := quota.New(m.clients[v1alpha1.QuotaUser].kube, m.informers, m.queues)
+	if err != nil {
+		return nil, err
+	}
+	releases, err := m.releaseParts(c)
+	if err != nil {
+		return nil, err
+	}
+	delivery, err := m.newDelivery(c)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(releases, delivery...), []part{
 		{"placement", placement.Run},
 		{"summary", summaries.Run},
 		{"volumes made by hand", handMade.Run},
@@ -200,12 +235,13 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 		{"removal of clusters", removals.Run},
 		{"drains of clusters", drains.Run},
 		{"usage of quotas", usage.Run},
+		{"applications", applications.Run},
 		{"stock controllers", func(ctx context.Context) error {
 			return stock.Run(ctx, m.identities.Loopback, m.informers, metadata, stock.Keys{
 				ServiceAccountKey: c.pki.Key(keys.ServiceAccountKey), Authority: c.pki.Cert(keys.Authority), AuthorityKey: c.pki.Key(keys.Authority),
 			})
 		}},
-	}, nil
+	}...), nil
 }
 
 // clients are how a controller reaches the API under its own name.
@@ -292,18 +328,37 @@ func (m *controllers) syncerClient(cluster string) (kubernetes.Interface, error)
 func (m *controllers) leaving(cluster string) (bool, string) {
 	c, err := m.joined.Get(cluster)
 	if apierrors.IsNotFound(err) {
-		return true, v1alpha1.RemoveForce // its syncer is about to end
+		return moves.Leaving(nil) // its syncer is about to end
 	}
-	if err != nil || c.DeletionTimestamp == nil {
+	if err != nil {
 		return false, ""
 	}
-	return true, c.Annotations[v1alpha1.AnnotationRemove]
+	return moves.Leaving(c)
+}
+
+// left has the syncer of a cluster look again at all that it holds of ours, and counts it, if it can.
+func (m *controllers) left(cluster string) (count int, known bool) {
+	s, running := m.upstream.Syncer(cluster)
+	if !running || !s.HasSynced() {
+		return 0, false
+	}
+	s.Resync()
+	return s.Owned(), true
+}
+
+// customKnown tells syncers whether all workloads of custom kinds are known.
+func (m *controllers) customKnown() bool { return m.custom.Known() }
+
+// decide tells drains what would be decided about a workload now, and by which pin.
+func (m *controllers) decide(w placement.Workload, current placement.Decision) (placement.Result, *v1alpha1.Pin, bool) {
+	decided, known := m.engine.Decide(w, current)
+	return decided.Result, decided.Pin(), known
 }
 
 // silent tells syncers whether a cluster can be told nothing at the moment.
 func (m *controllers) silent(cluster string) bool {
 	c, err := m.joined.Get(cluster)
-	return err != nil || !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ClusterReady)
+	return err != nil || moves.Silent(c)
 }
 
 // allows tells syncers what the admin of a cluster lets come along there.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection"
 	"sigs.k8s.io/yaml"
 
+	"github.com/manifold-dev/manifold/internal/work"
 	manifoldadmission "github.com/manifold-dev/manifold/pkg/admission"
 	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/server/etcd"
@@ -31,7 +32,7 @@ import (
 // Options are the options of "manifold start": those of the stock API server, with defaults that need nothing but a data directory,
 // and Manifold's own.
 type Options struct {
-	// Name tells the logical cluster from others that run in the same process, in logs and in the metrics of informers.
+	// Name tells the logical cluster from others that run in the same process, in logs and in the metrics of informers and queues.
 	Name string
 	// DataDir holds the embedded etcd, keys, certificates and the administrator's kubeconfig.
 	DataDir string
@@ -41,6 +42,8 @@ type Options struct {
 	Silence Silence
 	// Bounds say how much is kept of one cluster.
 	Bounds Bounds
+	// Outbound says what may be called of what users name.
+	Outbound Outbound
 
 	*kubeoptions.ServerRunOptions
 
@@ -51,7 +54,7 @@ type Options struct {
 // NewOptions returns the default options.
 func NewOptions() *Options {
 	o := &Options{
-		Name:             "default",
+		Name:             defaultName,
 		DataDir:          ".manifold",
 		Silence:          Silence{GracePeriod: 40 * time.Second, Toleration: 5 * time.Minute, Unschedulable: 2 * time.Minute, FailoverRate: 1000},
 		Bounds:           defaultBounds(),
@@ -95,6 +98,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 			"Default is the external hostname, or the address that is advertised or bound, with the secure port.")
 	o.Silence.addFlags(fs)
 	o.Bounds.addFlags(fs)
+	o.Outbound.addFlags(fs)
 	stock := o.ServerRunOptions.Flags()
 	for _, name := range stock.Order {
 		named.FlagSet(name).AddFlagSet(stock.FlagSets[name])
@@ -120,6 +124,7 @@ type completedOptions struct {
 	embeddedEtcd *etcd.Server
 	silence      Silence
 	bounds       Bounds
+	outbound     *Outbound
 	podAdmission *podwebhooks.Webhooks
 	// joined is to be told who knows the clusters.
 	joined *joinedClusters
@@ -127,17 +132,28 @@ type completedOptions struct {
 	podKey podhooks.Key
 }
 
+// defaultName is that of the logical cluster of a process that has no other.
+const defaultName = "default"
+
+// queues are the names of the queues. Those of the default logical cluster go without its name.
+func (c *completedOptions) queues() work.Names {
+	if c.name == defaultName {
+		return ""
+	}
+	return work.Names(c.name)
+}
+
 // Complete locks the data directory, makes missing keys and certificates, starts the embedded etcd with its Secrets encrypted unless
 // --etcd-servers names another one, and fills in what the stock options need. What it started ends with Run, or with Close when Run is not reached.
 func (o *Options) Complete(ctx context.Context) (_ CompletedOptions, err error) {
-	if err := errors.Join(o.Silence.validate(), o.Bounds.validate()); err != nil {
+	if err := errors.Join(o.Silence.validate(), o.Bounds.validate(), o.Outbound.validate()); err != nil {
 		return CompletedOptions{}, err
 	}
 	dir, err := openDataDir(o.DataDir)
 	if err != nil {
 		return CompletedOptions{}, err
 	}
-	c := &completedOptions{name: o.Name, dir: dir, pki: keys.Store{Dir: dir.join("pki")}, silence: o.Silence, bounds: o.Bounds,
+	c := &completedOptions{name: o.Name, dir: dir, pki: keys.Store{Dir: dir.join("pki")}, silence: o.Silence, bounds: o.Bounds, outbound: &o.Outbound,
 		podAdmission: &o.podAdmission, joined: &o.joined}
 	completed := CompletedOptions{c}
 	defer func() {

@@ -9,6 +9,7 @@ import (
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/manifold-dev/manifold/pkg/clusters"
+	"github.com/manifold-dev/manifold/pkg/server/specs"
 	"github.com/manifold-dev/manifold/pkg/server/storage"
 )
 
@@ -101,6 +103,7 @@ func newServer(c CompletedOptions) (*server, error) {
 	c.joined.lister = s.controllers.joined
 	net := &network{registry: registry, listed: s.controllers.joined}
 	generic.admitClusters(net, s.controllers.upstream, c.podAdmission)
+	document := generic.noteSpecs()
 	config, err := newConfig(c.kube, generic, net, s.controllers.upstream)
 	if err != nil {
 		return nil, err
@@ -112,13 +115,20 @@ func newServer(c CompletedOptions) (*server, error) {
 	}
 	s.chain = chain
 	s.controllers.custom.Define(definitions)
-	return s, s.addHooks()
+	return s, s.addHooks(document, definitions.Informer())
 }
 
-func (s *server) addHooks() error {
+func (s *server) addHooks(document *specs.Document, definitions cache.SharedInformer) error {
 	generic := s.chain.GenericAPIServer
 	err := generic.AddPostStartHook("start-manifold-controllers", func(genericapiserver.PostStartHookContext) error {
 		close(s.started)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = generic.AddPostStartHook("renew-openapi-document", func(ctx genericapiserver.PostStartHookContext) error {
+		go document.Follow(ctx, definitions)
 		return nil
 	})
 	if err != nil {

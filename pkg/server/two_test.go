@@ -10,9 +10,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/component-base/metrics/legacyregistry"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -86,4 +88,37 @@ func TestTwoLogicalClustersRunInOneProcess(t *testing.T) {
 	if system(clients[0]) == system(clients[1]) {
 		t.Error("both have one identity")
 	}
+	queues := queuesInMetrics(t)
+	for _, queue := range []string{
+		"placement", "placement_claims", "policies", "volumes", "summary", "removal", "drain", "clusters_connect", "clusters_status", "clusters_mirror", "custom", "quota-usage",
+	} {
+		for _, name := range []string{"one", "other"} {
+			if !queues.Has(name + "-" + queue) {
+				t.Errorf("the metrics tell nothing of queue %s of the logical cluster %s alone: %v", queue, name, sets.List(queues))
+			}
+		}
+	}
+}
+
+// queuesInMetrics returns the names of the work queues that the metrics of the process tell of.
+func queuesInMetrics(t *testing.T) sets.Set[string] {
+	t.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := sets.New[string]()
+	for _, family := range families {
+		if family.GetName() != "workqueue_depth" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if label.GetName() == "name" {
+					out.Insert(label.GetValue())
+				}
+			}
+		}
+	}
+	return out
 }

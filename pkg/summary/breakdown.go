@@ -29,6 +29,10 @@ type ClusterStatus struct {
 	Volume string `json:"volume,omitempty"`
 	// Generation is the generation upstream that the cluster carries out.
 	Generation int64 `json:"generation,omitempty"`
+	// Revision is the revision of an application that the object in the cluster is made of, and Target the target of it whose manifests count,
+	// once its controllers have seen it so; "" for the object as it stands.
+	Revision string `json:"revision,omitempty"`
+	Target   string `json:"target,omitempty"`
 	// Stale tells that the cluster is silent and this is the last that was heard of it.
 	Stale bool `json:"stale,omitempty"`
 	// Problem says why the cluster cannot hold the object.
@@ -50,6 +54,7 @@ func (k Kind) BreakdownOf(reports map[string]Report) Breakdown {
 			entry = k.count(report.Live)
 		}
 		entry.Generation, entry.Stale, entry.Problem = report.Generation, report.Stale, report.Problem
+		entry.Revision, entry.Target = report.Revision, report.Target
 		entry.Waits, entry.Refused, entry.Doubt = report.Waits, report.Refused, strings.Join(report.Doubts, "; ")
 		out[cluster] = entry
 	}
@@ -98,7 +103,7 @@ func Leaving(annotation string, before, after placement.Decision, first int32) s
 		if _, known := out[cluster]; known {
 			continue
 		}
-		entry := ClusterStatus{Replicas: share.Replicas}
+		entry := ClusterStatus{Replicas: share.Replicas, Revision: share.Revision, Target: share.Target}
 		if share.Start+first > 0 {
 			entry.Start = share.Start + first
 		}

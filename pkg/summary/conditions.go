@@ -68,6 +68,10 @@ func (w deployment) progressing() appsv1.DeploymentCondition {
 	} else {
 		c.Reason, c.Message = reasonUpdated, fmt.Sprintf("Deployment %q is progressing.", w.in.Name)
 	}
+	if holds := w.holds(); holds != "" {
+		c.Reason = reasonUpdated
+		c.Message = fmt.Sprintf("Deployment %q is %s.", w.in.Name, holds)
+	}
 	if w.move != "" {
 		c.Reason = reasonUpdated
 		c.Message = fmt.Sprintf("Deployment %q moves: %s.", w.in.Name, w.move)

@@ -133,7 +133,7 @@ func (w deployment) complete() bool {
 	if len(w.decision) == 0 {
 		return w.desired == 0 && w.leaving() == 0
 	}
-	return w.decision.Total() >= int64(w.desired) && w.leaving() == 0 && w.everyShare(func(r Report) bool {
+	return w.decision.Total() >= int64(w.desired) && w.leaving() == 0 && !w.anyBehind() && w.everyShare(func(r Report) bool {
 		status := statusOf(r)
 		if !r.current(w.generation) || status == nil || status.Replicas != status.UpdatedReplicas {
 			return false

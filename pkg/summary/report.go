@@ -35,6 +35,9 @@ type Report struct {
 	// Generation is the generation of the object upstream that the status answers for: the cluster carries out the projection of
 	// that generation, with the share that is decided now, and its controllers have seen it. Zero means none yet.
 	Generation int64
+	// Revision and Target name the revision that Live is made of, and whose manifests of it, "" for the object as it stands or as long as the
+	// cluster's controllers have not seen it so.
+	Revision, Target string
 	// Begun is the generation of which the cluster carries out the projection, with whatever share it may have by now.
 	Begun int64
 	// Live is the object in the cluster, of the same Go type, nil if there is none yet. Of a silent cluster it may have no more than the

@@ -138,7 +138,7 @@ func conditionsOfReport[C any](d *doubts, since metav1.Time, list []C, read func
 	case fine:
 		return out
 	}
-	d.add("conditions: of %d, %d are conditions as they should be", len(list), len(out))
+	d.add("conditions: of %d, only %d are valid", len(list), len(out))
 	return out
 }
 

@@ -23,7 +23,7 @@ const (
 func saneService(in, out *corev1.Service, d *doubts) {
 	s := &out.Status
 	if in.Spec.Type != corev1.ServiceTypeLoadBalancer && len(s.LoadBalancer.Ingress) > 0 {
-		d.add("loadBalancer: the Service asks for none")
+		d.add("loadBalancer: the Service is not of type LoadBalancer")
 		s.LoadBalancer.Ingress = nil
 	}
 	s.LoadBalancer.Ingress = points(d, s.LoadBalancer.Ingress, func(p corev1.LoadBalancerIngress) bool {
@@ -62,7 +62,7 @@ func points[P any](d *doubts, list []P, can func(P) bool) []P {
 			out = append(out, p)
 		}
 	}
-	d.add("loadBalancer: of %d points, %d are addresses that count", len(list), len(out))
+	d.add("loadBalancer: of %d ingress points, only %d have usable addresses", len(list), len(out))
 	return out
 }
 
@@ -108,7 +108,7 @@ func portStatus(port int32, protocol corev1.Protocol, failed *string) bool {
 
 func saneClaim(_, out *corev1.PersistentVolumeClaim, d *doubts) {
 	if name := out.Spec.VolumeName; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
-		d.add("volumeName is no name of a volume")
+		d.add("volumeName is not the name of a volume")
 		out.Spec.VolumeName = ""
 	}
 	s := &out.Status
@@ -123,7 +123,7 @@ func saneClaim(_, out *corev1.PersistentVolumeClaim, d *doubts) {
 	s.AllocatedResources = sizes(d, "allocatedResources", s.AllocatedResources)
 	s.AllocatedResourceStatuses = resizes(d, s.AllocatedResourceStatuses)
 	if name := ptr.Deref(s.CurrentVolumeAttributesClassName, ""); name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
-		d.add("currentVolumeAttributesClassName is no name")
+		d.add("currentVolumeAttributesClassName is not a name")
 		s.CurrentVolumeAttributesClassName = nil
 	}
 	if m := s.ModifyVolumeStatus; m != nil && !modification(*m) {
@@ -152,7 +152,7 @@ func accessModes(d *doubts, modes []corev1.PersistentVolumeAccessMode) []corev1.
 	if len(out) == len(modes) {
 		return modes
 	}
-	d.add("accessModes: of %d, %d are some", len(modes), len(out))
+	d.add("accessModes: of %d, only %d are access modes", len(modes), len(out))
 	return out
 }
 
@@ -168,7 +168,7 @@ func sizes(d *doubts, what string, list corev1.ResourceList) corev1.ResourceList
 	if len(out) == len(list) {
 		return list
 	}
-	d.add("%s: what is no amount of storage does not count", what)
+	d.add("%s: amounts that are not of storage are ignored", what)
 	return out
 }
 
@@ -183,7 +183,7 @@ func resizes(d *doubts, list map[corev1.ResourceName]corev1.ClaimResourceStatus)
 	if len(out) == len(list) {
 		return list
 	}
-	d.add("allocatedResourceStatuses: what is none does not count")
+	d.add("allocatedResourceStatuses: unknown values are ignored")
 	return out
 }
 

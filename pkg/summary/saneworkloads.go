@@ -130,7 +130,7 @@ func (d *doubts) indexes(in *batchv1.Job, s *batchv1.JobStatus) {
 	indexed := ptr.Deref(in.Spec.CompletionMode, batchv1.NonIndexedCompletion) == batchv1.IndexedCompletion
 	completed, ok := parseIndexes(s.CompletedIndexes, completions)
 	if s.CompletedIndexes != "" && (!ok || !indexed) {
-		d.add("completedIndexes are none of this Job")
+		d.add("completedIndexes names indexes that the Job does not have")
 		s.CompletedIndexes, completed = "", nil
 	}
 	if s.FailedIndexes == nil {
@@ -138,7 +138,7 @@ func (d *doubts) indexes(in *batchv1.Job, s *batchv1.JobStatus) {
 	}
 	failed, ok := parseIndexes(*s.FailedIndexes, completions)
 	if !ok || in.Spec.BackoffLimitPerIndex == nil || overlap(completed, failed) {
-		d.add("failedIndexes are none of this Job")
+		d.add("failedIndexes names indexes that the Job does not have")
 		s.FailedIndexes = nil
 	}
 }

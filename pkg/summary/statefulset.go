@@ -132,10 +132,22 @@ func (w statefulSet) sum(current, update string) appsv1.StatefulSetStatus {
 		pods := w.podsByRevision(report, set)
 		sum.CurrentReplicas = addUp(sum.CurrentReplicas, pods[current])
 		if _, decided := w.decision[cluster]; decided {
-			sum.UpdatedReplicas = addUp(sum.UpdatedReplicas, pods[update])
+			sum.UpdatedReplicas = addUp(sum.UpdatedReplicas, w.updatedIn(cluster, set, pods[update]))
 		}
 	}
 	return sum
+}
+
+// updatedIn counts the pods of a cluster that are updated, of which so many are of the template that the object has as it stands. A target of a
+// revision may have another one.
+func (w statefulSet) updatedIn(cluster string, set *appsv1.StatefulSet, asItStands int32) int32 {
+	switch {
+	case w.decision[cluster].Revision == "":
+		return asItStands
+	case w.countsAsUpdated(cluster, w.reports[cluster]):
+		return set.Status.UpdatedReplicas
+	}
+	return 0
 }
 
 // podsByRevision counts the pods of a cluster by the upstream revisions that they carry out. A StatefulSet tells of two revisions, which

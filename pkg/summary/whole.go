@@ -20,6 +20,8 @@ type whole struct {
 	generation, observed int64
 	// desired is the number of replicas that the user asks for.
 	desired int32
+	// newest are the newest revisions that shares name, by application.
+	newest map[string]int64
 	// clusters are those that report, in order. One that is silent and no longer to run anything of the workload is none of them: what
 	// was last heard of it says nothing about what runs, and has been replaced elsewhere.
 	clusters []string
@@ -28,7 +30,7 @@ type whole struct {
 func wholeOf(from Input, generation, observed int64, desired int32) whole {
 	w := whole{
 		decision: from.Decision, reports: from.Reports, clusters: reporting(from),
-		move: from.Move, generation: generation, observed: observed, desired: desired,
+		newest: newest(from.Decision), move: from.Move, generation: generation, observed: observed, desired: desired,
 	}
 	if len(from.Decision) == 0 {
 		w.unplaced = from.Unplaced
@@ -92,7 +94,7 @@ func (w whole) countsAsUpdated(cluster string, report Report) bool {
 	if _, ok := w.decision[cluster]; !ok {
 		return false
 	}
-	return w.observed < w.generation || report.current(w.generation)
+	return !w.behind(cluster) && (w.observed < w.generation || report.current(w.generation))
 }
 
 // refused returns why the workload cannot run as a whole, for conditions, or "": it is placed nowhere, or clusters cannot hold their

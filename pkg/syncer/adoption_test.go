@@ -75,7 +75,7 @@ func TestWhatADeploymentHasTakenOverIsLeftToIt(t *testing.T) {
 				live = test.live
 			}
 			kind, _ := projection.KindOf(test.above)
-			got, err := s.handedOver(t.Context(), kind, test.above, live)
+			got, err := s.adoption.HandedOver(t.Context(), kind, test.above, live)
 			if err != nil || got != test.want {
 				t.Errorf("left alone: %t, %v; want %t", got, err, test.want)
 			}
@@ -91,25 +91,25 @@ func TestWhoHasTakenOverIsToldAsTheObjectAbove(t *testing.T) {
 	s := attach(t, u, "east", below, handProjected(byHand, below))
 	kind, _ := projection.KindOf(byHand)
 	key := identity.KeyOf(kind, byHand)
-	if got := s.Adopter(key, byHand); got == nil || got.UID != above.UID || got.Kind != "Deployment" || !*got.Controller {
+	if got := s.reports.Adopter(key, byHand); got == nil || got.UID != above.UID || got.Kind != "Deployment" || !*got.Controller {
 		t.Errorf("taken over by %+v, want the Deployment above", got)
 	}
 	another := byHand.DeepCopy()
 	another.UID = "made anew"
-	if got := s.Adopter(key, another); got != nil {
+	if got := s.reports.Adopter(key, another); got != nil {
 		t.Errorf("one made anew is taken over by %+v", got)
 	}
 	overwritten := handProjected(byHand, below)
 	overwritten.Annotations[v1alpha1.AnnotationUID] = string(above.UID)
-	if got := attach(t, newUpstream(t, above, byHand), "east", below, overwritten).Adopter(key, byHand); got == nil || got.UID != above.UID {
+	if got := attach(t, newUpstream(t, above, byHand), "east", below, overwritten).reports.Adopter(key, byHand); got == nil || got.UID != above.UID {
 		t.Errorf("one that carries the marks of the Deployment by now is taken over by %+v", got)
 	}
 	going := above.DeepCopy()
 	going.DeletionTimestamp = &metav1.Time{}
-	if got := attach(t, newUpstream(t, going, byHand), "east", below, handProjected(byHand, below)).Adopter(key, byHand); got != nil {
+	if got := attach(t, newUpstream(t, going, byHand), "east", below, handProjected(byHand, below)).reports.Adopter(key, byHand); got != nil {
 		t.Errorf("a Deployment that is being deleted takes over: %+v", got)
 	}
-	if got := s.ReplicaSets(above); len(got["web-hand"]) != 1 || len(got) != 1 {
+	if got := s.reports.ReplicaSets(above); len(got["web-hand"]) != 1 || len(got) != 1 {
 		t.Errorf("the Deployment's ReplicaSets are %v, want the one that was made by hand under its name", got)
 	}
 }
@@ -152,14 +152,14 @@ func TestWhatBecomesAMirrorIsLookedAtWhereItIs(t *testing.T) {
 	u := newUpstream(t, above, mirror)
 	west, east := attach(t, u, "west", handProjected(byHand, nil)), attach(t, u, "east")
 	kind, _ := projection.KindOf(byHand)
-	u.route(kind, byHand, mirror)
+	u.router.Route(kind, byHand, mirror)
 	if got := west.enqueued(); len(got) == 0 {
 		t.Error("the cluster that holds a share of it does not look")
 	}
 	if got := east.enqueued(); len(got) != 0 {
 		t.Errorf("a cluster that holds none looks at %v", got)
 	}
-	if _, wanted := u.part(kind, mirror, "west"); wanted {
+	if _, wanted := u.Demand.Part(kind, mirror, "west"); wanted {
 		t.Error("a mirror is wanted in a cluster")
 	}
 }

@@ -8,7 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/ptr"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,12 +37,13 @@ func saying(value string) func(*appsv1.Deployment) {
 // withRights is a logical cluster, which pods can reach, with bindings and other objects.
 func withRights(t *testing.T, bindings []any, objects ...projection.Object) *Upstream {
 	t.Helper()
-	u := newUpstream(t, objects...)
-	u.API = projection.API{Host: "manifold.example", Port: "443", Authority: "PEM"}
+	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+	u := newUpstreamOf(t, factory, objects...)
+	u.Access.API = projection.API{Host: "manifold.example", Port: "443", Authority: "PEM"}
 	for _, b := range bindings {
-		store := u.grants[0]
+		store := factory.Rbac().V1().RoleBindings().Informer().GetStore()
 		if _, wide := b.(*rbacv1.ClusterRoleBinding); wide {
-			store = u.grants[1]
+			store = factory.Rbac().V1().ClusterRoleBindings().Informer().GetStore()
 		}
 		if err := store.Add(b); err != nil {
 			t.Fatal(err)
@@ -86,11 +88,11 @@ func TestWhichWorkloadsCallTheLogicalCluster(t *testing.T) {
 			}
 			u := withRights(t, test.bindings, objects...)
 			kind, _ := projection.KindOf(above)
-			got := u.api(identity.Workload{Kind: kind, Object: above}, nil)
+			got := u.Access.Of(identity.Workload{Kind: kind, Object: above}, nil)
 			if (got != nil) != test.want || got != nil && got.Token != test.token {
 				t.Errorf("it is given %+v", got)
 			}
-			if u.API.Token {
+			if u.Access.API.Token {
 				t.Error("what all are given was changed")
 			}
 		})
@@ -101,7 +103,7 @@ func TestRightsThatGoAwayReplaceNoPods(t *testing.T) {
 	above := deployment("web", `{"east":{"replicas":1}}`, runningAs("operator"), saying(v1alpha1.APILogical))
 	u := withRights(t, nil, above)
 	kind, _ := projection.KindOf(above)
-	share := projection.Part{Share: placement.Share{Replicas: 1}, API: u.api(identity.Workload{Kind: kind, Object: above}, nil)}
+	share := projection.Part{Share: placement.Share{Replicas: 1}, API: u.Access.Of(identity.Workload{Kind: kind, Object: above}, nil)}
 	project := func(of *appsv1.Deployment) projection.Object {
 		t.Helper()
 		out, err := kind.Project(of, share, projection.Target{LogicalCluster: logicalCluster, Cluster: "east"})
@@ -113,27 +115,27 @@ func TestRightsThatGoAwayReplaceNoPods(t *testing.T) {
 	unsaid := deployment("web", `{"east":{"replicas":1}}`, runningAs("operator"))
 	live := project(unsaid)
 
-	if got := u.api(identity.Workload{Kind: kind, Object: unsaid}, live); got == nil || !got.Token {
+	if got := u.Access.Of(identity.Workload{Kind: kind, Object: unsaid}, live); got == nil || !got.Token {
 		t.Errorf("with the same template it is given %+v", got)
 	}
 	scaled := unsaid.DeepCopy()
 	scaled.Spec.Replicas = ptr.To[int32](9)
-	if got := u.api(identity.Workload{Kind: kind, Object: scaled}, live); got == nil {
+	if got := u.Access.Of(identity.Workload{Kind: kind, Object: scaled}, live); got == nil {
 		t.Error("scaling took the API away")
 	}
 	changed := unsaid.DeepCopy()
 	changed.Spec.Template.Labels["version"] = "2"
-	if got := u.api(identity.Workload{Kind: kind, Object: changed}, live); got != nil {
+	if got := u.Access.Of(identity.Workload{Kind: kind, Object: changed}, live); got != nil {
 		t.Errorf("with another template it is given %+v", got)
 	}
 	said := unsaid.DeepCopy()
 	saying(v1alpha1.APICluster)(said)
-	if got := u.api(identity.Workload{Kind: kind, Object: said}, live); got != nil {
+	if got := u.Access.Of(identity.Workload{Kind: kind, Object: said}, live); got != nil {
 		t.Errorf("one that says that it calls its cluster is given %+v", got)
 	}
 	anew := unsaid.DeepCopy()
 	anew.UID = "another"
-	if got := u.api(identity.Workload{Kind: kind, Object: anew}, live); got != nil {
+	if got := u.Access.Of(identity.Workload{Kind: kind, Object: anew}, live); got != nil {
 		t.Errorf("another one of that name is given %+v", got)
 	}
 }
@@ -143,7 +145,7 @@ func TestAPodCallsWhatItWasMadeToCall(t *testing.T) {
 	above := &corev1.Pod{ObjectMeta: objectMeta("web"), Spec: corev1.PodSpec{ServiceAccountName: "operator", Containers: []corev1.Container{{Name: "web"}}}}
 	u := withRights(t, []any{binding("shop", toAccount("shop", "operator"))}, above)
 	kind, _ := projection.KindOf(above)
-	given := u.api(identity.Workload{Kind: kind, Object: above}, nil)
+	given := u.Access.Of(identity.Workload{Kind: kind, Object: above}, nil)
 	if given == nil {
 		t.Fatal("it is not given the API")
 	}
@@ -152,7 +154,7 @@ func TestAPodCallsWhatItWasMadeToCall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := u.api(identity.Workload{Kind: kind, Object: above}, live); (got != nil) != (api != nil) {
+		if got := u.Access.Of(identity.Workload{Kind: kind, Object: above}, live); (got != nil) != (api != nil) {
 			t.Errorf("one that was made %s is given %+v", name, got)
 		}
 	}
@@ -184,33 +186,28 @@ func TestAJobMayBeGrantedRightsThatAreOnTheirWay(t *testing.T) {
 				bindings = append(bindings, binding("shop", toAccount("shop", "operator")))
 			}
 			kind, _ := projection.KindOf(test.of)
-			if got := withRights(t, bindings, test.of).mayBeGranted(identity.Workload{Kind: kind, Object: test.of}); got != test.want {
+			if got := withRights(t, bindings, test.of).Access.MayBeGranted(identity.Workload{Kind: kind, Object: test.of}); got != test.want {
 				t.Errorf("it may be granted: %t, want %t", got, test.want)
 			}
 		})
 	}
 }
 
-func TestBindingsHaveTheirWorkloadsLookedAt(t *testing.T) {
+func TestWhoGetsRightsHasItsWorkloadsLookedAt(t *testing.T) {
 	u := withRights(t, nil,
 		deployment("web", `{"east":{"replicas":1}}`, runningAs("operator")), deployment("elsewhere", `{"west":{"replicas":1}}`, runningAs("operator")),
 		deployment("other", `{"east":{"replicas":1}}`))
 	s := attach(t, u, "east")
-	handler := u.bindingHandler().(cache.ResourceEventHandlerFuncs)
-	one := binding("shop", toAccount("shop", "operator"))
-	all := binding("shop", rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:shop"})
 	for name, test := range map[string]struct {
-		happen func()
-		want   []string
+		to   []projection.Grantee
+		want []string
 	}{
-		"one that is made":              {func() { handler.AddFunc(one) }, []string{"deployments shop/web"}},
-		"one that changes for nobody":   {func() { handler.UpdateFunc(one, one.DeepCopy()) }, nil},
-		"one that comes to name others": {func() { handler.UpdateFunc(one, all) }, []string{"deployments shop/other", "deployments shop/web"}},
-		"one that goes unseen":          {func() { handler.DeleteFunc(cache.DeletedFinalStateUnknown{Obj: one}) }, []string{"deployments shop/web"}},
+		"nobody":               {},
+		"one":                  {[]projection.Grantee{{Namespace: "shop", Name: "operator"}}, []string{"deployments shop/web"}},
+		"all of its namespace": {[]projection.Grantee{{Namespace: "shop"}}, []string{"deployments shop/other", "deployments shop/web"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.enqueued()
-			test.happen()
+			u.router.RightsChanged(test.to)
 			if diff := cmp.Diff(test.want, s.enqueued()); diff != "" {
 				t.Error(diff)
 			}
@@ -250,7 +247,7 @@ func TestAPodThatIsShownCallsWhatItsControllerSays(t *testing.T) {
 			if test.rights {
 				bindings = append(bindings, binding("shop", toAccount("", "operator")))
 			}
-			if got := withRights(t, bindings, of).CallsAPI(shown(test.pod)); got != test.want {
+			if got := withRights(t, bindings, of).Access.CallsAPI(shown(test.pod)); got != test.want {
 				t.Errorf("it calls the logical cluster: %t, want %t", got, test.want)
 			}
 		})

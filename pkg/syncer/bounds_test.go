@@ -11,6 +11,7 @@ import (
 
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/states"
 )
 
 func quota(name, pods string) *corev1.ResourceQuota {
@@ -42,7 +43,7 @@ func TestWhatIsDividedKnowsWhereItsWorkloadsRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind, _ := projection.KindOf(test.of)
-			part, wanted := u.part(kind, test.of, "east")
+			part, wanted := u.Demand.Part(kind, test.of, "east")
 			var got []int32
 			for _, w := range part.Workloads {
 				got = append(got, w.Decision["west"].Replicas)
@@ -80,7 +81,7 @@ func TestWhatIsDividedIsLookedAtInAllItsClusters(t *testing.T) {
 			attach(t, u, "east")
 			west := attach(t, u, "west", test.below...)
 			kind, _ := projection.KindOf(test.after)
-			u.route(kind, test.before, test.after)
+			u.router.Route(kind, test.before, test.after)
 			if got := west.enqueued(); !slices.Equal(got, test.west) {
 				t.Errorf("west looks at %v, want %v", got, test.west)
 			}
@@ -146,7 +147,7 @@ func TestPodsWaitForWhatBoundsThem(t *testing.T) {
 			s := attach(t, u, "east")
 			if test.bound != nil {
 				kind, _ := projection.KindOf(test.bound)
-				part, _ := u.part(kind, test.bound, "east")
+				part, _ := u.Demand.Part(kind, test.bound, "east")
 				desired, err := kind.Project(test.bound, part, s.target)
 				if err != nil {
 					t.Fatal(err)
@@ -157,7 +158,7 @@ func TestPodsWaitForWhatBoundsThem(t *testing.T) {
 					}
 				}
 				if test.taken {
-					s.setState(identity.KeyOf(kind, test.bound), state{problem: "taken"})
+					s.states.Set(identity.KeyOf(kind, test.bound), states.State{Problem: "taken"})
 				}
 			}
 			if got := s.bounded(identity.Workload{Kind: deployments, Object: web}); got != test.want {

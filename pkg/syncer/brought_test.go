@@ -17,6 +17,8 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/classes"
+	"github.com/manifold-dev/manifold/pkg/syncer/planning"
 )
 
 // class is a PriorityClass of the logical cluster, or of a cluster by somebody else.
@@ -69,7 +71,7 @@ func TestAPriorityClassComesAlong(t *testing.T) {
 		"with a cluster that is left as it is it is let go": {above: class("high", 7), below: came(t, "high", 7), upTo: ptr.To[int32](7), goes: true, leaving: v1alpha1.RemoveOrphan, want: "patch"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			key := priorityKey("high")
+			key := classes.PriorityKey("high")
 			if test.class != "" {
 				key.Name = test.class
 			}
@@ -83,10 +85,10 @@ func TestAPriorityClassComesAlong(t *testing.T) {
 			s.Leaving = func(string) (bool, string) { return test.goes, test.leaving }
 			client := s.client.(*fake.Clientset)
 			if test.above != nil {
-				must(t, u.classes[priorityResource].GetStore().Add(test.above))
+				must(t, u.classes[identity.Priorities].GetStore().Add(test.above))
 			}
 			if test.below != nil {
-				must(t, s.below.classes[priorityResource].GetStore().Add(test.below))
+				must(t, s.below.classes[identity.Priorities].GetStore().Add(test.below))
 				must(t, client.Tracker().Add(test.below.DeepCopy()))
 			}
 			must(t, s.sync(t.Context(), key))
@@ -113,10 +115,10 @@ func TestAWorkloadWaitsForAClassThatComesAlong(t *testing.T) {
 	s.Allows = func(string) v1alpha1.ClusterAllows {
 		return v1alpha1.ClusterAllows{PriorityClassesUpTo: ptr.To[int32](7)}
 	}
-	must(t, u.classes[priorityResource].GetStore().Add(class("high", 7)))
+	must(t, u.classes[identity.Priorities].GetStore().Add(class("high", 7)))
 	key := identity.KeyOf(deployments, web)
 	must(t, s.sync(t.Context(), key))
-	if st := s.stateOf(key); st.problem != "" || st.hash != "" {
+	if st := s.states.Of(key); st.Problem != "" || st.Hash != "" {
 		t.Errorf("it does not just wait: %+v", st)
 	}
 	// The cluster does not let it in.
@@ -124,16 +126,16 @@ func TestAWorkloadWaitsForAClassThatComesAlong(t *testing.T) {
 	client.PrependReactor("create", "priorityclasses", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schedulingv1.Resource("priorityclasses"), "high", errors.New("not here"))
 	})
-	must(t, s.sync(t.Context(), priorityKey("high")))
+	must(t, s.sync(t.Context(), classes.PriorityKey("high")))
 	must(t, s.sync(t.Context(), key))
-	if got := s.stateOf(key).problem; !strings.Contains(got, "PriorityClass high cannot come along: ") || !strings.Contains(got, "not here") {
+	if got := s.states.Of(key).Problem; !strings.Contains(got, "PriorityClass high cannot come along: ") || !strings.Contains(got, "not here") {
 		t.Errorf("problem %q", got)
 	}
 	// It is there by now.
-	must(t, s.below.classes[priorityResource].GetStore().Add(came(t, "high", 7)))
-	must(t, s.sync(t.Context(), priorityKey("high")))
+	must(t, s.below.classes[identity.Priorities].GetStore().Add(came(t, "high", 7)))
+	must(t, s.sync(t.Context(), classes.PriorityKey("high")))
 	kind, _ := projection.ForResource(key.Resource)
-	if problem := s.stateOf(priorityKey("high")).problem; problem != "" || len(s.missing(kind, web)) > 0 {
+	if problem := s.states.Of(classes.PriorityKey("high")).Problem; problem != "" || len(s.classes.Missing(kind, web)) > 0 {
 		t.Errorf("it still waits: %q", problem)
 	}
 }
@@ -146,12 +148,12 @@ func TestAClassThatComesWhileANamespaceIsMadeIsNotWaitedFor(t *testing.T) {
 	s.Allows = func(string) v1alpha1.ClusterAllows {
 		return v1alpha1.ClusterAllows{PriorityClassesUpTo: ptr.To[int32](7)}
 	}
-	must(t, u.classes[priorityResource].GetStore().Add(class("high", 7)))
+	must(t, u.classes[identity.Priorities].GetStore().Add(class("high", 7)))
 	key := identity.KeyOf(deployments, web)
-	l := look{key: key, kind: deployments, above: web}
-	p := s.plan(l)
-	must(t, s.below.classes[priorityResource].GetStore().Add(came(t, "high", 7)))
-	if there, err := s.meet(t.Context(), l, p, needClasses); !there || err != nil {
+	l := planning.Look{Key: key, Kind: deployments, Above: web}
+	p := s.planner.Plan(l)
+	must(t, s.below.classes[identity.Priorities].GetStore().Add(came(t, "high", 7)))
+	if there, err := s.meet(t.Context(), l, p, planning.NeedClasses); !there || err != nil {
 		t.Errorf("it waits for a class that is there: %t, %v", there, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/states"
 )
 
 // forged gives an object below the marks of one above, as whoever administers the cluster can.
@@ -59,9 +60,9 @@ func TestWhatAClusterHoldsCountsWhereTheLogicalClusterHasIt(t *testing.T) {
 			s := attachFound(t, newUpstream(t, namespace("shop"), test.above), "west", live)
 			key := keyOfKind(t, test.above)
 			if test.told {
-				s.setState(key, state{uid: test.above.UID, hash: "hash", told: 1000, most: 1000})
+				s.states.Set(key, states.State{UID: test.above.UID, Hash: "hash", Told: 1000, Most: 1000})
 			}
-			report, known := s.Report(key, test.above)
+			report, known := s.reports.Report(key, test.above)
 			if !known || (report.Live != nil) != test.want {
 				t.Errorf("it reports %v, known %t, want a report: %t", report.Live, known, test.want)
 			}
@@ -71,7 +72,7 @@ func TestWhatAClusterHoldsCountsWhereTheLogicalClusterHasIt(t *testing.T) {
 				t.Errorf("in moves it counts as %+v, want it to hold any: %t", got, test.want)
 			}
 			_, decided := identity.DecisionOf(test.above)["west"]
-			if got := s.Upstream.runs(identity.Workload{Kind: kind, Object: test.above}, "west"); got != (test.want || decided) {
+			if got := s.Upstream.Demand.Runs(identity.Workload{Kind: kind, Object: test.above}, "west"); got != (test.want || decided) {
 				t.Errorf("it is sent what the workload needs: %t, want %t", got, test.want || decided)
 			}
 		})
@@ -100,14 +101,14 @@ func TestNothingFollowsWhatWasForged(t *testing.T) {
 	if desired, _, err := s.desired(kind, u.Get(keyOfKind(t, secret("password"))), nil); desired != nil || err != nil {
 		t.Errorf("the Secret is sent, or %v", err)
 	}
-	if report, known := s.Report(keyOfKind(t, entry), entry); !known || report.Live != nil {
+	if report, known := s.reports.Report(keyOfKind(t, entry), entry); !known || report.Live != nil {
 		t.Errorf("the Service reports %v, known %t", report.Live, known)
 	}
 	workloads, _ := projection.KindOf(web)
 	if desired, _, err := s.desired(workloads, web, projected(web, 3, 3)); desired != nil || err != nil {
 		t.Errorf("the Deployment is kept, or %v", err)
 	}
-	if s.lingers(workloads, deletedDeployment(web), projected(web, 3, 3)) {
+	if s.planner.Lingers(workloads, deletedDeployment(web), projected(web, 3, 3)) {
 		t.Error("the Deployment lingers")
 	}
 }
@@ -139,7 +140,7 @@ func TestAClusterTakesNoOrdinalsThatItWasNotGiven(t *testing.T) {
 			live := projectedSet(above, test.start, test.replicas)
 			s := attachFound(t, newUpstream(t, above), "west", live, podBelow(live, "db-0", ""))
 			kind, _ := projection.KindOf(above)
-			got := s.Holding(identity.Workload{Kind: kind, Object: above}, moves.RecordOf(identity.Workload{Kind: kind, Object: above})).Keeps
+			got := s.holding.Holding(identity.Workload{Kind: kind, Object: above}, moves.RecordOf(identity.Workload{Kind: kind, Object: above})).Keeps
 			if len(got) != len(test.want) || len(got) > 0 && got[0] != test.want[0] {
 				t.Errorf("it keeps %v, want %v", got, test.want)
 			}
@@ -152,11 +153,11 @@ func TestToldReplicasAreThoseThatWeTold(t *testing.T) {
 	kind, _ := projection.KindOf(web)
 	w := identity.Workload{Kind: kind, Object: web}
 	s := attachFound(t, newUpstream(t, web), "west", projected(web, 1000, 1000))
-	if got := s.toldReplicas(w, moves.RecordOf(w), 1000); got != 2 {
+	if got := s.trust.Told(w, moves.RecordOf(w), 1000); got != 2 {
 		t.Errorf("before anything is told it counts as %d, want 2", got)
 	}
-	s.setState(w.Key(), state{uid: web.UID, hash: "hash", told: 3})
-	if got := s.toldReplicas(w, moves.RecordOf(w), 1000); got != 3 {
+	s.states.Set(w.Key(), states.State{UID: web.UID, Hash: "hash", Told: 3})
+	if got := s.trust.Told(w, moves.RecordOf(w), 1000); got != 3 {
 		t.Errorf("it counts as %d, want 3", got)
 	}
 	if got := s.Upstream.Fleets.Observe(identity.Workload{Kind: kind, Object: web}).Members["west"]; got.Told != 3 {

@@ -127,7 +127,7 @@ func TestClusterHoldsWhatItsWorkloadsNeed(t *testing.T) {
 			kind, _ := projection.ForResource(resourceOf(test.of))
 			var got []string
 			for _, cluster := range []string{"east", "west"} {
-				if _, wanted := u.part(kind, test.of, cluster); wanted {
+				if _, wanted := u.Demand.Part(kind, test.of, cluster); wanted {
 					got = append(got, cluster)
 				}
 			}
@@ -149,7 +149,7 @@ var deployments, _ = projection.ForResource(deploymentResource)
 
 func TestShareOfAWorkloadIsThatOfItsDecision(t *testing.T) {
 	kind, _ := projection.ForResource(deploymentResource)
-	got, _ := newUpstream(t).part(kind, deployment("web", `{"east":{"replicas":2},"west":{"replicas":3}}`), "west")
+	got, _ := newUpstream(t).Demand.Part(kind, deployment("web", `{"east":{"replicas":2},"west":{"replicas":3}}`), "west")
 	if want := (placement.Share{Replicas: 3}); got.Share != want || got.Decision["east"].Replicas != 2 {
 		t.Errorf("part %v, want the share %v and the decision", got, want)
 	}
@@ -162,7 +162,7 @@ func TestDependentsOfAWorkload(t *testing.T) {
 	})
 	u := newUpstream(t, d, account("robot", "pull"), service("web", map[string]string{"app": "web"}), service("api", map[string]string{"app": "api"}))
 	var got []string
-	for _, key := range u.dependents(identity.Workload{Kind: deployments, Object: d}) {
+	for _, key := range u.Demand.Dependents(identity.Workload{Kind: deployments, Object: d}) {
 		got = append(got, key.String())
 	}
 	if got[0] != "namespaces shop" {

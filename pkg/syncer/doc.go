@@ -12,6 +12,6 @@
 // The caches are packages logical and physical. Package mirrors has the last two loops, and that of volume claims; package guard checks what they
 // write.
 //
-// What a Syncer knows about a workload it tells when asked, by Report; package summary/controller makes one status of the reports of
-// all clusters.
+// A step looks, has package planning say what is to be done, and carries that out. What came of it is kept by package states, and told by
+// packages reporting and holding; package summary/controller makes one status of the reports of all clusters.
 package syncer

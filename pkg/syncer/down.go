@@ -3,17 +3,20 @@ package syncer
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/classes"
+	"github.com/manifold-dev/manifold/pkg/syncer/planning"
+	"github.com/manifold-dev/manifold/pkg/syncer/reporting"
+	"github.com/manifold-dev/manifold/pkg/syncer/secrets"
+	"github.com/manifold-dev/manifold/pkg/syncer/states"
 	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
@@ -21,157 +24,184 @@ import (
 // reasonWaiting is the reason of the event about what a cluster waits for with an object.
 const reasonWaiting = "WaitingForCluster"
 
+// look brings one object of the cluster in line and, whatever comes of it, has reported what was waited with until then.
+func (s *Syncer) look(ctx context.Context, key identity.Key) error {
+	err := s.sync(ctx, key)
+	if s.states.Seen(key) {
+		s.changed(key, false)
+	}
+	return err
+}
+
 // sync brings one object of the cluster in line: it looks at what there is, settles what was begun earlier, plans, and carries the plan out.
 func (s *Syncer) sync(ctx context.Context, key identity.Key) error {
 	switch key.Resource {
-	case priorityResource:
-		return s.syncPriority(ctx, key)
-	case volumeResource:
-		return s.syncVolume(ctx, key)
+	case identity.Priorities:
+		return s.classes.Sync(ctx, key)
+	case identity.Volumes:
+		return s.volumes.Sync(ctx, key)
 	case claimResource:
-		s.claimLooked(cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
+		s.volumes.ClaimLooked(cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
 	}
-	if s.givenUp() || key.Resource == namespaceResource && projection.NamespaceShared(key.Name) {
+	if _, custom := s.Upstream.CustomKind(key.Resource); custom {
+		s.CustomChanged(s.cluster, key)
+		return nil
+	}
+	if s.terms.GivenUp() || key.Resource == namespaceResource && projection.NamespaceShared(key.Name) {
 		return nil
 	}
 	l, err := s.lookAt(ctx, key)
 	if err != nil {
-		return s.failed(key, l.above, err)
+		return s.failed(key, l.Above, err)
 	}
-	if leaving, manner := s.Leaving(s.cluster); leaving && manner == v1alpha1.RemoveOrphan {
-		return s.orphan(ctx, l.kind, l.live)
+	if s.terms.LeftAsItIs() {
+		return s.orphan(ctx, l.Kind, l.Live)
 	}
 	if settled, err := s.settle(ctx, l); !settled || err != nil {
 		return err
 	}
-	p := s.plan(l)
+	defer s.reservations.forgo(key)
+	p := s.planner.Plan(l)
 	klog.FromContext(ctx).V(4).Info("Planned", "key", key, "plan", p)
 	return s.carryOut(ctx, l, p)
 }
 
 // lookAt gathers what there is of an object.
-func (s *Syncer) lookAt(ctx context.Context, key identity.Key) (look, error) {
+func (s *Syncer) lookAt(ctx context.Context, key identity.Key) (planning.Look, error) {
 	kind, ok := projection.ForResource(key.Resource)
 	if !ok {
-		return look{}, fmt.Errorf("no projection for %s", key)
+		return planning.Look{}, fmt.Errorf("no projection for %s", key)
 	}
-	l := look{key: key, kind: kind, above: s.Upstream.Get(key), live: s.below.Get(key)}
+	l := s.at(planning.Look{Key: key, Kind: kind, Above: s.Upstream.Get(key), Live: s.below.Get(key)})
 	var err error
-	if silentSecret(key) {
-		l.live, err = s.below.secrets.look(ctx, cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
+	if secrets.Silent(key) {
+		l.Live, err = s.below.secrets.Look(ctx, cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
 	}
 	return l, err
 }
 
 // settle reports whether what was begun with an object is settled, so that it is known where it stands: a write that reserved ordinals, an
 // object that was let go of, and one that a controller in the cluster has taken over. What is not settled yet wakes us.
-func (s *Syncer) settle(ctx context.Context, l look) (settled bool, err error) {
-	if err := s.settleReservation(ctx, l.kind, l.key, l.live); err != nil {
-		return false, s.failed(l.key, l.above, err)
+func (s *Syncer) settle(ctx context.Context, l planning.Look) (settled bool, err error) {
+	if err := s.reservations.settle(ctx, l.Kind, l.Key, l.Live); err != nil {
+		return false, s.failed(l.Key, l.Above, err)
 	}
-	if waits, err := s.orphans.Settle(ctx, l.kind, l.above, l.live); waits || err != nil {
+	if waits, err := s.orphans.Settle(ctx, l.Kind, l.Above, l.Live); waits || err != nil {
 		return false, err
 	}
-	handed, err := s.handedOver(ctx, l.kind, l.above, l.live)
+	handed, err := s.adoption.HandedOver(ctx, l.Kind, l.Above, l.Live)
 	if err != nil {
-		return false, s.failed(l.key, l.above, err)
+		return false, s.failed(l.Key, l.Above, err)
 	}
 	if handed {
-		s.done(l.key, l.kind, state{})
+		s.done(l.Key, l.Kind, states.State{})
 	}
 	return !handed, nil
 }
 
 // carryOut does what was planned about an object, and notes what came of it.
-func (s *Syncer) carryOut(ctx context.Context, l look, p plan) error {
-	s.forgetLost(l.kind, l.above, l.live)
+func (s *Syncer) carryOut(ctx context.Context, l planning.Look, p planning.Plan) error {
+	s.forgetLost(l.Kind, l.Above, l.Live)
 	var err error
-	switch p.task {
-	case taskNothing:
-		s.unwait(l.key)
+	switch p.Task {
+	case planning.TaskNothing:
+		s.states.Unwait(l.Key)
 		return nil
-	case taskRefuse:
-		s.fail(l.key, l.above, steps.ReasonNotApplied, p.why)
+	case planning.TaskRefuse:
+		s.fail(l.Key, l.Above, steps.ReasonNotApplied, p.Why)
 		return nil // the object must change before another try makes sense
-	case taskAwait:
-		next := state{uid: l.above.GetUID(), wait: wait{held: true, reason: p.why}}
-		s.tellWait(l, next.wait)
-		s.done(l.key, l.kind, next)
+	case planning.TaskAwait:
+		next := states.State{UID: l.Above.GetUID(), Wait: states.Wait{Held: true, Reason: p.Why}}
+		s.tellWait(l, next.Wait)
+		s.done(l.Key, l.Kind, next)
 		return nil // what happens there wakes us
-	case taskLinger:
-		next := state{uid: l.above.GetUID(), generation: l.above.GetGeneration(), hash: hashOf(l.live)}
-		s.keepTold(l.workload(), &next)
-		s.done(l.key, l.kind, next)
+	case planning.TaskHold:
+		return s.hold(l, p.Why)
+	case planning.TaskLinger:
+		next := states.State{UID: l.Above.GetUID(), Generation: l.Above.GetGeneration(), Hash: projection.HashOf(l.Live)}
+		s.trust.Keep(l.Workload(), &next)
+		s.done(l.Key, l.Kind, next)
 		return nil
-	case taskProject:
+	case planning.TaskProject:
 		return s.project(ctx, l, p)
 	}
-	if p.task != taskForget {
-		klog.FromContext(ctx).V(2).Info("Removing", "key", l.key, "plan", p)
+	if p.Task != planning.TaskForget {
+		klog.FromContext(ctx).V(2).Info("Removing", "key", l.Key, "plan", p)
 	}
-	switch p.task {
-	case taskLeave:
-		err = s.leave(ctx, l.kind, l.above, l.live)
-	case taskDeleteNamespace:
-		err = s.removeNamespace(ctx, l.kind, l.live)
-	case taskDeleteOwner:
-		if err = s.orphans.Abandon(ctx, l.kind, l.live); err == nil {
-			err = s.writer(l.kind, l.key.Namespace).Delete(ctx, l.live, p.removal)
+	switch p.Task {
+	case planning.TaskLeave:
+		err = s.leave(ctx, l.Kind, l.Above, l.Live)
+	case planning.TaskDeleteNamespace:
+		err = s.removeNamespace(ctx, l.Kind, l.Live)
+	case planning.TaskDeleteOwner:
+		if err = s.orphans.Abandon(ctx, l.Kind, l.Live); err == nil {
+			err = s.remove(ctx, l, p)
 		}
-	case taskDelete:
-		err = s.writer(l.kind, l.key.Namespace).Delete(ctx, l.live, p.removal)
+	case planning.TaskDelete:
+		err = s.remove(ctx, l, p)
 	}
-	s.unwait(l.key)
+	s.states.Unwait(l.Key)
 	if err != nil {
-		return s.failed(l.key, l.above, err)
+		return s.failed(l.Key, l.Above, err)
 	}
-	s.done(l.key, l.kind, state{})
-	if l.live == nil {
-		s.ended(l.key, l.above)
+	s.done(l.Key, l.Kind, states.State{})
+	if l.Live == nil {
+		s.ended(l.Key, l.Above)
 	}
 	return nil
 }
 
 // project brings the cluster to the projection of an object, once everything is there that this needs.
-func (s *Syncer) project(ctx context.Context, l look, p plan) error {
-	for _, n := range p.first {
+func (s *Syncer) project(ctx context.Context, l planning.Look, p planning.Plan) error {
+	for _, n := range p.First {
 		if there, err := s.meet(ctx, l, p, n); !there || err != nil {
 			return err
 		}
 	}
-	step := p.action.Step
+	step := p.Action.Step
 	if step != projection.Nothing {
-		klog.FromContext(ctx).V(2).Info("Projecting", "key", l.key, "step", step, "reason", p.why)
+		klog.FromContext(ctx).V(2).Info("Projecting", "key", l.Key, "step", step, "reason", p.Why)
 	}
+	hash := "" // of what the step writes, if anything
 	if step == projection.Create || step == projection.Apply {
-		s.Upstream.Fleets.Writing(l.key, s.cluster, hashOf(p.desired))
+		hash = projection.HashOf(p.Desired)
 	}
-	if _, err := s.writer(l.kind, l.key.Namespace).Act(ctx, p.action, p.desired, l.live); err != nil {
-		return s.failed(l.key, l.above, err)
+	if err := s.reservations.write(l.Key, hash, func() error {
+		_, err := s.writer(l.Kind, l.Key.Namespace).Act(ctx, p.Action, p.Desired, l.Live)
+		return err
+	}); err != nil {
+		return s.failed(l.Key, l.Above, err)
 	}
 	if step == projection.Replace || step == projection.Wait {
-		s.done(l.key, l.kind, state{uid: l.above.GetUID()})
+		s.done(l.Key, l.Kind, states.State{UID: l.Above.GetUID()})
 		return nil // the watch tells when the old one is gone
 	}
-	next := state{uid: l.above.GetUID(), generation: l.above.GetGeneration(), hash: hashOf(p.desired), wait: p.waits, note: note(s.missing(l.kind, l.above))}
-	s.noteTold(l.kind, l.above, p.desired, l.key, &next)
-	s.tellWait(l, p.waits)
-	s.tellNote(l.key, l.above, next.note)
-	s.done(l.key, l.kind, next)
+	next := states.State{UID: l.Above.GetUID(), Generation: l.Above.GetGeneration(), Hash: projection.HashOf(p.Desired), Wait: p.Waits, Note: classes.Note(s.classes.Missing(l.Kind, l.Above))}
+	s.trust.Note(l.Kind, l.Above, p.Desired, l.Key, &next)
+	s.tellWait(l, p.Waits)
+	s.classes.TellNote(l.Key, l.Above, next.Note)
+	s.done(l.Key, l.Kind, next)
 	return nil
 }
 
+// remove deletes what the cluster holds of an object.
+func (s *Syncer) remove(ctx context.Context, l planning.Look, p planning.Plan) error {
+	return s.reservations.write(l.Key, moves.Gone, func() error {
+		return s.writer(l.Kind, l.Key.Namespace).Delete(ctx, l.Live, p.Removal)
+	})
+}
+
 // tellWait tells the user what this cluster waits for with an object, once.
-func (s *Syncer) tellWait(l look, waits wait) {
-	if waits.reason != "" && !waits.brief && waits.reason != s.stateOf(l.key).reason {
-		s.Recorder.Eventf(l.above, corev1.EventTypeNormal, reasonWaiting, "cluster %q %s", s.cluster, waits.reason)
+func (s *Syncer) tellWait(l planning.Look, waits states.Wait) {
+	if waits.Reason != "" && !waits.Brief && waits.Reason != s.states.Of(l.Key).Reason {
+		s.Recorder.Eventf(l.Above, corev1.EventTypeNormal, reasonWaiting, "cluster %q %s", s.cluster, waits.Reason)
 	}
 }
 
 // removeNamespace deletes a namespace of ours with what is left in it. One where somebody else runs something is let go instead, and is
 // nobody's business of ours from then on.
 func (s *Syncer) removeNamespace(ctx context.Context, kind projection.Kind, live projection.Object) error {
-	stranger, err := s.stranger(ctx, live.GetName())
+	stranger, err := s.strangers.In(ctx, live.GetName())
 	if err != nil {
 		return err
 	}
@@ -183,18 +213,18 @@ func (s *Syncer) removeNamespace(ctx context.Context, kind projection.Kind, live
 }
 
 // done notes the outcome of a step and has the workload's report looked at again.
-func (s *Syncer) done(key identity.Key, kind projection.Kind, st state) {
-	last := s.stateOf(key)
+func (s *Syncer) done(key identity.Key, kind projection.Kind, st states.State) {
+	last := s.states.Of(key)
 	if last == st {
-		s.wakeWaiting(key) // it may have been gone meanwhile
+		s.states.Wake(key) // it may have been gone meanwhile
 		return
 	}
-	s.setState(key, st)
-	if summarised(kind) {
+	s.states.Set(key, st)
+	if reporting.Summarised(kind) {
 		s.changed(key, false)
 	}
-	if last.problem != "" && st.problem == "" && !kind.Workload {
-		for _, w := range s.Upstream.needing(key) { // they were told to have it too
+	if last.Problem != "" && st.Problem == "" && !kind.Workload {
+		for _, w := range s.Upstream.Demand.Needing(key) { // they were told to have it too
 			s.changed(w.Key(), false)
 		}
 	}
@@ -208,20 +238,20 @@ func (s *Syncer) failed(key identity.Key, above projection.Object, err error) er
 // fail makes a problem visible: as an event on the object and on the workloads that need it, and in their reports.
 func (s *Syncer) fail(key identity.Key, above projection.Object, reason, message string) {
 	message = summary.Text(message) // a cluster may have worded it
-	previous := s.stateOf(key)
-	if previous.problem == message {
+	previous := s.states.Of(key)
+	if previous.Problem == message {
 		return
 	}
-	next := state{problem: message}
+	next := states.State{Problem: message}
 	if above != nil {
-		next.uid = above.GetUID()
+		next.UID = above.GetUID()
 	}
-	s.setState(key, next)
+	s.states.Set(key, next)
 	if above == nil {
 		return
 	}
 	kind, _ := projection.ForResource(key.Resource)
-	if !s.concerned(kind, above) {
+	if !s.trust.Concerned(kind, above) {
 		return // it is about what somebody else has put there
 	}
 	text := fmt.Sprintf("cluster %q: %s", s.cluster, message)
@@ -230,22 +260,10 @@ func (s *Syncer) fail(key identity.Key, above projection.Object, reason, message
 		s.changed(key, true)
 		return
 	}
-	for _, w := range s.Upstream.needing(key) {
-		if s.Upstream.runs(w, s.cluster) {
+	for _, w := range s.Upstream.Demand.Needing(key) {
+		if s.Upstream.Demand.Runs(w, s.cluster) {
 			s.Recorder.Event(w.Object, corev1.EventTypeWarning, reason, text)
 			s.changed(w.Key(), true)
 		}
 	}
-}
-
-// projectedPartChanged reports whether an update below can have touched what is projected. A status never is, and controllers below write
-// it most of all.
-func projectedPartChanged(before, after projection.Object) bool {
-	if before.GetGeneration() != after.GetGeneration() || after.GetGeneration() == 0 {
-		return true
-	}
-	return (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
-		(metav1.GetControllerOfNoCopy(before) == nil) != (metav1.GetControllerOfNoCopy(after) == nil) ||
-		!maps.Equal(before.GetLabels(), after.GetLabels()) ||
-		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
 }

@@ -16,6 +16,9 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/reporting"
+	"github.com/manifold-dev/manifold/pkg/syncer/states"
+	"github.com/manifold-dev/manifold/pkg/syncer/watching"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
@@ -56,11 +59,11 @@ func TestFailureIsShownWhereUsersLook(t *testing.T) {
 					t.Errorf("error %v, want one: %t", err, test.wantAgain)
 				}
 			}
-			report, known := s.Report(identity.KeyOf(deployments, web), web)
+			report, known := s.reports.Report(identity.KeyOf(deployments, web), web)
 			if !known || report.Problem != test.wantProblem {
 				t.Errorf("problem %q, want %q", report.Problem, test.wantProblem)
 			}
-			if other, _ := s.Report(identity.KeyOf(deployments, api), api); other.Problem != "" {
+			if other, _ := s.reports.Report(identity.KeyOf(deployments, api), api); other.Problem != "" {
 				t.Errorf("a Deployment elsewhere has the problem %q", other.Problem)
 			}
 			var events []string
@@ -78,8 +81,8 @@ func TestFailureIsShownWhereUsersLook(t *testing.T) {
 					t.Errorf("told of %+v, want the Deployment, at once", c)
 				}
 			}
-			s.done(test.key, projection.Kind{}, state{})
-			if report, _ := s.Report(identity.KeyOf(deployments, web), web); report.Problem != "" {
+			s.done(test.key, projection.Kind{}, states.State{})
+			if report, _ := s.reports.Report(identity.KeyOf(deployments, web), web); report.Problem != "" {
 				t.Errorf("the problem %q stays when a step has succeeded", report.Problem)
 			}
 		})
@@ -100,7 +103,7 @@ func TestErrorInsideAClusterIsToldWhenItLasts(t *testing.T) {
 		if try == writer.BrokenTries {
 			want = broken.Error()
 		}
-		if report, _ := s.Report(key, web); report.Problem != want {
+		if report, _ := s.reports.Report(key, web); report.Problem != want {
 			t.Errorf("problem %q after try %d, want %q", report.Problem, try+1, want)
 		}
 		s.queue.AddRateLimited(key)
@@ -146,7 +149,7 @@ func TestUpdatesBelowThatCanHaveTouchedWhatIsProjected(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			after := test.of.DeepCopyObject().(projection.Object)
 			test.change(after)
-			if got := projectedPartChanged(test.of, after); got != test.want {
+			if got := watching.ProjectedPartChanged(test.of, after); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})
@@ -175,7 +178,7 @@ func TestStatusThatIsWorthTellingAtOnce(t *testing.T) {
 		"what has no rollout is always ready": {service("web", nil), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := settled(identity.Key{Resource: resourceOf(test.live)}, test.live); got != test.want {
+			if got := reporting.Settled(identity.Key{Resource: resourceOf(test.live)}, test.live); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})
@@ -187,19 +190,19 @@ func TestReportAnswersForTheGenerationThatIsCarriedOut(t *testing.T) {
 	above.Generation = 7
 	live := projected(above, 2, 1)
 	key := identity.Key{Resource: deploymentResource, Namespace: "shop", Name: "web"}
-	current := state{uid: above.UID, generation: 7, hash: "hash", told: 2, most: 2}
+	current := states.State{UID: above.UID, Generation: 7, Hash: "hash", Told: 2, Most: 2}
 	for name, test := range map[string]struct {
 		live      *appsv1.Deployment
-		state     state
+		state     states.State
 		unsynced  bool
 		want      int64
 		begun     int64
 		wantHolds bool
 	}{
 		"it is there and seen":              {live: live, state: current, want: 7, begun: 7, wantHolds: true},
-		"the cluster holds another version": {live: live, state: state{uid: above.UID, generation: 7, hash: "other", told: 2, most: 2}, wantHolds: true},
-		"a share is held to a part of it":   {live: live, state: state{uid: above.UID, generation: 7, hash: "hash", told: 2, most: 2, wait: wait{held: true}}, begun: 7, wantHolds: true},
-		"an earlier object was carried out": {live: live, state: state{uid: "earlier", generation: 7, hash: "hash"}, wantHolds: true},
+		"the cluster holds another version": {live: live, state: states.State{UID: above.UID, Generation: 7, Hash: "other", Told: 2, Most: 2}, wantHolds: true},
+		"a share is held to a part of it":   {live: live, state: states.State{UID: above.UID, Generation: 7, Hash: "hash", Told: 2, Most: 2, Wait: states.Wait{Held: true}}, begun: 7, wantHolds: true},
+		"an earlier object was carried out": {live: live, state: states.State{UID: "earlier", Generation: 7, Hash: "hash"}, wantHolds: true},
 		"the controllers there have not seen it": {
 			live: func() *appsv1.Deployment { d := live.DeepCopy(); d.Generation = 2; return d }(), state: current, wantHolds: true,
 		},
@@ -212,9 +215,9 @@ func TestReportAnswersForTheGenerationThatIsCarriedOut(t *testing.T) {
 				objects = append(objects, test.live)
 			}
 			s := attach(t, newUpstream(t, above), "east", objects...)
-			s.setState(key, test.state)
-			s.synced = !test.unsynced
-			report, known := s.Report(identity.KeyOf(deployments, above), above)
+			s.states.Set(key, test.state)
+			s.synced.Store(!test.unsynced)
+			report, known := s.reports.Report(identity.KeyOf(deployments, above), above)
 			holds := report.Live != nil
 			if known == test.unsynced {
 				t.Fatalf("known %t", known)
@@ -277,8 +280,8 @@ func TestWhatTheClusterShouldHold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if (desired != nil) != (test.want != nil) || waits.held != test.wantHeld {
-				t.Fatalf("desired %v, held %t", desired, waits.held)
+			if (desired != nil) != (test.want != nil) || waits.Held != test.wantHeld {
+				t.Fatalf("desired %v, held %t", desired, waits.Held)
 			}
 			if d, ok := desired.(*appsv1.Deployment); ok && *d.Spec.Replicas != *test.want {
 				t.Errorf("%d replicas, want %d", *d.Spec.Replicas, *test.want)

@@ -9,6 +9,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
@@ -76,9 +78,10 @@ func TestAShareIsHeldUntilServicesLeadToItsReplacement(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u := newUpstream(t, append(test.services, above)...)
+			factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+			u := newUpstreamOf(t, factory, append(test.services, above)...)
 			for _, slice := range test.slices {
-				if err := u.led.slices.Add(slice); err != nil {
+				if err := factory.Discovery().V1().EndpointSlices().Informer().GetStore().Add(slice); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -95,8 +98,9 @@ func TestAShareIsHeldUntilServicesLeadToItsReplacement(t *testing.T) {
 // Scaling down is no move, and waits for nothing.
 func TestWhatIsScaledDownWaitsForNoService(t *testing.T) {
 	above := deployment("web", `{"east":{"replicas":1}}`)
-	u := newUpstream(t, above, service("web", map[string]string{"app": "web"}))
-	if err := u.led.slices.Add(endpoints("web", []types.UID{"old-1"}, nil)); err != nil {
+	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+	u := newUpstreamOf(t, factory, above, service("web", map[string]string{"app": "web"}))
+	if err := factory.Discovery().V1().EndpointSlices().Informer().GetStore().Add(endpoints("web", []types.UID{"old-1"}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	live := projected(above, 2, 2)
@@ -108,8 +112,9 @@ func TestWhatIsScaledDownWaitsForNoService(t *testing.T) {
 
 func TestWhoWaitsForAServiceIsWokenWhenItLeadsElsewhere(t *testing.T) {
 	above := deployment("web", `{"west":{"replicas":1}}`)
-	u := newUpstream(t, above, service("web", map[string]string{"app": "web"}))
-	if err := u.led.slices.Add(endpoints("web", []types.UID{"old"}, nil)); err != nil {
+	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+	u := newUpstreamOf(t, factory, above, service("web", map[string]string{"app": "web"}))
+	if err := factory.Discovery().V1().EndpointSlices().Informer().GetStore().Add(endpoints("web", []types.UID{"old"}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	live := projected(above, 1, 1)
@@ -118,15 +123,15 @@ func TestWhoWaitsForAServiceIsWokenWhenItLeadsElsewhere(t *testing.T) {
 	if !east.next(above).Held {
 		t.Fatal("it does not wait")
 	}
-	u.wakeLed(cache.ObjectName{Namespace: "shop", Name: "api"})
+	u.Services.Changed(cache.ObjectName{Namespace: "shop", Name: "api"})
 	if got := east.enqueued(); len(got) > 0 {
 		t.Errorf("looks at %v when another Service changes, want nothing", got)
 	}
-	u.wakeLed(cache.ObjectName{Namespace: "shop", Name: "web"})
+	u.Services.Changed(cache.ObjectName{Namespace: "shop", Name: "web"})
 	if got := east.enqueued(); !slices.Equal(got, []string{"deployments shop/web"}) {
 		t.Errorf("looks at %v, want the Deployment", got)
 	}
-	u.wakeLed(cache.ObjectName{Namespace: "shop", Name: "web"})
+	u.Services.Changed(cache.ObjectName{Namespace: "shop", Name: "web"})
 	if got := east.enqueued(); len(got) > 0 {
 		t.Errorf("looks at %v again, want nothing", got)
 	}

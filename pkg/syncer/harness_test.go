@@ -25,6 +25,8 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/planning"
+	"github.com/manifold-dev/manifold/pkg/syncer/states"
 )
 
 const logicalCluster = "logical"
@@ -36,8 +38,13 @@ var (
 // newUpstream is a logical cluster whose caches hold the objects. Its watches do not run: tests say what happens.
 func newUpstream(t *testing.T, objects ...projection.Object) *Upstream {
 	t.Helper()
-	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
-	u, err := NewUpstream(factory)
+	return newUpstreamOf(t, informers.NewSharedInformerFactory(fake.NewClientset(), 0), objects...)
+}
+
+// newUpstreamOf is newUpstream over the informers of a factory.
+func newUpstreamOf(t *testing.T, factory informers.SharedInformerFactory, objects ...projection.Object) *Upstream {
+	t.Helper()
+	u, err := NewUpstream(factory, UpstreamOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,10 +76,20 @@ type testSyncer struct {
 	events  *record.FakeRecorder
 }
 
+// reaches has the syncer write to a cluster by this client from now on.
+func (s *testSyncer) reaches(client kubernetes.Interface) {
+	s.client, s.lacking.Client, s.strangers.Client = client, client, client
+}
+
 // next is what the cluster is to hold now of a workload.
 func (s *testSyncer) next(above projection.Object) moves.Step {
 	kind, _ := projection.KindOf(above)
 	return s.Upstream.Fleets.Next(identity.Workload{Kind: kind, Object: above}, s.cluster)
+}
+
+// desired is what the cluster is to hold of an object, and what that waits for.
+func (s *testSyncer) desired(kind projection.Kind, above, live projection.Object) (projection.Object, states.Wait, error) {
+	return s.planner.Desired(s.at(planning.Look{Kind: kind, Above: above, Live: live}))
 }
 
 type change struct {
@@ -88,8 +105,8 @@ func attach(t *testing.T, u *Upstream, cluster string, objects ...projection.Obj
 		origin, owned := projection.OriginOf(obj)
 		if kind, ok := projection.KindOf(obj); ok && kind.Workload && owned {
 			demand := kind.Demand(obj)
-			s.setState(identity.KeyOf(kind, obj), state{
-				uid: origin.UID, hash: hashOf(obj), told: demand.Replicas, first: demand.First, most: demand.Replicas + 100,
+			s.states.Set(identity.KeyOf(kind, obj), states.State{
+				UID: origin.UID, Hash: projection.HashOf(obj), Told: demand.Replicas, First: demand.First, Most: demand.Replicas + 100,
 			})
 		}
 	}
@@ -128,7 +145,7 @@ func attachFound(t *testing.T, u *Upstream, cluster string, objects ...projectio
 			hold(t, map[schema.GroupVersionResource]cache.Store{resourceOf(obj): store}, []projection.Object{obj})
 		}
 	}
-	s.synced = true
+	s.synced.Store(true)
 	u.attach(s.Syncer)
 	t.Cleanup(func() {
 		s.queue.ShutDown()

@@ -110,10 +110,10 @@ func TestWhatPodsNamedIsLookedAtWhenTheyAreGone(t *testing.T) {
 	scaled := set.DeepCopy()
 	scaled.Spec.Replicas = ptr.To[int32](0)
 	for name, happens := range map[string]func(s *Syncer){
-		"a pod, whose mirror goes":     func(s *Syncer) { s.Upstream.podHandler().OnDelete(mirror) },
-		"a pod that ends":              func(s *Syncer) { s.Upstream.podHandler().OnUpdate(mirror, over) },
-		"a ReplicaSet":                 func(s *Syncer) { s.replicaSetHandler().OnDelete(set) },
-		"the replicas of a ReplicaSet": func(s *Syncer) { s.replicaSetHandler().OnUpdate(set, scaled) },
+		"a pod, whose mirror goes":     func(s *Syncer) { s.Upstream.router.Pods().OnDelete(mirror) },
+		"a pod that ends":              func(s *Syncer) { s.Upstream.router.Pods().OnUpdate(mirror, over) },
+		"a ReplicaSet":                 func(s *Syncer) { s.handlers.OfReplicaSets().OnDelete(set) },
+		"the replicas of a ReplicaSet": func(s *Syncer) { s.handlers.OfReplicaSets().OnUpdate(set, scaled) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestWhatPodsNamedIsLookedAtWhenTheyAreGone(t *testing.T) {
 				if got := s.enqueued(); len(got) > 0 {
 					t.Errorf("looked at %v before a pod could be made anew", got)
 				}
-				time.Sleep(replaced)
+				time.Sleep(time.Minute)
 				synctest.Wait()
 				if got, want := s.enqueued(), []string{"ingresses shop/site", "secrets shop/old", "services shop/first"}; !slices.Equal(got, want) {
 					t.Errorf("looked at %v, want %v", got, want)

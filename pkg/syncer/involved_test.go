@@ -8,6 +8,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/states"
 )
 
 // What was projected a moment ago, and is to be elsewhere now, may not be in the breakdown yet.
@@ -15,15 +16,15 @@ func TestWhatThisProcessHasProjectedAClusterHas(t *testing.T) {
 	web := deployment("web", `{"west":{"replicas":2}}`)
 	s := attach(t, newUpstream(t, web), "east")
 	w := identity.Workload{Kind: deployments, Object: web}
-	if s.has(w) {
+	if s.trust.Has(w) {
 		t.Error("it has what it was never given")
 	}
-	s.setState(w.Key(), state{uid: "earlier", hash: "x"})
-	if s.has(w) {
+	s.states.Set(w.Key(), states.State{UID: "earlier", Hash: "x"})
+	if s.trust.Has(w) {
 		t.Error("it has what an earlier one of the name was")
 	}
-	s.setState(w.Key(), state{uid: web.UID, hash: "x"})
-	if !s.has(w) {
+	s.states.Set(w.Key(), states.State{UID: web.UID, Hash: "x"})
+	if !s.trust.Has(w) {
 		t.Error("it does not have what was just projected")
 	}
 }
@@ -63,7 +64,7 @@ func TestANamespaceOfWhatIsPinnedIsKeptInLine(t *testing.T) {
 			settings := &corev1.ConfigMap{ObjectMeta: objectMeta("settings")}
 			settings.Annotations = map[string]string{v1alpha1.AnnotationClusters: test.pin}
 			s := attach(t, newUpstream(t, above, settings), "east", live)
-			s.Uses = func(string, string) bool { return test.custom }
+			s.planner.Uses = func(string, string) bool { return test.custom }
 			kind, _ := projection.KindOf(above)
 			desired, _, err := s.desired(kind, above, live)
 			if err != nil || (desired.GetLabels()["team"] == "a") != test.want {

@@ -103,8 +103,14 @@ func TestStatusesOfAJobThatChangeWhatIsProjected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.after.ResourceVersion = "2"
-			if got := changed(jobs, test.before, test.after); got != test.want {
-				t.Errorf("changed = %t, want %t", got, test.want)
+			for _, version := range []*batchv1.Job{test.before, test.after} {
+				version.Annotations = map[string]string{v1alpha1.AnnotationPlacement: toEast}
+			}
+			u := newUpstream(t)
+			s := attach(t, u, "east")
+			u.router.Objects(jobs).OnUpdate(test.before, test.after)
+			if got := slices.Contains(s.enqueued(), identity.KeyOf(jobs, test.after).String()); got != test.want {
+				t.Errorf("it is looked at: %t, want %t", got, test.want)
 			}
 		})
 	}
@@ -112,7 +118,7 @@ func TestStatusesOfAJobThatChangeWhatIsProjected(t *testing.T) {
 
 func TestATemplateThatThawsIsLookedAtAgain(t *testing.T) {
 	s := attach(t, newUpstream(t), "east")
-	handler := s.ownedHandler(jobs)
+	handler := s.handlers.OfObjects(jobs)
 	suspended := jobBelow(t, job())
 	suspended.Spec.Suspend, suspended.Status.Active, suspended.Generation, suspended.ResourceVersion = ptr.To(true), 1, 2, "1"
 	ended := suspended.DeepCopy()

@@ -65,7 +65,7 @@ func TestAStatefulSetEndsWhatAnEarlierOneLeftBehind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := attach(t, newUpstream(t, append(test.others, test.above, test.pod, namespace("shop"))...), "east")
-			if got := s.leftBehind(identity.Workload{Kind: setKind, Object: test.above}); got != test.want {
+			if got := s.Upstream.Demand.LeftBehind(identity.Workload{Kind: setKind, Object: test.above}, s.cluster); got != test.want {
 				t.Errorf("left behind: %t, want %t", got, test.want)
 			}
 			if decided := identity.DecisionOf(test.above)["east"]; decided.Replicas > 0 || test.above.DeletionTimestamp != nil {
@@ -92,10 +92,10 @@ func TestWhatIsLeftBehindWakesItsStatefulSet(t *testing.T) {
 		route func(u *Upstream)
 		want  bool
 	}{
-		"the set is made":     {func(u *Upstream) { u.route(setKind, nil, set) }, true},
-		"the pod is left":     {func(u *Upstream) { u.route(pods, mirror, pod) }, true},
-		"the pod is gone":     {func(u *Upstream) { u.route(pods, pod, nil) }, true},
-		"the pod is not left": {func(u *Upstream) { u.route(pods, nil, controlled) }, false},
+		"the set is made":     {func(u *Upstream) { u.router.Route(setKind, nil, set) }, true},
+		"the pod is left":     {func(u *Upstream) { u.router.Route(pods, mirror, pod) }, true},
+		"the pod is gone":     {func(u *Upstream) { u.router.Route(pods, pod, nil) }, true},
+		"the pod is not left": {func(u *Upstream) { u.router.Route(pods, nil, controlled) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstream(t, set, pod, namespace("shop"))

@@ -59,7 +59,7 @@ func TestAWorkloadThatSomebodyHoldsStaysAsItIs(t *testing.T) {
 			}
 			s := attach(t, newUpstream(t, above, shop), "east", test.below...)
 			s.Leaving = func(string) (bool, string) { return test.leaving, "" }
-			if got := s.lingers(deployments, above, s.below.Get(identity.KeyOf(deployments, above))); got != test.want {
+			if got := s.planner.Lingers(deployments, above, s.below.Get(identity.KeyOf(deployments, above))); got != test.want {
 				t.Errorf("lingers: %t, want %t", got, test.want)
 			}
 		})
@@ -80,7 +80,7 @@ func TestAWorkloadThatSomebodyHoldsIsReported(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			report, known := s.Report(identity.KeyOf(deployments, above), above)
+			report, known := s.reports.Report(identity.KeyOf(deployments, above), above)
 			if !known || report.Live == nil || report.Generation != 7 {
 				t.Fatalf("reports %+v, want what is there, for the generation of the deletion", report)
 			}
@@ -137,7 +137,7 @@ func TestANamespaceThatIsDeletedHasWhatSomebodyHoldsLookedAt(t *testing.T) {
 	u := newUpstream(t, shop, held, deployment("other", toEast))
 	s := attach(t, u, "east", projected(deployment("web", toEast), 2, 2), projected(deployment("other", toEast), 2, 2))
 	kind, _ := projection.ForResource(namespaceResource)
-	u.route(kind, namespace("shop"), shop)
+	u.router.Route(kind, namespace("shop"), shop)
 	if got := s.enqueued(); !slices.Contains(got, "deployments shop/web") || slices.Contains(got, "deployments shop/other") {
 		t.Errorf("looks at %v, want what is held, and not what goes by itself", got)
 	}

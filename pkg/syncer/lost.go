@@ -7,17 +7,12 @@ import (
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// lost reports whether a workload has given up this silent cluster.
-func (s *Syncer) lost(w identity.Workload) bool {
-	return s.Upstream.Fleets.HasLost(identity.Workload{Kind: w.Kind, Object: w.Object}, s.cluster)
-}
-
 // forgetLost has the mirrors of a workload's pods taken away if the workload has given up this silent cluster.
 func (s *Syncer) forgetLost(kind projection.Kind, above, live projection.Object) {
 	if !kind.Workload || above == nil || live == nil {
 		return
 	}
-	if w := (identity.Workload{Kind: kind, Object: above}); s.lost(w) {
+	if w := (identity.Workload{Kind: kind, Object: above}); s.Upstream.Fleets.HasLost(w, s.cluster) {
 		s.pods.LookAtPodsOf(kind, above.GetNamespace(), above.GetName())
 	}
 }
@@ -27,7 +22,7 @@ func (s *Syncer) forgetLost(kind projection.Kind, above, live projection.Object)
 func (u *Upstream) Fence(cluster string) string {
 	s, running := u.Syncer(cluster)
 	if !running || !s.HasSynced() {
-		return "it has not been seen yet what runs there"
+		return "its objects have not been read yet"
 	}
 	for _, kind := range projection.Workloads() {
 		for _, obj := range s.below.Stores[kind.Resource].List() {
@@ -36,16 +31,14 @@ func (u *Upstream) Fence(cluster string) string {
 				break
 			}
 			above := u.Get(identity.KeyOf(kind, live))
-			if above != nil && s.runsOthers(identity.Workload{Kind: kind, Object: above}) {
+			if above == nil {
+				continue
+			}
+			if w := (identity.Workload{Kind: kind, Object: above}); u.Fleets.Overlaps(w, cluster, s.holding.MayRun(w)) {
 				return fmt.Sprintf("replicas of %s %s/%s that were given to other clusters still run there",
 					kind.GVK.Kind, above.GetNamespace(), above.GetName())
 			}
 		}
 	}
 	return ""
-}
-
-// runsOthers reports whether this cluster may run ordinals of a workload that others were told to run.
-func (s *Syncer) runsOthers(w identity.Workload) bool {
-	return s.Upstream.Fleets.Overlaps(identity.Workload{Kind: w.Kind, Object: w.Object}, s.cluster, s.mayRun(w))
 }

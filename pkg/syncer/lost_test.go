@@ -40,7 +40,7 @@ func TestAClusterThatReturnsIsFencedWhileItRunsWhatOthersDo(t *testing.T) {
 			u := newUpstream(t, test.above)
 			attach(t, u, "west", test.west...)
 			if east := attach(t, u, "east", test.east...); test.unseen {
-				east.synced = false
+				east.synced.Store(false)
 			}
 			if got := u.Fence("west"); got != test.want && !(test.want != "" && strings.Contains(got, test.want)) {
 				t.Errorf("got %q, want %q", got, test.want)
@@ -48,8 +48,8 @@ func TestAClusterThatReturnsIsFencedWhileItRunsWhatOthersDo(t *testing.T) {
 		})
 	}
 	u := newUpstream(t)
-	attach(t, u, "west").synced = false
-	if got := u.Fence("west"); !strings.Contains(got, "not been seen") {
+	attach(t, u, "west").synced.Store(false)
+	if got := u.Fence("west"); !strings.Contains(got, "not been read yet") {
 		t.Errorf("a cluster that has not been seen: %q", got)
 	}
 }

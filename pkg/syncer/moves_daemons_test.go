@@ -8,6 +8,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/states"
 )
 
 // What runs on every node of its clusters leaves one for another in the same order as all else.
@@ -62,8 +63,8 @@ func TestADaemonSetLeavesWhenOthersServeInItsPlace(t *testing.T) {
 				has = append(has, test.west)
 			}
 			west := attach(t, u, "west", has...)
-			west.setState(identity.KeyOf(kind, test.above), state{problem: test.problem})
-			west.synced = !test.absent
+			west.states.Set(identity.KeyOf(kind, test.above), states.State{Problem: test.problem})
+			west.synced.Store(!test.absent)
 			u.Fleets.Silent = func(cluster string) bool { return cluster == test.silent }
 			if step := east.next(test.above); step.Held != test.want {
 				t.Errorf("%+v; want it kept %t", step, test.want)

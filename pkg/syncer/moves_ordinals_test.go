@@ -12,6 +12,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/states"
 )
 
 var setKind, _ = projection.ForResource(statefulSetResource)
@@ -139,13 +140,13 @@ func TestWhatWasWrittenCountsBeforeTheWatchShowsIt(t *testing.T) {
 	u.Fleets.Writing(key, "east", "hash")
 	// Another decision comes before east's watch shows anything.
 	moved := statefulSet("db", `{"west":{"replicas":3}}`, 3)
-	west.setState(key, state{wait: wait{held: true}})
+	west.states.Set(key, states.State{Wait: states.Wait{Held: true}})
 	if got := west.next(moved); got.Share.Replicas != 0 || got.Reason != `waits for ordinals 0-2 to stop in cluster "east"` {
 		t.Errorf("west gets %+v while east starts them", got)
 	}
 	written := projectedSet(above, 0, 3)
 	written.Annotations[v1alpha1.AnnotationProjection] = "hash"
-	if err := east.settleReservation(t.Context(), setKind, key, written); err != nil {
+	if err := east.reservations.settle(t.Context(), setKind, key, written); err != nil {
 		t.Fatal(err)
 	}
 	if _, reserved := u.Fleets.Reserved(key, "east"); reserved {
@@ -167,19 +168,19 @@ func TestTheLastPodOfAnOrdinalWakesWhoWaitsForIt(t *testing.T) {
 	above := statefulSet("db", `{"west":{"replicas":3}}`, 3)
 	u := newUpstream(t, above)
 	east, west, north := attach(t, u, "east"), attach(t, u, "west"), attach(t, u, "north")
-	west.setState(identity.Workload{Kind: setKind, Object: above}.Key(), state{wait: wait{held: true}})
-	east.podLeft(podBelow(projectedSet(above, 0, 3), "db-0", ""))
+	west.states.Set(identity.Workload{Kind: setKind, Object: above}.Key(), states.State{Wait: states.Wait{Held: true}})
+	east.handlers.PodLeft(podBelow(projectedSet(above, 0, 3), "db-0", ""))
 	if got := west.enqueued(); len(got) != 1 || got[0] != "statefulsets shop/db" {
 		t.Errorf("west looks at %v, want the StatefulSet", got)
 	}
-	u.wakeAll(east.Syncer)
+	u.router.WakeAll(east.routed)
 	if got := west.enqueued(); len(got) != 1 {
 		t.Errorf("west looks at %v when a cluster becomes known, want the StatefulSet", got)
 	}
 	if got := north.enqueued(); len(got) != 0 {
 		t.Errorf("north looks at %v, want nothing", got)
 	}
-	east.podLeft(&corev1.Pod{ObjectMeta: objectMeta("bare")})
+	east.handlers.PodLeft(&corev1.Pod{ObjectMeta: objectMeta("bare")})
 }
 
 func TestAClusterIsEmptiedBeforeItsPartIsDeleted(t *testing.T) {
@@ -211,12 +212,12 @@ func TestAClusterIsEmptiedBeforeItsPartIsDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstream(t, above, namespace("shop"))
 			s := attach(t, u, "east", append(test.pods, test.live)...)
-			if got := s.Emptying(identity.Workload{Kind: setKind, Object: above}); got != test.want {
+			if got := s.holding.Emptying(identity.Workload{Kind: setKind, Object: above}); got != test.want {
 				t.Errorf("to empty: %t, want %t", got, test.want)
 			}
 			desired, waits, err := s.desired(setKind, above, test.live)
-			if err != nil || (desired != nil) != test.want || waits.held != test.want {
-				t.Fatalf("projects %v, held %t, %v; want it %t", desired, waits.held, err, test.want)
+			if err != nil || (desired != nil) != test.want || waits.Held != test.want {
+				t.Fatalf("projects %v, held %t, %v; want it %t", desired, waits.Held, err, test.want)
 			}
 			if test.want && *desired.(*appsv1.StatefulSet).Spec.Replicas != test.asks {
 				t.Errorf("asks for %d replicas, want %d", *desired.(*appsv1.StatefulSet).Spec.Replicas, test.asks)

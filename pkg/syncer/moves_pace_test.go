@@ -44,7 +44,7 @@ func TestAClusterUpdatesItsOrdinalsAfterTheHigherOnes(t *testing.T) {
 	told := func(set *appsv1.StatefulSet) {
 		set.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To[int32](2)}
 	}
-	const north, west = `waits with its pods until those with higher ordinals are updated in "north"`, `waits with its pods until those with higher ordinals are updated in "west"`
+	const north, west = `waits for the pods with higher ordinals to be updated in cluster "north"`, `waits for the pods with higher ordinals to be updated in cluster "west"`
 
 	for name, test := range map[string]struct {
 		above *appsv1.StatefulSet
@@ -103,7 +103,7 @@ func TestAClusterUpdatesItsOrdinalsAfterTheHigherOnes(t *testing.T) {
 			if rolling := desired.(*appsv1.StatefulSet).Spec.UpdateStrategy.RollingUpdate; rolling != nil {
 				got = *rolling.Partition
 			}
-			if got != wantPartition || waits.paced != (test.want != "") || waits.held {
+			if got != wantPartition || waits.Paced != (test.want != "") || waits.Held {
 				t.Errorf("partition %d, waits %+v, want partition %d", got, waits, wantPartition)
 			}
 		})
@@ -143,11 +143,11 @@ func TestAClusterReplacesItsDaemonsAfterThoseThatMayNotServe(t *testing.T) {
 				t.Fatal(err)
 			}
 			told := desired.(*appsv1.DaemonSet).Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
-			if told != test.want || waits.paced != test.want || (waits.reason != "") != test.want {
-				t.Errorf("told to wait: %t, because %q; want %t", told, waits.reason, test.want)
+			if told != test.want || waits.Paced != test.want || (waits.Reason != "") != test.want {
+				t.Errorf("told to wait: %t, because %q; want %t", told, waits.Reason, test.want)
 			}
-			if test.want && !strings.Contains(waits.reason, `until those in "east" are updated`) {
-				t.Errorf("it waits because %q, want it to name the other cluster", waits.reason)
+			if test.want && !strings.Contains(waits.Reason, `waits for cluster "east" to finish updating`) {
+				t.Errorf("it waits because %q, want it to name the other cluster", waits.Reason)
 			}
 		})
 	}

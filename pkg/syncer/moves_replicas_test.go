@@ -13,6 +13,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/states"
 )
 
 // A move makes before it breaks: the old cluster keeps what serves until the new one does.
@@ -145,7 +146,7 @@ func TestReportWakesTheSyncersThatHoldBack(t *testing.T) {
 	u := newUpstream(t, above)
 	east, west, north := attach(t, u, "east"), attach(t, u, "west"), attach(t, u, "north")
 	kind, _ := projection.ForResource(deploymentResource)
-	east.setState(identity.KeyOf(kind, above), state{wait: wait{held: true}})
+	east.states.Set(identity.KeyOf(kind, above), states.State{Wait: states.Wait{Held: true}})
 	west.changed(identity.KeyOf(kind, above), true)
 	if got := east.enqueued(); len(got) != 1 {
 		t.Errorf("the syncer that holds back looks at %v, want the Deployment", got)
@@ -193,7 +194,7 @@ func TestShareGrowsWithinTheSurge(t *testing.T) {
 			u := newUpstream(t, test.above)
 			east := attachWith(t, u, "east", test.east)
 			west := attachWith(t, u, "west", test.west)
-			east.synced = !test.starting
+			east.synced.Store(!test.starting)
 			u.Fleets.Moves = func(projection.Kind, projection.Object) *v1alpha1.Move { return test.move }
 			u.Fleets.Silent = func(cluster string) bool { return cluster == "east" && test.silent }
 			if step := west.next(test.above); step.Held != test.held || step.Held && step.Share.Replicas != test.want {

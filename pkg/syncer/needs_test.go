@@ -21,6 +21,9 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/lacking"
+	"github.com/manifold-dev/manifold/pkg/syncer/planning"
+	"github.com/manifold-dev/manifold/pkg/syncer/states"
 )
 
 // asOurs is an object as a cluster holds it of ours, for the one above that has the UID.
@@ -86,8 +89,8 @@ func TestAWorkloadComesOnlyWhereAllThatItNamesIsOurs(t *testing.T) {
 	for name, test := range map[string]struct {
 		of          []func(*appsv1.Deployment)
 		above, here []projection.Object
-		state       state // of the Secret
-		taken       bool  // whether the cluster has another object of that name
+		state       states.State // of the Secret
+		taken       bool         // whether the cluster has another object of that name
 		want        string
 		wantWait    bool
 		wantAsked   int
@@ -97,7 +100,7 @@ func TestAWorkloadComesOnlyWhereAllThatItNamesIsOurs(t *testing.T) {
 			of: list(usingSecret("key")), above: objects(secret("key")), here: objects(asOurs(secret("key"), "uid-of-key")),
 		},
 		"what it names was made a moment ago": {
-			of: list(usingSecret("key")), above: objects(secret("key")), state: state{uid: "uid-of-key", hash: "h"},
+			of: list(usingSecret("key")), above: objects(secret("key")), state: states.State{UID: "uid-of-key", Hash: "h"},
 		},
 		"what it names is on its way": {
 			of: list(usingSecret("key")), above: objects(secret("key")), wantWait: true,
@@ -109,11 +112,11 @@ func TestAWorkloadComesOnlyWhereAllThatItNamesIsOurs(t *testing.T) {
 			of: list(usingSecret("key")), above: objects(secret("key")), here: objects(terminating), wantWait: true,
 		},
 		"the name is somebody else's": {
-			of: list(usingSecret("key")), above: objects(secret("key")), state: state{uid: "uid-of-key", problem: foreign},
+			of: list(usingSecret("key")), above: objects(secret("key")), state: states.State{UID: "uid-of-key", Problem: foreign},
 			want: `it waits for Secret shop/key: ` + foreign,
 		},
 		"the name is somebody else's, though it may be missing": {
-			of: list(maybeUsingSecret("key")), above: objects(secret("key")), state: state{uid: "uid-of-key", problem: foreign},
+			of: list(maybeUsingSecret("key")), above: objects(secret("key")), state: states.State{UID: "uid-of-key", Problem: foreign},
 			want: `it waits for Secret shop/key: ` + foreign,
 		},
 		"it does not exist above": {
@@ -147,19 +150,19 @@ func TestAWorkloadComesOnlyWhereAllThatItNamesIsOurs(t *testing.T) {
 			web := deployment("web", toEast, test.of...)
 			s := attach(t, newUpstream(t, append(test.above, web)...), "east", test.here...)
 			asked := 0
-			s.client = answering(t, test.taken, &asked)
-			if test.state != (state{}) {
-				s.setState(secretKey, test.state)
+			s.reaches(answering(t, test.taken, &asked))
+			if test.state != (states.State{}) {
+				s.states.Set(secretKey, test.state)
 			}
 			s.tryOften(identity.KeyOf(deployments, web))
-			held, err := s.heldBack(t.Context(), identity.Workload{Kind: deployments, Object: web}, projected(web, 1, 0), nil)
+			held, err := s.lacking.HeldBack(t.Context(), identity.Workload{Kind: deployments, Object: web}, projected(web, 1, 0), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if held != (test.want != "" || test.wantWait) {
 				t.Errorf("held back: %t, want %t", held, !held)
 			}
-			got := s.stateOf(identity.KeyOf(deployments, web)).problem
+			got := s.states.Of(identity.KeyOf(deployments, web)).Problem
 			if !strings.HasPrefix(got, test.want) && !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
 				t.Errorf("problem %q, want %q", got, test.want)
 			}
@@ -172,7 +175,7 @@ func TestAWorkloadComesOnlyWhereAllThatItNamesIsOurs(t *testing.T) {
 
 // tryOften makes the next step with an object one of several, so that what is not seen above does not exist.
 func (s *testSyncer) tryOften(key identity.Key) {
-	for range requiredTries {
+	for range lacking.RequiredTries {
 		s.queue.AddRateLimited(key)
 	}
 }
@@ -184,26 +187,26 @@ func TestWhatIsNotSeenYetIsWaitedFor(t *testing.T) {
 		tries int // before it is believed not to exist
 		want  bool
 	}{
-		"what it needs":       {usingSecret("key"), requiredTries, true},
-		"its ServiceAccount":  {runningAs("robot"), requiredTries, true},
-		"what may be missing": {maybeUsingSecret("key"), optionalTries, false},
+		"what it needs":       {usingSecret("key"), lacking.RequiredTries, true},
+		"its ServiceAccount":  {runningAs("robot"), lacking.RequiredTries, true},
+		"what may be missing": {maybeUsingSecret("key"), lacking.OptionalTries, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := deployment("web", toEast, test.of)
 			s := attach(t, newUpstream(t, web), "east")
 			asked := 0
-			s.client = answering(t, false, &asked)
+			s.reaches(answering(t, false, &asked))
 			w := identity.Workload{Kind: deployments, Object: web}
 			for range test.tries {
-				if _, err := s.heldBack(t.Context(), w, projected(web, 1, 0), nil); !errors.Is(err, errNotYet) {
+				if _, err := s.lacking.HeldBack(t.Context(), w, projected(web, 1, 0), nil); !errors.Is(err, errNotYet) {
 					t.Fatalf("error %v, want another try", err)
 				}
 				s.queue.AddRateLimited(w.Key())
 			}
-			if st := s.stateOf(w.Key()); st.problem != "" || asked > 0 {
-				t.Errorf("told of %q, and asked the cluster %d times, before it was known", st.problem, asked)
+			if st := s.states.Of(w.Key()); st.Problem != "" || asked > 0 {
+				t.Errorf("told of %q, and asked the cluster %d times, before it was known", st.Problem, asked)
 			}
-			if held, err := s.heldBack(t.Context(), w, projected(web, 1, 0), nil); held != test.want || err != nil {
+			if held, err := s.lacking.HeldBack(t.Context(), w, projected(web, 1, 0), nil); held != test.want || err != nil {
 				t.Errorf("held back: %t, %v, want %t", held, err, test.want)
 			}
 		})
@@ -219,26 +222,23 @@ func TestWhatAWorkloadWaitsForWakesIt(t *testing.T) {
 	u := newUpstream(t, web, secret("key"))
 	s := attach(t, u, "east")
 	key, w := identity.Key{Resource: secretResource, Namespace: "shop", Name: "key"}, identity.Workload{Kind: deployments, Object: web}
-	if held, err := s.heldBack(t.Context(), w, projected(web, 1, 0), nil); !held || err != nil {
+	if held, err := s.lacking.HeldBack(t.Context(), w, projected(web, 1, 0), nil); !held || err != nil {
 		t.Fatalf("held back: %t, %v", held, err)
 	}
 	want := "secrets shop/key" // which is looked at, should nobody have
 	if got := strings.Join(s.enqueued(), ","); got != want {
 		t.Errorf("enqueued %q, want %q", got, want)
 	}
-	s.setState(key, state{uid: "uid-of-key", hash: "h"})
+	s.states.Set(key, states.State{UID: "uid-of-key", Hash: "h"})
 	if got, want := strings.Join(s.enqueued(), ","), "deployments.apps shop/web"; !strings.Contains(got, "shop/web") {
 		t.Errorf("enqueued %q, want %q", got, want)
 	}
-	if held, err := s.heldBack(t.Context(), w, projected(web, 1, 0), nil); held || err != nil {
+	if held, err := s.lacking.HeldBack(t.Context(), w, projected(web, 1, 0), nil); held || err != nil {
 		t.Errorf("held back: %t, %v, want it to go", held, err)
 	}
-	s.setState(key, state{uid: "uid-of-key", hash: "other"})
+	s.states.Set(key, states.State{UID: "uid-of-key", Hash: "other"})
 	if got := s.enqueued(); len(got) > 0 {
 		t.Errorf("enqueued %q for what it has, want nothing", got)
-	}
-	if len(s.waitedFor)+len(s.waitsFor) > 0 {
-		t.Errorf("remembers %v, %v", s.waitedFor, s.waitsFor)
 	}
 }
 
@@ -261,15 +261,15 @@ func TestWhatRunsIsNotHeldBackUnlessItMakesOtherPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.tryOften(w.Key())
-			apply := plan{task: taskProject, desired: test.desired, action: projection.Action{Step: projection.Apply}}
-			needs := s.needs(look{key: w.Key(), kind: w.Kind, above: web, live: live}, apply)
-			if got := slices.Contains(needs, needUses); got != test.want {
+			apply := planning.Plan{Task: planning.TaskProject, Desired: test.desired, Action: projection.Action{Step: projection.Apply}}
+			needs := s.planner.Needs(planning.Look{Key: w.Key(), Kind: w.Kind, Above: web, Live: live}, apply)
+			if got := slices.Contains(needs, planning.NeedUses); got != test.want {
 				t.Fatalf("it needs %v; want that what it names is there: %t", needs, test.want)
 			}
 			if !test.want {
 				return
 			}
-			if held, err := s.heldBack(t.Context(), w, test.desired, live); !held || err != nil {
+			if held, err := s.lacking.HeldBack(t.Context(), w, test.desired, live); !held || err != nil {
 				t.Errorf("held back: %t, %v, want it held", held, err)
 			}
 		})
@@ -287,14 +287,14 @@ func TestAnIngressUsesNoSecretOfOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			door, asked := ingress("door", "web"), 0
 			s := attach(t, newUpstream(t, door), "east")
-			s.client = answering(t, test.taken, &asked)
+			s.reaches(answering(t, test.taken, &asked))
 			kind, _ := projection.KindOf(door)
 			s.tryOften(identity.KeyOf(kind, door))
-			held, err := s.heldBack(t.Context(), identity.Workload{Kind: kind, Object: door}, door, nil)
+			held, err := s.lacking.HeldBack(t.Context(), identity.Workload{Kind: kind, Object: door}, door, nil)
 			if held != test.taken || err != nil {
 				t.Errorf("held back: %t, %v, want %t", held, err, test.taken)
 			}
-			if got := s.stateOf(identity.KeyOf(kind, door)).problem; !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
+			if got := s.states.Of(identity.KeyOf(kind, door)).Problem; !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
 				t.Errorf("problem %q, want %q", got, test.want)
 			}
 		})
@@ -334,7 +334,11 @@ func TestReplicasFindNoClaimOfOthersInASharedNamespace(t *testing.T) {
 			if test.live != nil {
 				live = test.live
 			}
-			if got := s.takenClaim(identity.Workload{Kind: kind, Object: test.desired}, test.desired, live); got != test.want {
+			w := identity.Workload{Kind: kind, Object: test.desired}
+			if held, err := s.lacking.HeldBack(t.Context(), w, test.desired, live); held != (test.want != "") || err != nil {
+				t.Errorf("held back: %t, %v", held, err)
+			}
+			if got := s.states.Of(w.Key()).Problem; got != test.want {
 				t.Errorf("problem %q, want %q", got, test.want)
 			}
 		})

@@ -5,40 +5,26 @@ import (
 	"slices"
 
 	"github.com/manifold-dev/manifold/pkg/identity"
-	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// Occupant is a workload that a cluster runs.
-type Occupant struct {
-	Kind   projection.Kind
-	Object projection.Object
-	// Decision is the one in force. If it does not name the cluster, the workload is on its way elsewhere.
-	Decision placement.Decision
-}
-
-// String names the workload for people.
-func (o Occupant) String() string {
-	return o.Kind.GVK.Kind + " " + o.Object.GetNamespace() + "/" + o.Object.GetName()
-}
-
 // Occupants returns the workloads that a cluster is to run or still has, in the order of their names. Those that have run to their end
 // are none.
-func (u *Upstream) Occupants(cluster string) []Occupant {
-	var out []Occupant
+func (u *Upstream) Occupants(cluster string) []identity.Workload {
+	var out []identity.Workload
 	s, running := u.Syncer(cluster)
 	for _, kind := range projection.Workloads() {
 		for _, obj := range u.Stores[kind.Resource].List() {
-			o := Occupant{kind, obj.(projection.Object), identity.DecisionOf(obj.(projection.Object))}
-			if kind.Mirror(o.Object) || kind.Demand(o.Object).Finished {
+			w := identity.Workload{Kind: kind, Object: obj.(projection.Object)}
+			if kind.Mirror(w.Object) || kind.Demand(w.Object).Finished {
 				continue
 			}
-			_, decided := o.Decision[cluster]
-			if decided || running && s.projectionOf(kind, o.Object) != nil {
-				out = append(out, o)
+			_, decided := identity.DecisionOf(w)[cluster]
+			if decided || running && s.trust.ProjectionOf(kind, w.Object) != nil {
+				out = append(out, w)
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Occupant) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortFunc(out, func(a, b identity.Workload) int { return cmp.Compare(a.String(), b.String()) })
 	return out
 }

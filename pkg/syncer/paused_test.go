@@ -9,6 +9,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/planning"
 )
 
 // A paused Deployment makes no pods of a template that it has no ReplicaSet of, and still runs wherever it is placed.
@@ -23,13 +24,13 @@ func TestAPausedDeploymentBeginsWithWhatRuns(t *testing.T) {
 	replicaSet := func(name, revision, image string, replicas int32) *appsv1.ReplicaSet {
 		rs := &appsv1.ReplicaSet{ObjectMeta: objectMeta(name), Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To(replicas)}}
 		rs.OwnerReferences = controlledBy(above, "Deployment")
-		rs.Annotations = map[string]string{annotationRevision: revision}
+		rs.Annotations = map[string]string{planning.AnnotationRevision: revision}
 		rs.Spec.Template.Labels = map[string]string{"app": "web", appsv1.DefaultDeploymentUniqueLabelKey: "abc"}
 		rs.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: image}}
 		return rs
 	}
 	begun := projected(above, 2, 0)
-	begun.Annotations[annotationRevision] = "1"
+	begun.Annotations[planning.AnnotationRevision] = "1"
 	others := replicaSet("others", "9", "others:1", 9)
 	others.OwnerReferences[0].UID = "another"
 	for name, test := range map[string]struct {
@@ -74,8 +75,8 @@ func TestAPausedDeploymentBeginsWithWhatRuns(t *testing.T) {
 			if got.Spec.Template.Spec.Containers[0].Image != test.image || got.Spec.Paused != test.paused {
 				t.Errorf("has %s, paused %t; want %s, %t", got.Spec.Template.Spec.Containers[0].Image, got.Spec.Paused, test.image, test.paused)
 			}
-			if begins := test.image != "web:3"; waits.held != begins {
-				t.Errorf("is to be looked at again: %t, want %t", waits.held, begins)
+			if begins := test.image != "web:3"; waits.Held != begins {
+				t.Errorf("is to be looked at again: %t, want %t", waits.Held, begins)
 			}
 			if want := projection.TemplateHash(&got.Spec.Template); got.Annotations[v1alpha1.AnnotationTemplate] != want {
 				t.Errorf("is marked with template %s, want %s", got.Annotations[v1alpha1.AnnotationTemplate], want)

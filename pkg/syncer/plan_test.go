@@ -12,6 +12,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/planning"
 )
 
 // What is done about an object, and in which order, is said before anything is.
@@ -57,12 +58,12 @@ func TestPlan(t *testing.T) {
 			}
 			s := attach(t, u, "east", has...)
 			kind, _ := projection.KindOf(test.above)
-			got := s.plan(look{key: identity.KeyOf(kind, test.above), kind: kind, above: test.above, live: test.live})
+			got := s.planner.Plan(planning.Look{Key: identity.KeyOf(kind, test.above), Kind: kind, Above: test.above, Live: test.live})
 			if got.String() != test.want {
 				t.Errorf("plans to %s\nwant     %s", got, test.want)
 			}
-			if test.above == set && (got.removal.Owned != metav1.DeletePropagationOrphan) {
-				t.Errorf("deletes with %+v, which takes the claims along", got.removal)
+			if test.above == set && (got.Removal.Owned != metav1.DeletePropagationOrphan) {
+				t.Errorf("deletes with %+v, which takes the claims along", got.Removal)
 			}
 		})
 	}

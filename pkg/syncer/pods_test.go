@@ -463,17 +463,17 @@ func TestPodsAreLookedAtWhenTheirOwnersBecomeKnown(t *testing.T) {
 		told  func(s *Syncer)
 		want  int
 	}{
-		"a Deployment": {[]projection.Object{f.replicaSet, f.pod}, func(s *Syncer) { s.ownedHandler(deployments).OnAdd(f.projected, false) }, 1},
+		"a Deployment": {[]projection.Object{f.replicaSet, f.pod}, func(s *Syncer) { s.handlers.OfObjects(deployments).OnAdd(f.projected, false) }, 1},
 		"a StatefulSet": {[]projection.Object{setPod}, func(s *Syncer) {
 			kind, _ := projection.ForResource(statefulSetResource)
-			s.ownedHandler(kind).OnAdd(set, false)
+			s.handlers.OfObjects(kind).OnAdd(set, false)
 		}, 1},
-		"a ReplicaSet": {[]projection.Object{f.projected, f.pod}, func(s *Syncer) { s.replicaSetHandler().OnAdd(f.replicaSet, false) }, 1},
+		"a ReplicaSet": {[]projection.Object{f.projected, f.pod}, func(s *Syncer) { s.handlers.OfReplicaSets().OnAdd(f.replicaSet, false) }, 1},
 		"a ReplicaSet that a Deployment takes over": {[]projection.Object{f.projected, f.pod}, func(s *Syncer) {
-			s.replicaSetHandler().OnUpdate(released, f.replicaSet)
+			s.handlers.OfReplicaSets().OnUpdate(released, f.replicaSet)
 		}, 1},
 		"a ReplicaSet that belongs to the same as before": {[]projection.Object{f.projected, f.pod}, func(s *Syncer) {
-			s.replicaSetHandler().OnUpdate(f.replicaSet, f.replicaSet)
+			s.handlers.OfReplicaSets().OnUpdate(f.replicaSet, f.replicaSet)
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,9 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilwait "k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
@@ -22,68 +19,9 @@ import (
 	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
 
-const (
-	// newcomerLook is how often the caches are looked at again for the controller of a pod that is about to be made, and newcomerWait for how long:
-	// the cluster asks about the first pod of a controller at once when that has been made, which no watch may have shown yet.
-	newcomerLook = 20 * time.Millisecond
-	newcomerWait = 5 * time.Second
-)
-
-// watchWebhooks has namespaces looked at again when other webhooks are registered.
-func (u *Upstream) watchWebhooks(factory informers.SharedInformerFactory) error {
-	registered := factory.Admissionregistration().V1()
-	for _, informer := range []cache.SharedIndexInformer{
-		registered.MutatingWebhookConfigurations().Informer(), registered.ValidatingWebhookConfigurations().Informer(),
-	} {
-		if err := u.handle(informer, cache.ResourceEventHandlerFuncs{
-			AddFunc: func(obj any) { u.webhooksChanged(nil, obj) },
-			UpdateFunc: func(old, obj any) {
-				if old.(metav1.Object).GetGeneration() != obj.(metav1.Object).GetGeneration() {
-					u.webhooksChanged(old, obj)
-				}
-			},
-			DeleteFunc: func(obj any) { u.webhooksChanged(untombed(obj), nil) },
-		}); err != nil {
-			return err
-		}
-		u.webhooks = append(u.webhooks, informer.GetStore())
-	}
-	return nil
-}
-
-func (u *Upstream) webhooksChanged(configurations ...any) {
-	for _, configuration := range configurations {
-		for _, w := range podhooks.WebhooksOf(configuration) {
-			if w.SeesNewPods() {
-				u.relabelNamespaces(u.Syncers()...)
-				return
-			}
-		}
-	}
-}
-
-// relabelNamespaces has the namespaces that clusters hold looked at again.
-func (u *Upstream) relabelNamespaces(in ...*Syncer) {
-	for _, s := range in {
-		for _, name := range s.below.Namespaces.GetStore().ListKeys() {
-			s.enqueue(identity.Key{Resource: namespaceResource, Name: name})
-		}
-	}
-}
-
-// podWebhooks is the value of LabelPodWebhooks that a namespace has in a cluster, "" for none.
-func (s *Syncer) podWebhooks(above projection.Object) string {
-	if s.Allows == nil || !s.Allows(s.cluster).PodWebhooks {
-		return ""
-	}
-	var all []podhooks.Webhook
-	for _, store := range s.Upstream.webhooks {
-		for _, configuration := range store.List() {
-			all = append(all, podhooks.WebhooksOf(configuration)...)
-		}
-	}
-	return podhooks.LabelFor(above.GetLabels(), all)
-}
+// newcomerWait is how long the controller of a pod that is about to be made is waited for: the cluster asks about the first pod of a controller at
+// once when that has been made, which no watch may have shown yet.
+const newcomerWait = 5 * time.Second
 
 // asksAbove reports whether the cluster knows, for the namespace of a workload, whether it is to ask the logical cluster about pods there. It is
 // told first: a pod that is made before that passes by the webhooks above.
@@ -96,7 +34,7 @@ func (s *Syncer) asksAbove(namespace string) bool {
 	if above == nil {
 		return true
 	}
-	want := s.podWebhooks(above)
+	want := s.planner.PodWebhooks(above)
 	if want == "" {
 		return true
 	}
@@ -138,10 +76,11 @@ func (s *Syncer) Newcomer(ctx context.Context, pod *corev1.Pod) (*Newcomer, erro
 	}
 	var found *Newcomer
 	var why error
-	err := utilwait.PollUntilContextTimeout(ctx, newcomerLook, newcomerWait, true, func(context.Context) (bool, error) {
-		var settled bool
+	ctx, cancel := context.WithTimeout(ctx, newcomerWait)
+	defer cancel()
+	err := s.arrivals.Await(ctx, pod.Namespace, func() (settled bool) {
 		found, settled, why = s.newcomer(pod)
-		return settled, nil
+		return settled
 	})
 	if why == nil && err != nil {
 		why = err

@@ -5,11 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
@@ -122,6 +125,57 @@ func TestNobodyCanSayBeforeTheControllerIsKnown(t *testing.T) {
 			if got, settled, err := s.newcomer(f.newPod()); got != nil || settled || err == nil {
 				t.Errorf("%v, settled %t, %v", got, settled, err)
 			}
+		})
+	}
+}
+
+// It is looked at again when any of these is seen.
+func TestAPodWaitsForWhatIsAboutToBeSeen(t *testing.T) {
+	f := newFamily()
+	untold := f.replicaSet.DeepCopy()
+	delete(untold.Annotations, v1alpha1.AnnotationTemplate)
+	for name, test := range map[string]struct {
+		above, below []projection.Object
+		seen         func(*testing.T, *testSyncer)
+	}{
+		"its ReplicaSet": {[]projection.Object{f.above, f.mirrored}, []projection.Object{f.projected}, func(t *testing.T, s *testSyncer) {
+			hold(t, map[schema.GroupVersionResource]cache.Store{replicaSetResource: s.below.ReplicaSets.GetStore()}, []projection.Object{f.replicaSet})
+			s.handlers.OfReplicaSets().OnAdd(f.replicaSet, false)
+		}},
+		"the template of that": {[]projection.Object{f.above, f.mirrored}, []projection.Object{f.projected, untold}, func(t *testing.T, s *testSyncer) {
+			hold(t, map[schema.GroupVersionResource]cache.Store{replicaSetResource: s.below.ReplicaSets.GetStore()}, []projection.Object{f.replicaSet})
+			s.handlers.OfReplicaSets().OnUpdate(untold, f.replicaSet)
+		}},
+		"the Deployment": {[]projection.Object{f.above, f.mirrored}, []projection.Object{withMark(f.replicaSet)}, func(t *testing.T, s *testSyncer) {
+			hold(t, map[schema.GroupVersionResource]cache.Store{deploymentResource: s.below.Stores[deploymentResource]}, []projection.Object{f.projected})
+			s.handlers.OfObjects(deployments).OnAdd(f.projected, false)
+		}},
+		"the Deployment above": {[]projection.Object{f.mirrored}, []projection.Object{f.projected, withMark(f.replicaSet)}, func(t *testing.T, s *testSyncer) {
+			hold(t, map[schema.GroupVersionResource]cache.Store{deploymentResource: s.Upstream.Stores[deploymentResource]}, []projection.Object{f.above})
+			s.Upstream.router.Objects(deployments).OnAdd(f.above, false)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := attach(t, newUpstream(t, append(test.above, namespace("shop"))...), "east", append(test.below, held(namespace("shop")))...)
+				var got *Newcomer
+				result := make(chan error, 1)
+				go func() {
+					var err error
+					got, err = s.Newcomer(t.Context(), f.newPod())
+					result <- err
+				}()
+				synctest.Wait()
+				select {
+				case err := <-result:
+					t.Fatalf("it does not wait: %v", err)
+				default:
+				}
+				test.seen(t, s)
+				if err := <-result; err != nil || got == nil {
+					t.Errorf("%v, %v", got, err)
+				}
+			})
 		})
 	}
 }
@@ -241,10 +295,10 @@ func TestNamespacesAreLabelledWhereTheClusterIsToAsk(t *testing.T) {
 	if got := labelled(); got != "" || !s.asksAbove("shop") {
 		t.Errorf("without a webhook the label is %q", got)
 	}
-	if err := u.webhooks[0].Add(configuration); err != nil {
+	if err := u.Webhooks[0].Add(configuration); err != nil {
 		t.Fatal(err)
 	}
-	u.webhooksChanged(configuration)
+	u.router.Webhooks().OnAdd(configuration, false)
 	if got := s.enqueued(); !slices.Equal(got, []string{key.String()}) {
 		t.Errorf("looked at is %v", got)
 	}
@@ -265,12 +319,12 @@ func TestNamespacesAreLabelledWhereTheClusterIsToAsk(t *testing.T) {
 	if got := labelled(); got != "" || !s.asksAbove("shop") {
 		t.Errorf("in a cluster that does not ask, the label is %q", got)
 	}
-	u.clusterChanged(&v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east"}, Spec: v1alpha1.ClusterSpec{Allows: v1alpha1.ClusterAllows{PodWebhooks: true}}},
+	u.router.ClusterChanged(&v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east"}, Spec: v1alpha1.ClusterSpec{Allows: v1alpha1.ClusterAllows{PodWebhooks: true}}},
 		&v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east"}})
 	if got := s.enqueued(); !slices.Contains(got, key.String()) {
 		t.Errorf("looked at is %v", got)
 	}
-	u.webhooksChanged(&admissionregistrationv1.MutatingWebhookConfiguration{})
+	u.router.Webhooks().OnAdd(&admissionregistrationv1.MutatingWebhookConfiguration{}, false)
 	if got := s.enqueued(); len(got) > 0 {
 		t.Errorf("for a webhook that sees no pods, %v is looked at", got)
 	}

@@ -69,10 +69,10 @@ func TestEventsTellOfPodsThatAreRefused(t *testing.T) {
 			live := databaseBelow(test.pods)
 			s := attach(t, newUpstream(t), "east", live, namespace("shop"))
 			for _, e := range test.events {
-				s.refusalEvent(e, mirrors.LastSeen(e))
+				s.reports.PodsRefused(e, mirrors.LastSeen(e))
 			}
 			kind, _ := summary.ForResource(statefulSetResource)
-			got := s.refusal(kind, live)
+			got := s.reports.Refused(kind, live)
 			if (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
@@ -129,7 +129,7 @@ func TestOnlyTheClustersOwnRefusalsCount(t *testing.T) {
 			}
 			s := attach(t, newUpstream(t, above), "east", below...)
 			kind, _ := summary.ForResource(deploymentResource)
-			got := s.refusal(kind, live)
+			got := s.reports.Refused(kind, live)
 			if want := (placement.Refusal{Pods: 1, Since: started, Says: test.says}); (got != nil) != test.want || got != nil && *got != want {
 				t.Errorf("got %+v, want one: %t", got, test.want)
 			}

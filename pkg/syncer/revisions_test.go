@@ -66,11 +66,11 @@ func TestRevisionsBelowAreNamedByTheirUpstreamTemplates(t *testing.T) {
 		revisionBelow(another, "StatefulSet", "db-earlier", "zero"), revisionBelow(live, "StatefulSet", "db-by-hand", ""))
 	key := identity.Key{Resource: statefulSetResource, Namespace: "shop", Name: "db"}
 
-	report, known := s.Report(key, above)
+	report, known := s.reports.Report(key, above)
 	if want := map[string]string{"db-below-1": "one", "db-below-2": "two"}; !known || !reflect.DeepEqual(report.Revisions, want) {
 		t.Errorf("revisions %v, want %v", report.Revisions, want)
 	}
-	if got, want := s.TemplatesInUse(key), map[string]bool{"two": true}; !reflect.DeepEqual(got, want) {
+	if got, want := s.reports.TemplatesInUse(key), map[string]bool{"two": true}; !reflect.DeepEqual(got, want) {
 		t.Errorf("in use are %v, want %v", got, want)
 	}
 	owner := s.owners.OfMirror(pod)
@@ -114,7 +114,7 @@ func TestANewRevisionHasPodsLookedAtAgain(t *testing.T) {
 	live := projectedSet(above, 0, 1)
 	pod := podBelow(live, "db-0", "db-below")
 	s := attach(t, newUpstream(t, above), "east", namespace("shop"), live, pod)
-	handler := s.revisionHandler()
+	handler := s.handlers.OfRevisions()
 	revision := revisionBelow(live, "StatefulSet", "db-below", "one")
 	handler.OnAdd(revision, false)
 	if got, _ := s.pods.Queue.Get(); got != cache.NewObjectName("shop", "db-0") {
@@ -127,21 +127,5 @@ func TestANewRevisionHasPodsLookedAtAgain(t *testing.T) {
 	handler.OnAdd(revisionBelow(statefulSet("foreign", "", 1), "StatefulSet", "foreign-1", "one"), false)
 	if len(s.changes) != 1 {
 		t.Errorf("told %v, want nothing more of what did not change or is not ours", s.changes)
-	}
-}
-
-func TestOnlyWhatTellsATemplateIsKeptOfARevision(t *testing.T) {
-	above := statefulSet("db", toEast, 1)
-	got, err := trimRevision(revisionBelow(above, "StatefulSet", "db-below", "one"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept := got.(*appsv1.ControllerRevision)
-	if len(kept.Data.Raw) > 0 || len(kept.Annotations) != 1 || kept.Annotations[v1alpha1.AnnotationTemplate] != "one" || len(kept.OwnerReferences) != 1 {
-		t.Errorf("kept %+v, want the owner and the template's hash", kept)
-	}
-	tomb := cache.DeletedFinalStateUnknown{Key: "shop/db-below"}
-	if got, err := trimRevision(tomb); err != nil || !reflect.DeepEqual(got, tomb) {
-		t.Errorf("a tombstone becomes %v, %v", got, err)
 	}
 }

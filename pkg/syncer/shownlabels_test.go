@@ -59,7 +59,7 @@ func TestWhatSelectsPodsByLabelsOfTheirOwnGoesWhereTheyAre(t *testing.T) {
 			var got []string
 			for _, cluster := range []string{"east", "west"} {
 				attach(t, u, cluster)
-				if _, wanted := u.part(kind, test.of, cluster); wanted {
+				if _, wanted := u.Demand.Part(kind, test.of, cluster); wanted {
 					got = append(got, cluster)
 				}
 			}
@@ -81,7 +81,7 @@ func TestABudgetForPodsWithLabelsOfTheirOwnIsDividedByThem(t *testing.T) {
 	for _, cluster := range []string{"east", "west"} {
 		attach(t, u, cluster)
 	}
-	part, wanted := u.part(kind, budget, "west")
+	part, wanted := u.Demand.Part(kind, budget, "west")
 	want := placement.Decision{"east": {Replicas: 1}, "west": {Replicas: 2}}
 	if !wanted || len(part.Workloads) != 1 || !maps.Equal(part.Workloads[0].Decision, want) {
 		t.Errorf("part %+v, want one by %v", part, want)
@@ -109,7 +109,7 @@ func TestALabelOfAMirrorWakesWhatSelectsIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstream(t, service("leader", leader), service("all", map[string]string{"app": "db"}), ingress("db", "leader"), budget)
 			east, west := attach(t, u, "east"), attach(t, u, "west", below)
-			u.podHandler().OnUpdate(test.before, test.after)
+			u.router.Pods().OnUpdate(test.before, test.after)
 			if got := east.enqueued(); !slices.Equal(got, test.want) {
 				t.Errorf("looked at %v, want %v", got, test.want)
 			}

@@ -3,7 +3,7 @@ package syncer
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,8 +20,22 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/adoption"
+	"github.com/manifold-dev/manifold/pkg/syncer/arrivals"
+	"github.com/manifold-dev/manifold/pkg/syncer/carried"
+	"github.com/manifold-dev/manifold/pkg/syncer/classes"
+	"github.com/manifold-dev/manifold/pkg/syncer/holding"
+	"github.com/manifold-dev/manifold/pkg/syncer/lacking"
 	"github.com/manifold-dev/manifold/pkg/syncer/mirrors"
+	"github.com/manifold-dev/manifold/pkg/syncer/planning"
+	"github.com/manifold-dev/manifold/pkg/syncer/reporting"
+	"github.com/manifold-dev/manifold/pkg/syncer/route"
+	"github.com/manifold-dev/manifold/pkg/syncer/states"
 	"github.com/manifold-dev/manifold/pkg/syncer/steps"
+	"github.com/manifold-dev/manifold/pkg/syncer/strangers"
+	"github.com/manifold-dev/manifold/pkg/syncer/terms"
+	"github.com/manifold-dev/manifold/pkg/syncer/trust"
+	"github.com/manifold-dev/manifold/pkg/syncer/watching"
 )
 
 // downWorkers is how many objects one cluster is sent at a time. A request takes some milliseconds, so this is several thousand objects a second,
@@ -45,6 +59,8 @@ type Options struct {
 	Overrides func(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error)
 	// Admits returns a RefusedError for a pod that the admission of the logical cluster refuses. It may be nil.
 	Admits func(ctx context.Context, pod *corev1.Pod) error
+	// CustomChanged is told that what a custom workload needs may have come to a cluster. It returns at once.
+	CustomChanged func(cluster string, key identity.Key)
 	// Uses reports whether anything that is of no projected kind is in a namespace of a cluster, or is to be. It may be nil.
 	Uses func(cluster, namespace string) bool
 	// Allows returns what the admin of a cluster lets come along there. It may be nil.
@@ -76,63 +92,32 @@ type Syncer struct {
 	client  kubernetes.Interface // of the cluster
 	above   kubernetes.Interface // of the logical cluster, as this syncer
 	usage   *capacity.Usage
-	offered *connection.Classes
 	target  projection.Target
 	below   *below
 	queue   *steps.Queue[identity.Key]
 
-	owners  *mirrors.Owners
-	pods    *mirrors.Pods
-	orphans *mirrors.Orphans
-	claims  *mirrors.Claims
-	events  *mirrors.Events
+	owners    *mirrors.Owners
+	pods      *mirrors.Pods
+	orphans   *mirrors.Orphans
+	claims    *mirrors.Claims
+	events    *mirrors.Events
+	routed    *route.Cluster
+	volumes   *carried.Volumes
+	classes   *classes.Along
+	lacking   *lacking.Pods
+	reports   *reporting.Reporter
+	holding   *holding.Holder
+	planner   *planning.Planner
+	handlers  *watching.Handlers
+	strangers *strangers.Finder
+	arrivals  arrivals.Arrivals
+	adoption  *adoption.Controllers
 
-	refusals refusals
-
-	mu     sync.Mutex
-	synced bool
-	states map[identity.Key]state
-	// problems counts the states that have one.
-	problems int
-	// unseen are the objects that were there at the start and have not been looked at since.
-	unseen map[identity.Key]struct{}
-	// waitedFor are the workloads that wait for an object, waitsFor is the same the other way round.
-	waitedFor map[identity.Key]map[identity.Key]struct{}
-	waitsFor  map[identity.Key][]identity.Key
-}
-
-// state is what the last step with an object came to.
-type state struct {
-	// uid and generation are those of the object above that was projected, hash is that of the projection that the cluster holds, also if
-	// it is held to another share than was decided. A hash of "" tells that it holds none.
-	uid        types.UID
-	generation int64
-	hash       string
-	// problem says why the cluster does not hold the projection, in words for the user.
-	problem string
-	// note says what will not work although the cluster holds the projection, in words for the user.
-	note string
-	// most is the largest number of replicas that what the cluster was told explains, with those of a rollout, and told what it was told.
-	// Before is what most was, as long as the cluster still reports more than that.
-	told, most, before int32
-	// first is the number of the first of numbered replicas that it was told to run.
-	first int32
-	wait
-}
-
-// holds reports whether the cluster holds a projection of an object, by what this process has seen to.
-func (st state) holds(above projection.Object) bool { return st.hash != "" && st.uid == above.GetUID() }
-
-// wait tells that a cluster does not have what was decided, or not as it will be, until there is a change elsewhere.
-type wait struct {
-	// held tells that it has another part than was decided: it keeps more until the rest is available elsewhere, or less until replicas
-	// are gone from there.
-	held bool
-	// paced tells that it has its part and is not to update it yet.
-	paced bool
-	// reason is for the user. One that is brief is told to those who ask, without an event.
-	reason string
-	brief  bool
+	terms        terms.Terms
+	states       *states.States
+	trust        *trust.Cluster
+	reservations *reservations
+	synced       atomic.Bool
 }
 
 func newSyncer(o Options, c *connection.Connection) (*Syncer, error) {
@@ -145,25 +130,56 @@ func newSyncer(o Options, c *connection.Connection) (*Syncer, error) {
 		return nil, err
 	}
 	s := &Syncer{
-		Options:  o,
-		cluster:  c.Name,
-		client:   c.Client,
-		above:    above,
-		usage:    c.Usage,
-		offered:  c.Classes,
-		target:   projection.Target{LogicalCluster: o.Upstream.LogicalCluster, Cluster: c.Name},
-		below:    b,
-		queue:    steps.NewQueue[identity.Key]("down-"+c.Name, c.Answers),
-		refusals: refusals{byUID: map[types.UID]refused{}},
-
-		states: map[identity.Key]state{},
-		unseen: map[identity.Key]struct{}{},
-
-		waitedFor: map[identity.Key]map[identity.Key]struct{}{},
-		waitsFor:  map[identity.Key][]identity.Key{},
+		Options: o,
+		cluster: c.Name,
+		client:  c.Client,
+		above:   above,
+		usage:   c.Usage,
+		target:  projection.Target{LogicalCluster: o.Upstream.LogicalCluster, Cluster: c.Name},
+		below:   b,
+		queue:   steps.NewQueue[identity.Key](o.Upstream.Queues.Of("down-"+c.Name), c.Answers),
 	}
+	s.terms = terms.Terms{
+		Leaving: func() (bool, string) { return s.Leaving(s.cluster) },
+		Allows: func() v1alpha1.ClusterAllows {
+			if s.Allows == nil {
+				return v1alpha1.ClusterAllows{}
+			}
+			return s.Allows(s.cluster)
+		},
+	}
+	s.states = states.New(s.enqueue, func(key identity.Key) { s.pods.ForgetAwaited(key) })
+	s.trust = &trust.Cluster{
+		Name: c.Name, LogicalCluster: o.Upstream.LogicalCluster, Below: b.Cluster, States: s.states, Wanted: o.Upstream.Demand.Wanted,
+	}
+	s.volumes = carried.New(carried.Options{
+		Cluster: s.trust, Above: o.Upstream.Demand, Client: c.Client, Watcher: b.watcher, Terms: s.terms, Queue: s.queue, Recorder: o.Recorder,
+		Changed: o.VolumeChanged, Wanted: o.ClaimWanted,
+	})
+	s.classes = classes.New(classes.Options{
+		Cluster: s.trust, Above: o.Upstream.classes, Here: b.classes, Offered: c.Classes, Synced: s.HasSynced,
+		Names:  func(priority string) bool { return o.Upstream.Demand.NamesPriority(priority, c.Name) },
+		Client: c.Client, Terms: s.terms, Queue: s.queue, Recorder: o.Recorder,
+	})
+	s.lacking = lacking.New(lacking.Options{
+		Cluster: s.trust, Above: o.Upstream.Cluster, Client: c.Client, Queue: s.queue, Fail: s.fail,
+		Overrides: o.Overrides, Admits: o.Admits,
+	})
 	s.mirror()
-	b.secrets.wanted = func(namespace string) bool { return o.Upstream.hasSecrets(namespace, c.Name) }
+	s.routed = &route.Cluster{
+		Name: c.Name, Below: b.Cluster, States: s.states, Queue: s.queue, Pods: s.pods, Claims: s.claims, Volumes: s.volumes,
+		Seen: s.arrivals.Seen,
+	}
+	s.reservations = &reservations{
+		cluster: c.Name, fleets: o.Upstream.Fleets, writer: s.writer, wake: func(key identity.Key) { o.Upstream.router.Wake(key, s.routed) },
+	}
+	s.handlers = watching.New(watching.Options{
+		Below: b.Cluster, Demand: o.Upstream.Demand, Queue: s.queue, Pods: s.pods, Claims: s.claims, Volumes: s.volumes,
+		Reports: s.reports, Secrets: b.secrets, Usage: c.Usage, Mirror: o.Mirror, Changed: o.Changed, Tell: s.changed, Seen: s.arrivals.Seen,
+		Wake:     func(key identity.Key) { o.Upstream.router.Wake(key, nil) },
+		Released: func(kind projection.Kind, gone projection.Object) { o.Upstream.router.Released(s.routed, kind, gone) },
+	})
+	b.secrets.Wanted = func(namespace string) bool { return o.Upstream.Demand.AnyIn(identity.Secrets, namespace, c.Name) }
 	return s, s.watch()
 }
 
@@ -172,16 +188,34 @@ func (s *Syncer) mirror() {
 	o := mirrors.Options{
 		Cluster: s.cluster, Above: s.Upstream.Cluster, Below: s.below.Cluster, Guard: s.Upstream.Guard(nil),
 		Client: s.client, Writer: s.above, Recorder: s.Recorder,
-		Counts: s.counts, GivenUp: s.givenUp, Lives: s.Upstream.lives, Enqueue: s.enqueue, Changed: s.Changed,
-		Lost: s.lost,
+		Counts: s.trust.Counts, GivenUp: s.terms.GivenUp, Lives: s.Upstream.lives, Enqueue: s.enqueue, Changed: s.Changed,
+		Lost: func(w identity.Workload) bool { return s.Upstream.Fleets.HasLost(w, s.cluster) },
 		Projected: func(key identity.Key, uid types.UID) (int64, bool) {
-			st := s.stateOf(key)
-			return st.generation, st.hash != "" && st.uid == uid
+			st := s.states.Of(key)
+			return st.Generation, st.Hash != "" && st.UID == uid
 		},
 	}
 	s.owners, s.pods = &mirrors.Owners{Options: o}, mirrors.NewPods(o)
 	s.orphans, s.claims = mirrors.NewOrphans(s.pods), mirrors.NewClaims(s.pods)
-	s.events = mirrors.NewEvents(s.claims, s.refusalEvent)
+	s.strangers = &strangers.Finder{Client: s.client, Below: s.below.Cluster, LogicalCluster: s.target.LogicalCluster}
+	s.adoption = &adoption.Controllers{
+		Cluster: s.trust, Above: s.Upstream.Cluster, Owners: s.owners,
+		Read: func(ctx context.Context, kind projection.Kind, namespace, name string) (projection.Object, error) {
+			return s.writer(kind, namespace).Client.Get(ctx, name)
+		},
+	}
+	s.planner = planning.New(planning.Options{
+		Cluster: s.trust, Demand: s.Upstream.Demand, Fleets: s.Upstream.Fleets, Access: s.Upstream.Access, Owners: s.owners, Terms: s.terms,
+		Overrides: s.Overrides, Uses: s.Uses, HoldsIn: s.below.holdsIn, PodHooks: s.Upstream.PodWebhooks,
+	})
+	s.holding = holding.New(holding.Options{
+		Cluster: s.trust, Above: s.Upstream.Cluster, Services: s.Upstream.Services, Synced: s.HasSynced, LeftBehind: s.Upstream.Demand.LeftBehind,
+	})
+	s.reports = reporting.New(reporting.Options{
+		Cluster: s.trust, Above: s.Upstream.Cluster, Owners: s.owners, Pods: s.pods, Synced: s.HasSynced,
+		Dependents: func(w identity.Workload) []identity.Key { return s.Upstream.Demand.DependentsIn(w, s.cluster) }, Goes: s.Upstream.Goes, Changed: s.changed,
+	})
+	s.events = mirrors.NewEvents(s.claims, s.reports.PodsRefused)
 }
 
 // run starts the watches, then the loops, and waits for all of them when ctx ends.
@@ -192,7 +226,8 @@ func (s *Syncer) run(ctx context.Context) error {
 	defer cancel()
 	// From here on, what happens above is queued, though nothing works on it yet.
 	s.Upstream.attach(s)
-	defer s.Upstream.wakeAll(s)
+	defer s.Upstream.router.WakeAll(s.routed)
+	defer s.Upstream.Fleets.ReleaseAll(s.cluster)
 	defer s.Upstream.detach(s)
 	if !cache.WaitForCacheSync(ctx.Done(), s.Upstream.HasSynced) {
 		return ctx.Err()
@@ -203,33 +238,20 @@ func (s *Syncer) run(ctx context.Context) error {
 	s.usage.Synced()
 	s.Upstream.Fleets.ReleaseAll(s.cluster)
 	s.enqueueEverything()
-	s.mu.Lock()
-	s.synced = true
-	s.mu.Unlock()
-	s.tellClasses()
-	s.Upstream.wakeAll(s)
+	s.synced.Store(true)
+	s.classes.Tell()
+	s.Upstream.router.WakeAll(s.routed)
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { s.queue.Run(ctx, downWorkers, s.look); return nil })
 	group.Go(func() error { s.pods.Run(ctx); return nil })
 	group.Go(func() error { s.claims.Run(ctx); return nil })
 	group.Go(func() error { return s.events.Run(ctx) })
-	group.Go(func() error { return s.followVolumes(ctx) })
+	group.Go(func() error { return s.volumes.Run(ctx) })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return ctx.Err()
-}
-
-func (s *Syncer) reportChanged(kind projection.Kind, live projection.Object) {
-	if key := identity.KeyOf(kind, live); summarised(kind) {
-		s.changed(key, settled(key, live))
-	}
-}
-
-func settled(key identity.Key, live projection.Object) bool {
-	kind, ok := summary.ForResource(key.Resource)
-	return !ok || kind.Settled(live)
 }
 
 // changed tells that there is something new to report of an object, also to the syncers that hold back a share of it until there is.
@@ -238,13 +260,7 @@ func (s *Syncer) changed(key identity.Key, urgent bool) {
 	if _, ok := summary.ForResource(key.Resource); ok {
 		s.Changed(key, urgent)
 	}
-	s.Upstream.wake(key, nil)
-}
-
-// summarised reports whether objects of the kind have a status that is made of those of all clusters.
-func summarised(kind projection.Kind) bool {
-	_, ok := summary.ForResource(kind.Resource)
-	return ok
+	s.Upstream.router.Wake(key, nil)
 }
 
 // enqueueEverything looks at all that is wanted here and all that is here, which is what makes a restart safe: what was missed shows
@@ -252,24 +268,24 @@ func summarised(kind projection.Kind) bool {
 func (s *Syncer) enqueueEverything() {
 	for _, kind := range projection.Kinds() {
 		for _, obj := range s.Upstream.Stores[kind.Resource].List() {
-			if above := obj.(projection.Object); s.Upstream.wanted(kind, above, s.cluster) || s.leftBehind(identity.Workload{Kind: kind, Object: above}) {
+			if above := obj.(projection.Object); s.Upstream.Demand.Wanted(kind, above, s.cluster) || s.Upstream.Demand.LeftBehind(identity.Workload{Kind: kind, Object: above}, s.cluster) {
 				s.enqueue(identity.KeyOf(kind, above))
-				s.reportChanged(kind, above)
-				if name := priorityOf(kind, above); name != "" {
-					s.enqueue(priorityKey(name))
+				s.handlers.ReportChanged(kind, above)
+				if name := kind.PriorityClass(above); name != "" {
+					s.enqueue(classes.PriorityKey(name))
 				}
 			}
 		}
 		for _, obj := range s.below.Stores[kind.Resource].List() {
 			key := identity.KeyOf(kind, obj.(projection.Object))
-			if summarised(kind) {
-				s.expect(key)
+			if reporting.Summarised(kind) {
+				s.states.Expect(key)
 			}
 			s.enqueue(key)
 		}
 	}
-	for _, class := range s.broughtPriorities() {
-		s.enqueue(priorityKey(class.Name))
+	for _, class := range s.classes.Brought() {
+		s.enqueue(classes.PriorityKey(class.Name))
 	}
 	for _, obj := range s.below.Pods.GetStore().List() {
 		if pod := obj.(*corev1.Pod); s.below.Ours(pod.Namespace) {
@@ -290,32 +306,3 @@ func (s *Syncer) enqueueEverything() {
 }
 
 func (s *Syncer) enqueue(key identity.Key) { s.queue.Add(key) }
-
-// holds reports whether the cluster has an object of ours under this name.
-func (s *Syncer) holds(key identity.Key) bool { return s.below.Get(key) != nil }
-
-func (s *Syncer) setState(key identity.Key, st state) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.states[key].problem != "" {
-		s.problems--
-	}
-	if st.problem != "" {
-		s.problems++
-	}
-	for workload := range s.waitedFor[key] {
-		s.enqueue(workload)
-	}
-	if st == (state{}) {
-		delete(s.states, key)
-		s.pods.ForgetAwaited(key)
-		return
-	}
-	s.states[key] = st
-}
-
-func (s *Syncer) stateOf(key identity.Key) state {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.states[key]
-}

@@ -18,7 +18,6 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
-	"github.com/manifold-dev/manifold/pkg/syncer/mirrors"
 )
 
 var claimName = cache.NewObjectName("shop", "data-db-0")
@@ -303,7 +302,7 @@ func TestPreparedClaimsGoWhereTheirReplicaGoes(t *testing.T) {
 	for cluster, want := range map[string][]string{"east": {"data-db-0"}, "west": {"data-db-1"}} {
 		var got []string
 		for _, claim := range claims {
-			if u.wanted(kind, claim, cluster) {
+			if u.Demand.Wanted(kind, claim, cluster) {
 				got = append(got, claim.GetName())
 			}
 		}
@@ -312,7 +311,7 @@ func TestPreparedClaimsGoWhereTheirReplicaGoes(t *testing.T) {
 		}
 	}
 	var dependents []string
-	for _, key := range u.dependents(identity.Workload{Kind: setKind, Object: e.above}) {
+	for _, key := range u.Demand.Dependents(identity.Workload{Kind: setKind, Object: e.above}) {
 		if key.Resource == claimResource {
 			dependents = append(dependents, key.Name)
 		}
@@ -338,20 +337,6 @@ func TestAStatefulSetWaitsForPreparedClaims(t *testing.T) {
 	hold(t, map[schema.GroupVersionResource]cache.Store{claimResource: s.below.Stores[claimResource]}, []projection.Object{there})
 	if !s.bounded(identity.Workload{Kind: setKind, Object: e.above}) {
 		t.Error("it waits although the claim is there")
-	}
-}
-
-func TestDropClaimLeavesTheClaimAlone(t *testing.T) {
-	e := newEstate(`{"east":{"replicas":2}}`)
-	s := attach(t, newUpstream(t, e.above, e.shown("east")), "east", e.claim)
-	if err := s.above.Tracker().Add(e.shown("east")); err != nil {
-		t.Fatal(err)
-	}
-	if err := mirrors.DropClaim(t.Context(), s.above, e.shown("east")); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.client.(*fake.Clientset).Actions(); len(got) > 0 {
-		t.Errorf("the cluster was asked for %v", got)
 	}
 }
 

@@ -2,12 +2,10 @@ package syncer
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
@@ -19,30 +17,6 @@ import (
 //     gets its node, and placement takes the decision back.
 //  2. When it is gone, the syncer takes its UID off the pod above.
 //  3. Only then the new cluster makes it: as long as the pod above has a UID below, it counts as made.
-
-// leavesLater says why the cluster waits with a pod until it is gone from another one, "" if it does not.
-func (s *Syncer) leavesLater(kind projection.Kind, above projection.Object) string {
-	pod, ok := above.(*corev1.Pod)
-	if !ok || kind.Mirror(pod) || pod.Spec.NodeName != "" {
-		return ""
-	}
-	from := identity.PodIn(pod)
-	if _, placed := identity.DecisionOf(pod)[s.cluster]; !placed || from == "" || from == s.cluster {
-		return ""
-	}
-	return fmt.Sprintf("waits with the pod until it is gone from %q, which found no node for it", from)
-}
-
-// goesElsewhere reports whether an object below is a pod that a user made and that is to run in another cluster.
-func (s *Syncer) goesElsewhere(kind projection.Kind, above, live projection.Object) bool {
-	if kind.Resource != podResource || above == nil || live == nil || above.GetDeletionTimestamp() != nil || kind.Mirror(above) ||
-		live.GetAnnotations()[v1alpha1.AnnotationUID] != string(above.GetUID()) {
-		return false
-	}
-	decision := identity.DecisionOf(above)
-	_, placed := decision[s.cluster]
-	return !placed && len(decision) > 0 && identity.Concerns(above.(*corev1.Pod), s.cluster)
-}
 
 // leave has a pod that goes elsewhere leave the cluster, unless it has a node by now.
 func (s *Syncer) leave(ctx context.Context, kind projection.Kind, above, live projection.Object) error {

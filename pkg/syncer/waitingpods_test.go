@@ -165,7 +165,7 @@ func TestWhatLeavesAClusterIsAPodThatWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := attach(t, newUpstream(t, test.above), "east")
-			if got := s.goesElsewhere(kind, test.above, taskBelow(t, errand("west", "east"), "")); got != test.want {
+			if got := s.planner.GoesElsewhere(kind, test.above, taskBelow(t, errand("west", "east"), "")); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})

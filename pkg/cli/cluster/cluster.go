@@ -14,10 +14,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/tools/clientcmd"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
-	"k8s.io/kubectl/pkg/util/completion"
 	"k8s.io/kubectl/pkg/util/templates"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/cli/listing"
 )
 
 // resource is how the kind is asked for, in full, so that no other group's "clusters" is meant.
@@ -80,14 +80,7 @@ func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // completeClusters offers the names of clusters that are not on the command line yet, up to limit of them.
 func completeClusters(f cmdutil.Factory, limit int) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		if len(args) >= limit {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		names := completion.CompGetResource(f, resource, typed)
-		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) })
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
+	return listing.Complete(f, resource, limit)
 }
 
 // completeContexts offers the contexts of the kubeconfig that *file names.

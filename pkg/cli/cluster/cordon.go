@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,10 +15,8 @@ import (
 
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	manifoldclient "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/cli/listing"
 )
-
-// maxNames is for commands that take any number of names.
-const maxNames = math.MaxInt
 
 // cordoning is one of the two directions: whether new replicas are kept away.
 type cordoning bool
@@ -53,7 +50,7 @@ func newCordonCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, dir
 	cmd := &cobra.Command{
 		Use:                   direction.verb() + " NAME...",
 		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     completeClusters(f, maxNames),
+		ValidArgsFunction:     completeClusters(f, listing.Everything),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Complete(f, cmd, args); err != nil {
 				return err

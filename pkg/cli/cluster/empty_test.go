@@ -37,12 +37,12 @@ func TestAClusterIsEmptiedBeforeItIsRemoved(t *testing.T) {
 			problem: []string{"is not removed", "its drain goes on", stuck}, draining: true,
 		},
 		"one that takes its time is drained on": {
-			taints: []corev1.Taint{own}, condition: says("False", "Draining", "1 on the move: Deployment shop/web"), timeout: 2 * time.Second,
-			problem: []string{"is not removed", "is not empty after 2s", "the drain goes on", "1 on the move"}, draining: true,
+			taints: []corev1.Taint{own}, condition: says("False", "Draining", "1 moving: Deployment shop/web"), timeout: 2 * time.Second,
+			problem: []string{"is not removed", "is not empty after 2s", "the drain goes on", "1 moving"}, draining: true,
 		},
 		"Jobs that will end are waited for": {
-			condition: says("False", "Waiting", "1 to end there: Job shop/sums"), timeout: 2 * time.Second,
-			problem: []string{"is not empty after 2s", "1 to end there"}, draining: true,
+			condition: says("False", "Waiting", "1 finishing there: Job shop/sums"), timeout: 2 * time.Second,
+			problem: []string{"is not empty after 2s", "1 finishing there"}, draining: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,12 +96,12 @@ func TestADrainEndsWhenThereIsNothingToWaitFor(t *testing.T) {
 			problem: []string{`cluster "east" is not empty after 1s`, "nobody has said yet what is left there"},
 		},
 		"what moves is waited for": {
-			status: "False", reason: "Draining", message: "1 on the move: Deployment shop/web", timeout: time.Second,
-			problem: []string{`cluster "east" is not empty after 1s`, "1 on the move"},
+			status: "False", reason: "Draining", message: "1 moving: Deployment shop/web", timeout: time.Second,
+			problem: []string{`cluster "east" is not empty after 1s`, "1 moving"},
 		},
 		"and so are Jobs that will end": {
-			status: "False", reason: "Waiting", message: "1 to end there: Job shop/sums", timeout: time.Second,
-			problem: []string{`cluster "east" is not empty after 1s`, "1 to end there"},
+			status: "False", reason: "Waiting", message: "1 finishing there: Job shop/sums", timeout: time.Second,
+			problem: []string{`cluster "east" is not empty after 1s`, "1 finishing there"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,14 +3,15 @@ package cluster
 import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/kubectl/pkg/cmd/get"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/templates"
+
+	"github.com/manifold-dev/manifold/pkg/cli/listing"
 )
 
-// newListCommand returns "list", which is "kubectl get" for one kind, so that every output format and --watch work.
+// newListCommand returns "list", which is "kubectl get" for one kind.
 func newListCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := get.NewGetOptions("manifold", streams)
+	getter := listing.New(resource, streams)
 	cmd := &cobra.Command{
 		Use:                   "list [NAME...] [-o FORMAT] [-l SELECTOR] [--watch]",
 		Aliases:               []string{"ls", "get"},
@@ -27,21 +28,9 @@ func newListCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 
 			# The names of those in one region
 			manifold cluster list -l region=eu-west -o name`),
-		ValidArgsFunction: completeClusters(f, maxNames),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			args = append([]string{resource}, args...)
-			if err := o.Complete(f, cmd, args); err != nil {
-				return err
-			}
-			if err := o.Validate(); err != nil {
-				return err
-			}
-			return o.Run(f, args)
-		},
+		ValidArgsFunction: completeClusters(f, listing.Everything),
+		RunE:              func(cmd *cobra.Command, args []string) error { return getter.Run(f, cmd, args) },
 	}
-	o.PrintFlags.AddFlags(cmd)
-	cmd.Flags().BoolVarP(&o.Watch, "watch", "w", o.Watch, "After listing, watch for changes.")
-	cmd.Flags().BoolVar(&o.WatchOnly, "watch-only", o.WatchOnly, "Watch for changes without listing first.")
-	cmdutil.AddLabelSelectorFlagVar(cmd, &o.LabelSelector)
+	getter.AddListFlags(cmd, false)
 	return cmd
 }

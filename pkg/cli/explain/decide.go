@@ -14,6 +14,9 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -28,25 +31,51 @@ var errSlow = fmt.Errorf("clusters, policies and workloads could not be read wit
 // errStays tells of an object of a custom kind that nothing sends it to a cluster.
 var errStays = errors.New("it stays in the logical cluster")
 
-// decide asks the engine that admission asks. Whatever the user may not read ends the wait with the server's refusal.
-func (g gatherer) decide(ctx context.Context, w placement.Workload, current placement.Decision) (decided engine.Decided, err error) {
-	err = g.ask(ctx, func(e *engine.Engine) error {
-		if w.Custom && w.Pin == nil && len(current) == 0 {
-			if selected, err := e.Selects(w); err == nil && !selected {
+// decide asks the engine that admission asks, and gathers the fleet of a workload; of is nil for one of a custom kind. Whatever the user may not
+// read ends the wait with the server's refusal.
+func (g gatherer) decide(ctx context.Context, o *observed, w placement.Workload, of *identity.Workload) error {
+	return g.ask(ctx, func(k known) error {
+		if w.Custom && w.Pin == nil && len(o.decision) == 0 {
+			if selected, err := k.Selects(w); err == nil && !selected {
 				return errStays
 			}
 		}
-		known := false
-		if decided, known = e.Decide(w, current); !known {
+		decided, ready := k.Decide(w, o.decision)
+		if !ready {
 			return errors.New("the clusters are not known")
+		}
+		o.result, o.remedies = &decided.Result, decided.Remedies()
+		if of != nil {
+			o.fleet = k.fleets().Recorded(*of)
 		}
 		return nil
 	})
-	return decided, err
+}
+
+// known is all that decisions depend on.
+type known struct {
+	*engine.Engine
+	clusters listers.ClusterLister
+}
+
+// fleets know of clusters what the server's know, but for what syncers tell.
+func (k known) fleets() *moves.Fleets {
+	cluster := func(name string) *v1alpha1.Cluster {
+		c, err := k.clusters.Get(name)
+		if err != nil {
+			return nil // it is gone
+		}
+		return c
+	}
+	return moves.New(moves.Options{
+		Leaving: func(name string) (bool, string) { return moves.Leaving(cluster(name)) },
+		Silent:  func(name string) bool { return moves.Silent(cluster(name)) },
+		Lost:    k.Lost,
+	})
 }
 
 // ask runs a question to an engine that knows all that decisions depend on.
-func (g gatherer) ask(ctx context.Context, question func(*engine.Engine) error) error {
+func (g gatherer) ask(ctx context.Context, question func(known) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, knowTimeout, errSlow)
 	defer cancel()
 	ctx, refuse := context.WithCancelCause(ctx)
@@ -94,7 +123,7 @@ func (g gatherer) ask(ctx context.Context, question func(*engine.Engine) error) 
 	if !cache.WaitForCacheSync(ctx.Done(), engine.HasSynced) {
 		return context.Cause(ctx)
 	}
-	return question(engine)
+	return question(known{engine, manifold.Manifold().V1alpha1().Clusters().Lister()})
 }
 
 // settings are what the server says that it decides by. Of one that says nothing, as an older one, the defaults are taken.

@@ -43,6 +43,8 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 			Say on which clusters an object runs, how it fares on each, which pin or policy led to that, and for every cluster
 			whether it could take more or why not.
 
+			While it is on its way to what was decided, also say what each cluster runs of it, and what holds it back.
+
 			The verdicts are those of this moment, found by the function that the server decides by.`),
 		Example: templates.Examples(`
 			# Why a Deployment runs where it runs

@@ -15,7 +15,10 @@ import (
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
+	"github.com/manifold-dev/manifold/pkg/cli/target"
+	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/engine"
 )
 
 // observed is everything that an explanation is made from.
@@ -29,8 +32,10 @@ type observed struct {
 	firstOrdinal int32
 	// everywhere tells that nobody asks for a number: the nodes say.
 	everywhere bool
-	// custom tells that each cluster has all of it.
-	custom bool
+	// custom tells that it is of a custom kind, and opaque that nobody has described what its pods ask for, so that each cluster has all of it.
+	custom, opaque bool
+	// requests are those of one replica of a custom kind that is described.
+	requests placement.Resources
 	// events are those of Manifold about the object.
 	events []corev1.Event
 	// namespace is the object's; nil if the user may not read it.
@@ -41,6 +46,8 @@ type observed struct {
 	remedies map[string][]string
 	// hidden says why there is no result.
 	hidden string
+	// fleet is what is recorded of the workload in all clusters; it has no members for an object of a custom kind.
+	fleet moves.Fleet
 }
 
 // gatherer reads from the logical cluster.
@@ -55,14 +62,25 @@ type gatherer struct {
 // alone are told at least where their workload runs.
 func (g gatherer) gather(ctx context.Context, object *unstructured.Unstructured) (*observed, error) {
 	o := &observed{object: object}
-	w, first, placed, err := read(object, g.served(object))
+	of, err := g.described(ctx, object)
+	if err != nil {
+		return nil, err
+	}
+	builtIn, err := typed(object)
+	if err != nil {
+		return nil, err
+	}
+	w, first, placed, err := read(object, builtIn, g.served(object), of)
 	if err != nil || !placed {
 		if err == nil && object.GroupVersionKind().GroupKind() == claims {
 			o.events, err = g.events(ctx, object)
 		}
 		return o, err
 	}
-	o.everywhere, o.custom = w.Division == placement.Everywhere, w.Custom
+	o.everywhere, o.custom, o.opaque = w.Division == placement.Everywhere, w.Custom, w.Opaque()
+	if w.Custom {
+		o.requests = w.Requests
+	}
 	current, err := placement.ParseDecision(object.GetAnnotations()[manifoldv1alpha1.AnnotationPlacement])
 	if err != nil {
 		return nil, err
@@ -75,16 +93,17 @@ func (g gatherer) gather(ctx context.Context, object *unstructured.Unstructured)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
-	decided, err := g.decide(ctx, w, current)
+	err = g.decide(ctx, o, w, builtIn)
 	switch {
 	case errors.Is(err, errStays):
 		o.replicas = nil
 	case apierrors.IsForbidden(err):
 		o.hidden = err.Error()
+		if builtIn != nil {
+			o.fleet = new(moves.Fleets).Recorded(*builtIn) // without what only the clusters' own objects say
+		}
 	case err != nil:
 		return nil, err
-	default:
-		o.result, o.remedies = &decided.Result, decided.Remedies()
 	}
 	return o, nil
 }
@@ -94,6 +113,25 @@ func (g gatherer) served(object *unstructured.Unstructured) []string {
 		return nil
 	}
 	return g.versions(object.GroupVersionKind().GroupKind())
+}
+
+// described returns how a policy describes the kind of an object, nil if none does. Who may not see the policies is not told of decisions either.
+func (g gatherer) described(ctx context.Context, object *unstructured.Unstructured) (*engine.Description, error) {
+	gvk := object.GroupVersionKind()
+	if !target.IsCustom(gvk.Group) {
+		return nil, nil
+	}
+	policies, err := g.manifold.ManifoldV1alpha1().ClusterPlacementPolicies().List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if of := engine.Described(policies.Items)[gvk.Kind+"."+gvk.Group]; len(of) > 0 {
+		return &of[0], nil
+	}
+	return nil, nil
 }
 
 func (g gatherer) events(ctx context.Context, object *unstructured.Unstructured) ([]corev1.Event, error) {

@@ -14,8 +14,8 @@ import (
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/cli/output"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
-	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -30,6 +30,8 @@ type held struct {
 	overrides  projection.Overrides
 	// callsLogical tells that the pods call the logical cluster.
 	callsLogical bool
+	// revision is the one that the cluster is held at, the zero value for none.
+	revision identity.Revision
 	// projected is the object in the cluster, once it holds what was decided.
 	projected projection.Object
 	// problem says why there is none.
@@ -57,14 +59,19 @@ func (g gatherer) hold(ctx context.Context, object *unstructured.Unstructured, c
 	if !placed {
 		return nil, errors.New(elsewhere(decision))
 	}
+	version, err := g.at(ctx, kind, typed, cluster)
+	if err != nil {
+		return nil, err
+	}
+	typed = version.Object
 	system, err := g.client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	h := &held{above: typed, kind: kind.GVK.Kind, cluster: cluster, share: share, everywhere: kind.Demand(typed).Division == placement.Everywhere}
-	err = g.ask(ctx, func(e *engine.Engine) error {
+	h := &held{above: typed, kind: kind.GVK.Kind, cluster: cluster, share: share, revision: version.Revision, everywhere: kind.Demand(typed).Division == placement.Everywhere}
+	err = g.ask(ctx, func(k known) error {
 		var err error
-		h.overrides, err = e.Overrides(kind, typed, cluster)
+		h.overrides, err = k.Overrides(kind, typed, cluster)
 		return err
 	})
 	if err != nil {
@@ -75,7 +82,7 @@ func (g gatherer) hold(ctx context.Context, object *unstructured.Unstructured, c
 		return nil, err
 	}
 	h.callsLogical = api != nil
-	part := projection.Part{API: api, Share: share, Decision: decision, Overrides: h.overrides}
+	part := projection.Part{API: api, Revision: version.Mark(), Share: share, Decision: decision, Overrides: h.overrides}
 	target := projection.Target{LogicalCluster: string(system.UID), Cluster: cluster}
 	if h.projected, err = kind.Project(typed, part, target); err != nil {
 		h.problem = err.Error()
@@ -112,6 +119,9 @@ func (h *held) replicas() string {
 
 func (h *held) text(out io.Writer) error {
 	fmt.Fprintf(out, "%s %s/%s in cluster %s: %s\n\n", h.kind, h.above.GetNamespace(), h.above.GetName(), h.cluster, h.replicas())
+	if h.revision.Name != "" {
+		fmt.Fprintf(out, "It is held at revision %s, with what that has for target %s.\n\n", h.revision.Name, h.revision.Target)
+	}
 	if h.problem != "" {
 		fmt.Fprintf(out, "It cannot be applied: %s.\n\n", h.problem)
 	}

@@ -4,18 +4,23 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/cli/output"
 	"github.com/manifold-dev/manifold/pkg/cli/verdict"
+	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
-// longestMessage bounds what an event takes of the screen.
+// longestMessage bounds what an event, or what a cluster says, takes of the screen.
 const longestMessage = 1024
 
 // print writes the report as json, as yaml, or as a text for people.
@@ -35,15 +40,15 @@ func (r *Report) text(out io.Writer, now time.Time) error {
 	}
 	if r.Replicas != nil {
 		r.placing(tab)
+	} else if r.Held != "" {
+		fmt.Fprintf(tab, "%s\n", verdict.Sentence(text.Line(r.Held, longestMessage)))
 	}
-	if r.Whole {
+	if r.custom {
 		r.copies(tab)
 	} else if len(r.Clusters) > 0 {
-		fmt.Fprintf(tab, "\nCLUSTER\tSHARE\tREADY\tUPDATED\tVERDICT\n")
-		for _, c := range r.Clusters {
-			fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\n", c.Name, verdict.Share(c.Share, r.Everywhere), c.ready(r.Everywhere), c.updated(), c.verdict())
-		}
+		r.shares(tab)
 	}
+	r.members(tab)
 	var names []string
 	remedies := map[string][]string{}
 	for _, c := range r.Clusters {
@@ -59,24 +64,73 @@ func (r *Report) text(out io.Writer, now time.Time) error {
 	return tab.Flush()
 }
 
+// shares writes what each cluster gets of a workload, and how it fares there.
+func (r *Report) shares(out io.Writer) {
+	revision := func(string) string { return "" }
+	if slices.ContainsFunc(r.Clusters, func(c Cluster) bool { return c.revision() != nothing }) {
+		revision = func(column string) string { return column + "\t" }
+	}
+	fmt.Fprintf(out, "\nCLUSTER\tSHARE\t%sREADY\tUPDATED\tVERDICT\n", revision("REVISION"))
+	for _, c := range r.Clusters {
+		fmt.Fprintf(out, "%s\t%s\t%s%s\t%s\t%s\n", c.Name, verdict.Share(c.Share, r.Everywhere), revision(c.revision()), c.ready(r.Everywhere), c.updated(), c.verdict())
+	}
+}
+
+// revision names the revision that the cluster is held at, and the one that it has if that is another.
+func (c Cluster) revision() string {
+	held, has := nothing, nothing
+	if c.Share != nil {
+		held = named(c.Share.Revision, c.Share.Target)
+	}
+	if c.Status != nil {
+		has = named(c.Status.Revision, c.Status.Target)
+	}
+	switch {
+	case has == nothing || has == held:
+		return held
+	case held == nothing && c.Share == nil:
+		return has
+	}
+	return held + ", has " + has
+}
+
+// named is a revision with the target of it whose manifests count, unless there is but one.
+func named(revision, target string) string {
+	switch {
+	case revision == "":
+		return nothing
+	case target != "" && target != delivery.DefaultTarget:
+		revision = fmt.Sprintf("%s (%s)", revision, target)
+	}
+	return text.Line(revision, longestMessage)
+}
+
 // copies writes which clusters have an object of a custom kind, and how it fares there.
 func (r *Report) copies(out io.Writer) {
 	if len(r.Clusters) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\nCLUSTER\tCOPY\tSTATE\tVERDICT\n")
+	if r.Whole {
+		fmt.Fprintf(out, "\nCLUSTER\tCOPY\tSTATE\tVERDICT\n")
+	} else {
+		fmt.Fprintf(out, "\nCLUSTER\tSHARE\tCOPY\tSTATE\tVERDICT\n")
+	}
 	for _, c := range r.Clusters {
-		has, state, verdict := "no", cmp.Or(c.State, nothing), cmp.Or(c.obstacles(), "can have it")
+		has, state, finding := "no", cmp.Or(c.State, nothing), cmp.Or(c.obstacles(), "can have it")
 		switch {
 		case c.Status != nil && c.Status.Generation > 0:
-			has, verdict = "yes", cmp.Or(c.obstacles(), nothing)
+			has, finding = "yes", cmp.Or(c.obstacles(), nothing)
 		case c.Share != nil:
 			has = "wanted"
 		}
 		if c.Status != nil && c.Status.Stale {
 			state += " (last known)"
 		}
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", c.Name, has, state, verdict)
+		if r.Whole {
+			fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", c.Name, has, state, finding)
+			continue
+		}
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\n", c.Name, verdict.Share(c.Share, false), has, state, c.verdict())
 	}
 }
 
@@ -84,7 +138,7 @@ func (r *Report) copies(out io.Writer) {
 func (c Cluster) obstacles() string {
 	var parts []string
 	if c.Status != nil && c.Status.Problem != "" {
-		parts = append(parts, c.Status.Problem)
+		parts = append(parts, text.Line(c.Status.Problem, longestMessage))
 	}
 	if len(c.Why) > 0 {
 		parts = append(parts, strings.Join(c.Why, ", "))
@@ -102,7 +156,13 @@ func (r *Report) placing(out io.Writer) {
 	default:
 		fmt.Fprintf(out, "\nReplicas:\t%d asked for\n", *r.Replicas)
 	}
+	if len(r.Requests) > 0 {
+		fmt.Fprintf(out, "Each:\t%s\n", amounts(r.Requests))
+	}
 	fmt.Fprintf(out, "Placed:\t%s\n", cmp.Or(verdict.Shares(r.Decision, r.Everywhere || r.Whole, r.firstOrdinal), "nowhere"))
+	if r.Held != "" {
+		fmt.Fprintf(out, "Held:\t%s\n", strings.TrimPrefix(text.Line(r.Held, longestMessage), "held "))
+	}
 	if r.Move != "" {
 		fmt.Fprintf(out, "Move:\t%s\n", verdict.Sentence(r.Move))
 	}
@@ -151,17 +211,27 @@ func (c Cluster) updated() string {
 	return fmt.Sprint(c.Status.Updated)
 }
 
-// verdict says what keeps replicas away, or how many more would fit.
+// verdict says what keeps replicas away, unless that is said of its member, or how many more would fit.
 func (c Cluster) verdict() string {
 	var parts []string
-	if c.Status != nil && c.Status.Problem != "" {
-		parts = append(parts, c.Status.Problem)
-	}
-	if c.Status != nil && c.Status.Waits != "" {
-		parts = append(parts, c.Status.Waits)
+	if held := c.held(); held != "" && c.Member == nil {
+		parts = append(parts, held)
 	}
 	if c.Verdict != nil {
 		parts = append(parts, verdict.Text(*c.Verdict))
 	}
 	return cmp.Or(strings.Join(parts, "; "), nothing)
+}
+
+// amounts writes what one replica asks for, in the order of the names.
+func amounts(of placement.Resources) string {
+	var out []string
+	for _, need := range of.Needed() {
+		quantity := resource.NewQuantity(need.Amount, resource.BinarySI)
+		if need.Name == corev1.ResourceCPU {
+			quantity = resource.NewMilliQuantity(need.Amount, resource.DecimalSI)
+		}
+		out = append(out, quantity.String()+" "+string(need.Name))
+	}
+	return strings.Join(out, ", ")
 }

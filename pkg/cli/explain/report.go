@@ -8,6 +8,8 @@ import (
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/cli/verdict"
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/move"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -24,12 +26,16 @@ type Report struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Everywhere tells that the nodes of each cluster say how many replicas there are, and nobody asks for a number.
 	Everywhere bool `json:"everywhere,omitempty"`
-	// Whole tells that each cluster of the decision has all of the object, which is of a custom kind.
+	// Whole tells that each cluster of the decision has all of the object, which is of a custom kind that no policy describes.
 	Whole bool `json:"whole,omitempty"`
+	// Requests are what each replica asks for, of a custom kind that a policy describes: CPU in thousandths.
+	Requests placement.Resources `json:"requests,omitempty"`
 	// Decision is the one that is in force; none if the object is not placed.
 	Decision placement.Decision `json:"decision,omitempty"`
 	// Move says how far it is on its way from cluster to cluster; "" if it is not.
 	Move string `json:"move,omitempty"`
+	// Held says which revisions clusters hold of an Application, and of which; "" if each has the object as it stands.
+	Held string `json:"held,omitempty"`
 	// Pin is the user's choice of clusters, and PinnedBy the kind of object that carries it.
 	Pin      string `json:"pin,omitempty"`
 	PinnedBy string `json:"pinnedBy,omitempty"`
@@ -47,6 +53,10 @@ type Report struct {
 
 	// firstOrdinal is that of the first replica, where they have ordinals.
 	firstOrdinal int32
+	// ordinals tells that the replicas of the members have ordinals.
+	ordinals bool
+	// custom tells that the clusters have copies of a custom resource.
+	custom bool
 }
 
 // Cluster explains one cluster's part.
@@ -56,6 +66,9 @@ type Cluster struct {
 	Share *placement.Share `json:"share,omitempty"`
 	// Status is what it reports; nil if nothing is known.
 	Status *summary.ClusterStatus `json:"status,omitempty"`
+	// Member is what else is recorded of the cluster while the workload is on its way to what was decided, as what decides its next step sees it;
+	// nil while nothing is.
+	Member *moves.Member `json:"member,omitempty"`
 	// State is how an object of a custom kind fares there, in its own words.
 	State string `json:"state,omitempty"`
 	// Verdict is what a decision made now finds out about it; nil if the user may not know.
@@ -77,6 +90,7 @@ type Event struct {
 // explain makes the report. It reads its argument alone.
 func explain(o *observed) (*Report, error) {
 	r := &Report{Kind: o.object.GetKind(), Namespace: o.object.GetNamespace(), Name: o.object.GetName(), Events: events(o.events)}
+	r.Held = identity.DecisionOf(o.object).HeldAt()
 	if o.replicas == nil {
 		r.Note = unplaced(o.object)
 		if o.custom {
@@ -89,7 +103,7 @@ func explain(o *observed) (*Report, error) {
 		return nil, err
 	}
 	r.Replicas, r.Everywhere, r.Decision, r.firstOrdinal = o.replicas, o.everywhere, o.decision, o.firstOrdinal
-	r.Whole = o.custom
+	r.Whole, r.Requests, r.custom = o.opaque, o.requests, o.custom
 	switch {
 	case o.everywhere:
 		nodes := observedBy(nil, breakdown)
@@ -112,6 +126,7 @@ func explain(o *observed) (*Report, error) {
 	for i := range r.Clusters {
 		r.Clusters[i].Remedies = o.remedies[r.Clusters[i].Name]
 	}
+	r.addMembers(o.fleet)
 	if o.custom {
 		return r, r.addStates(o.object.GetAnnotations()[manifoldv1alpha1.AnnotationStatus])
 	}
@@ -134,6 +149,20 @@ func observedBy(decision placement.Decision, breakdown summary.Breakdown) map[st
 		out[cluster] = o
 	}
 	return out
+}
+
+// addMembers adds what is known of each cluster on the way to what was decided.
+func (r *Report) addMembers(fleet moves.Fleet) {
+	waits := slices.ContainsFunc(r.Clusters, func(c Cluster) bool { return c.Status != nil && c.Status.Waits != "" })
+	if fleet.Rests() && r.Move == "" && !waits {
+		return
+	}
+	r.ordinals = fleet.Ordinals
+	for i := range r.Clusters {
+		if m, has := fleet.Members[r.Clusters[i].Name]; has {
+			r.Clusters[i].Member = &m
+		}
+	}
 }
 
 // addStates adds how an object of a custom kind fares in each cluster.

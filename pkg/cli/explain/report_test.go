@@ -68,6 +68,19 @@ func cordoned(c manifoldv1alpha1.Cluster) manifoldv1alpha1.Cluster {
 	return c
 }
 
+// removed is a cluster that is being removed.
+func removed(c manifoldv1alpha1.Cluster) manifoldv1alpha1.Cluster {
+	c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: now}, []string{manifoldv1alpha1.FinalizerCluster}
+	return c
+}
+
+// silent is a cluster that has not answered for longer than any workload tolerates.
+func silent(c manifoldv1alpha1.Cluster) manifoldv1alpha1.Cluster {
+	c.Status.Conditions[0].Status = metav1.ConditionUnknown
+	c.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.AddDate(-1, 0, 0))
+	return c
+}
+
 func together() []manifoldv1alpha1.ClusterPlacementPolicy {
 	return []manifoldv1alpha1.ClusterPlacementPolicy{{
 		ObjectMeta: metav1.ObjectMeta{Name: "default"},
@@ -157,6 +170,27 @@ func TestExplain(t *testing.T) {
 			},
 			namespace: shop(nil), policies: together(), clusters: []manifoldv1alpha1.Cluster{cluster("east", "8"), cluster("west", "8")},
 		},
+		"off a cluster that is being removed": {
+			object: web(4, map[string]string{
+				manifoldv1alpha1.AnnotationPlacement: `{"west":{"replicas":4}}`,
+				manifoldv1alpha1.AnnotationStatus: `{"east":{"replicas":3,"ready":3,"available":3,"updated":3,"waits":"keeps 3 replicas until others are available elsewhere"},` +
+					`"west":{"replicas":4,"ready":2,"available":1,"updated":4}}`,
+			}),
+			namespace: shop(nil), policies: together(), clusters: []manifoldv1alpha1.Cluster{removed(cluster("east", "8")), cluster("west", "8")},
+		},
+		"ordinals of a cluster that is lost": {
+			object: &appsv1.StatefulSet{
+				TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Annotations: map[string]string{
+					manifoldv1alpha1.AnnotationPlacement: `{"north":{"replicas":2},"west":{"replicas":2,"start":2}}`,
+					manifoldv1alpha1.AnnotationStatus: `{"east":{"replicas":2,"ready":2,"available":2,"updated":2,"start":2,"stale":true},` +
+						`"north":{"replicas":2,"ready":2,"available":2,"updated":1},"west":{"replicas":1,"ready":1,"start":2}}`,
+				}},
+				Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](4)},
+			},
+			namespace: shop(nil), policies: together(),
+			clusters: []manifoldv1alpha1.Cluster{silent(cluster("east", "8")), cluster("north", "8"), cluster("west", "8")},
+		},
 		"placed nowhere": {
 			object: web(2, nil), namespace: shop(nil), policies: together(),
 			clusters: []manifoldv1alpha1.Cluster{cordoned(cluster("east", "8")), cluster("west", "500m")},
@@ -217,6 +251,20 @@ func TestExplain(t *testing.T) {
 			clusters: []manifoldv1alpha1.Cluster{serving(cluster("east", "8"), "Gizmo.v1.example.com"),
 				serving(cluster("north", "8"), "Pod.v1"), serving(cluster("west", "4"), "Gizmo.v1.example.com")},
 		},
+		"a custom resource that a policy describes": {
+			object: rollout(4, map[string]string{
+				manifoldv1alpha1.AnnotationClusters:  "east,west",
+				manifoldv1alpha1.AnnotationPlacement: `{"east":{"replicas":4}}`,
+				manifoldv1alpha1.AnnotationStatus:    `{"east":{"generation":2,"state":"Healthy"}}`,
+			}),
+			namespace: shop(nil), policies: append(together(), describing()),
+			clusters: []manifoldv1alpha1.Cluster{cluster("east", "8"), cluster("west", "1")},
+		},
+		"a custom resource that asks for more than there is": {
+			object:    rollout(40, map[string]string{manifoldv1alpha1.AnnotationClusters: "east,west"}),
+			namespace: shop(nil), policies: append(together(), describing()),
+			clusters: []manifoldv1alpha1.Cluster{cluster("east", "1"), cluster("west", "1")},
+		},
 		"a custom resource that stays": {
 			object: gizmo(nil), namespace: shop(map[string]string{manifoldv1alpha1.AnnotationClusters: "east"}), policies: together(),
 			clusters: []manifoldv1alpha1.Cluster{cluster("east", "8")},
@@ -229,6 +277,17 @@ func TestExplain(t *testing.T) {
 		}},
 		"a dependent": {object: &corev1.ConfigMap{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		}},
+		"held at revisions": {
+			object: web(6, map[string]string{
+				manifoldv1alpha1.AnnotationPlacement: `{"east":{"replicas":3,"revision":"web-v8","target":"eu"},"west":{"replicas":3,"revision":"web-v7","target":"default"}}`,
+				manifoldv1alpha1.AnnotationStatus:    `{"east":{"replicas":3,"ready":3,"updated":1,"revision":"web-v7","target":"eu"},"south":{"replicas":1,"revision":"web-v6","target":"eu"},"west":{"replicas":3,"ready":3,"revision":"web-v7","target":"default"}}`,
+			}),
+			namespace: shop(nil), clusters: []manifoldv1alpha1.Cluster{cluster("east", "8"), cluster("north", "8"), cluster("west", "8")},
+		},
+		"a dependent that is held": {object: &corev1.ConfigMap{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web",
+				Annotations: map[string]string{manifoldv1alpha1.AnnotationPlacement: `{"west":{"replicas":0,"revision":"web-v7","target":"default"}}`}},
 		}},
 		"a mirrored pod": {object: &corev1.Pod{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -294,6 +353,25 @@ func gizmo(annotations map[string]string) *unstructured.Unstructured {
 	out.SetNamespace("shop")
 	out.SetName("one")
 	out.SetAnnotations(annotations)
+	return out
+}
+
+// rollout is an object of a custom kind that describing describes: of replicas of two pods.
+func rollout(replicas int64, annotations map[string]string) *unstructured.Unstructured {
+	out := gizmo(annotations)
+	out.SetKind("Rollout")
+	out.Object["spec"] = map[string]any{"replicas": replicas, "size": int64(2), "template": map[string]any{"spec": map[string]any{
+		"containers": []any{map[string]any{"name": "serve", "resources": map[string]any{"requests": map[string]any{"cpu": "700m", "memory": "64Mi"}}}},
+	}}}
+	return out
+}
+
+func describing() manifoldv1alpha1.ClusterPlacementPolicy {
+	out := manifoldv1alpha1.ClusterPlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "kinds"}}
+	out.Spec.Workloads = &manifoldv1alpha1.WorkloadSelector{Kinds: []string{"Rollout.example.com"}}
+	out.Spec.CustomWorkloads = []manifoldv1alpha1.CustomWorkload{{
+		Kind: "Rollout.example.com", PodTemplatePaths: []string{".spec.template"}, SpecReplicasPath: ".spec.replicas", PodsPerReplicaPath: ".spec.size",
+	}}
 	return out
 }
 

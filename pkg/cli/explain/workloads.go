@@ -14,31 +14,49 @@ import (
 	"github.com/manifold-dev/manifold/pkg/cli/target"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
+// typed returns a workload of a built-in kind, nil for an object of another kind and for one that is not placed, such as a mirror.
+func typed(object *unstructured.Unstructured) (*identity.Workload, error) {
+	kind, ok := projection.ForGVK(object.GroupVersionKind())
+	if !ok || !kind.Workload {
+		return nil, nil
+	}
+	out := kind.New()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, out); err != nil {
+		return nil, err
+	}
+	if kind.Mirror(out) {
+		return nil, nil
+	}
+	return &identity.Workload{Kind: kind, Object: out}, nil
+}
+
 // read gives what placement needs to know of an object, and the first ordinal of its replicas. It returns false for an object that is
-// not placed, such as a mirror. The versions are all that the kind is served in.
-func read(object *unstructured.Unstructured, versions []string) (w placement.Workload, first int32, placed bool, err error) {
+// not placed. BuiltIn is what typed returns of it, the versions are all that the kind is served in, and of is how a policy describes it, nil if
+// none does.
+func read(object *unstructured.Unstructured, builtIn *identity.Workload, versions []string, of *engine.Description) (
+	w placement.Workload, first int32, placed bool, err error,
+) {
 	gvk := object.GroupVersionKind()
-	kind, ok := projection.ForGVK(gvk)
-	if !ok && target.IsCustom(gvk.Group) && object.GetNamespace() != "" {
+	_, ours := projection.ForGVK(gvk)
+	if !ours && target.IsCustom(gvk.Group) && object.GetNamespace() != "" {
 		others := slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return v == gvk.Version })
-		w, err = projection.CustomWorkload(gvk, others, object)
+		if of == nil {
+			w, err = projection.CustomWorkload(gvk, others, object)
+			return w, 0, true, err
+		}
+		w, err = projection.Custom(gvk, "", projection.PodPathsOf(&of.CustomWorkload)).WorkloadOf(object)
+		w.Versions = others
 		return w, 0, true, err
 	}
-	if !ok || !kind.Workload {
+	if builtIn == nil {
 		return w, 0, false, nil
 	}
-	typed := kind.New()
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
-		return w, 0, false, err
-	}
-	if kind.Mirror(typed) {
-		return w, 0, false, nil
-	}
-	w, err = kind.WorkloadOf(typed)
-	return w, kind.Demand(typed).First, true, err
+	w, err = builtIn.Kind.WorkloadOf(builtIn.Object)
+	return w, builtIn.Kind.Demand(builtIn.Object).First, true, err
 }
 
 // stays says how an object of a custom kind would get to a cluster.

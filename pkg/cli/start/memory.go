@@ -3,6 +3,7 @@ package start
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -18,7 +19,7 @@ const (
 	// fullGCPercent is for a heap that is large, and mostGarbage how much garbage there may be in between. Garbage of a large heap is
 	// spread over memory which is not given back afterwards.
 	fullGCPercent = 50
-	mostGarbage   = 768 << 20
+	mostGarbage   = 512 << 20
 	// idleCheck is how often memory is given back, if there was little to do meanwhile.
 	idleCheck = 5 * time.Second
 	// idleRate is how many bytes a second an idle process may allocate: leases, probes and resyncs take less.
@@ -38,6 +39,14 @@ func setGCPercent(percent int) {
 func returnIdleMemory(ctx context.Context) error {
 	percent := busyGCPercent
 	setGCPercent(percent)
+	afterCollections(ctx, func() {
+		// Setting it stops all work for a moment, so this is done only when there is a change.
+		_, live := heap()
+		if next := gcPercent(live); next != percent {
+			percent = next
+			setGCPercent(percent)
+		}
+	})
 	ticker := time.NewTicker(idleCheck)
 	defer ticker.Stop()
 	last, _ := heap()
@@ -48,17 +57,28 @@ func returnIdleMemory(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		now, live := heap()
-		if next := gcPercent(live); next != percent {
-			percent = next
-			setGCPercent(percent)
-		}
+		now, _ := heap()
 		if now-last < uint64(idleCheck.Seconds()*idleRate) && now-freed > worthwhile {
 			debug.FreeOSMemory()
 			freed = now
 		}
 		last = now
 	}
+}
+
+// afterCollections calls a function after every collection of garbage until ctx ends. A heap grows by hundreds of MiB within a second when
+// hundreds of definitions of custom resources come at once, so how far it may grow cannot wait for a look every few seconds.
+func afterCollections(ctx context.Context, do func()) {
+	// The runtime tells of no collection, but of objects that one found unused.
+	type unused struct{ _ [16]byte } // not so small that it would share its memory with others
+	var again func(*unused)
+	again = func(u *unused) {
+		if ctx.Err() == nil {
+			do()
+			runtime.SetFinalizer(u, again)
+		}
+	}
+	runtime.SetFinalizer(&unused{}, again)
 }
 
 // gcPercent is how far a heap may grow of which so many bytes are live.

@@ -10,5 +10,5 @@ import (
 
 // IsCustom reports whether a group of kinds is neither Kubernetes' nor Manifold's.
 func IsCustom(group string) bool {
-	return !scheme.Scheme.IsGroupRegistered(group) && group != manifoldv1alpha1.GroupName && strings.Contains(group, ".")
+	return !scheme.Scheme.IsGroupRegistered(group) && !manifoldv1alpha1.IsOwnGroup(group) && strings.Contains(group, ".")
 }

@@ -129,9 +129,9 @@ func TestOnlyATokenOfTheSameIdentityFollows(t *testing.T) {
 		"the same, later":                         {next: bound("syncer", "syncer-x", later, time.Hour)},
 		"the same, capped, yet later":             {next: bound("syncer", "syncer-x", later, 40*time.Minute)},
 		"another account":                         {next: bound("admin", "syncer-x", later, time.Hour), want: "for ServiceAccount manifold-system/admin"},
-		"another Secret":                          {next: bound("syncer", "mine", later, time.Hour), want: "does not end with Secret manifold-system/syncer-x"},
-		"one that ends before the present one":    {next: bound("syncer", "syncer-x", later, time.Minute), want: "ends no later"},
-		"one that was made for ever by a mistake": {next: tokenOf(`{"sub":"system:serviceaccount:manifold-system:syncer","kubernetes.io":{"secret":{"name":"syncer-x","uid":"1"}}}`), want: "ends no later"},
+		"another Secret":                          {next: bound("syncer", "mine", later, time.Hour), want: "is not bound to Secret manifold-system/syncer-x"},
+		"one that ends before the present one":    {next: bound("syncer", "syncer-x", later, time.Minute), want: "does not expire later"},
+		"one that was made for ever by a mistake": {next: tokenOf(`{"sub":"system:serviceaccount:manifold-system:syncer","kubernetes.io":{"secret":{"name":"syncer-x","uid":"1"}}}`), want: "does not expire later"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			was, err := Parse(present)
@@ -221,7 +221,7 @@ func TestAKubeconfigApartFromItsToken(t *testing.T) {
 	if token, rest, err := Split(next); err != nil || token != "b" || string(rest) != string(one) {
 		t.Errorf("replaced, it has the token %q and the rest %s, %v", token, rest, err)
 	}
-	if _, err := Replace(kubeconfig("c", "https://east"), "a", "b"); err == nil || !strings.Contains(err.Error(), "somebody else") {
+	if _, err := Replace(kubeconfig("c", "https://east"), "a", "b"); err == nil || !strings.Contains(err.Error(), "another token") {
 		t.Errorf("what somebody else stored was replaced: %v", err)
 	}
 	for _, bad := range []string{"{", "kind: Config", "current-context: x\ncontexts: [{name: x, context: {user: nobody}}]"} {

@@ -150,16 +150,16 @@ func (c Claims) Follows(next Claims) error {
 	case next.Namespace != c.Namespace || next.Account != c.Account:
 		return fmt.Errorf("the token that the cluster gave is for ServiceAccount %s/%s, not %s/%s", next.Namespace, next.Account, c.Namespace, c.Account)
 	case next.Secret != c.Secret || next.SecretUID != c.SecretUID:
-		return fmt.Errorf("the token that the cluster gave does not end with Secret %s/%s", c.Namespace, c.Secret)
+		return fmt.Errorf("the token that the cluster gave is not bound to Secret %s/%s", c.Namespace, c.Secret)
 	case !next.Renewable() || !next.Expires.After(c.Expires):
-		return errors.New("the token that the cluster gave ends no later than the present one")
+		return errors.New("the token that the cluster gave does not expire later than the present one")
 	}
 	return nil
 }
 
 // Ending says with what the token ends. The condition of a cluster carries it, which stays the same while tokens follow one another.
 func (c Claims) Ending() string {
-	return fmt.Sprintf("it ends with Secret %s/%s there", c.Namespace, c.Secret)
+	return fmt.Sprintf("it is valid as long as Secret %s/%s exists there", c.Namespace, c.Secret)
 }
 
 // NamesSecret reports whether a condition says that the cluster is reached with a token that ends with the same Secret as one.

@@ -26,7 +26,7 @@ func Replace(kubeconfig []byte, token, next string) ([]byte, error) {
 		return nil, err
 	}
 	if user.Token != token {
-		return nil, errors.New("somebody else has stored another token meanwhile")
+		return nil, errors.New("another token has been stored meanwhile")
 	}
 	user.Token = next
 	return clientcmd.Write(*config)

@@ -61,7 +61,7 @@ type ExceededError struct {
 // Error implements error.
 func (e *ExceededError) Error() string { return e.What + "; " + e.Do }
 
-const lookInto = "no cluster that is well does that: look what answers there"
+const lookInto = "a healthy cluster does not do that: check what answers at its address"
 
 func tooMuch(what string, most int64) error {
 	return &ExceededError{What: fmt.Sprintf("the cluster sends %s of more than %s", what, inWords(most)), Do: lookInto}

@@ -160,7 +160,7 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, b.err
 	}
 	if err != nil && !errors.Is(err, io.EOF) && b.tooSlow() {
-		err = &ExceededError{What: fmt.Sprintf("the cluster takes longer than %s for the rest of %s", readTime, b.what), Do: "look at the way to it"}
+		err = &ExceededError{What: fmt.Sprintf("the cluster takes longer than %s for the rest of %s", readTime, b.what), Do: "check the network between the two"}
 	}
 	b.err = err
 	return n, err

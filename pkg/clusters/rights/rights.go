@@ -1,7 +1,12 @@
 // Package rights is the table of what Manifold may do in a cluster, and asks clusters what of it they grant.
 package rights
 
-import "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+import (
+	"slices"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
 
 // Right is one row of a table of rights: verbs on resources of one API group, or on paths that are not resources.
 type Right struct {
@@ -38,18 +43,25 @@ func Volumes() []Right {
 	}}
 }
 
+// own are the verbs on what Manifold makes in a cluster.
+var own = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+
+// Workloads returns the rights that workloads take, by group.
+func Workloads() (out []Right) {
+	for _, group := range projection.WorkloadGroups() {
+		out = append(out, Right{Why: "workloads", Group: group.Name, Resources: group.Resources, Verbs: own})
+	}
+	return out
+}
+
 // Syncer returns everything that Manifold's credential may do in a cluster. The ClusterRole that joining makes, the check
 // before joining and the reference of names are all read from this table. Writing in namespaces of the system, which a ClusterRole
 // cannot leave out, is denied by the admission policy beside it.
 func Syncer() []Right {
 	read := []string{"get", "list", "watch"}
-	own := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 	proxied := []string{"get", "create", "update", "patch", "delete"}
-	return []Right{
-		{Why: "namespaces of the same name as upstream", Resources: []string{"namespaces"}, Verbs: own},
-		{Why: "workloads", Group: "apps", Resources: []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, Verbs: own},
-		{Why: "workloads", Group: "batch", Resources: []string{"jobs"}, Verbs: own},
-		{Why: "workloads", Resources: []string{"replicationcontrollers"}, Verbs: own},
+	namespaces := Right{Why: "namespaces of the same name as upstream", Resources: []string{"namespaces"}, Verbs: own}
+	return slices.Concat([]Right{namespaces}, Workloads(), []Right{
 		{Why: "what workloads need beside them", Resources: []string{"configmaps", "persistentvolumeclaims", "serviceaccounts", "services"}, Verbs: own},
 		// What is there is read by another role, which is granted where it is ours; see Secrets.
 		{Why: "secrets that workloads need", Resources: []string{"secrets"}, Verbs: []string{"create", "patch", "delete"}},
@@ -58,7 +70,6 @@ func Syncer() []Right {
 			Why: "what leads to workloads and what guards them", Group: "networking.k8s.io",
 			Resources: []string{"ingresses", "networkpolicies"}, Verbs: own,
 		},
-		{Why: "pods", Resources: []string{"pods"}, Verbs: own},
 		{
 			Why: "endpoints that are written by hand", Resources: []string{"endpoints"}, Verbs: own,
 		},
@@ -95,5 +106,5 @@ func Syncer() []Right {
 			Why:   "health, version and served kinds",
 			Paths: []string{"/api", "/api/*", "/apis", "/apis/*", "/livez", "/readyz", "/version"}, Verbs: []string{"get"},
 		},
-	}
+	})
 }

@@ -43,15 +43,15 @@ func Credential(cluster, token string, rejected bool, renewal error, now time.Ti
 	case token == "":
 		return yes(reasonNotRenewed, "the credential is a client certificate, which is not renewed")
 	case err != nil:
-		return yes(reasonNotRenewed, "the token is none of a ServiceAccount, so that it is not renewed")
+		return yes(reasonNotRenewed, "the token does not belong to a ServiceAccount, so it is not renewed")
 	case !claims.Ends():
-		return yes(reasonNotRenewed, "the token never ends, as those of earlier versions; for one that is renewed by itself, "+rotate)
+		return yes(reasonNotRenewed, "the token never expires, like those of earlier versions; to get one that is renewed automatically, "+rotate)
 	case !claims.Renewable():
-		return yes(reasonNotRenewed, fmt.Sprintf("the token ends at %s, and is not renewed as it is bound to no Secret; %s",
+		return yes(reasonNotRenewed, fmt.Sprintf("the token expires at %s, and is not renewed since it is not bound to a Secret; %s",
 			claims.Expires.UTC().Format(time.RFC3339), rotate))
 	case renewal != nil && claims.Late(now):
-		return no(reasonExpiring, fmt.Sprintf("the token ends at %s and cannot be renewed: %s; %s",
+		return no(reasonExpiring, fmt.Sprintf("the token expires at %s and cannot be renewed: %s; %s",
 			claims.Expires.UTC().Format(time.RFC3339), text.Line(renewal.Error(), longestWords), rotate))
 	}
-	return yes(reasonRenewed, "the token is renewed by itself; "+claims.Ending())
+	return yes(reasonRenewed, "the token is renewed automatically; "+claims.Ending())
 }

@@ -29,8 +29,8 @@ func TestCredentialCondition(t *testing.T) {
 		reason   string
 		says     string
 	}{
-		"a bound token":                        {token: good, status: "True", reason: "RenewsItself", says: "renewed by itself"},
-		"one whose renewal has failed once":    {token: good, renewal: errors.New("no"), after: 31 * time.Minute, status: "True", reason: "RenewsItself", says: "renewed by itself"},
+		"a bound token":                        {token: good, status: "True", reason: "RenewsItself", says: "renewed automatically"},
+		"one whose renewal has failed once":    {token: good, renewal: errors.New("no"), after: 31 * time.Minute, status: "True", reason: "RenewsItself", says: "renewed automatically"},
 		"one whose renewal fails near the end": {token: good, renewal: errors.New("no"), after: 50 * time.Minute, status: "False", reason: "RenewalFails", says: "cannot be renewed: no; run"},
 		"what a cluster says of it is one line": {
 			token: good, renewal: errors.New("a\x1b[2J\nb"), after: 50 * time.Minute, status: "False", reason: "RenewalFails", says: "cannot be renewed: a",
@@ -39,9 +39,9 @@ func TestCredentialCondition(t *testing.T) {
 		"one that the cluster rejects":    {token: good, rejected: true, status: "False", reason: "Rejected", says: "join east"},
 		"a client certificate":            {status: "True", reason: "NotRenewed", says: "client certificate"},
 		"a certificate that is rejected":  {rejected: true, status: "False", reason: "Rejected", says: "join east"},
-		"a token of another kind":         {token: "opaque", status: "True", reason: "NotRenewed", says: "none of a ServiceAccount"},
-		"one of a version before this":    {token: "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:manifold-system:syncer"}`)) + ".c2ln", status: "True", reason: "NotRenewed", says: "never ends, as those of earlier versions"},
-		"one that ends with nothing else": {token: boundToken("syncer", "", noon, time.Hour), status: "True", reason: "NotRenewed", says: "bound to no Secret"},
+		"a token of another kind":         {token: "opaque", status: "True", reason: "NotRenewed", says: "does not belong to a ServiceAccount"},
+		"one of a version before this":    {token: "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:manifold-system:syncer"}`)) + ".c2ln", status: "True", reason: "NotRenewed", says: "never expires, like those of earlier versions"},
+		"one that ends with nothing else": {token: boundToken("syncer", "", noon, time.Hour), status: "True", reason: "NotRenewed", says: "not bound to a Secret"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Credential("east", test.token, test.rejected, test.renewal, noon.Add(test.after))

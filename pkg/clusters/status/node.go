@@ -111,7 +111,7 @@ func mirrorReady(cluster *v1alpha1.Cluster) corev1.NodeCondition {
 	ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ClusterReady)
 	if ready == nil {
 		return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "Joining",
-			Message: "the cluster has not been heard yet"}
+			Message: "the cluster has not answered yet"}
 	}
 	return corev1.NodeCondition{
 		Type:    corev1.NodeReady,

@@ -95,7 +95,7 @@ func believe(next *v1alpha1.ClusterStatus, seen Observation, now time.Time) {
 		doubts = append(doubts, seen.Nodes.Doubt)
 	}
 	if belief.Held != "" {
-		doubts = append(doubts, fmt.Sprintf("the cluster grows faster than by doubling in %s: %s count until %s; set spec.limits to the size that it is to have",
+		doubts = append(doubts, fmt.Sprintf("the cluster claims to have more than doubled within %s: %s count until %s; set spec.limits to its real size",
 			duration.HumanDuration(capacity.Window), belief.Held, belief.Until.UTC().Format(time.RFC3339)))
 	}
 	if len(doubts) == 0 {

@@ -58,12 +58,12 @@ func (s Syncer) Condition() *metav1.Condition {
 	case s.Current:
 		reason, but := s.flaw()
 		return &metav1.Condition{
-			Type: v1alpha1.ClusterSyncerRunning, Status: metav1.ConditionTrue, Reason: reason, Message: "the syncer works with the cluster" + but,
+			Type: v1alpha1.ClusterSyncerRunning, Status: metav1.ConditionTrue, Reason: reason, Message: "the syncer is running" + but,
 		}
 	case len(s.Missing) > 0:
 		return no(reasonRightsMissing, "the syncer waits for rights: "+s.lacksRights())
 	case s.Exceeded != nil:
-		return no(health.ReasonBounds, "the syncer cannot work with the cluster, and tries again every minute: "+s.Exceeded.Error())
+		return no(health.ReasonBounds, "the syncer cannot run, and tries again every minute: "+s.Exceeded.Error())
 	case s.Failed != nil:
 		return no(reasonSyncerFailed, "the syncer stopped and will be started again: "+text.Line(s.Failed.Error(), longestError))
 	}
@@ -81,7 +81,7 @@ func (s Syncer) flaw() (reason, but string) {
 		return reasonRightsExcess, fmt.Sprintf(", but the credential has more rights than it needs: it may %s; joining again takes that away: %s",
 			s.Surplus, s.JoinAgain)
 	case s.Untold != "":
-		return reasonSyncerRunning, ", but its audit cannot tell whose requests are: " + s.lacks(s.Untold)
+		return reasonSyncerRunning, ", but the cluster's audit log cannot name the users behind requests: " + s.lacks(s.Untold)
 	}
 	return reasonSyncerRunning, ""
 }

@@ -2,6 +2,7 @@
 package build
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -232,6 +233,25 @@ func Gizmo() *RequestBuilder {
 	return b
 }
 
+// Rollout is an object of a custom kind that is described: it asks for replicas of one core each.
+func Rollout(replicas int32) *RequestBuilder {
+	b := Deployment(replicas)
+	b.Workload.GVK.Group, b.Workload.GVK.Version, b.Workload.GVK.Kind = "example.com", "v1", "Rollout"
+	b.Workload.Division, b.Workload.Custom, b.Workload.Template = placement.Indivisible, true, &corev1.PodTemplateSpec{}
+	return b
+}
+
+// Divisible lets replicas of a custom kind be divided.
+func (b *RequestBuilder) Divisible() *RequestBuilder {
+	b.Workload.Division = placement.DivisibleByName
+	return b
+}
+
+// Listing has the policy list kinds.
+func (b *RequestBuilder) Listing(kinds ...string) *RequestBuilder {
+	return b.Under(func(s *v1alpha1.PlacementPolicySpec) { s.Workloads = &v1alpha1.WorkloadSelector{Kinds: kinds} })
+}
+
 // DaemonSet asks for a pod of one core on each node.
 func DaemonSet() *RequestBuilder {
 	b := Deployment(0)
@@ -266,6 +286,17 @@ func Copied(d placement.Decision) placement.Decision {
 		d[name] = share
 	}
 	return d
+}
+
+// Held names the revisions that clusters hold by a decision, as pairs of a cluster and a revision.
+func Held(d placement.Decision, pairs ...string) placement.Decision {
+	out := maps.Clone(d)
+	for i := 0; i < len(pairs); i += 2 {
+		share := out[pairs[i]]
+		share.Revision, share.Target = pairs[i+1], "eu"
+		out[pairs[i]] = share
+	}
+	return out
 }
 
 func Labelled(key, value string) *metav1.LabelSelector {

@@ -62,7 +62,7 @@ type claims struct {
 func newClaims(c *Controller, core coreinformers.Interface, clusters listers.ClusterLister) *claims {
 	return &claims{
 		Controller: c, lister: core.PersistentVolumeClaims().Lister(), volumes: core.PersistentVolumes().Lister(), clusters: clusters,
-		queue:   work.NewQueue[cache.ObjectName]("placement_claims", firstRetry, lastRetry),
+		queue:   work.NewQueue[cache.ObjectName](c.Queues.Of("placement_claims"), firstRetry, lastRetry),
 		stays:   map[types.UID]string{},
 		waiting: map[cache.ObjectName]bool{},
 	}

@@ -63,6 +63,8 @@ type Options struct {
 	Policies versioned.Interface
 	// FailoverRate is how many workloads a second are placed anew because their cluster is silent or cannot schedule them. Zero is 1000.
 	FailoverRate float64
+	// Queues are the names of the queues.
+	Queues work.Names
 	// Clock is for tests; the zero value is the real one.
 	Clock clock.PassiveClock
 }
@@ -116,7 +118,7 @@ func New(o Options) (*Controller, error) {
 		Options:   o,
 		failovers: rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond/2))),
 		stores:    map[schema.GroupVersionResource]cache.Indexer{},
-		queue:     work.NewQueue[item]("placement", firstRetry, lastRetry),
+		queue:     work.NewQueue[item](o.Queues.Of("placement"), firstRetry, lastRetry),
 		waiting:   map[item]bool{},
 		lonely:    map[item]bool{},
 		repinned:  map[item]bool{},
@@ -126,7 +128,7 @@ func New(o Options) (*Controller, error) {
 	o.Engine.Wake(c.look)
 	manifold := o.Manifold.Manifold().V1alpha1()
 	if o.Policies != nil {
-		c.followers = newFollowers(o.Policies, manifold.ClusterPlacementPolicies().Lister(), manifold.PlacementPolicies().Lister())
+		c.followers = newFollowers(o.Policies, manifold.ClusterPlacementPolicies().Lister(), manifold.PlacementPolicies().Lister(), o.Queues)
 		c.followers.busy = func() bool { return c.queue.Len() > 0 }
 	}
 	c.unused = newClaims(c, o.Kube.Core().V1(), manifold.Clusters().Lister())

@@ -44,6 +44,8 @@ type followers struct {
 	byPolicy map[policyKey]map[item]bool
 	// troubles say of workloads why clusters do not hold of them what they should.
 	troubles map[item]string
+	// descriptions say what is wrong with what policies say of custom kinds.
+	descriptions map[policyKey]string
 }
 
 // follower is a workload that follows a policy.
@@ -53,11 +55,12 @@ type follower struct {
 	problem string
 }
 
-func newFollowers(client versioned.Interface, wide listers.ClusterPlacementPolicyLister, namespaced listers.PlacementPolicyLister) *followers {
+func newFollowers(client versioned.Interface, wide listers.ClusterPlacementPolicyLister, namespaced listers.PlacementPolicyLister, queues work.Names) *followers {
 	return &followers{
 		client: client, wide: wide, namespaced: namespaced,
-		queue: work.NewQueue[policyKey]("policies", firstRetry, lastRetry),
+		queue: work.NewQueue[policyKey](queues.Of("policies"), firstRetry, lastRetry),
 		of:    map[item]follower{}, byPolicy: map[policyKey]map[item]bool{}, troubles: map[item]string{},
+		descriptions: map[policyKey]string{},
 	}
 }
 
@@ -79,6 +82,22 @@ func (c *Controller) Follow(resource schema.GroupVersionResource, name cache.Obj
 		return
 	}
 	c.followers.follow(item{resource, name}, *result)
+}
+
+// Trouble takes into account what is wrong with the description of a custom kind by a ClusterPlacementPolicy; "" if nothing is.
+func (c *Controller) Trouble(policy, problem string) {
+	f, key := c.followers, policyKey{name: policy}
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if problem == "" {
+		delete(f.descriptions, key)
+	} else {
+		f.descriptions[key] = problem
+	}
+	f.queue.AddAfter(key, tellPolicies)
 }
 
 // follow takes a decision into account.
@@ -193,6 +212,9 @@ func (f *followers) status(policy policyKey) (out v1alpha1.PlacementPolicyStatus
 			first = name
 			out.LastError = fmt.Sprintf("%s %s: %s", name.resource.Resource, name.ObjectName, problem)
 		}
+	}
+	if problem := f.descriptions[policy]; problem != "" {
+		out.LastError = problem // the workloads may only follow from that
 	}
 	return out
 }

@@ -20,7 +20,7 @@ func TestFollowersTellPoliciesWhatTheyDo(t *testing.T) {
 	factory := externalversions.NewSharedInformerFactory(client, 0)
 	api := factory.Manifold().V1alpha1()
 	busy := false
-	f := newFollowers(client, api.ClusterPlacementPolicies().Lister(), api.PlacementPolicies().Lister())
+	f := newFollowers(client, api.ClusterPlacementPolicies().Lister(), api.PlacementPolicies().Lister(), "")
 	f.busy = func() bool { return busy }
 	_, _ = api.ClusterPlacementPolicies().Informer(), api.PlacementPolicies().Informer()
 	factory.StartWithContext(t.Context())

@@ -101,6 +101,89 @@ func TestPlaceCustom(t *testing.T) {
 	})
 }
 
+func TestPlaceADescribedCustomObject(t *testing.T) {
+	const kind = "Rollout.example.com"
+	for name, test := range map[string]struct {
+		clusters []*build.ClusterBuilder
+		request  *build.RequestBuilder
+		want     placement.Decision
+		message  string
+	}{
+		"it goes whole to the cluster with room for all of it": {
+			clusters: []*build.ClusterBuilder{build.Cluster("east", 3), build.Cluster("west", 9)},
+			request:  build.Rollout(4).Listing(kind),
+			want:     build.Shares("west", 4),
+			message:  "placed on west",
+		},
+		"without room it waits, and says for what": {
+			clusters: []*build.ClusterBuilder{build.Cluster("east", 0), build.Cluster("west", 0)},
+			request:  build.Rollout(4).Listing(kind),
+			message:  "0/2 clusters can run it: 2 lack cpu (need 1, free 0)",
+		},
+		"a cluster without nodes is none for it": {
+			clusters: []*build.ClusterBuilder{build.Cluster("east", 0).NoNodes(), build.Cluster("west", 9)},
+			request:  build.Rollout(1).Listing(kind),
+			want:     build.Shares("west", 1),
+			message:  "placed on west",
+		},
+		"a pin to several says where it may run": {
+			clusters: []*build.ClusterBuilder{build.Cluster("east", 9), build.Cluster("north", 19), build.Cluster("west", 3)},
+			request:  build.Rollout(2).Pinned("east", "west"),
+			want:     build.Shares("east", 2),
+			message:  "placed on east",
+		},
+		"a policy that divides leaves it whole if the kind may not be divided": {
+			clusters: []*build.ClusterBuilder{build.Cluster("east", 9), build.Cluster("west", 4)},
+			request:  build.Rollout(4).Listing(kind).DividedBy(v1alpha1.ByEven),
+			want:     build.Shares("east", 4),
+			message:  "placed on east",
+		},
+		"a policy that divides and lists the kind divides one that may be": {
+			clusters: []*build.ClusterBuilder{build.Cluster("east", 9), build.Cluster("west", 4)},
+			request:  build.Rollout(4).Divisible().DividedBy(v1alpha1.ByEven).Listing(kind),
+			want:     build.Shares("east", 2, "west", 2),
+			message:  "placed on east (2) and west (2)",
+		},
+		"a kind of that name in another group is not meant": {
+			clusters: []*build.ClusterBuilder{build.Cluster("east", 9), build.Cluster("west", 4)},
+			request:  build.Rollout(4).Divisible().DividedBy(v1alpha1.ByEven).Listing("Rollout", "Rollout.other.example.com"),
+			want:     build.Shares("east", 4),
+			message:  "placed on east",
+		},
+		"a policy that duplicates has all of it in each": {
+			clusters: []*build.ClusterBuilder{build.Cluster("east", 9), build.Cluster("west", 4)},
+			request:  build.Rollout(3).Listing(kind).Duplicated(),
+			want:     build.Shares("east", 3, "west", 3),
+			message:  "placed on east (3) and west (3)",
+		},
+		"a class that a further template names keeps it from where there is none": {
+			clusters: []*build.ClusterBuilder{build.Cluster("east", 9).Offering("high"), build.Cluster("west", 19).Offering()},
+			request:  besides(build.Rollout(2).Listing(kind), "high"),
+			want:     build.Shares("east", 2),
+			message:  "placed on east",
+		},
+		"what runs leaves a cluster that is being drained": {
+			clusters: []*build.ClusterBuilder{build.Cluster("east", 9), build.Cluster("west", 9)},
+			request:  build.Rollout(2).Listing(kind).On(build.Shares("east", 2)).Leaving("east"),
+			want:     build.Shares("west", 2),
+			message:  "placed on west",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := decide.Place(build.Snapshot(test.clusters...), test.request.Request)
+			if !got.Decision.Equal(test.want) || got.Message() != test.message {
+				t.Errorf("placed %s: %q, want %s: %q", got.Decision, got.Message(), test.want, test.message)
+			}
+		})
+	}
+}
+
+// besides has further pods of a PriorityClass.
+func besides(b *build.RequestBuilder, class string) *build.RequestBuilder {
+	b.Workload.Beside = []*corev1.PodTemplateSpec{{Spec: corev1.PodSpec{PriorityClassName: class}}}
+	return b
+}
+
 func TestAPolicySelectsACustomKindOnlyByItsFullName(t *testing.T) {
 	for name, test := range map[string]struct {
 		workloads *v1alpha1.WorkloadSelector
@@ -133,5 +216,14 @@ func TestACustomObjectDoesNotLeaveASilentCluster(t *testing.T) {
 	}
 	if got := rules.Leave(build.Snapshot(drained, build.Cluster("west", 9)), &request, time.Minute, now); !got.Now["east"] {
 		t.Errorf("it does not leave a tainted one: %+v", got)
+	}
+}
+
+func TestADescribedCustomObjectLeavesASilentClusterAsWorkloadsDo(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	east := build.Cluster("east", 9).Unreachable().Taint(v1alpha1.TaintUnreachable, "", corev1.TaintEffectNoExecute)
+	request := build.Rollout(2).Selecting("east", "west").On(build.Shares("east", 2)).Request
+	if got := rules.Leave(build.Snapshot(east, build.Cluster("west", 9)), &request, time.Minute, now); !got.Now["east"] || !got.Lost["east"] {
+		t.Errorf("it stays in a silent cluster: %+v", got)
 	}
 }

@@ -18,9 +18,11 @@ import (
 const patience = 10 * time.Minute
 
 // Ref names a workload.
+//
+// Kind is as policies list it, since a custom kind may have the name of another one.
 type Ref struct{ Kind, Namespace, Name string }
 
-func refOf(w placement.Workload) Ref { return Ref{w.GVK.Kind, w.Namespace, w.Name} }
+func refOf(w placement.Workload) Ref { return Ref{w.ListedAs(), w.Namespace, w.Name} }
 
 func (r Ref) String() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
 

@@ -247,7 +247,7 @@ func (e *Engine) ask(w placement.Workload, current placement.Decision, now situa
 		current = decide.Found(w, e.loose.metBy(w))
 	}
 	if w.RunsIn != "" {
-		current = placement.Decision{w.RunsIn: {Replicas: 1}}
+		current = placement.Decision{w.RunsIn: {Replicas: 1}}.Holding(current)
 	}
 	request = placement.Request{Workload: w, Current: current}
 	policy, err := e.policy(w)

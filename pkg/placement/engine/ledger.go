@@ -39,6 +39,7 @@ type entry struct {
 	requests placement.Resources
 	shares   []replicas
 	group    string // API group of the kind
+	custom   bool
 	labels   map[string]string
 	class    string // PriorityClass of its pods
 	// steps tells that replicas leave a cluster step by step, so that more may be there than are to be.
@@ -74,7 +75,7 @@ func newLedger(c clock.PassiveClock) *ledger {
 func (l *ledger) handler(kind projection.Kind, changed func(Ref)) cache.ResourceEventHandler {
 	set := func(obj any) {
 		o := obj.(projection.Object)
-		k := Ref{kind.GVK.Kind, o.GetNamespace(), o.GetName()}
+		k := Ref{kind.ListedAs(), o.GetNamespace(), o.GetName()}
 		defer changed(k)
 		if kind.Mirror(o) {
 			l.forget(k) // it may have been a workload before a controller took it over
@@ -88,10 +89,10 @@ func (l *ledger) handler(kind projection.Kind, changed func(Ref)) cache.Resource
 		_, pinned := o.GetAnnotations()[v1alpha1.AnnotationClusters]
 		l.set(k, entry{
 			requests: demand.Requests(), apart: demand.Division == placement.Everywhere,
-			group: kind.GVK.Group, labels: o.GetLabels(), class: demand.Template.Spec.PriorityClassName,
+			group: kind.GVK.Group, custom: kind.Custom, labels: o.GetLabels(), class: demand.Template.Spec.PriorityClassName,
 			steps:  demand.Division == placement.Divisible || demand.Ordinals,
 			pinned: pinned,
-		}, decision, running(o, decision, demand.Arrived))
+		}, decision, running(kind, o, decision, demand))
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: set,
@@ -108,8 +109,8 @@ func (l *ledger) handler(kind projection.Kind, changed func(Ref)) cache.Resource
 		},
 		DeleteFunc: func(obj any) {
 			if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
-				l.forget(Ref{kind.GVK.Kind, name.Namespace, name.Name})
-				changed(Ref{kind.GVK.Kind, name.Namespace, name.Name})
+				l.forget(Ref{kind.ListedAs(), name.Namespace, name.Name})
+				changed(Ref{kind.ListedAs(), name.Namespace, name.Name})
 			}
 		},
 	}
@@ -122,8 +123,11 @@ func progressed(before, after projection.Demand) bool {
 
 // running reads how many pods of a workload each cluster has: from the breakdown, or for a kind without one by how many have arrived. One of a
 // Job that has ended may have another in its place, which is coming too shortly to be counted.
-func running(o projection.Object, decision placement.Decision, arrived int32) map[string]int32 {
-	if arrived > 0 {
+func running(kind projection.Kind, o projection.Object, decision placement.Decision, demand projection.Demand) map[string]int32 {
+	if kind.Custom {
+		return runningCustom(kind, o, decision, demand.Arrived)
+	}
+	if arrived := demand.Arrived; arrived > 0 {
 		out := make(map[string]int32, len(decision))
 		for cluster := range decision {
 			out[cluster] = arrived
@@ -134,6 +138,27 @@ func running(o projection.Object, decision placement.Decision, arrived int32) ma
 	out := make(map[string]int32, len(breakdown))
 	for cluster, status := range breakdown {
 		out[cluster] = status.Replicas + status.Succeeded + status.Failed
+	}
+	return out
+}
+
+// runningCustom is running for a custom object: by the status of each copy, of which an only one is the object's own. Where nobody knows what says
+// so, all replicas of a copy count once it is there.
+func runningCustom(kind projection.Kind, o projection.Object, decision placement.Decision, arrived int32) map[string]int32 {
+	out := map[string]int32{}
+	for cluster, copied := range identity.CopiesOf(o) {
+		share, decided := decision[cluster]
+		if !decided || copied.Generation == 0 {
+			continue
+		}
+		count, told := kind.Arrived(copied.Status)
+		switch {
+		case !told:
+			count = share.Replicas
+		case len(decision) == 1:
+			count = arrived
+		}
+		out[cluster] = min(count, share.Replicas)
 	}
 	return out
 }
@@ -159,7 +184,7 @@ func (l *ledger) expect(w placement.Workload, decision placement.Decision) {
 	l.expire()
 	k := refOf(w)
 	e := entry{requests: sumOf(w.Requests, w.ClaimRequests), shares: l.loads.list(decision, l.entries[k]), apart: w.Division == placement.Everywhere,
-		expected: true, group: w.GVK.Group, labels: w.Labels, pinned: w.Pin != nil,
+		expected: true, group: w.GVK.Group, custom: w.Custom, labels: w.Labels, pinned: w.Pin != nil,
 		steps: w.Division == placement.Divisible || w.Ordinals}
 	if w.Template != nil {
 		e.class = w.Template.Spec.PriorityClassName
@@ -173,6 +198,17 @@ func (l *ledger) expect(w placement.Workload, decision placement.Decision) {
 	}
 	version := l.replace(k, &e)
 	l.expected = append(l.expected, expected{ref: k, version: version, until: l.clock.Now().Add(expectation)})
+}
+
+// forgetKind forgets all workloads of a kind.
+func (l *ledger) forgetKind(kind string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for k := range l.entries {
+		if k.Kind == kind {
+			l.replace(k, nil)
+		}
+	}
 }
 
 // neighbours returns where the other workloads of a workload's namespace are.
@@ -191,14 +227,14 @@ func (l *ledger) neighbours(w placement.Workload) placement.Neighbours {
 	return out
 }
 
-// others returns all workloads, or those of a namespace, without the labels of their namespaces.
+// others returns all workloads of built-in kinds, which affinity is about, or those of a namespace, without the labels of their namespaces.
 func (l *ledger) others(namespace string, all bool) []placement.Other {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire()
 	var out []placement.Other
 	for k, e := range l.entries {
-		if all || k.Namespace == namespace {
+		if !e.custom && (all || k.Namespace == namespace) {
 			out = append(out, placement.Other{
 				Kind: k.Kind, Group: e.group, Namespace: k.Namespace, Name: k.Name, Labels: e.labels, Clusters: l.loads.names(e.shares),
 				Pinned: e.pinned,
@@ -257,13 +293,16 @@ type classedEntry struct {
 	running  map[string]int32
 }
 
-// classed returns all workloads.
+// classed returns all workloads that may make room for others. Of a custom one nobody knows whether it could.
 func (l *ledger) classed() []classedEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expire()
 	out := make([]classedEntry, 0, len(l.entries))
 	for k, e := range l.entries {
+		if e.custom {
+			continue
+		}
 		next := classedEntry{k, e.class, e.requests, l.loads.decision(e.shares), nil}
 		if e.steps {
 			next.running = l.loads.counts(e.running)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/build"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -170,9 +171,14 @@ func TestDecidesWhatIsRefused(t *testing.T) {
 func TestAPodStaysWhereItRuns(t *testing.T) {
 	w := workload("task", 1)
 	w.GVK.Kind, w.GVK.Group, w.Once, w.Fixed, w.RunsIn = "Pod", "", true, true, "east"
-	got, ready := newEngine(t, namespace(""), joined("east", 9), joined("west", 9)).Decide(w, on("west", 1))
+	engine := newEngine(t, namespace(""), joined("east", 9), joined("west", 9))
+	got, ready := engine.Decide(w, on("west", 1))
 	if want := on("east", 1); !ready || !got.Decision.Equal(want) {
 		t.Errorf("got %s, want %s", got.Decision, want)
+	}
+	got, ready = engine.Decide(w, build.Held(on("west", 1), "west", "task-v7"))
+	if want := build.Held(on("east", 1), "east", "task-v7"); !ready || !got.Decision.Equal(want) {
+		t.Errorf("got %s, want %s, which it takes along", got.Decision, want)
 	}
 }
 

@@ -35,7 +35,8 @@ func (e *Engine) place(s placement.Snapshot, request placement.Request, now situ
 		}
 	}
 	out := Decided{Result: decide.Place(s, request), snapshot: s, request: request}
-	if !request.Policy.MayPreempt() || len(request.Displaced) > 0 || !preempt.LacksRoom(&out.Result, s, &request) {
+	// A custom workload takes the room of nobody: who writes its decision keeps no bookings.
+	if request.Workload.Custom || !request.Policy.MayPreempt() || len(request.Displaced) > 0 || !preempt.LacksRoom(&out.Result, s, &request) {
 		return out
 	}
 	priority, preempts := e.priorities.of(request.Workload.Template)

@@ -17,6 +17,9 @@ type Observed struct {
 	Available int32
 	// Unrouted is how many of those no Service leads to yet: they hold nothing up, but do not replace others either.
 	Unrouted int32
+	// Leaving is how many of those assigned may be about to stop, whatever is reported of them: the cluster is being told to run fewer, or its
+	// controllers have not seen yet what it was told. They hold nothing up either, and replace no others.
+	Leaving int32
 	// Replacing says that the cluster is replacing its pods. If fewer are assigned to it, it may take away some that serve and
 	// keep some that do not.
 	Replacing bool
@@ -49,10 +52,11 @@ func hold(out, decision placement.Decision, names []string, observed map[string]
 		if o.Silent {
 			continue
 		}
-		serving := int64(o.serving() - min(o.Unrouted, o.serving()))
+		lasting := max(0, o.Replicas-o.Leaving)
+		serving := int64(min(lasting, o.serving()-min(o.Unrouted, o.serving())))
 		available += serving
 		if o.replacing() && o.Replicas > decision[name].Replicas {
-			serving = int64(o.Replicas)
+			serving = int64(lasting)
 		}
 		running += serving
 	}

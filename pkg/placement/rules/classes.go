@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
@@ -22,15 +25,11 @@ func (c class) String() string { return c.kind + " " + c.name }
 
 // namesClasses reports whether a workload, by its pods or by itself, names any class.
 func namesClasses(w *placement.Workload) bool {
-	return w.StorageClass != "" || w.Template != nil && (w.Template.Spec.PriorityClassName != "" || runtimeClass(w) != "")
+	return w.StorageClass != "" || w.Template != nil && namesPodClasses(w.Template) || slices.ContainsFunc(w.Beside, namesPodClasses)
 }
 
-// runtimeClass is the RuntimeClass that the pods of a workload name, "" if none.
-func runtimeClass(w *placement.Workload) string {
-	if name := w.Template.Spec.RuntimeClassName; name != nil {
-		return *name
-	}
-	return ""
+func namesPodClasses(template *corev1.PodTemplateSpec) bool {
+	return template.Spec.PriorityClassName != "" || ptr.Deref(template.Spec.RuntimeClassName, "") != ""
 }
 
 // lacks returns the class that the pods of a workload name and that a cluster does not have, such as "PriorityClass high", if any is known to be
@@ -46,10 +45,24 @@ func lacks(c *placement.Cluster, w *placement.Workload) (lacking class, is bool)
 	if w.Template == nil {
 		return class{}, false
 	}
-	if name := w.Template.Spec.PriorityClassName; name != "" && !offersPriority(c, name, w.Brings) {
+	if lacking, is = lacksForPods(c, w.Template, w.Brings); is {
+		return lacking, true
+	}
+	for _, template := range w.Beside {
+		if lacking, is = lacksForPods(c, template, nil); is {
+			return lacking, true
+		}
+	}
+	return class{}, false
+}
+
+// lacksForPods returns the class that pods of a template name and that a cluster does not have. Brings is the value of their PriorityClass if that
+// may go along with them.
+func lacksForPods(c *placement.Cluster, template *corev1.PodTemplateSpec, brings *int32) (lacking class, is bool) {
+	if name := template.Spec.PriorityClassName; name != "" && !offersPriority(c, name, brings) {
 		return class{priorityClass, name}, true
 	}
-	if name := runtimeClass(w); name != "" && !has(c.Classes.RuntimeClasses, name) {
+	if name := ptr.Deref(template.Spec.RuntimeClassName, ""); name != "" && !has(c.Classes.RuntimeClasses, name) {
 		return class{"RuntimeClass", name}, true
 	}
 	return class{}, false

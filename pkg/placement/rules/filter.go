@@ -71,7 +71,7 @@ func Filter(s placement.Snapshot, r *placement.Request) *Field {
 }
 
 // nodeless reports whether the cluster has no node, where that matters.
-func (f *Field) nodeless(k *Candidate) bool { return len(k.Free) == 0 && !f.Request.Workload.Custom }
+func (f *Field) nodeless(k *Candidate) bool { return len(k.Free) == 0 && !f.Request.Workload.Opaque() }
 
 // wantsMore reports whether the workload could need more replicas on the cluster than it has there. If not, room does not matter.
 func (f *Field) wantsMore(k *Candidate) bool {

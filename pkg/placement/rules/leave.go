@@ -29,7 +29,7 @@ type Leaving struct {
 // Kubernetes does those of nodes. A taint that the policy does not tolerate drives out at once, one that it tolerates for some seconds,
 // when these have passed since the taint was added. A cluster that is silent has a taint as well, which is tolerated for the time of
 // silence unless the policy says otherwise; it counts for nothing while and before most clusters are silent, for workloads that run on every
-// cluster, which nobody can replace elsewhere, for what may run only once, and for custom objects, of which nobody knows what a second one
+// cluster, which nobody can replace elsewhere, for what may run only once, and for opaque objects, of which nobody knows what a second one
 // would do.
 func Leave(s placement.Snapshot, r *placement.Request, silence time.Duration, now time.Time) Leaving {
 	var out Leaving
@@ -65,7 +65,7 @@ func Leave(s placement.Snapshot, r *placement.Request, silence time.Duration, no
 
 // staysPut reports whether nothing of a workload is placed elsewhere for the silence of its cluster.
 func staysPut(w *placement.Workload) bool {
-	return w.Division == placement.Everywhere || w.Custom || w.Once
+	return w.Division == placement.Everywhere || w.Opaque() || w.Once
 }
 
 func (l *Leaving) leave(cluster string, taint *corev1.Taint) {

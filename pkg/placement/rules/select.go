@@ -37,6 +37,8 @@ type contender struct {
 	policy            placement.Policy
 	created           time.Time
 	namespaceSelector *metav1.LabelSelector
+	// described are the kinds of custom resources that it describes.
+	described []v1alpha1.CustomWorkload
 }
 
 // contenders are all policies that could select the workload, the one that wins over all others first.
@@ -73,6 +75,7 @@ func wideContenderOf(p *v1alpha1.ClusterPlacementPolicy) contender {
 		policy:            placement.Policy{Kind: "ClusterPlacementPolicy", Name: p.Name, Spec: p.Spec.PlacementPolicySpec},
 		created:           p.CreationTimestamp.Time,
 		namespaceSelector: p.Spec.NamespaceSelector,
+		described:         p.Spec.CustomWorkloads,
 	}
 }
 

@@ -13,10 +13,12 @@ import (
 func strategyOf(r *placement.Request) (s placement.Strategy, problem string) {
 	w := &r.Workload
 	switch {
-	case w.Custom:
-		return customStrategy(w, r.Policy), ""
+	case w.Opaque():
+		return opaqueStrategy(w, r.Policy), ""
 	case w.Division == placement.Everywhere:
 		return placement.EachCluster, ""
+	case w.Custom && Duplicates(r.Policy) && !w.IsPinned():
+		return placement.Duplicate, ""
 	case !MayDivide(w, r.Policy), w.PinnedToOne():
 		return placement.Whole, ""
 	case w.Ordinals && Duplicates(r.Policy):
@@ -32,8 +34,8 @@ func strategyOf(r *placement.Request) (s placement.Strategy, problem string) {
 	}
 }
 
-// customStrategy hands out copies of what nobody knows how to divide: one, unless several clusters are asked for.
-func customStrategy(w *placement.Workload, policy *placement.Policy) placement.Strategy {
+// opaqueStrategy hands out copies of what nobody knows how to divide: one, unless several clusters are asked for.
+func opaqueStrategy(w *placement.Workload, policy *placement.Policy) placement.Strategy {
 	switch {
 	case w.PinnedToOne():
 		return placement.Whole
@@ -56,7 +58,7 @@ func MayDivide(w *placement.Workload, policy *placement.Policy) bool {
 // DividedByName reports whether the policy divides workloads of the kind and lists it.
 func DividedByName(w *placement.Workload, policy *placement.Policy) bool {
 	return policy != nil && policy.Spec.Division != nil && policy.Spec.Workloads != nil &&
-		slices.Contains(policy.Spec.Workloads.Kinds, w.GVK.Kind)
+		slices.Contains(policy.Spec.Workloads.Kinds, w.ListedAs())
 }
 
 // Duplicates reports whether the policy asks for a copy in each cluster.

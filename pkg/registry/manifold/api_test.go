@@ -23,7 +23,7 @@ import (
 
 func connect(t *testing.T) (context.Context, *rest.Config, versioned.Interface) {
 	t.Helper()
-	config := serve(t)
+	config := api.Serve(t)
 	client, err := versioned.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)

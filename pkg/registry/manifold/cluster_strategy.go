@@ -13,16 +13,17 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1/validation"
+	"github.com/manifold-dev/manifold/pkg/registry/group"
 )
 
 // clusterStrategy is for everything about a cluster but its status.
-type clusterStrategy struct{ strategy }
+type clusterStrategy struct{ group.Strategy }
 
 func (clusterStrategy) NamespaceScoped() bool { return false }
 
 // GetResetFields names what PrepareForCreate and PrepareForUpdate reset, so that who applies it does not come to own it.
 func (clusterStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetFields("status")
+	return group.ResetFields(v1alpha1.SchemeGroupVersion, "status")
 }
 
 func (clusterStrategy) PrepareForCreate(_ context.Context, object runtime.Object) {
@@ -76,7 +77,7 @@ type clusterStatusStrategy struct{ clusterStrategy }
 
 // GetResetFields names what PrepareForUpdate resets, so that who applies it does not come to own it.
 func (clusterStatusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetFields("spec", "metadata")
+	return group.ResetFields(v1alpha1.SchemeGroupVersion, "spec", "metadata")
 }
 
 // PrepareForUpdate keeps the metadata as well as the spec: whoever may only report must not be able to relabel a cluster, since
@@ -89,12 +90,4 @@ func (clusterStatusStrategy) PrepareForUpdate(_ context.Context, object, old run
 
 func (clusterStatusStrategy) ValidateUpdate(_ context.Context, object, old runtime.Object) field.ErrorList {
 	return validation.ValidateClusterStatusUpdate(object.(*v1alpha1.Cluster), old.(*v1alpha1.Cluster))
-}
-
-func resetFields(names ...string) map[fieldpath.APIVersion]*fieldpath.Set {
-	set := fieldpath.NewSet()
-	for _, name := range names {
-		set.Insert(fieldpath.MakePathOrDie(name))
-	}
-	return map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(v1alpha1.SchemeGroupVersion.String()): set}
 }

@@ -14,31 +14,32 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/registry/table"
 )
 
 func clusterColumns() rest.TableConvertor {
-	columns := []column[*v1alpha1.Cluster]{
-		text("Ready", "Whether the cluster answers and can take work: True, False, or Unknown when it is silent. What keeps its syncer "+
+	columns := []table.Column[*v1alpha1.Cluster]{
+		table.Text("Ready", "Whether the cluster answers and can take work: True, False, or Unknown when it is silent. What keeps its syncer "+
 			"from working follows.", readiness),
-		text("Schedulable", "False when the cluster is cordoned, so that nothing new is placed there.", schedulable),
-		text("Version", "Version that the cluster's API server reports.", version),
-		text("Nodes", "Nodes that are ready and schedulable, of all.", nodes),
-		text("CPU", "Cores that pods of all owners request, of those that can be allocated.", func(c *v1alpha1.Cluster) string {
+		table.Text("Schedulable", "False when the cluster is cordoned, so that nothing new is placed there.", schedulable),
+		table.Text("Version", "Version that the cluster's API server reports.", version),
+		table.Text("Nodes", "Nodes that are ready and schedulable, of all.", nodes),
+		table.Text("CPU", "Cores that pods of all owners request, of those that can be allocated.", func(c *v1alpha1.Cluster) string {
 			return usage(c, corev1.ResourceCPU, cores)
 		}),
-		text("Memory", "Memory that pods of all owners request, of that which can be allocated.", func(c *v1alpha1.Cluster) string {
+		table.Text("Memory", "Memory that pods of all owners request, of that which can be allocated.", func(c *v1alpha1.Cluster) string {
 			return usage(c, corev1.ResourceMemory, bytes)
 		}),
-		age[*v1alpha1.Cluster](),
+		table.Age[*v1alpha1.Cluster](),
 	}
-	return newTable(append(columns, whenWide(
-		text("Pods", "Pods of all owners, of those that nodes can run.", func(c *v1alpha1.Cluster) string {
+	return table.New(append(columns, table.WhenWide(
+		table.Text("Pods", "Pods of all owners, of those that nodes can run.", func(c *v1alpha1.Cluster) string {
 			return usage(c, corev1.ResourcePods, cores)
 		}),
-		text("Region", "Region that all nodes are in.", topology(corev1.LabelTopologyRegion)),
-		text("Zone", "Zone that all nodes are in.", topology(corev1.LabelTopologyZone)),
-		text("Taints", "Taints that workloads must tolerate.", taints),
-		text("Reason", "Why the cluster is ready, or why not.", reason),
+		table.Text("Region", "Region that all nodes are in.", topology(corev1.LabelTopologyRegion)),
+		table.Text("Zone", "Zone that all nodes are in.", topology(corev1.LabelTopologyZone)),
+		table.Text("Taints", "Taints that workloads must tolerate.", taints),
+		table.Text("Reason", "Why the cluster is ready, or why not.", reason),
 	)...)...)
 }
 
@@ -68,9 +69,9 @@ func syncing(cluster *v1alpha1.Cluster) string {
 
 func reason(cluster *v1alpha1.Cluster) string {
 	if condition := ready(cluster); condition != nil {
-		return cmp.Or(condition.Reason, none)
+		return cmp.Or(condition.Reason, table.None)
 	}
-	return none
+	return table.None
 }
 
 func schedulable(cluster *v1alpha1.Cluster) string {
@@ -81,7 +82,7 @@ func schedulable(cluster *v1alpha1.Cluster) string {
 }
 
 func version(cluster *v1alpha1.Cluster) string {
-	return cmp.Or(cluster.Status.KubernetesVersion, unknown)
+	return cmp.Or(cluster.Status.KubernetesVersion, table.Unknown)
 }
 
 // reported tells a cluster that has nothing from one that nothing is known of yet: every report has a version.
@@ -91,14 +92,14 @@ func reported(cluster *v1alpha1.Cluster) bool {
 
 func nodes(cluster *v1alpha1.Cluster) string {
 	if !reported(cluster) {
-		return unknown
+		return table.Unknown
 	}
 	return fmt.Sprintf("%d/%d", cluster.Status.Nodes.Ready, cluster.Status.Nodes.Total)
 }
 
 func topology(label string) func(*v1alpha1.Cluster) string {
 	return func(cluster *v1alpha1.Cluster) string {
-		return cmp.Or(cluster.Status.Topology[label], none)
+		return cmp.Or(cluster.Status.Topology[label], table.None)
 	}
 }
 
@@ -108,13 +109,13 @@ func taints(cluster *v1alpha1.Cluster) string {
 		written = append(written, taint.ToString())
 	}
 	slices.Sort(written)
-	return cmp.Or(strings.Join(written, ","), none)
+	return cmp.Or(strings.Join(written, ","), table.None)
 }
 
 // usage writes what is requested of a resource, of what is allocatable.
 func usage(cluster *v1alpha1.Cluster, name corev1.ResourceName, format func(resource.Quantity) string) string {
 	if !reported(cluster) {
-		return unknown
+		return table.Unknown
 	}
 	return format(cluster.Status.Requested[name]) + "/" + format(cluster.Status.Allocatable[name])
 }

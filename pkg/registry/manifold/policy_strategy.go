@@ -12,16 +12,17 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1/validation"
+	"github.com/manifold-dev/manifold/pkg/registry/group"
 )
 
 // placementPolicyStrategy is for the policies of a namespace.
-type placementPolicyStrategy struct{ strategy }
+type placementPolicyStrategy struct{ group.Strategy }
 
 func (placementPolicyStrategy) NamespaceScoped() bool { return true }
 
 // GetResetFields names what PrepareForCreate and PrepareForUpdate reset, so that who applies it does not come to own it.
 func (placementPolicyStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetFields("status")
+	return group.ResetFields(v1alpha1.SchemeGroupVersion, "status")
 }
 
 func (placementPolicyStrategy) PrepareForCreate(_ context.Context, object runtime.Object) {
@@ -48,13 +49,13 @@ func (placementPolicyStrategy) ValidateUpdate(_ context.Context, object, old run
 }
 
 // clusterPlacementPolicyStrategy is for the policies of the whole logical cluster.
-type clusterPlacementPolicyStrategy struct{ strategy }
+type clusterPlacementPolicyStrategy struct{ group.Strategy }
 
 func (clusterPlacementPolicyStrategy) NamespaceScoped() bool { return false }
 
 // GetResetFields names what PrepareForCreate and PrepareForUpdate reset, so that who applies it does not come to own it.
 func (clusterPlacementPolicyStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetFields("status")
+	return group.ResetFields(v1alpha1.SchemeGroupVersion, "status")
 }
 
 func (clusterPlacementPolicyStrategy) PrepareForCreate(_ context.Context, object runtime.Object) {
@@ -97,7 +98,7 @@ type placementPolicyStatusStrategy struct{ placementPolicyStrategy }
 
 // GetResetFields names what PrepareForUpdate resets, so that who applies it does not come to own it.
 func (placementPolicyStatusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetFields("spec", "metadata")
+	return group.ResetFields(v1alpha1.SchemeGroupVersion, "spec", "metadata")
 }
 
 func (placementPolicyStatusStrategy) PrepareForUpdate(_ context.Context, object, old runtime.Object) {
@@ -116,7 +117,7 @@ type clusterPlacementPolicyStatusStrategy struct{ clusterPlacementPolicyStrategy
 
 // GetResetFields names what PrepareForUpdate resets, so that who applies it does not come to own it.
 func (clusterPlacementPolicyStatusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetFields("spec", "metadata")
+	return group.ResetFields(v1alpha1.SchemeGroupVersion, "spec", "metadata")
 }
 
 func (clusterPlacementPolicyStatusStrategy) PrepareForUpdate(_ context.Context, object, old runtime.Object) {

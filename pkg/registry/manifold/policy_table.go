@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/registry/table"
 )
 
 // all stands where nothing is selected, which selects everything.
@@ -20,7 +21,7 @@ const all = "<all>"
 func placementPolicyColumns() rest.TableConvertor {
 	spec := func(policy *v1alpha1.PlacementPolicy) *v1alpha1.PlacementPolicySpec { return &policy.Spec }
 	status := func(policy *v1alpha1.PlacementPolicy) *v1alpha1.PlacementPolicyStatus { return &policy.Status }
-	return newTable(policyColumns(spec, status)...)
+	return table.New(policyColumns(spec, status)...)
 }
 
 func clusterPlacementPolicyColumns() rest.TableConvertor {
@@ -28,33 +29,33 @@ func clusterPlacementPolicyColumns() rest.TableConvertor {
 		return &policy.Spec.PlacementPolicySpec
 	}
 	status := func(policy *v1alpha1.ClusterPlacementPolicy) *v1alpha1.PlacementPolicyStatus { return &policy.Status }
-	namespaces := text("Namespaces", "Labels of the namespaces whose workloads the policy is about.",
+	namespaces := table.Text("Namespaces", "Labels of the namespaces whose workloads the policy is about.",
 		func(policy *v1alpha1.ClusterPlacementPolicy) string {
 			return selection(nil, policy.Spec.NamespaceSelector)
 		})
-	return newTable(append(policyColumns(spec, status), whenWide(namespaces)...)...)
+	return table.New(append(policyColumns(spec, status), table.WhenWide(namespaces)...)...)
 }
 
 // policyColumns are the columns that both kinds of policy have.
 func policyColumns[T runtime.Object](
 	spec func(T) *v1alpha1.PlacementPolicySpec, status func(T) *v1alpha1.PlacementPolicyStatus,
-) []column[T] {
-	columns := []column[T]{
-		text("Clusters", "Names and labels of the clusters where workloads may run, and the groups that are filled one after the other.", func(policy T) string {
+) []table.Column[T] {
+	columns := []table.Column[T]{
+		table.Text("Clusters", "Names and labels of the clusters where workloads may run, and the groups that are filled one after the other.", func(policy T) string {
 			return clusters(spec(policy))
 		}),
-		text("Division", "How replicas are shared out: Whole puts all of a workload on one cluster, KeepTogether all of a namespace.",
+		table.Text("Division", "How replicas are shared out: Whole puts all of a workload on one cluster, KeepTogether all of a namespace.",
 			func(policy T) string { return division(spec(policy)) }),
-		number("Priority", "The highest priority wins among the policies of the same scope that select a workload.",
+		table.Number("Priority", "The highest priority wins among the policies of the same scope that select a workload.",
 			func(policy T) int64 { return int64(spec(policy).Priority) }),
-		number("Placing", "Number of workloads that follow the policy.",
+		table.Number("Placing", "Number of workloads that follow the policy.",
 			func(policy T) int64 { return int64(status(policy).Workloads) }),
-		number("Unplaced", "Number of these of which replicas have no cluster.",
+		table.Number("Unplaced", "Number of these of which replicas have no cluster.",
 			func(policy T) int64 { return int64(status(policy).Unplaced) }),
-		age[T](),
+		table.Age[T](),
 	}
-	return append(columns, whenWide(
-		text("Workloads", "Kinds and labels of the workloads that the policy is about.", func(policy T) string {
+	return append(columns, table.WhenWide(
+		table.Text("Workloads", "Kinds and labels of the workloads that the policy is about.", func(policy T) string {
 			return workloads(spec(policy).Workloads)
 		}),
 	)...)

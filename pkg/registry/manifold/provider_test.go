@@ -12,8 +12,8 @@ import (
 )
 
 func TestProviderServesWhatIsEnabled(t *testing.T) {
-	provider, storage := newProvider(t)
-	noPolicies := everything()
+	provider, storage := api.Provider(t)
+	noPolicies := api.Everything(t)
 	noPolicies.DisableResources(
 		v1alpha1.SchemeGroupVersion.WithResource("placementpolicies"),
 		v1alpha1.SchemeGroupVersion.WithResource("clusterplacementpolicies"))
@@ -23,7 +23,7 @@ func TestProviderServesWhatIsEnabled(t *testing.T) {
 		want    []string
 	}{
 		"the version serves all of its resources": {
-			enabled: everything(),
+			enabled: api.Everything(t),
 			want:    []string{"clusterplacementpolicies", "clusterplacementpolicies/status", "clusters", "clusters/status", "placementpolicies", "placementpolicies/status"},
 		},
 		"resources can be disabled one by one":         {enabled: noPolicies, want: []string{"clusters", "clusters/status"}},
@@ -49,8 +49,8 @@ func TestProviderServesWhatIsEnabled(t *testing.T) {
 }
 
 func TestProviderOffersNoProtobuf(t *testing.T) {
-	provider, storage := newProvider(t)
-	group, err := provider.NewRESTStorage(everything(), storage)
+	provider, storage := api.Provider(t)
+	group, err := provider.NewRESTStorage(api.Everything(t), storage)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,10 +31,10 @@ func generation(t *testing.T, object runtime.Object) int64 {
 }
 
 func TestEveryKindCountsGenerationsOfItsSpec(t *testing.T) {
-	for _, kind := range kinds(newScheme(t)) {
-		t.Run(kind.plural, func(t *testing.T) {
-			object := kind.object()
-			kind.strategy.PrepareForCreate(t.Context(), object)
+	for _, kind := range kinds(api.Scheme(t)) {
+		t.Run(kind.Plural, func(t *testing.T) {
+			object := kind.Object()
+			kind.Strategy.PrepareForCreate(t.Context(), object)
 			if got := generation(t, object); got != 1 {
 				t.Errorf("a new object has generation %d, want 1", got)
 			}
@@ -45,14 +45,14 @@ func TestEveryKindCountsGenerationsOfItsSpec(t *testing.T) {
 				t.Fatal(err)
 			}
 			accessor.SetLabels(map[string]string{"region": "eu"})
-			kind.strategy.PrepareForUpdate(t.Context(), labelled, object)
+			kind.Strategy.PrepareForUpdate(t.Context(), labelled, object)
 			if got := generation(t, labelled); got != 1 {
 				t.Errorf("a new label led to generation %d, want 1", got)
 			}
 
 			changed := labelled.DeepCopyObject()
 			changeSpec(changed)
-			kind.strategy.PrepareForUpdate(t.Context(), changed, labelled)
+			kind.Strategy.PrepareForUpdate(t.Context(), changed, labelled)
 			if got := generation(t, changed); got != 2 {
 				t.Errorf("a new spec led to generation %d, want 2", got)
 			}

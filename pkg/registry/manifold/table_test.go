@@ -1,55 +1,25 @@
 package manifold
 
 import (
-	stdbytes "bytes"
-	"flag"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/registry/group/grouptest"
 )
 
-var update = flag.Bool("update", false, "rewrite what the tables in testdata print")
-
-// Each file in testdata has objects above a line of equal signs, and below it what kubectl prints of them, narrow and wide.
-const divider = "\n====\n"
+var api = grouptest.API{Install: v1alpha1.Install, Group: Group}
 
 func TestTables(t *testing.T) {
-	for file, columns := range map[string]rest.TableConvertor{
+	api.CheckTables(t, map[string]rest.TableConvertor{
 		"testdata/clusters.txt":                 clusterColumns(),
 		"testdata/placementpolicies.txt":        placementPolicyColumns(),
 		"testdata/clusterplacementpolicies.txt": clusterPlacementPolicyColumns(),
-	} {
-		t.Run(file, func(t *testing.T) {
-			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			manifest, want, _ := strings.Cut(string(content), divider)
-			list := decode(t, manifest)
-			withNamespace := strings.Contains(manifest, "metadata: {namespace:")
-			got := print(t, columns, list, printers.PrintOptions{WithNamespace: withNamespace}) + "\n" +
-				print(t, columns, list, printers.PrintOptions{WithNamespace: withNamespace, Wide: true})
-			if *update {
-				if err := os.WriteFile(file, []byte(manifest+divider+got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if got != want {
-				t.Errorf("got\n%s\nwant\n%s\nif it is right, run the test with -update", got, want)
-			}
-		})
-	}
+	})
 }
 
 func TestCellsAreOneLineThatDoesNothingToATerminal(t *testing.T) {
@@ -61,32 +31,6 @@ func TestCellsAreOneLineThatDoesNothingToATerminal(t *testing.T) {
 	if got, want := table.Rows[0].Cells[3], `v1 ^[[2J\u009bb\xff`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-}
-
-func decode(t *testing.T, manifest string) runtime.Object {
-	t.Helper()
-	list, _, err := serializer.NewCodecFactory(newScheme(t)).UniversalDeserializer().Decode([]byte(manifest), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
-
-func print(t *testing.T, columns rest.TableConvertor, object runtime.Object, options printers.PrintOptions) string {
-	t.Helper()
-	table, err := columns.ConvertToTable(t.Context(), object, &metav1.TableOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out stdbytes.Buffer
-	if err := printers.NewTablePrinter(options).PrintObj(table, &out); err != nil {
-		t.Fatal(err)
-	}
-	var lines []string
-	for line := range strings.Lines(out.String()) {
-		lines = append(lines, strings.TrimRight(line, " \n"))
-	}
-	return strings.Join(lines, "\n") + "\n"
 }
 
 func TestTableCarriesWhatPagingAndWatchingNeed(t *testing.T) {

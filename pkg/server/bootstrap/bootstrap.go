@@ -4,6 +4,7 @@ package bootstrap
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
@@ -28,7 +29,7 @@ func Make(ctx context.Context, kube kubernetes.Interface, manifold versioned.Int
 		return err
 	}
 	rbac, flows := kube.RbacV1(), kube.FlowcontrolV1()
-	for _, role := range append(policyRoles(), metricsRole()) {
+	for _, role := range slices.Concat(policyRoles(), deliveryRoles(), []*rbacv1.ClusterRole{metricsRole()}) {
 		if err := ensure(ctx, rbac.ClusterRoles(), role); err != nil {
 			return fmt.Errorf("make ClusterRole %s: %w", role.Name, err)
 		}
@@ -102,35 +103,39 @@ func adminBinding() *rbacv1.ClusterRoleBinding {
 // policyRoles let those who may edit or view a namespace do so with its placement policies as well. The right to override is for who is given it
 // by name: what overrides make of a workload is not what its users may write.
 func policyRoles() []*rbacv1.ClusterRole {
-	role := func(name string, verbs []string, into ...string) *rbacv1.ClusterRole {
-		r := &rbacv1.ClusterRole{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}},
-			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"placementpolicies"}, Verbs: verbs}},
-		}
-		for _, target := range into {
-			r.Labels["rbac.authorization.k8s.io/aggregate-to-"+target] = "true"
-		}
-		return r
+	rule := func(verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"placementpolicies"}, Verbs: verbs}
 	}
 	return []*rbacv1.ClusterRole{
-		role("manifold:edit", []string{"create", "update", "patch", "delete", "deletecollection"}, "edit", "admin"),
-		role("manifold:view", []string{"get", "list", "watch"}, "view", "edit", "admin"),
-		role("manifold:override", []string{v1alpha1.VerbOverride}),
+		aggregated(role("manifold:edit", rule(change...)), "edit", "admin"),
+		aggregated(role("manifold:view", rule(look...)), "view", "edit", "admin"),
+		role("manifold:override", rule(v1alpha1.VerbOverride)),
 	}
+}
+
+// Verbs of those who may view objects, and of those who may edit them.
+var (
+	look   = []string{"get", "list", "watch"}
+	change = []string{"create", "update", "patch", "delete", "deletecollection"}
+)
+
+func role(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}, Rules: rules}
+}
+
+// aggregated makes a role a part of roles that Kubernetes has for users.
+func aggregated(role *rbacv1.ClusterRole, into ...string) *rbacv1.ClusterRole {
+	for _, target := range into {
+		role.Labels["rbac.authorization.k8s.io/aggregate-to-"+target] = "true"
+	}
+	return role
 }
 
 // metricsRole lets those who may view a namespace see what its pods use, under the name that it has where metrics-server is installed.
 func metricsRole() *rbacv1.ClusterRole {
-	return &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "system:aggregated-metrics-reader", Labels: map[string]string{
-			"rbac.authorization.k8s.io/aggregate-to-view":  "true",
-			"rbac.authorization.k8s.io/aggregate-to-edit":  "true",
-			"rbac.authorization.k8s.io/aggregate-to-admin": "true",
-		}},
-		Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{metricsv1beta1.GroupName}, Resources: []string{"pods", "nodes"}, Verbs: []string{"get", "list", "watch"},
-		}},
-	}
+	return aggregated(role("system:aggregated-metrics-reader", rbacv1.PolicyRule{
+		APIGroups: []string{metricsv1beta1.GroupName}, Resources: []string{"pods", "nodes"}, Verbs: look,
+	}), "view", "edit", "admin")
 }
 
 // controllerFlowSchema keeps our controllers out of the queues of users, as Kubernetes does with its own.

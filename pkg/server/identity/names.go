@@ -21,6 +21,15 @@ func IsController(u user.Info) bool {
 	return ok
 }
 
+// Delivers reports whether u is the controllers of delivery. They write what users have written in files, and say which revisions clusters hold.
+func Delivers(u user.Info) bool { return u != nil && u.GetName() == v1alpha1.DeliveryUser }
+
+// ByDelivery reports whether a request comes from the controllers of delivery.
+func ByDelivery(ctx context.Context) bool {
+	u, _ := request.UserFrom(ctx)
+	return Delivers(u)
+}
+
 // Controllers returns the names of all of them.
 func Controllers() []string { return slices.Sorted(maps.Keys(controllers)) }
 

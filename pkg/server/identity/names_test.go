@@ -29,6 +29,14 @@ func TestIdentitiesByName(t *testing.T) {
 			t.Errorf("%s: controller %t, syncer %t of %q; want %+v", name, IsController(u), syncer, cluster, want)
 		}
 	}
+	for name, want := range map[string]bool{v1alpha1.DeliveryUser: true, v1alpha1.PlacementUser: false, v1alpha1.DeliveryUser + "s": false, "jane": false} {
+		if u := (&user.DefaultInfo{Name: name}); Delivers(u) != want || ByDelivery(request.WithUser(t.Context(), u)) != want {
+			t.Errorf("%s is delivery: %t, want %t", name, !want, want)
+		}
+	}
+	if Delivers(nil) || ByDelivery(t.Context()) {
+		t.Error("nobody is delivery")
+	}
 	if _, syncer := SyncerCluster(nil); syncer || IsController(nil) {
 		t.Error("nobody is somebody")
 	}

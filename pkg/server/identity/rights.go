@@ -1,14 +1,13 @@
 package identity
 
 import (
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -16,7 +15,10 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
 
+	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
 // controller is what one of our controllers may do. None has more than its own work needs: nothing that a cluster could bring it to do reaches
@@ -63,7 +65,8 @@ var controllers = map[string]controller{
 			may("get,list,create,update", coordinationv1.GroupName, "leases"),
 		}},
 	},
-	v1alpha1.CustomUser: {also: notesOnCustomResources},
+	v1alpha1.CustomUser:   {also: notesOnCustomResources},
+	v1alpha1.DeliveryUser: {anywhere: delivers(), also: deliversContents},
 	v1alpha1.DrainUser: {anywhere: []rbacv1.PolicyRule{
 		may("update", v1alpha1.GroupName, "clusters/status"),
 	}},
@@ -72,14 +75,13 @@ var controllers = map[string]controller{
 	}},
 	v1alpha1.InformersUser: {anywhere: []rbacv1.PolicyRule{
 		may("list,watch", v1alpha1.GroupName, "clusters", "placementpolicies", "clusterplacementpolicies"),
+		may("list,watch", delivery.GroupName, "applications", "applicationrevisions", "releases"),
 	}},
-	v1alpha1.PlacementUser: {stored: true, anywhere: []rbacv1.PolicyRule{
-		may("patch", appsv1.GroupName, "deployments", "statefulsets", "daemonsets", "replicasets"),
-		may("patch", corev1.GroupName, "replicationcontrollers", "pods", "persistentvolumeclaims"),
-		may("patch", batchv1.GroupName, "jobs"),
+	v1alpha1.PlacementUser: {stored: true, anywhere: append(mayPatchWorkloads(),
+		may("patch", corev1.GroupName, "persistentvolumeclaims"),
 		may("update", corev1.GroupName, "pods/status"), // that no cluster can run them
 		may("update", v1alpha1.GroupName, "placementpolicies/status", "clusterplacementpolicies/status"),
-	}},
+	)},
 	v1alpha1.QuotaUser: {anywhere: []rbacv1.PolicyRule{
 		may("update", corev1.GroupName, "resourcequotas/status"),
 	}},
@@ -89,22 +91,33 @@ var controllers = map[string]controller{
 		may("delete", corev1.GroupName, "pods"),
 		may("patch,delete", corev1.GroupName, "persistentvolumeclaims"),
 	}},
-	v1alpha1.SummaryUser: {stored: true, anywhere: []rbacv1.PolicyRule{
-		may("update", appsv1.GroupName, "deployments/status", "statefulsets/status", "daemonsets/status", "replicasets/status"),
-		may("update", corev1.GroupName, "replicationcontrollers/status", "services/status", "persistentvolumeclaims/status"),
-		may("update", batchv1.GroupName, "jobs/status"),
-		may("update", networkingv1.GroupName, "ingresses/status"),
-		// It takes our finalizer off what no cluster holds any more, and gives a ReplicaSet to who has taken it over.
-		may("patch", appsv1.GroupName, "deployments", "statefulsets", "daemonsets", "replicasets"),
-		may("patch", corev1.GroupName, "replicationcontrollers", "persistentvolumeclaims"),
-		may("patch", batchv1.GroupName, "jobs"),
+	v1alpha1.SummaryUser: {stored: true, anywhere: append(maySummarise(),
 		may("create,update,delete", appsv1.GroupName, "replicasets", "controllerrevisions"),
 		may("delete", corev1.GroupName, "pods"), // mirrors of what was lost
-	}},
+	)},
 	v1alpha1.VolumesUser: {anywhere: []rbacv1.PolicyRule{
 		may("update,delete", corev1.GroupName, "persistentvolumes"),
 		may("update", corev1.GroupName, "persistentvolumes/status"),
 	}},
+}
+
+// mayPatchWorkloads allows to note a decision on what is placed.
+func mayPatchWorkloads() (out []rbacv1.PolicyRule) {
+	for _, group := range projection.WorkloadGroups() {
+		out = append(out, may("patch", group.Name, group.Resources...))
+	}
+	return out
+}
+
+// maySummarise allows to write the status of what is summarised, and to take our finalizer off what no cluster holds any more.
+func maySummarise() (out []rbacv1.PolicyRule) {
+	for _, kind := range summary.Kinds() {
+		out = append(out, may("update", kind.Resource.Group, kind.Resource.Resource+"/status"))
+		if kind.Breakdown {
+			out = append(out, may("patch", kind.Resource.Group, kind.Resource.Resource))
+		}
+	}
+	return out
 }
 
 // may is a rule of verbs that commas separate.
@@ -125,7 +138,7 @@ func (c controller) allows(a authorizer.Attributes) bool {
 
 // builtIn are the groups whose names look like those of custom resources.
 var builtIn = sets.New(
-	v1alpha1.GroupName, "metrics.k8s.io",
+	"metrics.k8s.io",
 	"admission.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io",
 	"authorization.k8s.io", "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io",
 	"imagepolicy.k8s.io", "internal.apiserver.k8s.io", "lifecycle.k8s.io", "networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io",
@@ -135,12 +148,12 @@ var builtIn = sets.New(
 // notesOnCustomResources allows to read custom resources, and to note on them what was decided and what clusters report.
 func notesOnCustomResources(a authorizer.Attributes) bool {
 	group := a.GetAPIGroup()
-	if !strings.Contains(group, ".") || builtIn.Has(group) {
+	if !strings.Contains(group, ".") || builtIn.Has(group) || v1alpha1.IsOwnGroup(group) {
 		return false
 	}
 	switch a.GetSubresource() {
 	case "":
-		return a.GetVerb() == "get" || a.GetVerb() == "patch" || a.GetVerb() == "update"
+		return slices.Contains([]string{"get", "list", "watch", "patch", "update"}, a.GetVerb())
 	case "status":
 		return a.GetVerb() == "update"
 	}

@@ -7,10 +7,12 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	metricsinstall "k8s.io/metrics/pkg/apis/metrics/install"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/registry/delivery"
 )
 
 func init() {
-	utilruntime.Must(v1alpha1.Install(legacyscheme.Scheme))
+	utilruntime.Must(manifold.Install(legacyscheme.Scheme))
+	utilruntime.Must(delivery.Install(legacyscheme.Scheme))
 	metricsinstall.Install(legacyscheme.Scheme)
 }

@@ -107,7 +107,8 @@ func (e Exempt) exempt(a admission.Attributes) bool {
 	if a.GetSubresource() != "" {
 		return false
 	}
-	if identity.IsController(a.GetUserInfo()) && a.GetOperation() == admission.Update {
+	ours := identity.IsController(a.GetUserInfo()) && !identity.Delivers(a.GetUserInfo()) // what delivery writes is what users have written
+	if ours && a.GetOperation() == admission.Update {
 		// A decision, a finalizer or what Manifold has made itself, and nothing that a user wrote. The webhook to be asked may be in a pod which
 		// needs that decision, or that a start ends well.
 		return true
@@ -115,7 +116,7 @@ func (e Exempt) exempt(a admission.Attributes) bool {
 	if !mirrorKinds[a.GetResource().GroupResource()] {
 		return false
 	}
-	return e.reports(a) || identity.IsController(a.GetUserInfo())
+	return e.reports(a) || ours
 }
 
 // reports reports whether the identity of a cluster writes a mirror.

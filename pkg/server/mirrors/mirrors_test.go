@@ -202,21 +202,23 @@ func TestAdmissionLeavesMirrorsAlone(t *testing.T) {
 		wantExempt  bool
 		update      bool
 	}{
-		"pods of a syncer":                     {east, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "", true, false},
-		"volume claims of a syncer":            {east, schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, "", true, false},
-		"not volume claims of users":           {"jane", schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, "", false, false},
-		"events of a syncer":                   {east, schema.GroupVersionResource{Version: "v1", Resource: "events"}, "", true, false},
-		"events of the new group":              {east, schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}, "", true, false},
-		"ReplicaSets of Manifold":              {v1alpha1.SummaryUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, "", true, false},
-		"not pods of users":                    {"jane", schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "", false, false},
-		"not ReplicaSets of users":             {"jane", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, "", false, false},
-		"not what a syncer evicts":             {east, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "eviction", false, false},
-		"not Secrets of a syncer":              {east, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, "", false, false},
-		"not Deployments of Manifold":          {v1alpha1.PlacementUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "", false, false},
-		"not pods of a group that is not ours": {east, schema.GroupVersionResource{Group: "metrics.k8s.io", Version: "v1", Resource: "pods"}, "", false, false},
-		"Manifold's decision on a Deployment":  {v1alpha1.PlacementUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "", true, true},
-		"not its status":                       {v1alpha1.SummaryUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "status", false, true},
-		"not what users make of a Deployment":  {"jane", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "", false, true},
+		"pods of a syncer":                         {east, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "", true, false},
+		"volume claims of a syncer":                {east, schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, "", true, false},
+		"not volume claims of users":               {"jane", schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, "", false, false},
+		"events of a syncer":                       {east, schema.GroupVersionResource{Version: "v1", Resource: "events"}, "", true, false},
+		"events of the new group":                  {east, schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}, "", true, false},
+		"ReplicaSets of Manifold":                  {v1alpha1.SummaryUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, "", true, false},
+		"not pods of users":                        {"jane", schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "", false, false},
+		"not ReplicaSets of users":                 {"jane", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, "", false, false},
+		"not what a syncer evicts":                 {east, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "eviction", false, false},
+		"not Secrets of a syncer":                  {east, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, "", false, false},
+		"not Deployments of Manifold":              {v1alpha1.PlacementUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "", false, false},
+		"not pods of a group that is not ours":     {east, schema.GroupVersionResource{Group: "metrics.k8s.io", Version: "v1", Resource: "pods"}, "", false, false},
+		"Manifold's decision on a Deployment":      {v1alpha1.PlacementUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "", true, true},
+		"not its status":                           {v1alpha1.SummaryUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "status", false, true},
+		"not what delivery writes of a Deployment": {v1alpha1.DeliveryUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "", false, true},
+		"nor a ReplicaSet that it makes":           {v1alpha1.DeliveryUser, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, "", false, false},
+		"not what users make of a Deployment":      {"jane", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "", false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			operation := admission.Create

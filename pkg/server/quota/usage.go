@@ -41,7 +41,7 @@ type Usage struct {
 }
 
 // New registers with the informers, which the caller starts afterwards.
-func New(client kubernetes.Interface, shared informers.SharedInformerFactory) (*Usage, error) {
+func New(client kubernetes.Interface, shared informers.SharedInformerFactory, queues work.Names) (*Usage, error) {
 	evaluators, err := install.NewQuotaConfigurationForControllers(generic.ListerFuncForResourceFunc(shared.ForResource), shared)
 	if err != nil {
 		return nil, err
@@ -50,9 +50,7 @@ func New(client kubernetes.Interface, shared informers.SharedInformerFactory) (*
 		client:   client,
 		quotas:   shared.Core().V1().ResourceQuotas().Lister(),
 		registry: generic.NewRegistry(evaluators.Evaluators()),
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](10*time.Millisecond, 10*time.Second),
-			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "quota-usage"}),
+		queue:    work.NewQueue[cache.ObjectName](queues.Of("quota-usage"), 10*time.Millisecond, 10*time.Second),
 	}
 	core, apps := shared.Core().V1(), shared.Apps().V1()
 	for _, informer := range []cache.SharedIndexInformer{

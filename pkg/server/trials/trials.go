@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/syncer"
+	"github.com/manifold-dev/manifold/pkg/syncer/lacking"
 )
 
 const (
@@ -36,7 +36,7 @@ type Trials struct {
 }
 
 // verdict is what an attempt came to; nil is an admission.
-type verdict struct{ refusal *syncer.RefusedError }
+type verdict struct{ refusal *lacking.RefusedError }
 
 // New makes pods by way of config.
 func New(config *rest.Config) (*Trials, error) {
@@ -49,7 +49,7 @@ func New(config *rest.Config) (*Trials, error) {
 	return &Trials{client, cache.NewLRUExpireCache(mostVerdicts)}, nil
 }
 
-// Admits returns nil for a pod that is let be made, a syncer.RefusedError for one that is not, and another error if nobody can say.
+// Admits returns nil for a pod that is let be made, a lacking.RefusedError for one that is not, and another error if nobody can say.
 func (t *Trials) Admits(ctx context.Context, pod *corev1.Pod) error {
 	content, err := json.Marshal(pod)
 	if err != nil {
@@ -86,7 +86,7 @@ func verdictOf(err error) (verdict, time.Duration, error) {
 	}
 	switch status.Status().Code {
 	case http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusBadRequest:
-		return verdict{&syncer.RefusedError{Reason: err.Error()}}, refusedFor, nil
+		return verdict{&lacking.RefusedError{Reason: err.Error()}}, refusedFor, nil
 	}
 	return verdict{}, 0, err
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/manifold-dev/manifold/pkg/syncer"
+	"github.com/manifold-dev/manifold/pkg/syncer/lacking"
 )
 
 func TestATrialTellsWhatAdmissionSaysOfAPod(t *testing.T) {
@@ -57,7 +57,7 @@ func TestATrialTellsWhatAdmissionSaysOfAPod(t *testing.T) {
 			tried := &Trials{client.CoreV1(), cache.NewLRUExpireCache(10)}
 			for range 2 {
 				err := tried.Admits(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
-				var refused *syncer.RefusedError
+				var refused *lacking.RefusedError
 				if errors.As(err, &refused) != test.wantRefused || (err != nil && !test.wantRefused) != test.wantErr {
 					t.Errorf("%v, want refused: %t, error: %t", err, test.wantRefused, test.wantErr)
 				}

@@ -28,6 +28,7 @@ import (
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
+	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -56,10 +57,14 @@ type Options struct {
 	Engine   *engine.Engine
 	Kube     informers.SharedInformerFactory
 	Manifold externalversions.SharedInformerFactory
+	// Versions are Deployments at the revisions that clusters hold. Without them, templates are known that were those of the objects.
+	Versions *held.Versions
 	// Client writes statuses and mirrored ReplicaSets, as Manifold itself.
 	Client kubernetes.Interface
 	// Recorder writes the events about moves. Without it there are none.
 	Recorder record.EventRecorder
+	// Queues are the names of the queues.
+	Queues work.Names
 	// Clock is for tests; the zero value is the real one.
 	Clock clock.PassiveClock
 }
@@ -121,8 +126,9 @@ func New(o Options) (*Controller, error) {
 		stores:   map[schema.GroupVersionResource]cache.Indexer{},
 		mirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), replicaSets.GetStore(),
 			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: replicaSets.GetIndexer(), IncludeAdds: true}),
-		queue: work.NewQueue[task]("summary", 10*time.Millisecond, 10*time.Second),
+		queue: work.NewQueue[task](o.Queues.Of("summary"), 10*time.Millisecond, 10*time.Second),
 	}
+	c.templates.versions, c.templates.taken = o.Versions, c.taken
 	type watch struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
@@ -239,14 +245,14 @@ func (c *Controller) workloadHandler(kind summary.Kind) cache.ResourceEventHandl
 		},
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(summary.Object), obj.(summary.Object)
-			c.recordTemplate(before, after)
+			c.templates.record(before, after)
 			if !mirror(kind, after) && (mirror(kind, before) || before.GetGeneration() != after.GetGeneration() ||
 				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) || lives(kind, before) != lives(kind, after) ||
 				before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement]) {
 				c.queue.Add(task{Key: keyOf(after)})
 			}
 		},
-		DeleteFunc: c.forgetTemplates,
+		DeleteFunc: c.templates.gone,
 	}
 }
 

@@ -76,8 +76,8 @@ func deleted(d *appsv1.Deployment) *appsv1.Deployment {
 	return d
 }
 
-// held has somebody hold a Deployment that is being deleted.
-func held(d *appsv1.Deployment) *appsv1.Deployment {
+// holding has somebody hold a Deployment that is being deleted.
+func holding(d *appsv1.Deployment) *appsv1.Deployment {
 	d.Finalizers = append(d.Finalizers, "example.com/other")
 	return d
 }
@@ -107,7 +107,7 @@ func start(t *testing.T, objects ...runtime.Object) *harness {
 	})
 	kube := informers.NewSharedInformerFactory(h.kube, 0)
 	manifold := externalversions.NewSharedInformerFactory(manifoldfake.NewClientset(own...), 0)
-	upstream, err := syncer.NewUpstream(kube)
+	upstream, err := syncer.NewUpstream(kube, syncer.UpstreamOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,10 +241,10 @@ func TestSyncOfADeployment(t *testing.T) {
 			deployment: deleted(deployment(onEast, known)), want: []string{"patch deployments"},
 		},
 		"what somebody else holds is not let go before, and its status is told": {
-			deployment: held(deleted(deployment(onEast, known))), want: []string{"update deployments/status"},
+			deployment: holding(deleted(deployment(onEast, known))), want: []string{"update deployments/status"},
 		},
 		"what a cluster has of what somebody else holds is told": {
-			clusters: []runtime.Object{silent}, deployment: held(deleted(deployment(onEast, known))), want: []string{"update deployments/status"},
+			clusters: []runtime.Object{silent}, deployment: holding(deleted(deployment(onEast, known))), want: []string{"update deployments/status"},
 		},
 		"what a silent cluster may hold is not let go": {
 			clusters: []runtime.Object{silent}, deployment: deleted(deployment(onEast, known)),
@@ -314,7 +314,7 @@ func TestUnplacedDeploymentSaysWhy(t *testing.T) {
 }
 
 func TestReleaseTakesOurFinalizerAlone(t *testing.T) {
-	going := held(deleted(deployment("", "")))
+	going := holding(deleted(deployment("", "")))
 	h := start(t, going)
 	if err := h.release(t.Context(), keyOf(going), going); err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func (c *Controller) tellDoubts(in summary.Object, reports map[string]summary.Re
 		}
 		if last[cluster].Doubt == "" {
 			c.Recorder.Event(in, corev1.EventTypeWarning, ReasonReportDoubted,
-				fmt.Sprintf("cluster %q reports what cannot be, which does not count: %s", cluster, strings.Join(doubts, "; ")))
+				fmt.Sprintf("cluster %q reports values that cannot be right, which are ignored: %s", cluster, strings.Join(doubts, "; ")))
 		}
 	}
 }
@@ -43,7 +43,7 @@ func (c *Controller) tellOtherDoubts(key identity.Key, in summary.Object, report
 	var said []string
 	for _, cluster := range slices.Sorted(maps.Keys(reports)) {
 		if doubts := reports[cluster].Doubts; len(doubts) > 0 {
-			said = append(said, fmt.Sprintf("cluster %q reports what cannot be, which does not count: %s", cluster, strings.Join(doubts, "; ")))
+			said = append(said, fmt.Sprintf("cluster %q reports values that cannot be right, which are ignored: %s", cluster, strings.Join(doubts, "; ")))
 		}
 	}
 	text := strings.Join(said, "; ")

@@ -33,7 +33,7 @@ func TestRevisionOfADeploymentThatRunsNowhere(t *testing.T) {
 		"a cluster that has told of it will again":  {objects: []runtime.Object{silent}, deployment: deployment(onEast, `{"east":{"replicas":3,"generation":4}}`)},
 		"what is paused does not begin":             {deployment: paused},
 		"what is paused keeps what it had":          {objects: []runtime.Object{history}, deployment: paused, want: "1"},
-		"what is deleted does not begin":            {deployment: held(deleted(ofImage("web:1", 1)))},
+		"what is deleted does not begin":            {deployment: holding(deleted(ofImage("web:1", 1)))},
 		"somebody else's ReplicaSet is not its own": {objects: []runtime.Object{theirs}, deployment: ofImage("web:1", 1)},
 	} {
 		t.Run(name, func(t *testing.T) {

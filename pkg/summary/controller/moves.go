@@ -94,7 +94,7 @@ func (c *Controller) moving(key identity.Key, in summary.Object, reports map[str
 	case !after.told && now.Sub(after.since) >= deadline:
 		c.moves.tell(in.GetUID())
 		c.Recorder.Event(in, corev1.EventTypeWarning, ReasonStalled, fmt.Sprintf(
-			"has not come further for %s: %s; what runs stays until its replacement is available", duration.HumanDuration(deadline), progress))
+			"has made no progress for %s: %s; what runs stays until its replacement is available", duration.HumanDuration(deadline), progress))
 	}
 	if progress != "" && !after.told {
 		c.queue.AddAfter(task{Key: key}, max(time.Second, after.since.Add(deadline).Sub(now)))

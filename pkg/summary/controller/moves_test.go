@@ -41,7 +41,7 @@ func TestMovesAreToldFromBeginToEnd(t *testing.T) {
 		{after: time.Minute, east: runs(3, 3), west: runs(1, 0), want: "3 to leave east, 0 of 3 available in west"},
 		{
 			after: deadline, east: runs(3, 3), west: runs(1, 0), want: "3 to leave east, 0 of 3 available in west",
-			event: "Warning MoveStalled has not come further for 10m: 3 to leave east, 0 of 3 available in west; " +
+			event: "Warning MoveStalled has made no progress for 10m: 3 to leave east, 0 of 3 available in west; " +
 				"what runs stays until its replacement is available",
 		},
 		{after: deadline, east: runs(3, 3), west: runs(1, 0), want: "3 to leave east, 0 of 3 available in west"},

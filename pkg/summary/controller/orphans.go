@@ -33,7 +33,7 @@ func (c *Controller) orphanReplicaSets(ctx context.Context, in summary.Object) e
 				return err
 			}
 			byName[rs.Name] = append(byName[rs.Name], share)
-			templates[rs.Name] = c.templateOf(d, rs.Annotations[v1alpha1.AnnotationTemplate], mirror)
+			templates[rs.Name] = c.templates.of(d, rs.Annotations[v1alpha1.AnnotationTemplate], mirror)
 			if rs.Name == name {
 				continue
 			}

@@ -31,7 +31,7 @@ func (c *Controller) syncReplicaSets(ctx context.Context, d *appsv1.Deployment, 
 		if existing[name] == nil && (name != summary.ReplicaSetName(d.Name, hash) || c.taken(d.Namespace, name)) {
 			continue // one that was made by hand, or let go of, and is not the Deployment's above, yet or any more
 		}
-		if rs := summary.ReplicaSet(d, hash, c.templates.get(d.UID, hash), existing[name], shares[name]); rs != nil {
+		if rs := summary.ReplicaSet(d, hash, c.templates.recorded(d, hash), existing[name], shares[name]); rs != nil {
 			wanted = append(wanted, rs)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/manifold-dev/manifold/pkg/delivery/held"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -19,6 +21,11 @@ const mostTemplates = 10
 // have begun to carry one out. Its word is not taken for what the template is: that was seen above, or there is no revision of it. A start
 // forgets them, which loses a revision that was replaced within the same moment.
 type templates struct {
+	// versions are Deployments at the revisions that clusters hold, see Options.
+	versions *held.Versions
+	// taken reports whether there is a ReplicaSet above of that name.
+	taken func(namespace, name string) bool
+
 	mu   sync.Mutex
 	byID map[types.UID][]recorded
 }
@@ -57,8 +64,8 @@ func (t *templates) forget(uid types.UID) {
 	delete(t.byID, uid)
 }
 
-// recordTemplate keeps the template of a Deployment that gets another one, unless its mirror does.
-func (c *Controller) recordTemplate(old, obj summary.Object) {
+// record keeps the template of a Deployment that gets another one, unless its mirror does.
+func (t *templates) record(old, obj summary.Object) {
 	before, ok := old.(*appsv1.Deployment)
 	if !ok || before.Generation == obj.GetGeneration() {
 		return
@@ -68,28 +75,44 @@ func (c *Controller) recordTemplate(old, obj summary.Object) {
 		return
 	}
 	hash := projection.TemplateHash(&before.Spec.Template)
-	if !c.taken(before.Namespace, summary.ReplicaSetName(before.Name, hash)) {
-		c.templates.note(before, hash)
+	if !t.taken(before.Namespace, summary.ReplicaSetName(before.Name, hash)) {
+		t.note(before, hash)
 	}
 }
 
-// forgetTemplates drops what was kept of a Deployment that is gone.
-func (c *Controller) forgetTemplates(obj any) {
+// gone drops what was kept of a Deployment that is gone.
+func (t *templates) gone(obj any) {
 	if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = tomb.Obj
 	}
 	if d, ok := obj.(*appsv1.Deployment); ok {
-		c.templates.forget(d.UID)
+		t.forget(d.UID)
 	}
 }
 
-// templateOf returns a template that a Deployment has or had, nil if the logical cluster knows of none with that hash.
-func (c *Controller) templateOf(d *appsv1.Deployment, hash string, mirror *appsv1.ReplicaSet) *summary.Recorded {
+// of returns a template that a Deployment has or had, nil if the logical cluster knows of none with that hash.
+func (t *templates) of(d *appsv1.Deployment, hash string, mirror *appsv1.ReplicaSet) *summary.Recorded {
 	switch {
 	case mirror != nil && summary.ReplicaSetHash(mirror, nil) == hash:
 		return &summary.Recorded{Template: mirror.Spec.Template, Annotations: mirror.Annotations}
 	case projection.TemplateHash(&d.Spec.Template) == hash:
 		return summary.Record(d)
 	}
-	return c.templates.get(d.UID, hash)
+	return t.recorded(d, hash)
+}
+
+// recorded returns a template that a Deployment had, or has in a cluster that is held at a revision, nil if the logical cluster knows of none with that
+// hash. What a target has may never have been the template of the object itself.
+func (t *templates) recorded(d *appsv1.Deployment, hash string) *summary.Recorded {
+	if known := t.get(d.UID, hash); known != nil || !identity.NamesRevisions(d) {
+		return known
+	}
+	kind, _ := projection.ForResource(deploymentResource)
+	versions, _ := t.versions.All(kind, d)
+	for _, version := range versions {
+		if at := version.Object.(*appsv1.Deployment); projection.TemplateHash(&at.Spec.Template) == hash {
+			return summary.Record(at)
+		}
+	}
+	return nil
 }

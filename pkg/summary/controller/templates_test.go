@@ -1,13 +1,21 @@
 package controller
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
 
+	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	deliverylisters "github.com/manifold-dev/manifold/generated/listers/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/contents"
+	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -27,11 +35,11 @@ func TestATemplateThatWasThereForAMomentIsKept(t *testing.T) {
 	scaled := ofImage("web:1", 2)
 
 	h := start(t)
-	h.recordTemplate(before, scaled)
+	h.templates.record(before, scaled)
 	if got := h.templates.get(before.UID, hash); got != nil {
 		t.Errorf("what stays is kept: %+v", got)
 	}
-	h.recordTemplate(before, after)
+	h.templates.record(before, after)
 	got := h.templates.get(before.UID, hash)
 	if got == nil || got.Template.Spec.Containers[0].Image != "web:1" || got.Annotations["kubernetes.io/change-cause"] != "web:1" {
 		t.Fatalf("it is kept as %+v", got)
@@ -40,20 +48,55 @@ func TestATemplateThatWasThereForAMomentIsKept(t *testing.T) {
 		t.Errorf("another is kept as %+v", other)
 	}
 	for i := range 3 * int64(mostTemplates) {
-		h.recordTemplate(ofImage(fmt.Sprint(i), i), ofImage(fmt.Sprint(i+1), i+1))
+		h.templates.record(ofImage(fmt.Sprint(i), i), ofImage(fmt.Sprint(i+1), i+1))
 	}
 	if kept := len(h.templates.byID[before.UID]); kept != mostTemplates {
 		t.Errorf("%d are kept, want %d", kept, mostTemplates)
 	}
-	h.forgetTemplates(after)
+	h.templates.gone(after)
 	if len(h.templates.byID) != 0 {
 		t.Error("what is gone is kept")
 	}
 
 	h = start(t, mirror)
-	h.recordTemplate(before, after)
+	h.templates.record(before, after)
 	if got := h.templates.get(before.UID, hash); got != nil {
 		t.Errorf("what has a ReplicaSet is kept: %+v", got)
+	}
+}
+
+// A target may have a template that the object above never had.
+func TestATemplateOfARevisionIsKnown(t *testing.T) {
+	above, west := ofImage("web:8", 1), ofImage("web:7", 1)
+	west.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}
+	raw, err := json.Marshal(west)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, err := delivery.HashManifest(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := &delivery.ApplicationRevision{ObjectMeta: metav1.ObjectMeta{Namespace: above.Namespace, Name: "web-v7", UID: "seven"}}
+	revision.Spec.Objects = []delivery.RevisionObject{{Hash: hash, Manifest: &runtime.RawExtension{Raw: raw}}}
+	revision.Spec.Targets = []delivery.RevisionTarget{{Name: "eu", Hash: delivery.HashObjects([]string{hash}), Objects: []string{hash}}}
+	revision.Spec.Hash = delivery.HashRevision(revision.Spec.Targets)
+	revisions := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	if err := revisions.Add(revision); err != nil {
+		t.Fatal(err)
+	}
+	h := start(t)
+	h.templates.versions = held.New(contents.New(deliverylisters.NewApplicationRevisionLister(revisions), nil), nil)
+	of := projection.TemplateHash(&west.Spec.Template)
+	if got := h.templates.recorded(above, of); got != nil {
+		t.Errorf("it is known as %+v although no cluster is held at the revision", got)
+	}
+	above.Annotations[v1alpha1.AnnotationPlacement] = `{"west":{"replicas":1,"revision":"web-v7","target":"eu"}}`
+	if got := h.templates.recorded(above, of); got == nil || got.Template.Spec.Containers[0].Image != "web:7" {
+		t.Errorf("it is known as %+v, want that of the revision", got)
+	}
+	if got := h.templates.recorded(above, "another"); got != nil {
+		t.Errorf("another is known as %+v", got)
 	}
 }
 
@@ -75,7 +118,7 @@ func TestATemplateIsOneThatTheLogicalClusterHas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if recorded := h.templateOf(d, test.hash, test.mirror); recorded != nil {
+			if recorded := h.templates.of(d, test.hash, test.mirror); recorded != nil {
 				got = recorded.Template.Spec.Containers[0].Image
 			}
 			if got != test.want {

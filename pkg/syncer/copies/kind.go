@@ -8,8 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // Key names an object of a custom kind.
@@ -21,6 +23,11 @@ type Key struct {
 // String writes the key for logs.
 func (k Key) String() string { return k.Resource.String() + " " + k.Namespace + "/" + k.Name }
 
+// KeyOf names an object by its resource.
+func KeyOf(resource schema.GroupResource, name cache.ObjectName) Key {
+	return Key{Resource: resource, Namespace: name.Namespace, Name: name.Name}
+}
+
 // Kind is a kind of custom resources as the logical cluster serves it.
 type Kind struct {
 	Resource schema.GroupResource
@@ -29,6 +36,8 @@ type Kind struct {
 	Versions []string
 	// Statuses tells by version whether the status is a subresource.
 	Statuses map[string]bool
+	// Paths say where its objects have what their pods are made of; nil if nobody does.
+	Paths *projection.PodPaths
 }
 
 // KindOf returns the kind that a definition makes, false if its objects are not in namespaces or not served.
@@ -80,6 +89,14 @@ func (k Kind) In(version string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: k.Resource.Group, Version: version, Kind: k.Name}
 }
 
+// ListedAs is the kind as policies list it.
+func (k Kind) ListedAs() string { return k.Name + "." + k.Resource.Group }
+
+// Row is how objects of the kind are projected, in a version.
+func (k Kind) Row(version string) projection.Kind {
+	return projection.Custom(k.In(version), k.Resource.Resource, k.Paths)
+}
+
 // Watched is the version in which the metadata is watched: the newest, which the garbage collector watches as well.
 func (k Kind) Watched() schema.GroupVersionResource {
 	newest := slices.MaxFunc(k.Versions, version.CompareKubeAwareVersionStrings)
@@ -101,7 +118,7 @@ func (k Kind) servedBy(served []string) (version string, ok bool) {
 
 // Same reports whether two descriptions of a kind say the same.
 func (k Kind) Same(other Kind) bool {
-	if k.Name != other.Name || !slices.Equal(k.Versions, other.Versions) {
+	if k.Name != other.Name || !slices.Equal(k.Versions, other.Versions) || !k.Paths.Same(other.Paths) {
 		return false
 	}
 	for _, v := range k.Versions {

@@ -69,7 +69,7 @@ func newLoop(ctx context.Context, all *Loops, c *connection.Connection) *Loop {
 		client:  c.Dynamic,
 		budget:  c.Budget,
 		target:  projection.Target{LogicalCluster: all.LogicalCluster(), Cluster: c.Name},
-		queue:   steps.NewQueue[Key]("custom-"+c.Name, c.Answers),
+		queue:   steps.NewQueue[Key](all.Queues.Of("custom-"+c.Name), c.Answers),
 		ctx:     klog.NewContext(ctx, klog.FromContext(ctx).WithValues("cluster", c.Name)),
 		group:   &errgroup.Group{},
 		watches: map[schema.GroupResource]*watch{},

@@ -18,8 +18,10 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // Above is the logical cluster as the loops see it.
@@ -38,12 +40,17 @@ type Options struct {
 	Clusters listers.ClusterLister
 	// LogicalCluster returns the identity of the logical cluster.
 	LogicalCluster func() string
+	// Queues are the names of the queues.
+	Queues work.Names
 	// Client reads custom resources of the logical cluster.
 	Client dynamic.Interface
 	// Recorder writes the events that tell users what could not be projected.
 	Recorder record.EventRecorder
 	// EnsureNamespace sees to it that a cluster has a namespace before something is put into it.
 	EnsureNamespace func(ctx context.Context, cluster, namespace string) error
+	// Lacks returns what keeps a workload out of a cluster: classes, quotas, and what its pods name. A problem is for the user. What is on its way
+	// has the loop look again when it is there, or the error asks for another try. It may be nil.
+	Lacks func(ctx context.Context, cluster string, w identity.Workload, desired projection.Object) (problem string, waits bool, err error)
 	// Leaving reports whether a cluster is being removed, and in which manner: a value of AnnotationRemove.
 	Leaving func(cluster string) (leaving bool, manner string)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/lacking"
 	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
@@ -166,7 +167,7 @@ func (l *Loop) carryOut(ctx context.Context, seen look, p plan) error {
 func (l *Loop) writer(seen look) writer.Writer {
 	resource := seen.kind.Resource.WithVersion(seen.watch.version)
 	return writer.Writer{
-		Kind:   projection.Custom(seen.kind.In(seen.watch.version), seen.kind.Resource.Resource),
+		Kind:   seen.kind.Row(seen.watch.version),
 		Client: writer.Dynamic{ResourceInterface: l.client.Resource(resource).Namespace(seen.key.Namespace)},
 	}
 }
@@ -179,6 +180,9 @@ func (l *Loop) project(ctx context.Context, seen look) error {
 		return err
 	}
 	if err := l.EnsureNamespace(ctx, l.cluster, seen.key.Namespace); err != nil {
+		return err
+	}
+	if held, err := l.heldBack(ctx, seen, next.desired); held || err != nil {
 		return err
 	}
 	action := out.Kind.Plan(next.desired, seen.live)
@@ -202,6 +206,25 @@ func (l *Loop) project(ctx context.Context, seen look) error {
 	return nil
 }
 
+// heldBack reports whether a copy that leads to pods has to wait for what these need.
+func (l *Loop) heldBack(ctx context.Context, seen look, desired *unstructured.Unstructured) (held bool, err error) {
+	if seen.kind.Paths == nil || l.Lacks == nil {
+		return false, nil
+	}
+	of := identity.Workload{Kind: seen.kind.Row(seen.kind.Versions[0]), Object: desired}
+	if seen.live != nil && !of.Kind.MakesPods(desired, seen.live) {
+		return false, nil
+	}
+	problem, waits, err := l.Lacks(ctx, l.cluster, of, desired)
+	if err != nil || problem == "" && !waits {
+		return false, err
+	}
+	if problem != "" && l.queue.NumRequeues(seen.key) >= lacking.RequiredTries {
+		l.fail(seen, lacking.Reason, problem)
+	}
+	return true, writer.ErrNotYet
+}
+
 // desired returns the projection of an object, as the state in which the cluster has it. The object is read, in the version that the cluster is
 // sent, if it may give another one than the last.
 func (l *Loop) desired(ctx context.Context, kind projection.Kind, above *metav1.PartialObjectMetadata, last state) (state, error) {
@@ -217,7 +240,8 @@ func (l *Loop) desired(ctx context.Context, kind projection.Kind, above *metav1.
 	case whole.GetUID() != above.UID || whole.GetGeneration() < above.Generation:
 		return state{}, writer.ErrNotYet
 	}
-	desired, err := kind.Project(whole, projection.Part{}, l.target)
+	decision := identity.DecisionOf(above)
+	desired, err := kind.Project(whole, projection.Part{Share: decision[l.cluster], Decision: decision}, l.target)
 	if err != nil {
 		return state{}, err
 	}
@@ -231,7 +255,8 @@ func (l *Loop) desired(ctx context.Context, kind projection.Kind, above *metav1.
 // sameProjection reports whether two versions of an object give the same projection.
 func sameProjection(before, after *metav1.PartialObjectMetadata) bool {
 	return before != nil && before.UID == after.UID && before.Generation == after.Generation && maps.Equal(before.Labels, after.Labels) &&
-		projection.SameAnnotations(before, after)
+		projection.SameAnnotations(before, after) &&
+		before.Annotations[v1alpha1.AnnotationPlacement] == after.Annotations[v1alpha1.AnnotationPlacement]
 }
 
 // failed notes an error where users see it, and returns what has the step tried again.

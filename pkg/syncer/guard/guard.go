@@ -157,6 +157,9 @@ func (g Guard) MayHave(cluster string, pod *corev1.Pod, controller, decider iden
 	if controller.Kind.Demand(controller.Object).Template == nil {
 		return fmt.Errorf("%s %s has no template", controller.Kind.GVK.Kind, controller.GetName())
 	}
+	if err := g.Versions.MayRun(cluster, controller, decider); err != nil {
+		return err
+	}
 	return g.named(cluster, pod, controller)
 }
 

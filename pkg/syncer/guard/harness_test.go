@@ -31,7 +31,7 @@ func guardOf(t *testing.T, above ...projection.Object) Guard {
 // unread has caches that have not been filled yet, for all that it knows.
 func unread(t *testing.T, above ...projection.Object) Guard {
 	t.Helper()
-	c, err := logical.New(informers.NewSharedInformerFactory(fake.NewClientset(), 0))
+	c, err := logical.New(informers.NewSharedInformerFactory(fake.NewClientset(), 0), logical.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,8 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/manifold-dev/manifold/internal/caches"
+	"github.com/manifold-dev/manifold/internal/work"
+	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -28,31 +30,57 @@ const (
 	byNamespace = "manifold.dev/namespace" // the namespace of those that are no mirrors
 	byUID       = "manifold.dev/uid"       // their own UID
 	byCluster   = "manifold.dev/cluster"   // the namespace and the cluster of the pods that mirrors show
+	byPriority  = "manifold.dev/priority"  // the PriorityClass of their pods
+	byHeld      = "manifold.dev/held"      // the namespace of those that name revisions for clusters
+	byRevision  = "manifold.dev/revision"  // the revisions that they name
+	byClaim     = "manifold.dev/claim"     // of PersistentVolumes: the claim that they are for
 )
+
+// Options say what a Cluster works with. Its functions are asked once the informers have started, not before.
+type Options struct {
+	// Overrides returns what the policy of a workload changes of it in a cluster. It may be nil.
+	Overrides func(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error)
+	// Versions are objects at the revisions that clusters hold. Without them no revision can be read.
+	Versions *held.Versions
+	// PodKey proves what webhooks of the logical cluster have changed of pods. Without it, no proof holds.
+	PodKey podhooks.Key
+	// Queues are the names of the queues of all that works with it.
+	Queues work.Names
+	// CustomKnown reports whether all workloads of custom kinds are known, so that what nothing else needs is needed by nothing. It may be nil.
+	CustomKnown func() bool
+}
 
 // Cluster is the logical cluster as its caches show it. They are shared informers; nothing in them may be changed.
 type Cluster struct {
 	// LogicalCluster is the identity that marks what is ours below.
 	LogicalCluster string
-	// Overrides returns what the policy of a workload changes of it in a cluster. It may be nil.
-	Overrides func(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error)
-	// PodKey proves what webhooks of the logical cluster have changed of pods. Without it, no proof holds.
-	PodKey podhooks.Key
+	Options
 
 	// Stores hold the objects of all projected kinds.
 	Stores map[schema.GroupVersionResource]cache.Indexer
+	// Volumes holds the PersistentVolumes.
+	Volumes cache.Indexer
+	// Webhooks hold the configurations of the webhooks that are registered.
+	Webhooks []cache.Store
 	// ReplicaSets and Namespaces read from them.
 	ReplicaSets appslisters.ReplicaSetLister
 	Namespaces  corelisters.NamespaceLister
+	// Versions are the objects as clusters are to hold them.
+	Versions Versions
 
+	customs
 	revisions revisions
 	departed  *utilcache.LRUExpireCache // StatefulSets, see departed.go
 }
 
 // New registers with the informers, which the caller starts afterwards.
-func New(factory informers.SharedInformerFactory) (*Cluster, error) {
+func New(factory informers.SharedInformerFactory, o Options) (*Cluster, error) {
 	c := &Cluster{
-		Stores:      map[schema.GroupVersionResource]cache.Indexer{},
+		Options: o,
+		Stores:  map[schema.GroupVersionResource]cache.Indexer{},
+		customs: customs{
+			kinds: map[schema.GroupVersionResource]projection.Kind{}, stores: map[schema.GroupVersionResource]cache.Indexer{},
+		},
 		ReplicaSets: factory.Apps().V1().ReplicaSets().Lister(),
 		Namespaces:  factory.Core().V1().Namespaces().Lister(),
 		revisions: revisions{
@@ -62,14 +90,13 @@ func New(factory informers.SharedInformerFactory) (*Cluster, error) {
 			decoded: lru.New(templatesKept),
 		},
 	}
+	c.Versions = Versions{o.Versions, c.indexed, heldReferences{lru.New(referencesKept)}}
 	for _, kind := range projection.Kinds() {
 		generic, err := factory.ForResource(kind.Resource)
 		if err != nil {
 			return nil, fmt.Errorf("watch %s: %w", kind.Resource.Resource, err)
 		}
-		indexers := cache.Indexers{
-			byReference: indexBy(kind, kind.References), byFollowed: indexBy(kind, kind.Follows), byNamespace: indexNamespace(kind), byUID: indexUID,
-		}
+		indexers := indexersOf(kind)
 		if kind.Resource == identity.Pods {
 			indexers[byCluster] = indexCluster
 		}
@@ -78,30 +105,65 @@ func New(factory informers.SharedInformerFactory) (*Cluster, error) {
 		}
 		c.Stores[kind.Resource] = generic.Informer().GetIndexer()
 	}
+	volumes := factory.Core().V1().PersistentVolumes().Informer()
+	if err := volumes.AddIndexers(cache.Indexers{byClaim: indexClaim}); err != nil {
+		return nil, fmt.Errorf("index PersistentVolumes by claim: %w", err)
+	}
+	c.Volumes = volumes.GetIndexer()
+	registered := factory.Admissionregistration().V1()
+	c.Webhooks = []cache.Store{
+		registered.MutatingWebhookConfigurations().Informer().GetStore(), registered.ValidatingWebhookConfigurations().Informer().GetStore(),
+	}
 	if err := c.remember(factory.Apps().V1().StatefulSets().Informer()); err != nil {
 		return nil, fmt.Errorf("watch StatefulSets: %w", err)
 	}
 	return c, nil
 }
 
-// Get returns an object of a projected kind, or nil.
-func (c *Cluster) Get(key identity.Key) projection.Object {
-	return caches.Named[projection.Object](c.Stores[key.Resource], cache.ObjectName{Namespace: key.Namespace, Name: key.Name}.String())
+// PodWebhooks returns the webhooks that are registered.
+func (c *Cluster) PodWebhooks() []podhooks.Webhook {
+	var out []podhooks.Webhook
+	for _, store := range c.Webhooks {
+		for _, configuration := range store.List() {
+			out = append(out, podhooks.WebhooksOf(configuration)...)
+		}
+	}
+	return out
 }
 
-// Referring returns the objects of a kind that refer to key.
-func (c *Cluster) Referring(of schema.GroupVersionResource, key identity.Key) []projection.Object {
-	return caches.Indexed[projection.Object](c.Stores[of], byReference, referenceIndex(key))
+func indexersOf(kind projection.Kind) cache.Indexers {
+	return cache.Indexers{
+		byReference: indexBy(kind, kind.References), byFollowed: indexBy(kind, kind.Follows), byNamespace: indexNamespace(kind), byUID: indexUID,
+		byPriority: indexPriority(kind), byHeld: indexHeld(kind), byRevision: indexRevision(kind),
+	}
+}
+
+// Get returns an object of a projected kind, or a workload of a custom kind, or nil.
+func (c *Cluster) Get(key identity.Key) projection.Object {
+	store := c.Store(key.Resource)
+	if store == nil {
+		return nil
+	}
+	return caches.Named[projection.Object](store, cache.ObjectName{Namespace: key.Namespace, Name: key.Name}.String())
+}
+
+// indexed returns the objects of a kind that an index has under a value. Of a kind that has just gone there are none.
+func (c *Cluster) indexed(of schema.GroupVersionResource, index, value string) []projection.Object {
+	store := c.Store(of)
+	if store == nil {
+		return nil
+	}
+	return caches.Indexed[projection.Object](store, index, value)
 }
 
 // Following returns the objects of a kind that follow key.
 func (c *Cluster) Following(of schema.GroupVersionResource, key identity.Key) []projection.Object {
-	return caches.Indexed[projection.Object](c.Stores[of], byFollowed, referenceIndex(key))
+	return c.indexed(of, byFollowed, referenceIndex(key))
 }
 
 // ObjectsIn returns the objects of a kind in a namespace that are no mirrors.
 func (c *Cluster) ObjectsIn(resource schema.GroupVersionResource, namespace string) []projection.Object {
-	return caches.Indexed[projection.Object](c.Stores[resource], byNamespace, namespace)
+	return c.indexed(resource, byNamespace, namespace)
 }
 
 // WithUID returns the objects of a kind that have a UID.
@@ -112,7 +174,7 @@ func (c *Cluster) WithUID(resource schema.GroupVersionResource, uid types.UID) [
 // WorkloadsIn returns the workloads of a namespace.
 func (c *Cluster) WorkloadsIn(namespace string) []identity.Workload {
 	var out []identity.Workload
-	for _, kind := range projection.Workloads() {
+	for _, kind := range c.Workloads() {
 		for _, obj := range c.ObjectsIn(kind.Resource, namespace) {
 			out = append(out, identity.Workload{Kind: kind, Object: obj})
 		}

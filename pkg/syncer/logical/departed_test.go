@@ -20,7 +20,7 @@ func TestADepartedStatefulSetIsKnownForItsLastClaims(t *testing.T) {
 	db.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 	client := fake.NewClientset(db)
 	factory := informers.NewSharedInformerFactory(client, 0)
-	c, err := New(factory)
+	c, err := New(factory, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

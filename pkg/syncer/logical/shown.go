@@ -34,13 +34,13 @@ func (c *Cluster) ShownIn(namespace, cluster string) []*corev1.Pod {
 	return caches.Indexed[*corev1.Pod](c.Stores[identity.Pods], byCluster, clusterIndex(namespace, cluster))
 }
 
-// BoundTo returns the pods that users have made and that a cluster has, without those that nothing but a finalizer holds any more. One that names
-// the cluster as its node may not be there, and can be nowhere else.
+// BoundTo returns the pods that users have made and that a cluster has, without those that nothing but a finalizer holds any more. One that was
+// placed there and names the cluster as its node may not be there yet, and can be nowhere else. That it names the cluster says nothing by itself.
 func (c *Cluster) BoundTo(cluster string) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, pod := range caches.All[*corev1.Pod](c.Stores[identity.Pods]) {
 		ended := pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 0) == 0
-		has := pod.Spec.NodeName == cluster || identity.PodIn(pod) == cluster
+		has := identity.PodIn(pod) == cluster || pod.Spec.NodeName == cluster && identity.Concerns(pod, cluster)
 		if identity.ShownFrom(pod) == "" && has && !ended {
 			out = append(out, pod)
 		}

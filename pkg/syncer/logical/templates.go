@@ -60,16 +60,16 @@ func (r revisions) template(of *appsv1.ControllerRevision) *corev1.PodTemplateSp
 	return data.Spec.Template
 }
 
-// revisioned returns the template of a controller that the label of one of its pods names, and the label's value if it names one that is known:
-// else the template is the one in use, and the value "".
-func (c *Cluster) revisioned(w identity.Workload, label string) (template *corev1.PodTemplateSpec, revision string) {
-	current := w.Kind.Demand(w.Object).Template
+// revisioned returns the template of a controller that the label of one of its pods in a cluster names, and the label's value if it names one that is
+// known and that the cluster was given: else the template is the one in use there, and the value "".
+func (c *Cluster) revisioned(w identity.Workload, cluster, label string) (template *corev1.PodTemplateSpec, revision string) {
+	current := w.Kind.Demand(c.Versions.AsHeld(w, cluster)).Template
 	kind, ok := summary.ForResource(w.Kind.Resource)
 	if !ok || !kind.KeepsHistory() || label == "" {
 		return current, ""
 	}
 	if found := c.revisions.of(w.Object, label); found != nil {
-		if template := c.revisions.template(found); template != nil {
+		if template := c.revisions.template(found); template != nil && c.Versions.given(w, cluster, template) {
 			return template, label
 		}
 		return current, label
@@ -84,7 +84,7 @@ func (c *Cluster) revisioned(w identity.Workload, label string) (template *corev
 // OwnerOf returns what is known of the pods that a controller above has in a cluster. Label is the one by which the pod names its revision
 // above. For a pod that has a mirror, the template does not matter. Overrides that cannot be made change nothing: the projection tells of them.
 func (c *Cluster) OwnerOf(controller, decider identity.Workload, cluster, label string, isNew bool) mirror.Owner {
-	template, revision := c.revisioned(controller, label)
+	template, revision := c.revisioned(controller, cluster, label)
 	out := mirror.Owner{Object: controller.Object, Template: template, Revision: revision}
 	if !isNew || template == nil || c.Overrides == nil {
 		return out

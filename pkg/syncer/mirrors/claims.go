@@ -2,7 +2,6 @@ package mirrors
 
 import (
 	"context"
-	"encoding/json"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,15 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/records"
 )
 
 // claimWorkers is how many mirrors of one cluster's volume claims are written at a time.
@@ -162,29 +160,11 @@ func (c *Claims) write(ctx context.Context, want, have *corev1.PersistentVolumeC
 
 // drop takes a mirror away and leaves the claim alone.
 func (c *Claims) drop(ctx context.Context, mirror *corev1.PersistentVolumeClaim) error {
-	if err := DropClaim(ctx, c.Writer, mirror); err != nil {
+	if err := records.DropClaim(ctx, c.Writer, mirror); err != nil {
 		return err
 	}
 	c.Gone(mirror)
 	return nil
-}
-
-// DropClaim takes the mirror of a claim away. It is held by finalizers, as the claim is, and only loses them once it is marked as being
-// deleted: before, the stock controller would give it one back.
-func DropClaim(ctx context.Context, client kubernetes.Interface, mirror *corev1.PersistentVolumeClaim) error {
-	claims := client.CoreV1().PersistentVolumeClaims(mirror.Namespace)
-	if mirror.DeletionTimestamp == nil {
-		err := claims.Delete(ctx, mirror.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(mirror.UID))})
-		if err != nil {
-			return typed.IgnoreGone(err)
-		}
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": mirror.UID, "finalizers": nil}})
-	if err != nil {
-		return err
-	}
-	_, err = claims.Patch(ctx, mirror.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
-	return typed.IgnoreGone(err)
 }
 
 // OwnersOf returns what owns the mirror of a claim above, and reports whether the claim is one that is made for a workload of ours.

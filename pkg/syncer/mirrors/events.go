@@ -67,7 +67,7 @@ func NewEvents(claims *Claims, refusal func(event *corev1.Event, since time.Time
 func (e *Events) Run(ctx context.Context) error {
 	queue := workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemFastSlowRateLimiter[types.UID](eventDelay, eventDelay, eventTries),
-		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: "events-" + e.Cluster})
+		workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: e.Above.Queues.Of("events-" + e.Cluster)})
 	pending := &eventStore{events: map[types.UID]*corev1.Event{}, queue: queue, ours: e.Below.Ours, since: time.Now(),
 		refusal: e.refusal, listed: bounds.NewBudget(listedEvents, listedEventBytes, nil).Gate(), paces: lru.New(maxEvents)}
 	reflector := cache.NewReflectorWithOptions(

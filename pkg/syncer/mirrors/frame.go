@@ -13,6 +13,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/typed"
+	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
 
@@ -56,9 +57,7 @@ type frame[T object] struct {
 
 func newFrame[T object](queue string, above *logical.Cluster, store cache.Indexer, to func(namespace string) client[T], same func(want, have T) bool) frame[T] {
 	return frame[T]{
-		Queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: queue}),
+		Queue: work.NewQueue[cache.ObjectName](above.Queues.Of(queue), firstRetry, lastRetry),
 		stored: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), store,
 			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: store, IncludeAdds: true}),
 		above: above, client: to, same: same,

@@ -2,6 +2,7 @@ package physical
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -56,8 +57,15 @@ func (c *Cluster) Index() error {
 
 // Get returns the object that the cluster holds under the name and that carries our label, or nil.
 func (c *Cluster) Get(key identity.Key) projection.Object {
-	return caches.Named[projection.Object](c.Stores[key.Resource], cache.ObjectName{Namespace: key.Namespace, Name: key.Name}.String())
+	store := c.Stores[key.Resource]
+	if store == nil {
+		return nil // a custom kind, of which others see to the copies
+	}
+	return caches.Named[projection.Object](store, cache.ObjectName{Namespace: key.Namespace, Name: key.Name}.String())
 }
+
+// Holds reports whether the cluster has an object of ours under this name.
+func (c *Cluster) Holds(key identity.Key) bool { return c.Get(key) != nil }
 
 // DeploymentOf returns the projection that a ReplicaSet below belongs to, or nil.
 func (c *Cluster) DeploymentOf(rs *appsv1.ReplicaSet) *appsv1.Deployment {
@@ -75,6 +83,15 @@ func (c *Cluster) DeploymentOf(rs *appsv1.ReplicaSet) *appsv1.Deployment {
 // ReplicaSetsOf returns the ReplicaSets that a projected Deployment has below.
 func (c *Cluster) ReplicaSetsOf(namespace, deployment string) []*appsv1.ReplicaSet {
 	return caches.Indexed[*appsv1.ReplicaSet](c.ReplicaSets.GetIndexer(), byOwner, namespace+"/Deployment/"+deployment)
+}
+
+// Behind reports whether the controller of ReplicaSets has not seen yet what that of Deployments has made of a projection. It may be about to end
+// pods that the status of the Deployment still counts.
+func (c *Cluster) Behind(live projection.Object) bool {
+	d, ok := live.(*appsv1.Deployment)
+	return ok && slices.ContainsFunc(c.ReplicaSetsOf(d.Namespace, d.Name), func(rs *appsv1.ReplicaSet) bool {
+		return metav1.IsControlledBy(rs, d) && rs.Status.ObservedGeneration < rs.Generation
+	})
 }
 
 // ReplicaSetsIn returns the ReplicaSets of a namespace, whoever they belong to.

@@ -76,9 +76,7 @@ func New(o Options) (*Controller, error) {
 	c := &Controller{
 		Options: o, volumes: core.PersistentVolumes().Lister(), claims: core.PersistentVolumeClaims().Lister(),
 		sets: o.Kube.Apps().V1().StatefulSets().Lister(), clusters: clusters.Lister(),
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[item](20*time.Millisecond, 10*time.Second),
-			workqueue.TypedRateLimitingQueueConfig[item]{Name: "volumes"}),
+		queue:  work.NewQueue[item](o.Upstream.Queues.Of("volumes"), 20*time.Millisecond, 10*time.Second),
 		chosen: map[types.UID]string{}, doubted: map[types.UID]string{},
 	}
 	for _, watch := range []struct {
@@ -282,7 +280,7 @@ func (c *Controller) destinations(claim *corev1.PersistentVolumeClaim, joined []
 	var out []string
 	breakdown := identity.BreakdownOf(claim)
 	for _, cluster := range joined {
-		if _, has := breakdown[cluster.Name]; has || c.Upstream.ClaimGoesTo(claim, cluster.Name) {
+		if _, has := breakdown[cluster.Name]; has || c.Upstream.Demand.ClaimGoesTo(claim, cluster.Name) {
 			out = append(out, cluster.Name)
 		}
 	}

@@ -38,7 +38,7 @@ func newHarness(t *testing.T, objects ...runtime.Object) harness {
 	east.Spec.Allows.Volumes = true
 	client, manifold := fake.NewClientset(objects...), manifoldfake.NewClientset(east)
 	kube, own := informers.NewSharedInformerFactory(client, 0), externalversions.NewSharedInformerFactory(manifold, 0)
-	upstream, err := syncer.NewUpstream(kube)
+	upstream, err := syncer.NewUpstream(kube, syncer.UpstreamOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,20 @@ func Passes(err error) bool {
 		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err)
 }
 
+// Refused reports whether an error says that nothing was written. After any other one, something may have been.
+func Refused(err error) bool {
+	var conflict *ConflictError
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(err, &conflict), errors.Is(err, ErrNotYet):
+		return true
+	case !errors.As(err, &status):
+		return false
+	}
+	code := status.Status().Code
+	return code >= 400 && code < 500
+}
+
 // Unanswered reports whether an error is no answer of the cluster: a request did not reach it, or its answer did not come back.
 func Unanswered(err error) bool {
 	var request *url.Error

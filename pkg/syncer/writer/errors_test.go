@@ -51,3 +51,29 @@ func TestErrorsThatPassByThemselvesAreNotShownToUsers(t *testing.T) {
 		})
 	}
 }
+
+func TestWhichErrorsSayThatNothingWasWritten(t *testing.T) {
+	secrets := schema.GroupResource{Resource: "secrets"}
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"the name is taken":                {fmt.Errorf("act: %w", &ConflictError{"taken"}), true},
+		"something is on its way":          {ErrNotYet, true},
+		"a right is missing":               {fmt.Errorf("act: %w", apierrors.NewForbidden(secrets, "key", errors.New("no"))), true},
+		"somebody else was faster":         {apierrors.NewConflict(secrets, "key", errors.New("changed")), true},
+		"the cluster asks for patience":    {apierrors.NewTooManyRequests("slow down", 1), true},
+		"it is gone":                       {apierrors.NewNotFound(secrets, "key"), true},
+		"the cluster takes too long":       {apierrors.NewTimeoutError("too long", 1), false},
+		"the cluster is overloaded":        {apierrors.NewServerTimeout(secrets, "create", 1), false},
+		"the cluster's storage has failed": {apierrors.NewInternalError(errors.New("etcd")), false},
+		"an answer breaks off":             {&url.Error{Op: "Get", URL: "https://east", Err: io.ErrUnexpectedEOF}, false},
+		"the process ends":                 {context.Canceled, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Refused(test.err); got != test.want {
+				t.Errorf("refused: %t, want %t", got, test.want)
+			}
+		})
+	}
+}

@@ -110,7 +110,7 @@ func TestSteps(t *testing.T) {
 		"what waits is left alone":                                                {step: projection.Wait},
 	} {
 		builtin, _ := projection.ForResource(appsv1.SchemeGroupVersion.WithResource("deployments"))
-		custom := projection.Custom(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gizmo"}, "gizmos")
+		custom := projection.Custom(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gizmo"}, "gizmos", nil)
 		for _, kind := range []projection.Kind{builtin, custom} {
 			t.Run(name+", "+kind.GVK.Kind, func(t *testing.T) {
 				c := &cluster{answers: map[string]any{"POST": object(kind, ours), "apply-patch": object(kind, ours), "json-patch": object(kind, ours)}}
@@ -164,7 +164,7 @@ func writerTo(t *testing.T, c *cluster, kind projection.Kind) Writer {
 }
 
 func TestOrphanLosesOurMarksAlone(t *testing.T) {
-	kind := projection.Custom(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gizmo"}, "gizmos")
+	kind := projection.Custom(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gizmo"}, "gizmos", nil)
 	c := &cluster{}
 	live := object(kind, nil)
 	if err := writerTo(t, c, kind).Orphan(t.Context(), live); err != nil {

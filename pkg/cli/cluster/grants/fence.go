@@ -186,11 +186,7 @@ func accountsFence(logical types.UID) *admissionregistrationv1.ValidatingAdmissi
 			MatchConstraints: &admissionregistrationv1.MatchResources{
 				MatchPolicy: ptr.To(admissionregistrationv1.Equivalent), ObjectSelector: &metav1.LabelSelector{},
 				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: metav1.NamespaceDefault}},
-				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
-					ruleFor([]string{""}, []string{"pods", "replicationcontrollers"}, writes...),
-					ruleFor([]string{"apps"}, []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, writes...),
-					ruleFor([]string{"batch"}, []string{"jobs"}, writes...),
-				},
+				ResourceRules:     rulesForWorkloads(writes...),
 			},
 			MatchConditions: []admissionregistrationv1.MatchCondition{isTheSyncer(logical)},
 			Variables: []admissionregistrationv1.Variable{
@@ -207,6 +203,14 @@ request.operation == "UPDATE" && object.spec == oldObject.spec`,
 			}},
 		},
 	}
+}
+
+// rulesForWorkloads are about all kinds of workloads.
+func rulesForWorkloads(on ...admissionregistrationv1.OperationType) (out []admissionregistrationv1.NamedRuleWithOperations) {
+	for _, row := range rights.Workloads() {
+		out = append(out, ruleFor([]string{row.Group}, row.Resources, on...))
+	}
+	return out
 }
 
 // ruleFor matches requests about resources, whatever their scope.

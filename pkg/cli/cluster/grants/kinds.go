@@ -29,7 +29,7 @@ func ParseKinds(values []string) ([]schema.GroupResource, error) {
 		switch {
 		case !plural || len(validation.IsDNS1123Subdomain(kind.Group)) > 0:
 			return nil, fmt.Errorf("--allow-kind %q: write the plural name of the kind and its group, such as widgets.example.com", value)
-		case scheme.Scheme.IsGroupRegistered(kind.Group) || kind.Group == manifoldv1alpha1.GroupName || !strings.Contains(kind.Group, "."):
+		case scheme.Scheme.IsGroupRegistered(kind.Group) || manifoldv1alpha1.IsOwnGroup(kind.Group) || !strings.Contains(kind.Group, "."):
 			return nil, fmt.Errorf("--allow-kind %q: only kinds of custom resources need this; group %q is not one of theirs", value, kind.Group)
 		case !slices.Contains(out, kind):
 			out = append(out, kind)

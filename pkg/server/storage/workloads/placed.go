@@ -42,6 +42,7 @@ func (s placedStrategy) PrepareForCreate(ctx context.Context, obj runtime.Object
 		return
 	}
 	accessor := obj.(metav1.Object)
+	said := saidRevisions(ctx, accessor, nil)
 	for _, key := range metadata.ManagedAnnotations {
 		if _, ok := accessor.GetAnnotations()[key]; ok {
 			metadata.WarnManaged(ctx, key)
@@ -54,6 +55,7 @@ func (s placedStrategy) PrepareForCreate(ctx context.Context, obj runtime.Object
 	}
 	s.hold(accessor)
 	s.place(ctx, obj, nil)
+	release(accessor, nil, said)
 	s.Strategy.PrepareForCreate(ctx, obj)
 }
 
@@ -72,6 +74,7 @@ func (s placedStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.O
 // keep keeps through an update of somebody else what is ours, and decides anew where that matters.
 func (s placedStrategy) keep(ctx context.Context, obj, old runtime.Object) {
 	accessor := obj.(metav1.Object)
+	said := saidRevisions(ctx, accessor, old.(metav1.Object))
 	if s.reader.mirror(old) {
 		if s.unheld || s.reader.mirror(obj) || accessor.GetDeletionTimestamp() != nil {
 			return
@@ -87,6 +90,7 @@ func (s placedStrategy) keep(ctx context.Context, obj, old runtime.Object) {
 	if accessor.GetDeletionTimestamp() == nil {
 		s.place(ctx, obj, old)
 	}
+	release(accessor, old.(metav1.Object), said)
 }
 
 // forgetCopied leaves out a decision that is no news to us, so that nobody is told that his is ignored.

@@ -4,6 +4,7 @@ package workloads
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,12 +13,6 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/apis/apps"
 	"k8s.io/kubernetes/pkg/apis/batch"
-	daemonsetstore "k8s.io/kubernetes/pkg/registry/apps/daemonset/storage"
-	deploymentstore "k8s.io/kubernetes/pkg/registry/apps/deployment/storage"
-	replicasetstore "k8s.io/kubernetes/pkg/registry/apps/replicaset/storage"
-	statefulsetstore "k8s.io/kubernetes/pkg/registry/apps/statefulset/storage"
-	jobstore "k8s.io/kubernetes/pkg/registry/batch/job/storage"
-	controllerstore "k8s.io/kubernetes/pkg/registry/core/replicationcontroller/storage"
 
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -90,21 +85,15 @@ func Change(storage map[string]rest.Storage, group string, placer Placer) error 
 
 // storeOf returns the store behind a resource's storage, which each kind embeds in a type of its own.
 func storeOf(resource string, storage rest.Storage) (*genericregistry.Store, error) {
-	switch s := storage.(type) {
-	case *deploymentstore.REST:
-		return s.Store, nil
-	case *statefulsetstore.REST:
-		return s.Store, nil
-	case *daemonsetstore.REST:
-		return s.Store, nil
-	case *replicasetstore.REST:
-		return s.Store, nil
-	case *jobstore.REST:
-		return s.Store, nil
-	case *controllerstore.REST:
-		return s.Store, nil
-	case interface{ Stock() *genericregistry.Store }: // pods, whose storage is changed already
-		return s.Stock(), nil
+	if changed, ok := storage.(interface{ Stock() *genericregistry.Store }); ok { // pods
+		return changed.Stock(), nil
+	}
+	if embeds := reflect.Indirect(reflect.ValueOf(storage)); embeds.Kind() == reflect.Struct {
+		if field := embeds.FieldByName("Store"); field.IsValid() {
+			if store, ok := field.Interface().(*genericregistry.Store); ok {
+				return store, nil
+			}
+		}
 	}
 	return nil, fmt.Errorf("storage of %s is a %T, which the pinned Kubernetes version does not have", resource, storage)
 }

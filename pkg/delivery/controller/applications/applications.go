@@ -1,0 +1,129 @@
+// Package applications makes revisions of what applications are made of, releases of revisions, and tells what runs where.
+//
+// Two loops share the work. One looks at sources, which may be far away and slow: it renders what it finds and makes a revision if that differs
+// from the last one. The other goes by objects of the logical cluster alone: it makes releases, lets go of old ones, and writes the status.
+package applications
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/keymutex"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/manifold-dev/manifold/generated/clientset/versioned"
+	deliveryclient "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	"github.com/manifold-dev/manifold/internal/work"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/applications/sources"
+	"github.com/manifold-dev/manifold/pkg/delivery/render"
+	"github.com/manifold-dev/manifold/pkg/records"
+)
+
+const (
+	// Retries of one application grow from the first to the last delay.
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = time.Minute
+	// lookers is how many sources are looked at at a time, and how many repositories. Rendering has a bound of its own.
+	lookers = 4
+	workers = 4
+	// pause gathers what clusters report of one application into one status.
+	pause = 200 * time.Millisecond
+)
+
+// Renderer makes objects of files.
+type Renderer interface {
+	Bundle(ctx context.Context, bundle *render.Bundle, options render.Options) (*render.Result, error)
+}
+
+// Options say what a Controller works with.
+type Options struct {
+	Own  externalversions.SharedInformerFactory
+	Kube informers.SharedInformerFactory
+	// Client, Objects and Dynamic write, as the identity of delivery.
+	Client  versioned.Interface
+	Objects kubernetes.Interface
+	Dynamic dynamic.Interface
+	// Mapper knows the kinds of the logical cluster.
+	Mapper meta.ResettableRESTMapper
+	// Renderer is asked about the files of strangers.
+	Renderer Renderer
+	// Repositories are asked about git.
+	Repositories sources.Repositories
+	Recorder     record.EventRecorder
+	Queues       work.Names
+	// Clock is for tests; the zero value is the real one.
+	Clock clock.PassiveClock
+}
+
+// Controller keeps applications.
+type Controller struct {
+	client    deliveryclient.DeliveryV1alpha1Interface
+	recorder  record.EventRecorder
+	view      *view
+	queues    *queues
+	watches   *watches
+	reader    *reader
+	reporter  *reporter
+	history   *history
+	departure *departure
+	outcomes  *outcomes
+	// looking has one look at the source of an application at a time.
+	looking keymutex.KeyMutex
+}
+
+// New registers with the informers, which the caller starts afterwards.
+func New(o Options) (*Controller, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	view, err := newView(o)
+	if err != nil {
+		return nil, err
+	}
+	selector, err := sources.NewSelector(o.Kube)
+	if err != nil {
+		return nil, err
+	}
+	client, outcomes, told := o.Client.DeliveryV1alpha1(), &outcomes{}, &records.Told{}
+	history := &history{view: view, client: client, secrets: o.Objects.CoreV1()}
+	queues := newQueues(o.Queues)
+	c := &Controller{
+		client:   client,
+		recorder: o.Recorder,
+		view:     view,
+		queues:   queues,
+		watches:  &watches{view: view, queues: queues, outcomes: outcomes, told: told},
+		reader: &reader{
+			view: view, history: history, recorder: o.Recorder,
+			renderer: &renderer{confined: o.Renderer, kinds: &kinds{mapper: o.Mapper, clock: o.Clock}},
+			selector: selector, git: sources.Git{Repositories: o.Repositories, Secrets: view.secrets},
+		},
+		reporter:  &reporter{view: view, client: client, outcomes: outcomes, told: told, recorder: o.Recorder, clock: o.Clock},
+		history:   history,
+		departure: &departure{history: history, client: client, objects: o.Dynamic},
+		outcomes:  outcomes,
+		looking:   keymutex.NewHashed(64),
+	}
+	return c, c.watches.add(o, selector.Informers())
+}
+
+// Run works until ctx ends.
+func (c *Controller) Run(ctx context.Context) error {
+	if !cache.WaitForCacheSync(ctx.Done(), c.watches.synced...) {
+		return ctx.Err()
+	}
+	var group errgroup.Group
+	group.Go(func() error { work.Run(ctx, c.queues.nearby, lookers, c.read); return nil })
+	group.Go(func() error { work.Run(ctx, c.queues.remote, lookers, c.read); return nil })
+	group.Go(func() error { work.Run(ctx, c.queues.rest, workers, c.sync); return nil })
+	return group.Wait()
+}

@@ -1,0 +1,242 @@
+package applications
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/caches"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/applications/sources"
+	"github.com/manifold-dev/manifold/pkg/delivery/source/git"
+)
+
+// repository is a real one, which git itself has made.
+type repository struct {
+	t   *testing.T
+	dir string
+}
+
+func newRepository(t *testing.T) *repository {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	r := &repository{t, t.TempDir()}
+	r.git("init", "--quiet", "--initial-branch=main", ".")
+	return r
+}
+
+func (r *repository) git(arguments ...string) {
+	r.t.Helper()
+	command := exec.Command("git", arguments...)
+	command.Dir = r.dir
+	command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com",
+		"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com")
+	if out, err := command.CombinedOutput(); err != nil {
+		r.t.Fatalf("git %s: %v\n%s", strings.Join(arguments, " "), err, out)
+	}
+}
+
+func (r *repository) commit(message string, files map[string]string) {
+	r.t.Helper()
+	for name, content := range files {
+		name = filepath.Join(r.dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			r.t.Fatal(err)
+		}
+		if target, link := strings.CutPrefix(content, "-> "); link {
+			if err := os.Symlink(target, name); err != nil {
+				r.t.Fatal(err)
+			}
+		} else if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.git("add", "--all")
+	r.git("commit", "--quiet", "--allow-empty", "--message", message)
+}
+
+// application is one whose manifests are in a folder of the repository.
+func (r *repository) application(folder string, objects ...runtime.Object) *v1alpha1.Application {
+	app := &v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-of-web", Generation: 1}}
+	app.Spec.Source.Git = &v1alpha1.GitSource{URL: "file://" + r.dir, Path: folder}
+	v1alpha1.SetObjectDefaults_Application(app)
+	return app
+}
+
+func repositories(t *testing.T) sources.Repositories {
+	t.Helper()
+	client, err := git.New(t.TempDir(), git.Policy{Files: true, PlainHTTP: true, Allow: func(net.IP) bool { return true }}, git.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+const base = "resources: [web.yaml]\n"
+
+var overlays = map[string]string{
+	"web/base/kustomization.yaml": base,
+	"web/base/web.yaml":           deployment,
+	"web/east/kustomization.yaml": "resources: [../base]\n",
+	"web/west/kustomization.yaml": "resources: [../base]\nreplicas: [{name: web, count: 5}]\n",
+}
+
+func TestCommitsBecomeRevisions(t *testing.T) {
+	r := newRepository(t)
+	r.commit("the first\n\nmore", overlays)
+	app := r.application("web")
+	app.Spec.Targets = []v1alpha1.Target{{Name: "east", Cluster: "east", Path: "east"}, {Name: "west", Cluster: "west", Path: "./west"}}
+	w := newWorld(t, repositories(t), app)
+	got := w.turn()
+	if w.revisionNames() != "web-v1" || w.released() != "web-v1" {
+		t.Fatalf("revisions %q: %s %s", w.revisionNames(), says(got, v1alpha1.ApplicationSourceReady), says(got, v1alpha1.ApplicationRendered))
+	}
+	spec := caches.All[*v1alpha1.ApplicationRevision](w.view.revisions)[0].Spec
+	if spec.Origin == nil || spec.Origin.Message != "the first" || spec.Origin.Author != "Ada" || len(spec.Origin.Commit) != 40 || len(spec.Targets) != 2 || spec.Targets[0].Hash == spec.Targets[1].Hash {
+		t.Errorf("the revision is of %+v for %+v", spec.Origin, spec.Targets)
+	}
+	r.commit("words alone", map[string]string{"README.md": "hello"})
+	if got = w.turn(); w.revisionNames() != "web-v1" || got.Status.Source.Origin.Message != "words alone" {
+		t.Errorf("a commit that changes no manifest makes revisions %s, and the source is at %+v", w.revisionNames(), got.Status.Source.Origin)
+	}
+	r.commit("bigger", map[string]string{"web/west/kustomization.yaml": "resources: [../base]\nreplicas: [{name: web, count: 6}]\n"})
+	if w.turn(); w.revisionNames() != "web-v1 web-v2" {
+		t.Errorf("a commit that changes one makes revisions %s", w.revisionNames())
+	}
+}
+
+func TestWhatIsWrongWithASource(t *testing.T) {
+	for name, test := range map[string]struct {
+		files                     map[string]string
+		folder                    string
+		change                    func(*v1alpha1.ApplicationSpec)
+		source, rendered, unfolds string
+	}{
+		"a repository that there is not": {
+			change: func(spec *v1alpha1.ApplicationSpec) { spec.Source.Git.URL += "-gone" }, source: "NotFound: look up the default branch of file://",
+		},
+		"a repository that does not answer": {
+			change: func(spec *v1alpha1.ApplicationSpec) { spec.Source.Git.URL = "http://127.0.0.1:1/shop.git" }, source: "Unavailable: look up the default branch of http://127.0.0.1:1/shop.git",
+		},
+		"a branch that is gone": {
+			change: func(spec *v1alpha1.ApplicationSpec) { spec.Source.Git.Ref = &v1alpha1.GitRef{Branch: "gone"} }, source: `NotFound: look up branch "gone"`,
+		},
+		"credentials that are not there": {
+			change: func(spec *v1alpha1.ApplicationSpec) {
+				spec.Source.Git.SecretRef = &v1alpha1.SecretReference{Name: "login"}
+			}, source: "there is no Secret shop/login",
+		},
+		"a folder that is not there": {folder: "webb", rendered: `Invalid: target "default": invalid: there is no folder "webb"`},
+		"a target's folder that is not there": {
+			folder: "web", change: func(spec *v1alpha1.ApplicationSpec) {
+				spec.Targets = []v1alpha1.Target{{Name: "eu", Cluster: "east", Path: "eu"}}
+			},
+			rendered: `target "eu": invalid: there is no folder "web/eu"`,
+		},
+		"a folder outside of the repository": {
+			folder: "web", change: func(spec *v1alpha1.ApplicationSpec) {
+				spec.Targets = []v1alpha1.Target{{Name: "eu", Cluster: "east", Path: "../../etc"}}
+			},
+			rendered: `path "../etc" leads out of the repository`,
+		},
+		"kustomizations that include one another": {
+			files: map[string]string{"a/kustomization.yaml": "resources: [../b]\n", "b/kustomization.yaml": "resources: [../a]\n"}, folder: "a", rendered: "Invalid: ",
+		},
+		"a link out of the repository": {files: map[string]string{"a/web.yaml": "-> /etc/passwd"}, folder: "a", rendered: `file "a/web.yaml" cannot be read`},
+		"a chart that does not render": {
+			files:  map[string]string{"a/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.2.3\n", "a/templates/web.yaml": `{{ fail "no host is set" }}`},
+			folder: "a", rendered: "no host is set",
+		},
+		"10,001 objects": {files: map[string]string{"a/web.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n" + strings.Repeat("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", 10_000)}, folder: "a", rendered: `"a/web.yaml" makes it too many objects`},
+		"a kind that is in no namespace": {
+			files: map[string]string{"a/role.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: all}\n"}, folder: "a",
+			rendered: `Refused: target "default": not allowed: in folder "a": ClusterRole.rbac.authorization.k8s.io all: it is in no namespace`,
+		},
+		"an application file that nobody understands": {
+			files: map[string]string{"a/app.pipecd.yaml": "apiVersion: pipecd.dev/v1beta1\nkind: KubernetesApp\nspec: {nonsense: 1}\n"}, folder: "a", rendered: `ApplicationFile: the application file cannot be used: "a/app.pipecd.yaml"`,
+		},
+		"an application file with stages that there are not": {
+			files:  map[string]string{"a/app.pipecd.yaml": "apiVersion: pipecd.dev/v1beta1\nkind: KubernetesApp\nspec: {pipeline: {stages: [{name: FLY}]}}\n"},
+			folder: "a", rendered: "FLY",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRepository(t)
+			r.commit("the first", overlays)
+			r.commit("the second", test.files)
+			app := r.application(test.folder)
+			if test.change != nil {
+				test.change(&app.Spec)
+			}
+			w := newWorld(t, repositories(t), app)
+			got := w.turn()
+			if message := says(got, v1alpha1.ApplicationSourceReady); !strings.Contains(message, test.source) || test.source == "" && message != "" {
+				t.Errorf("condition SourceReady says %q, want %q", message, test.source)
+			}
+			if message := says(got, v1alpha1.ApplicationRendered); test.rendered != "" && !strings.Contains(message, test.rendered) {
+				t.Errorf("condition Rendered says %q, want %q", message, test.rendered)
+			}
+			if w.revisionNames() != "" || w.released() != "" {
+				t.Errorf("there are revisions %s and releases of %s, want nothing", w.revisionNames(), w.released())
+			}
+		})
+	}
+}
+
+func TestSecretsOfARepositoryAreReadableByWhoMayReadSecrets(t *testing.T) {
+	r := newRepository(t)
+	r.commit("the first", map[string]string{"a/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {word: s3cret-word}\n"})
+	w := newWorld(t, repositories(t), r.application("a"))
+	w.turn()
+	revision := caches.All[*v1alpha1.ApplicationRevision](w.view.revisions)[0]
+	if text := marshalled(revision); strings.Contains(text, "s3cret-word") || !strings.Contains(text, "web-v1-secrets-1") {
+		t.Errorf("the revision is %s, want it to refer to a Secret", text)
+	}
+	secret, err := w.objects.CoreV1().Secrets("shop").Get(t.Context(), "web-v1-secrets-1", metav1.GetOptions{})
+	if err != nil || len(secret.Data) != 1 || secret.Immutable == nil || !*secret.Immutable {
+		t.Errorf("the Secret is %+v (%v), want the manifest in it", secret, err)
+	}
+}
+
+func TestTheApplicationFileSaysHow(t *testing.T) {
+	r := newRepository(t)
+	r.commit("the first", overlays)
+	r.commit("the second", map[string]string{"web/app.pipecd.yaml": `
+apiVersion: pipecd.dev/v1beta1
+kind: KubernetesApp
+spec:
+  name: web
+  timeout: 3h
+  quickSync:
+    prune: true
+    multiTarget:
+    - {provider: {name: east}, resourceDir: ./east}
+    - {provider: {name: west}, resourceDir: ./west}
+  pipeline:
+    stages:
+    - {name: K8S_PRIMARY_ROLLOUT}
+`})
+	w := newWorld(t, repositories(t), r.application("web"))
+	app := w.turn()
+	if w.revisionNames() != "web-v1" {
+		t.Fatalf("revisions %q: %s", w.revisionNames(), says(app, v1alpha1.ApplicationRendered))
+	}
+	spec := caches.All[*v1alpha1.ApplicationRevision](w.view.revisions)[0].Spec
+	if len(spec.Targets) != 2 || spec.Delivery == nil || len(spec.Delivery.Pipeline.Stages) != 1 || !spec.Delivery.Prune {
+		t.Errorf("the revision has targets %+v and is delivered by %+v", spec.Targets, spec.Delivery)
+	}
+	if got := says(app, v1alpha1.ApplicationHonoured); !strings.Contains(got, "spec.timeout is not honoured") {
+		t.Errorf("condition Honoured says %q, want the field that nobody acts upon", got)
+	}
+	if len(app.Status.Targets) != 2 {
+		t.Errorf("the status has targets %+v", app.Status.Targets)
+	}
+}

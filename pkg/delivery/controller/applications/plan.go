@@ -1,0 +1,163 @@
+package applications
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1/validation"
+	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/applications/sources"
+	"github.com/manifold-dev/manifold/pkg/delivery/pipecd"
+	"github.com/manifold-dev/manifold/pkg/delivery/read"
+	"github.com/manifold-dev/manifold/pkg/delivery/render"
+)
+
+// plan says how an application is rendered from what was found.
+type plan struct {
+	app     *v1alpha1.Application
+	found   *sources.Found
+	targets []v1alpha1.Target
+	// delivery is what the application file says, nil if there is none.
+	delivery *v1alpha1.RevisionDelivery
+	// undone are sentences about what the file asks for and nobody does.
+	undone []string
+}
+
+// planOf takes in what the application file says, if there is one. The error is that of a file which no application could be.
+func planOf(app *v1alpha1.Application, found *sources.Found) (*plan, error) {
+	out := &plan{app: app, found: found}
+	if found.File != nil {
+		if err := out.read(found.File); err != nil {
+			return nil, err
+		}
+	}
+	spec := read.With(app.Spec, out.delivery)
+	if spec.Pipeline != nil {
+		_, undone, _ := read.Stages(spec.Pipeline.Stages, field.NewPath("spec", "pipeline", "stages")) // what is wrong with them is refused where they are written
+		for _, path := range undone {
+			out.undone = append(out.undone, path+" is not honoured: no release does it yet")
+		}
+	}
+	out.undone = append(out.undone, out.undoneDrift()...)
+	out.targets = spec.Targets
+	if len(out.targets) == 0 {
+		out.targets = []v1alpha1.Target{{Name: v1alpha1.DefaultTarget}}
+	}
+	return out, nil
+}
+
+// read takes in the file after it has been looked at as the same application without a file would be.
+func (p *plan) read(file *pipecd.Application) error {
+	spec := &file.Spec
+	p.delivery = &v1alpha1.RevisionDelivery{
+		Targets: spec.Targets, Pipeline: spec.Pipeline, Planner: spec.Planner, Rollback: spec.Rollback, Traffic: spec.Traffic, Service: spec.Service,
+		Workloads: spec.Workloads, VariantLabel: spec.VariantLabel, Drift: spec.Drift, Prune: spec.Prune,
+	}
+	whole := p.app.DeepCopy()
+	whole.Spec = read.With(p.app.Spec, p.delivery)
+	v1alpha1.SetObjectDefaults_Application(whole)
+	if errs := validation.ValidateApplication(whole); len(errs) > 0 {
+		return fmt.Errorf("%w: %w", sources.ErrFile, errs.ToAggregate())
+	}
+	for _, field := range file.Unhonoured {
+		p.undone = append(p.undone, field.String())
+	}
+	if in := file.Input.Namespace; in != "" && in != p.app.Namespace {
+		p.undone = append(p.undone, fmt.Sprintf("input.namespace is not honoured: objects go to the namespace of the Application, %s", p.app.Namespace))
+	}
+	if spec.Trigger.Mode == v1alpha1.TriggerManual && p.app.Spec.Trigger.Mode != v1alpha1.TriggerManual {
+		p.undone = append(p.undone, "trigger.onCommit.disabled is not honoured: set spec.trigger.mode of the Application to Manual")
+	}
+	if len(spec.Trigger.Paths)+len(spec.Trigger.Ignores) > 0 {
+		p.undone = append(p.undone, "trigger.onCommit.paths and ignores are not honoured: a commit that changes no manifest makes no revision")
+	}
+	return nil
+}
+
+// undoneDrift says what is asked for about drift, where it is asked for, and nobody does.
+func (p *plan) undoneDrift() (out []string) {
+	drift, ignore, heal := p.app.Spec.Drift, "spec.drift.ignore", "spec.drift.heal"
+	if drift == nil && p.delivery != nil {
+		drift, ignore, heal = p.delivery.Drift, "driftDetection.ignoreFields", "trigger.onOutOfSync"
+	}
+	if drift == nil {
+		return nil
+	}
+	if len(drift.Ignore) > 0 {
+		out = append(out, ignore+" is not honoured: fields are not compared with what was released yet")
+	}
+	if drift.Heal {
+		out = append(out, heal+" is not honoured: no release puts back what was released yet")
+	}
+	return out
+}
+
+// honoured tells whether all is done that the file and the application ask for.
+func (p *plan) honoured() *metav1.Condition {
+	undone := p.undone
+	if trigger := p.app.Spec.Trigger; len(trigger.Paths)+len(trigger.Ignores) > 0 {
+		undone = append(undone, "spec.trigger.paths and ignores are not honoured: a commit that changes no manifest makes no revision")
+	}
+	if len(undone) == 0 {
+		return condition(v1alpha1.ApplicationHonoured, metav1.ConditionTrue, reasonHonoured, "")
+	}
+	return condition(v1alpha1.ApplicationHonoured, metav1.ConditionFalse, reasonUnhonoured, text.Line(strings.Join(undone, "; "), mostSaid*4))
+}
+
+// rendering counts changes of this program by which the same files come out otherwise.
+const rendering = "1"
+
+// key tells states of the source, and of all else that the result follows from, apart.
+func (p *plan) key() string {
+	type part struct {
+		Name, Path string
+		Patches    []v1alpha1.Patch
+	}
+	parts := make([]part, 0, len(p.targets))
+	for i := range p.targets {
+		parts = append(parts, part{p.targets[i].Name, p.targets[i].Path, p.targets[i].Patches})
+	}
+	sum := sha256.Sum256([]byte(marshalled([]any{rendering, p.found.Key, parts, p.app.Spec.ServiceAccountName != ""})))
+	return hex.EncodeToString(sum[:16])
+}
+
+// folder is where the manifests of a target are, from the root of the repository.
+func (p *plan) folder(target *v1alpha1.Target) string {
+	if git := p.app.Spec.Source.Git; git != nil {
+		return path.Join(git.Path, target.Path)
+	}
+	return "."
+}
+
+// options say how a target is rendered.
+func (p *plan) options(target *v1alpha1.Target) render.Options {
+	out := render.Options{Namespace: p.app.Namespace, OtherNamespaces: true, Chart: render.Chart{Release: p.app.Name}} // other namespaces are refused by name
+	for _, patch := range target.Patches {
+		made := render.Patch{Patch: patch.Patch}
+		if of := patch.Target; of != nil {
+			made.Target = &render.Target{Group: of.Group, Version: of.Version, Kind: of.Kind, Name: of.Name, LabelSelector: of.LabelSelector}
+		}
+		out.Patches = append(out.Patches, made)
+	}
+	if p.found.File == nil {
+		return out
+	}
+	input := p.found.File.Input
+	out.Manifests = input.Manifests
+	if own, has := p.found.File.Inputs[target.Name]; has && own.Manifests != nil {
+		out.Manifests = own.Manifests
+	}
+	out.Chart.Path = sources.ChartFrom(p.folder(target), input.Chart.Path)
+	out.Chart.ValuesFiles, out.Chart.APIVersions, out.Chart.KubeVersion = input.Chart.ValuesFiles, input.Chart.APIVersions, input.Chart.KubeVersion
+	if input.Chart.Release != "" {
+		out.Chart.Release = input.Chart.Release
+	}
+	return out
+}

@@ -1,0 +1,227 @@
+package applications
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/applications/sources"
+	"github.com/manifold-dev/manifold/pkg/delivery/render"
+	"github.com/manifold-dev/manifold/pkg/delivery/source/git"
+)
+
+// Reasons of conditions and events.
+const (
+	reasonReady       = "Ready"
+	reasonSuspended   = "Suspended"
+	reasonUnavailable = "Unavailable"
+	reasonRefused     = "Refused"
+	reasonNotFound    = "NotFound"
+	reasonCredentials = "CredentialsRefused"
+	reasonTooLarge    = "TooLarge"
+	reasonInvalid     = "Invalid"
+	reasonRendered    = "Rendered"
+	reasonUnchanged   = "NothingThatCounts"
+	reasonFile        = "ApplicationFile"
+	reasonHonoured    = "Honoured"
+	reasonUnhonoured  = "NotHonoured"
+)
+
+// mostSaid bounds what a condition repeats of files and servers of strangers.
+const mostSaid = 1000
+
+// read looks at the source of an application, and makes a revision of what it finds there if that differs from the last one.
+func (c *Controller) read(ctx context.Context, name cache.ObjectName) error {
+	c.looking.LockKey(name.String())
+	defer c.looking.UnlockKey(name.String())
+	app := c.view.application(name)
+	if app == nil || app.DeletionTimestamp != nil || app.Spec.Suspend {
+		return nil
+	}
+	c.queues.lookAgain(app)
+	known := c.outcomes.of(app.UID)
+	next, err := c.reader.found(ctx, app, known)
+	if err != nil && retriable(err) {
+		next.key = ""
+	} else {
+		err = nil // the conditions tell it
+	}
+	c.outcomes.keep(app.UID, next)
+	c.queues.rest.Add(name)
+	if app.Spec.Source.Git != nil && ctx.Err() == nil {
+		return nil // it is asked again by and by, and not more often because it fails
+	}
+	return err
+}
+
+// reader makes revisions of what sources have.
+type reader struct {
+	view     *view
+	renderer *renderer
+	history  *history
+	selector *sources.Selector
+	git      sources.Git
+	recorder record.EventRecorder
+}
+
+// found reads the source and makes of it what has to be made. It returns what came of that, and an error if it is worth trying again.
+func (r *reader) found(ctx context.Context, app *v1alpha1.Application, known outcome) (outcome, error) {
+	source, err := r.source(app).Read(ctx, app)
+	switch {
+	case errors.Is(err, sources.ErrFile):
+		known.source = condition(v1alpha1.ApplicationSourceReady, metav1.ConditionTrue, reasonReady, "")
+		known.rendered = condition(v1alpha1.ApplicationRendered, metav1.ConditionFalse, reasonFile, said(err))
+		known.key = ""
+		return known, nil
+	case err != nil:
+		known.source = condition(v1alpha1.ApplicationSourceReady, metav1.ConditionFalse, reasonOf(err), said(err))
+		return known, err
+	}
+	defer source.Close()
+	known.source = condition(v1alpha1.ApplicationSourceReady, metav1.ConditionTrue, reasonReady, "")
+	known.origin = source.Origin
+	plan, err := planOf(app, source)
+	if err != nil {
+		known.rendered = condition(v1alpha1.ApplicationRendered, metav1.ConditionFalse, reasonFile, said(err))
+		return known, nil
+	}
+	known.honoured = plan.honoured()
+	key, latest := plan.key(), r.latest(app, known)
+	switch {
+	case key == known.key:
+		return known, nil
+	case latest != nil && latest.Annotations[v1alpha1.AnnotationSource] == key: // as after a restart
+		known.key, known.hash = key, latest.Spec.Hash
+		known.rendered = rendered(latest)
+		return known, nil
+	}
+	return r.make(ctx, plan, known, key, latest)
+}
+
+// make renders the source, and stores a revision if the result is another one than the latest.
+func (r *reader) make(ctx context.Context, plan *plan, known outcome, key string, latest *v1alpha1.ApplicationRevision) (outcome, error) {
+	result, err := r.renderer.render(ctx, plan)
+	if err != nil {
+		known.key = key
+		known.rendered = condition(v1alpha1.ApplicationRendered, metav1.ConditionFalse, reasonOf(err), said(err))
+		return known, err
+	}
+	known.hash = result.set.Hash
+	if latest != nil && latest.Spec.Hash == result.set.Hash {
+		known.key, known.rendered = key, rendered(latest)
+		return known, nil
+	}
+	number := r.lastNumber(plan.app, known) + 1
+	made, err := r.history.store(ctx, plan, result, number, key)
+	if err == nil || apierrors.IsAlreadyExists(err) {
+		known.number = number // also when nothing came of it: some part of another content has it
+	}
+	if err != nil {
+		known.rendered = condition(v1alpha1.ApplicationRendered, metav1.ConditionFalse, reasonOf(err), said(err))
+		return known, err
+	}
+	known.key, known.made, known.rendered = key, made, rendered(made)
+	r.recorder.Eventf(plan.app, corev1.EventTypeNormal, "RevisionMade", "%s is made%s", made.Name, from(made.Spec.Origin))
+	return known, nil
+}
+
+// from says where a revision comes from.
+func from(origin *v1alpha1.Origin) string {
+	if origin == nil || origin.Commit == "" {
+		return ""
+	}
+	return fmt.Sprintf(" of commit %.12s: %s", origin.Commit, text.FirstLine(origin.Message, 120))
+}
+
+func rendered(revision *v1alpha1.ApplicationRevision) *metav1.Condition {
+	message := "the newest state of the source is " + revision.Name
+	if n := len(revision.Spec.Warnings); n > 0 {
+		message += fmt.Sprintf(", with %d warnings, such as: %s", n, revision.Spec.Warnings[0])
+	}
+	return condition(v1alpha1.ApplicationRendered, metav1.ConditionTrue, reasonRendered, text.Line(message, mostSaid))
+}
+
+func (r *reader) source(app *v1alpha1.Application) sources.Source {
+	switch source := app.Spec.Source; {
+	case source.Git != nil:
+		return r.git
+	case source.Inline != nil:
+		return sources.Inline{}
+	case source.Selector != nil:
+		return r.selector
+	}
+	return nothing{}
+}
+
+// nothing is a source that the application does not have: validation refuses such an application.
+type nothing struct{}
+
+// Read implements sources.Source.
+func (nothing) Read(context.Context, *v1alpha1.Application) (*sources.Found, error) {
+	return nil, fmt.Errorf("%w: spec.source: exactly one of git, selector and inline must be set", render.ErrInvalid)
+}
+
+// latest is the newest revision of an application, by what the watch shows and what was made since.
+func (r *reader) latest(app *v1alpha1.Application, known outcome) *v1alpha1.ApplicationRevision {
+	latest := r.view.state(app).Latest()
+	if known.made != nil && (latest == nil || latest.Spec.Number < known.made.Spec.Number) {
+		return known.made
+	}
+	return latest
+}
+
+// lastNumber is the highest that a revision has had, be it one that was never finished.
+func (r *reader) lastNumber(app *v1alpha1.Application, known outcome) int64 {
+	last := max(app.Status.LastRevisionNumber, known.number)
+	for _, revision := range r.view.partsOf(app) {
+		last = max(last, revision.Spec.Number)
+	}
+	return last
+}
+
+// retriable reports whether an error may be gone the next time, though nothing of the application or its source has changed.
+func retriable(err error) bool {
+	for _, lasting := range []error{render.ErrInvalid, render.ErrTooLarge, errNotAllowed, sources.ErrSelector, git.ErrRefused, git.ErrContent, git.ErrTooLarge} {
+		if errors.Is(err, lasting) {
+			return false
+		}
+	}
+	return true
+}
+
+// reasonOf is the reason of a condition for an error.
+func reasonOf(err error) string {
+	for _, row := range []struct {
+		err    error
+		reason string
+	}{
+		{errNotAllowed, reasonRefused}, {git.ErrRefused, reasonRefused}, {git.ErrNoRef, reasonNotFound}, {git.ErrNoRepository, reasonNotFound},
+		{git.ErrCredentials, reasonCredentials}, {sources.ErrSecret, reasonCredentials}, {sources.ErrSelector, reasonNotFound}, {git.ErrTooLarge, reasonTooLarge}, {render.ErrTooLarge, reasonTooLarge},
+		{git.ErrContent, reasonInvalid}, {render.ErrInvalid, reasonInvalid},
+	} {
+		if errors.Is(err, row.err) {
+			return row.reason
+		}
+	}
+	if apierrors.IsForbidden(err) {
+		return reasonRefused
+	}
+	return reasonUnavailable
+}
+
+func said(err error) string { return text.Line(err.Error(), mostSaid) }
+
+// marshalled is a value as JSON, to tell it from others.
+func marshalled(value any) string {
+	content, _ := json.Marshal(value) // what comes from the API always marshals
+	return string(content)
+}

@@ -1,0 +1,111 @@
+package applications
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/manifests"
+	"github.com/manifold-dev/manifold/pkg/delivery/render"
+	"github.com/manifold-dev/manifold/pkg/delivery/render/revision"
+)
+
+// errNotAllowed says that a manifest may not be part of the application.
+var errNotAllowed = errors.New("not allowed")
+
+// mostObjects bounds the objects of all targets together. Those of one have a bound of their own.
+const mostObjects = 50_000
+
+// result is what all targets are rendered to.
+type result struct {
+	set              *revision.Set
+	images           []render.Image
+	charts, warnings []string
+}
+
+// renderer makes manifests of what sources have.
+type renderer struct {
+	// confined is asked about the files of strangers.
+	confined Renderer
+	kinds    *kinds
+}
+
+// render makes the manifests of all targets. Targets with the same folder and patches are rendered once.
+func (r *renderer) render(ctx context.Context, p *plan) (*result, error) {
+	out, objects := &result{}, map[string][]*unstructured.Unstructured{}
+	same, count := map[string]string{}, 0
+	for i := range p.targets {
+		target := &p.targets[i]
+		options := p.options(target)
+		key := marshalled([]any{p.folder(target), options})
+		if like, done := same[key]; done {
+			objects[target.Name] = objects[like]
+			continue
+		}
+		same[key] = target.Name
+		made, err := r.renderTarget(ctx, p, target, options)
+		if err != nil {
+			return nil, fmt.Errorf("target %q: %w", target.Name, err)
+		}
+		if count += len(made.Objects); count > mostObjects {
+			return nil, fmt.Errorf("%w: target %q makes it %d objects, and %d are allowed", render.ErrTooLarge, target.Name, count, mostObjects)
+		}
+		objects[target.Name] = made.Objects
+		out.images = append(out.images, made.Images...)
+		out.warnings = append(out.warnings, made.Warnings...)
+		if made.Chart != "" {
+			out.charts = append(out.charts, made.Chart)
+		}
+	}
+	var err error
+	out.set, err = revision.Split(objects)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", render.ErrInvalid, err)
+	}
+	return out, nil
+}
+
+// renderTarget makes the manifests of a target, and refuses those that the application may not have.
+func (r *renderer) renderTarget(ctx context.Context, p *plan, target *v1alpha1.Target, options render.Options) (*render.Result, error) {
+	bundle, err := p.found.Bundle(*target, options)
+	if err != nil {
+		return nil, err
+	}
+	made, err := r.run(ctx, p, bundle, options)
+	if err != nil {
+		return nil, err
+	}
+	rules := manifests.Rules{Namespace: p.app.Namespace, Account: p.app.Spec.ServiceAccountName, Namespaced: r.kinds.namespaced}
+	if err := rules.Check(made.Objects); err != nil {
+		return nil, fmt.Errorf("%w: in %s: %w", errNotAllowed, place(p, target), err)
+	}
+	for _, object := range made.Objects {
+		for _, field := range manifests.Clean(object) {
+			made.Warnings = append(made.Warnings, fmt.Sprintf("%s: %s is left out: it is not for manifests to say", render.NameOf(object), field))
+		}
+	}
+	return made, nil
+}
+
+// run renders in this process what the API has taken in as JSON, and in one of its own all else.
+func (r *renderer) run(ctx context.Context, p *plan, bundle *render.Bundle, options render.Options) (*render.Result, error) {
+	if p.found.Plain && len(options.Patches) == 0 {
+		return render.Render(ctx, bundle, options)
+	}
+	return r.confined.Bundle(ctx, bundle, options)
+}
+
+// place names where the manifests of a target are.
+func place(p *plan, target *v1alpha1.Target) string {
+	switch source := p.app.Spec.Source; {
+	case source.Git != nil:
+		return fmt.Sprintf("folder %q", path.Clean("./"+p.folder(target)))
+	case source.Inline != nil:
+		return "spec.source.inline"
+	}
+	return "spec.source.selector"
+}

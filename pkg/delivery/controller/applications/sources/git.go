@@ -1,0 +1,139 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/pipecd"
+	"github.com/manifold-dev/manifold/pkg/delivery/render"
+	"github.com/manifold-dev/manifold/pkg/delivery/source/git"
+)
+
+// Repositories fetches commits.
+type Repositories interface {
+	Resolve(ctx context.Context, request git.Request) (git.Revision, error)
+	Fetch(ctx context.Context, request git.Request, revision git.Revision) (*git.Checkout, error)
+}
+
+// ErrSecret says that the Secret with the credentials cannot be used.
+var ErrSecret = errors.New("the credentials cannot be read")
+
+// ErrFile says that the application file cannot be used.
+var ErrFile = errors.New("the application file cannot be used")
+
+// Git reads folders of git repositories.
+type Git struct {
+	Repositories Repositories
+	Secrets      corelisters.SecretLister
+}
+
+// Read implements Source. The repository is asked for a commit only after it has shown that these credentials may see it.
+func (g Git) Read(ctx context.Context, app *v1alpha1.Application) (*Found, error) {
+	source := app.Spec.Source.Git
+	request, err := g.request(app)
+	if err != nil {
+		return nil, err
+	}
+	revision, err := g.Repositories.Resolve(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	checkout, err := g.Repositories.Fetch(ctx, request, revision)
+	if err != nil {
+		return nil, err
+	}
+	out := &Found{
+		Key: hashOf(source.URL, revision.Commit, source.Path), Origin: originOf(source.URL, checkout.Origin),
+		close: func() { _ = checkout.Close() }, // it was only read
+	}
+	tree := checkout.FS()
+	if out.File, err = fileIn(tree, source.Path); err != nil {
+		out.Close()
+		return nil, err
+	}
+	out.Bundle = func(target v1alpha1.Target, options render.Options) (*render.Bundle, error) {
+		return render.Gather(tree, path.Join(source.Path, target.Path), options)
+	}
+	return out, nil
+}
+
+func (g Git) request(app *v1alpha1.Application) (git.Request, error) {
+	source := app.Spec.Source.Git
+	out := git.Request{URL: source.URL}
+	if ref := source.Ref; ref != nil {
+		out.Ref = git.Ref{Branch: ref.Branch, Tag: ref.Tag, Semver: ref.Semver, Commit: ref.Commit}
+	}
+	if source.SecretRef == nil {
+		return out, nil
+	}
+	secret, err := g.Secrets.Secrets(app.Namespace).Get(source.SecretRef.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return out, fmt.Errorf("%w: there is no Secret %s/%s, which spec.source.git.secretRef names", ErrSecret, app.Namespace, source.SecretRef.Name)
+	case err != nil:
+		return out, err
+	}
+	out.Credentials = git.Credentials{
+		Username: string(secret.Data[v1alpha1.GitSecretUsername]), Password: string(secret.Data[v1alpha1.GitSecretPassword]),
+		SSHKey: secret.Data[v1alpha1.GitSecretIdentity], KnownHosts: secret.Data[v1alpha1.GitSecretKnownHosts], CA: secret.Data[v1alpha1.GitSecretAuthority],
+	}
+	return out, nil
+}
+
+func originOf(url string, from git.Origin) *v1alpha1.Origin {
+	out := &v1alpha1.Origin{URL: url, Ref: from.Ref, Commit: from.Commit, Author: from.Author, Message: from.Message}
+	if !from.Time.IsZero() {
+		out.Time = &metav1.Time{Time: from.Time}
+	}
+	return out
+}
+
+// fileName is that of the application file, and mostFile bounds it, in bytes.
+const (
+	fileName = "app.pipecd.yaml"
+	mostFile = 1 << 20
+)
+
+// fileIn reads the application file in a folder, if there is one.
+func fileIn(tree fs.FS, folder string) (*pipecd.Application, error) {
+	name := path.Join(folder, fileName)
+	file, err := tree.Open(name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
+		return nil, nil // a folder that is none is told by whoever renders it
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %q: %w", ErrFile, name, err)
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, mostFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %q: %w", ErrFile, name, err)
+	}
+	found, err := pipecd.Parse(content)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %q: %w", ErrFile, name, err)
+	}
+	return found, nil
+}
+
+// ChartFrom returns the path of a chart from the folder that names it, of one that is named from the root of the repository.
+func ChartFrom(folder, chart string) string {
+	if chart == "" {
+		return ""
+	}
+	out, err := filepath.Rel(path.Join("/", folder), path.Join("/", chart))
+	if err != nil {
+		return chart // neither happens with absolute paths
+	}
+	return filepath.ToSlash(out)
+}

@@ -1,0 +1,189 @@
+package applications
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/caches"
+	"github.com/manifold-dev/manifold/pkg/delivery/automation"
+	"github.com/manifold-dev/manifold/pkg/delivery/read"
+	"github.com/manifold-dev/manifold/pkg/delivery/render/revision"
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+const (
+	// byApplication finds the revisions and releases of an application, by its namespace and name.
+	byApplication = "delivery.application"
+	// bySelection finds the applications of a namespace that select objects.
+	bySelection = "delivery.selection"
+	// byLabel finds the objects of an application by its namespace and name, as their label says.
+	byLabel = "delivery.label"
+)
+
+// view is what the caches have of applications and of all that belongs to them. It only reads.
+type view struct {
+	applications, revisions, releases, clusters cache.Indexer
+	secrets                                     corelisters.SecretLister
+	contents                                    []contents
+}
+
+// contents are caches of the kinds that go to clusters, by which the objects of applications are found.
+type contents struct {
+	kind     projection.Kind
+	informer cache.SharedIndexInformer
+}
+
+// content is an object of an application.
+type content struct {
+	kind   projection.Kind
+	object projection.Object
+}
+
+// newView indexes the caches of informers that are not started yet.
+func newView(o Options) (*view, error) {
+	own := o.Own.Delivery().V1alpha1()
+	v := &view{
+		applications: own.Applications().Informer().GetIndexer(),
+		revisions:    own.ApplicationRevisions().Informer().GetIndexer(),
+		releases:     own.Releases().Informer().GetIndexer(),
+		clusters:     o.Own.Manifold().V1alpha1().Clusters().Informer().GetIndexer(),
+		secrets:      o.Kube.Core().V1().Secrets().Lister(),
+	}
+	for _, kind := range projection.Kinds() {
+		generic, err := o.Kube.ForResource(kind.Resource)
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", kind.Resource.Resource, err)
+		}
+		v.contents = append(v.contents, contents{kind, generic.Informer()})
+	}
+	return v, v.index()
+}
+
+func (v *view) index() error {
+	by := func(obj any) ([]string, error) { return []string{applicationOf(obj).String()}, nil }
+	selecting := func(obj any) ([]string, error) {
+		if app, ok := obj.(*v1alpha1.Application); ok && app.Spec.Source.Selector != nil {
+			return []string{app.Namespace}, nil
+		}
+		return nil, nil
+	}
+	errs := []error{indexBy(v.applications, bySelection, selecting), indexBy(v.revisions, byApplication, by), indexBy(v.releases, byApplication, by)}
+	for _, of := range v.contents {
+		errs = append(errs, indexBy(of.informer.GetIndexer(), byLabel, labelled))
+	}
+	return errors.Join(errs...)
+}
+
+func indexBy(indexer cache.Indexer, name string, by cache.IndexFunc) error {
+	if _, there := indexer.GetIndexers()[name]; there {
+		return nil
+	}
+	if err := indexer.AddIndexers(cache.Indexers{name: by}); err != nil {
+		return fmt.Errorf("index %s: %w", name, err)
+	}
+	return nil
+}
+
+// applicationOf is the application that a revision or a release is of.
+func applicationOf(obj any) cache.ObjectName {
+	switch o := obj.(type) {
+	case *v1alpha1.ApplicationRevision:
+		return cache.ObjectName{Namespace: o.Namespace, Name: o.Spec.Application}
+	case *v1alpha1.Release:
+		return cache.ObjectName{Namespace: o.Namespace, Name: o.Spec.Application}
+	}
+	return cache.ObjectName{}
+}
+
+// labelled is the application that the label of an object names. Most objects have none.
+func labelled(obj any) ([]string, error) {
+	object, ok := obj.(metav1.Object)
+	if !ok || object.GetLabels()[v1alpha1.LabelApplication] == "" {
+		return nil, nil
+	}
+	return []string{cache.ObjectName{Namespace: object.GetNamespace(), Name: object.GetLabels()[v1alpha1.LabelApplication]}.String()}, nil
+}
+
+// application is the one of a name, nil if there is none.
+func (v *view) application(name cache.ObjectName) *v1alpha1.Application {
+	return caches.Named[*v1alpha1.Application](v.applications, name.String())
+}
+
+// state is what the caches have of an application.
+func (v *view) state(app *v1alpha1.Application) automation.State {
+	out := automation.State{Application: app}
+	for _, revision := range v.partsOf(app) {
+		if !revision.IsChunk() && owned(revision, app) {
+			out.Revisions = append(out.Revisions, revision)
+		}
+	}
+	out.Releases = caches.Indexed[*v1alpha1.Release](v.releases, byApplication, cache.MetaObjectToName(app).String())
+	out.Targets = read.Spec(app.Spec, out.Latest()).Targets
+	return out
+}
+
+// partsOf are the revisions of an application, chunks among them.
+func (v *view) partsOf(app *v1alpha1.Application) []*v1alpha1.ApplicationRevision {
+	return caches.Indexed[*v1alpha1.ApplicationRevision](v.revisions, byApplication, cache.MetaObjectToName(app).String())
+}
+
+// owned reports whether a revision is not one of an application that had the same name before.
+func owned(revision *v1alpha1.ApplicationRevision, app *v1alpha1.Application) bool {
+	owner := metav1.GetControllerOfNoCopy(revision)
+	return owner == nil || owner.UID == app.UID
+}
+
+// contentsOf are the objects of built-in kinds that carry the label of an application.
+func (v *view) contentsOf(app *v1alpha1.Application) []content {
+	var out []content
+	for _, of := range v.contents {
+		for _, object := range caches.Indexed[projection.Object](of.informer.GetIndexer(), byLabel, cache.MetaObjectToName(app).String()) {
+			out = append(out, content{of.kind, object})
+		}
+	}
+	return out
+}
+
+// named are the revisions that objects of an application name in their shares.
+func (v *view) named(app *v1alpha1.Application) map[string]bool {
+	out := map[string]bool{}
+	for _, of := range v.contentsOf(app) {
+		for _, share := range identity.DecisionOf(of.object) {
+			out[share.Revision] = true
+		}
+	}
+	return out
+}
+
+// secretsOf are the Secrets that hold manifests of an application.
+func (v *view) secretsOf(app *v1alpha1.Application) []*corev1.Secret {
+	found, _ := v.secrets.Secrets(app.Namespace).List(labels.SelectorFromSet(labels.Set{v1alpha1.LabelApplication: app.Name})) // a cache always lists
+	var out []*corev1.Secret
+	for _, secret := range found {
+		if owner := metav1.GetControllerOfNoCopy(secret); secret.Type == revision.SecretType && (owner == nil || owner.UID == app.UID) {
+			out = append(out, secret)
+		}
+	}
+	return out
+}
+
+// silent are the clusters that do not answer.
+func (v *view) silent() map[string]bool {
+	out := map[string]bool{}
+	for _, cluster := range caches.All[*manifold.Cluster](v.clusters) {
+		if meta.IsStatusConditionFalse(cluster.Status.Conditions, manifold.ClusterReady) || meta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, manifold.ClusterReady, metav1.ConditionUnknown) {
+			out[cluster.Name] = true
+		}
+	}
+	return out
+}

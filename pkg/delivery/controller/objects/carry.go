@@ -1,0 +1,254 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/generated/clientset/versioned"
+	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/observe"
+	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
+)
+
+// Carrier brings about what applications want in the logical cluster.
+type Carrier struct {
+	*Writer
+	Policies listers.PlacementPolicyLister
+	Manifold versioned.Interface
+}
+
+// Order is what is wanted of an application.
+type Order struct {
+	Account Account
+	Owner   Owner
+	Wanted  wanted.Wanted
+	// Present is what is there of the application.
+	Present []observe.Present
+	// Edition tells orders apart that want the same object: one that was refused is tried again with another edition.
+	Edition string
+	// Prunes reports whether an object of the primary that is no longer wanted is deleted. Those of other variants are anyway.
+	Prunes bool
+}
+
+// Memory is what is remembered of an application between orders. It saves writes, and is built anew after a restart. One worker uses it at a time.
+type Memory struct {
+	written map[wanted.Key]written
+	refused map[wanted.Key]refused
+}
+
+// written is what was written of an object last, which the watch may not have shown yet.
+type written struct {
+	hash   string
+	object metav1.Object
+}
+
+type refused struct{ token, why string }
+
+// Failures say why objects were refused.
+func (m *Memory) Failures() map[wanted.Key]string {
+	out := make(map[wanted.Key]string, len(m.refused))
+	for key, r := range m.refused {
+		out[key] = r.why
+	}
+	return out
+}
+
+// Unwatched are the objects that were written and whose kind is not watched: nothing else is known of them.
+func (m *Memory) Unwatched(store *Store, namespace string) []observe.Present {
+	var out []observe.Present
+	for key, w := range m.written {
+		if _, watched := store.Get(namespace, key); !watched {
+			out = append(out, observe.Present{Key: key, Object: w.object})
+		}
+	}
+	return out
+}
+
+// Carry brings about what is wanted. It goes on where it stopped when it is asked again, and writes nothing that is so already. What was refused is
+// remembered, and is no error.
+func (c *Carrier) Carry(ctx context.Context, order Order, memory *Memory) error {
+	forget(memory, order)
+	shown, err := c.policies(ctx, order, memory)
+	if err != nil || !shown {
+		return err
+	}
+	for _, object := range order.Wanted.Objects {
+		if err := c.object(ctx, order, object, memory); err != nil {
+			return err
+		}
+		if _, refused := memory.refused[object.Key]; refused {
+			return nil // what comes after it may need it
+		}
+	}
+	if err := c.prune(ctx, order); err != nil {
+		return err
+	}
+	return c.prunePolicies(ctx, order)
+}
+
+// forget drops what is remembered of objects that are no longer wanted, or are wanted otherwise.
+func forget(memory *Memory, order Order) {
+	if memory.written == nil {
+		memory.written, memory.refused = map[wanted.Key]written{}, map[wanted.Key]refused{}
+	}
+	hashes := map[wanted.Key]string{}
+	for _, object := range order.Wanted.Objects {
+		hashes[object.Key] = object.Hash
+	}
+	for key, w := range memory.written {
+		if hashes[key] != w.hash {
+			delete(memory.written, key)
+		}
+	}
+	for key, r := range memory.refused {
+		if r.token != token(order, hashes[key]) {
+			delete(memory.refused, key)
+		}
+	}
+}
+
+func token(order Order, hash string) string { return order.Edition + "/" + hash }
+
+// object applies one object, unless it is there as it is wanted, or was refused as it is.
+func (c *Carrier) object(ctx context.Context, order Order, object wanted.Object, memory *Memory) error {
+	if _, refused := memory.refused[object.Key]; refused {
+		return nil
+	}
+	present, watched := c.store.Get(order.Account.Namespace, object.Key)
+	last, known := memory.written[object.Key]
+	switch {
+	case !watched && known:
+		return nil
+	case watched && object.Applied(present) && (order.Owner.Selected || Owned(present, order.Owner)):
+		return nil
+	case watched && known && !newer(present, last.object):
+		return nil // the watch is about to show it
+	}
+	stored, err := c.Apply(ctx, order.Account, order.Owner, object)
+	if refusal := new(RefusedError); errors.As(err, &refusal) {
+		memory.refused[object.Key] = refused{token(order, object.Hash), delivery.Said(err.Error())}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	memory.written[object.Key] = written{object.Hash, stored}
+	return nil
+}
+
+// newer reports whether an object that the watch shows came after one that was written.
+func newer(shown, stored metav1.Object) bool {
+	if shown == nil {
+		return false
+	}
+	a, err := strconv.ParseUint(shown.GetResourceVersion(), 10, 64)
+	b, other := strconv.ParseUint(stored.GetResourceVersion(), 10, 64)
+	return err != nil || other != nil || a >= b
+}
+
+// prune deletes what is no longer wanted.
+func (c *Carrier) prune(ctx context.Context, order Order) error {
+	wants := sets.New[wanted.Key]()
+	for _, object := range order.Wanted.Objects {
+		wants.Insert(object.Key)
+	}
+	for _, p := range order.Present {
+		variant := p.Object.GetAnnotations()[v1alpha1.AnnotationVariant]
+		if wants.Has(p.Key) || variant == "" || !Owned(p.Object, order.Owner) || variant == delivery.Primary && !order.Prunes {
+			continue
+		}
+		if err := c.Delete(ctx, order.Account, p.Key, p.Object); err != nil {
+			return fmt.Errorf("delete %s, which is no longer wanted: %w", p.Key, err)
+		}
+	}
+	return nil
+}
+
+// policies writes those that workloads follow, and reports whether the watch has shown them: who decides about a workload goes by what it shows.
+func (c *Carrier) policies(ctx context.Context, order Order, memory *Memory) (shown bool, err error) {
+	client := c.Manifold.ManifoldV1alpha1().PlacementPolicies(order.Account.Namespace)
+	shown = true
+	for _, want := range order.Wanted.Policies {
+		present, err := c.Policies.PlacementPolicies(order.Account.Namespace).Get(want.Name)
+		switch {
+		case apierrors.IsNotFound(err):
+			_, err = client.Create(ctx, want, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
+		case err != nil:
+		case !Owned(present, order.Owner):
+			refuse(order, memory, want.Name)
+			shown = false
+			continue
+		case same(present, want):
+			continue
+		default:
+			change := present.DeepCopy()
+			change.Spec, change.Annotations, change.Labels = want.Spec, want.Annotations, want.Labels
+			_, err = client.Update(ctx, change, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
+		}
+		if err != nil {
+			return false, fmt.Errorf("write PlacementPolicy %s/%s: %w", want.Namespace, want.Name, err)
+		}
+		shown = false
+	}
+	return shown, nil
+}
+
+// refuse has the workloads be refused that were to follow a policy whose name is taken.
+func refuse(order Order, memory *Memory, policy string) {
+	why := fmt.Sprintf("it follows PlacementPolicy %s, which is there already, and does not belong to Application %s: delete the policy", policy, order.Owner.Name)
+	for _, object := range order.Wanted.Objects {
+		if object.Manifest.GetLabels()[v1alpha1.LabelPlacement] == policy {
+			memory.refused[object.Key] = refused{token(order, object.Hash), fmt.Sprintf("%s: %s", object.Key, why)}
+		}
+	}
+}
+
+// same reports whether a policy says what is wanted of it. What the server fills in is left out of account.
+func same(present, want *manifold.PlacementPolicy) bool {
+	return equality.Semantic.DeepDerivative(want.Spec, present.Spec) && equality.Semantic.DeepEqual(divisionOf(present), divisionOf(want)) &&
+		present.Annotations[v1alpha1.AnnotationVariant] == want.Annotations[v1alpha1.AnnotationVariant]
+}
+
+// divisionOf is what a policy says of division, of which no weight may be left over.
+func divisionOf(policy *manifold.PlacementPolicy) manifold.Division {
+	if policy.Spec.Division == nil {
+		return manifold.Division{}
+	}
+	return *policy.Spec.Division
+}
+
+// prunePolicies deletes the policies that no workload follows any more.
+func (c *Carrier) prunePolicies(ctx context.Context, order Order) error {
+	wants := sets.New[string]()
+	for _, policy := range order.Wanted.Policies {
+		wants.Insert(policy.Name)
+	}
+	followed := sets.New[string]()
+	for _, p := range order.Present {
+		followed.Insert(p.Object.GetLabels()[v1alpha1.LabelPlacement])
+	}
+	all, err := c.Policies.PlacementPolicies(order.Account.Namespace).List(selects(order.Owner.Name))
+	if err != nil {
+		return err
+	}
+	for _, policy := range all {
+		if wants.Has(policy.Name) || followed.Has(policy.Name) || !Owned(policy, order.Owner) || policy.DeletionTimestamp != nil {
+			continue
+		}
+		err := c.Manifold.ManifoldV1alpha1().PlacementPolicies(policy.Namespace).Delete(ctx, policy.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(policy.UID))})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("delete PlacementPolicy %s/%s, which nothing follows: %w", policy.Namespace, policy.Name, err)
+		}
+	}
+	return nil
+}

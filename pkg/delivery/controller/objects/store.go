@@ -1,0 +1,168 @@
+// Package objects reads and writes what Applications consist of in the logical cluster: it knows what is there by watch, applies what is wanted, and
+// deletes what no longer is.
+package objects
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/observe"
+	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// byApplication indexes objects by the application that they belong to.
+const byApplication = "delivery.manifold.dev/application"
+
+// watched are the kinds of which all that belongs to applications is known by watch. Each is watched by somebody else of this process anyway.
+var watched = []struct {
+	kind     string
+	resource schema.GroupVersionResource
+}{
+	{"ConfigMap", corev1.SchemeGroupVersion.WithResource("configmaps")},
+	{"PersistentVolumeClaim", corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")},
+	{"Pod", corev1.SchemeGroupVersion.WithResource("pods")},
+	{"ReplicationController", corev1.SchemeGroupVersion.WithResource("replicationcontrollers")},
+	{"Secret", corev1.SchemeGroupVersion.WithResource("secrets")},
+	{"Service", corev1.SchemeGroupVersion.WithResource("services")},
+	{"ServiceAccount", corev1.SchemeGroupVersion.WithResource("serviceaccounts")},
+	{"DaemonSet", appsv1.SchemeGroupVersion.WithResource("daemonsets")},
+	{"Deployment", appsv1.SchemeGroupVersion.WithResource("deployments")},
+	{"ReplicaSet", appsv1.SchemeGroupVersion.WithResource("replicasets")},
+	{"StatefulSet", appsv1.SchemeGroupVersion.WithResource("statefulsets")},
+	{"HorizontalPodAutoscaler", autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers")},
+	{"CronJob", batchv1.SchemeGroupVersion.WithResource("cronjobs")},
+	{"Job", batchv1.SchemeGroupVersion.WithResource("jobs")},
+	{"Ingress", networkingv1.SchemeGroupVersion.WithResource("ingresses")},
+	{"NetworkPolicy", networkingv1.SchemeGroupVersion.WithResource("networkpolicies")},
+	{"PodDisruptionBudget", policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")},
+}
+
+// Store knows what is there of applications.
+type Store struct {
+	kinds map[schema.GroupKind]kind
+}
+
+type kind struct {
+	resource schema.GroupVersionResource
+	informer cache.SharedIndexInformer
+	workload bool
+}
+
+// NewStore registers with the informers, which the caller starts afterwards.
+func NewStore(kube informers.SharedInformerFactory) (*Store, error) {
+	workloads := map[schema.GroupKind]bool{}
+	for _, kind := range projection.Kinds() {
+		workloads[kind.GVK.GroupKind()] = kind.Workload
+	}
+	s := &Store{kinds: map[schema.GroupKind]kind{}}
+	for _, row := range watched {
+		generic, err := kube.ForResource(row.resource)
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", row.resource.Resource, err)
+		}
+		gk := schema.GroupKind{Group: row.resource.Group, Kind: row.kind}
+		s.kinds[gk] = kind{row.resource, generic.Informer(), workloads[gk]}
+		if err := generic.Informer().AddIndexers(cache.Indexers{byApplication: indexApplication}); err != nil {
+			return nil, fmt.Errorf("index %s by their applications: %w", row.resource.Resource, err)
+		}
+	}
+	return s, nil
+}
+
+func indexApplication(obj any) ([]string, error) {
+	if name, of := applicationOf(obj); of {
+		return []string{name.String()}, nil
+	}
+	return nil, nil
+}
+
+// applicationOf returns the application that an object belongs to.
+func applicationOf(obj any) (cache.ObjectName, bool) {
+	if tomb, gone := obj.(cache.DeletedFinalStateUnknown); gone {
+		obj = tomb.Obj
+	}
+	object, is := obj.(metav1.Object)
+	if !is || object.GetLabels()[v1alpha1.LabelApplication] == "" {
+		return cache.ObjectName{}, false
+	}
+	return cache.NewObjectName(object.GetNamespace(), object.GetLabels()[v1alpha1.LabelApplication]), true
+}
+
+// Watch has changed called for the application of every object that changes. It returns what tells that all is known.
+func (s *Store) Watch(changed func(cache.ObjectName)) ([]cache.InformerSynced, error) {
+	tell := func(obj any) {
+		if name, of := applicationOf(obj); of {
+			changed(name)
+		}
+	}
+	var synced []cache.InformerSynced
+	for gk, kind := range s.kinds {
+		registration, err := kind.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: tell, DeleteFunc: tell,
+			UpdateFunc: func(old, obj any) {
+				if old.(metav1.Object).GetResourceVersion() != obj.(metav1.Object).GetResourceVersion() {
+					tell(old) // it may have belonged to another one
+					tell(obj)
+				}
+			},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", gk, err)
+		}
+		synced = append(synced, registration.HasSynced)
+	}
+	return synced, nil
+}
+
+// Of returns all that belongs to an application.
+func (s *Store) Of(application cache.ObjectName) ([]observe.Present, error) {
+	var out []observe.Present
+	for gk, kind := range s.kinds {
+		found, err := kind.informer.GetIndexer().ByIndex(byApplication, application.String())
+		if err != nil {
+			return nil, fmt.Errorf("list %s of Application %s: %w", kind.resource.Resource, application, err)
+		}
+		for _, obj := range found {
+			object := obj.(metav1.Object)
+			out = append(out, observe.Present{Key: wanted.Key{Group: gk.Group, Kind: gk.Kind, Name: object.GetName()}, Object: object, Workload: kind.workload})
+		}
+	}
+	return out, nil
+}
+
+// Get returns an object, nil if it is not there. Known is false for kinds that are not watched.
+func (s *Store) Get(namespace string, key wanted.Key) (object metav1.Object, known bool) {
+	kind, known := s.kinds[schema.GroupKind{Group: key.Group, Kind: key.Kind}]
+	if !known {
+		return nil, false
+	}
+	obj, exists, err := kind.informer.GetIndexer().GetByKey(namespace + "/" + key.Name)
+	if err != nil || !exists {
+		return nil, true
+	}
+	return obj.(metav1.Object), true
+}
+
+// Resource returns how a kind that is watched is served.
+func (s *Store) Resource(gk schema.GroupKind) (schema.GroupVersionResource, bool) {
+	kind, known := s.kinds[gk]
+	return kind.resource, known
+}
+
+// selects selects what carries the label of an application.
+func selects(application string) labels.Selector {
+	return labels.SelectorFromSet(labels.Set{v1alpha1.LabelApplication: application})
+}

@@ -1,0 +1,232 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
+)
+
+// RefusedError says why an object cannot be what is wanted. Trying again does not help.
+type RefusedError struct {
+	Key wanted.Key
+	Err error
+}
+
+// Error names the object.
+func (e *RefusedError) Error() string { return fmt.Sprintf("%s: %s", e.Key, e.Err) }
+
+// Unwrap returns what was answered.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// Account is who writes the objects of an application.
+type Account struct {
+	Namespace string
+	// ServiceAccount is the name of the one whose rights count; empty for those of Manifold itself.
+	ServiceAccount string
+}
+
+// Owner is an application that objects belong to.
+type Owner struct {
+	Name string
+	UID  types.UID
+	// Selected says that objects which belong to nobody may be taken: they are their users' own, and stay that.
+	Selected bool
+}
+
+// Writer writes objects of applications.
+type Writer struct {
+	store  *Store
+	client Clients
+	mapper meta.ResettableRESTMapper
+}
+
+// Clients returns the client of an account. That of the zero account is who delivers.
+type Clients func(Account) (dynamic.Interface, error)
+
+// NewWriter returns a Writer.
+func NewWriter(store *Store, client Clients, mapper meta.ResettableRESTMapper) *Writer {
+	return &Writer{store: store, client: client, mapper: mapper}
+}
+
+// resource returns how the kind of an object is served. A kind that is in no namespace is refused.
+func (w *Writer) resource(object wanted.Object) (schema.GroupVersionResource, error) {
+	gvk := object.Manifest.GroupVersionKind()
+	if known, watched := w.store.Resource(gvk.GroupKind()); watched {
+		return gvk.GroupVersion().WithResource(known.Resource), nil
+	}
+	mapping, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) {
+		w.mapper.Reset() // it may have been defined since
+		return schema.GroupVersionResource{}, fmt.Errorf("%s: the logical cluster has no kind %s in %s: install its definition first", object.Key, gvk.Kind, gvk.GroupVersion())
+	}
+	if err != nil {
+		return schema.GroupVersionResource{}, fmt.Errorf("%s: find its kind: %w", object.Key, err)
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return schema.GroupVersionResource{}, &RefusedError{object.Key, errors.New("it is in no namespace: an application may have objects of its own namespace alone")}
+	}
+	return mapping.Resource, nil
+}
+
+// Apply makes an object what is wanted, and returns what is stored then. Force says that fields which others have set are taken from them.
+func (w *Writer) Apply(ctx context.Context, account Account, owner Owner, object wanted.Object) (metav1.Object, error) {
+	resource, err := w.resource(object)
+	if err != nil {
+		return nil, err
+	}
+	client, err := w.client(account)
+	if err != nil {
+		return nil, err
+	}
+	present, err := w.present(ctx, client, resource, account.Namespace, object.Key)
+	if err != nil {
+		return nil, refusal(object.Key, fmt.Errorf("look whether it is there: %w", err))
+	}
+	if err := mayTake(present, owner); err != nil {
+		return nil, &RefusedError{object.Key, err}
+	}
+	if present != nil && present.GetDeletionTimestamp() != nil {
+		return nil, fmt.Errorf("%s is being deleted: waiting until it is gone", object.Key)
+	}
+	alone := account.ServiceAccount == ""
+	manifest := object.Apply(alone)
+	if present != nil {
+		manifest.SetUID(present.GetUID()) // what has come in its place meanwhile may be somebody else's
+	}
+	stored, err := apply(ctx, client.Resource(resource).Namespace(account.Namespace), manifest, present != nil)
+	if err != nil || alone || object.Shares == "" {
+		return stored, refusal(object.Key, err)
+	}
+	// The ServiceAccount may write the content. Which revision clusters hold is for us alone to say.
+	return w.share(ctx, resource, account.Namespace, object, stored)
+}
+
+// share says which revision each cluster holds of what a ServiceAccount has written.
+func (w *Writer) share(ctx context.Context, resource schema.GroupVersionResource, namespace string, object wanted.Object, of *unstructured.Unstructured) (metav1.Object, error) {
+	shares := &unstructured.Unstructured{}
+	shares.SetGroupVersionKind(object.Manifest.GroupVersionKind())
+	shares.SetName(object.Name)
+	shares.SetUID(of.GetUID())
+	shares.SetAnnotations(map[string]string{manifold.AnnotationPlacement: object.Shares})
+	const manager = v1alpha1.FieldManager + "-shares"
+	client, err := w.client(Account{})
+	if err != nil {
+		return nil, err
+	}
+	stored, err := client.Resource(resource).Namespace(namespace).Apply(ctx, object.Name, shares, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	return stored, refusal(object.Key, err)
+}
+
+func apply(ctx context.Context, client dynamic.ResourceInterface, manifest *unstructured.Unstructured, force bool) (*unstructured.Unstructured, error) {
+	return client.Apply(ctx, manifest.GetName(), manifest, metav1.ApplyOptions{FieldManager: v1alpha1.FieldManager, Force: force})
+}
+
+// DryRun returns what would be stored if an object were applied that is not there yet.
+func (w *Writer) DryRun(ctx context.Context, account Account, object wanted.Object) (metav1.Object, error) {
+	resource, err := w.resource(object)
+	if err != nil {
+		return nil, err
+	}
+	client, err := w.client(account)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := client.Resource(resource).Namespace(account.Namespace).Apply(ctx, object.Name, object.Apply(false),
+		metav1.ApplyOptions{FieldManager: v1alpha1.FieldManager, Force: true, DryRun: []string{metav1.DryRunAll}})
+	return stored, refusal(object.Key, err)
+}
+
+// present is the object as it is there, nil if it is not. What the watch has not shown yet, or does not watch, is asked for.
+func (w *Writer) present(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespace string, key wanted.Key) (metav1.Object, error) {
+	if found, _ := w.store.Get(namespace, key); found != nil {
+		return found, nil
+	}
+	found, err := client.Resource(resource).Namespace(namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// mayTake refuses an object that does not belong to an application.
+func mayTake(present metav1.Object, owner Owner) error {
+	if present == nil || Owned(present, owner) {
+		return nil
+	}
+	of := present.GetLabels()[v1alpha1.LabelApplication]
+	switch {
+	case of != "" && of != owner.Name:
+		return fmt.Errorf("it is there already, and belongs to Application %s: an object can belong to one", text.Line(of, 64))
+	case owner.Selected:
+		return nil
+	}
+	return fmt.Errorf("it is there already, and does not belong to Application %s: delete it, or call one of them otherwise", owner.Name)
+}
+
+// Owned reports whether an object belongs to an application.
+func Owned(object metav1.Object, owner Owner) bool {
+	if object.GetLabels()[v1alpha1.LabelApplication] != owner.Name {
+		return false
+	}
+	for _, ref := range object.GetOwnerReferences() {
+		if ref.UID == owner.UID {
+			return true
+		}
+	}
+	return false
+}
+
+// Delete deletes an object that is no longer wanted.
+func (w *Writer) Delete(ctx context.Context, account Account, key wanted.Key, object metav1.Object) error {
+	resource, watched := w.store.Resource(schema.GroupKind{Group: key.Group, Kind: key.Kind})
+	if !watched || object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	client, err := w.client(account)
+	if err != nil {
+		return err
+	}
+	err = client.Resource(resource).Namespace(account.Namespace).Delete(ctx, key.Name, metav1.DeleteOptions{
+		Preconditions: metav1.NewUIDPreconditions(string(object.GetUID())), PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it is gone, or another one is there
+	}
+	return refusal(key, err)
+}
+
+// refusal tells an answer that will stay the same from one that may change.
+func refusal(key wanted.Key, err error) error {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &status):
+		return fmt.Errorf("apply %s: %w", key, err)
+	case apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict),
+		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return fmt.Errorf("apply %s: %w", key, err)
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsConflict(err), apierrors.IsRequestEntityTooLargeError(err),
+		apierrors.IsMethodNotSupported(err):
+		return &RefusedError{key, err}
+	}
+	return fmt.Errorf("apply %s: %w", key, err)
+}

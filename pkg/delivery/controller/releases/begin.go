@@ -1,0 +1,240 @@
+package releases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/contents"
+	"github.com/manifold-dev/manifold/pkg/delivery/engine"
+	"github.com/manifold-dev/manifold/pkg/delivery/planner"
+	"github.com/manifold-dev/manifold/pkg/delivery/read"
+)
+
+// defaultProgress is how long a cluster may make no progress, where the application does not say.
+const defaultProgress = 10 * time.Minute
+
+// waitError says what a release waits for before it can begin.
+type waitError struct{ what string }
+
+func (e waitError) Error() string { return e.what }
+
+// begin decides how a release goes, records that, and takes the first step. What it waits for is told.
+func (c *Controller) begin(ctx context.Context, s situation, release *v1alpha1.Release) error {
+	next := release.Status.DeepCopy()
+	next.ObservedGeneration = release.Generation
+	revision, err := c.revision(s.app, release)
+	if err == nil {
+		s.app = effective(s.app, revision)
+		err = c.start(ctx, s, release, revision, next)
+	}
+	if waits := (waitError{}); errors.As(err, &waits) {
+		next = release.Status.DeepCopy()
+		next.Phase, next.Message = v1alpha1.ReleasePending, delivery.Said(waits.what)
+	} else if err != nil {
+		return err
+	}
+	written, err := c.write(ctx, s.app, release, *next)
+	if err != nil || written.Status.Sequence == 0 {
+		return err
+	}
+	return c.carryOut(ctx, s.app, written)
+}
+
+// start writes the beginning of a release into its status.
+func (c *Controller) start(
+	ctx context.Context, s situation, release *v1alpha1.Release, revision *v1alpha1.ApplicationRevision, next *v1alpha1.ReleaseStatus,
+) error {
+	next.Sequence, next.StartTime = 1, ptr.To(metav1.NewTime(c.Clock.Now()))
+	var current delivery.Set
+	var stable *delivery.Set
+	if s.last != nil {
+		last := read.Status(s.last.Status)
+		next.Sequence, current = s.last.Status.Sequence+1, last.Set
+		next.BeforeRevision, stable = s.last.Status.BeforeRevision, last.Before
+		if s.last.Status.Phase == v1alpha1.ReleaseSucceeded {
+			next.BeforeRevision, stable = s.last.Spec.Revision, &last.Set
+		}
+	}
+	if current == nil {
+		current = delivery.Set{}
+	}
+	plan, err := c.plan(s.app, release, revision, next.BeforeRevision)
+	if err != nil {
+		var waits waitError
+		if errors.As(err, &waits) {
+			return err
+		}
+		c.finish(next, v1alpha1.ReleaseFailed, delivery.Said(err.Error()))
+		keep(next, s.last)
+		return nil
+	}
+	next.Plan = plan
+	value, err := releaseOf(s.app, release, plan, revision)
+	if err != nil {
+		c.finish(next, v1alpha1.ReleaseFailed, delivery.Said(err.Error()))
+		keep(next, s.last)
+		return nil
+	}
+	value.Current, value.Stable = current, stable
+	seen, err := c.firstSight(ctx, s.app, &value, release)
+	if err != nil {
+		return err
+	}
+	result := engine.Next(value, delivery.Status{}, seen, c.Clock.Now())
+	read.Write(result.Status, next)
+	c.complete(next)
+	return nil
+}
+
+// keep has a release that could not begin leave what runs as it is.
+func keep(next *v1alpha1.ReleaseStatus, last *v1alpha1.Release) {
+	if last == nil {
+		return
+	}
+	next.Variants, next.Before = last.Status.Variants, last.Status.Before
+	if last.Status.Phase == v1alpha1.ReleaseSucceeded {
+		next.Before = last.Status.Variants
+	}
+}
+
+// revision finds what a release releases.
+func (c *Controller) revision(app *v1alpha1.Application, release *v1alpha1.Release) (*v1alpha1.ApplicationRevision, error) {
+	revision, err := c.revisions.ApplicationRevisions(app.Namespace).Get(release.Spec.Revision)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, waitError{fmt.Sprintf("there is no ApplicationRevision %s", release.Spec.Revision)}
+	case err != nil:
+		return nil, err
+	case revision.Spec.Application != app.Name || revision.IsChunk():
+		return nil, waitError{fmt.Sprintf("ApplicationRevision %s is none of Application %s", release.Spec.Revision, app.Name)}
+	}
+	return revision, nil
+}
+
+// plan decides by what stages a release goes.
+func (c *Controller) plan(app *v1alpha1.Application, release *v1alpha1.Release, revision *v1alpha1.ApplicationRevision, before string) (*v1alpha1.ReleasePlan, error) {
+	spec := app.Spec
+	var pipeline []v1alpha1.Stage
+	if spec.Pipeline != nil {
+		pipeline = spec.Pipeline.Stages
+	}
+	known, _, errs := read.Stages(pipeline, field.NewPath("spec", "pipeline", "stages"))
+	if len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	change := planner.Change{Asked: string(release.Spec.Strategy), Stages: known}
+	if origin := revision.Spec.Origin; origin != nil {
+		change.Message = origin.Message
+	}
+	if spec.Planner != nil {
+		change.Always = spec.Planner.AlwaysUsePipeline
+		if matcher := spec.Planner.CommitMatcher; matcher != nil {
+			change.PipelineOn, change.QuickOn = matcher.Pipeline, matcher.QuickSync
+		}
+	}
+	var err error
+	if change.New, err = c.rendered(revision); err != nil {
+		return nil, err
+	}
+	if old, err := c.revisions.ApplicationRevisions(app.Namespace).Get(before); err == nil && before != "" {
+		if change.Old, err = c.rendered(old); err != nil {
+			return nil, err
+		}
+	}
+	strategy, reason, err := planner.Strategy(change)
+	if err != nil {
+		return nil, err
+	}
+	plan := &v1alpha1.ReleasePlan{
+		Strategy: v1alpha1.ReleaseStrategy(strategy), Reason: reason, Rollback: spec.Rollback, Prune: spec.Prune,
+		ProgressDeadlineSeconds: ptr.Deref(spec.ProgressDeadlineSeconds, int32(defaultProgress/time.Second)), MinReadySeconds: spec.MinReadySeconds,
+	}
+	if plan.Rollback.When == "" {
+		plan.Rollback.When = v1alpha1.RollbackAny
+	}
+	plan.Stages = []v1alpha1.Stage{{Name: v1alpha1.StageSync, ID: "sync"}}
+	if plan.Strategy == v1alpha1.StrategyPipeline {
+		plan.Stages = slices.Clone(pipeline)
+		for i := range plan.Stages {
+			plan.Stages[i].ID = v1alpha1.StageID(&plan.Stages[i], i)
+		}
+	}
+	if err := carriedOut(plan.Stages); err != nil {
+		return nil, err
+	}
+	for _, target := range spec.Targets {
+		plan.Targets = append(plan.Targets, v1alpha1.ResolvedTarget{Name: target.Name, Weight: target.Weight})
+	}
+	return plan, nil
+}
+
+// carriedOut refuses stages that nobody carries out. It would be a lie to let them succeed.
+func carriedOut(planned []v1alpha1.Stage) error {
+	for i := range planned {
+		if v1alpha1.CanonicalStageName(planned[i].Name) == v1alpha1.StageTrafficRouting {
+			return fmt.Errorf("spec.pipeline.stages[%d] (%s): requests are not shared out over variants yet: leave the stage out", i, planned[i].ID)
+		}
+	}
+	return nil
+}
+
+// rendered are the objects of a revision, by target.
+func (c *Controller) rendered(revision *v1alpha1.ApplicationRevision) (map[string][]*unstructured.Unstructured, error) {
+	out := map[string][]*unstructured.Unstructured{}
+	for _, target := range revision.Spec.Targets {
+		found, err := c.Contents.Objects(revision.Namespace, revision.Name, target.Name)
+		if errors.Is(err, contents.ErrMissing) {
+			return nil, waitError{err.Error()}
+		}
+		if err != nil {
+			return nil, err
+		}
+		out[target.Name] = found
+	}
+	return out, nil
+}
+
+// releaseOf is a release as the engine knows it. What was planned when it began counts.
+func releaseOf(app *v1alpha1.Application, release *v1alpha1.Release, plan *v1alpha1.ReleasePlan, revision *v1alpha1.ApplicationRevision) (delivery.Release, error) {
+	known, _, errs := read.Stages(plan.Stages, field.NewPath("status", "plan", "stages"))
+	out := delivery.Release{
+		Name: release.Name, Revision: delivery.Revision{Name: revision.Name, Hash: revision.Spec.Hash}, Stages: known,
+		MinReady: time.Duration(plan.MinReadySeconds) * time.Second, Progress: time.Duration(plan.ProgressDeadlineSeconds) * time.Second,
+		Drain: drainOf(app), Rollback: read.Rollback(plan.Rollback),
+	}
+	if origin := revision.Spec.Origin; origin != nil {
+		out.Commit.Message = origin.Message
+	}
+	for _, target := range read.Targets(app.Spec.Targets) {
+		if len(release.Spec.Targets) == 0 || slices.Contains(release.Spec.Targets, target.Name) {
+			out.Targets = append(out.Targets, target)
+		}
+	}
+	if unplaced(app) {
+		out.Targets = []delivery.Target{{Name: v1alpha1.DefaultTarget, Selector: &metav1.LabelSelector{MatchLabels: decidedLabels}}}
+	}
+	return out, errs.ToAggregate()
+}
+
+// drainOf is how long a variant stays that gets no more requests.
+func drainOf(app *v1alpha1.Application) time.Duration {
+	const usual = 30
+	if app.Spec.Traffic == nil {
+		return 0
+	}
+	return time.Duration(ptr.Deref(app.Spec.Traffic.DrainSeconds, usual)) * time.Second
+}
+
+// unplaced reports whether placement decides where an application runs.
+func unplaced(app *v1alpha1.Application) bool { return len(app.Spec.Targets) == 0 }

@@ -1,0 +1,259 @@
+package releases
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters/health"
+	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/contents"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
+	"github.com/manifold-dev/manifold/pkg/delivery/copies"
+	"github.com/manifold-dev/manifold/pkg/delivery/observe"
+	"github.com/manifold-dev/manifold/pkg/delivery/read"
+	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
+	"github.com/manifold-dev/manifold/pkg/identity"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// labelDecided is what a cluster counts as having while a release begins for which placement has chosen the cluster.
+const labelDecided = "delivery.manifold.dev/decided"
+
+var decidedLabels = map[string]string{labelDecided: "true"}
+
+// view is what is known of an application on the whole.
+type view struct {
+	app     *v1alpha1.Application
+	memory  *memory
+	set     delivery.Set
+	wanted  wanted.Wanted
+	present []observe.Present
+	// broken says why the set stands for nothing, and missing that something of it is not there yet.
+	broken  string
+	missing bool
+}
+
+// look gathers what is known of an application that is to run a set. Plan and newest are those of the release that says so.
+func (c *Controller) look(app *v1alpha1.Application, set delivery.Set, plan *v1alpha1.ReleasePlan, newest string) (view, error) {
+	v := view{app: app, memory: c.memoryOf(app), set: set}
+	var err error
+	if v.present, err = c.store.Of(cache.MetaObjectToName(app)); err != nil {
+		return v, err
+	}
+	v.present = append(v.present, v.memory.objects.Unwatched(c.store, app.Namespace)...)
+	v.wanted, err = c.made(v, plan, newest)
+	switch {
+	case errors.Is(err, contents.ErrMissing):
+		v.missing = true
+	case err != nil:
+		v.broken = delivery.Said(err.Error())
+	}
+	return v, nil
+}
+
+// made returns what a set stands for. Making it again and again would take most of the time.
+func (c *Controller) made(v view, plan *v1alpha1.ReleasePlan, newest string) (wanted.Wanted, error) {
+	application := c.describe(v.app, plan, v.present)
+	key, err := keyOf(v, plan, newest)
+	if err != nil {
+		return wanted.Wanted{}, err
+	}
+	if v.memory.key == key {
+		return v.memory.made, nil
+	}
+	made, err := wanted.Make(application, v.set, newest, func(part delivery.Part) ([]*unstructured.Unstructured, error) {
+		return c.contentsOf(v.app.Namespace, part)
+	})
+	if err == nil {
+		v.memory.key, v.memory.made = key, made
+	}
+	return made, err
+}
+
+// contentsOf returns the rendered objects of a part. Another revision of the same name is not the one that was released.
+func (c *Controller) contentsOf(namespace string, part delivery.Part) ([]*unstructured.Unstructured, error) {
+	found, err := c.Contents.Objects(namespace, part.Revision.Name, part.Target)
+	if err != nil {
+		return nil, err
+	}
+	if revision, err := c.revisions.ApplicationRevisions(namespace).Get(part.Revision.Name); err != nil || revision.Spec.Hash != part.Revision.Hash {
+		return nil, fmt.Errorf("ApplicationRevision %s/%s is not the one that was released: it has been deleted and made anew", namespace, part.Revision.Name)
+	}
+	return found, nil
+}
+
+// keyOf names all that made depends on.
+func keyOf(v view, plan *v1alpha1.ReleasePlan, newest string) (string, error) {
+	var shares []string
+	if plan != nil && !plan.Prune {
+		for _, p := range v.present {
+			shares = append(shares, p.Key.Group+p.Key.String()+p.Object.GetAnnotations()[manifold.AnnotationPlacement])
+		}
+		slices.Sort(shares)
+	}
+	text, err := json.Marshal([]any{v.app.Generation, v.set, plan, newest, shares})
+	if err != nil {
+		return "", err
+	}
+	sum := fnv.New128a()
+	sum.Write(text)
+	return string(sum.Sum(nil)), nil
+}
+
+// describe is an application as far as its objects have that in common.
+func (c *Controller) describe(app *v1alpha1.Application, plan *v1alpha1.ReleasePlan, present []observe.Present) wanted.Application {
+	out := wanted.Application{
+		Namespace: app.Namespace, Name: app.Name, UID: app.UID, Pinned: !unplaced(app), Rights: app.Spec.ServiceAccountName != "",
+		Selected: app.Spec.Source.Selector != nil, Copies: read.Copies(app.Spec),
+	}
+	if app.Spec.Traffic != nil {
+		out.Traffic = app.Spec.Traffic.Method
+	}
+	weights := map[string]int32{}
+	for _, target := range app.Spec.Targets {
+		if target.Weight != nil {
+			weights[target.Name] = *target.Weight
+		}
+	}
+	if plan != nil {
+		for _, target := range plan.Targets {
+			if target.Weight != nil {
+				weights[target.Name] = *target.Weight
+			}
+		}
+	}
+	if len(weights) > 0 {
+		out.Weights = weights
+	}
+	if plan == nil || plan.Prune {
+		return out
+	}
+	held := map[wanted.Key]map[string]copies.Share{}
+	for _, p := range present {
+		shares := map[string]copies.Share{}
+		for cluster, share := range identity.DecisionOf(p.Object) {
+			if share.Revision != "" {
+				shares[cluster] = copies.Share{Revision: share.Revision, Target: share.Target}
+			}
+		}
+		held[p.Key] = shares
+	}
+	out.Keeps = func(key wanted.Key) map[string]copies.Share { return held[key] }
+	return out
+}
+
+// seen is what is seen of the clusters.
+func (c *Controller) seen(v view, edits map[string]int64) (map[string]delivery.Cluster, error) {
+	all, err := c.clusters.List(everything)
+	if err != nil {
+		return nil, err
+	}
+	out := observe.Clusters(observe.World{
+		Set: v.set, Edits: edits, Wanted: v.wanted, Pinned: !unplaced(v.app), Present: v.present, Clusters: all, Failures: v.memory.objects.Failures(),
+		Silent: c.silentSince, Now: c.Clock.Now(), Broken: v.broken, Missing: v.missing,
+	})
+	return out, nil
+}
+
+// silentSince is since when a cluster has not answered, zero if it does.
+func (c *Controller) silentSince(cluster *manifold.Cluster) time.Time {
+	ready := meta.FindStatusCondition(cluster.Status.Conditions, manifold.ClusterReady)
+	if ready == nil {
+		return cluster.CreationTimestamp.Time // it has never answered
+	}
+	if !health.Silent(ready) {
+		return time.Time{}
+	}
+	return ready.LastTransitionTime.Add(-c.Grace)
+}
+
+// firstSight is what is seen when a release begins. Where placement decides, its clusters are marked.
+func (c *Controller) firstSight(ctx context.Context, app *v1alpha1.Application, value *delivery.Release, release *v1alpha1.Release) (delivery.Observed, error) {
+	v, err := c.look(app, value.Current, release.Status.Plan, value.Revision.Name)
+	if err != nil {
+		return delivery.Observed{}, err
+	}
+	seen, err := c.seen(v, nil)
+	if err != nil {
+		return delivery.Observed{}, err
+	}
+	out := delivery.Observed{Clusters: seen, Orders: read.Orders(release.Status.Requests, delivery.Status{})}
+	if !unplaced(app) {
+		return out, nil
+	}
+	decided, err := c.decided(ctx, app, value.Revision)
+	if err != nil {
+		return out, err
+	}
+	for name, cluster := range out.Clusters {
+		cluster.Labels = maps.Clone(cluster.Labels)
+		delete(cluster.Labels, labelDecided) // it is not for clusters to say
+		if slices.Contains(decided, name) {
+			cluster.Labels = decidedLabels
+		}
+		out.Clusters[name] = cluster
+	}
+	return out, nil
+}
+
+// decided are the clusters that placement has chosen, or would choose, for the first workload of a revision.
+func (c *Controller) decided(ctx context.Context, app *v1alpha1.Application, revision delivery.Revision) ([]string, error) {
+	part := delivery.Part{Revision: revision, Target: v1alpha1.DefaultTarget}
+	set := delivery.Set{delivery.Primary: {Clusters: map[string]delivery.Part{"": part}}}
+	made, err := wanted.Make(c.describe(app, nil, nil), set, revision.Name, func(part delivery.Part) ([]*unstructured.Unstructured, error) {
+		return c.contentsOf(app.Namespace, part)
+	})
+	if err != nil {
+		return nil, waitError{err.Error()}
+	}
+	for _, object := range made.Objects {
+		if !object.Workload {
+			continue
+		}
+		present, _ := c.store.Get(app.Namespace, object.Key)
+		if present == nil {
+			if present, err = c.carrier.DryRun(ctx, accountOf(app), object); err != nil {
+				return nil, waitError{fmt.Sprintf("ask where it would run: %s", err)}
+			}
+		}
+		if clusters := identity.DecisionOf(present).Clusters(); len(clusters) > 0 {
+			return clusters, nil
+		}
+		return nil, waitError{fmt.Sprintf("no cluster takes %s: see manifold explain", object.Key)}
+	}
+	return c.ready()
+}
+
+// ready are the clusters that answer. An application without workloads is released to them: what it has goes where others need it.
+func (c *Controller) ready() ([]string, error) {
+	all, err := c.clusters.List(everything)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, cluster := range all {
+		if meta.IsStatusConditionTrue(cluster.Status.Conditions, manifold.ClusterReady) {
+			out = append(out, cluster.Name)
+		}
+	}
+	if len(out) == 0 {
+		return nil, waitError{"no cluster is ready"}
+	}
+	return out, nil
+}
+
+func accountOf(app *v1alpha1.Application) objects.Account {
+	return objects.Account{Namespace: app.Namespace, ServiceAccount: app.Spec.ServiceAccountName}
+}

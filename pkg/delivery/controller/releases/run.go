@@ -1,0 +1,198 @@
+package releases
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
+	"github.com/manifold-dev/manifold/pkg/delivery/engine"
+	"github.com/manifold-dev/manifold/pkg/delivery/planner"
+	"github.com/manifold-dev/manifold/pkg/delivery/read"
+	"github.com/manifold-dev/manifold/pkg/delivery/scripts"
+	"github.com/manifold-dev/manifold/pkg/delivery/stages"
+)
+
+// continues takes the release that has begun last as far as it gets, writes that, and then brings about what it says. It returns the release as it is
+// then.
+func (c *Controller) continues(ctx context.Context, s situation, turn planner.Turn) (*v1alpha1.Release, error) {
+	release := s.last
+	if !s.app.Spec.Suspend && release.Status.Plan != nil {
+		next, err := c.next(ctx, s, turn)
+		if err != nil {
+			return nil, err
+		}
+		if release, err = c.write(ctx, s.app, release, next); err != nil {
+			return nil, err
+		}
+	}
+	return release, c.carryOut(ctx, s.app, release)
+}
+
+// next is the status that comes next.
+func (c *Controller) next(ctx context.Context, s situation, turn planner.Turn) (v1alpha1.ReleaseStatus, error) {
+	release, out := s.last, *s.last.Status.DeepCopy()
+	status := read.Status(release.Status)
+	value, err := releaseOf(s.app, release, out.Plan, c.revisionOr(release))
+	if err != nil {
+		return out, fmt.Errorf("read the plan of Release %s/%s: %w", release.Namespace, release.Name, err)
+	}
+	v, err := c.look(s.app, status.Set, out.Plan, release.Spec.Revision)
+	if err != nil {
+		return out, err
+	}
+	seen := delivery.Observed{Orders: read.Orders(release.Status.Requests, status)}
+	if turn.Cancel && s.running != nil {
+		seen.Orders.Cancel = &delivery.Cancel{By: "release " + turn.Begin + ", which is newer"}
+	}
+	if seen.Clusters, err = c.seen(v, status.Edits); err != nil {
+		return out, err
+	}
+	now := c.Clock.Now()
+	result := engine.Next(value, status, seen, now)
+	if c.fulfil(ctx, s, result.Due, &seen, now) {
+		result = engine.Next(value, status, seen, c.Clock.Now())
+	}
+	if !result.At.IsZero() {
+		c.queue.AddAfter(cache.MetaObjectToName(s.app), max(result.At.Sub(now), settle))
+	}
+	if err := c.stop(ctx, s, result.Scripts); err != nil {
+		return out, err
+	}
+	read.Write(result.Status, &out)
+	superseded := release.Status.Phase == v1alpha1.ReleaseSuperseded || turn.Cancel && s.running != nil
+	if superseded && out.Phase == v1alpha1.ReleaseCancelled {
+		out.Phase = v1alpha1.ReleaseSuperseded
+	}
+	c.complete(&out)
+	return out, nil
+}
+
+// revisionOr is what a release releases. Of one that is gone the name is known, and what clusters were told of it.
+func (c *Controller) revisionOr(release *v1alpha1.Release) *v1alpha1.ApplicationRevision {
+	if found, err := c.revisions.ApplicationRevisions(release.Namespace).Get(release.Spec.Revision); err == nil {
+		return found
+	}
+	gone := &v1alpha1.ApplicationRevision{}
+	gone.Name = release.Spec.Revision
+	for _, variant := range release.Status.Variants {
+		for _, cluster := range variant.Clusters {
+			if cluster.Revision == gone.Name {
+				gone.Spec.Hash = cluster.Hash
+			}
+		}
+	}
+	return gone
+}
+
+// fulfil does what stages ask for: it measures what is due, and has scripts run. It reports whether there is anything new to see.
+func (c *Controller) fulfil(ctx context.Context, s situation, due stages.Due, seen *delivery.Observed, now time.Time) bool {
+	news := false
+	for _, measure := range due.Measure {
+		if measure.At.After(now) {
+			continue
+		}
+		if seen.Measured == nil {
+			seen.Measured = map[string][]delivery.Measurement{}
+		}
+		seen.Measured[measure.Stage] = append(seen.Measured[measure.Stage], c.measure(ctx, s, measure))
+		news = true
+	}
+	for _, script := range due.Scripts {
+		if seen.Scripts == nil {
+			seen.Scripts = map[string]delivery.Outcome{}
+		}
+		seen.Scripts[script.Name] = c.script(ctx, s, script)
+		news = news || seen.Scripts[script.Name].Phase.Ended()
+	}
+	return news
+}
+
+func (c *Controller) measure(ctx context.Context, s situation, due stages.Measure) delivery.Measurement {
+	out := delivery.Measurement{Metric: due.Metric, Time: c.Clock.Now(), Error: "nothing in this server measures"}
+	if c.Measurer == nil {
+		return out
+	}
+	measured, err := c.Measurer.Measure(ctx, s.app, s.last, stageOf(s.last, due.Stage), due.Metric)
+	if err != nil {
+		out.Error = delivery.Said(err.Error())
+		return out
+	}
+	measured.Metric = due.Metric
+	if measured.Time.IsZero() {
+		measured.Time = out.Time
+	}
+	return measured
+}
+
+func (c *Controller) script(ctx context.Context, s situation, due stages.Script) delivery.Outcome {
+	if c.Scripts == nil {
+		return delivery.Outcome{Phase: delivery.Failed, Message: "nothing in this server runs scripts"}
+	}
+	outcome, err := c.Scripts.Outcome(ctx, scripts.Run{
+		Application: s.app, Release: s.last, Stage: stageOf(s.last, due.Stage), Name: due.Name, Undo: due.Undo,
+	})
+	if err != nil {
+		// It is asked again when something changes, or soon.
+		c.queue.AddAfter(cache.MetaObjectToName(s.app), time.Second)
+		return delivery.Outcome{Phase: delivery.Running, Message: delivery.Said(err.Error())}
+	}
+	return outcome
+}
+
+// stop ends the scripts that no stage waits for any more.
+func (c *Controller) stop(ctx context.Context, s situation, due []stages.Script) error {
+	if c.Scripts == nil {
+		return nil
+	}
+	return c.Scripts.Stop(ctx, s.app, s.last, func(name string) bool {
+		return slices.ContainsFunc(due, func(script stages.Script) bool { return script.Name == name })
+	})
+}
+
+// stageOf is a stage as it was planned.
+func stageOf(release *v1alpha1.Release, id string) v1alpha1.Stage {
+	for i, stage := range release.Status.Plan.Stages {
+		if v1alpha1.StageID(&release.Status.Plan.Stages[i], i) == id {
+			return stage
+		}
+	}
+	return v1alpha1.Stage{ID: id}
+}
+
+// carryOut brings about what a release says.
+func (c *Controller) carryOut(ctx context.Context, app *v1alpha1.Application, release *v1alpha1.Release) error {
+	status := read.Status(release.Status)
+	v, err := c.look(app, status.Set, release.Status.Plan, release.Spec.Revision)
+	if err != nil || v.missing || v.broken != "" || release.Status.Plan == nil {
+		return err
+	}
+	before := v.memory.objects.Failures()
+	err = c.carrier.Carry(ctx, objects.Order{
+		Account: accountOf(app), Owner: objects.Owner{Name: app.Name, UID: app.UID, Selected: app.Spec.Source.Selector != nil},
+		Wanted: v.wanted, Present: v.present, Edition: editionOf(status.Edits),
+		Prunes: release.Status.Plan.Prune || len(status.Set[delivery.Primary].Clusters) == 0,
+	}, &v.memory.objects)
+	if !maps.Equal(before, v.memory.objects.Failures()) {
+		c.queue.Add(cache.MetaObjectToName(app))
+	}
+	if err != nil {
+		return fmt.Errorf("bring about Release %s/%s: %w", release.Namespace, release.Name, err)
+	}
+	return nil
+}
+
+// editionOf tells what was asked for before from what is asked for again.
+func editionOf(edits map[string]int64) string {
+	total := int64(0)
+	for _, cluster := range slices.Sorted(maps.Keys(edits)) {
+		total += edits[cluster]
+	}
+	return fmt.Sprint(total)
+}

@@ -1,0 +1,486 @@
+package releases
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/informers"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	testclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	ourfake "github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
+	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	"github.com/manifold-dev/manifold/pkg/delivery/contents"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/summary"
+)
+
+var web = cache.NewObjectName("shop", "web")
+
+// world is a logical cluster with clusters that do what they are told. What is written is seen at once.
+type world struct {
+	*testing.T
+	ctx     context.Context
+	clock   *testclock.FakeClock
+	kube    informers.SharedInformerFactory
+	ours    externalversions.SharedInformerFactory
+	client  *ourfake.Clientset
+	dynamic *dynamicfake.FakeDynamicClient
+	*Controller
+	version int
+	// writes are those of objects, and refuses holds why objects are refused.
+	writes  []string
+	refuses map[string]error
+	// broken are images whose pods never get ready, and dead the clusters that do nothing.
+	broken, dead map[string]bool
+	restarts     bool
+}
+
+func newWorld(t *testing.T, clusters ...string) *world {
+	w := &world{T: t, ctx: t.Context(), clock: testclock.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), refuses: map[string]error{}, broken: map[string]bool{}, dead: map[string]bool{}}
+	w.client = ourfake.NewClientset()
+	w.dynamic = dynamicfake.NewSimpleDynamicClient(scheme.Scheme)
+	w.dynamic.PrependReactor("patch", "*", w.apply)
+	w.dynamic.PrependReactor("get", "*", w.get)
+	w.dynamic.PrependReactor("delete", "*", w.remove)
+	w.client.PrependReactor("*", "*", w.own)
+	w.restart()
+	for _, name := range clusters {
+		w.add(w.ours.Manifold().V1alpha1().Clusters().Informer(), &manifold.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status:     manifold.ClusterStatus{Conditions: []metav1.Condition{{Type: manifold.ClusterReady, Status: metav1.ConditionTrue, Reason: "ClusterReady"}}},
+		})
+	}
+	return w
+}
+
+// restart has another controller go on, which remembers nothing.
+func (w *world) restart() {
+	w.Helper()
+	kube, ours := w.kube, w.ours
+	w.kube, w.ours = informers.NewSharedInformerFactory(kubefake.NewClientset(), 0), externalversions.NewSharedInformerFactory(w.client, 0)
+	defer func() {
+		if kube != nil {
+			w.fill(kube, ours)
+		}
+	}()
+	reader := contents.New(w.ours.Delivery().V1alpha1().ApplicationRevisions().Lister(), w.kube.Core().V1().Secrets().Lister())
+	if w.Controller != nil {
+		w.Controller.queue.ShutDown()
+	}
+	var err error
+	w.Controller, err = New(Options{
+		Kube: w.kube, Manifold: w.ours, Contents: reader, Client: w.client, Recorder: record.NewFakeRecorder(1000), Clock: w.clock, Grace: 40 * time.Second,
+		Objects: func(objects.Account) (dynamic.Interface, error) { return w.dynamic, nil },
+		Mapper:  mapper{testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme)},
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// fill has the informers know what others knew.
+func (w *world) fill(kube informers.SharedInformerFactory, ours externalversions.SharedInformerFactory) {
+	for _, resource := range []string{"configmaps", "services"} {
+		w.move(kube, corev1.SchemeGroupVersion.WithResource(resource))
+	}
+	w.move(kube, appsv1.SchemeGroupVersion.WithResource("deployments"))
+	was, is := ours.Delivery().V1alpha1(), w.ours.Delivery().V1alpha1()
+	policies, clusters := ours.Manifold().V1alpha1().PlacementPolicies().Informer(), ours.Manifold().V1alpha1().Clusters().Informer()
+	for from, to := range map[cache.SharedIndexInformer]cache.SharedIndexInformer{
+		was.Applications().Informer(): is.Applications().Informer(), was.Releases().Informer(): is.Releases().Informer(),
+		was.ApplicationRevisions().Informer(): is.ApplicationRevisions().Informer(),
+		policies:                              w.ours.Manifold().V1alpha1().PlacementPolicies().Informer(),
+		clusters:                              w.ours.Manifold().V1alpha1().Clusters().Informer(),
+	} {
+		copyAll(w.T, from, to)
+	}
+}
+
+func (w *world) move(from informers.SharedInformerFactory, resource schema.GroupVersionResource) {
+	generic, err := from.ForResource(resource)
+	if err != nil {
+		w.Fatal(err)
+	}
+	copyAll(w.T, generic.Informer(), w.informer(resource))
+}
+
+func copyAll(t *testing.T, from, to cache.SharedIndexInformer) {
+	for _, obj := range from.GetIndexer().List() {
+		if err := to.GetIndexer().Add(obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+type mapper struct{ meta.RESTMapper }
+
+func (mapper) Reset() {}
+
+func (w *world) next() string {
+	w.version++
+	return strconv.Itoa(w.version)
+}
+
+func (w *world) add(informer cache.SharedIndexInformer, object metav1.Object) {
+	w.Helper()
+	object.SetResourceVersion(w.next())
+	if object.GetUID() == "" {
+		object.SetUID(types.UID("uid-" + object.GetName()))
+	}
+	if err := informer.GetIndexer().Update(object); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) informer(resource schema.GroupVersionResource) cache.SharedIndexInformer {
+	generic, err := w.kube.ForResource(resource)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return generic.Informer()
+}
+
+// apply is what the server does: it stores what is applied, and placement has the shares that the pin says.
+func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error) {
+	patch := action.(clienttesting.PatchAction)
+	in := &unstructured.Unstructured{}
+	if err := in.UnmarshalJSON(patch.GetPatch()); err != nil {
+		return true, nil, err
+	}
+	key := in.GetKind() + "/" + in.GetName()
+	if err := w.refuses[key]; err != nil {
+		return true, nil, err
+	}
+	w.writes = append(w.writes, key)
+	informer := w.informer(patch.GetResource())
+	generation := int64(1)
+	if old, exists, _ := informer.GetIndexer().GetByKey(in.GetNamespace() + "/" + in.GetName()); exists {
+		before := old.(metav1.Object)
+		in.SetUID(before.GetUID())
+		generation = before.GetGeneration() + 1
+		w.annotate(in, manifold.AnnotationStatus, before.GetAnnotations()[manifold.AnnotationStatus])
+	}
+	in.SetGeneration(generation)
+	if _, workload := workloadKinds[in.GetKind()]; workload {
+		w.annotate(in, manifold.AnnotationPlacement, w.place(in).String())
+	}
+	typed, err := scheme.Scheme.New(in.GroupVersionKind())
+	if err != nil {
+		return true, nil, err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(in.Object, typed); err != nil {
+		return true, nil, err
+	}
+	w.add(informer, typed.(metav1.Object))
+	in.SetResourceVersion(strconv.Itoa(w.version))
+	in.SetUID(typed.(metav1.Object).GetUID())
+	return true, in, nil
+}
+
+var workloadKinds = map[string]bool{"Deployment": true}
+
+func (w *world) annotate(object *unstructured.Unstructured, name, value string) {
+	annotations := object.GetAnnotations()
+	annotations[name] = value
+	object.SetAnnotations(annotations)
+}
+
+// place decides as the pin and the policy say.
+func (w *world) place(in *unstructured.Unstructured) placement.Decision {
+	asked, _ := placement.ParseDecision(in.GetAnnotations()[manifold.AnnotationPlacement])
+	replicas, _, _ := unstructured.NestedInt64(in.Object, "spec", "replicas")
+	pin := in.GetAnnotations()[manifold.AnnotationClusters]
+	if pin == "" {
+		pin = "east" // where placement has it that nobody pins
+	}
+	policy, err := w.ours.Manifold().V1alpha1().PlacementPolicies().Lister().PlacementPolicies("shop").Get(in.GetLabels()[v1alpha1.LabelPlacement])
+	out := placement.Decision{}
+	for _, cluster := range strings.Split(pin, ",") {
+		share := placement.Share{Replicas: int32(replicas), Revision: asked[cluster].Revision, Target: asked[cluster].Target}
+		if err == nil && policy.Spec.Division.Type == manifold.Divide {
+			share.Replicas = policy.Spec.Division.Weights[cluster]
+		}
+		out[cluster] = share
+	}
+	return out
+}
+
+func (w *world) get(action clienttesting.Action) (bool, runtime.Object, error) {
+	name := action.(clienttesting.GetAction).GetName()
+	return true, nil, apierrors.NewNotFound(action.GetResource().GroupResource(), name)
+}
+
+func (w *world) remove(action clienttesting.Action) (bool, runtime.Object, error) {
+	informer, name := w.informer(action.GetResource()), action.(clienttesting.DeleteAction).GetName()
+	w.writes = append(w.writes, "delete "+name)
+	if obj, exists, _ := informer.GetIndexer().GetByKey(action.GetNamespace() + "/" + name); exists {
+		_ = informer.GetIndexer().Delete(obj)
+	}
+	return true, nil, nil
+}
+
+// own stores what is written of our own kinds.
+func (w *world) own(action clienttesting.Action) (bool, runtime.Object, error) {
+	switch a := action.(type) {
+	case clienttesting.UpdateActionImpl:
+		return true, w.keep(a.GetObject()), nil
+	case clienttesting.CreateActionImpl:
+		return true, w.keep(a.GetObject()), nil
+	case clienttesting.DeleteActionImpl:
+		informer := w.ours.Manifold().V1alpha1().PlacementPolicies().Informer()
+		if obj, exists, _ := informer.GetIndexer().GetByKey(a.GetNamespace() + "/" + a.GetName()); exists {
+			_ = informer.GetIndexer().Delete(obj)
+		}
+		return true, nil, nil
+	}
+	return false, nil, nil
+}
+
+// keep stores an object as the API does: times lose what is below a second.
+func (w *world) keep(object runtime.Object) runtime.Object {
+	switch o := object.DeepCopyObject().(type) {
+	case *v1alpha1.Release:
+		text, err := json.Marshal(o)
+		if err != nil {
+			w.Fatal(err)
+		}
+		stored := &v1alpha1.Release{}
+		if err := json.Unmarshal(text, stored); err != nil {
+			w.Fatal(err)
+		}
+		w.add(w.ours.Delivery().V1alpha1().Releases().Informer(), stored)
+		return stored.DeepCopy()
+	case *manifold.PlacementPolicy:
+		w.add(w.ours.Manifold().V1alpha1().PlacementPolicies().Informer(), o)
+		return o.DeepCopy()
+	}
+	return object
+}
+
+// carry has the clusters do what they are told, and report it.
+func (w *world) carry() {
+	for _, obj := range w.informer(appsv1.SchemeGroupVersion.WithResource("deployments")).GetIndexer().List() {
+		deployment := obj.(*appsv1.Deployment).DeepCopy()
+		reported := identity.BreakdownOf(deployment)
+		if reported == nil {
+			reported = summary.Breakdown{}
+		}
+		decision := identity.DecisionOf(deployment)
+		for cluster := range reported {
+			if _, stays := decision[cluster]; !stays && !w.dead[cluster] {
+				delete(reported, cluster)
+			}
+		}
+		for cluster, share := range decision {
+			if w.dead[cluster] {
+				continue
+			}
+			entry := summary.ClusterStatus{Replicas: share.Replicas, Updated: share.Replicas, Generation: deployment.Generation, Revision: share.Revision, Target: share.Target}
+			image := w.image(deployment, share)
+			if !w.broken[image] {
+				entry.Ready, entry.Available = share.Replicas, share.Replicas
+			} else {
+				entry.Waits = image + " cannot be pulled"
+			}
+			reported[cluster] = entry
+		}
+		if text := reported.String(); text != deployment.Annotations[manifold.AnnotationStatus] {
+			deployment.Annotations[manifold.AnnotationStatus] = text
+			w.add(w.informer(appsv1.SchemeGroupVersion.WithResource("deployments")), deployment)
+		}
+	}
+}
+
+// image is that of what a cluster holds.
+func (w *world) image(deployment *appsv1.Deployment, share placement.Share) string {
+	if share.Revision == "" {
+		return deployment.Spec.Template.Spec.Containers[0].Image
+	}
+	found, err := w.Contents.Object("shop", share.Revision, share.Target, appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind(), deployment.Name)
+	if err != nil {
+		w.Fatal(err)
+	}
+	containers, _, _ := unstructured.NestedSlice(found.Object, "spec", "template", "spec", "containers")
+	return containers[0].(map[string]any)["image"].(string)
+}
+
+// step looks at the application once, as it is then, and lets the clusters do what follows.
+func (w *world) step() {
+	w.Helper()
+	if w.restarts {
+		w.restart()
+	}
+	if err := w.sync(w.ctx, web); err != nil {
+		w.Fatal(err)
+	}
+	if w.Controller.queue.Len() > 0 { // it has asked to look again at once
+		key, _ := w.Controller.queue.Get()
+		w.Controller.queue.Done(key)
+		if err := w.sync(w.ctx, key); err != nil {
+			w.Fatal(err)
+		}
+	}
+	w.carry()
+	w.clock.Step(time.Second)
+}
+
+// until steps until the release is in a phase.
+func (w *world) until(release string, phase v1alpha1.ReleasePhase) *v1alpha1.Release {
+	w.Helper()
+	for range 200 {
+		if got := w.release(release); got.Status.Phase == phase {
+			return got
+		}
+		w.step()
+	}
+	text, _ := json.MarshalIndent(w.release(release).Status, "", " ")
+	w.Fatalf("release %s does not come to %s:\n%s", release, phase, text)
+	return nil
+}
+
+// waits steps until a stage runs, and then some more, which change nothing.
+func (w *world) waits(release, stage string) *v1alpha1.Release {
+	w.Helper()
+	for range 200 {
+		w.step()
+		for _, of := range w.release(release).Status.Stages {
+			if of.ID == stage && of.Phase == v1alpha1.StageRunning {
+				w.step()
+				return w.release(release)
+			}
+		}
+	}
+	text, _ := json.MarshalIndent(w.release(release).Status, "", " ")
+	w.Fatalf("release %s does not come to stage %s:\n%s", release, stage, text)
+	return nil
+}
+
+func (w *world) release(name string) *v1alpha1.Release {
+	w.Helper()
+	release, err := w.ours.Delivery().V1alpha1().Releases().Lister().Releases("shop").Get(name)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return release.DeepCopy()
+}
+
+// runs are the images that each cluster runs of a Deployment, with the number of pods.
+func (w *world) runs(deployment string) string {
+	obj, exists, _ := w.informer(appsv1.SchemeGroupVersion.WithResource("deployments")).GetIndexer().GetByKey("shop/" + deployment)
+	if !exists {
+		return ""
+	}
+	decision := identity.DecisionOf(obj.(*appsv1.Deployment))
+	var out []string
+	for _, cluster := range decision.Clusters() {
+		out = append(out, fmt.Sprintf("%s:%dx%s", cluster, decision[cluster].Replicas, w.image(obj.(*appsv1.Deployment), decision[cluster])))
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+// given has an application with a target for each cluster.
+func (w *world) given(change func(*v1alpha1.Application), clusters ...string) {
+	app := &v1alpha1.Application{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "app", Generation: 1},
+		Spec:       v1alpha1.ApplicationSpec{Source: v1alpha1.Source{Inline: &v1alpha1.InlineSource{}}, Trigger: v1alpha1.Trigger{Mode: v1alpha1.TriggerManual}},
+	}
+	for _, cluster := range clusters {
+		app.Spec.Targets = append(app.Spec.Targets, v1alpha1.Target{Name: cluster, Cluster: cluster})
+	}
+	if change != nil {
+		change(app)
+	}
+	w.add(w.ours.Delivery().V1alpha1().Applications().Informer(), app)
+}
+
+func deploymentOf(image string) string {
+	return `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":10,"selector":{"matchLabels":{"app":"web"}},` +
+		`"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"` + image + `"}]}}}}`
+}
+
+// revise makes a revision with the same manifests for all targets.
+func (w *world) revise(number int64, targets []string, manifests ...string) {
+	w.Helper()
+	revision := &v1alpha1.ApplicationRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: v1alpha1.RevisionName("web", number)}}
+	revision.Spec.Application, revision.Spec.Number = "web", number
+	var hashes []string
+	for _, manifest := range manifests {
+		hash, err := v1alpha1.HashManifest([]byte(manifest))
+		if err != nil {
+			w.Fatal(err)
+		}
+		hashes = append(hashes, hash)
+		revision.Spec.Objects = append(revision.Spec.Objects, v1alpha1.RevisionObject{Hash: hash, Manifest: &runtime.RawExtension{Raw: []byte(manifest)}})
+	}
+	for _, target := range targets {
+		revision.Spec.Targets = append(revision.Spec.Targets, v1alpha1.RevisionTarget{Name: target, Hash: v1alpha1.HashObjects(hashes), Objects: hashes})
+	}
+	revision.Spec.Hash = v1alpha1.HashRevision(revision.Spec.Targets)
+	w.add(w.ours.Delivery().V1alpha1().ApplicationRevisions().Informer(), revision)
+}
+
+// asks makes a release.
+func (w *world) asks(name, revision string, change func(*v1alpha1.Release)) {
+	release := &v1alpha1.Release{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1, CreationTimestamp: metav1.NewTime(w.clock.Now().Truncate(time.Second))},
+		Spec:       v1alpha1.ReleaseSpec{Application: "web", Revision: revision},
+		Status:     v1alpha1.ReleaseStatus{Phase: v1alpha1.ReleasePending},
+	}
+	if change != nil {
+		change(release)
+	}
+	w.add(w.ours.Delivery().V1alpha1().Releases().Informer(), release)
+	w.clock.Step(time.Second)
+}
+
+// request has somebody ask something of a release.
+func (w *world) request(name string, request v1alpha1.ReleaseRequest) {
+	release := w.release(name)
+	request.User, request.Time = "jane", metav1.NewTime(w.clock.Now().Truncate(time.Second))
+	release.Status.Requests = append(release.Status.Requests, request)
+	w.add(w.ours.Delivery().V1alpha1().Releases().Informer(), release)
+}
+
+func stage(name, id, with string) v1alpha1.Stage {
+	out := v1alpha1.Stage{Name: name, ID: id}
+	if with != "" {
+		out.With = &runtime.RawExtension{Raw: []byte(with)}
+	}
+	return out
+}
+
+func pipeline(stages ...v1alpha1.Stage) func(*v1alpha1.Application) {
+	return func(app *v1alpha1.Application) {
+		app.Spec.Pipeline = &v1alpha1.Pipeline{Stages: stages}
+		app.Spec.ProgressDeadlineSeconds = ptr.To(int32(60))
+	}
+}

@@ -1,0 +1,63 @@
+package identity
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
+)
+
+// Revision names what an object holds in a cluster: a revision of an application, and the target of it whose manifests count. The zero value
+// stands for the object as it stands.
+type Revision struct{ Name, Target string }
+
+// NamesRevisions reports whether an object names a revision for any cluster, as almost none does. It is quick to ask.
+func NamesRevisions(above metav1.Object) bool {
+	annotations := above.GetAnnotations()
+	return strings.Contains(annotations[v1alpha1.AnnotationPlacement], `"revision":`) ||
+		strings.Contains(annotations[v1alpha1.AnnotationStatus], `"revision":`)
+}
+
+// RevisionIn returns the revision of an object that a cluster is to hold. One that leaves keeps what it was last known to have. One that nothing is
+// decided about, as where something goes along with a workload that has just come, takes over what a new cluster would.
+func RevisionIn(above metav1.Object, cluster string) Revision {
+	if !NamesRevisions(above) {
+		return Revision{}
+	}
+	decision := DecisionOf(above)
+	if share, decided := decision[cluster]; decided {
+		return Revision{share.Revision, share.Target}
+	}
+	if last := BreakdownOf(above)[cluster]; last.Revision != "" {
+		return Revision{last.Revision, last.Target}
+	}
+	share := placement.Decision{cluster: {}}.Holding(decision)[cluster]
+	return Revision{share.Revision, share.Target}
+}
+
+// RevisionsOf returns the revisions of an object that any cluster is to hold or has been told to, in no order and each of them once. The zero value
+// is among them if any is to hold the object as it stands.
+func RevisionsOf(above metav1.Object) []Revision {
+	if !NamesRevisions(above) {
+		return []Revision{{}}
+	}
+	found := map[Revision]bool{}
+	for _, share := range DecisionOf(above) {
+		found[Revision{share.Revision, share.Target}] = true
+	}
+	for _, last := range BreakdownOf(above) {
+		if last.Revision != "" {
+			found[Revision{last.Revision, last.Target}] = true
+		}
+	}
+	if len(found) == 0 {
+		return []Revision{{}}
+	}
+	out := make([]Revision, 0, len(found))
+	for revision := range found {
+		out = append(out, revision)
+	}
+	return out
+}

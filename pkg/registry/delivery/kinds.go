@@ -1,0 +1,61 @@
+// Package delivery says how the kinds of delivery are stored and shown, and records what people ask of releases.
+package delivery
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/registry/group"
+)
+
+// Group returns the group delivery.manifold.dev.
+func Group(typer runtime.ObjectTyper) group.Group {
+	base := group.NewStrategy(typer)
+	var logs *group.REST
+	return group.Group{Version: v1alpha1.SchemeGroupVersion, Categories: []string{"manifold", "delivery"}, Kinds: []group.Kind{
+		{
+			Plural: "applications", Singular: "application", ShortName: "app",
+			Object:   func() runtime.Object { return &v1alpha1.Application{} },
+			List:     func() runtime.Object { return &v1alpha1.ApplicationList{} },
+			Strategy: applicationStrategy{base},
+			Status:   applicationStatusStrategy{applicationStrategy{base}},
+			Columns:  applicationColumns(),
+		},
+		{
+			Plural: "applicationrevisions", Singular: "applicationrevision", ShortName: "apprev",
+			Object:   func() runtime.Object { return &v1alpha1.ApplicationRevision{} },
+			List:     func() runtime.Object { return &v1alpha1.ApplicationRevisionList{} },
+			Strategy: revisionStrategy{base},
+			Columns:  revisionColumns(),
+		},
+		{
+			// Before releases, whose subresource log reads them.
+			Plural: "releaselogparts", Singular: "releaselogpart", ShortName: "relpart", Uncategorized: true,
+			Object:   func() runtime.Object { return &v1alpha1.ReleaseLogPart{} },
+			List:     func() runtime.Object { return &v1alpha1.ReleaseLogPartList{} },
+			Strategy: logStrategy{base},
+			Columns:  logColumns(),
+			Subresources: func(parts *group.REST) map[string]rest.Storage {
+				logs = parts
+				return nil
+			},
+		},
+		{
+			Plural: "releases", Singular: "release", ShortName: "rel",
+			Object:   func() runtime.Object { return &v1alpha1.Release{} },
+			List:     func() runtime.Object { return &v1alpha1.ReleaseList{} },
+			Strategy: releaseStrategy{base},
+			Status:   releaseStatusStrategy{releaseStrategy{base}},
+			Columns:  releaseColumns(),
+			Subresources: func(releases *group.REST) map[string]rest.Storage {
+				stores := requestStores(releases, base, clock.RealClock{})
+				if logs != nil {
+					stores["log"] = &logREST{releases: releases, parts: logs}
+				}
+				return stores
+			},
+		},
+	}}
+}

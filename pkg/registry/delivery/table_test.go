@@ -1,0 +1,15 @@
+package delivery
+
+import (
+	"testing"
+
+	"k8s.io/apiserver/pkg/registry/rest"
+)
+
+func TestTables(t *testing.T) {
+	api.CheckTables(t, map[string]rest.TableConvertor{
+		"testdata/applications.txt": applicationColumns(),
+		"testdata/revisions.txt":    revisionColumns(),
+		"testdata/releases.txt":     releaseColumns(),
+	})
+}

@@ -1,0 +1,45 @@
+package server
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/generated/clientset/versioned/scheme"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/applications"
+	"github.com/manifold-dev/manifold/pkg/delivery/render/confined"
+	"github.com/manifold-dev/manifold/pkg/delivery/source/git"
+)
+
+// renderers is how many processes render at a time. Each takes a processor.
+const renderers = 2
+
+// newApplications makes the controller of applications.
+func (m *controllers) newApplications(c CompletedOptions) (*applications.Controller, error) {
+	as := m.clients[v1alpha1.DeliveryUser]
+	config := asJSON(m.identities.As(v1alpha1.DeliveryUser))
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	repositories, err := git.New(c.dir.join("git"), git.Policy{PlainHTTP: c.outbound.PlainHTTP, Allow: c.outbound.allow}, git.Limits{})
+	if err != nil {
+		return nil, fmt.Errorf("prepare for git: %w", err)
+	}
+	return applications.New(applications.Options{
+		Own: m.own, Kube: m.informers, Client: as.manifold, Objects: as.kube, Dynamic: objects,
+		Mapper:   restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds)),
+		Renderer: confined.New(confined.Bounds{}, renderers), Repositories: repositories,
+		Recorder: m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"}), Queues: m.queues,
+	})
+}

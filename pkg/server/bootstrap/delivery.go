@@ -1,0 +1,31 @@
+package bootstrap
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+)
+
+// deliveryRoles let those who may edit or view a namespace do so with what is delivered to it. To approve is for admins of the namespace and for
+// who is given the role alone: who writes a version and who agrees to it may be different people. Nobody but Manifold makes revisions or writes
+// statuses.
+func deliveryRoles() []*rbacv1.ClusterRole {
+	rule := func(verbs []string, resources ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{delivery.GroupName}, Resources: resources, Verbs: verbs}
+	}
+	post := []string{"create"}
+	return []*rbacv1.ClusterRole{
+		aggregated(role("manifold-delivery-edit",
+			rule(change, "applications", "releases"),
+			rule(post, "releases/cancel", "releases/retry", "releases/rollback", "releases/skip"),
+		), "edit", "admin"),
+		aggregated(role("manifold-delivery-view",
+			rule(look, "applications", "applicationrevisions", "releases"),
+			rule([]string{"get"}, "applications/status", "releases/log", "releases/status"),
+		), "view", "edit", "admin"),
+		aggregated(role("manifold-delivery-approve",
+			rule(look, "applications", "applicationrevisions", "releases"),
+			rule(post, "releases/approve"),
+		), "admin"),
+	}
+}

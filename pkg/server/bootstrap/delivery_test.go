@@ -1,0 +1,62 @@
+package bootstrap
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+func TestRolesOfDelivery(t *testing.T) {
+	const to = "rbac.authorization.k8s.io/aggregate-to-"
+	got := map[string]*rbacv1.ClusterRole{}
+	for _, role := range deliveryRoles() {
+		got[role.Name] = role
+	}
+	for name, test := range map[string]struct {
+		into          []string
+		may, mayNever []string
+	}{
+		"manifold-delivery-view": {
+			into: []string{to + "admin", to + "edit", to + "view"}, may: []string{"get applications", "watch releases", "list applicationrevisions", "get releases/log"},
+			mayNever: []string{"create applications", "create releases", "list releaselogparts", "create releases/approve", "create releases/cancel", "update releases/status"},
+		},
+		"manifold-delivery-edit": {
+			into:     []string{to + "admin", to + "edit"},
+			may:      []string{"create applications", "delete releases", "create releases/cancel", "create releases/retry", "create releases/rollback", "create releases/skip"},
+			mayNever: []string{"create releases/approve", "update applications/status", "update releases/status", "create applicationrevisions", "delete applicationrevisions"},
+		},
+		"manifold-delivery-approve": {
+			into: []string{to + "admin"}, may: []string{"create releases/approve", "get releases"},
+			mayNever: []string{"create releases", "create releases/skip", "create releases/cancel", "update releases/status"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			role := got[name]
+			if role == nil {
+				t.Fatalf("there is no such role among %q", slices.Sorted(maps.Keys(got)))
+			}
+			if into := slices.Sorted(maps.Keys(role.Labels)); !slices.Equal(into, test.into) {
+				t.Errorf("it is a part of %q, want %q", into, test.into)
+			}
+			allows := func(what string) bool {
+				verb, resource, _ := strings.Cut(what, " ")
+				return slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+					return slices.Contains(r.Verbs, verb) && slices.Contains(r.Resources, resource) && slices.Contains(r.APIGroups, "delivery.manifold.dev")
+				})
+			}
+			for _, what := range test.may {
+				if !allows(what) {
+					t.Errorf("it does not allow to %s", what)
+				}
+			}
+			for _, what := range test.mayNever {
+				if allows(what) {
+					t.Errorf("it allows to %s", what)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,70 @@
+package identity
+
+import (
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
+
+	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// delivers is what the controllers of delivery do with the kinds of their own, anywhere.
+func delivers() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		may("get,list,watch,update,patch", delivery.GroupName, "applications"), // our finalizer
+		may("update,patch", delivery.GroupName, "applications/status", "releases/status"),
+		may("get,list,watch,create,update,patch,delete", delivery.GroupName, "applicationrevisions", "releases"),
+		may("list,create,update,delete", delivery.GroupName, "releaselogparts"),
+	}
+}
+
+// contents are the rules for what applications consist of: the kinds that ClusterRole "edit" has, those that send traffic, and the policies by
+// which variants are placed. There is none for what gives rights, and none for what is in no namespace: whoever may write Applications
+// of a namespace gets at neither by them.
+func contents() []rbacv1.PolicyRule {
+	const write = "get,list,create,update,patch,delete"
+	return []rbacv1.PolicyRule{
+		may(write, corev1.GroupName, "configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "secrets", "serviceaccounts", "services"),
+		may("get", corev1.GroupName, "pods/log"), // what scripts have written
+		may(write, appsv1.GroupName, "daemonsets", "deployments", "replicasets", "statefulsets"),
+		may(write, autoscalingv1.GroupName, "horizontalpodautoscalers"),
+		may(write, batchv1.GroupName, "cronjobs", "jobs"),
+		may(write, networkingv1.GroupName, "ingresses", "networkpolicies"),
+		may(write, policyv1.GroupName, "poddisruptionbudgets"),
+		may(write, "gateway.networking.k8s.io", "httproutes"),
+		may(write, "networking.istio.io", "destinationrules", "virtualservices"),
+		may(write, v1alpha1.GroupName, "placementpolicies"),
+		may(impersonate+serviceAccountMode, authenticationv1.GroupName, "serviceaccounts"),
+		may("impersonate", corev1.GroupName, "serviceaccounts"),
+	}
+}
+
+// What constrained impersonation asks for: who is impersonated, and what is done by his name.
+const (
+	impersonate        = "impersonate"
+	serviceAccountMode = ":serviceaccount"
+	impersonateOn      = impersonate + "-on" + serviceAccountMode + ":"
+)
+
+// deliversContents allows to write contents in the namespaces that go to clusters, and to be any ServiceAccount of those. An Application that
+// names one has no more rights than that, wherever the objects are.
+func deliversContents(a authorizer.Attributes) bool {
+	if strings.HasPrefix(a.GetVerb(), impersonateOn) {
+		return true // as a ServiceAccount, whose rights are asked for next
+	}
+	if _, refused := projection.NamespaceRefusal(a.GetNamespace()); refused || a.GetNamespace() == "" {
+		return false
+	}
+	return rbac.RulesAllow(a, contents()...)
+}

@@ -1,0 +1,30 @@
+package server
+
+import (
+	"net"
+	"testing"
+)
+
+func TestAnAdminSaysWhichNetworksMayBeCalled(t *testing.T) {
+	for name, test := range map[string]struct {
+		networks []string
+		address  string
+		want     bool
+	}{
+		"what is found by routing":       {address: "10.1.2.3", want: true},
+		"not this machine":               {address: "127.0.0.1"},
+		"not where clouds keep secrets":  {address: "169.254.169.254", networks: []string{"127.0.0.0/8"}},
+		"this machine, if an admin says": {address: "127.0.0.1", networks: []string{"192.0.2.0/24", "127.0.0.0/8"}, want: true},
+	} {
+		o := Outbound{Networks: test.networks}
+		if err := o.validate(); err != nil {
+			t.Fatal(err)
+		}
+		if got := o.allow(net.ParseIP(test.address)); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+	if err := (&Outbound{Networks: []string{"everywhere"}}).validate(); err == nil {
+		t.Error("what is no network is taken for one")
+	}
+}

@@ -1,0 +1,289 @@
+// Package lacking says what pods that are to be made in a cluster would lack there, of what they name.
+//
+// Pods use what their cluster has under the names that they give, whoever put it there. So a workload comes into a cluster, or changes there
+// into something that makes other pods, only when all that it names is there and is ours. That is also the order in which things are made.
+// What pods use that run already is not taken from them. An Ingress has its controller use Secrets in the same way.
+package lacking
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/typed"
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/logical"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
+	"github.com/manifold-dev/manifold/pkg/syncer/trust"
+	"github.com/manifold-dev/manifold/pkg/syncer/writer"
+)
+
+// Reason is that of the events about what a workload names and its cluster does not have of it.
+const Reason = "DependentMissing"
+
+// Options say what is asked about what workloads name.
+type Options struct {
+	*trust.Cluster
+	Above  *logical.Cluster
+	Client kubernetes.Interface // of the cluster
+	Queue  *steps.Queue[identity.Key]
+	// Fail makes a problem with an object visible.
+	Fail func(key identity.Key, above projection.Object, reason, message string)
+	// Overrides returns what the policy of a workload changes of it in a cluster, and Admits a RefusedError for a pod that the admission of the
+	// logical cluster refuses. They may be nil.
+	Overrides func(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error)
+	Admits    func(ctx context.Context, pod *corev1.Pod) error
+}
+
+// Pods says what pods that are to be made in a cluster would lack there.
+type Pods struct{ Options }
+
+// New returns what pods of a cluster lack.
+func New(o Options) *Pods { return &Pods{o} }
+
+// lack is what a workload is held back for. The zero value is nothing.
+type lack struct {
+	// problem is for the user; "" for what is only on its way.
+	problem string
+	// waits tells that something is on its way, and polls that nothing will wake us when it is there.
+	waits, polls bool
+}
+
+// Each kind has its own watch, so what was made before a workload may be seen after it. On one cluster it is there. So a step is tried again
+// this often, within 350 ms, before a user is told that something does not exist, and once before pods begin without something that may be
+// missing.
+const (
+	RequiredTries = 3
+	OptionalTries = 1
+)
+
+func (l lack) some() bool { return l.waits || l.problem != "" }
+
+// HeldBack reports whether a projection that leads to pods has to wait, for what they name or until they are admitted above. It tells the user
+// why, unless it takes a moment only.
+func (c *Pods) HeldBack(ctx context.Context, w identity.Workload, desired, live projection.Object) (bool, error) {
+	refused, err := c.refusedAbove(ctx, w, desired)
+	if err != nil {
+		return false, err
+	}
+	if refused.problem != "" {
+		c.hold(w.Key(), w.Object, refused.reason, refused.problem)
+		c.Queue.AddAfter(w.Key(), steps.ConflictRetry)
+		return true, nil
+	}
+	found, err := c.lacking(ctx, w, desired, live)
+	if err != nil || !found.some() {
+		return false, err
+	}
+	if found.problem != "" {
+		if !w.Kind.Workload {
+			found.problem = fmt.Sprintf("%s is held back: %s", named(w.Kind, w.Key()), found.problem) // workloads are told as well
+		}
+		c.hold(w.Key(), w.Object, Reason, found.problem)
+	}
+	if found.polls {
+		c.Queue.AddAfter(w.Key(), steps.ConflictRetry)
+	}
+	return true, nil
+}
+
+// Of returns what a custom workload names and the cluster does not have of ours: a problem for the user, or that something is on its way. Whoever
+// makes its copies counts tries, and tells the user.
+func (c *Pods) Of(ctx context.Context, w identity.Workload, desired projection.Object) (problem string, waits bool, err error) {
+	found, err := c.lacking(ctx, w, desired, nil)
+	return found.problem, found.waits, err
+}
+
+// hold makes a problem visible for which a cluster stays as it is with a workload, until there is a change here or elsewhere.
+func (c *Pods) hold(key identity.Key, above projection.Object, reason, message string) {
+	c.Fail(key, above, reason, message)
+	c.States.Hold(key)
+}
+
+// lacking returns what a projection names and the cluster does not have of ours. A problem goes before what is on its way.
+func (c *Pods) lacking(ctx context.Context, w identity.Workload, desired, live projection.Object) (lack, error) {
+	c.States.Unwait(w.Key())
+	var out lack
+	for _, ref := range c.usedBy(w.Kind, desired) {
+		found, err := c.lacks(ctx, w.Key(), ref)
+		if err != nil {
+			return lack{}, err
+		}
+		if found.problem != "" {
+			return found, nil
+		}
+		out.waits = out.waits || found.waits
+	}
+	if problem := c.takenClaim(w, desired, live); problem != "" {
+		return lack{problem: problem, polls: true}, nil
+	}
+	if !out.waits {
+		c.States.Unwait(w.Key())
+	}
+	return out, nil
+}
+
+// usedByName are the kinds of which pods use an object by its name.
+var usedByName = []string{"configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts"}
+
+// usedBy returns what the pods of a projection use by name, with what their ServiceAccount brings them.
+func (c *Pods) usedBy(kind projection.Kind, desired projection.Object) []projection.Reference {
+	var out []projection.Reference
+	for _, ref := range kind.References(desired) {
+		if !slices.Contains(usedByName, ref.Resource.Resource) {
+			continue
+		}
+		if ref.Resource.Resource == "serviceaccounts" {
+			if account := c.Above.Get(identity.KeyOfReference(ref)); account != nil {
+				out = append(out, projection.References(account)...)
+			}
+		}
+		out = append(out, ref)
+	}
+	return out
+}
+
+// lacks returns why a cluster does not have what a workload names, the zero lack if it has.
+func (c *Pods) lacks(ctx context.Context, workload identity.Key, ref projection.Reference) (lack, error) {
+	key := identity.KeyOfReference(ref)
+	kind, _ := projection.ForResource(key.Resource)
+	above := c.Above.Get(key)
+	never := ""
+	if above != nil {
+		_, never = kind.Projectable(above)
+	}
+	switch {
+	case projection.OfEveryCluster(ref) && (above == nil || never != "" || projection.NamespaceShared(key.Namespace)):
+		return lack{}, nil
+	case above == nil || !kind.Lives(above) || never != "" && ref.Optional:
+		return c.absent(ctx, workload, kind, ref)
+	case kind.Mirror(above):
+		return c.lacksMirrored(above, key), nil
+	case never != "":
+		return lack{problem: fmt.Sprintf("it names %s, which is never there: %s", named(kind, key), never)}, nil
+	}
+	if c.provides(key, above) {
+		return lack{}, nil
+	}
+	st := c.States.Await(key, workload)
+	switch {
+	case st.Problem != "":
+		return lack{problem: fmt.Sprintf("it waits for %s: %s", named(kind, key), st.Problem)}, nil
+	case c.provides(key, above): // by now
+		return lack{}, nil
+	case st.Hash != "" && st.UID == above.GetUID() && c.Below.Get(key) == nil:
+		return lack{}, nil // it was made a moment ago, and the watch has not shown it
+	case !c.Wanted(kind, above, c.Name):
+		return lack{problem: fmt.Sprintf("it names %s, which nothing brings there, as only an override names it: annotate that with %s=%s",
+			named(kind, key), v1alpha1.AnnotationClusters, c.Name)}, nil
+	}
+	c.Queue.Add(key)
+	return lack{waits: true}, nil
+}
+
+// provides reports whether the cluster has the projection of an object.
+func (c *Pods) provides(key identity.Key, above projection.Object) bool {
+	live := c.Below.Get(key)
+	return live != nil && live.GetDeletionTimestamp() == nil && c.IsProjection(live, above)
+}
+
+// named writes an object as messages show it.
+func named(kind projection.Kind, key identity.Key) string {
+	return kind.GVK.Kind + " " + key.Namespace + "/" + key.Name
+}
+
+// absent is about something that does not exist in the logical cluster, so that whatever has its name in this one is somebody else's.
+func (c *Pods) absent(ctx context.Context, workload identity.Key, kind projection.Kind, ref projection.Reference) (lack, error) {
+	key := identity.KeyOfReference(ref)
+	c.States.Await(key, workload)
+	tries := RequiredTries
+	if ref.Optional {
+		tries = OptionalTries
+	}
+	if _, custom := c.Above.CustomKind(workload.Resource); !custom && c.Queue.NumRequeues(workload) < tries {
+		return lack{}, writer.ErrNotYet
+	}
+	if !ref.Optional {
+		return lack{problem: fmt.Sprintf("it names %s, which does not exist: create it, or take the name out", named(kind, key))}, nil
+	}
+	taken, err := c.taken(ctx, kind, key)
+	if err != nil || !taken {
+		return lack{}, err
+	}
+	return lack{polls: true, problem: fmt.Sprintf("it names %s, which does not exist in the logical cluster, while the cluster has one that Manifold does not own: "+
+		"delete or rename it there, or take the name out", named(kind, key))}, nil
+}
+
+// taken reports whether a name is somebody else's in the cluster, by an attempt to make something of it that changes nothing. What is not ours is
+// not watched, and may not be readable either.
+func (c *Pods) taken(ctx context.Context, kind projection.Kind, key identity.Key) (bool, error) {
+	blank := kind.New()
+	blank.SetNamespace(key.Namespace)
+	blank.SetName(key.Name)
+	blank.SetUID(types.UID(c.LogicalCluster))
+	desired, err := kind.Project(blank, projection.Part{}, c.Target())
+	if err != nil {
+		return false, err
+	}
+	client, err := typed.REST(c.Client, kind.Resource.Group)
+	if err != nil {
+		return false, err
+	}
+	err = client.Post().
+		NamespaceIfScoped(key.Namespace, kind.Namespaced).Resource(kind.Resource.Resource).
+		VersionedParams(&metav1.CreateOptions{FieldManager: v1alpha1.FieldManager, DryRun: []string{metav1.DryRunAll}}, scheme.ParameterCodec).
+		Body(desired).Do(ctx).Error()
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return c.Below.Get(key) == nil, nil // ours is about to go
+	case apierrors.IsNotFound(err): // the namespace is not there
+		return false, nil
+	}
+	return false, err
+}
+
+// lacksMirrored is about a claim that a controller in some cluster has made.
+func (c *Pods) lacksMirrored(above projection.Object, key identity.Key) lack {
+	claim, ok := above.(*corev1.PersistentVolumeClaim)
+	if !ok {
+		return lack{}
+	}
+	live := c.Below.Claim(cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
+	if identity.ShownFrom(claim) == c.Name && live != nil && live.UID == claim.UID {
+		return lack{}
+	}
+	return lack{polls: true, problem: fmt.Sprintf("it names PersistentVolumeClaim %s/%s, which is in cluster %q: run it there",
+		key.Namespace, key.Name, identity.ShownFrom(claim))}
+}
+
+// takenClaim returns the problem of a workload whose replicas would find a claim of somebody else under the name of theirs, "" if there is
+// none. In a namespace of ours there is nobody else who makes such.
+func (c *Pods) takenClaim(w identity.Workload, desired, live projection.Object) string {
+	if !projection.NamespaceShared(w.GetNamespace()) || len(w.Kind.ClaimTemplates(desired)) == 0 {
+		return ""
+	}
+	for _, claim := range c.Below.ClaimsNamedAfter(w.GetNamespace(), w.GetName()) {
+		ordinal, uses := w.Kind.ClaimOrdinal(desired, claim.Name)
+		if !uses || !identity.OrdinalsIn(w.Kind, desired).Contains(ordinal) || live != nil && identity.OrdinalsIn(w.Kind, live).Contains(ordinal) {
+			continue
+		}
+		if _, ours := projection.OriginOf(claim); ours {
+			continue
+		}
+		if shown := c.Above.Get(identity.Key{Resource: identity.Claims, Namespace: claim.Namespace, Name: claim.Name}); shown == nil || shown.GetUID() != claim.UID {
+			return fmt.Sprintf("it would use PersistentVolumeClaim %s/%s, which the cluster has and Manifold does not own: delete it there, "+
+				"or use another name", claim.Namespace, claim.Name)
+		}
+	}
+	return ""
+}
