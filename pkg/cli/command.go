@@ -16,10 +16,12 @@ import (
 	"k8s.io/kubectl/pkg/util/completion"
 	"k8s.io/kubectl/pkg/util/templates"
 
+	"github.com/manifold-dev/manifold/pkg/cli/app"
 	"github.com/manifold-dev/manifold/pkg/cli/cluster"
 	"github.com/manifold-dev/manifold/pkg/cli/explain"
 	"github.com/manifold-dev/manifold/pkg/cli/move"
 	"github.com/manifold-dev/manifold/pkg/cli/output"
+	"github.com/manifold-dev/manifold/pkg/cli/release"
 	"github.com/manifold-dev/manifold/pkg/cli/simulate"
 	"github.com/manifold-dev/manifold/pkg/cli/start"
 	"github.com/manifold-dev/manifold/pkg/cli/tree"
@@ -59,6 +61,7 @@ func NewCommand(streams genericiooptions.IOStreams, args []string) *cobra.Comman
 			cluster.NewCommand(f, streams), explain.NewCommand(f, streams), move.NewCommand(f, streams), simulate.NewCommand(f, streams),
 			tree.NewCommand(f, streams),
 		}},
+		{Message: "Delivery Commands:", Commands: []*cobra.Command{app.NewCommand(f, streams), release.NewCommand(f, streams)}},
 		{Message: "Kubernetes Commands:", Commands: []*cobra.Command{newKubectlCommand(raw, args)}},
 	}
 	groups.Add(root)

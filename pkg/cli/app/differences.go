@@ -1,0 +1,278 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/cli/app/compare"
+	"github.com/manifold-dev/manifold/pkg/delivery/contents"
+)
+
+// plan is what a release of a revision would change. It is what -o json and -o yaml print.
+type plan struct {
+	Application string       `json:"application"`
+	Revision    string       `json:"revision"`
+	Targets     []planTarget `json:"targets"`
+}
+
+// planTarget is what would change in a target.
+type planTarget struct {
+	Name string `json:"name"`
+	// From is the revision that is live there, "" if that is not known.
+	From    string       `json:"from,omitempty"`
+	Changes []planChange `json:"changes,omitempty"`
+	// Error says why nothing can be told of the target.
+	Error string `json:"error,omitempty"`
+}
+
+// action is what a release does with an object.
+type action string
+
+const (
+	created action = "create"
+	changed action = "change"
+	deleted action = "delete"
+	left    action = "leave"
+	unknown action = "unknown"
+)
+
+// planChange is what would change of an object.
+type planChange struct {
+	Object string `json:"object"`
+	Action action `json:"action"`
+	// Diff is a unified diff of what there is and what there would be.
+	Diff string `json:"diff,omitempty"`
+	// Error says why that cannot be told.
+	Error string `json:"error,omitempty"`
+}
+
+// outcome is what came of reading or trying an object once.
+type outcome struct {
+	object *unstructured.Unstructured
+	err    error
+}
+
+// trier tells what there is, and what there would be if a manifest were applied.
+type trier interface {
+	Live(context.Context, *unstructured.Unstructured) (*unstructured.Unstructured, error)
+	Applied(context.Context, *unstructured.Unstructured) (*unstructured.Unstructured, error)
+}
+
+// planner finds what would change. It tries each manifest once, whichever targets have it.
+type planner struct {
+	reader    *contents.Reader
+	trier     trier
+	namespace string
+	prune     bool
+	// drift compares with what is live above, whatever a target has.
+	drift         bool
+	applied, live map[string]outcome
+	// same are the objects that are in some target as they were found.
+	same map[string]bool
+}
+
+// newPlanner returns a planner that knows nothing yet.
+func newPlanner(reader *contents.Reader, trier trier, namespace string) *planner {
+	return &planner{
+		reader: reader, trier: trier, namespace: namespace, applied: map[string]outcome{}, live: map[string]outcome{}, same: map[string]bool{},
+	}
+}
+
+// target finds what would change in a target that has the revision from, if that is known.
+func (p *planner) target(ctx context.Context, name, from, to string) planTarget {
+	out := planTarget{Name: name, From: from}
+	wanted, err := p.reader.Contents(p.namespace, to, name)
+	if err != nil {
+		out.Error = text.Line(err.Error(), longest)
+		return out
+	}
+	var had []contents.Content
+	if from != "" && !p.drift {
+		had, err = p.reader.Contents(p.namespace, from, name)
+		if err != nil {
+			had, out.From = nil, "" // what there is above tells enough
+		}
+	}
+	before := map[string]contents.Content{}
+	for _, content := range had {
+		before[compare.Title(content.Object)] = content
+	}
+	for _, content := range wanted {
+		title := compare.Title(content.Object)
+		old, there := before[title]
+		delete(before, title)
+		if there && old.Hash == content.Hash {
+			continue
+		}
+		if change := p.change(ctx, title, old.Object, content, to, out.From); change != nil {
+			out.Changes = append(out.Changes, *change)
+		}
+	}
+	for _, content := range had {
+		if title := compare.Title(content.Object); before[title].Object != nil {
+			out.Changes = append(out.Changes, p.removal(title))
+		}
+	}
+	return out
+}
+
+// change finds what would change of an object, nil if nothing would. old is the manifest that the target has, nil to compare with what there is.
+func (p *planner) change(ctx context.Context, title string, old *unstructured.Unstructured, content contents.Content, to, from string) *planChange {
+	before, what := p.liveOf(ctx, title, content.Object), "live"
+	if old != nil {
+		before, what = p.appliedOf(ctx, title+"@"+from, old), from
+	}
+	after := p.appliedOf(ctx, content.Hash, content.Object)
+	if err := errors.Join(before.err, after.err); err != nil {
+		return &planChange{Object: title, Action: unknown, Error: text.Line(err.Error(), longest)}
+	}
+	diff, err := compare.Unified(before.object, after.object, title+" ("+what+")", title+" ("+to+")")
+	switch {
+	case err != nil:
+		return &planChange{Object: title, Action: unknown, Error: text.Line(err.Error(), longest)}
+	case diff == "":
+		p.same[title] = true
+		return nil
+	case before.object == nil:
+		return &planChange{Object: title, Action: created, Diff: diff}
+	}
+	return &planChange{Object: title, Action: changed, Diff: diff}
+}
+
+func (p *planner) removal(title string) planChange {
+	if p.prune {
+		return planChange{Object: title, Action: deleted}
+	}
+	return planChange{Object: title, Action: left}
+}
+
+// withoutOverlays leaves out, of differences from what is live above, objects that are there as one of the targets has them: there is one object
+// above for targets that have different ones.
+func (p *planner) withoutOverlays(targets []planTarget) {
+	if !p.drift {
+		return
+	}
+	for i := range targets {
+		targets[i].Changes = slices.DeleteFunc(targets[i].Changes, func(c planChange) bool { return c.Action == changed && p.same[c.Object] })
+	}
+}
+
+func (p *planner) liveOf(ctx context.Context, key string, manifest *unstructured.Unstructured) outcome {
+	return once(p.live, key, func() (*unstructured.Unstructured, error) { return p.trier.Live(ctx, manifest) })
+}
+
+func (p *planner) appliedOf(ctx context.Context, key string, manifest *unstructured.Unstructured) outcome {
+	return once(p.applied, key, func() (*unstructured.Unstructured, error) { return p.trier.Applied(ctx, manifest) })
+}
+
+func once(known map[string]outcome, key string, find func() (*unstructured.Unstructured, error)) outcome {
+	found, there := known[key]
+	if !there {
+		found.object, found.err = find()
+		known[key] = found
+	}
+	return found
+}
+
+// differs reports whether anything would change.
+func (p *plan) differs() bool {
+	return slices.ContainsFunc(p.Targets, func(t planTarget) bool {
+		return slices.ContainsFunc(t.Changes, func(c planChange) bool { return c.Action != left })
+	})
+}
+
+// failed says that there are objects of which nothing can be told; they have been shown.
+func (p *plan) failed() error {
+	number := 0
+	for _, target := range p.Targets {
+		if target.Error != "" {
+			number++
+		}
+		for _, change := range target.Changes {
+			if change.Error != "" {
+				number++
+			}
+		}
+	}
+	if number == 0 {
+		return nil
+	}
+	return fmt.Errorf("what %s of application %q would change cannot be told in %d places; they are listed above", p.Revision, p.Application, number)
+}
+
+// print writes the plan for people. Targets of which the same is to be told share a heading.
+func (p *plan) print(out io.Writer) error {
+	var order []string
+	targets := map[string][]string{}
+	for i := range p.Targets {
+		body := p.Targets[i].body()
+		if targets[body] == nil {
+			order = append(order, body)
+		}
+		targets[body] = append(targets[body], p.Targets[i].title())
+	}
+	for i, body := range order {
+		behind := "\n"
+		if i == 0 {
+			behind = ""
+		}
+		if _, err := fmt.Fprintf(out, "%sTarget %s: %s\n", behind, text.Line(strings.Join(targets[body], ", "), longest), body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *planTarget) title() string {
+	if t.From == "" {
+		return t.Name
+	}
+	return t.Name + " (has " + t.From + ")"
+}
+
+// body is what is to be told of a target.
+func (t *planTarget) body() string {
+	if t.Error != "" {
+		return "unknown: " + t.Error
+	}
+	if len(t.Changes) == 0 {
+		return "nothing changes"
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s\n", summary(t.Changes))
+	for _, c := range t.Changes {
+		switch c.Action {
+		case unknown:
+			fmt.Fprintf(&out, "? %s: %s\n", c.Object, c.Error)
+		case deleted:
+			fmt.Fprintf(&out, "- %s is deleted\n", c.Object)
+		case left:
+			fmt.Fprintf(&out, "= %s is left there, as spec.prune is unset\n", c.Object)
+		default:
+			out.WriteString(c.Diff)
+		}
+	}
+	return strings.TrimSuffix(out.String(), "\n")
+}
+
+// summary counts what is done with how many objects.
+func summary(changes []planChange) string {
+	number := map[action]int{}
+	for _, c := range changes {
+		number[c.Action]++
+	}
+	var parts []string
+	for _, of := range []action{created, changed, deleted, left, unknown} {
+		if number[of] > 0 {
+			parts = append(parts, fmt.Sprintf("%d to %s", number[of], of))
+		}
+	}
+	return strings.ReplaceAll(strings.Join(parts, ", "), "to unknown", "unknown")
+}

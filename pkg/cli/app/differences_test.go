@@ -1,0 +1,130 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
+	"github.com/manifold-dev/manifold/pkg/cli/app/manifests"
+)
+
+// world has these objects, and applies manifests as they are but for those that it refuses.
+type world struct {
+	live    map[string]string
+	refused string
+	tried   int
+}
+
+func (w *world) Live(_ context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	value, there := w.live[manifest.GetName()]
+	if !there {
+		return nil, nil
+	}
+	out := manifest.DeepCopy()
+	return out, unstructured.SetNestedField(out.Object, value, "data", "value")
+}
+
+func (w *world) Applied(_ context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	w.tried++
+	if manifest.GetName() == w.refused {
+		return nil, errors.New("forbidden:\x1b[2J no right to patch")
+	}
+	return manifest.DeepCopy(), nil
+}
+
+func configMap(name, value string) string {
+	return `{"apiVersion":"v1","data":{"value":"` + value + `"},"kind":"ConfigMap","metadata":{"name":"` + name + `"}}`
+}
+
+// holding gives a revision these manifests by target.
+func holding(t *testing.T, of *v1alpha1.ApplicationRevision, targets []string, manifests ...[]string) *v1alpha1.ApplicationRevision {
+	t.Helper()
+	there := map[string]bool{}
+	for i, name := range targets {
+		target := v1alpha1.RevisionTarget{Name: name}
+		for _, manifest := range manifests[i] {
+			hash, err := v1alpha1.HashManifest([]byte(manifest))
+			if err != nil {
+				t.Fatal(err)
+			}
+			target.Objects = append(target.Objects, hash)
+			if !there[hash] {
+				there[hash] = true
+				of.Spec.Objects = append(of.Spec.Objects, v1alpha1.RevisionObject{Hash: hash, Manifest: &runtime.RawExtension{Raw: []byte(manifest)}})
+			}
+		}
+		target.Hash = v1alpha1.HashObjects(target.Objects)
+		of.Spec.Targets = append(of.Spec.Targets, target)
+	}
+	of.Spec.Hash = v1alpha1.HashRevision(of.Spec.Targets)
+	return of
+}
+
+func TestPlan(t *testing.T) {
+	all := []string{"hoge", "fuga", "eu"}
+	v7 := holding(t, revision("web", 7), all,
+		[]string{configMap("web", "1"), configMap("old", "1")}, []string{configMap("web", "1"), configMap("old", "1")}, []string{configMap("web", "eu")})
+	v8 := holding(t, revision("web", 8), all,
+		[]string{configMap("web", "2"), configMap("new", "1")}, []string{configMap("web", "2"), configMap("new", "1")}, []string{configMap("web", "eu")})
+	for name, test := range map[string]struct {
+		world        world
+		prune, drift bool
+		from         string
+		tried        int
+		differs      bool
+		wantError    bool
+	}{
+		"as targets have it":       {from: "web-v7", world: world{live: map[string]string{"web": "3"}}, tried: 3, differs: true},
+		"what is gone is pruned":   {from: "web-v7", prune: true, world: world{live: map[string]string{"web": "3"}}, tried: 3, differs: true},
+		"as nothing is known":      {world: world{live: map[string]string{"web": "eu"}}, tried: 3, differs: true},
+		"a revision that is gone":  {from: "web-v6", world: world{live: map[string]string{"web": "eu"}}, tried: 3, differs: true},
+		"nothing changes":          {from: "web-v8"},
+		"what is refused is named": {from: "web-v7", world: world{refused: "new"}, tried: 3, differs: true, wantError: true},
+		"what somebody has changed": {
+			from: "web-v8", drift: true, world: world{live: map[string]string{"web": "by hand", "new": "1"}}, tried: 3, differs: true,
+		},
+		"what one of the targets has is no drift": {
+			from: "web-v8", drift: true, world: world{live: map[string]string{"web": "eu", "new": "1"}}, tried: 3,
+		},
+		"what is gone above is drift": {from: "web-v8", drift: true, world: world{live: map[string]string{"web": "2"}}, tried: 3, differs: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := fake.NewSimpleClientset(v7, v8)
+			p := newPlanner(manifests.New(t.Context(), client, kubefake.NewSimpleClientset()), &test.world, "shop")
+			p.prune, p.drift = test.prune, test.drift
+			found := &plan{Application: "web", Revision: "web-v8"}
+			for _, target := range all {
+				found.Targets = append(found.Targets, p.target(t.Context(), target, test.from, "web-v8"))
+			}
+			p.withoutOverlays(found.Targets)
+			var out strings.Builder
+			if err := found.print(&out); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, "plan-"+strings.ReplaceAll(name, " ", "-"), out.String())
+			if found.differs() != test.differs || (found.failed() != nil) != test.wantError {
+				t.Errorf("it differs: %t, %v; want %t, an error: %t", found.differs(), found.failed(), test.differs, test.wantError)
+			}
+			if test.world.tried != test.tried {
+				t.Errorf("%d manifests were tried, want each of %d once", test.world.tried, test.tried)
+			}
+		})
+	}
+}
+
+func TestARevisionThatIsNotWholeTellsNothing(t *testing.T) {
+	broken := holding(t, revision("web", 8), []string{"hoge"}, []string{configMap("web", "2")})
+	broken.Spec.Objects = nil
+	p := newPlanner(manifests.New(t.Context(), fake.NewSimpleClientset(broken), kubefake.NewSimpleClientset()), &world{}, "shop")
+	found := &plan{Application: "web", Revision: "web-v8", Targets: []planTarget{p.target(t.Context(), "hoge", "", "web-v8")}}
+	if err := found.failed(); err == nil || !strings.Contains(found.Targets[0].Error, "is not what the revision was made of") {
+		t.Errorf("got %v with %+v, want an error", err, found.Targets)
+	}
+}

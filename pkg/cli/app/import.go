@@ -1,0 +1,227 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/templates"
+	utilexec "k8s.io/utils/exec"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1/validation"
+	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/delivery/pipecd"
+)
+
+// pipecdFile is how PipeCD calls its application files.
+const pipecdFile = "app.pipecd.yaml"
+
+// importManager is the field manager of applications that were imported.
+const importManager = "manifold-app-import"
+
+// ImportOptions are what "app import" needs.
+type ImportOptions struct {
+	genericiooptions.IOStreams
+
+	// Dir is the folder of the file, or the file itself.
+	Dir string
+	// Name is that of the application; unset, it is the file's.
+	Name string
+	// Git is where the folder is for everybody else.
+	Git v1alpha1.GitSource
+	// Branch is the branch of it that is followed; unset, it is the repository's default.
+	Branch string
+	// Strict refuses files of which something is not honoured.
+	Strict bool
+	// Apply makes the application instead of printing it.
+	Apply bool
+
+	subject subject
+}
+
+func newImportCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &ImportOptions{IOStreams: streams}
+	cmd := &cobra.Command{
+		Use:                   "import DIR --git-url URL [--git-path PATH] [--git-branch BRANCH] [--name NAME] [--strict] [--apply]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Make an application of an app.pipecd.yaml",
+		Long: templates.LongDesc(`
+			Make an application of PipeCD's file app.pipecd.yaml in a folder, in any of its spellings, and print it. What of the file nobody
+			acts upon is named on standard error; with --strict, that ends the command with exit code 2, and nothing is made.
+
+			The file does not say which repository it lies in: --git-url and --git-path do.`),
+		Example: templates.Examples(`
+			# Look at it
+			manifold app import ./shop/prd --git-url https://git.example/shop.git --git-path shop/prd
+
+			# Make it, unless something would get lost
+			manifold app import ./shop/prd --git-url https://git.example/shop.git --git-path shop/prd -n shop --strict --apply`),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return cmdutil.UsageErrorf(cmd, "exactly one DIR is required, got %d", len(args))
+			}
+			o.Dir = args[0]
+			if err := o.Complete(f, cmd); err != nil {
+				return err
+			}
+			return o.Run(cmd.Context())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.Name, "name", o.Name, "The name of the application. The default is the one in the file.")
+	flags.StringVar(&o.Git.URL, "git-url", o.Git.URL, "The address of the repository that the folder is in, without credentials.")
+	flags.StringVar(&o.Git.Path, "git-path", o.Git.Path, "The folder, from the root of the repository. The default is the root.")
+	flags.StringVar(&o.Branch, "git-branch", o.Branch, "The branch that is followed. The default is the repository's.")
+	flags.BoolVar(&o.Strict, "strict", o.Strict, "Refuse a file of which something is not honoured, with exit code 2.")
+	flags.BoolVar(&o.Apply, "apply", o.Apply, "Make the application instead of printing it.")
+	cmdutil.CheckErr(cmd.MarkFlagRequired("git-url"))
+	return cmd
+}
+
+// Complete finds the namespace, and the logical cluster if that is needed.
+func (o *ImportOptions) Complete(f cmdutil.Factory, cmd *cobra.Command) error {
+	if o.Apply {
+		return o.subject.complete(f, cmd, []string{o.Name})
+	}
+	var err error
+	o.subject.Namespace, _, err = f.ToRawKubeConfigLoader().Namespace()
+	return err
+}
+
+// Run reads the file, and prints or makes the application.
+func (o *ImportOptions) Run(ctx context.Context) error {
+	read, err := readPipecd(o.Dir)
+	if err != nil {
+		return err
+	}
+	for _, unhonoured := range read.Unhonoured {
+		fmt.Fprintf(o.ErrOut, "Warning: %s\n", text.Line(unhonoured.String(), longest))
+	}
+	if number := len(read.Unhonoured); number > 0 && o.Strict {
+		const lost = 2
+		return utilexec.CodeExitError{Err: fmt.Errorf("error: %d fields of %s are not honoured", number, o.Dir), Code: lost}
+	}
+	application, err := o.application(read)
+	if err != nil {
+		return err
+	}
+	written, err := manifest(application)
+	if err != nil {
+		return err
+	}
+	if !o.Apply {
+		_, err = o.Out.Write(written)
+		return err
+	}
+	if _, err := o.subject.applications().Patch(ctx, application.Name, types.ApplyPatchType, written,
+		metav1.PatchOptions{FieldManager: importManager, Force: ptr.To(false)}); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, "application/%s imported\n", application.Name)
+	return nil
+}
+
+// application is what the file becomes, once it is known to be accepted.
+func (o *ImportOptions) application(read *pipecd.Application) (*v1alpha1.Application, error) {
+	application := &v1alpha1.Application{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Application"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.subject.Namespace, Name: read.Name},
+		Spec:       read.Spec,
+	}
+	if o.Name != "" {
+		application.Name = o.Name
+	}
+	git := o.Git
+	if o.Branch != "" {
+		git.Ref = &v1alpha1.GitRef{Branch: o.Branch}
+	}
+	application.Spec.Source = v1alpha1.Source{Git: &git}
+	checked := application.DeepCopy()
+	v1alpha1.SetObjectDefaults_Application(checked)
+	if errs := validation.ValidateApplication(checked); len(errs) > 0 {
+		return nil, fmt.Errorf("the application that %s makes is not valid: %w%s", o.Dir, errs.ToAggregate(), nameAdvice(errs))
+	}
+	return application, nil
+}
+
+// nameAdvice says what to do about a name that cannot be one.
+func nameAdvice(errs field.ErrorList) string {
+	for _, err := range errs {
+		if err.Field == "metadata.name" {
+			return "\n--name gives it another name"
+		}
+	}
+	return ""
+}
+
+// readPipecd reads the file in a folder, or the file itself.
+func readPipecd(dir string) (*pipecd.Application, error) {
+	if info, err := os.Stat(dir); err != nil {
+		return nil, err
+	} else if info.IsDir() {
+		dir = filepath.Join(dir, pipecdFile)
+	}
+	file, err := os.Open(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("there is no %s; name the folder that it is in", dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	const most = 1<<20 + 1 // what is longer is refused by the reader of it
+	content, err := io.ReadAll(io.LimitReader(file, most))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", dir, err)
+	}
+	read, err := pipecd.Parse(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return read, nil
+}
+
+// manifest writes an application as somebody would, without what only the server says.
+func manifest(application *v1alpha1.Application) ([]byte, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(application)
+	if err != nil {
+		return nil, err
+	}
+	delete(content, "status")
+	if metadata, ok := content["metadata"].(map[string]any); ok {
+		delete(metadata, "creationTimestamp")
+	}
+	if spec, ok := content["spec"].(map[string]any); ok {
+		for _, field := range []string{"trigger", "rollback", "variantLabel"} {
+			if empty, ok := spec[field].(map[string]any); ok && len(empty) == 0 {
+				delete(spec, field)
+			}
+		}
+	}
+	data, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
+	}
+	out, err := yaml.JSONToYAML([]byte(text.Escape(string(data))))
+	if err != nil {
+		return nil, fmt.Errorf("write application %q: %w", application.Name, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,87 @@
+package app
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+)
+
+const pipecdApp = `apiVersion: pipecd.dev/v1beta1
+kind: KubernetesApp
+spec:
+  name: shop
+  quickSync:
+    prune: true
+    multiTarget:
+    - {provider: {name: hoge}, resourceDir: ./cluster-hoge}
+    - {provider: {name: fuga}, resourceDir: ./cluster-fuga}
+  pipeline:
+    stages:
+    - {name: K8S_CANARY_ROLLOUT, with: {replicas: 10%}}
+    - {name: WAIT_APPROVAL, with: {approvers: [ada]}}
+    - {name: K8S_PRIMARY_ROLLOUT}
+    - {name: K8S_CANARY_CLEAN}
+`
+
+func TestImport(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		folder := filepath.Join(dir, name)
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, pipecdFile), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return folder
+	}
+	good := write("good", pipecdApp)
+	lossy := write("lossy", pipecdApp+"  eventWatcher:\n  - matcher: {name: image}\n    handler: {type: GIT_UPDATE}\n")
+	named := write("named", strings.Replace(pipecdApp, "name: shop\n", "name: My Shop\n", 1))
+	for name, test := range map[string]struct {
+		options   ImportOptions
+		golden    string
+		warning   string
+		wantError string
+		code      int
+	}{
+		"a folder":                   {options: ImportOptions{Dir: good, Branch: "main"}, golden: "import"},
+		"the file itself":            {options: ImportOptions{Dir: filepath.Join(good, pipecdFile), Branch: "main"}, golden: "import"},
+		"what is not honoured":       {options: ImportOptions{Dir: lossy, Branch: "main"}, golden: "import", warning: "spec.eventWatcher is not honoured"},
+		"and strictly":               {options: ImportOptions{Dir: lossy, Strict: true}, warning: "spec.eventWatcher is not honoured", wantError: "error: 1 fields of ", code: 2},
+		"a folder without it":        {options: ImportOptions{Dir: dir}, wantError: "there is no " + dir},
+		"a name that cannot be":      {options: ImportOptions{Dir: named}, wantError: "--name gives it another name"},
+		"which is given another":     {options: ImportOptions{Dir: named, Name: "shop", Branch: "main"}, golden: "import"},
+		"a folder that is not there": {options: ImportOptions{Dir: filepath.Join(dir, "mars")}, wantError: "mars: no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			streams, _, out, errOut := genericiooptions.NewTestIOStreams()
+			o := test.options
+			o.IOStreams, o.subject.Namespace = streams, "shop"
+			o.Git = v1alpha1.GitSource{URL: "https://git.example/shop.git", Path: "shop/prd"}
+			err := o.Run(t.Context())
+			if (err == nil) != (test.wantError == "") || err != nil && !strings.Contains(err.Error(), test.wantError) {
+				t.Fatalf("error %v, want %q", err, test.wantError)
+			}
+			var exit utilexec.CodeExitError
+			if errors.As(err, &exit) != (test.code != 0) || exit.Code != test.code {
+				t.Errorf("exit code %d, want %d", exit.Code, test.code)
+			}
+			if !strings.Contains(errOut.String(), test.warning) || test.warning == "" && errOut.String() != "" {
+				t.Errorf("warned of %q, want %q", errOut.String(), test.warning)
+			}
+			if test.golden != "" {
+				golden(t, test.golden, out.String())
+			} else if out.String() != "" {
+				t.Errorf("printed %q, want nothing", out.String())
+			}
+		})
+	}
+}

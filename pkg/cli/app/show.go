@@ -1,0 +1,201 @@
+package app
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/text"
+)
+
+const (
+	// longest bounds what a message takes of the screen, and longestCell what it takes of a column that others follow.
+	longest     = 512
+	longestCell = 72
+	// nothing stands in a column that has no value.
+	nothing = "-"
+)
+
+// show returns what there is to see of an application, line by line.
+func show(application *v1alpha1.Application, now time.Time) []string {
+	lines := header(application, now)
+	if wrong := problems(application); len(wrong) > 0 {
+		lines = append(append(lines, ""), wrong...)
+	}
+	if variants := variantRows(application.Status.Variants); len(variants) > 0 {
+		lines = append(append(lines, ""), table(append([][]string{{"VARIANT", "REVISION", "READY", "TRAFFIC", "CLUSTERS"}}, variants...))...)
+	}
+	if targets := targetRows(application.Status.Targets); len(targets) > 0 {
+		lines = append(append(lines, ""),
+			table(append([][]string{{"TARGET", "CLUSTER", "REVISION", "LIVE", "SYNC", "HEALTH", "MESSAGE"}}, targets...))...)
+	}
+	return lines
+}
+
+func header(application *v1alpha1.Application, now time.Time) []string {
+	spec, status := &application.Spec, &application.Status
+	rows := [][]string{
+		{"Application:", application.Namespace + "/" + application.Name},
+		{"Source:", text.Line(source(&spec.Source), longest)},
+	}
+	if status.Source != nil && status.Source.Origin != nil {
+		rows = append(rows, []string{"Commit:", commit(status.Source.Origin, now)})
+	}
+	rows = append(rows, []string{"Revision:", revisions(status)})
+	if status.Release != "" {
+		rows = append(rows, []string{"Release:", status.Release + " " + string(cmp.Or(status.ReleasePhase, v1alpha1.ReleasePending))})
+	}
+	rows = append(rows, []string{"Sync:", string(cmp.Or(status.Sync, v1alpha1.SyncUnknown))},
+		[]string{"Health:", string(cmp.Or(status.Health, v1alpha1.HealthUnknown))})
+	if spec.Revision != "" {
+		rows = append(rows, []string{"Pinned:", "to " + spec.Revision})
+	}
+	if spec.Suspend {
+		rows = append(rows, []string{"Suspended:", "nothing is released or healed until spec.suspend is unset"})
+	}
+	return table(rows)
+}
+
+// source says where the manifests come from.
+func source(from *v1alpha1.Source) string {
+	switch {
+	case from.Git != nil:
+		where := strings.TrimSuffix(from.Git.URL+"/"+from.Git.Path, "/")
+		if ref := ptr.Deref(from.Git.Ref, v1alpha1.GitRef{}); ref != (v1alpha1.GitRef{}) {
+			where += " at " + cmp.Or(ref.Commit, ref.Tag, ref.Semver, ref.Branch)
+		}
+		return where
+	case from.Selector != nil:
+		return "objects of the namespace that match " + cmp.Or(metav1.FormatLabelSelector(&from.Selector.LabelSelector), "everything")
+	case from.Inline != nil:
+		return fmt.Sprintf("%d objects in the application itself", len(from.Inline.Objects))
+	}
+	return nothing
+}
+
+// shortCommit is how many digits of a commit tell it from others.
+const shortCommit = 12
+
+func commit(origin *v1alpha1.Origin, now time.Time) string {
+	out := cmp.Or(text.Line(origin.Commit[:min(len(origin.Commit), shortCommit)], longest), nothing)
+	if origin.Author != "" {
+		out += " by " + text.FirstLine(origin.Author, longestCell)
+	}
+	if origin.Time != nil {
+		out += " " + duration.HumanDuration(max(now.Sub(origin.Time.Time), 0)) + " ago"
+	}
+	if message := text.FirstLine(origin.Message, longest); message != "" {
+		out += ": " + message
+	}
+	return out
+}
+
+// revisions says which is live, and which others are wanted or newer.
+func revisions(status *v1alpha1.ApplicationStatus) string {
+	live := cmp.Or(status.LiveRevision, "none") + " is live"
+	if status.WantedRevision != "" && status.WantedRevision != status.LiveRevision {
+		live += ", " + status.WantedRevision + " is wanted"
+	}
+	if latest := status.LatestRevision; latest != "" && latest != status.WantedRevision && latest != status.LiveRevision {
+		live += ", " + latest + " is the newest"
+	}
+	return live
+}
+
+// problems are the conditions that are not fine, and what nobody has looked at yet.
+func problems(application *v1alpha1.Application) []string {
+	var out []string
+	if application.Status.ObservedGeneration < application.Generation {
+		out = append(out, "What was changed last has not been looked at yet.")
+	}
+	for _, c := range application.Status.Conditions {
+		if c.Status == metav1.ConditionTrue {
+			continue
+		}
+		out = append(out, describe(c))
+	}
+	return out
+}
+
+// describe writes a condition in one line, such as "Rendered=False (NotAllowed): a ClusterRole is not allowed".
+func describe(c metav1.Condition) string {
+	out := fmt.Sprintf("%s=%s", c.Type, c.Status)
+	if c.Reason != "" {
+		out += fmt.Sprintf(" (%s)", c.Reason)
+	}
+	if message := text.Line(c.Message, longest); message != "" {
+		out += ": " + message
+	}
+	return out
+}
+
+// variantRows are the variants, if the application is not all that there is.
+func variantRows(variants []v1alpha1.Variant) [][]string {
+	if len(variants) < 2 {
+		return nil
+	}
+	var rows [][]string
+	for i := range variants {
+		v := &variants[i]
+		var clusters []string
+		var ready, of int32
+		for j := range v.Clusters {
+			clusters = append(clusters, v.Clusters[j].Cluster)
+			ready += v.Clusters[j].Ready
+			for _, replicas := range v.Clusters[j].Workloads {
+				of += replicas
+			}
+		}
+		count, traffic := nothing, nothing
+		if of > 0 {
+			count = fmt.Sprintf("%d/%d", ready, of)
+		}
+		if v.Traffic != nil {
+			traffic = fmt.Sprintf("%d%%", *v.Traffic)
+		}
+		rows = append(rows, []string{v.Name, v.Revision, count, traffic, text.Line(strings.Join(clusters, ","), longest)})
+	}
+	return rows
+}
+
+// targetRows are a row for each cluster of each target, and one for a target of which no cluster is known.
+func targetRows(targets []v1alpha1.TargetStatus) [][]string {
+	var rows [][]string
+	for i := range targets {
+		t := &targets[i]
+		if len(t.Clusters) == 0 {
+			rows = append(rows, []string{t.Name, "", t.Revision, t.LiveRevision, string(t.Sync), string(t.Health), text.Line(t.Message, longest)})
+		}
+		for j := range t.Clusters {
+			c := &t.Clusters[j]
+			rows = append(rows, []string{t.Name, c.Name, c.Revision, c.LiveRevision, string(cmp.Or(c.Sync, v1alpha1.SyncUnknown)),
+				string(cmp.Or(c.Health, v1alpha1.HealthUnknown)), text.Line(c.Message, longest)})
+		}
+	}
+	return rows
+}
+
+// table writes rows of cells below one another.
+func table(rows [][]string) []string {
+	var out strings.Builder
+	tab := tabwriter.NewWriter(&out, 0, 8, 2, ' ', 0)
+	for _, row := range rows {
+		for i := range row {
+			row[i] = cmp.Or(row[i], nothing)
+		}
+		fmt.Fprintln(tab, strings.Join(row, "\t"))
+	}
+	_ = tab.Flush() // into memory
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return lines
+}
