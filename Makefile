@@ -27,9 +27,10 @@ not_units := '^[^ ]*/\(e2e/[^ ]*\|hack/stock\) '
 unit_packages = $(shell go list -f '{{.ImportPath}} ' ./... | grep -v $(not_units))
 # The operators that take long to build are tested by "make operators" alone.
 end_to_end_packages = $(shell go list ./hack/stock ./e2e/... | grep -v '/e2e/operators$$')
-# Packages that do not link Kubernetes itself are light enough to be tested with the race detector. They are found by pattern: it passes
-# over a package that has no files for the detector, where naming one is an error.
-light_packages = $(shell go list -race -f '{{.ImportPath}} {{join .Deps " "}}' ./... | grep -v -e $(not_units) -e ' k8s.io/kubernetes/' | cut -d ' ' -f 1)
+# Packages that do not link Kubernetes itself are light enough to be tested with the race detector, but for those whose tests say that they
+# are not for it. They are found by pattern: it passes over a package that has no files for the detector, where naming one is an error.
+light_packages = $(shell go list -race -f '{{.ImportPath}} {{join .Deps " "}} {{join .IgnoredGoFiles " "}} ' ./... | \
+	grep -v -e $(not_units) -e ' k8s.io/kubernetes/' -e '_test.go ' | cut -d ' ' -f 1)
 
 # say runs a command that takes long and prints nothing, and tells every 15 seconds that it is still at it.
 define say

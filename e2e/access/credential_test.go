@@ -185,7 +185,7 @@ func TestATokenThatNeverEndsIsToldAndReplaced(t *testing.T) {
 	if _, err := above.Kube.CoreV1().Secrets(v1alpha1.SystemNamespace).Update(t.Context(), credentialSecret, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	framework.Await(s.Logical, "north", "says that its token never ends", credential(metav1.ConditionTrue, "NotRenewed", "never ends"))
+	framework.Await(s.Logical, "north", "says that its token never expires", credential(metav1.ConditionTrue, "NotRenewed", "never expires"))
 	old := membership.StoredCredential(s, "north")
 
 	expect.Says(t, s.Logical.CLI(args...), "already joined")

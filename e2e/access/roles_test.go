@@ -11,7 +11,7 @@ import (
 
 func TestTheAdministratorMayDoEverything(t *testing.T) {
 	s := suite.Scenario(t)
-	for _, what := range [][]string{{"*", "*"}, {"create", "deployments"}, {"delete", "clusters.manifold.dev"}, {"create", "pods/exec"}} {
+	for _, what := range [][]string{{"*", "*"}, {"create", "deployments"}, {"delete", "clusters.manifold.dev"}, {"create", "pods", "--subresource=exec"}} {
 		if got := s.Logical.Kubectl(append([]string{"auth", "can-i"}, what...)...); strings.TrimSpace(got) != "yes" {
 			t.Errorf("auth can-i %s: %s", what, got)
 		}
@@ -25,8 +25,8 @@ func TestAServiceAccountMayDoWhatItsRolesSay(t *testing.T) {
 	viewer := s.Logical.As(framework.ServiceAccount(s, "viewer", "view"))
 
 	for what, want := range map[string]string{
-		"get pods": "yes", "list deployments": "yes", "get pods/log": "yes", "watch events": "yes",
-		"create deployments": "no", "delete pods": "no", "create pods/exec": "no", "get secrets": "no", "get clusters.manifold.dev": "no",
+		"get pods": "yes", "list deployments": "yes", "get pods --subresource=log": "yes", "watch events": "yes",
+		"create deployments": "no", "delete pods": "no", "create pods --subresource=exec": "no", "get secrets": "no", "get clusters.manifold.dev": "no",
 	} {
 		result := viewer.Try(append([]string{"auth", "can-i"}, strings.Fields(what)...)...)
 		if strings.TrimSpace(result.Stdout) != want || (want == "yes") != (result.Code == 0) {

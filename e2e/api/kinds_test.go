@@ -47,7 +47,9 @@ func TestEveryStableKindOfKubernetesIsServed(t *testing.T) {
 	if missing := stock.Difference(logical); missing.Len() > 0 {
 		t.Errorf("these are served by a stock cluster and not by the logical one: %s", sorted(missing))
 	}
-	want := sets.New("manifold.dev/v1alpha1 clusters", "manifold.dev/v1alpha1 placementpolicies", "manifold.dev/v1alpha1 clusterplacementpolicies")
+	want := sets.New("manifold.dev/v1alpha1 clusters", "manifold.dev/v1alpha1 placementpolicies", "manifold.dev/v1alpha1 clusterplacementpolicies",
+		"delivery.manifold.dev/v1alpha1 applications", "delivery.manifold.dev/v1alpha1 applicationrevisions", "delivery.manifold.dev/v1alpha1 releases",
+		"delivery.manifold.dev/v1alpha1 releaselogparts")
 	if extra := logical.Difference(stock); !extra.Equal(want) {
 		t.Errorf("beside what a stock cluster serves there is %s, want %s", sorted(extra), sorted(want))
 	}

@@ -20,13 +20,15 @@ type Suite struct {
 	beside, alone Turns
 }
 
-// NewSuite returns a suite of which nothing has started. Every cluster has what most have, a metrics-server, and an audit.
-func NewSuite() *Suite {
+// NewSuite returns a suite of which nothing has started, with further arguments for "manifold start". Every cluster has what most have, a
+// metrics-server, and an audit.
+func NewSuite(manifoldArgs ...string) *Suite {
 	cluster := stock.Options{Metrics: true, AuditPolicy: streams}
 	return &Suite{
-		shared: NewShared(Options{Clusters: []string{"east", "west"}, Cluster: cluster, AuditPolicy: streams}),
+		shared: NewShared(Options{Clusters: []string{"east", "west"}, Cluster: cluster, AuditPolicy: streams, ManifoldArgs: manifoldArgs}),
 		breakable: NewShared(Options{
-			Clusters: []string{"east", "west"}, Spare: []string{"north"}, Cluster: cluster, ManifoldArgs: []string{"--cluster-grace-period=8s"},
+			Clusters: []string{"east", "west"}, Spare: []string{"north"}, Cluster: cluster,
+			ManifoldArgs: append([]string{"--cluster-grace-period=8s"}, manifoldArgs...),
 		}),
 		beside: NewTurns(3), alone: NewTurns(1),
 	}

@@ -27,7 +27,7 @@ func TestABadDaemonSetStopsInTheFirstCluster(t *testing.T) {
 		return ds.Spec.Template.Spec.Containers[0].Image == "foo:non-existent" && ds.Status.ObservedGeneration >= ds.Generation &&
 			ds.Status.NumberAvailable == ds.Status.DesiredNumberScheduled
 	})
-	expect.Says(t, s.Logical.Kubectl("get", "events"), `cluster "west" waits with its pods until those in "east" are updated`)
+	expect.Says(t, s.Logical.Kubectl("get", "events"), `cluster "west" waits for cluster "east" to finish updating`)
 	s.Logical.Kubectl("rollout", "undo", "daemonset/agent")
 	s.Logical.Kubectl("rollout", "status", "daemonset/agent", "--timeout=60s")
 	framework.Await(s.Logical, "agent", "runs everywhere", onNodes(nodes))

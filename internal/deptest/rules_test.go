@@ -37,9 +37,29 @@ var placementRooms = map[string][]string{
 	"pkg/placement/build":    {"."},
 }
 
+// deliveryRooms are the pure rooms of delivery, each with what it may import of the others: from the engine to the values.
+var deliveryRooms = map[string][]string{
+	"pkg/delivery":            {},
+	"pkg/delivery/analysis":   {"."},
+	"pkg/delivery/automation": {},
+	"pkg/delivery/copies":     {"."},
+	"pkg/delivery/manifests":  {},
+	"pkg/delivery/routing":    {"."},
+	"pkg/delivery/traffic":    {".", "routing"},
+	"pkg/delivery/variants":   {"."},
+	"pkg/delivery/waves":      {"."},
+	"pkg/delivery/planner":    {".", "routing", "waves"},
+	"pkg/delivery/state":      {"."},
+	"pkg/delivery/stages":     {".", "analysis", "routing", "variants", "waves"},
+	"pkg/delivery/read":       {".", "copies"},
+	"pkg/delivery/wanted":     {".", "copies"},
+	"pkg/delivery/observe":    {".", "copies", "wanted"},
+	"pkg/delivery/engine":     {".", "planner", "stages"},
+}
+
 // serverRooms are the rooms of the server, each with what it may import of the others: pkg/server itself puts all together.
 var serverRooms = map[string][]string{
-	"pkg/server":                     {"bootstrap", "etcd", "identity", "keys", "kinds", "mirrors", "ours", "podtokens", "podwebhooks", "quota", "reach", "stock", "storage", "storage/below", "trials"},
+	"pkg/server":                     {"bootstrap", "etcd", "identity", "keys", "kinds", "mirrors", "ours", "podtokens", "podwebhooks", "quota", "reach", "specs", "stock", "storage", "storage/below", "trials"},
 	"pkg/server/bootstrap":           {"keys"},
 	"pkg/server/etcd":                {},
 	"pkg/server/identity":            {},
@@ -51,6 +71,7 @@ var serverRooms = map[string][]string{
 	"pkg/server/podwebhooks":         {},
 	"pkg/server/quota":               {},
 	"pkg/server/reach":               {"ours"},
+	"pkg/server/specs":               {},
 	"pkg/server/stock":               {},
 	"pkg/server/storage":             {"ours", "storage/below", "storage/claims", "storage/pods", "storage/services", "storage/workloads"},
 	"pkg/server/storage/await":       {"identity"},
@@ -66,8 +87,9 @@ var serverRooms = map[string][]string{
 }
 
 var (
-	pure        = append([]string{"pkg/identity", "pkg/mirror", "pkg/projection", "pkg/summary"}, slices.Sorted(maps.Keys(placementRooms))...)
-	controllers = []string{"pkg/clusters/...", "pkg/custom/...", "pkg/moves", "pkg/placement/...", "pkg/records/...", "pkg/summary/...", "pkg/syncer/..."}
+	pure = slices.Concat([]string{"pkg/delivery/pipecd", "pkg/identity", "pkg/mirror", "pkg/projection", "pkg/summary"}, slices.Sorted(maps.Keys(placementRooms)),
+		slices.Sorted(maps.Keys(deliveryRooms)))
+	controllers = []string{"pkg/clusters/...", "pkg/custom/...", "pkg/delivery/contents", "pkg/delivery/controller/...", "pkg/delivery/held", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/notify", "pkg/delivery/scripts", "pkg/moves", "pkg/placement/...", "pkg/records/...", "pkg/summary/...", "pkg/syncer/..."}
 	server      = []string{"pkg/admission/...", "pkg/registry/...", "pkg/server/..."}
 )
 
@@ -105,9 +127,12 @@ var rules = map[string]Rule{
 		Why:     "others import the clients, and take on everything that these import",
 	},
 	"controllers know nothing of the server and the commands": {
-		From:    controllers,
-		Forbid:  append([]string{"cmd/...", "pkg/cli/...", "k8s.io/apiserver/..."}, server...),
-		Allow:   []string{"k8s.io/apiserver/pkg/authentication/serviceaccount"}, // how ServiceAccounts are named
+		From:   controllers,
+		Forbid: append([]string{"cmd/...", "pkg/cli/...", "k8s.io/apiserver/..."}, server...),
+		Allow: []string{
+			"k8s.io/apiserver/pkg/authentication/serviceaccount",                                               // how ServiceAccounts are named
+			"k8s.io/apiserver/pkg/admission", "k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules", // how webhooks are matched
+		},
 		Through: true,
 		Why:     "the server assembles the controllers; one that asks the server back cannot run or be tested without it",
 	},
@@ -121,6 +146,12 @@ var rules = map[string]Rule{
 		From:   []string{"pkg/custom", "pkg/syncer"},
 		Forbid: []string{"pkg/clusters"},
 		Why:    "pkg/clusters starts them for each connection; all that they need of it is in pkg/clusters/connection",
+	},
+	"clusters are let go of by what the logical cluster tells": {
+		From:    []string{"pkg/clusters/drain", "pkg/clusters/removal"},
+		Forbid:  []string{"pkg/clusters", "pkg/custom/...", "pkg/moves", "pkg/placement/controller", "pkg/placement/engine", "pkg/summary/controller", "pkg/syncer/..."},
+		Through: true,
+		Why:     "what runs in a cluster, and what would be decided about it, they are told by those that the server hands in",
 	},
 	"what is shown of a cluster is made of values": {
 		From:   []string{"pkg/clusters/status"},
@@ -143,6 +174,7 @@ var rules = map[string]Rule{
 	"what decides and what makes statuses share by what lies below them": {
 		From:   []string{"pkg/custom/...", "pkg/placement/controller", "pkg/records", "pkg/summary/controller", "pkg/syncer/..."},
 		Forbid: []string{"pkg/custom/...", "pkg/placement/controller", "pkg/summary/controller"},
+		Allow:  []string{"pkg/custom/described", "pkg/custom/watched"}, // which control nothing
 		Why:    "a controller that imports another cannot be run or tested without it; what both need belongs to a package of its own, such as pkg/records",
 	},
 	"the server knows nothing of the commands": {
@@ -177,7 +209,7 @@ var rules = map[string]Rule{
 	"the main package holds nothing but the command tree": {
 		From:   []string{"cmd/..."},
 		Forbid: []string{"apis/...", "config/...", "generated/...", "pkg/..."},
-		Allow:  []string{"pkg/cli"},
+		Allow:  []string{"pkg/cli", "pkg/delivery/render/confined"}, // which has to come before all else
 		Why:    "code in a main package cannot be tested or used by others",
 	},
 	"what is inside of a decision is left to placement": {
@@ -211,14 +243,15 @@ var rules = map[string]Rule{
 		Why:     "syncers tell what their cluster has and ask for their step; the answer must not depend on how they come by it",
 	},
 	"syncers wait for no other controller": {
-		From:    []string{"pkg/syncer", "pkg/syncer/drain", "pkg/syncer/removal", "pkg/syncer/volumes"},
-		Forbid:  []string{"pkg/clusters", "pkg/placement/controller", "pkg/summary/controller"},
+		From:    []string{"pkg/syncer", "pkg/syncer/volumes"},
+		Forbid:  []string{"pkg/clusters", "pkg/placement/controller", "pkg/placement/engine", "pkg/summary/controller"},
 		Through: true,
 		Why:     "controllers do not import each other: what one of them does is seen in objects by the others",
 	},
 	"the rooms of the syncer know nothing of the syncer": {
-		From:    []string{"pkg/syncer/guard", "pkg/syncer/logical", "pkg/syncer/mirrors", "pkg/syncer/physical"},
-		Forbid:  []string{"pkg/syncer", "pkg/syncer/drain", "pkg/syncer/removal", "pkg/syncer/volumes"},
+		From: []string{"pkg/syncer/access", "pkg/syncer/adoption", "pkg/syncer/arrivals", "pkg/syncer/carried", "pkg/syncer/classes", "pkg/syncer/demand", "pkg/syncer/guard", "pkg/syncer/holding", "pkg/syncer/lacking", "pkg/syncer/logical", "pkg/syncer/mirrors", "pkg/syncer/physical", "pkg/syncer/planning", "pkg/syncer/reporting", "pkg/syncer/route", "pkg/syncer/secrets", "pkg/syncer/services", "pkg/syncer/states", "pkg/syncer/strangers",
+			"pkg/syncer/terms", "pkg/syncer/trust", "pkg/syncer/watching"},
+		Forbid:  []string{"pkg/syncer", "pkg/syncer/volumes"},
 		Through: true,
 		Why:     "it puts them together, and waits for other clusters; what they have to ask it, it gives them as functions",
 	},
@@ -230,14 +263,36 @@ var rules = map[string]Rule{
 	},
 	"what a cluster has is found without the logical cluster": {
 		From:    []string{"pkg/syncer/physical"},
-		Forbid:  []string{"pkg/syncer/guard", "pkg/syncer/logical", "pkg/syncer/mirrors"},
+		Forbid:  []string{"pkg/syncer/guard", "pkg/syncer/holding", "pkg/syncer/lacking", "pkg/syncer/logical", "pkg/syncer/mirrors"},
 		Through: true,
 		Why:     "it tells what is there; what of that counts is another question",
 	},
+	"what is read from elsewhere is read without the API": {
+		From:   []string{"pkg/delivery/source/..."},
+		Forbid: []string{"apis/...", "generated/...", "pkg/...", "k8s.io/client-go/...", "k8s.io/apiserver/..."},
+		Why:    "a source is a place and credentials; which object names them, and who may see what comes of it, is for others to know",
+	},
+	"files of strangers are rendered in a process of their own": {
+		From:   []string{"cmd/...", "pkg/..."},
+		Except: []string{"pkg/delivery/render"},
+		Forbid: []string{"helm.sh/...", "sigs.k8s.io/kustomize/api/krusty"},
+		Why:    "a template may take all memory, and the process with it; ask pkg/delivery/render/confined",
+	},
+	"what files render to follows from the files": {
+		From:    []string{"pkg/delivery/render"},
+		Forbid:  []string{"apis/...", "generated/...", "pkg/...", "k8s.io/client-go/...", "k8s.io/apiserver/...", "net/...", "os/...", "helm.sh/helm/v4/pkg/action"},
+		Through: true,
+		Why:     "it is given a tree and options; what it read elsewhere, of the disk, the network or the cluster, strangers' files would choose",
+	},
+	"how groups are stored knows none of them": {
+		From:   []string{"pkg/registry/group", "pkg/registry/table"},
+		Forbid: []string{"apis/...", "generated/...", "pkg/..."},
+		Why:    "every group of our own is stored in one way; what is special about a kind is said where its group is",
+	},
 	"the product needs nothing of the tools and tests": {
 		From:   []string{"apis/...", "cmd/...", "config/...", "generated/...", "pkg/..."},
-		Except: []string{"generated/clientset/versioned/fake/...", "generated/clientset/versioned/typed/manifold/v1alpha1/fake", "pkg/server/storage/storagetest"},
-		Forbid: []string{"hack/...", "e2e/...", "internal/deptest", "pkg/placement/build", "pkg/server/storage/storagetest", "testing/...", "k8s.io/client-go/testing/...", "k8s.io/client-go/kubernetes/fake",
+		Except: []string{"generated/clientset/versioned/fake/...", "generated/clientset/versioned/typed/delivery/v1alpha1/fake", "generated/clientset/versioned/typed/manifold/v1alpha1/fake", "pkg/registry/group/grouptest", "pkg/server/storage/storagetest"},
+		Forbid: []string{"hack/...", "e2e/...", "internal/deptest", "pkg/placement/build", "pkg/registry/group/grouptest", "pkg/server/storage/storagetest", "testing/...", "k8s.io/client-go/testing/...", "k8s.io/client-go/kubernetes/fake",
 			"k8s.io/utils/clock/testing", "generated/clientset/versioned/fake/..."},
 		Why: "what is for tests does not belong into the binary",
 	},
@@ -265,6 +320,11 @@ func TestTheArrowsBetweenTheRoomsOfPlacementRunOneWay(t *testing.T) {
 	testRooms(t, "pkg/placement", placementRooms, "pkg/placement/controller", "pkg/placement/engine")
 }
 
+// Whoever adds a room of delivery says here where it belongs. What reads from elsewhere, or objects of the API, is no room: it has rules of its own.
+func TestTheArrowsBetweenTheRoomsOfDeliveryRunOneWay(t *testing.T) {
+	testRooms(t, "pkg/delivery", deliveryRooms, "pkg/delivery/contents", "pkg/delivery/controller/...", "pkg/delivery/held", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/notify", "pkg/delivery/pipecd/...", "pkg/delivery/render/...", "pkg/delivery/scripts", "pkg/delivery/source/...")
+}
+
 // Whoever adds a room of the server says here where it belongs.
 func TestTheArrowsBetweenTheRoomsOfTheServerRunOneWay(t *testing.T) {
 	testRooms(t, "pkg/server", serverRooms)
@@ -279,7 +339,7 @@ func testRooms(t *testing.T, house string, rooms map[string][]string, outside ..
 	}
 	inside := []string{house + "/..."}
 	for folder, imports := range graph {
-		if !matches(inside, folder) || slices.Contains(outside, folder) {
+		if !matches(inside, folder) || matches(outside, folder) {
 			continue
 		}
 		below, known := rooms[folder]
@@ -314,8 +374,8 @@ func TestPackagesAreNamedAfterWhatTheyHold(t *testing.T) {
 
 // pureImports are what pure packages may import beside each other and the standard library: types, and functions of them.
 var pureImports = []string{
-	"apis/...", "internal/text", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/...", "k8s.io/utils/...",
-	"sigs.k8s.io/structured-merge-diff/...",
+	"apis/...", "github.com/aclements/go-moremath/stats", "internal/text", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/...", "k8s.io/utils/...",
+	"sigs.k8s.io/structured-merge-diff/...", "sigs.k8s.io/yaml",
 }
 
 // A library that nobody has thought about may bring a client, a cache or a clock along, which every test would have to fake.

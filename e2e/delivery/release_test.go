@@ -1,0 +1,148 @@
+package delivery
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework"
+)
+
+// shopApp is an application of five pods in each of two clusters, whose changes begin with a canary that somebody has to agree to.
+func shopApp(image, pod string) string {
+	return fmt.Sprintf(`
+apiVersion: delivery.manifold.dev/v1alpha1
+kind: Application
+metadata: {name: web}
+spec:
+  progressDeadlineSeconds: 30
+  targets:
+  - {name: first, cluster: east}
+  - {name: second, cluster: west}
+  pipeline:
+    stages:
+    - {name: K8S_CANARY_ROLLOUT, id: canary, with: {replicas: 10%%}}
+    - {name: WAIT_APPROVAL, id: agree}
+    - {name: K8S_PRIMARY_ROLLOUT, id: primary, waves: [{maxConcurrency: 1}, {}]}
+    - {name: K8S_CANARY_CLEAN, id: clean}
+  source:
+    inline:
+      objects:
+      - apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: web}
+        spec:
+          replicas: 5
+          selector: {matchLabels: {app: web}}
+          template:
+            metadata: {labels: {app: web}}
+            spec:
+              %s
+              containers: [{name: web, image: "%s", resources: {requests: {cpu: 10m, memory: 16Mi}}}]
+`, pod, image)
+}
+
+// awaitRelease waits until the release of a revision is as it should be.
+func awaitRelease(s *framework.Scenario, revision, claim string, check func(v1alpha1.Release) bool) v1alpha1.Release {
+	s.Helper()
+	var last v1alpha1.Release
+	s.Logical.Poll("the release of "+revision+" "+claim, func() error {
+		all, err := fetch[v1alpha1.ReleaseList](s, "releases")
+		if err != nil {
+			return err
+		}
+		for _, release := range all.Items {
+			if release.Spec.Revision == revision {
+				if last = release; check(release) {
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("it is %s: %s; stages are %+v", last.Status.Phase, last.Status.Message, last.Status.Stages)
+	})
+	return last
+}
+
+func awaitPhase(s *framework.Scenario, revision string, phase v1alpha1.ReleasePhase) v1alpha1.Release {
+	s.Helper()
+	return awaitRelease(s, revision, "is "+string(phase), func(release v1alpha1.Release) bool { return release.Status.Phase == phase })
+}
+
+// runs is what a cluster runs of a Deployment: the pods that are available, and their image.
+func runs(s *framework.Scenario, cluster, name string) string {
+	s.Helper()
+	result := s.Side(cluster).Try("get", "deployment", name, "-o", "json")
+	if strings.Contains(result.Stderr, "NotFound") {
+		return "nothing"
+	}
+	var got appsv1.Deployment
+	if err := framework.Failure(result); err != nil {
+		return err.Error()
+	}
+	if err := json.Unmarshal([]byte(result.Stdout), &got); err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%d of %s", got.Status.AvailableReplicas, got.Spec.Template.Spec.Containers[0].Image)
+}
+
+func awaitRuns(s *framework.Scenario, name string, want map[string]string) {
+	s.Helper()
+	s.Logical.Poll(fmt.Sprintf("clusters run %v of %s", want, name), func() error {
+		for cluster, want := range want {
+			if got := runs(s, cluster, name); got != want {
+				return fmt.Errorf("cluster %s runs %s", cluster, got)
+			}
+		}
+		return nil
+	})
+}
+
+func approve(s *framework.Scenario, release v1alpha1.Release) {
+	s.Helper()
+	path := "/apis/delivery.manifold.dev/v1alpha1/namespaces/" + s.Namespace + "/releases/" + release.Name + "/approve"
+	s.Logical.KubectlInput(`{"apiVersion":"delivery.manifold.dev/v1alpha1","kind":"ReleaseApproval"}`, "create", "--raw", path, "-f", "-")
+}
+
+func TestAChangeGoesThroughTheStagesOfItsApplication(t *testing.T) {
+	s := suite.Scenario(t)
+	s.Logical.Apply(shopApp("web:1", ""))
+	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
+	awaitRuns(s, "web", map[string]string{"east": "5 of web:1", "west": "5 of web:1"})
+
+	s.Logical.Apply(shopApp("web:2", ""))
+	waiting := awaitRelease(s, "web-v2", "waits for approval", func(release v1alpha1.Release) bool {
+		stages := release.Status.Stages
+		return len(stages) > 1 && stages[1].Phase == v1alpha1.StageRunning
+	})
+	awaitRuns(s, "web", map[string]string{"east": "5 of web:1", "west": "5 of web:1"})
+	canaries := runs(s, "east", "web-canary") + ", " + runs(s, "west", "web-canary")
+	if canaries != "1 of web:2, nothing" && canaries != "nothing, 1 of web:2" {
+		t.Errorf("of the canary clusters run %s, want one pod in one of them", canaries)
+	}
+	approve(s, waiting)
+	awaitPhase(s, "web-v2", v1alpha1.ReleaseSucceeded)
+	awaitRuns(s, "web", map[string]string{"east": "5 of web:2", "west": "5 of web:2"})
+	awaitRuns(s, "web-canary", map[string]string{"east": "nothing", "west": "nothing"})
+}
+
+func TestAReleaseThatCannotSucceedIsTakenBack(t *testing.T) {
+	s := suite.Scenario(t)
+	s.Logical.Apply(shopApp("web:1", ""))
+	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
+	s.Logical.Apply(shopApp("web:2", "nodeSelector: {there: is-none}"))
+	patient := *s
+	patient.Logical = s.Logical.Within(2 * time.Minute)
+	failed := awaitRelease(&patient, "web-v2", "is taken back", func(release v1alpha1.Release) bool {
+		return release.Status.Phase == v1alpha1.ReleaseRolledBack
+	})
+	if !strings.Contains(failed.Status.Stages[0].Message, "no progress within 30s") {
+		t.Errorf("the stage says %q", failed.Status.Stages[0].Message)
+	}
+	awaitRuns(s, "web", map[string]string{"east": "5 of web:1", "west": "5 of web:1"})
+	awaitRuns(s, "web-canary", map[string]string{"east": "nothing", "west": "nothing"})
+}
