@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,6 +77,35 @@ func TestTheSyncerRenewsItsOwnTokenAndMakesNoOther(t *testing.T) {
 	expect.Refused(t, syncer.In("kube-system").Try("create", "token", claims.Account), "forbidden")
 	expect.Refused(t, syncer.In("default").Try("create", "token", "default"), "forbidden")
 	expect.Refused(t, syncer.Try("delete", "secret", claims.Secret), "forbidden")
+}
+
+// Each command ends the credentials from before its own, and never the one that another command has stored meanwhile.
+func TestCommandsThatReplaceACredentialAtTheSameTimeLeaveOneThatIsGood(t *testing.T) {
+	s := suite.Fragile(t)
+	join := membership.Join(s, "north")
+	rotate := []string{"cluster", "rotate", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig()}
+	var all sync.WaitGroup
+	for _, args := range [][]string{join, rotate, join, rotate} {
+		all.Go(func() {
+			if r := s.Logical.TryCLI(args...); r.Code != 0 {
+				t.Error(r)
+			}
+		})
+	}
+	all.Wait()
+	claims := claimsOf(t, membership.StoredCredential(s, "north"))
+	secrets, err := s.Side("north").Kube.CoreV1().Secrets(v1alpha1.SystemNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: membership.Managed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for i := range secrets.Items {
+		left = append(left, secrets.Items[i].Name)
+	}
+	if !slices.Equal(left, []string{claims.Secret}) {
+		t.Errorf("tokens are good that end with %v, want the stored one alone, with %s", left, claims.Secret)
+	}
+	framework.Await(s.Logical, "north", "goes on with it", credential(metav1.ConditionTrue, "RenewsItself", claims.Ending()))
 }
 
 func TestACredentialIsRotatedWithoutABreak(t *testing.T) {

@@ -2,9 +2,12 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -83,23 +86,13 @@ func (j *joining) make(ctx context.Context) error {
 	if err := j.grant(ctx); err != nil {
 		return err
 	}
-	token, err := j.below.Issue(ctx, j.logical.uid, j.Lifetime, &j.undo)
+	var token physical.Token
+	var earlier []string
+	err := replacing(func() (err error) {
+		token, earlier, err = j.replace(ctx)
+		return err
+	})
 	if err != nil {
-		return err
-	}
-	kubeconfig, err := j.below.Kubeconfig(ctx, j.Name, j.logical.uid, token)
-	if err != nil {
-		return err
-	}
-	j.progress.done("The cluster honours the new credential%s", token.Capped(j.Lifetime))
-	if j.existing != nil {
-		j.undo = nil // from now on the cluster may be reached with what has been made
-	}
-	credential := map[string][]byte{kubeconfigKey: kubeconfig}
-	if err := j.preparePodWebhook(ctx, credential); err != nil {
-		return err
-	}
-	if err := j.logical.store(ctx, j.cluster(), j.existing, credential, &j.undo); err != nil {
 		return err
 	}
 	j.progress.done("Stored it as Secret %s/%s", manifoldv1alpha1.SystemNamespace, credentialName(j.Name))
@@ -109,7 +102,41 @@ func (j *joining) make(ctx context.Context) error {
 	if err := j.forbidVolumes(ctx); err != nil {
 		return err
 	}
-	return j.retire(ctx, token)
+	return j.retire(ctx, token, earlier)
+}
+
+// replace makes a token and stores it in place of the credential that is there, if there is one. It returns the Secrets that the tokens from
+// before end with. See replacing.
+func (j *joining) replace(ctx context.Context) (token physical.Token, earlier []string, err error) {
+	before, err := j.logical.credential(ctx, j.Name)
+	if err != nil {
+		return physical.Token{}, nil, err
+	}
+	made := len(j.undo)
+	if token, err = j.below.Issue(ctx, j.logical.uid, j.Lifetime, &j.undo); err != nil {
+		return physical.Token{}, nil, err
+	}
+	if earlier, err = j.below.Bound(ctx, j.logical.uid, token.Secret); err != nil {
+		return physical.Token{}, nil, err
+	}
+	kubeconfig, err := j.below.Kubeconfig(ctx, j.Name, j.logical.uid, token)
+	if err != nil {
+		return physical.Token{}, nil, err
+	}
+	j.progress.done("The cluster honours the new credential%s", token.Capped(j.Lifetime))
+	issued := slices.Clone(j.undo[made:])
+	if j.existing != nil {
+		j.undo = nil // from now on the cluster may be reached with what has been made
+	}
+	credential := map[string][]byte{kubeconfigKey: kubeconfig}
+	if err := j.preparePodWebhook(ctx, credential); err != nil {
+		return physical.Token{}, nil, err
+	}
+	err = j.logical.store(ctx, j.cluster(), j.existing, before, credential, &j.undo)
+	if j.existing != nil && apierrors.IsConflict(err) {
+		err = errors.Join(err, issued.Run(ctx))
+	}
+	return token, earlier, err
 }
 
 func (j *joining) grant(ctx context.Context) error {
@@ -174,12 +201,12 @@ func (j *joining) forbidVolumes(ctx context.Context) error {
 }
 
 // retire ends the credentials from before, which a new cluster may have as well if it was removed in a hurry.
-func (j *joining) retire(ctx context.Context, token physical.Token) error {
+func (j *joining) retire(ctx context.Context, token physical.Token, earlier []string) error {
 	if j.existing == nil {
-		return j.below.Retire(ctx, j.logical.uid, token.Secret)
+		return j.below.Retire(ctx, earlier)
 	}
 	j.logical.awaitTakenUp(ctx, j.Name, token)
-	if err := j.below.Retire(ctx, j.logical.uid, token.Secret); err != nil {
+	if err := j.below.Retire(ctx, earlier); err != nil {
 		return err
 	}
 	j.progress.done("Ended the credentials from before")

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -96,15 +97,15 @@ func credentialName(cluster string) string {
 }
 
 // store registers a cluster, or refreshes existing: its credential, its Cluster object and its identity. What is newly made goes
-// on the undo stack.
-func (l *logical) store(ctx context.Context, want *manifoldv1alpha1.Cluster, existing *manifoldv1alpha1.Cluster, credential map[string][]byte,
+// on the undo stack. It is a conflict if the credential is not as it was before any more, nil if there was none.
+func (l *logical) store(ctx context.Context, want, existing *manifoldv1alpha1.Cluster, before *corev1.Secret, credential map[string][]byte,
 	undo *physical.Undo,
 ) error {
 	if err := l.ensureNamespace(ctx); err != nil {
 		return fmt.Errorf("make namespace %s: %w", manifoldv1alpha1.SystemNamespace, err)
 	}
 	secret := credentialName(want.Name)
-	if err := l.storeCredential(ctx, secret, credential, undo); err != nil {
+	if err := l.storeCredential(ctx, secret, before, credential, undo); err != nil {
 		return fmt.Errorf("store the credential as Secret %s/%s: %w", manifoldv1alpha1.SystemNamespace, secret, err)
 	}
 	stored, err := l.storeCluster(ctx, want, existing, undo)
@@ -131,27 +132,40 @@ func (l *logical) ensureNamespace(ctx context.Context) error {
 	return err
 }
 
-func (l *logical) storeCredential(ctx context.Context, name string, credential map[string][]byte, undo *physical.Undo) error {
+// storeCredential stores a credential in place of the one before, nil if there was none. It is a conflict if that has changed.
+func (l *logical) storeCredential(ctx context.Context, name string, before *corev1.Secret, credential map[string][]byte, undo *physical.Undo) error {
 	secrets := l.client.CoreV1().Secrets(manifoldv1alpha1.SystemNamespace)
-	_, err := secrets.Get(ctx, name, metav1.GetOptions{})
-	fresh := apierrors.IsNotFound(err)
-	if err != nil && !fresh {
-		return err
+	fresh := before == nil
+	if fresh {
+		// What is applied would go on top of what another command has stored since then.
+		made, err := secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeOpaque},
+			metav1.CreateOptions{FieldManager: grants.FieldManager})
+		if apierrors.IsAlreadyExists(err) {
+			return errors.New("another command has stored one meanwhile; run this one again")
+		}
+		if err != nil {
+			return err
+		}
+		undo.Push("Secret "+manifoldv1alpha1.SystemNamespace+"/"+name, func(ctx context.Context) error {
+			return secrets.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(made.UID)}})
+		})
+		before = made
 	}
 	secret := corev1ac.Secret(name, manifoldv1alpha1.SystemNamespace).
+		WithResourceVersion(before.ResourceVersion).
 		WithType(corev1.SecretTypeOpaque).
 		WithData(credential)
 	stored, err := secrets.Apply(ctx, secret, metav1.ApplyOptions{FieldManager: grants.FieldManager, Force: true})
-	if _, revoked := stored.Data[revokedKey]; err == nil && revoked {
-		_, err = secrets.Patch(ctx, name, types.MergePatchType, []byte(`{"data":{"`+revokedKey+`":null}}`), metav1.PatchOptions{FieldManager: grants.FieldManager})
-	}
-	if err != nil || !fresh {
+	if err != nil {
 		return err
 	}
-	undo.Push("Secret "+manifoldv1alpha1.SystemNamespace+"/"+name, func(ctx context.Context) error {
-		return secrets.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(stored.UID)}})
-	})
-	return nil
+	if !fresh {
+		*undo = nil // the cluster may be reached with what has been made, if it has joined meanwhile
+	}
+	if _, revoked := stored.Data[revokedKey]; revoked {
+		_, err = secrets.Patch(ctx, name, types.MergePatchType, []byte(`{"data":{"`+revokedKey+`":null}}`), metav1.PatchOptions{FieldManager: grants.FieldManager})
+	}
+	return err
 }
 
 // bindCredential makes the Cluster the owner of its credential, so that however the Cluster is deleted, the credential goes

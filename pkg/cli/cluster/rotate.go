@@ -125,29 +125,51 @@ func (o *RotateOptions) Run(ctx context.Context) error {
 
 func (o *RotateOptions) rotate(ctx context.Context, logical *logical, below *physical.Cluster) error {
 	progress := progress{out: o.ErrOut}
-	var undo physical.Undo
-	token, err := below.Issue(ctx, logical.uid, o.Lifetime, &undo)
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("%w; it has been revoked: run \"manifold cluster join %s --cluster-kubeconfig FILE\"", err, o.Name)
-	}
+	var token physical.Token
+	var earlier []string
+	err := replacing(func() (err error) {
+		var undo physical.Undo
+		if token, earlier, err = o.replace(ctx, logical, below, &undo); err != nil {
+			return takenBack(ctx, err, undo)
+		}
+		return nil
+	})
 	if err != nil {
-		return takenBack(ctx, err, undo)
-	}
-	if err := below.Try(ctx, o.Name, token); err != nil {
-		return takenBack(ctx, fmt.Errorf("try the new credential: %w", err), undo)
+		return err
 	}
 	progress.done("The cluster honours the new credential%s", token.Capped(o.Lifetime))
-	if err := logical.replaceToken(ctx, o.Name, token.Value); err != nil {
-		return takenBack(ctx, err, undo)
-	}
 	progress.done("Stored it as Secret %s/%s", manifoldv1alpha1.SystemNamespace, credentialName(o.Name))
 	logical.awaitTakenUp(ctx, o.Name, token)
 	if err := ctx.Err(); err != nil {
 		return errors.Join(err, errors.New("the new credential is stored, and those from before are still good; run the command again"))
 	}
-	if err := below.Retire(ctx, logical.uid, token.Secret); err != nil {
+	if err := below.Retire(ctx, earlier); err != nil {
 		return err
 	}
 	progress.done("Ended the credentials from before")
 	return nil
+}
+
+// replace makes a token, tries it and stores it in place of the one that is there. It returns the Secrets that the tokens from before end with.
+// See replacing.
+func (o *RotateOptions) replace(ctx context.Context, logical *logical, below *physical.Cluster, undo *physical.Undo,
+) (token physical.Token, earlier []string, err error) {
+	before, err := logical.credential(ctx, o.Name)
+	if err != nil {
+		return physical.Token{}, nil, err
+	}
+	token, err = below.Issue(ctx, logical.uid, o.Lifetime, undo)
+	if apierrors.IsNotFound(err) {
+		err = fmt.Errorf("%w; it has been revoked: run \"manifold cluster join %s --cluster-kubeconfig FILE\"", err, o.Name)
+	}
+	if err != nil {
+		return physical.Token{}, nil, err
+	}
+	if earlier, err = below.Bound(ctx, logical.uid, token.Secret); err != nil {
+		return physical.Token{}, nil, err
+	}
+	if err := below.Try(ctx, o.Name, token); err != nil {
+		return physical.Token{}, nil, fmt.Errorf("try the new credential: %w", err)
+	}
+	return token, earlier, logical.replaceToken(ctx, o.Name, before, token.Value)
 }

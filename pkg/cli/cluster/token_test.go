@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
@@ -35,10 +36,24 @@ contexts: [{name: east, context: {cluster: east, user: syncer}}]
 func TestTheStoredCredentialFromJoinToRevocationAndBack(t *testing.T) {
 	l := &logical{client: fake.NewClientset()}
 	var undo physical.Undo
-	if err := l.storeCredential(t.Context(), credentialName("east"), map[string][]byte{kubeconfigKey: []byte(storedKubeconfig)}, &undo); err != nil {
+	stored := func() *corev1.Secret {
+		t.Helper()
+		secret, err := l.credential(t.Context(), "east")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return secret
+	}
+	join := func() error {
+		return l.storeCredential(t.Context(), credentialName("east"), stored(), map[string][]byte{kubeconfigKey: []byte(storedKubeconfig)}, &undo)
+	}
+	if err := join(); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.replaceToken(t.Context(), "east", "new"); err != nil {
+	if err := l.storeCredential(t.Context(), credentialName("east"), nil, nil, &undo); err == nil || !strings.Contains(err.Error(), "another command") {
+		t.Errorf("a credential that another command has stored meanwhile was replaced: %v", err)
+	}
+	if err := l.replaceToken(t.Context(), "east", stored(), "new"); err != nil {
 		t.Fatal(err)
 	}
 	token, rest, err := bearer.Split(credentialOf(t, l)[kubeconfigKey])
@@ -52,10 +67,10 @@ func TestTheStoredCredentialFromJoinToRevocationAndBack(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(credentialOf(t, l))); !slices.Equal(got, []string{revokedKey}) {
 		t.Errorf("after a revocation there are %v, want %s alone", got, revokedKey)
 	}
-	if err := l.replaceToken(t.Context(), "east", "newer"); err == nil || !strings.Contains(err.Error(), "manifold cluster join east") {
+	if err := l.replaceToken(t.Context(), "east", stored(), "newer"); err == nil || !strings.Contains(err.Error(), "manifold cluster join east") {
 		t.Errorf("what is revoked was rotated: %v", err)
 	}
-	if err := l.storeCredential(t.Context(), credentialName("east"), map[string][]byte{kubeconfigKey: []byte(storedKubeconfig)}, &undo); err != nil {
+	if err := join(); err != nil {
 		t.Fatal(err)
 	}
 	if got := slices.Sorted(maps.Keys(credentialOf(t, l))); !slices.Equal(got, []string{kubeconfigKey}) {

@@ -28,7 +28,7 @@ func (c *Cluster) Revoke(ctx context.Context, logical types.UID) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Retire(ctx, logical, ""); err != nil {
+	if err := c.retireAll(ctx, logical); err != nil {
 		return err
 	}
 	return c.removeAll(ctx, append(all, kinds...), logical)

@@ -73,26 +73,41 @@ func (t Token) Capped(asked time.Duration) string {
 	return fmt.Sprintf(", which lasts %s, as long as the cluster allows", duration.HumanDuration(given))
 }
 
-// Retire makes every token of the syncer worthless but those that end with the Secret named keep. Clusters that joined with an earlier version
-// have one that never ends, in a Secret with the name of the ServiceAccount.
-func (c *Cluster) Retire(ctx context.Context, logical types.UID, keep string) error {
-	secrets := c.client.CoreV1().Secrets(manifoldv1alpha1.SystemNamespace)
-	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(grants.TokenLabels(logical)).String()})
+// Bound returns the names of the Secrets that tokens of the syncer end with, but for one. Clusters that joined with an earlier version have a
+// token that never ends, in a Secret with the name of the ServiceAccount.
+func (c *Cluster) Bound(ctx context.Context, logical types.UID, but string) ([]string, error) {
+	list, err := c.client.CoreV1().Secrets(manifoldv1alpha1.SystemNamespace).List(ctx,
+		metav1.ListOptions{LabelSelector: labels.SelectorFromSet(grants.TokenLabels(logical)).String()})
 	if err != nil {
-		return fmt.Errorf("list what the tokens of earlier are bound to: %w", err)
+		return nil, fmt.Errorf("list what the tokens of earlier are bound to: %w", err)
 	}
 	names := []string{grants.Name(logical)}
 	for i := range list.Items {
-		if name := list.Items[i].Name; name != keep {
+		if name := list.Items[i].Name; name != but {
 			names = append(names, name)
 		}
 	}
+	return names, nil
+}
+
+// Retire deletes Secrets, and makes the tokens worthless that end with them.
+func (c *Cluster) Retire(ctx context.Context, names []string) error {
 	for _, name := range names {
-		if err := secrets.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		err := c.client.CoreV1().Secrets(manifoldv1alpha1.SystemNamespace).Delete(ctx, name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete Secret %s/%s, with which a token ends: %w", manifoldv1alpha1.SystemNamespace, name, err)
 		}
 	}
 	return nil
+}
+
+// retireAll makes every token of the syncer worthless.
+func (c *Cluster) retireAll(ctx context.Context, logical types.UID) error {
+	names, err := c.Bound(ctx, logical, "")
+	if err != nil {
+		return err
+	}
+	return c.Retire(ctx, names)
 }
 
 // Disown removes the ServiceAccount of the syncer, and with it every token, whatever that is bound to. Its rights stay for the next one of that
@@ -104,5 +119,5 @@ func (c *Cluster) Disown(ctx context.Context, logical types.UID) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete ServiceAccount %s/%s: %w", manifoldv1alpha1.SystemNamespace, name, err)
 	}
-	return c.Retire(ctx, logical, "")
+	return c.retireAll(ctx, logical)
 }

@@ -142,8 +142,27 @@ func TestOnlyTheTokensOfTheLogicalClusterEnd(t *testing.T) {
 		want []string
 	}{
 		"all but the new one": {
-			act:  func(ctx context.Context, p *Cluster) error { return p.Retire(ctx, logicalUID, account+"-new") },
+			act: func(ctx context.Context, p *Cluster) error {
+				names, err := p.Bound(ctx, logicalUID, account+"-new")
+				if err != nil {
+					return err
+				}
+				return p.Retire(ctx, names)
+			},
 			want: []string{account + "-new", "manifold-syncer-other", "strange"},
+		},
+		"none that has come since they were looked up": {
+			act: func(ctx context.Context, p *Cluster) error {
+				names, err := p.Bound(ctx, logicalUID, account+"-new")
+				if err != nil {
+					return err
+				}
+				if _, err := p.client.CoreV1().Secrets(manifoldv1alpha1.SystemNamespace).Create(ctx, bound(account+"-newer", ""), metav1.CreateOptions{}); err != nil {
+					return err
+				}
+				return p.Retire(ctx, names)
+			},
+			want: []string{account + "-new", account + "-newer", "manifold-syncer-other", "strange"},
 		},
 		"all, with their ServiceAccount": {
 			act:  func(ctx context.Context, p *Cluster) error { return p.Disown(ctx, logicalUID) },
