@@ -15,19 +15,14 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	"github.com/manifold-dev/manifold/hack/bench/simulated"
-	"github.com/manifold-dev/manifold/hack/stock/logical"
 	"github.com/manifold-dev/manifold/hack/stock/process"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
@@ -73,31 +68,15 @@ type failoverReport struct {
 // runFailover measures how long it takes to place everything anew that was on one of many simulated clusters when that falls silent.
 func runFailover(ctx context.Context, o options, root, dir string) (err error) {
 	f := &failover{sizes: o.failoverSizes, decisions: map[string]placement.Decision{}, moved: make(chan struct{}, 1)}
-	defer func() {
-		for _, c := range f.ends {
-			if c != f.lost {
-				c.Silence()
-			}
-		}
-	}()
-	for i := range o.failoverSizes.Clusters {
-		c, err := simulated.Start(fmt.Sprintf("end-%03d", i), int64(max(100, o.failoverSizes.Deployments/5)))
-		if err != nil {
-			return err
-		}
-		f.ends = append(f.ends, c)
-	}
-	dir = filepath.Join(dir, "failover")
-	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("remove the data of an earlier run: %w", err)
-	}
-	f.server, err = logical.Start(ctx, logical.Options{Binary: filepath.Join(root, o.manifold), Dir: dir, Args: []string{
-		"--cluster-grace-period", failoverGrace.String(), "--cluster-toleration", failoverToleration.String(),
-	}})
+	f.fleet, err = startFleet(ctx, fleetOptions{
+		binary: filepath.Join(root, o.manifold), dir: filepath.Join(dir, "failover"),
+		clusters: o.failoverSizes.Clusters, cores: int64(max(100, o.failoverSizes.Deployments/5)),
+		args: []string{"--cluster-grace-period", failoverGrace.String(), "--cluster-toleration", failoverToleration.String()},
+	})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.server.Stop()) }()
+	defer func() { err = errors.Join(err, f.stop()) }()
 	report, err := f.run(ctx)
 	if err != nil {
 		return err
@@ -108,12 +87,9 @@ func runFailover(ctx context.Context, o options, root, dir string) (err error) {
 
 // failover is one run.
 type failover struct {
-	sizes    failoverSizes
-	ends     []*simulated.Cluster
-	lost     *simulated.Cluster
-	server   *logical.Server
-	client   *kubernetes.Clientset
-	manifold *versioned.Clientset
+	*fleet
+	sizes failoverSizes
+	lost  *simulated.Cluster
 
 	mu sync.Mutex
 	// decisions are those of the Deployments that run, by name; first and last are when one of those of the lost cluster was written first
@@ -126,20 +102,6 @@ type failover struct {
 }
 
 func (f *failover) run(ctx context.Context) (*failoverReport, error) {
-	config, err := f.server.RESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	if f.manifold, err = versioned.NewForConfig(config); err != nil {
-		return nil, err
-	}
-	if f.client, err = kubernetes.NewForConfig(protobuf(config)); err != nil {
-		return nil, err
-	}
-	fmt.Fprintf(os.Stderr, "bench: join %d simulated clusters\n", len(f.ends))
-	if err := f.join(ctx); err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -157,63 +119,8 @@ func (f *failover) run(ctx context.Context) (*failoverReport, error) {
 		return nil, err
 	}
 	report.Created = time.Since(start).Seconds()
-	(&site{machine: &machine{hub: &hub{Server: f.server}}}).calm(ctx)
+	(&site{machine: &machine{hub: f.hub()}}).calm(ctx)
 	return report, f.lose(ctx, report)
-}
-
-// join registers the clusters as "manifold cluster join" does, and waits until all are ready.
-func (f *failover) join(ctx context.Context) error {
-	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.SystemNamespace}}
-	if _, err := f.client.CoreV1().Namespaces().Create(ctx, system, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return err
-	}
-	for _, end := range f.ends {
-		kubeconfig, err := end.Kubeconfig()
-		if err != nil {
-			return err
-		}
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: end.Name()}, Data: map[string][]byte{"kubeconfig": kubeconfig}}
-		if _, err := f.client.CoreV1().Secrets(v1alpha1.SystemNamespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("store the credential of %s: %w", end.Name(), err)
-		}
-		cluster := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: end.Name()}}
-		cluster.Spec.Connection.SecretRef = &v1alpha1.SecretReference{Namespace: v1alpha1.SystemNamespace, Name: end.Name()}
-		if _, err := f.manifold.ManifoldV1alpha1().Clusters().Create(ctx, cluster, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("register %s: %w", end.Name(), err)
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, failoverTimeout)
-	defer cancel()
-	for _, end := range f.ends {
-		if _, err := f.condition(ctx, end.Name(), metav1.ConditionTrue); err != nil {
-			return fmt.Errorf("wait until %s is ready: %w", end.Name(), err)
-		}
-	}
-	return nil
-}
-
-// condition waits until the Ready condition of a cluster has a status, and returns it.
-func (f *failover) condition(ctx context.Context, name string, status metav1.ConditionStatus) (*metav1.Condition, error) {
-	clusters := f.manifold.ManifoldV1alpha1().Clusters()
-	for {
-		watch, err := clusters.Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
-		if err != nil {
-			return nil, err
-		}
-		for event := range watch.ResultChan() {
-			cluster, ok := event.Object.(*v1alpha1.Cluster)
-			if !ok {
-				continue
-			}
-			if ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ClusterReady); ready != nil && ready.Status == status {
-				watch.Stop()
-				return ready, nil
-			}
-		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-	}
 }
 
 // observe watches all Deployments.
@@ -315,7 +222,7 @@ func (f *failover) lose(ctx context.Context, report *failoverReport) error {
 	if err != nil {
 		return err
 	}
-	hub := &hub{Server: f.server, client: f.client}
+	hub := f.hub()
 	wrote, err := hub.requests(ctx)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -47,6 +48,9 @@ type options struct {
 	stormSize int
 	// deletion measures deletions instead.
 	deletion bool
+	// delivery measures releases instead.
+	delivery      bool
+	deliverySizes deliverySizes
 }
 
 func main() {
@@ -74,6 +78,13 @@ func main() {
 	flag.BoolVar(&o.storm, "storm", false, "measure the memory instead that definitions of custom resources leave when they are gone")
 	flag.IntVar(&o.stormSize, "definitions", 300, "with -storm: definitions")
 	flag.BoolVar(&o.deletion, "delete", false, "measure deletions instead, as kubectl makes them, against one stock cluster")
+	flag.BoolVar(&o.delivery, "delivery", false, "measure releases of applications instead; 0 of something leaves its part out")
+	flag.IntVar(&o.deliverySizes.Targets, "targets", 100, "with -delivery: simulated clusters that one application is released to")
+	flag.IntVar(&o.deliverySizes.Waves, "waves", 5, "with -delivery: waves of that")
+	flag.DurationVar(&o.deliverySizes.Rollout, "rollout", time.Second, "with -delivery: how long a rollout takes in each of those clusters")
+	flag.IntVar(&o.deliverySizes.Apps, "apps", 100, "with -delivery: applications that are released at once on two stock clusters")
+	flag.IntVar(&o.deliverySizes.Idle, "idle", 1_000, "with -delivery: applications that nothing happens to")
+	flag.DurationVar(&o.deliverySizes.Rest, "rest", time.Minute, "with -delivery: for how long nothing happens to them")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -105,6 +116,9 @@ func run(o options) (err error) {
 	defer lock.Close()
 	if o.failover {
 		return runFailover(ctx, o, root, dir)
+	}
+	if o.delivery {
+		return runDelivery(ctx, o, root, dir, func() (string, error) { return tools.Build(ctx, root, os.Stderr) })
 	}
 	bin, err := tools.Build(ctx, root, os.Stderr)
 	if err != nil {

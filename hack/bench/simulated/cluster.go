@@ -1,5 +1,5 @@
 // Package simulated serves the API of clusters of which nothing else is there. What is written is kept in memory, and a Deployment has all
-// its replicas as soon as it is stored. A hundred of them fit where one real cluster does, which is what they are for: to measure the
+// its replicas as soon as it is stored, or a given time later. A hundred of them fit where one real cluster does, which is what they are for: to measure the
 // logical cluster, and nothing below it.
 package simulated
 
@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -28,19 +30,24 @@ type Cluster struct {
 	name     string
 	server   *httptest.Server
 	requests request.RequestInfoFactory
+	// rollout is how long it takes until the pods of a Deployment are as its spec says.
+	rollout time.Duration
+	silence sync.Once
 
 	mu       sync.Mutex
 	revision int64
 	// stores are the collections of objects, by resource and group.
 	stores map[string]*store
+	// writes counts what was written, by verb and resource.
+	writes map[string]float64
 	// ended is closed when the cluster falls silent.
 	ended chan struct{}
 }
 
-// Start starts a cluster with one node of so many cores, each with room for ten pods.
-func Start(name string, cores int64) (*Cluster, error) {
+// Start starts a cluster with one node of so many cores, each with room for ten pods. A Deployment is rolled out for a given time.
+func Start(name string, cores int64, rollout time.Duration) (*Cluster, error) {
 	c := &Cluster{
-		name: name, stores: map[string]*store{}, ended: make(chan struct{}),
+		name: name, rollout: rollout, stores: map[string]*store{}, writes: map[string]float64{}, ended: make(chan struct{}),
 		requests: request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")},
 	}
 	for _, namespace := range []string{metav1.NamespaceSystem, metav1.NamespaceDefault} {
@@ -95,11 +102,20 @@ func (c *Cluster) Kubeconfig() ([]byte, error) {
 	})
 }
 
-// Silence ends the cluster for everybody who talks to it, at once. It may be called once.
+// Silence ends the cluster for everybody who talks to it, at once. Only the first call counts.
 func (c *Cluster) Silence() {
-	close(c.ended)
-	c.server.CloseClientConnections()
-	c.server.Close()
+	c.silence.Do(func() {
+		close(c.ended)
+		c.server.CloseClientConnections()
+		c.server.Close()
+	})
+}
+
+// Writes returns how often something was written so far, by verb and resource, such as "patch deployments".
+func (c *Cluster) Writes() map[string]float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.writes)
 }
 
 // Count returns how many objects of a resource there are.

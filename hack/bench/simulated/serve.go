@@ -75,6 +75,9 @@ func (c *Cluster) do(r *http.Request, info *request.RequestInfo) (any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s, resource := c.store(info.Resource, info.APIGroup), schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}
+	if info.Verb != "get" && info.Verb != "list" {
+		c.writes[info.Verb+" "+info.Resource]++
+	}
 	switch info.Verb {
 	case "list":
 		return s.list(r, info)

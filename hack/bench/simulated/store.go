@@ -3,6 +3,7 @@ package simulated
 import (
 	"encoding/json"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -62,7 +63,7 @@ func (s *store) put(o *unstructured.Unstructured) *unstructured.Unstructured {
 			o.SetGeneration(last.GetGeneration() + 1)
 		}
 	}
-	act(o)
+	s.act(last, o)
 	s.append(kind, o)
 	s.objects[nameOf(o)] = o
 	return o
@@ -99,19 +100,62 @@ func sameSpec(a, b *unstructured.Unstructured) bool {
 }
 
 // act does what controllers would: a namespace is active, and a Deployment runs.
-func act(o *unstructured.Unstructured) {
+func (s *store) act(last, o *unstructured.Unstructured) {
 	switch o.GetKind() {
 	case "Namespace":
 		o.Object["status"] = map[string]any{"phase": "Active"}
 	case "Deployment":
-		replicas, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "replicas")
-		condition := func(kind, reason string) map[string]any {
-			return map[string]any{"type": kind, "status": "True", "reason": reason}
-		}
-		o.Object["status"] = map[string]any{
-			"observedGeneration": o.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas,
-			"availableReplicas": replicas,
-			"conditions":        []any{condition("Available", "MinimumReplicasAvailable"), condition("Progressing", "NewReplicaSetAvailable")},
+		switch {
+		case s.cluster.rollout == 0:
+			o.Object["status"] = rolledOut(o)
+		case last == nil:
+			o.Object["status"] = map[string]any{}
+			s.rollOut(o)
+		case last.GetGeneration() == o.GetGeneration():
+			o.Object["status"] = last.Object["status"]
+		default:
+			o.Object["status"] = rollingOut(last, o)
+			s.rollOut(o)
 		}
 	}
+}
+
+// rollOut has a Deployment be as its spec says once the time for that is over, unless it has been changed by then.
+func (s *store) rollOut(o *unstructured.Unstructured) {
+	name, uid, generation := nameOf(o), o.GetUID(), o.GetGeneration()
+	time.AfterFunc(s.cluster.rollout, func() {
+		s.cluster.mu.Lock()
+		defer s.cluster.mu.Unlock()
+		last := s.objects[name]
+		if last == nil || last.GetUID() != uid || last.GetGeneration() != generation {
+			return
+		}
+		next := last.DeepCopy()
+		next.Object["status"] = rolledOut(next)
+		s.append(watch.Modified, next)
+		s.objects[name] = next
+	})
+}
+
+// rolledOut is the status of a Deployment that is as its spec says.
+func rolledOut(o *unstructured.Unstructured) map[string]any {
+	replicas, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "replicas")
+	return map[string]any{
+		"observedGeneration": o.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas,
+		"availableReplicas": replicas,
+		"conditions":        []any{condition("Available", "MinimumReplicasAvailable"), condition("Progressing", "NewReplicaSetAvailable")},
+	}
+}
+
+// rollingOut is the status of a Deployment whose pods are still those of before.
+func rollingOut(last, o *unstructured.Unstructured) map[string]any {
+	before, _, _ := unstructured.NestedFieldNoCopy(last.Object, "status", "replicas")
+	return map[string]any{
+		"observedGeneration": o.GetGeneration(), "replicas": before, "readyReplicas": before, "availableReplicas": before,
+		"conditions": []any{condition("Available", "MinimumReplicasAvailable"), condition("Progressing", "ReplicaSetUpdated")},
+	}
+}
+
+func condition(kind, reason string) map[string]any {
+	return map[string]any{"type": kind, "status": "True", "reason": reason}
 }
