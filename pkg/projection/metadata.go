@@ -81,9 +81,9 @@ func keepLabel(key string) bool {
 }
 
 // keepAnnotation reports whether an annotation of the user means something below. What kubectl applied last describes the object
-// upstream, and may hold more than the projection.
+// upstream, and may hold more than the projection. What a release applied last changes with each wave, for all clusters.
 func keepAnnotation(key string) bool {
-	return key != corev1.LastAppliedConfigAnnotation && key != delivery.AnnotationRevision &&
+	return key != corev1.LastAppliedConfigAnnotation && key != delivery.AnnotationRevision && key != delivery.AnnotationApplied &&
 		!strings.HasPrefix(key, annotationDomain) &&
 		!strings.HasPrefix(key, deploymentDomain)
 }

@@ -155,6 +155,32 @@ func TestOnlyAProjectionIsMarkedWithItsRevision(t *testing.T) {
 	}
 }
 
+// Each wave applies the object above once more. A cluster that holds what it has is not written to for that.
+func TestWhatWasAppliedLastChangesNoProjection(t *testing.T) {
+	kind, _ := projection.KindOf(&corev1.ConfigMap{})
+	to := projection.Target{LogicalCluster: "logical", Cluster: "east"}
+	applied := func(hash string) *corev1.ConfigMap {
+		above := &corev1.ConfigMap{ObjectMeta: aboveMeta()}
+		above.Annotations[delivery.AnnotationApplied] = hash
+		return above
+	}
+	one, two := applied("1"), applied("2")
+	if !projection.SameAnnotations(one, two) {
+		t.Error("the annotations count as changed")
+	}
+	first, err := kind.Project(one, projection.Part{}, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := kind.Project(two, projection.Part{}, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if projection.HashOf(first) != projection.HashOf(second) {
+		t.Errorf("two projections, %v and %v", first.GetAnnotations(), second.GetAnnotations())
+	}
+}
+
 func TestContentIsOfTheVersionThatIsProjected(t *testing.T) {
 	kind, _ := projection.KindOf(&appsv1.Deployment{})
 	manifest := func(version string, replicas any) *unstructured.Unstructured {
