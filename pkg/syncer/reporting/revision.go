@@ -16,15 +16,23 @@ func (r *Reporter) tellRevision(kind projection.Kind, above, live projection.Obj
 	if name == "" {
 		return
 	}
-	last := identity.BreakdownOf(above)[r.Name]
-	for _, given := range []identity.Revision{identity.RevisionIn(above, r.Name), {Name: last.Revision, Target: last.Target}} {
+	is := func(given identity.Revision) bool {
 		if given.Name != name {
-			continue
+			return false
 		}
-		if is, err := r.Above.Versions.HashAt(kind, above, given); err == nil && is == hash {
-			report.Revision, report.Target = given.Name, given.Target
-			return
+		content, err := r.Above.Versions.HashAt(kind, above, given)
+		if err != nil || content != hash {
+			return false
 		}
+		report.Revision, report.Target = given.Name, given.Target
+		return true
+	}
+	if is(identity.RevisionIn(above, r.Name)) {
+		return // as almost always, and what is known of all clusters is not read for each of them
+	}
+	last := identity.BreakdownOf(above)[r.Name]
+	if is(identity.Revision{Name: last.Revision, Target: last.Target}) {
+		return
 	}
 	report.Doubts = append(report.Doubts, summary.Text(fmt.Sprintf("it says that it holds revision %q, which it was not given", name)))
 }
