@@ -69,6 +69,9 @@ const (
 	StageScriptRollback  = "SCRIPT_RUN_ROLLBACK"
 )
 
+// UndoPrefix stands before the ID of a stage in the ID of the one that takes its script back.
+const UndoPrefix = "rollback-"
+
 // Stage is one step of a release.
 type Stage struct {
 	// ID is unique in the release.

@@ -239,7 +239,7 @@ func (n *next) rollBack(ending delivery.Phase, message string) {
 	for i := range n.status.Stages {
 		of := &n.status.Stages[i]
 		if n.stage(*of).UndoesScript && of.Phase != delivery.NotStarted && of.Phase != delivery.Skipped {
-			back = append(back, delivery.StageStatus{ID: "rollback-" + of.ID, Name: delivery.StageScriptRollback, Phase: delivery.NotStarted})
+			back = append(back, delivery.StageStatus{ID: delivery.UndoPrefix + of.ID, Name: delivery.StageScriptRollback, Phase: delivery.NotStarted})
 		}
 		if of.Phase == delivery.NotStarted {
 			of.Phase, of.Message = delivery.Cancelled, "the release is rolled back"

@@ -212,7 +212,7 @@ func TestScripts(t *testing.T) {
 		t.Errorf("it is %s and says %d bytes", of.Phase, len(of.Message))
 	}
 	w.until(t, "the rollback has reached scripts", 5*time.Minute, func() bool { return w.stage("rollback-script").Phase == delivery.Running })
-	if got := names(); got != "rollback-script-0 of rollback-script, undo true" {
+	if got := names(); got != "rollback-script-0 of script, undo true" {
 		t.Errorf("rolled back, %q", got)
 	}
 	w.scripts["rollback-script-0"] = delivery.Outcome{Phase: delivery.Failed, Message: "exit 1"}

@@ -145,12 +145,15 @@ func measured(r *Run) string {
 }
 
 func script(r *Run) (delivery.Phase, string) {
-	undo := r.Stage.Name == delivery.StageScriptRollback
+	of, undo := r.Stage.ID, r.Stage.Name == delivery.StageScriptRollback
+	if undo {
+		of = strings.TrimPrefix(of, delivery.UndoPrefix)
+	}
 	name := fmt.Sprintf("%s-%d", r.Stage.ID, r.Of.Attempt)
 	outcome, known := r.Seen.Scripts[name]
 	if known && (outcome.Phase == delivery.Succeeded || outcome.Phase == delivery.Failed) {
 		return outcome.Phase, delivery.Said(outcome.Message)
 	}
-	r.Due.Scripts = append(r.Due.Scripts, Script{Stage: r.Stage.ID, Name: name, Undo: undo})
+	r.Due.Scripts = append(r.Due.Scripts, Script{Stage: of, Name: name, Undo: undo})
 	return delivery.Running, "the script runs"
 }

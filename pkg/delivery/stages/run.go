@@ -48,6 +48,7 @@ type Measure struct {
 
 // Script asks for a script to run, or to go on running.
 type Script struct {
+	// Stage is the ID of the stage that has the script, also of the one for rollbacks.
 	Stage string
 	// Name is unique in the release: a script that is tried again has another one.
 	Name string
