@@ -20,6 +20,8 @@ const (
 	HeldPlugin = "ManifoldHeld"
 	// OverridesPlugin asks for the right to write overrides.
 	OverridesPlugin = "ManifoldOverrides"
+	// AccountsPlugin asks for the right to be the ServiceAccount that an Application names.
+	AccountsPlugin = "ManifoldAccounts"
 	// ProtectedPlugin warns of what goes nowhere because of its namespace.
 	ProtectedPlugin = "ManifoldProtected"
 	// PodWebhooksPlugin warns of webhooks that are not called for the pods of workloads.
@@ -28,7 +30,7 @@ const (
 
 // Names returns the names of all plugins in order.
 func Names() []string {
-	return []string{NodesPlugin, PinPlugin, MetricsPlugin, ManagedPlugin, HeldPlugin, OverridesPlugin, ProtectedPlugin, PodWebhooksPlugin}
+	return []string{NodesPlugin, PinPlugin, MetricsPlugin, ManagedPlugin, HeldPlugin, OverridesPlugin, AccountsPlugin, ProtectedPlugin, PodWebhooksPlugin}
 }
 
 // Register makes the plugins known under their names. Joined returns the clusters that have joined, in a list that may be changed.
@@ -45,6 +47,9 @@ func Register(plugins *admission.Plugins, joined func() []*v1alpha1.Cluster) {
 	// Each server that is made gets one of its own, with its own authorizer.
 	plugins.Register(OverridesPlugin, func(io.Reader) (admission.Interface, error) {
 		return &overrides{Handler: admission.NewHandler(admission.Create, admission.Update)}, nil
+	})
+	plugins.Register(AccountsPlugin, func(io.Reader) (admission.Interface, error) {
+		return &accounts{Handler: admission.NewHandler(admission.Create, admission.Update)}, nil
 	})
 	register(MetricsPlugin, &metrics{Handler: admission.NewHandler(admission.Update)})
 }
