@@ -151,6 +151,32 @@ func (w *Writer) DryRun(ctx context.Context, account Account, object wanted.Obje
 	return stored, refusal(object.Key, err)
 }
 
+// Try asks what the answer to applying an object would be, of which nothing is kept.
+func (w *Writer) Try(ctx context.Context, account Account, owner Owner, object wanted.Object) error {
+	resource, err := w.resource(object)
+	if err != nil {
+		return err
+	}
+	client, err := w.client(account)
+	if err != nil {
+		return err
+	}
+	present, err := w.present(ctx, client, resource, account.Namespace, object.Key)
+	if err != nil {
+		return refusal(object.Key, fmt.Errorf("look whether it is there: %w", err))
+	}
+	if err := mayTake(present, owner); err != nil {
+		return &RefusedError{object.Key, err}
+	}
+	if present != nil && present.GetDeletionTimestamp() != nil {
+		return nil // another one will be in its place
+	}
+	_, err = client.Resource(resource).Namespace(account.Namespace).Apply(ctx, object.Name, object.Apply(false), metav1.ApplyOptions{
+		FieldManager: v1alpha1.FieldManager, Force: present != nil, DryRun: []string{metav1.DryRunAll},
+	})
+	return refusal(object.Key, err)
+}
+
 // present is the object as it is there, nil if it is not. What the watch has not shown yet, or does not watch, is asked for.
 func (w *Writer) present(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespace string, key wanted.Key) (metav1.Object, error) {
 	if found, _ := w.store.Get(namespace, key); found != nil {

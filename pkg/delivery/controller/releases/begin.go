@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
 	"github.com/manifold-dev/manifold/pkg/delivery/engine"
@@ -87,14 +88,34 @@ func (c *Controller) start(
 		return nil
 	}
 	value.Current, value.Stable = current, stable
-	seen, err := c.firstSight(ctx, s.app, &value, release)
+	result, err := c.firstStep(ctx, s.app, value, release, plan)
+	if refused := (refusedError{}); errors.As(err, &refused) {
+		plan.Targets = nil // it has come to none
+		c.finish(next, v1alpha1.ReleaseFailed, text.Line("nothing of it is applied: "+refused.what, mostRefused))
+		keep(next, s.last)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	result := engine.Next(value, delivery.Status{}, seen, c.Clock.Now())
 	read.Write(result.Status, next)
 	c.complete(next)
 	return nil
+}
+
+// firstStep is the first one of a release, of which nothing is refused as far as can be told before.
+func (c *Controller) firstStep(
+	ctx context.Context, app *v1alpha1.Application, value delivery.Release, release *v1alpha1.Release, plan *v1alpha1.ReleasePlan,
+) (engine.Result, error) {
+	seen, err := c.firstSight(ctx, app, &value, release)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	result := engine.Next(value, delivery.Status{}, seen, c.Clock.Now())
+	if result.Status.Phase.Ended() {
+		return result, nil
+	}
+	return result, c.try(ctx, app, value, plan, result.Status.Targets)
 }
 
 // keep has a release that could not begin leave what runs as it is.

@@ -224,7 +224,11 @@ func (c *Controller) decided(ctx context.Context, app *v1alpha1.Application, rev
 		}
 		present, _ := c.store.Get(app.Namespace, object.Key)
 		if present == nil {
-			if present, err = c.carrier.DryRun(ctx, accountOf(app), object); err != nil {
+			present, err = c.carrier.DryRun(ctx, accountOf(app), object)
+			if refusal := new(objects.RefusedError); errors.As(err, &refusal) {
+				return nil, refusedError{err.Error()}
+			}
+			if err != nil {
 				return nil, waitError{fmt.Sprintf("ask where it would run: %s", err)}
 			}
 		}

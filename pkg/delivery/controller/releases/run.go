@@ -175,7 +175,7 @@ func (c *Controller) carryOut(ctx context.Context, app *v1alpha1.Application, re
 	}
 	before := v.memory.objects.Failures()
 	err = c.carrier.Carry(ctx, objects.Order{
-		Account: accountOf(app), Owner: objects.Owner{Name: app.Name, UID: app.UID, Selected: app.Spec.Source.Selector != nil},
+		Account: accountOf(app), Owner: ownerOf(app),
 		Wanted: v.wanted, Present: v.present, Edition: editionOf(status.Edits),
 		Prunes: release.Status.Plan.Prune || len(status.Set[delivery.Primary].Clusters) == 0,
 	}, &v.memory.objects)

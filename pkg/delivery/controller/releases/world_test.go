@@ -58,13 +58,16 @@ type world struct {
 	// writes are those of objects, and refuses holds why objects are refused.
 	writes  []string
 	refuses map[string]error
+	// trials are the objects that were tried, and unfit holds why some are refused then.
+	trials []string
+	unfit  map[string]error
 	// broken are images whose pods never get ready, and dead the clusters that do nothing.
 	broken, dead map[string]bool
 	restarts     bool
 }
 
 func newWorld(t *testing.T, clusters ...string) *world {
-	w := &world{T: t, ctx: t.Context(), clock: testclock.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), refuses: map[string]error{}, broken: map[string]bool{}, dead: map[string]bool{}}
+	w := &world{T: t, ctx: t.Context(), clock: testclock.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), refuses: map[string]error{}, unfit: map[string]error{}, broken: map[string]bool{}, dead: map[string]bool{}}
 	w.client = ourfake.NewClientset()
 	w.dynamic = dynamicfake.NewSimpleDynamicClient(scheme.Scheme)
 	w.dynamic.PrependReactor("patch", "*", w.apply)
@@ -176,6 +179,13 @@ func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error)
 		return true, nil, err
 	}
 	key := in.GetKind() + "/" + in.GetName()
+	if len(action.(clienttesting.PatchActionImpl).PatchOptions.DryRun) > 0 {
+		w.trials = append(w.trials, key)
+		if workloadKinds[in.GetKind()] {
+			w.annotate(in, manifold.AnnotationPlacement, w.place(in).String())
+		}
+		return true, in, w.unfit[key]
+	}
 	if err := w.refuses[key]; err != nil {
 		return true, nil, err
 	}
@@ -225,7 +235,7 @@ func (w *world) place(in *unstructured.Unstructured) placement.Decision {
 	out := placement.Decision{}
 	for _, cluster := range strings.Split(pin, ",") {
 		share := placement.Share{Replicas: int32(replicas), Revision: asked[cluster].Revision, Target: asked[cluster].Target}
-		if err == nil && policy.Spec.Division.Type == manifold.Divide {
+		if err == nil && policy.Spec.Division != nil && policy.Spec.Division.Type == manifold.Divide {
 			share.Replicas = policy.Spec.Division.Weights[cluster]
 		}
 		out[cluster] = share

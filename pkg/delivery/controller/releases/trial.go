@@ -1,0 +1,140 @@
+package releases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/contents"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
+	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
+)
+
+const (
+	// mostRefusals bounds how many refusals are told. Who mends those finds the others then.
+	mostRefusals = 3
+	// mostRefused bounds what is said of them, in bytes.
+	mostRefused = 1024
+	// trialAgain is when what could not be tried is tried again: nobody tells that a kind is served, or a webhook answers.
+	trialAgain = 5 * time.Second
+)
+
+// refusedError says why a release cannot begin, however long it waits.
+type refusedError struct{ what string }
+
+func (e refusedError) Error() string { return e.what }
+
+// try has the server say of each object of a revision, in each target, whether it would be stored, with the rights by which it will be written. It
+// returns a refusedError with what is refused, and a waitError where that cannot be told.
+func (c *Controller) try(ctx context.Context, app *v1alpha1.Application, release delivery.Release, plan *v1alpha1.ReleasePlan, places []delivery.Place) error {
+	account, owner := accountOf(app), ownerOf(app)
+	tried, targets := map[string]bool{}, map[string]bool{}
+	var refused []string
+	for _, place := range places {
+		if targets[place.Target] {
+			continue // all clusters of a target get the same
+		}
+		targets[place.Target] = true
+		made, err := c.madeOf(app, plan, release.Revision, place)
+		if err != nil {
+			return err
+		}
+		for _, object := range made.Objects {
+			content, err := contentOf(object)
+			if err != nil {
+				return err
+			}
+			if tried[content] || needsAccount(object, made.Objects) {
+				continue
+			}
+			tried[content] = true
+			why, err := verdictOf(c.carrier.Try(ctx, account, owner, object))
+			if err != nil {
+				c.queue.AddAfter(cache.MetaObjectToName(app), trialAgain)
+				return waitError{fmt.Sprintf("target %q: try what the revision holds: %s", place.Target, err)}
+			}
+			if why != "" {
+				refused = append(refused, fmt.Sprintf("target %q: %s", place.Target, why))
+			}
+			if len(refused) == mostRefusals {
+				return refusedError{strings.Join(refused, "; ")}
+			}
+		}
+	}
+	if len(refused) > 0 {
+		return refusedError{strings.Join(refused, "; ")}
+	}
+	return nil
+}
+
+// contentOf is what is tried of an object, which targets may have in common: where it runs is no part of that.
+func contentOf(object wanted.Object) (string, error) {
+	manifest := object.Manifest.DeepCopy()
+	annotations, labels := manifest.GetAnnotations(), manifest.GetLabels()
+	delete(annotations, manifold.AnnotationClusters)
+	delete(labels, v1alpha1.LabelPlacement)
+	manifest.SetAnnotations(annotations)
+	manifest.SetLabels(labels)
+	content, err := manifest.MarshalJSON()
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", object.Key, err)
+	}
+	return string(content), nil
+}
+
+// madeOf is what a revision stands for where it is the only thing that runs, in one cluster of a target.
+func (c *Controller) madeOf(app *v1alpha1.Application, plan *v1alpha1.ReleasePlan, revision delivery.Revision, place delivery.Place) (wanted.Wanted, error) {
+	part := delivery.Part{Revision: revision, Target: place.Target}
+	set := delivery.Set{delivery.Primary: {Clusters: map[string]delivery.Part{place.Cluster: part}}}
+	made, err := wanted.Make(c.describe(app, plan, nil), set, revision.Name, func(part delivery.Part) ([]*unstructured.Unstructured, error) {
+		return c.contentsOf(app.Namespace, part)
+	})
+	switch {
+	case errors.Is(err, contents.ErrMissing):
+		return made, waitError{err.Error()}
+	case err != nil:
+		return made, refusedError{err.Error()}
+	}
+	return made, nil
+}
+
+// verdictOf reads the answer to a trial: why an object is refused, or why that is not known. What only a trial is refused for counts for neither: a
+// webhook that bears no dry run is a bad request, and what an object refers to may be among the others.
+func verdictOf(answer error) (refused string, unknown error) {
+	refusal := new(objects.RefusedError)
+	switch {
+	case answer == nil, apierrors.IsBadRequest(answer), apierrors.IsNotFound(answer):
+		return "", nil
+	case errors.As(answer, &refusal):
+		return answer.Error(), nil
+	}
+	return "", answer
+}
+
+// needsAccount reports whether an object is a Pod that runs as a ServiceAccount which comes with it. The server refuses it until that is there.
+func needsAccount(object wanted.Object, among []wanted.Object) bool {
+	if object.Group != corev1.GroupName || object.Kind != "Pod" {
+		return false
+	}
+	name, _, _ := unstructured.NestedString(object.Manifest.Object, "spec", "serviceAccountName")
+	for _, other := range among {
+		if other.Key == (wanted.Key{Group: corev1.GroupName, Kind: "ServiceAccount", Name: name}) {
+			return true
+		}
+	}
+	return false
+}
+
+func ownerOf(app *v1alpha1.Application) objects.Owner {
+	return objects.Owner{Name: app.Name, UID: app.UID, Selected: app.Spec.Source.Selector != nil}
+}
