@@ -60,6 +60,8 @@ type below struct {
 	also string
 	// excess reports whether it may do what nobody needs.
 	excess bool
+	// halted lets everything wait that comes, until it is closed.
+	halted chan struct{}
 }
 
 func startBelow(t *testing.T, uid types.UID) *below {
@@ -108,8 +110,15 @@ users: [{name: u, user: {token: %s}}]
 func (b *below) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
 	uid, want, also, readyz, nodes, review, failing := b.uid, b.token, b.also, b.readyz, b.nodes, b.review, b.failing
-	excess := b.excess
+	excess, halted := b.excess, b.halted
 	b.mu.Unlock()
+	if halted != nil {
+		select {
+		case <-halted:
+		case <-r.Context().Done():
+			return
+		}
+	}
 	switch {
 	case failing:
 		w.WriteHeader(http.StatusBadGateway)

@@ -48,6 +48,7 @@ type session struct {
 	mu        sync.Mutex
 	uid       string // of the cluster that joined, once known
 	history   health.History
+	signs     signs
 	wellAt    time.Time // when the cluster said last that all is well
 	live      *live
 	version   string
@@ -65,9 +66,16 @@ func (s *session) run(ctx context.Context) {
 	defer s.disconnect("the connection is being renewed, try again in a moment")
 	backoff := firstRetry
 	for ctx.Err() == nil {
+		began, stop := s.manager.Clock.Now(), s.noteLate()
 		report := s.probe(ctx)
+		stop()
 		if ctx.Err() != nil {
 			return
+		}
+		if report.Heard() {
+			s.noteSign(began)
+		} else {
+			s.noteSilence()
 		}
 		s.act(ctx, report)
 		s.manager.status.Add(s.cluster.Name)
@@ -78,7 +86,7 @@ func (s *session) run(ctx context.Context) {
 			delay = min(backoff, delay)
 			backoff = 2 * delay // bounded with the delay: doubled for ever, it would overflow within minutes
 		}
-		pause(ctx, s.manager.Clock, delay)
+		s.rest(ctx, delay)
 	}
 }
 
@@ -242,7 +250,7 @@ func (s *session) observe(last v1alpha1.ClusterStatus) (seen status.Observation,
 	if full := s.full(seen.Ready); full != nil {
 		seen.Ready, again = full, excessLook
 	}
-	seen.UID, seen.Version, seen.Kinds = s.uid, s.version, s.kinds
+	seen.UID, seen.Version, seen.Kinds, seen.Silent = s.uid, s.version, s.kinds, s.signs.silent
 	seen.Credential = s.credentialCondition(now)
 	if s.live == nil {
 		// One that has just answered is about to be connected, and tells what it has then.

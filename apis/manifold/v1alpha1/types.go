@@ -83,6 +83,10 @@ type SecretReference struct {
 // answers that it is not ready or refuses the credential, Unknown when it has been silent for longer than the grace period.
 const ClusterReady = "Ready"
 
+// ClusterAnswering is the condition type that is False while a cluster does not answer, since it was last heard. It tells so within seconds, for
+// those who show what runs in a cluster; placement waits for the grace period and reads Ready alone. A cluster that answers does not have it.
+const ClusterAnswering = "Answering"
+
 // ClusterSyncerRunning is the condition type that tells whether what is placed on the cluster is brought there: False with reason
 // RightsMissing while its credential may not do what that takes.
 const ClusterSyncerRunning = "SyncerRunning"

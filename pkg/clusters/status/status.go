@@ -20,7 +20,10 @@ import (
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
 )
 
-const reasonImplausible = "Implausible"
+const (
+	reasonImplausible = "Implausible"
+	reasonNoAnswer    = "NoAnswer"
+)
 
 // Observation is what is known about a cluster at one moment. What is nil or empty is not known, which says nothing against what
 // was known before: a cluster that has gone silent still has the nodes that it had.
@@ -34,6 +37,8 @@ type Observation struct {
 	Nodes      *capacity.Nodes
 	Classes    *v1alpha1.ClusterClasses
 	Requested  corev1.ResourceList
+	// Silent is since when the cluster does not answer, zero while it does.
+	Silent time.Time
 	// Limits are those of the spec.
 	Limits corev1.ResourceList
 	// Settled is false while more is about to be learned within moments, as right after a connection was made.
@@ -54,6 +59,7 @@ func Next(last v1alpha1.ClusterStatus, seen Observation, now time.Time) v1alpha1
 			meta.FindStatusCondition(next.Conditions, stamped.Type).LastTransitionTime = stamped.LastTransitionTime
 		}
 	}
+	answering(&next, seen.Silent)
 	if next.UID == "" {
 		// Never overwritten: the cluster that joined is the one that this object is about.
 		next.UID = seen.UID
@@ -77,6 +83,18 @@ func Next(last v1alpha1.ClusterStatus, seen Observation, now time.Time) v1alpha1
 		next.Requested = capacity.Only(seen.Requested, next.Allocatable)
 	}
 	return next
+}
+
+// answering has a condition for a cluster that does not answer, since it did last.
+func answering(next *v1alpha1.ClusterStatus, silent time.Time) {
+	if silent.IsZero() {
+		meta.RemoveStatusCondition(&next.Conditions, v1alpha1.ClusterAnswering)
+		return
+	}
+	meta.SetStatusCondition(&next.Conditions, metav1.Condition{
+		Type: v1alpha1.ClusterAnswering, Status: metav1.ConditionFalse, Reason: reasonNoAnswer, LastTransitionTime: metav1.NewTime(silent),
+		Message: "the cluster does not answer; what is shown of it is the last that was heard",
+	})
 }
 
 // believe takes over how large a cluster says that it is, as far as that counts. A condition tells of what does not, as long as there is any.

@@ -190,8 +190,13 @@ func (c *Controller) watch() error {
 
 // differs reports whether a cluster has changed in what releases go by.
 func differs(old, now *manifold.Cluster) bool {
-	was, is := meta.FindStatusCondition(old.Status.Conditions, manifold.ClusterReady), meta.FindStatusCondition(now.Status.Conditions, manifold.ClusterReady)
-	return !labels.Equals(old.Labels, now.Labels) || (was == nil) != (is == nil) || is != nil && (was.Status != is.Status || was.Reason != is.Reason)
+	return !labels.Equals(old.Labels, now.Labels) || turned(old, now, manifold.ClusterReady) || turned(old, now, manifold.ClusterAnswering)
+}
+
+// turned reports whether a condition of a cluster has another status, or another reason for it.
+func turned(old, now *manifold.Cluster, condition string) bool {
+	was, is := meta.FindStatusCondition(old.Status.Conditions, condition), meta.FindStatusCondition(now.Status.Conditions, condition)
+	return (was == nil) != (is == nil) || is != nil && (was.Status != is.Status || was.Reason != is.Reason)
 }
 
 // all has the applications looked at that have a release which is not over.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
@@ -172,6 +173,9 @@ func (c *Controller) silentSince(cluster *manifold.Cluster) time.Time {
 	ready := meta.FindStatusCondition(cluster.Status.Conditions, manifold.ClusterReady)
 	if ready == nil {
 		return cluster.CreationTimestamp.Time // it has never answered
+	}
+	if answering := meta.FindStatusCondition(cluster.Status.Conditions, manifold.ClusterAnswering); answering != nil && answering.Status == metav1.ConditionFalse {
+		return answering.LastTransitionTime.Time
 	}
 	if !health.Silent(ready) {
 		return time.Time{}
