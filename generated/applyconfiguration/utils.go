@@ -36,6 +36,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &deliveryv1alpha1.DriftIgnoreApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FailurePolicy"):
 		return &deliveryv1alpha1.FailurePolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FieldDrift"):
+		return &deliveryv1alpha1.FieldDriftApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GatewayReference"):
 		return &deliveryv1alpha1.GatewayReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GitRef"):

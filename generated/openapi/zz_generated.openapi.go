@@ -33,6 +33,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.Drift{}.OpenAPIModelName():                              schema_manifold_apis_delivery_v1alpha1_Drift(ref),
 		v1alpha1.DriftIgnore{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_DriftIgnore(ref),
 		v1alpha1.FailurePolicy{}.OpenAPIModelName():                      schema_manifold_apis_delivery_v1alpha1_FailurePolicy(ref),
+		v1alpha1.FieldDrift{}.OpenAPIModelName():                         schema_manifold_apis_delivery_v1alpha1_FieldDrift(ref),
 		v1alpha1.GatewayReference{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_GatewayReference(ref),
 		v1alpha1.GitRef{}.OpenAPIModelName():                             schema_manifold_apis_delivery_v1alpha1_GitRef(ref),
 		v1alpha1.GitSource{}.OpenAPIModelName():                          schema_manifold_apis_delivery_v1alpha1_GitSource(ref),
@@ -1135,6 +1136,31 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref common.Referen
 							},
 						},
 					},
+					"drift": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "drift are fields of the application's objects that are not what was released: at most 20 of them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.FieldDrift{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"driftCount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "driftCount is how many such fields there are in all.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 					"variants": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -1183,7 +1209,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref common.Referen
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.SourceStatus{}.OpenAPIModelName(), v1alpha1.TargetStatus{}.OpenAPIModelName(), v1alpha1.Variant{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Condition"},
+			v1alpha1.FieldDrift{}.OpenAPIModelName(), v1alpha1.SourceStatus{}.OpenAPIModelName(), v1alpha1.TargetStatus{}.OpenAPIModelName(), v1alpha1.Variant{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Condition"},
 	}
 }
 
@@ -1451,6 +1477,83 @@ func schema_manifold_apis_delivery_v1alpha1_FailurePolicy(ref common.ReferenceCa
 						},
 					},
 				},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_FieldDrift(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FieldDrift is a field that is not what was released, or an object that is not there.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "group is the API group of the object.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is its kind.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is its name.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "path is the field as a JSON pointer, as spec.drift.ignore takes it. It is empty if the whole object is missing.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"wanted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "wanted is what was released, as JSON and cut off where it is long. Values of Secrets are masked.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"found": {
+						SchemaProps: spec.SchemaProps{
+							Description: "found is what is there, likewise. It is empty if nothing is.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clusters": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "clusters are those that are to have the object: at most 20 of them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"kind", "name"},
 			},
 		},
 	}
@@ -4282,6 +4385,20 @@ func schema_manifold_apis_delivery_v1alpha1_TargetClusterStatus(ref common.Refer
 							Description: "liveRevision is the name of the revision that it runs.",
 							Type:        []string{"string"},
 							Format:      "",
+						},
+					},
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replicas are the pods of the application itself that the cluster is to run.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ready are those of them that are ready.",
+							Type:        []string{"integer"},
+							Format:      "int32",
 						},
 					},
 					"sync": {

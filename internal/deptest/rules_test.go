@@ -43,6 +43,7 @@ var deliveryRooms = map[string][]string{
 	"pkg/delivery/analysis":   {"."},
 	"pkg/delivery/automation": {},
 	"pkg/delivery/copies":     {"."},
+	"pkg/delivery/drift":      {"."},
 	"pkg/delivery/manifests":  {},
 	"pkg/delivery/routing":    {"."},
 	"pkg/delivery/traffic":    {".", "routing"},

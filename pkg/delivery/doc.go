@@ -12,6 +12,7 @@
 //	waves             which targets of a stage may begin, and when a target is done
 //	observe           what is seen of clusters, by objects of the logical cluster
 //	wanted            the objects of the logical cluster that a variant set stands for
+//	drift             what of these objects is not what was released
 //	traffic, copies   the objects that a variant set stands for
 //	routing           what shares of the traffic may be set now
 //	analysis          whether what was measured is as expected

@@ -40,6 +40,6 @@ func (m *controllers) newApplications(c CompletedOptions) (*applications.Control
 		Own: m.own, Kube: m.informers, Client: as.manifold, Objects: as.kube, Dynamic: objects,
 		Mapper:   restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds)),
 		Renderer: confined.New(confined.Bounds{}, renderers), Repositories: repositories,
-		Recorder: m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"}), Queues: m.queues,
+		Recorder: m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"}), Queues: m.queues, Drift: &m.drift,
 	})
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/clusters/removal"
 	"github.com/manifold-dev/manifold/pkg/custom"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
@@ -74,7 +75,9 @@ type controllers struct {
 	upstream *syncer.Upstream
 	custom   *custom.Controller
 	events   record.EventBroadcaster
-	parts    []part
+	// drift is what is known of the drift of applications.
+	drift drifts.Board
+	parts []part
 	// grace is how long a cluster may be silent.
 	grace time.Duration
 }

@@ -48,7 +48,7 @@ func (m *controllers) newDelivery(c CompletedOptions) ([]part, error) {
 	controller, err := releases.New(releases.Options{
 		Kube: m.informers, Manifold: m.own, Contents: m.contents,
 		Client: m.clients[v1alpha1.DeliveryUser].manifold, Objects: objectClients(config), Mapper: mapper, Recorder: m.recorder(known),
-		Grace: m.grace, Queues: m.queues,
+		Grace: m.grace, Queues: m.queues, Drift: &m.drift,
 		Measurer: m.newMeasurer(c), Scripts: m.newScripts(config),
 	})
 	if err != nil {

@@ -15,6 +15,9 @@ const (
 	ApplicationReleased = "Released"
 	// ApplicationHonoured is False while something that the application's own configuration asks for is not done, and names it.
 	ApplicationHonoured = "Honoured"
+	// ApplicationInSync is True while the objects of the application are what was released, False while fields of them differ, and Unknown while
+	// that cannot be told.
+	ApplicationInSync = "InSync"
 )
 
 // SyncStatus tells whether clusters have what was released.
@@ -84,6 +87,13 @@ type ApplicationStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	Targets []TargetStatus `json:"targets,omitempty"`
+	// drift are fields of the application's objects that are not what was released: at most 20 of them.
+	// +optional
+	// +listType=atomic
+	Drift []FieldDrift `json:"drift,omitempty"`
+	// driftCount is how many such fields there are in all.
+	// +optional
+	DriftCount int32 `json:"driftCount,omitempty"`
 	// variants are what is to run now.
 	// +optional
 	// +listType=map
@@ -96,6 +106,30 @@ type ApplicationStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+}
+
+// FieldDrift is a field that is not what was released, or an object that is not there.
+type FieldDrift struct {
+	// group is the API group of the object.
+	// +optional
+	Group string `json:"group,omitempty"`
+	// kind is its kind.
+	Kind string `json:"kind"`
+	// name is its name.
+	Name string `json:"name"`
+	// path is the field as a JSON pointer, as spec.drift.ignore takes it. It is empty if the whole object is missing.
+	// +optional
+	Path string `json:"path,omitempty"`
+	// wanted is what was released, as JSON and cut off where it is long. Values of Secrets are masked.
+	// +optional
+	Wanted string `json:"wanted,omitempty"`
+	// found is what is there, likewise. It is empty if nothing is.
+	// +optional
+	Found string `json:"found,omitempty"`
+	// clusters are those that are to have the object: at most 20 of them.
+	// +optional
+	// +listType=atomic
+	Clusters []string `json:"clusters,omitempty"`
 }
 
 // SourceStatus is what a source was when it was last read.
@@ -169,6 +203,12 @@ type TargetClusterStatus struct {
 	// liveRevision is the name of the revision that it runs.
 	// +optional
 	LiveRevision string `json:"liveRevision,omitempty"`
+	// replicas are the pods of the application itself that the cluster is to run.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+	// ready are those of them that are ready.
+	// +optional
+	Ready int32 `json:"ready,omitempty"`
 	// sync is Synced, OutOfSync or Unknown.
 	// +optional
 	Sync SyncStatus `json:"sync,omitempty"`

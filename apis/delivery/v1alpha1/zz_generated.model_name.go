@@ -101,6 +101,11 @@ func (in FailurePolicy) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FieldDrift) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.FieldDrift"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in GatewayReference) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.GatewayReference"
 }

@@ -218,6 +218,15 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: drift
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.FieldDrift
+          elementRelationship: atomic
+    - name: driftCount
+      type:
+        scalar: numeric
     - name: health
       type:
         scalar: string
@@ -315,6 +324,35 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: unreachableSeconds
       type:
         scalar: numeric
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.FieldDrift
+  map:
+    fields:
+    - name: clusters
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: found
+      type:
+        scalar: string
+    - name: group
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: path
+      type:
+        scalar: string
+    - name: wanted
+      type:
+        scalar: string
 - name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.GatewayReference
   map:
     fields:
@@ -1144,6 +1182,12 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: ready
+      type:
+        scalar: numeric
+    - name: replicas
+      type:
+        scalar: numeric
     - name: revision
       type:
         scalar: string

@@ -36,15 +36,26 @@ type Part struct {
 	Ended bool
 }
 
-// Targets tells what runs in each target. Release is the one that tells what is to run, nil if there is none. Live is the revision that was last
-// released with success. Silent are the clusters that do not answer.
-func Targets(targets []v1alpha1.Target, release *v1alpha1.Release, live string, workloads []Workload, silent map[string]bool) []v1alpha1.TargetStatus {
-	wanted := wantedBy(release)
+// World is what is known of an application.
+type World struct {
+	// Release is the one that tells what is to run, nil if there is none, and Live the revision that was last released with success.
+	Release   *v1alpha1.Release
+	Live      string
+	Workloads []Workload
+	// Silent are the clusters that do not answer.
+	Silent map[string]bool
+	// Drifted says for each cluster what of its objects is not what was released, and Unclear what cannot be compared with that.
+	Drifted, Unclear map[string]string
+}
+
+// Targets tells what runs in each target.
+func Targets(targets []v1alpha1.Target, w World) []v1alpha1.TargetStatus {
+	wanted := wantedBy(w.Release)
 	var out []v1alpha1.TargetStatus
 	for _, target := range targets {
 		status := v1alpha1.TargetStatus{Name: target.Name}
 		for _, cluster := range wanted.clusters[target.Name] {
-			status.Clusters = append(status.Clusters, clusterStatus(cluster, wanted, live, workloads, silent[cluster]))
+			status.Clusters = append(status.Clusters, clusterStatus(cluster, wanted, w))
 		}
 		whole(&status)
 		out = append(out, status)
@@ -82,33 +93,45 @@ func wantedBy(release *v1alpha1.Release) wanted {
 	return out
 }
 
-func clusterStatus(cluster string, by wanted, live string, workloads []Workload, silent bool) v1alpha1.TargetClusterStatus {
+func clusterStatus(cluster string, by wanted, w World) v1alpha1.TargetClusterStatus {
 	out := v1alpha1.TargetClusterStatus{Name: cluster, Revision: by.revisions[cluster], Sync: v1alpha1.Synced, Health: v1alpha1.Healthy}
-	revisions, known := map[string]bool{}, 0
-	for _, workload := range workloads {
+	revisions, known, silent := map[string]bool{}, 0, w.Silent[cluster]
+	for _, workload := range w.Workloads {
 		part, has := workload.Clusters[cluster]
 		if !has {
 			continue
 		}
 		known++
-		if part.Stale {
-			silent = true
-		}
+		silent = silent || part.Stale
 		revisions[part.Revision] = true
+		out.Replicas, out.Ready = out.Replicas+part.Wanted, out.Ready+part.Ready
 		worse(&out, workload, part)
 	}
 	names := slices.Sorted(maps.Keys(revisions))
 	switch {
 	case silent:
-		out.Sync, out.Health = v1alpha1.SyncUnknown, v1alpha1.HealthUnknown
+		out.Sync, out.Health, out.Ready = v1alpha1.SyncUnknown, v1alpha1.HealthUnknown, 0
 		out.Message = fmt.Sprintf("cluster %q does not answer", cluster)
 		return out
 	case known == 0:
-		return withoutWorkloads(out, by, live)
+		out = withoutWorkloads(out, by, w.Live)
 	case len(names) == 1:
 		out.LiveRevision = names[0]
 	}
+	compared(&out, w)
 	return out
+}
+
+// compared takes in what came of comparing the objects of a cluster with what was released. That it has another revision says more.
+func compared(into *v1alpha1.TargetClusterStatus, w World) {
+	drifted, unclear := w.Drifted[into.Name], w.Unclear[into.Name]
+	switch {
+	case into.Sync == v1alpha1.OutOfSync:
+	case drifted != "":
+		into.Sync, into.Message = v1alpha1.OutOfSync, drifted
+	case unclear != "" && into.Sync == v1alpha1.Synced:
+		into.Sync, into.Message = v1alpha1.SyncUnknown, unclear
+	}
 }
 
 // worse takes a workload of a cluster in. What is told first stays.

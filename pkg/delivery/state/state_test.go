@@ -36,6 +36,8 @@ func TestWhatATargetRuns(t *testing.T) {
 		east, west   *Part
 		failed       string
 		silent       map[string]bool
+		drifted      map[string]string
+		unclear      map[string]string
 		live         string
 		sync         v1alpha1.SyncStatus
 		health       v1alpha1.HealthStatus
@@ -83,6 +85,27 @@ func TestWhatATargetRuns(t *testing.T) {
 			release: released(v1alpha1.ReleaseRunning, both), east: part(runs("web-v2")), west: part(runs("web-v1", func(p *Part) { p.Stale = true })),
 			sync: v1alpha1.SyncUnknown, health: v1alpha1.Healthy, wanted: "web-v2", says: "does not answer",
 		},
+		"an object of a cluster is not what was released": {
+			release: released(v1alpha1.ReleaseSucceeded, both), east: part(runs("web-v2")), west: part(runs("web-v2")), drifted: map[string]string{"west": "Service/web differs"},
+			sync: v1alpha1.OutOfSync, health: v1alpha1.Healthy, wanted: "web-v2", runs: "web-v2", says: "west: Service/web differs",
+		},
+		"of what has no workloads likewise": {
+			release: released(v1alpha1.ReleaseSucceeded, both), live: "web-v2", drifted: map[string]string{"west": "ConfigMap/web differs"},
+			sync: v1alpha1.OutOfSync, health: v1alpha1.Healthy, wanted: "web-v2", runs: "web-v2", says: "west: ConfigMap/web differs",
+		},
+		"a silent cluster is never out of sync": {
+			release: released(v1alpha1.ReleaseSucceeded, both), east: part(runs("web-v2")), west: part(runs("web-v2")), drifted: map[string]string{"west": "Service/web differs"},
+			silent: map[string]bool{"west": true},
+			sync:   v1alpha1.SyncUnknown, health: v1alpha1.Healthy, wanted: "web-v2", says: `cluster "west" does not answer`,
+		},
+		"another revision says more than a field": {
+			release: released(v1alpha1.ReleaseRunning, both), east: part(runs("web-v2")), west: part(runs("web-v1")), drifted: map[string]string{"west": "Service/web differs"},
+			sync: v1alpha1.OutOfSync, health: v1alpha1.Healthy, wanted: "web-v2", says: "and web-v1 was found",
+		},
+		"what cannot be compared is unknown": {
+			release: released(v1alpha1.ReleaseSucceeded, both), east: part(runs("web-v2")), west: part(runs("web-v2")), unclear: map[string]string{"west": "Service/web cannot be compared"},
+			sync: v1alpha1.SyncUnknown, health: v1alpha1.Healthy, wanted: "web-v2", runs: "web-v2", says: "west: Service/web cannot be compared",
+		},
 		"what has no workloads goes by its release": {
 			release: released(v1alpha1.ReleaseSucceeded, both), live: "web-v2", sync: v1alpha1.Synced, health: v1alpha1.Healthy, wanted: "web-v2", runs: "web-v2",
 		},
@@ -97,7 +120,7 @@ func TestWhatATargetRuns(t *testing.T) {
 					workload.Clusters[cluster] = *of
 				}
 			}
-			got := Targets([]v1alpha1.Target{{Name: "eu"}}, test.release, test.live, []Workload{workload}, test.silent)
+			got := Targets([]v1alpha1.Target{{Name: "eu"}}, World{Release: test.release, Live: test.live, Workloads: []Workload{workload}, Silent: test.silent, Drifted: test.drifted, Unclear: test.unclear})
 			if len(got) != 1 {
 				t.Fatalf("%d targets, want 1", len(got))
 			}
@@ -122,5 +145,16 @@ func TestHowSeveralAreTogether(t *testing.T) {
 	}
 	if got := Health([]v1alpha1.HealthStatus{v1alpha1.HealthUnknown, v1alpha1.Healthy}); got != v1alpha1.Healthy {
 		t.Errorf("what is known makes it %s", got)
+	}
+}
+
+// What is ready is counted in each cluster, and of one that is silent nothing is known to be.
+func TestReadyPodsAreCounted(t *testing.T) {
+	half := Workload{Name: "Deployment web", Clusters: map[string]Part{"east": runs("web-v2", func(p *Part) { p.Ready = 1 }), "west": runs("web-v2")}}
+	whole := Workload{Name: "StatefulSet db", Clusters: map[string]Part{"east": runs("web-v2")}}
+	got := Targets([]v1alpha1.Target{{Name: "eu"}}, World{Release: released(v1alpha1.ReleaseSucceeded, both), Workloads: []Workload{half, whole}, Silent: map[string]bool{"west": true}})
+	east, west := got[0].Clusters[0], got[0].Clusters[1]
+	if east.Ready != 4 || east.Replicas != 6 || west.Ready != 0 || west.Replicas != 3 {
+		t.Errorf("east has %d of %d, west %d of %d; want 4 of 6 and 0 of 3", east.Ready, east.Replicas, west.Ready, west.Replicas)
 	}
 }

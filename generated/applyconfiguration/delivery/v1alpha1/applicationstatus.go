@@ -34,6 +34,10 @@ type ApplicationStatusApplyConfiguration struct {
 	Health *deliveryv1alpha1.HealthStatus `json:"health,omitempty"`
 	// targets tell what runs in each.
 	Targets []TargetStatusApplyConfiguration `json:"targets,omitempty"`
+	// drift are fields of the application's objects that are not what was released: at most 20 of them.
+	Drift []FieldDriftApplyConfiguration `json:"drift,omitempty"`
+	// driftCount is how many such fields there are in all.
+	DriftCount *int32 `json:"driftCount,omitempty"`
 	// variants are what is to run now.
 	Variants []VariantApplyConfiguration `json:"variants,omitempty"`
 	// conditions tell how the application is.
@@ -136,6 +140,27 @@ func (b *ApplicationStatusApplyConfiguration) WithTargets(values ...*TargetStatu
 		}
 		b.Targets = append(b.Targets, *values[i])
 	}
+	return b
+}
+
+// WithDrift adds the given value to the Drift field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Drift field.
+func (b *ApplicationStatusApplyConfiguration) WithDrift(values ...*FieldDriftApplyConfiguration) *ApplicationStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithDrift")
+		}
+		b.Drift = append(b.Drift, *values[i])
+	}
+	return b
+}
+
+// WithDriftCount sets the DriftCount field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DriftCount field is set to the value of the last call.
+func (b *ApplicationStatusApplyConfiguration) WithDriftCount(value int32) *ApplicationStatusApplyConfiguration {
+	b.DriftCount = &value
 	return b
 }
 

@@ -17,6 +17,10 @@ type TargetClusterStatusApplyConfiguration struct {
 	Revision *string `json:"revision,omitempty"`
 	// liveRevision is the name of the revision that it runs.
 	LiveRevision *string `json:"liveRevision,omitempty"`
+	// replicas are the pods of the application itself that the cluster is to run.
+	Replicas *int32 `json:"replicas,omitempty"`
+	// ready are those of them that are ready.
+	Ready *int32 `json:"ready,omitempty"`
 	// sync is Synced, OutOfSync or Unknown.
 	Sync *deliveryv1alpha1.SyncStatus `json:"sync,omitempty"`
 	// health is Healthy, Progressing, Degraded, Missing or Unknown.
@@ -52,6 +56,22 @@ func (b *TargetClusterStatusApplyConfiguration) WithRevision(value string) *Targ
 // If called multiple times, the LiveRevision field is set to the value of the last call.
 func (b *TargetClusterStatusApplyConfiguration) WithLiveRevision(value string) *TargetClusterStatusApplyConfiguration {
 	b.LiveRevision = &value
+	return b
+}
+
+// WithReplicas sets the Replicas field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Replicas field is set to the value of the last call.
+func (b *TargetClusterStatusApplyConfiguration) WithReplicas(value int32) *TargetClusterStatusApplyConfiguration {
+	b.Replicas = &value
+	return b
+}
+
+// WithReady sets the Ready field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Ready field is set to the value of the last call.
+func (b *TargetClusterStatusApplyConfiguration) WithReady(value int32) *TargetClusterStatusApplyConfiguration {
+	b.Ready = &value
 	return b
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/applications/sources"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
 	"github.com/manifold-dev/manifold/pkg/delivery/render"
 	"github.com/manifold-dev/manifold/pkg/records"
 )
@@ -54,6 +55,8 @@ type Options struct {
 	Dynamic dynamic.Interface
 	// Mapper knows the kinds of the logical cluster.
 	Mapper meta.ResettableRESTMapper
+	// Drift knows what is not what was released.
+	Drift *drifts.Board
 	// Renderer is asked about the files of strangers.
 	Renderer Renderer
 	// Repositories are asked about git.
@@ -85,6 +88,9 @@ func New(o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	if o.Drift == nil {
+		o.Drift = &drifts.Board{}
+	}
 	view, err := newView(o)
 	if err != nil {
 		return nil, err
@@ -101,13 +107,13 @@ func New(o Options) (*Controller, error) {
 		recorder: o.Recorder,
 		view:     view,
 		queues:   queues,
-		watches:  &watches{view: view, queues: queues, outcomes: outcomes, told: told},
+		watches:  &watches{view: view, queues: queues, outcomes: outcomes, told: told, drift: o.Drift},
 		reader: &reader{
 			view: view, history: history, recorder: o.Recorder,
 			renderer: &renderer{confined: o.Renderer, kinds: &kinds{mapper: o.Mapper, clock: o.Clock}},
 			selector: selector, git: sources.Git{Repositories: o.Repositories, Secrets: view.secrets},
 		},
-		reporter:  &reporter{view: view, client: client, outcomes: outcomes, told: told, recorder: o.Recorder, clock: o.Clock},
+		reporter:  &reporter{view: view, client: client, outcomes: outcomes, drift: o.Drift, told: told, recorder: o.Recorder, clock: o.Clock},
 		history:   history,
 		departure: &departure{history: history, client: client, objects: o.Dynamic},
 		outcomes:  outcomes,

@@ -81,22 +81,12 @@ func (p *plan) read(file *pipecd.Application) error {
 	return nil
 }
 
-// undoneDrift says what is asked for about drift, where it is asked for, and nobody does.
-func (p *plan) undoneDrift() (out []string) {
-	drift, ignore, heal := p.app.Spec.Drift, "spec.drift.ignore", "spec.drift.heal"
-	if drift == nil && p.delivery != nil {
-		drift, ignore, heal = p.delivery.Drift, "driftDetection.ignoreFields", "trigger.onOutOfSync"
-	}
-	if drift == nil {
+// undoneDrift says what is asked for about drift and nobody does: objects that users apply themselves are theirs to put back.
+func (p *plan) undoneDrift() []string {
+	if p.app.Spec.Source.Selector == nil || p.app.Spec.Drift == nil || !p.app.Spec.Drift.Heal {
 		return nil
 	}
-	if len(drift.Ignore) > 0 {
-		out = append(out, ignore+" is not honoured: fields are not compared with what was released yet")
-	}
-	if drift.Heal {
-		out = append(out, heal+" is not honoured: no release puts back what was released yet")
-	}
-	return out
+	return []string{"spec.drift.heal is not honoured: what spec.source.selector selects is for those to put back who apply it"}
 }
 
 // honoured tells whether all is done that the file and the application ask for.

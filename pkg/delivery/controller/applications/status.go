@@ -15,6 +15,8 @@ import (
 	deliveryclient "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/automation"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
+	"github.com/manifold-dev/manifold/pkg/delivery/drift"
 	"github.com/manifold-dev/manifold/pkg/delivery/state"
 	"github.com/manifold-dev/manifold/pkg/records"
 )
@@ -24,6 +26,7 @@ type reporter struct {
 	view     *view
 	client   deliveryclient.ApplicationsGetter
 	outcomes *outcomes
+	drift    *drifts.Board
 	// told has what there were events about.
 	told     *records.Told
 	recorder record.EventRecorder
@@ -46,7 +49,7 @@ func (r *reporter) show(ctx context.Context, app *v1alpha1.Application, of autom
 
 // tell has an event for every condition that has turned bad, or whose message about that is another one.
 func (r *reporter) tell(app *v1alpha1.Application, status *v1alpha1.ApplicationStatus) {
-	for _, kind := range []string{v1alpha1.ApplicationSourceReady, v1alpha1.ApplicationRendered, v1alpha1.ApplicationHonoured} {
+	for _, kind := range []string{v1alpha1.ApplicationSourceReady, v1alpha1.ApplicationRendered, v1alpha1.ApplicationHonoured, v1alpha1.ApplicationInSync} {
 		now := meta.FindStatusCondition(status.Conditions, kind)
 		message := ""
 		if now != nil && now.Status == metav1.ConditionFalse {
@@ -80,9 +83,13 @@ func (r *reporter) status(into *v1alpha1.ApplicationStatus, app *v1alpha1.Applic
 		into.Release, into.ReleasePhase = current.Name, current.Status.Phase
 		into.Variants = current.DeepCopy().Status.Variants
 	}
-	into.Targets = state.Targets(targetsOf(of), current, into.LiveRevision, workloadsOf(r.view.contentsOf(app)), r.view.silent())
+	drifted, known := r.drift.Of(app.UID)
+	into.Drift, into.DriftCount = drift.Status(drifted)
+	world := state.World{Release: current, Live: into.LiveRevision, Workloads: workloadsOf(r.view.contentsOf(app)), Silent: r.view.silent()}
+	world.Drifted, world.Unclear = whereDrifted(drifted)
+	into.Targets = state.Targets(targetsOf(of), world)
 	sum(into)
-	for _, condition := range []*metav1.Condition{found.source, found.rendered, found.honoured, r.released(app, into, of, wrong)} {
+	for _, condition := range []*metav1.Condition{found.source, found.rendered, found.honoured, r.released(app, into, of, wrong), inSync(drifted, known)} {
 		if condition != nil {
 			condition := *condition
 			condition.ObservedGeneration = app.Generation

@@ -26,6 +26,8 @@ const (
 	byApplication = "delivery.application"
 	// bySelection finds the applications of a namespace that select objects.
 	bySelection = "delivery.selection"
+	// byCluster finds the applications that run in a cluster, by what their status shows.
+	byCluster = "delivery.cluster"
 	// byLabel finds the objects of an application by its namespace and name, as their label says.
 	byLabel = "delivery.label"
 )
@@ -77,11 +79,26 @@ func (v *view) index() error {
 		}
 		return nil, nil
 	}
-	errs := []error{indexBy(v.applications, bySelection, selecting), indexBy(v.revisions, byApplication, by), indexBy(v.releases, byApplication, by)}
+	errs := []error{indexBy(v.applications, bySelection, selecting), indexBy(v.applications, byCluster, running), indexBy(v.revisions, byApplication, by), indexBy(v.releases, byApplication, by)}
 	for _, of := range v.contents {
 		errs = append(errs, indexBy(of.informer.GetIndexer(), byLabel, labelled))
 	}
 	return errors.Join(errs...)
+}
+
+// running are the clusters that an application runs in.
+func running(obj any) ([]string, error) {
+	app, ok := obj.(*v1alpha1.Application)
+	if !ok {
+		return nil, nil
+	}
+	var out []string
+	for i := range app.Status.Targets {
+		for j := range app.Status.Targets[i].Clusters {
+			out = append(out, app.Status.Targets[i].Clusters[j].Name)
+		}
+	}
+	return out, nil
 }
 
 func indexBy(indexer cache.Indexer, name string, by cache.IndexFunc) error {
@@ -181,9 +198,16 @@ func (v *view) secretsOf(app *v1alpha1.Application) []*corev1.Secret {
 func (v *view) silent() map[string]bool {
 	out := map[string]bool{}
 	for _, cluster := range caches.All[*manifold.Cluster](v.clusters) {
-		if meta.IsStatusConditionFalse(cluster.Status.Conditions, manifold.ClusterReady) || meta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, manifold.ClusterReady, metav1.ConditionUnknown) {
+		if silent(cluster) {
 			out[cluster.Name] = true
 		}
 	}
 	return out
+}
+
+// silent reports whether a cluster does not answer, or is not known to be well.
+func silent(cluster *manifold.Cluster) bool {
+	conditions := cluster.Status.Conditions
+	return meta.IsStatusConditionFalse(conditions, manifold.ClusterReady) || meta.IsStatusConditionPresentAndEqual(conditions, manifold.ClusterReady, metav1.ConditionUnknown) ||
+		meta.IsStatusConditionFalse(conditions, manifold.ClusterAnswering)
 }

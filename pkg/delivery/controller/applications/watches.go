@@ -10,7 +10,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/caches"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
 	"github.com/manifold-dev/manifold/pkg/records"
 )
 
@@ -20,6 +22,7 @@ type watches struct {
 	queues   *queues
 	outcomes *outcomes
 	told     *records.Told
+	drift    *drifts.Board
 	// synced tell whether all has been seen that there was in the beginning.
 	synced []cache.InformerSynced
 }
@@ -30,6 +33,7 @@ func (w *watches) add(o Options, selected []cache.SharedIndexInformer) error {
 }
 
 func (w *watches) addOwn(o Options) error {
+	w.drift.Watch(w.queues.rest.Add)
 	own := o.Own.Delivery().V1alpha1()
 	for _, row := range []struct {
 		informer cache.SharedIndexInformer
@@ -39,6 +43,7 @@ func (w *watches) addOwn(o Options) error {
 		{own.ApplicationRevisions().Informer(), w.revisionHandler()},
 		{own.Releases().Informer(), all(func(obj any) { w.queues.rest.Add(applicationOf(obj)) })},
 		{o.Kube.Core().V1().Secrets().Informer(), all(w.secretChanged)},
+		{o.Own.Manifold().V1alpha1().Clusters().Informer(), w.clusterHandler()},
 	} {
 		registration, err := row.informer.AddEventHandler(row.handler)
 		if err != nil {
@@ -102,9 +107,23 @@ func (w *watches) applicationHandler() cache.ResourceEventHandler {
 		DeleteFunc: func(obj any) {
 			app := caches.Last(obj).(*v1alpha1.Application)
 			w.outcomes.forget(app.UID)
+			w.drift.Forget(app.UID)
 			w.told.Forget(app.UID)
 		},
 	}
+}
+
+// clusterHandler shows that a cluster has fallen silent, or answers again, in the applications that run there.
+func (w *watches) clusterHandler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{UpdateFunc: func(old, obj any) {
+		before, cluster := old.(*manifold.Cluster), obj.(*manifold.Cluster)
+		if silent(before) == silent(cluster) {
+			return
+		}
+		for _, app := range caches.Indexed[*v1alpha1.Application](w.view.applications, byCluster, cluster.Name) {
+			w.queues.rest.Add(cache.MetaObjectToName(app))
+		}
+	}}
 }
 
 func (w *watches) revisionHandler() cache.ResourceEventHandler {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
 	"github.com/manifold-dev/manifold/pkg/records"
 )
 
@@ -54,7 +55,7 @@ func TestWhoIsLookedAtWhenSomethingChanges(t *testing.T) {
 			if err := applications.Add(test.app); err != nil {
 				t.Fatal(err)
 			}
-			w := &watches{view: &view{applications: applications}, queues: newQueues(""), outcomes: &outcomes{}, told: &records.Told{}}
+			w := &watches{view: &view{applications: applications}, queues: newQueues(""), outcomes: &outcomes{}, drift: &drifts.Board{}, told: &records.Told{}}
 			for _, queue := range []queue{w.queues.nearby, w.queues.remote, w.queues.rest} {
 				t.Cleanup(queue.ShutDown)
 			}
@@ -68,7 +69,7 @@ func TestWhoIsLookedAtWhenSomethingChanges(t *testing.T) {
 
 func TestWhatIsForgottenWithAnApplication(t *testing.T) {
 	app := inline()
-	w := &watches{queues: newQueues(""), outcomes: &outcomes{}, told: &records.Told{}}
+	w := &watches{queues: newQueues(""), outcomes: &outcomes{}, drift: &drifts.Board{}, told: &records.Told{}}
 	for _, queue := range []queue{w.queues.nearby, w.queues.remote, w.queues.rest} {
 		t.Cleanup(queue.ShutDown)
 	}

@@ -38,12 +38,17 @@ type Order struct {
 	Edition string
 	// Prunes reports whether an object of the primary that is no longer wanted is deleted. Those of other variants are anyway.
 	Prunes bool
+	// Settled says that all was applied that is to be: what is gone since then was deleted by somebody, and is not made anew.
+	Settled bool
+	// Drift says what of a difference counts, and whether it is put back.
+	Drift Drift
 }
 
 // Memory is what is remembered of an application between orders. It saves writes, and is built anew after a restart. One worker uses it at a time.
 type Memory struct {
 	written map[wanted.Key]written
 	refused map[wanted.Key]refused
+	drift   driftMemory
 }
 
 // written is what was written of an object last, which the watch may not have shown yet.
@@ -78,6 +83,7 @@ func (m *Memory) Unwatched(store *Store, namespace string) []observe.Present {
 // remembered, and is no error.
 func (c *Carrier) Carry(ctx context.Context, order Order, memory *Memory) error {
 	forget(memory, order)
+	memory.drift.begin(order)
 	shown, err := c.policies(ctx, order, memory)
 	if err != nil || !shown {
 		return err
@@ -129,6 +135,8 @@ func (c *Carrier) object(ctx context.Context, order Order, object wanted.Object,
 	switch {
 	case !watched && known:
 		return nil
+	case watched && present == nil && order.Settled && memory.drift.there[object.Key]:
+		return nil // that is drift
 	case watched && object.Applied(present) && (order.Owner.Selected || Owned(present, order.Owner)):
 		return nil
 	case watched && known && !newer(present, last.object):

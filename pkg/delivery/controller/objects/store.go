@@ -75,7 +75,11 @@ func NewStore(kube informers.SharedInformerFactory) (*Store, error) {
 		}
 		gk := schema.GroupKind{Group: row.resource.Group, Kind: row.kind}
 		s.kinds[gk] = kind{row.resource, generic.Informer(), workloads[gk]}
-		if err := generic.Informer().AddIndexers(cache.Indexers{byApplication: indexApplication}); err != nil {
+		indexers := cache.Indexers{byApplication: indexApplication}
+		if gk == autoscalers {
+			indexers[byScaled] = indexScaled
+		}
+		if err := generic.Informer().AddIndexers(indexers); err != nil {
 			return nil, fmt.Errorf("index %s by their applications: %w", row.resource.Resource, err)
 		}
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/scripts"
 )
@@ -73,6 +74,8 @@ type Options struct {
 	// Measurer and Scripts may be nil: stages that need them fail then.
 	Measurer Measurer
 	Scripts  Scripts
+	// Drift is told what is not what was released.
+	Drift *drifts.Board
 	// Grace is for how long a cluster has been silent when it is shown as such.
 	Grace time.Duration
 	// Queues are the names of the queues.
@@ -107,6 +110,9 @@ const byApplication = "delivery.manifold.dev/application"
 func New(o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Drift == nil {
+		o.Drift = &drifts.Board{}
 	}
 	store, err := objects.NewStore(o.Kube)
 	if err != nil {

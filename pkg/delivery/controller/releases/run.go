@@ -174,18 +174,20 @@ func (c *Controller) carryOut(ctx context.Context, app *v1alpha1.Application, re
 		return err
 	}
 	before := v.memory.objects.Failures()
-	err = c.carrier.Carry(ctx, objects.Order{
+	order := objects.Order{
 		Account: accountOf(app), Owner: ownerOf(app),
 		Wanted: v.wanted, Present: v.present, Edition: editionOf(status.Edits),
-		Prunes: release.Status.Plan.Prune || len(status.Set[delivery.Primary].Clusters) == 0,
-	}, &v.memory.objects)
+		Prunes:  release.Status.Plan.Prune || len(status.Set[delivery.Primary].Clusters) == 0,
+		Settled: release.Status.Phase.Ended(), Drift: driftOf(app, c.Clock.Now()),
+	}
+	err = c.carrier.Carry(ctx, order, &v.memory.objects)
 	if !maps.Equal(before, v.memory.objects.Failures()) {
 		c.queue.Add(cache.MetaObjectToName(app))
 	}
 	if err != nil {
 		return fmt.Errorf("bring about Release %s/%s: %w", release.Namespace, release.Name, err)
 	}
-	return nil
+	return c.inspect(ctx, app, order, v.memory)
 }
 
 // editionOf tells what was asked for before from what is asked for again.

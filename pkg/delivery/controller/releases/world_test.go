@@ -55,8 +55,9 @@ type world struct {
 	dynamic *dynamicfake.FakeDynamicClient
 	*Controller
 	version int
-	// writes are those of objects, and refuses holds why objects are refused.
+	// writes are those of objects, tried are those that were only tried, and refuses holds why objects are refused.
 	writes  []string
+	tried   []string
 	refuses map[string]error
 	// trials are the objects that were tried, and unfit holds why some are refused then.
 	trials []string
@@ -189,7 +190,6 @@ func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error)
 	if err := w.refuses[key]; err != nil {
 		return true, nil, err
 	}
-	w.writes = append(w.writes, key)
 	informer := w.informer(patch.GetResource())
 	generation := int64(1)
 	if old, exists, _ := informer.GetIndexer().GetByKey(in.GetNamespace() + "/" + in.GetName()); exists {
@@ -202,6 +202,11 @@ func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error)
 	if _, workload := workloadKinds[in.GetKind()]; workload {
 		w.annotate(in, manifold.AnnotationPlacement, w.place(in).String())
 	}
+	if slices.Contains(action.(clienttesting.PatchActionImpl).PatchOptions.DryRun, metav1.DryRunAll) {
+		w.tried = append(w.tried, key)
+		return true, in, nil
+	}
+	w.writes = append(w.writes, key)
 	typed, err := scheme.Scheme.New(in.GroupVersionKind())
 	if err != nil {
 		return true, nil, err
@@ -245,6 +250,10 @@ func (w *world) place(in *unstructured.Unstructured) placement.Decision {
 
 func (w *world) get(action clienttesting.Action) (bool, runtime.Object, error) {
 	name := action.(clienttesting.GetAction).GetName()
+	if obj, exists, _ := w.informer(action.GetResource()).GetIndexer().GetByKey(action.GetNamespace() + "/" + name); exists {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+		return true, &unstructured.Unstructured{Object: content}, err
+	}
 	return true, nil, apierrors.NewNotFound(action.GetResource().GroupResource(), name)
 }
 
