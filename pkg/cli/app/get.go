@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -24,6 +25,9 @@ type GetOptions struct {
 	genericiooptions.IOStreams
 
 	subject
+	// shown is the revision whose origin was read last, which is from.
+	shown string
+	from  *v1alpha1.Origin
 }
 
 func newGetCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
@@ -72,8 +76,24 @@ func (o *GetOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(o.Out, strings.Join(show(application, time.Now()), "\n"))
+	_, err = fmt.Fprintln(o.Out, strings.Join(show(application, o.origin(ctx, application), time.Now()), "\n"))
 	return err
+}
+
+// origin is where the revision comes from that the application is to run, nil if that is not known.
+func (o *GetOptions) origin(ctx context.Context, application *v1alpha1.Application) *v1alpha1.Origin {
+	name := cmp.Or(application.Status.WantedRevision, application.Status.LiveRevision)
+	if name == "" {
+		return nil
+	}
+	if name != o.shown || o.from == nil {
+		revision, err := o.delivery().ApplicationRevisions(o.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil // it may be gone, or not for this user to read
+		}
+		o.shown, o.from = name, revision.Spec.Origin
+	}
+	return o.from
 }
 
 // Watch shows the application whenever it changes: in place on a terminal, and elsewhere one text below the other.
@@ -83,7 +103,7 @@ func (o *GetOptions) Watch(ctx context.Context) error {
 		if application == nil {
 			return true, fmt.Errorf("there is no application %q in namespace %q", o.Name, o.Namespace)
 		}
-		lines := show(application, time.Now())
+		lines := show(application, o.origin(ctx, application), time.Now())
 		if screen != nil {
 			return false, screen.Draw(fitting(lines, screen.Rows()))
 		}

@@ -23,31 +23,36 @@ const (
 	nothing = "-"
 )
 
-// show returns what there is to see of an application, line by line.
-func show(application *v1alpha1.Application, now time.Time) []string {
-	lines := header(application, now)
+// show returns what there is to see of an application, line by line. Wanted is where the revision comes from that it is to run, nil if that is not
+// known.
+func show(application *v1alpha1.Application, wanted *v1alpha1.Origin, now time.Time) []string {
+	lines := header(application, wanted, now)
 	if wrong := problems(application); len(wrong) > 0 {
 		lines = append(append(lines, ""), wrong...)
 	}
-	if variants := variantRows(application.Status.Variants); len(variants) > 0 {
+	if variants := variantRows(&application.Status); len(variants) > 0 {
 		lines = append(append(lines, ""), table(append([][]string{{"VARIANT", "REVISION", "READY", "TRAFFIC", "CLUSTERS"}}, variants...))...)
 	}
 	if targets := targetRows(application.Status.Targets); len(targets) > 0 {
 		lines = append(append(lines, ""),
-			table(append([][]string{{"TARGET", "CLUSTER", "REVISION", "LIVE", "SYNC", "HEALTH", "MESSAGE"}}, targets...))...)
+			table(append([][]string{{"TARGET", "CLUSTER", "REVISION", "LIVE", "READY", "SYNC", "HEALTH", "MESSAGE"}}, targets...))...)
+	}
+	if drift := driftRows(&application.Status); len(drift) > 0 {
+		lines = append(append(lines, ""), table(append([][]string{{"DRIFT", "PATH", "WANTED", "FOUND", "CLUSTERS"}}, drift...))...)
+		if more := int(application.Status.DriftCount) - len(drift); more > 0 {
+			lines = append(lines, fmt.Sprintf("... and %d more", more))
+		}
 	}
 	return lines
 }
 
-func header(application *v1alpha1.Application, now time.Time) []string {
+func header(application *v1alpha1.Application, wanted *v1alpha1.Origin, now time.Time) []string {
 	spec, status := &application.Spec, &application.Status
 	rows := [][]string{
 		{"Application:", application.Namespace + "/" + application.Name},
 		{"Source:", text.Line(source(&spec.Source), longest)},
 	}
-	if status.Source != nil && status.Source.Origin != nil {
-		rows = append(rows, []string{"Commit:", commit(status.Source.Origin, now)})
-	}
+	rows = append(rows, commits(status, wanted, now)...)
 	rows = append(rows, []string{"Revision:", revisions(status)})
 	if status.Release != "" {
 		rows = append(rows, []string{"Release:", status.Release + " " + string(cmp.Or(status.ReleasePhase, v1alpha1.ReleasePending))})
@@ -61,6 +66,21 @@ func header(application *v1alpha1.Application, now time.Time) []string {
 		rows = append(rows, []string{"Suspended:", "nothing is released or healed until spec.suspend is unset"})
 	}
 	return table(rows)
+}
+
+// commits are that of the revision which is wanted, and the newest if that is another one.
+func commits(status *v1alpha1.ApplicationStatus, wanted *v1alpha1.Origin, now time.Time) [][]string {
+	var newest *v1alpha1.Origin
+	if status.Source != nil {
+		newest = status.Source.Origin
+	}
+	switch {
+	case newest == nil && wanted == nil:
+		return nil
+	case newest == nil || wanted == nil || newest.Commit == wanted.Commit:
+		return [][]string{{"Commit:", commit(cmp.Or(wanted, newest), now)}}
+	}
+	return [][]string{{"Commit:", commit(wanted, now)}, {"Newest:", commit(newest, now)}}
 }
 
 // source says where the manifests come from.
@@ -137,13 +157,13 @@ func describe(c metav1.Condition) string {
 }
 
 // variantRows are the variants, if the application is not all that there is.
-func variantRows(variants []v1alpha1.Variant) [][]string {
-	if len(variants) < 2 {
+func variantRows(status *v1alpha1.ApplicationStatus) [][]string {
+	if len(status.Variants) < 2 {
 		return nil
 	}
 	var rows [][]string
-	for i := range variants {
-		v := &variants[i]
+	for i := range status.Variants {
+		v := &status.Variants[i]
 		var clusters []string
 		var ready, of int32
 		for j := range v.Clusters {
@@ -153,14 +173,44 @@ func variantRows(variants []v1alpha1.Variant) [][]string {
 				of += replicas
 			}
 		}
-		count, traffic := nothing, nothing
-		if of > 0 {
-			count = fmt.Sprintf("%d/%d", ready, of)
+		if v.Name == v1alpha1.VariantPrimary {
+			ready, of = primaryPods(status.Targets)
 		}
+		traffic := nothing
 		if v.Traffic != nil {
 			traffic = fmt.Sprintf("%d%%", *v.Traffic)
 		}
-		rows = append(rows, []string{v.Name, v.Revision, count, traffic, text.Line(strings.Join(clusters, ","), longest)})
+		rows = append(rows, []string{v.Name, v.Revision, pods(ready, of), traffic, text.Line(strings.Join(clusters, ","), longest)})
+	}
+	return rows
+}
+
+// primaryPods are the pods of the application itself, in all clusters together.
+func primaryPods(targets []v1alpha1.TargetStatus) (ready, of int32) {
+	for i := range targets {
+		for _, c := range targets[i].Clusters {
+			ready, of = ready+c.Ready, of+c.Replicas
+		}
+	}
+	return ready, of
+}
+
+func pods(ready, of int32) string {
+	if of == 0 {
+		return nothing
+	}
+	return fmt.Sprintf("%d/%d", ready, of)
+}
+
+// driftRows are the fields that are not what was released.
+func driftRows(status *v1alpha1.ApplicationStatus) [][]string {
+	var rows [][]string
+	for _, d := range status.Drift {
+		path, found := text.Line(d.Path, longest), text.Line(d.Found, longestCell)
+		if d.Path == "" {
+			path, found = "", "not there"
+		}
+		rows = append(rows, []string{d.Kind + "/" + d.Name, path, text.Line(d.Wanted, longestCell), found, text.Line(strings.Join(d.Clusters, ","), longestCell)})
 	}
 	return rows
 }
@@ -171,11 +221,11 @@ func targetRows(targets []v1alpha1.TargetStatus) [][]string {
 	for i := range targets {
 		t := &targets[i]
 		if len(t.Clusters) == 0 {
-			rows = append(rows, []string{t.Name, "", t.Revision, t.LiveRevision, string(t.Sync), string(t.Health), text.Line(t.Message, longest)})
+			rows = append(rows, []string{t.Name, "", t.Revision, t.LiveRevision, "", string(t.Sync), string(t.Health), text.Line(t.Message, longest)})
 		}
 		for j := range t.Clusters {
 			c := &t.Clusters[j]
-			rows = append(rows, []string{t.Name, c.Name, c.Revision, c.LiveRevision, string(cmp.Or(c.Sync, v1alpha1.SyncUnknown)),
+			rows = append(rows, []string{t.Name, c.Name, c.Revision, c.LiveRevision, pods(c.Ready, c.Replicas), string(cmp.Or(c.Sync, v1alpha1.SyncUnknown)),
 				string(cmp.Or(c.Health, v1alpha1.HealthUnknown)), text.Line(c.Message, longest)})
 		}
 	}

@@ -34,6 +34,11 @@ func cluster(name, revision, live string, sync v1alpha1.SyncStatus, health v1alp
 	return v1alpha1.TargetClusterStatus{Name: name, Revision: revision, LiveRevision: live, Sync: sync, Health: health, Message: message}
 }
 
+func running(c v1alpha1.TargetClusterStatus, ready, of int32) v1alpha1.TargetClusterStatus {
+	c.Ready, c.Replicas = ready, of
+	return c
+}
+
 func origin(number byte, message string) *v1alpha1.Origin {
 	return &v1alpha1.Origin{
 		Commit: strings.Repeat(string(number), 40), Author: "Alice <alice@example.com>", Message: message, Time: ptr.To(ago(2 * time.Hour)),
@@ -62,17 +67,23 @@ func busy() *v1alpha1.Application {
 		},
 		Targets: []v1alpha1.TargetStatus{
 			{Name: "eu", Clusters: []v1alpha1.TargetClusterStatus{
-				cluster("east", "web-v8", "web-v8", v1alpha1.Synced, v1alpha1.Healthy, ""),
-				cluster("west", "web-v8", "web-v7", v1alpha1.OutOfSync, v1alpha1.Degraded, hostile),
+				running(cluster("east", "web-v8", "web-v8", v1alpha1.Synced, v1alpha1.Healthy, ""), 5, 5),
+				running(cluster("west", "web-v8", "web-v7", v1alpha1.OutOfSync, v1alpha1.Degraded, hostile), 2, 3),
 			}},
 			{Name: "hoge", LiveRevision: "web-v7", Clusters: []v1alpha1.TargetClusterStatus{cluster("hoge", "web-v7", "web-v7", "", "", "")}},
 			{Name: "mars", Sync: v1alpha1.SyncUnknown, Health: v1alpha1.HealthUnknown, Message: "no cluster matches"},
+		},
+		DriftCount: 3,
+		Drift: []v1alpha1.FieldDrift{
+			{Group: "apps", Kind: "Deployment", Name: "web", Path: "/spec/replicas", Wanted: "2", Found: hostile, Clusters: []string{"east", "west"}},
+			{Kind: "ConfigMap", Name: "settings", Clusters: []string{"west"}},
 		},
 	})
 }
 
 func TestShow(t *testing.T) {
 	inline := v1alpha1.Source{Inline: &v1alpha1.InlineSource{Objects: make([]runtime.RawExtension, 2)}}
+	wanted := map[string]*v1alpha1.Origin{"busy": origin('b', "What ran before")}
 	for name, test := range map[string]*v1alpha1.Application{
 		"new":  application(v1alpha1.ApplicationSpec{Source: inline}, v1alpha1.ApplicationStatus{}),
 		"busy": busy(),
@@ -88,7 +99,7 @@ func TestShow(t *testing.T) {
 			}}},
 		}),
 	} {
-		t.Run(name, func(t *testing.T) { golden(t, "get-"+name, strings.Join(show(test, now), "\n")+"\n") })
+		t.Run(name, func(t *testing.T) { golden(t, "get-"+name, strings.Join(show(test, wanted[name], now), "\n")+"\n") })
 	}
 }
 
