@@ -55,11 +55,11 @@ type world struct {
 	dynamic *dynamicfake.FakeDynamicClient
 	*Controller
 	version int
-	// writes are those of objects, tried are those that were only tried, and refuses holds why objects are refused.
+	// writes are those of objects, tried are those that were only tried to compare them, and refuses holds why objects are refused.
 	writes  []string
 	tried   []string
 	refuses map[string]error
-	// trials are the objects that were tried, and unfit holds why some are refused then.
+	// trials are the objects that were tried before a release began, and unfit holds why some are refused then.
 	trials []string
 	unfit  map[string]error
 	// broken are images whose pods never get ready, and dead the clusters that do nothing.
@@ -180,14 +180,8 @@ func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error)
 		return true, nil, err
 	}
 	key := in.GetKind() + "/" + in.GetName()
-	if len(action.(clienttesting.PatchActionImpl).PatchOptions.DryRun) > 0 {
-		w.trials = append(w.trials, key)
-		if workloadKinds[in.GetKind()] {
-			w.annotate(in, manifold.AnnotationPlacement, w.place(in).String())
-		}
-		return true, in, w.unfit[key]
-	}
-	if err := w.refuses[key]; err != nil {
+	dryRun, compared := len(action.(clienttesting.PatchActionImpl).PatchOptions.DryRun) > 0, in.GetUID() != ""
+	if err := w.refuses[key]; err != nil && !dryRun {
 		return true, nil, err
 	}
 	informer := w.informer(patch.GetResource())
@@ -202,9 +196,13 @@ func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error)
 	if _, workload := workloadKinds[in.GetKind()]; workload {
 		w.annotate(in, manifold.AnnotationPlacement, w.place(in).String())
 	}
-	if slices.Contains(action.(clienttesting.PatchActionImpl).PatchOptions.DryRun, metav1.DryRunAll) {
+	switch {
+	case dryRun && compared:
 		w.tried = append(w.tried, key)
 		return true, in, nil
+	case dryRun:
+		w.trials = append(w.trials, key)
+		return true, in, w.unfit[key]
 	}
 	w.writes = append(w.writes, key)
 	typed, err := scheme.Scheme.New(in.GroupVersionKind())

@@ -1,0 +1,257 @@
+package delivery
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
+)
+
+// standardApp has what most applications have, written as people write it: units and numbers that are stored otherwise, and fields left out that the
+// server fills in.
+func standardApp(drift string) string {
+	return fmt.Sprintf(`
+apiVersion: delivery.manifold.dev/v1alpha1
+kind: Application
+metadata: {name: web}
+spec:
+  drift: %s
+  targets:
+  - {name: one, cluster: east}
+  - {name: two, cluster: west}
+  source:
+    inline:
+      objects:
+      - {apiVersion: v1, kind: ServiceAccount, metadata: {name: web}}
+      - {apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {colour: blue}}
+      - apiVersion: v1
+        kind: Service
+        metadata: {name: web}
+        spec: {selector: {app: web}, ports: [{port: 53, name: tcp}, {port: 53, name: udp, protocol: UDP, targetPort: dns}]}
+      - apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: web, annotations: {team: us}}
+        spec:
+          replicas: 2
+          selector: {matchLabels: {app: web}}
+          template:
+            metadata: {labels: {app: web}}
+            spec:
+              serviceAccountName: web
+              nodeSelector: {}
+              containers:
+              - name: web
+                image: web:1
+                env: [{name: A, value: "1"}, {name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
+                envFrom: [{configMapRef: {name: settings}}]
+                ports: [{containerPort: 53, name: tcp}, {containerPort: 53, name: dns, protocol: UDP}]
+                resources: {requests: {cpu: 0.01, memory: 0.015625Gi}, limits: {cpu: 1000m}}
+                readinessProbe: {httpGet: {path: /, port: 53}}
+                volumeMounts: [{name: tmp, mountPath: /tmp}, {name: tmp, mountPath: /cache, subPath: cache}]
+              volumes: [{name: tmp, emptyDir: {}}]
+      - apiVersion: autoscaling/v1
+        kind: HorizontalPodAutoscaler
+        metadata: {name: web}
+        spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 5, targetCPUUtilizationPercentage: 80}
+      - {apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {minAvailable: 50%%, selector: {matchLabels: {app: web}}}}
+      - {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: web}, spec: {podSelector: {}, ingress: [{ports: [{port: 53}]}]}}
+      - apiVersion: networking.k8s.io/v1
+        kind: Ingress
+        metadata: {name: web}
+        spec: {rules: [{host: web.example.com, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {name: tcp}}}}]}}]}
+      - apiVersion: batch/v1
+        kind: CronJob
+        metadata: {name: clean}
+        spec: {schedule: "0 0 1 1 *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: "clean:1"}]}}}}}
+`, drift)
+}
+
+// inSync waits until the application is what was released, in all clusters.
+func inSync(s *framework.Scenario) v1alpha1.Application {
+	s.Helper()
+	return awaitApp(s, "it is what was released", func(app v1alpha1.Application) error {
+		if !meta.IsStatusConditionTrue(app.Status.Conditions, v1alpha1.ApplicationInSync) || app.Status.Sync != v1alpha1.Synced || len(app.Status.Drift) > 0 {
+			return fmt.Errorf("%s, drift %+v, conditions %+v, targets %+v", app.Status.Sync, app.Status.Drift, app.Status.Conditions, app.Status.Targets)
+		}
+		return nil
+	})
+}
+
+// awaitDrift waits until exactly these fields are shown, as OBJECT PATH: WANTED FOUND.
+func awaitDrift(s *framework.Scenario, want ...string) v1alpha1.Application {
+	s.Helper()
+	return awaitApp(s, fmt.Sprintf("its drift is %q", want), func(app v1alpha1.Application) error {
+		var got []string
+		for _, d := range app.Status.Drift {
+			got = append(got, fmt.Sprintf("%s/%s %s: %s %s", d.Kind, d.Name, d.Path, d.Wanted, d.Found))
+		}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") || int(app.Status.DriftCount) != len(want) {
+			return fmt.Errorf("it is %q", got)
+		}
+		return nil
+	})
+}
+
+const (
+	colourDrift = `ConfigMap/settings /data/colour: "blue" "red"`
+	imageDrift  = `Deployment/web /spec/template/spec/containers/0/image: "web:1" "web:2"`
+)
+
+func setColour(s *framework.Scenario, colour string) {
+	s.Helper()
+	s.Logical.Kubectl("patch", "configmap", "settings", "--type=merge", "-p", fmt.Sprintf(`{"data":{"colour":%q}}`, colour))
+}
+
+func TestDriftIsWhatSomebodyHasChangedAndNothingElse(t *testing.T) {
+	s := suite.Scenario(t)
+	s.Logical.Apply(standardApp("{}"))
+	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
+	inSync(s)
+	// What others add, and what an autoscaler does, is no drift; what somebody changes is, and alone.
+	s.Logical.Kubectl("annotate", "deployment", "web", "note=mine")
+	s.Logical.Kubectl("scale", "deployment", "web", "--replicas=3")
+	began := time.Now()
+	setColour(s, "red")
+	app := awaitDrift(s, colourDrift)
+	t.Logf("shown after %s", time.Since(began).Round(time.Millisecond))
+	for _, target := range app.Status.Targets {
+		for _, cluster := range target.Clusters {
+			if cluster.Sync != v1alpha1.OutOfSync || !strings.Contains(cluster.Message, `ConfigMap/settings: /data/colour is to be "blue", and "red" was found`) {
+				t.Errorf("cluster %s tells %+v", cluster.Name, cluster)
+			}
+		}
+	}
+	if got := strings.Join(app.Status.Drift[0].Clusters, " "); got != "east west" {
+		t.Errorf("clusters are %s", got)
+	}
+	expect.Says(t, s.Logical.CLI("app", "get", "web"), "ConfigMap/settings", "/data/colour", `"blue"`, `"red"`, "OutOfSync")
+	setColour(s, "blue")
+	inSync(s)
+
+	s.Logical.Kubectl("set", "image", "deployment/web", "web=web:2")
+	awaitDrift(s, imageDrift)
+	s.Logical.Kubectl("delete", "configmap", "settings")
+	awaitDrift(s, "ConfigMap/settings :  ", imageDrift)
+	s.Logical.Apply(standardApp("{heal: true}"))
+	inSync(s)
+	s.Logical.Kubectl("get", "configmap", "settings")
+	if got := s.Logical.Kubectl("get", "deployment", "web", "-o", "jsonpath={.spec.replicas} {.spec.template.spec.containers[0].image} {.metadata.annotations.note}"); got != "3 web:1 mine" {
+		t.Errorf("put back is %q, want the image alone", got)
+	}
+	s.Logical.Poll("an event tells of it", func() error {
+		if told := s.Logical.Kubectl("get", "events", "--field-selector=reason=Healed", "-o", "jsonpath={.items[*].message}"); !strings.Contains(told, "Deployment/web: /spec/template/spec/containers/0/image") {
+			return fmt.Errorf("told is %q", told)
+		}
+		return nil
+	})
+}
+
+func TestFieldsThatAreIgnoredAreNeitherShownNorPutBack(t *testing.T) {
+	s := suite.Scenario(t)
+	s.Logical.Apply(standardApp(`{heal: true, ignore: [{kind: ConfigMap, jsonPointers: [/data/colour]}, {kind: Deployment, jsonPointers: [/metadata/annotations/team]}]}`))
+	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
+	inSync(s)
+	setColour(s, "red")
+	s.Logical.Kubectl("annotate", "--overwrite", "deployment", "web", "team=them")
+	s.Logical.Kubectl("set", "image", "deployment/web", "web=web:2")
+	s.Logical.Poll("the image is put back, and the annotation stays", func() error {
+		if got := s.Logical.Kubectl("get", "deployment", "web", "-o", "jsonpath={.spec.template.spec.containers[0].image} {.metadata.annotations.team}"); got != "web:1 them" {
+			return fmt.Errorf("there is %q", got)
+		}
+		return nil
+	})
+	inSync(s)
+	if got := s.Logical.Kubectl("get", "configmap", "settings", "-o", "jsonpath={.data.colour}"); got != "red" {
+		t.Errorf("the colour is %q, want the one that is ignored", got)
+	}
+}
+
+// A webhook that changes what is applied would change it again: that is no drift, and what somebody changes of it is.
+func TestWhatAWebhookChangesIsNoDrift(t *testing.T) {
+	s := suite.Scenario(t)
+	url, authority := framework.ServeAdmission(t, func(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		answer := &admissionv1.AdmissionResponse{Allowed: true}
+		if request.Namespace == s.Namespace && strings.Contains(string(request.Object.Raw), `"colour":"blue"`) {
+			answer.PatchType = ptr.To(admissionv1.PatchTypeJSONPatch)
+			answer.Patch = []byte(`[{"op": "replace", "path": "/data/colour", "value": "navy"}]`)
+		}
+		return answer
+	})
+	name := "navy-" + s.Namespace
+	t.Cleanup(func() { s.Logical.Try("delete", "mutatingwebhookconfiguration", name) })
+	s.Logical.Apply(fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: %s}
+webhooks:
+- name: navy.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: {url: %s, caBundle: %s}
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %s}}
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]
+`, name, url, base64.StdEncoding.EncodeToString(authority), s.Namespace))
+	s.Logical.Poll("the webhook is asked", func() error {
+		got := s.Logical.KubectlInput(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"probe"},"data":{"colour":"blue"}}`, "create", "--dry-run=server", "-f", "-", "-o", "jsonpath={.data.colour}")
+		if got != "navy" {
+			return fmt.Errorf("the colour is %q", got)
+		}
+		return nil
+	})
+	s.Logical.Apply(inlineApp("blue", "  targets: [{name: one, cluster: east}]"))
+	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
+	inSync(s)
+	setColour(s, "red")
+	awaitDrift(s, `ConfigMap/settings /data/colour: "navy" "red"`)
+}
+
+func TestAClusterThatHaltsIsShownAsUnknownSoon(t *testing.T) {
+	s := suite.Fragile(t)
+	s.Logical.Apply(standardApp("{}"))
+	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
+	inSync(s)
+	west := s.Environment.Clusters["west"]
+	t.Cleanup(func() { _ = west.ResumeAll() })
+	began := time.Now()
+	if err := west.PauseAll(); err != nil {
+		t.Fatal(err)
+	}
+	app := awaitApp(s, "target two is unknown", func(app v1alpha1.Application) error {
+		if target := app.Status.Targets[1]; target.Sync != v1alpha1.SyncUnknown || target.Health != v1alpha1.HealthUnknown {
+			return fmt.Errorf("it is %+v", target)
+		}
+		return nil
+	})
+	t.Logf("shown after %s", time.Since(began).Round(time.Millisecond))
+	if one := app.Status.Targets[0]; one.Sync != v1alpha1.Synced || one.Health != v1alpha1.Healthy {
+		t.Errorf("target one is %+v", one)
+	}
+	setColour(s, "red")
+	awaitApp(s, "drift is shown of the cluster that answers alone", func(app v1alpha1.Application) error {
+		if one, two := app.Status.Targets[0], app.Status.Targets[1]; one.Sync != v1alpha1.OutOfSync || two.Sync != v1alpha1.SyncUnknown {
+			return fmt.Errorf("they are %+v and %+v", one, two)
+		}
+		return nil
+	})
+	setColour(s, "blue")
+	if err := west.ResumeAll(); err != nil {
+		t.Fatal(err)
+	}
+	patient := *s
+	patient.Logical = s.Logical.Within(2 * time.Minute)
+	awaitApp(&patient, "all is well again", func(app v1alpha1.Application) error {
+		if app.Status.Sync != v1alpha1.Synced || app.Status.Health != v1alpha1.Healthy {
+			return fmt.Errorf("%+v", app.Status.Targets)
+		}
+		return nil
+	})
+}
