@@ -24,8 +24,10 @@ const (
 	idleCheck = 5 * time.Second
 	// idleRate is how many bytes a second an idle process may allocate: leases, probes and resyncs take less.
 	idleRate = 8 << 20
-	// worthwhile is how much must have been allocated for a collection to be worth its time.
-	worthwhile = 32 << 20
+	// worthwhile is how much must have been allocated for a collection to be worth its time, and worthwhilePart which part of what is live
+	// that is at least. A collection looks at all of it: thousands of objects at rest are to take no time.
+	worthwhile     = 32 << 20
+	worthwhilePart = 4
 )
 
 // setGCPercent sets how far the heap may grow, unless the administrator has.
@@ -57,8 +59,8 @@ func returnIdleMemory(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		now, _ := heap()
-		if now-last < uint64(idleCheck.Seconds()*idleRate) && now-freed > worthwhile {
+		now, live := heap()
+		if now-last < uint64(idleCheck.Seconds()*idleRate) && now-freed > worthCollecting(live) {
 			debug.FreeOSMemory()
 			freed = now
 		}
@@ -85,6 +87,9 @@ func afterCollections(ctx context.Context, do func()) {
 func gcPercent(live uint64) int {
 	return min(max(int(mostGarbage*100/max(live, 1)), fullGCPercent), busyGCPercent)
 }
+
+// worthCollecting is how much garbage an idle process collects of a heap of which so many bytes are live.
+func worthCollecting(live uint64) uint64 { return max(worthwhile, live/worthwhilePart) }
 
 // heap returns the number of bytes that the process has ever allocated, and of those that were live at the last collection.
 func heap() (allocated, live uint64) {

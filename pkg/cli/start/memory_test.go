@@ -24,6 +24,20 @@ func TestALargeHeapIsCollectedMoreOften(t *testing.T) {
 	}
 }
 
+func TestALargeHeapAtRestIsCollectedLessOften(t *testing.T) {
+	for name, test := range map[string]struct{ live, want uint64 }{
+		"little":               {1, worthwhile},
+		"a server that rests":  {100 << 20, worthwhile},
+		"thousands of objects": {400 << 20, 100 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := worthCollecting(test.live); got != test.want {
+				t.Errorf("collected after %d MiB, want %d MiB", got>>20, test.want>>20)
+			}
+		})
+	}
+}
+
 func TestCollectionsAreFollowed(t *testing.T) {
 	followed := make(chan struct{}, 1)
 	afterCollections(t.Context(), func() { followed <- struct{}{} })
