@@ -118,19 +118,19 @@ func (r *deliveryReport) print(out io.Writer) {
 	table.Flush()
 }
 
-// delivered is an application of one Deployment with one pod in each cluster.
-func delivered(name string, targets []v1alpha1.Target, stages ...v1alpha1.Stage) (*v1alpha1.Application, error) {
+// delivered is an application of one Deployment.
+func delivered(name string, replicas int32, targets []v1alpha1.Target, stages ...v1alpha1.Stage) (*v1alpha1.Application, error) {
 	app := &v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Namespace: deliveryNamespace, Name: name}}
 	app.Spec.Targets = targets
 	if len(stages) > 0 {
 		app.Spec.Pipeline = &v1alpha1.Pipeline{Stages: stages}
 	}
-	return app, hold(app, 1)
+	return app, hold(app, 1, replicas)
 }
 
-// hold has an application hold a version of its Deployment.
-func hold(app *v1alpha1.Application, version int) error {
-	of := deployment(app.Name, 1)
+// hold has an application hold a version of its Deployment, with so many pods in each cluster.
+func hold(app *v1alpha1.Application, version int, replicas int32) error {
+	of := deployment(app.Name, replicas)
 	of.APIVersion, of.Kind = "apps/v1", "Deployment"
 	of.Spec.Template.Spec.Containers[0].Image = fmt.Sprintf("app:%d", version)
 	raw, err := json.Marshal(of)
@@ -145,6 +145,9 @@ func hold(app *v1alpha1.Application, version int) error {
 type workshop struct {
 	client   kubernetes.Interface
 	manifold versioned.Interface
+	// replicas are the pods of an application in each cluster. Simulated ones have no pods, and a status waits until those that it counts are
+	// shown, so there are to be none.
+	replicas int32
 }
 
 func (w *workshop) createNamespace(ctx context.Context) error {
@@ -159,7 +162,7 @@ func (w *workshop) createNamespace(ctx context.Context) error {
 // create makes applications of the same targets and stages.
 func (w *workshop) create(ctx context.Context, names []string, targets []v1alpha1.Target, stages ...v1alpha1.Stage) error {
 	return forAll(names, func(name string) error {
-		app, err := delivered(name, targets, stages...)
+		app, err := delivered(name, w.replicas, targets, stages...)
 		if err != nil {
 			return err
 		}
@@ -179,7 +182,7 @@ func (w *workshop) change(ctx context.Context, names []string, version int) erro
 			if err != nil {
 				return err
 			}
-			if err := hold(app, version); err != nil {
+			if err := hold(app, version, w.replicas); err != nil {
 				return err
 			}
 			_, err = client.Update(ctx, app, metav1.UpdateOptions{})

@@ -40,7 +40,7 @@ func measureWaves(ctx context.Context, sizes deliverySizes, binary, dir string, 
 		return err
 	}
 	defer func() { err = errors.Join(err, f.stop()) }()
-	work := &workshop{f.client, f.manifold}
+	work := &workshop{client: f.client, manifold: f.manifold}
 	if err := work.createNamespace(ctx); err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func measureCrowd(ctx context.Context, sizes deliverySizes, binary, dir, bin str
 	if err != nil {
 		return err
 	}
-	work := &workshop{hub.client, client}
+	work := &workshop{client: hub.client, manifold: client, replicas: 1}
 	if err := work.createNamespace(ctx); err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func measureRest(ctx context.Context, sizes deliverySizes, binary, dir string, r
 		return err
 	}
 	defer func() { err = errors.Join(err, f.stop()) }()
-	work := &workshop{f.client, f.manifold}
+	work := &workshop{client: f.client, manifold: f.manifold}
 	if err := work.createNamespace(ctx); err != nil {
 		return err
 	}

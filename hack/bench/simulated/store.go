@@ -111,11 +111,11 @@ func (s *store) act(last, o *unstructured.Unstructured) {
 		case last == nil:
 			o.Object["status"] = map[string]any{}
 			s.rollOut(o)
-		case last.GetGeneration() == o.GetGeneration():
+		default: // its controller has seen nothing yet
 			o.Object["status"] = last.Object["status"]
-		default:
-			o.Object["status"] = rollingOut(last, o)
-			s.rollOut(o)
+			if last.GetGeneration() != o.GetGeneration() {
+				s.rollOut(o)
+			}
 		}
 	}
 }
@@ -144,15 +144,6 @@ func rolledOut(o *unstructured.Unstructured) map[string]any {
 		"observedGeneration": o.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas,
 		"availableReplicas": replicas,
 		"conditions":        []any{condition("Available", "MinimumReplicasAvailable"), condition("Progressing", "NewReplicaSetAvailable")},
-	}
-}
-
-// rollingOut is the status of a Deployment whose pods are still those of before.
-func rollingOut(last, o *unstructured.Unstructured) map[string]any {
-	before, _, _ := unstructured.NestedFieldNoCopy(last.Object, "status", "replicas")
-	return map[string]any{
-		"observedGeneration": o.GetGeneration(), "replicas": before, "readyReplicas": before, "availableReplicas": before,
-		"conditions": []any{condition("Available", "MinimumReplicasAvailable"), condition("Progressing", "ReplicaSetUpdated")},
 	}
 }
 
