@@ -93,3 +93,15 @@ func TestAPodIsNotTriedWhoseServiceAccountComesWithIt(t *testing.T) {
 		t.Errorf("tried are %v", w.trials)
 	}
 }
+
+func TestWhatIsRefusedIsNotPlaced(t *testing.T) {
+	w := newWorld(t, both...)
+	w.given(nil)
+	w.unfit["Deployment/web"] = apierrors.NewForbidden(appsv1.Resource("deployments"), "web", errors.New("deployer cannot patch"))
+	w.revise(1, []string{v1alpha1.DefaultTarget}, deploymentOf("one"))
+	w.asks("web-a", "web-v1", nil)
+	release := w.until("web-a", v1alpha1.ReleaseFailed)
+	if got := release.Status.Message; !strings.Contains(got, "nothing of it is applied: Deployment/web") || len(w.writes) > 0 {
+		t.Errorf("says %q, written are %v", got, w.writes)
+	}
+}
