@@ -18,6 +18,8 @@ const (
 	// ApplicationInSync is True while the objects of the application are what was released, False while fields of them differ, and Unknown while
 	// that cannot be told.
 	ApplicationInSync = "InSync"
+	// ApplicationNotified is False while a notice cannot be sent, and says why. It is there once one could not be.
+	ApplicationNotified = "Notified"
 )
 
 // SyncStatus tells whether clusters have what was released.

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -70,6 +71,8 @@ type Controller struct {
 	sender       sender
 	// noted holds what was last written onto objects, by their UID: caches show it later, or not at all if it could not be written.
 	noted *lru.Cache
+	// problems hold why notices of applications could not be sent last, by the application's UID.
+	problems *lru.Cache
 	// failing is who is left alone.
 	failing *flowcontrol.Backoff
 }
@@ -81,7 +84,7 @@ type note struct{ was, is string }
 func New(o Options) (*Controller, error) {
 	applications, releases := o.Informers.Delivery().V1alpha1().Applications(), o.Informers.Delivery().V1alpha1().Releases()
 	c := &Controller{
-		Options: o, applications: applications.Lister(), releases: releases.Lister(), sender: sender{o.Policy}, noted: lru.New(remembered),
+		Options: o, applications: applications.Lister(), releases: releases.Lister(), sender: sender{o.Policy}, noted: lru.New(remembered), problems: lru.New(remembered),
 		failing: flowcontrol.NewBackOff(soonest, latest), queue: work.NewQueue[types.NamespacedName](o.Queues.Of("notifications"), soonest, latest),
 	}
 	c.failing.Clock = o.Clock
@@ -125,7 +128,8 @@ func (c *Controller) sync(ctx context.Context, key types.NamespacedName) error {
 	}
 	sending, cancel := context.WithTimeout(ctx, atOnce)
 	defer cancel()
-	errs := []error{c.tell(ctx, sending, app, app, ofApplication(app), func(patch []byte) error {
+	var come pass
+	errs := []error{c.tell(ctx, sending, &come, app, app, ofApplication(app), func(patch []byte) error {
 		_, err := c.Client.DeliveryV1alpha1().Applications(app.Namespace).Patch(ctx, app.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 		return err
 	})}
@@ -133,16 +137,18 @@ func (c *Controller) sync(ctx context.Context, key types.NamespacedName) error {
 		if release.Spec.Application != app.Name || release.DeletionTimestamp != nil {
 			continue
 		}
-		errs = append(errs, c.tell(ctx, sending, app, release, ofRelease(release), func(patch []byte) error {
+		errs = append(errs, c.tell(ctx, sending, &come, app, release, ofRelease(release), func(patch []byte) error {
 			_, err := c.Client.DeliveryV1alpha1().Releases(release.Namespace).Patch(ctx, release.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 			return err
 		}))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.condition(ctx, app, come))...)
 }
 
 // tell sends the notices of an object that are still to be sent, and notes what was told. An error says that not all was, and is worth another try.
-func (c *Controller) tell(ctx, sending context.Context, app *v1alpha1.Application, of metav1.Object, notices []notice, write func(patch []byte) error) error {
+func (c *Controller) tell(
+	ctx, sending context.Context, come *pass, app *v1alpha1.Application, of metav1.Object, notices []notice, write func(patch []byte) error,
+) error {
 	written := of.GetAnnotations()[Annotation]
 	marks, again := readMarks(c.seen(of, written)).follow(notices, app.Spec.Notifications, c.Clock.Now())
 	if again > 0 {
@@ -150,7 +156,7 @@ func (c *Controller) tell(ctx, sending context.Context, app *v1alpha1.Applicatio
 	}
 	var errs []error
 	for _, n := range notices {
-		left, err := c.tellOf(sending, app, of, n, marks[n.key()])
+		left, err := c.tellOf(sending, come, app, of, n, marks[n.key()])
 		marks[n.key()], errs = left, append(errs, err)
 	}
 	if same(readMarks(written), marks) {
@@ -176,20 +182,23 @@ func (c *Controller) seen(of metav1.Object, written string) string {
 }
 
 // tellOf sends one notice to those who are still to be told, and returns who is left.
-func (c *Controller) tellOf(ctx context.Context, app *v1alpha1.Application, of metav1.Object, n notice, known mark) (mark, error) {
+func (c *Controller) tellOf(ctx context.Context, come *pass, app *v1alpha1.Application, of metav1.Object, n notice, known mark) (mark, error) {
 	now, left := c.Clock.Now(), mark{At: known.At}
 	var errs []error
 	for _, name := range known.To {
 		p := payloadOf(app, of, n, name, known)
 		if c.failing.IsInBackOffSinceUpdate(p.ID, now) {
+			come.waiting++
 			left.To, errs = append(left.To, name), append(errs, fmt.Errorf("notification %q of %s is tried again later", name, n.key()))
 			continue
 		}
 		err := c.send(ctx, app, name, p)
 		if err == nil {
+			come.sent++
 			continue
 		}
 		tried := fmt.Sprintf("notification %q of %s: %v", name, n.key(), err)
+		come.failed = cmp.Or(come.failed, tried)
 		if now.Sub(time.Unix(known.At, 0)) >= giveUp {
 			c.Recorder.Eventf(app, corev1.EventTypeWarning, "NotificationGivenUp", "%s; it is not tried any more", tried)
 			continue

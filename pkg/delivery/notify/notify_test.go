@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -316,6 +317,47 @@ func TestOneThatFailsIsTriedAgainAndTheOthersAreNot(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"ReleaseFailed shop-1"}, good.events(t)); diff != "" {
 		t.Errorf("good (-want +got)\n%s", diff)
+	}
+}
+
+func TestAConditionTellsThatANoticeCannotBeSent(t *testing.T) {
+	says := func(w *world) string {
+		t.Helper()
+		app, err := w.client.DeliveryV1alpha1().Applications("web").Get(t.Context(), "shop", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.ApplicationNotified)
+		if found == nil {
+			return ""
+		}
+		return string(found.Status) + " " + found.Message
+	}
+	r := newReceiver(t)
+	w := newWorld(t, application(hook("ops", v1alpha1.EventReleaseFailed)), failed("shop-1"))
+	w.secret(t, "ops", r.URL, "")
+	nowhere := outbound.Policy{PlainHTTP: true, Allow: func(net.IP) bool { return false }}
+	c := w.controller(t, nowhere)
+	for range 2 { // it is left alone the second time
+		if err := c.sync(t.Context(), key); err == nil {
+			t.Error("no error")
+		}
+		if got := says(w); !strings.HasPrefix(got, `False notification "ops" of ReleaseFailed`) || strings.Contains(got, r.URL) {
+			t.Errorf("says %q", got)
+		}
+		w.catchUp(t)
+	}
+	c = w.controller(t, anywhere) // as after a restart with another flag
+	if err := c.sync(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	if got := says(w); !strings.HasPrefix(got, "True ") || len(r.events(t)) != 1 {
+		t.Errorf("says %q after the notice has arrived", got)
+	}
+	w.catchUp(t)
+	w.writes()
+	if err := c.sync(t.Context(), key); err != nil || w.writes() != 0 {
+		t.Errorf("error %v, and writes though nothing is new", err)
 	}
 }
 
