@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,6 +72,9 @@ const (
 
 // UndoPrefix stands before the ID of a stage in the ID of the one that takes its script back.
 const UndoPrefix = "rollback-"
+
+// ScriptName names the run of a stage's script in an attempt, counted from 0.
+func ScriptName(stage string, attempt int32) string { return fmt.Sprintf("%s-%d", stage, attempt) }
 
 // Stage is one step of a release.
 type Stage struct {

@@ -1,21 +1,26 @@
 package server
 
 import (
+	"context"
 	"fmt"
 
 	"k8s.io/utils/clock"
 
+	api "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned/scheme"
 	"github.com/manifold-dev/manifold/internal/outbound"
+	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/logs"
 	"github.com/manifold-dev/manifold/pkg/delivery/notify"
+	"github.com/manifold-dev/manifold/pkg/delivery/scripts"
 )
 
 // releaseParts are the controllers that tell of releases, and do nothing about them.
 func (m *controllers) releaseParts(c CompletedOptions) ([]part, error) {
 	log, err := logs.New(logs.Options{
 		Queues: m.queues, Informers: m.own, Client: m.clients[v1alpha1.DeliveryUser].manifold, Clock: clock.RealClock{},
+		Output: m.scriptOutput(m.newScripts(asJSON(m.identities.As(v1alpha1.DeliveryUser)))),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the logs of releases: %w", err)
@@ -30,4 +35,16 @@ func (m *controllers) releaseParts(c CompletedOptions) ([]part, error) {
 		return nil, fmt.Errorf("make the notifications: %w", err)
 	}
 	return []part{{"logs of releases", log.Run}, {"notifications", notices.Run}}, nil
+}
+
+// scriptOutput returns how the log of a release gets at what the script of a stage has written.
+func (m *controllers) scriptOutput(of *scripts.Scripts) func(context.Context, *api.Release, *api.StageStatus) ([]string, error) {
+	applications := m.own.Delivery().V1alpha1().Applications().Lister()
+	return func(ctx context.Context, release *api.Release, stage *api.StageStatus) ([]string, error) {
+		app, err := applications.Applications(release.Namespace).Get(release.Spec.Application)
+		if err != nil {
+			return nil, err
+		}
+		return of.Output(ctx, scripts.Run{Application: app, Release: release, Name: delivery.ScriptName(stage.ID, stage.Attempt-1)})
+	}
 }

@@ -35,6 +35,8 @@ type Options struct {
 	Informers externalversions.SharedInformerFactory
 	// Client writes the logs.
 	Client versioned.Interface
+	// Output returns the last lines that the script of a stage which has ended has written, as far as they are to be had. Unset, there are none.
+	Output func(ctx context.Context, release *v1alpha1.Release, stage *v1alpha1.StageStatus) ([]string, error)
 	Clock  clock.PassiveClock
 }
 
@@ -100,9 +102,10 @@ func (c *Controller) sync(ctx context.Context, key types.NamespacedName) error {
 	if err != nil {
 		return fmt.Errorf("read the log of release %s: %w", key, err)
 	}
+	written := c.outputs(ctx, last, release)
 	for more := true; more; {
 		var part *v1alpha1.ReleaseLogPart
-		if part, more = next(last, release, c.Clock.Now()); part == nil {
+		if part, more = next(last, release, written, c.Clock.Now()); part == nil {
 			break
 		}
 		if last, err = c.write(ctx, part); err != nil {

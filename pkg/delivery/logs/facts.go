@@ -25,9 +25,9 @@ type fact struct {
 	line       v1alpha1.ReleaseLogLine
 }
 
-// facts are what the status of a release tells, from the oldest to the newest.
-func facts(release *v1alpha1.Release, now time.Time) []fact {
-	t := &teller{now: metav1.Time{Time: now.Truncate(time.Second)}}
+// facts are what the status of a release tells, from the oldest to the newest, with what scripts have written.
+func facts(last *v1alpha1.ReleaseLogPart, release *v1alpha1.Release, written map[string][]string, now time.Time) []fact {
+	t := &teller{last: last, written: written, now: metav1.Time{Time: now.Truncate(time.Second)}}
 	t.release(release)
 	slices.SortStableFunc(t.out, func(a, b fact) int { return a.line.Time.Compare(b.line.Time.Time) })
 	return t.out
@@ -35,8 +35,10 @@ func facts(release *v1alpha1.Release, now time.Time) []fact {
 
 // teller gathers facts.
 type teller struct {
-	now metav1.Time
-	out []fact
+	last    *v1alpha1.ReleaseLogPart
+	written map[string][]string
+	now     metav1.Time
+	out     []fact
 }
 
 // tell adds a fact. Without a time it is one of now.
@@ -45,8 +47,11 @@ func (t *teller) tell(at *metav1.Time, about v1alpha1.ReleaseLogLine, key, value
 	if at != nil {
 		about.Time = metav1.Time{Time: at.Truncate(time.Second)}
 	}
-	t.out = append(t.out, fact{key: digest(key, 6), value: digest(value, 4), line: about})
+	t.out = append(t.out, fact{key: digest(key, keyBytes), value: digest(value, valueBytes), line: about})
 }
+
+// keyBytes and valueBytes are how much of a digest tells a fact, or what it says, from others.
+const keyBytes, valueBytes = 6, 4
 
 // digest stands for a text in a part, of which there may be thousands.
 func digest(of string, bytes int) string {
@@ -111,6 +116,7 @@ func (t *teller) stage(stage *v1alpha1.StageStatus) {
 	for i := range stage.Targets {
 		t.target(stage, &stage.Targets[i])
 	}
+	t.output(stage, about)
 	if stage.Phase == "" || stage.Phase == v1alpha1.StageNotStarted || stage.Phase == v1alpha1.StageRunning && stage.Message == "" {
 		return
 	}

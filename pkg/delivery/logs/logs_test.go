@@ -53,12 +53,12 @@ func show(lines []v1alpha1.ReleaseLogLine) []string {
 func log(t *testing.T, releases ...*v1alpha1.Release) (last *v1alpha1.ReleaseLogPart) {
 	t.Helper()
 	for _, release := range releases {
-		part, more := next(last, release, now)
+		part, more := next(last, release, nil, now)
 		if part == nil || more {
 			t.Fatalf("nothing is written, or more would be: %v", more)
 		}
 		last = part
-		if again, _ := next(last, release.DeepCopy(), now.Add(time.Hour)); again != nil {
+		if again, _ := next(last, release.DeepCopy(), nil, now.Add(time.Hour)); again != nil {
 			t.Fatalf("it is told twice: %q", show(again.Spec.Lines))
 		}
 	}
@@ -153,7 +153,7 @@ func TestAReleaseThatGoesOnAfterItsEndIsToldOnceMore(t *testing.T) {
 }
 
 func TestNothingIsWrittenOfAReleaseThatTellsNothing(t *testing.T) {
-	if part, more := next(nil, &v1alpha1.Release{}, now); part != nil || more {
+	if part, more := next(nil, &v1alpha1.Release{}, nil, now); part != nil || more {
 		t.Errorf("%+v is written", part)
 	}
 }
@@ -172,7 +172,7 @@ func TestALongLogIsWrittenInParts(t *testing.T) {
 	for more := true; more; {
 		var part *v1alpha1.ReleaseLogPart
 		before := last.DeepCopy()
-		if part, more = next(last, many, now); part == nil {
+		if part, more = next(last, many, nil, now); part == nil {
 			t.Fatal("nothing is written though there is more")
 		}
 		if diff := cmp.Diff(before, last); diff != "" {

@@ -21,12 +21,12 @@ const (
 
 // next returns the last part of a release's log as it is to be written, nil if it is as it should be. It reports whether there is still more to
 // write after that. last is nil if there is none yet, and is left as it is.
-func next(last *v1alpha1.ReleaseLogPart, release *v1alpha1.Release, now time.Time) (part *v1alpha1.ReleaseLogPart, more bool) {
+func next(last *v1alpha1.ReleaseLogPart, release *v1alpha1.Release, written map[string][]string, now time.Time) (part *v1alpha1.ReleaseLogPart, more bool) {
 	known := map[string]string{}
 	if last != nil {
 		known = last.Spec.Told
 	}
-	all := facts(release, now)
+	all := facts(last, release, written, now)
 	var news []fact
 	for _, f := range all {
 		if known[f.key] != f.value {

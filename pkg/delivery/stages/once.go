@@ -149,7 +149,7 @@ func script(r *Run) (delivery.Phase, string) {
 	if undo {
 		of = strings.TrimPrefix(of, delivery.UndoPrefix)
 	}
-	name := fmt.Sprintf("%s-%d", r.Stage.ID, r.Of.Attempt)
+	name := delivery.ScriptName(r.Stage.ID, r.Of.Attempt)
 	outcome, known := r.Seen.Scripts[name]
 	if known && (outcome.Phase == delivery.Succeeded || outcome.Phase == delivery.Failed) {
 		return outcome.Phase, delivery.Said(outcome.Message)
