@@ -98,12 +98,10 @@ func apply(stage *delivery.Stage, options any, path *field.Path) (undone []strin
 	switch o := options.(type) {
 	case *v1alpha1.SyncOptions:
 		note(o.AddVariantLabelToSelector, "addVariantLabelToSelector")
-		note(o.Prune, "prune")
 	case *v1alpha1.PrimaryRolloutOptions:
 		note(o.Suffix != "", "suffix")
 		note(o.CreateService, "createService")
 		note(o.AddVariantLabelToSelector, "addVariantLabelToSelector")
-		note(o.Prune, "prune")
 	case *v1alpha1.CanaryRolloutOptions:
 		note(len(o.Patches) > 0, "patches")
 		stage.Copy = &delivery.CopyOptions{Replicas: ptr.Deref(o.Replicas, intstr.FromInt32(1)), PerCluster: o.PerCluster, Suffix: o.Suffix, Service: o.CreateService}

@@ -27,6 +27,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // labelDecided is what a cluster counts as having while a release begins for which placement has chosen the cluster.
@@ -44,11 +45,15 @@ type view struct {
 	// broken says why the set stands for nothing, and missing that something of it is not there yet.
 	broken  string
 	missing bool
+	// pruned are the clusters in which what their revision does not have is deleted, whatever the plan says of all.
+	pruned sets.Set[string]
 }
 
 // look gathers what is known of an application that is to run a set. Plan and newest are those of the release that says so.
-func (c *Controller) look(app *v1alpha1.Application, set delivery.Set, plan *v1alpha1.ReleasePlan, newest string) (view, error) {
-	v := view{app: app, memory: c.memoryOf(app), set: set}
+func (c *Controller) look(
+	app *v1alpha1.Application, set delivery.Set, plan *v1alpha1.ReleasePlan, newest string, pruned sets.Set[string],
+) (view, error) {
+	v := view{app: app, memory: c.memoryOf(app), set: set, pruned: pruned}
 	var err error
 	if v.present, err = c.store.Of(cache.MetaObjectToName(app)); err != nil {
 		return v, err
@@ -67,6 +72,9 @@ func (c *Controller) look(app *v1alpha1.Application, set delivery.Set, plan *v1a
 // made returns what a set stands for. Making it again and again would take most of the time.
 func (c *Controller) made(v view, plan *v1alpha1.ReleasePlan, newest string) (wanted.Wanted, error) {
 	application := c.describe(v.app, plan, v.present)
+	if application.Keeps != nil && v.pruned.Len() > 0 {
+		application.Keeps = without(application.Keeps, v.pruned)
+	}
 	key, err := keyOf(v, plan, newest)
 	if err != nil {
 		return wanted.Wanted{}, err
@@ -104,7 +112,7 @@ func keyOf(v view, plan *v1alpha1.ReleasePlan, newest string) (string, error) {
 		}
 		slices.Sort(shares)
 	}
-	text, err := json.Marshal([]any{v.app.Generation, v.set, plan, newest, shares})
+	text, err := json.Marshal([]any{v.app.Generation, v.set, plan, newest, shares, sets.List(v.pruned)})
 	if err != nil {
 		return "", err
 	}
@@ -185,7 +193,7 @@ func (c *Controller) silentSince(cluster *manifold.Cluster) time.Time {
 
 // firstSight is what is seen when a release begins. Where placement decides, its clusters are marked.
 func (c *Controller) firstSight(ctx context.Context, app *v1alpha1.Application, value *delivery.Release, release *v1alpha1.Release) (delivery.Observed, error) {
-	v, err := c.look(app, value.Current, release.Status.Plan, value.Revision.Name)
+	v, err := c.look(app, value.Current, release.Status.Plan, value.Revision.Name, nil)
 	if err != nil {
 		return delivery.Observed{}, err
 	}

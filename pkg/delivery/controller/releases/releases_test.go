@@ -277,13 +277,31 @@ func TestAReleaseWaitsForItsRevision(t *testing.T) {
 
 func TestPruneDeletesWhatARevisionNoLongerHas(t *testing.T) {
 	const config = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"colours"},"data":{"a":"b"}}`
+	only := func(target string, stage v1alpha1.Stage) v1alpha1.Stage {
+		stage.Targets = []string{target}
+		return stage
+	}
 	for name, test := range map[string]struct {
-		prune bool
-		want  int
-	}{"it stays": {false, 1}, "it goes": {true, 0}} {
+		prune  bool
+		stages []v1alpha1.Stage
+		want   int
+	}{
+		"it stays": {want: 1}, "it goes": {prune: true},
+		"it goes with a stage that says so": {stages: []v1alpha1.Stage{stage(v1alpha1.StageSync, "sync", `{"prune":true}`)}},
+		"or with one for each target": {stages: []v1alpha1.Stage{
+			only("east", stage(v1alpha1.StagePrimaryRollout, "one", `{"prune":true}`)), only("west", stage(v1alpha1.StagePrimaryRollout, "two", `{"prune":true}`)),
+		}},
+		"it stays for targets of another stage": {want: 1, stages: []v1alpha1.Stage{
+			only("east", stage(v1alpha1.StagePrimaryRollout, "one", `{"prune":true}`)), only("west", stage(v1alpha1.StagePrimaryRollout, "two", "")),
+		}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, both...)
-			w.given(func(app *v1alpha1.Application) { app.Spec.Prune = test.prune }, both...)
+			w.given(func(app *v1alpha1.Application) {
+				if app.Spec.Prune = test.prune; test.stages != nil {
+					pipeline(test.stages...)(app)
+				}
+			}, both...)
 			w.revise(1, both, config, deploymentOf("one"))
 			w.revise(2, both, deploymentOf("two"))
 			w.asks("web-a", "web-v1", nil)

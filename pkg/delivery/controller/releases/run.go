@@ -43,7 +43,7 @@ func (c *Controller) next(ctx context.Context, s situation, turn planner.Turn) (
 	if err != nil {
 		return out, fmt.Errorf("read the plan of Release %s/%s: %w", release.Namespace, release.Name, err)
 	}
-	v, err := c.look(s.app, status.Set, out.Plan, release.Spec.Revision)
+	v, err := c.look(s.app, status.Set, out.Plan, release.Spec.Revision, prunedBy(release.Spec.Revision, &out, status.Set))
 	if err != nil {
 		return out, err
 	}
@@ -169,7 +169,8 @@ func stageOf(release *v1alpha1.Release, id string) v1alpha1.Stage {
 // carryOut brings about what a release says.
 func (c *Controller) carryOut(ctx context.Context, app *v1alpha1.Application, release *v1alpha1.Release) error {
 	status := read.Status(release.Status)
-	v, err := c.look(app, status.Set, release.Status.Plan, release.Spec.Revision)
+	pruned := prunedBy(release.Spec.Revision, &release.Status, status.Set)
+	v, err := c.look(app, status.Set, release.Status.Plan, release.Spec.Revision, pruned)
 	if err != nil || v.missing || v.broken != "" || release.Status.Plan == nil {
 		return err
 	}
@@ -177,7 +178,7 @@ func (c *Controller) carryOut(ctx context.Context, app *v1alpha1.Application, re
 	order := objects.Order{
 		Account: accountOf(app), Owner: ownerOf(app),
 		Wanted: v.wanted, Present: v.present, Edition: editionOf(status.Edits),
-		Prunes:  release.Status.Plan.Prune || len(status.Set[delivery.Primary].Clusters) == 0,
+		Prunes:  release.Status.Plan.Prune || prunesAll(status.Set, pruned),
 		Settled: release.Status.Phase.Ended(), Drift: driftOf(app, c.Clock.Now()),
 	}
 	err = c.carrier.Carry(ctx, order, &v.memory.objects)
