@@ -250,7 +250,8 @@ func (s *session) observe(last v1alpha1.ClusterStatus) (seen status.Observation,
 	if full := s.full(seen.Ready); full != nil {
 		seen.Ready, again = full, excessLook
 	}
-	seen.UID, seen.Version, seen.Kinds, seen.Silent = s.uid, s.version, s.kinds, s.signs.silent
+	seen.UID, seen.Version, seen.Kinds = s.uid, s.version, s.kinds
+	seen.Answered, seen.Silent = !s.signs.last.IsZero(), s.signs.silent
 	seen.Credential = s.credentialCondition(now)
 	if s.live == nil {
 		// One that has just answered is about to be connected, and tells what it has then.

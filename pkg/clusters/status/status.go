@@ -37,8 +37,9 @@ type Observation struct {
 	Nodes      *capacity.Nodes
 	Classes    *v1alpha1.ClusterClasses
 	Requested  corev1.ResourceList
-	// Silent is since when the cluster does not answer, zero while it does.
-	Silent time.Time
+	// Answered reports whether the cluster has answered ever since somebody listens, and Silent is since when it does not, zero while it does.
+	Answered bool
+	Silent   time.Time
 	// Limits are those of the spec.
 	Limits corev1.ResourceList
 	// Settled is false while more is about to be learned within moments, as right after a connection was made.
@@ -59,7 +60,7 @@ func Next(last v1alpha1.ClusterStatus, seen Observation, now time.Time) v1alpha1
 			meta.FindStatusCondition(next.Conditions, stamped.Type).LastTransitionTime = stamped.LastTransitionTime
 		}
 	}
-	answering(&next, seen.Silent)
+	answering(&next, seen)
 	if next.UID == "" {
 		// Never overwritten: the cluster that joined is the one that this object is about.
 		next.UID = seen.UID
@@ -85,14 +86,17 @@ func Next(last v1alpha1.ClusterStatus, seen Observation, now time.Time) v1alpha1
 	return next
 }
 
-// answering has a condition for a cluster that does not answer, since it did last.
-func answering(next *v1alpha1.ClusterStatus, silent time.Time) {
-	if silent.IsZero() {
+// answering has a condition for a cluster that does not answer, since it did last. Before anything is known of it, what was known is kept.
+func answering(next *v1alpha1.ClusterStatus, seen Observation) {
+	if seen.Silent.IsZero() && !seen.Answered {
+		return
+	}
+	if seen.Silent.IsZero() {
 		meta.RemoveStatusCondition(&next.Conditions, v1alpha1.ClusterAnswering)
 		return
 	}
 	meta.SetStatusCondition(&next.Conditions, metav1.Condition{
-		Type: v1alpha1.ClusterAnswering, Status: metav1.ConditionFalse, Reason: reasonNoAnswer, LastTransitionTime: metav1.NewTime(silent),
+		Type: v1alpha1.ClusterAnswering, Status: metav1.ConditionFalse, Reason: reasonNoAnswer, LastTransitionTime: metav1.NewTime(seen.Silent),
 		Message: "the cluster does not answer; what is shown of it is the last that was heard",
 	})
 }

@@ -269,7 +269,7 @@ func TestAClusterThatDoesNotAnswer(t *testing.T) {
 	heard := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	ready := &metav1.Condition{Type: v1alpha1.ClusterReady, Status: metav1.ConditionTrue, Reason: "ClusterReady"}
 	last := Next(v1alpha1.ClusterStatus{}, Observation{Ready: ready}, heard)
-	silent := Next(last, Observation{Ready: ready, Silent: heard}, heard.Add(8*time.Second))
+	silent := Next(last, Observation{Ready: ready, Answered: true, Silent: heard}, heard.Add(8*time.Second))
 	found := meta.FindStatusCondition(silent.Conditions, v1alpha1.ClusterAnswering)
 	if found == nil || found.Status != metav1.ConditionFalse || !found.LastTransitionTime.Time.Equal(heard) || !IsReady(silent) {
 		t.Fatalf("conditions are %+v, want that it has not answered since %s, and that it is ready", silent.Conditions, heard)
@@ -277,7 +277,10 @@ func TestAClusterThatDoesNotAnswer(t *testing.T) {
 	if later := Next(silent, Observation{Ready: ready, Silent: heard.Add(300 * time.Millisecond)}, heard.Add(time.Minute)); !equality.Semantic.DeepEqual(later, silent) {
 		t.Errorf("while it is silent its status becomes %+v", later.Conditions)
 	}
-	if back := Next(silent, Observation{Ready: ready}, heard.Add(time.Minute)); !equality.Semantic.DeepEqual(back, last) {
+	if unknown := Next(silent, Observation{Ready: ready}, heard.Add(time.Minute)); !equality.Semantic.DeepEqual(unknown, silent) {
+		t.Errorf("before it was asked by a new server its status becomes %+v", unknown.Conditions)
+	}
+	if back := Next(silent, Observation{Ready: ready, Answered: true}, heard.Add(time.Minute)); !equality.Semantic.DeepEqual(back, last) {
 		t.Errorf("once it answers conditions are %+v, want %+v", back.Conditions, last.Conditions)
 	}
 }
