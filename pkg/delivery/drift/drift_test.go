@@ -208,3 +208,12 @@ func TestAFightSlowsDown(t *testing.T) {
 		t.Errorf("after an hour of peace it counts %d times", p.Times)
 	}
 }
+
+// What was put back a moment ago may not be seen yet, so that nobody says that it is gone again.
+func TestWhatWasPutBackIsFresh(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	p := Patience{}.Next(now)
+	if (Patience{}).Fresh(now) || !p.Fresh(now.Add(firstDelay/2)) || p.Fresh(now.Add(firstDelay)) {
+		t.Errorf("fresh is never: %t, at once: %t, after %s: %t", Patience{}.Fresh(now), p.Fresh(now.Add(firstDelay/2)), firstDelay, p.Fresh(now.Add(firstDelay)))
+	}
+}

@@ -163,6 +163,9 @@ func (p Patience) Due() time.Time {
 	return p.Last.Add(p.delay())
 }
 
+// Fresh reports whether the object was put back so recently that it may not be seen yet.
+func (p Patience) Fresh(now time.Time) bool { return p.Times > 0 && now.Sub(p.Last) < firstDelay }
+
 func (p Patience) delay() time.Duration {
 	delay := firstDelay
 	for i := 1; i < p.Times && delay < lastDelay; i++ {

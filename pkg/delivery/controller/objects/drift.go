@@ -60,8 +60,15 @@ type Inspection struct {
 	Found []drift.Object
 	// Healed are those that were put back.
 	Healed []drift.Object
-	// Again is when there is more to put back, zero if there is not.
+	// Again is when there may be more to put back, zero if there is not.
 	Again time.Time
+}
+
+// look has the objects looked at again at some time.
+func (i *Inspection) look(at time.Time) {
+	if i.Again.IsZero() || at.Before(i.Again) {
+		i.Again = at
+	}
 }
 
 // Inspect compares the objects of an application with what was applied, and puts back what is to be, after the order was carried out. The server is asked once for each state of an
@@ -90,14 +97,15 @@ func (c *Carrier) answer(ctx context.Context, order Order, object wanted.Object,
 	if heals && !m.patience[object.Key].Due().After(order.Drift.Now) {
 		if err = c.heal(ctx, order, object, present, memory); err == nil {
 			out.Healed = append(out.Healed, *differs)
+			out.look(m.patience[object.Key].Due())
 			return nil
 		}
 		if refusal := new(RefusedError); errors.As(err, &refusal) {
 			m.unhealed[object.Key], err = delivery.Said(refusal.Err.Error()), nil
 		}
 	}
-	if due := m.patience[object.Key].Due(); heals && (out.Again.IsZero() || due.Before(out.Again)) {
-		out.Again = due
+	if heals {
+		out.look(m.patience[object.Key].Due())
 	}
 	differs.Healed, differs.Unhealed = m.patience[object.Key].Times, m.unhealed[object.Key]
 	out.Found = append(out.Found, *differs)
@@ -131,7 +139,7 @@ func (c *Carrier) pending(order Order, object wanted.Object, present metav1.Obje
 		return true
 	}
 	if present == nil || present.GetDeletionTimestamp() != nil {
-		return !order.Settled || !memory.drift.there[object.Key]
+		return !order.Settled || !memory.drift.there[object.Key] || memory.drift.patience[object.Key].Fresh(order.Drift.Now)
 	}
 	return !object.Applied(present) || !order.Owner.Selected && !Owned(present, order.Owner)
 }
