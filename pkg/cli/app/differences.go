@@ -10,9 +10,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/cli/app/compare"
+	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
+	"github.com/manifold-dev/manifold/pkg/delivery/copies"
+	"github.com/manifold-dev/manifold/pkg/delivery/drift"
 )
 
 // plan is what a release of a revision would change. It is what -o json and -o yaml print.
@@ -71,8 +75,10 @@ type planner struct {
 	trier     trier
 	namespace string
 	prune     bool
-	// drift compares with what is live above, whatever a target has.
+	// drift compares with what is live above, whatever a target has, and leaves out what spec says of that and what autoscalers set.
 	drift         bool
+	spec          *v1alpha1.Drift
+	scaled        map[string]bool
 	applied, live map[string]outcome
 	// same are the objects that are in some target as they were found.
 	same map[string]bool
@@ -100,6 +106,7 @@ func (p *planner) target(ctx context.Context, name, from, to string) planTarget 
 			had, out.From = nil, "" // what there is above tells enough
 		}
 	}
+	p.scaled = autoscaled(wanted)
 	before := map[string]contents.Content{}
 	for _, content := range had {
 		before[compare.Title(content.Object)] = content
@@ -129,7 +136,12 @@ func (p *planner) change(ctx context.Context, title string, old *unstructured.Un
 	if old != nil {
 		before, what = p.appliedOf(ctx, title+"@"+from, old), from
 	}
-	after := p.appliedOf(ctx, content.Hash, content.Object)
+	manifest := content.Object
+	if p.drift && before.object != nil {
+		ignored := append(drift.Ignored(p.spec, manifest.GroupVersionKind().GroupKind(), manifest.GetName()), copies.Owned(delivery.Primary, manifest, p.scaled)...)
+		manifest = drift.Keeping(manifest, before.object, ignored)
+	}
+	after := p.appliedOf(ctx, content.Hash, manifest)
 	if err := errors.Join(before.err, after.err); err != nil {
 		return &planChange{Object: title, Action: unknown, Error: text.Line(err.Error(), longest)}
 	}
@@ -144,6 +156,15 @@ func (p *planner) change(ctx context.Context, title string, old *unstructured.Un
 		return &planChange{Object: title, Action: created, Diff: diff}
 	}
 	return &planChange{Object: title, Action: changed, Diff: diff}
+}
+
+// autoscaled are the workloads among contents whose replicas an autoscaler among them sets.
+func autoscaled(of []contents.Content) map[string]bool {
+	var objects []*unstructured.Unstructured
+	for _, content := range of {
+		objects = append(objects, content.Object)
+	}
+	return copies.Autoscaled(objects)
 }
 
 func (p *planner) removal(title string) planChange {

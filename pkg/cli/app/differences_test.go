@@ -76,6 +76,7 @@ func TestPlan(t *testing.T) {
 	for name, test := range map[string]struct {
 		world        world
 		prune, drift bool
+		spec         *v1alpha1.Drift
 		from         string
 		tried        int
 		differs      bool
@@ -90,6 +91,10 @@ func TestPlan(t *testing.T) {
 		"what somebody has changed": {
 			from: "web-v8", drift: true, world: world{live: map[string]string{"web": "by hand", "new": "1"}}, tried: 3, differs: true,
 		},
+		"what is ignored is no drift": {
+			from: "web-v8", drift: true, world: world{live: map[string]string{"web": "by hand", "new": "1"}}, tried: 3,
+			spec: &v1alpha1.Drift{Ignore: []v1alpha1.DriftIgnore{{Name: "web", JSONPointers: []string{"/data/value"}}}},
+		},
 		"what one of the targets has is no drift": {
 			from: "web-v8", drift: true, world: world{live: map[string]string{"web": "eu", "new": "1"}}, tried: 3,
 		},
@@ -98,7 +103,7 @@ func TestPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewSimpleClientset(v7, v8)
 			p := newPlanner(manifests.New(t.Context(), client, kubefake.NewSimpleClientset()), &test.world, "shop")
-			p.prune, p.drift = test.prune, test.drift
+			p.prune, p.drift, p.spec = test.prune, test.drift, test.spec
 			found := &plan{Application: "web", Revision: "web-v8"}
 			for _, target := range all {
 				found.Targets = append(found.Targets, p.target(t.Context(), target, test.from, "web-v8"))

@@ -21,6 +21,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/cli/app/compare"
 	"github.com/manifold-dev/manifold/pkg/cli/app/manifests"
 	"github.com/manifold-dev/manifold/pkg/cli/output"
+	"github.com/manifold-dev/manifold/pkg/delivery/read"
 )
 
 // PlanOptions are what "app plan" and "app diff" need.
@@ -74,7 +75,8 @@ func newDiffCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 		Short: "Show where objects differ from the revision that is live",
 		Long: templates.LongDesc(`
 			Show where the objects of the logical cluster differ from the revision that is live: what somebody has changed since it was
-			released, as what a release of it would put back. "manifold app get" tells of differences in the clusters.
+			released, as what a release of it would put back. Fields in spec.drift.ignore are left out, and replicas that an autoscaler sets.
+			"manifold app get" tells of differences in the clusters.
 
 			Values of Secrets are masked.`),
 		Example: templates.Examples(`
@@ -156,7 +158,7 @@ func (o *PlanOptions) Run(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	p := newPlanner(manifests.New(ctx, o.client, o.core), &o.trier, o.Namespace)
-	p.prune, p.drift = application.Spec.Prune, o.drift
+	p.prune, p.drift, p.spec = application.Spec.Prune, o.drift, read.Spec(application.Spec, head).Drift
 	found := &plan{Application: o.Name, Revision: head.Name}
 	for i := range head.Spec.Targets {
 		name := head.Spec.Targets[i].Name
