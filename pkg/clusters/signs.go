@@ -47,11 +47,11 @@ func (s *session) rest(ctx context.Context, delay time.Duration) {
 	}
 }
 
-// alive asks the cluster for something that takes nothing to answer. Whatever it answers, it does.
+// alive asks the cluster for what takes nothing to answer and everybody may read. Whatever it answers, it does.
 func (s *session) alive(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, signPatience)
 	defer cancel()
-	_, err := s.dialled.Client.Discovery().RESTClient().Get().AbsPath("/livez/ping").DoRaw(ctx)
+	_, err := s.dialled.Client.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
 	var status apierrors.APIStatus
 	return err == nil || errors.As(err, &status)
 }
