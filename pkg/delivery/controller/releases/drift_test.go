@@ -1,12 +1,14 @@
 package releases
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
@@ -158,6 +160,20 @@ func TestWhatSomebodyChangesIsPutBack(t *testing.T) {
 	}
 	if !told {
 		t.Error("no event tells that it was put back")
+	}
+}
+
+// What the server does not let us compare is not known, and neither drift nor put back.
+func TestWhatCannotBeComparedIsUnclear(t *testing.T) {
+	w := newWorld(t, both...)
+	w.first(heals)
+	w.unfit["Deployment/web"] = apierrors.NewForbidden(appsv1.Resource("deployments"), "web", errors.New("no right to patch"))
+	w.writes = nil
+	w.edit(image("two"))
+	w.step()
+	objects, _ := w.Drift.Of("app")
+	if len(objects) != 1 || !strings.Contains(objects[0].Unclear, "no right to patch") || objects[0].Count != 0 || len(w.writes) > 0 {
+		t.Errorf("drift is %+v, and written is %v; want that it cannot be told", objects, w.writes)
 	}
 }
 
