@@ -367,7 +367,8 @@ func (k Kind) Project(in Object, part Part, to Target) (Object, error) {
 		_, pods := podsOf(k, out)
 		part.API.give(pods, to)
 	}
-	if err := k.confine(out); err != nil {
+	err := k.confine(out)
+	if err != nil {
 		return nil, err
 	}
 	if part.API != nil && k.demand != nil {
@@ -375,6 +376,9 @@ func (k Kind) Project(in Object, part Part, to Target) (Object, error) {
 		part.API.tell(meta)
 	}
 	markRevision(out, part.Revision)
+	if out, err = k.routed(in, out, to.Cluster); err != nil {
+		return nil, fmt.Errorf("project %s %s to cluster %q: %w", k.GVK.Kind, qualified(in.GetNamespace(), in.GetName()), to.Cluster, err)
+	}
 	if err := seal(out); err != nil {
 		return nil, fmt.Errorf("project %s %s to cluster %q: %w", k.GVK.Kind, qualified(in.GetNamespace(), in.GetName()), to.Cluster, err)
 	}

@@ -33,6 +33,8 @@ type ClusterStatus struct {
 	// once its controllers have seen it so; "" for the object as it stands.
 	Revision string `json:"revision,omitempty"`
 	Target   string `json:"target,omitempty"`
+	// Routes is the mark of what the cluster holds otherwise than the object says, see projection.Routes; "" for nothing.
+	Routes string `json:"routes,omitempty"`
 	// Stale tells that the cluster is silent and this is the last that was heard of it.
 	Stale bool `json:"stale,omitempty"`
 	// Problem says why the cluster cannot hold the object.
@@ -54,9 +56,20 @@ func (k Kind) BreakdownOf(reports map[string]Report) Breakdown {
 			entry = k.count(report.Live)
 		}
 		entry.Generation, entry.Stale, entry.Problem = report.Generation, report.Stale, report.Problem
-		entry.Revision, entry.Target = report.Revision, report.Target
+		entry.Revision, entry.Target, entry.Routes = report.Revision, report.Target, report.Routes
 		entry.Waits, entry.Refused, entry.Doubt = report.Waits, report.Refused, strings.Join(report.Doubts, "; ")
 		out[cluster] = entry
+	}
+	return out
+}
+
+// RoutesBreakdown is what an object without a breakdown says of the clusters that hold it otherwise than it says: there are none almost always.
+func RoutesBreakdown(reports map[string]Report) Breakdown {
+	out := Breakdown{}
+	for cluster, report := range reports {
+		if report.Routes != "" {
+			out[cluster] = ClusterStatus{Routes: report.Routes, Stale: report.Stale}
+		}
 	}
 	return out
 }

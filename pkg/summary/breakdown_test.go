@@ -96,3 +96,17 @@ func FuzzParseBreakdown(f *testing.F) {
 		_ = Leaving(annotation, placement.Decision{"east": {Replicas: 1}}, nil, 0)
 	})
 }
+
+func TestWhatClustersHoldOtherwise(t *testing.T) {
+	got := RoutesBreakdown(map[string]Report{"east": {Routes: "1", Generation: 3}, "west": {Generation: 3}, "north": {Routes: "2", Stale: true}}).String()
+	if want := `{"east":{"routes":"1"},"north":{"routes":"2","stale":true}}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := RoutesBreakdown(map[string]Report{"east": {Generation: 3}}).String(); got != "" {
+		t.Errorf("nothing is held otherwise, and told: %s", got)
+	}
+	custom := CustomBreakdownOf(map[string]CustomReport{"east": {Generation: 1, Routes: "1"}, "west": {Stale: true}}, CustomBreakdown{"west": {Routes: "2"}}).String()
+	if want := `{"east":{"generation":1,"routes":"1"},"west":{"routes":"2","stale":true}}`; custom != want {
+		t.Errorf("%s, want %s", custom, want)
+	}
+}

@@ -17,6 +17,8 @@ import (
 type CustomReport struct {
 	// Generation is the generation of the object above that the copy carries out, 0 if none. Its status may lag behind it.
 	Generation int64
+	// Routes is the mark of what the copy has otherwise than the object above says, "" for nothing.
+	Routes string
 	// Live is the copy, nil if there is none or nothing is known of it.
 	Live *unstructured.Unstructured
 	// Stale tells that the cluster is silent, so that everything else is the last that was heard of it.
@@ -281,6 +283,8 @@ type CustomBreakdown map[string]CustomCluster
 type CustomCluster struct {
 	// Generation is the generation above that the cluster carries out; 0 if it has never had a copy as far as is known.
 	Generation int64 `json:"generation,omitempty"`
+	// Routes is the mark of what the cluster holds otherwise than the object says, see projection.Routes; "" for nothing.
+	Routes string `json:"routes,omitempty"`
 	// Stale tells that the cluster is silent and this is the last that was heard of it.
 	Stale bool `json:"stale,omitempty"`
 	// Problem says why the cluster cannot hold the object.
@@ -299,7 +303,7 @@ const maxStatuses = 64 << 10
 func CustomBreakdownOf(reports map[string]CustomReport, last CustomBreakdown) CustomBreakdown {
 	out := CustomBreakdown{}
 	for cluster, report := range reports {
-		entry := CustomCluster{Generation: report.Generation, Problem: Text(report.Problem), State: Text(stateOf(report.status()))}
+		entry := CustomCluster{Generation: report.Generation, Routes: report.Routes, Problem: Text(report.Problem), State: Text(stateOf(report.status()))}
 		if len(reports) > 1 {
 			entry.Status = runtime.DeepCopyJSON(report.status())
 		}

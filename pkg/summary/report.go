@@ -38,6 +38,8 @@ type Report struct {
 	// Revision and Target name the revision that Live is made of, and whose manifests of it, "" for the object as it stands or as long as the
 	// cluster's controllers have not seen it so.
 	Revision, Target string
+	// Routes is the mark of what Live has otherwise than the object says, "" for nothing.
+	Routes string
 	// Begun is the generation of which the cluster carries out the projection, with whatever share it may have by now.
 	Begun int64
 	// Live is the object in the cluster, of the same Go type, nil if there is none yet. Of a silent cluster it may have no more than the

@@ -11,6 +11,10 @@ const (
 // AnnotationRevision is carried by objects in clusters whose content is that of a revision: NAME@HASH, where HASH is that of the manifest.
 const AnnotationRevision = "delivery.manifold.dev/revision"
 
+// AnnotationRoutes says what of an object of the logical cluster clusters hold otherwise, because requests are shared out over variants there: JSON,
+// by cluster. In a cluster it is the hash of what is held otherwise.
+const AnnotationRoutes = "delivery.manifold.dev/routes"
+
 // Names on what is made for an Application, which Manifold alone writes.
 const (
 	// AnnotationVariant names the variant that an object belongs to.

@@ -76,7 +76,11 @@ func (c *Controller) syncOther(ctx context.Context, kind summary.Kind, key ident
 		return nil
 	}
 	c.tellOtherDoubts(key, in, reports)
-	return c.write(ctx, key, in, kind.Summarise(in, summary.Input{Reports: reports, Now: metav1.NewTime(c.Clock.Now())}))
+	next := kind.Summarise(in, summary.Input{Reports: reports, Now: metav1.NewTime(c.Clock.Now())})
+	if !kind.Breakdown {
+		setAnnotation(next, v1alpha1.AnnotationStatus, summary.RoutesBreakdown(reports).String())
+	}
+	return c.write(ctx, key, in, next)
 }
 
 // write stores a status, with the annotations that belong to it, if it is another one.

@@ -58,7 +58,7 @@ type state struct {
 // news reports whether a state is worth another report.
 func (s state) news(last state) bool {
 	return last.problem != s.problem || last.absent != s.absent || (last.above == nil) != (s.above == nil) ||
-		s.above != nil && last.above.Generation != s.above.Generation
+		s.above != nil && last.above.Generation != s.above.Generation || routesIn(last.desired) != routesIn(s.desired)
 }
 
 // newLoop returns the loop of a cluster, which runs as long as ctx lasts.
@@ -171,7 +171,7 @@ func (l *Loop) report(key Key) sighting {
 	out.Live = live
 	out.compared = st.desired != nil || st.problem != ""
 	if st.desired != nil && hashOf(live) == hashOf(st.desired) {
-		out.Generation = st.above.Generation
+		out.Generation, out.Routes = st.above.Generation, routesIn(st.desired)
 	}
 	return out
 }
@@ -217,4 +217,12 @@ func hashOf(obj *unstructured.Unstructured) string {
 		return ""
 	}
 	return obj.GetAnnotations()[v1alpha1.AnnotationProjection]
+}
+
+// routesIn is the mark of what a copy has otherwise than the object above says.
+func routesIn(obj *unstructured.Unstructured) string {
+	if obj == nil {
+		return ""
+	}
+	return projection.RouteMark(obj)
 }

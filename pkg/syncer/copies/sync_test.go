@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
 
+	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -124,5 +125,18 @@ func TestOnlyNewsIsReported(t *testing.T) {
 		if got := test.next.news(test.last); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
+	}
+}
+
+func TestOtherRoutesAreNews(t *testing.T) {
+	above := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
+	marked := func(mark string) *unstructured.Unstructured {
+		out := &unstructured.Unstructured{Object: map[string]any{}}
+		out.SetAnnotations(map[string]string{delivery.AnnotationRoutes: mark})
+		return out
+	}
+	with := func(mark string) state { return state{above: above, desired: marked(mark)} }
+	if !with("2").news(with("1")) || !with("").news(with("1")) || with("1").news(with("1")) {
+		t.Error("it is not told, or told for nothing, what the cluster holds otherwise")
 	}
 }

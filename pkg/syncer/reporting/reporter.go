@@ -80,6 +80,7 @@ func (r *Reporter) Report(key identity.Key, above projection.Object) (report sum
 			report.Generation = st.Generation
 		}
 		r.tellRevision(projected, above, live, &report)
+		report.Routes = projection.RouteMark(live)
 	}
 	return report, true
 }

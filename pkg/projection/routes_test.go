@@ -1,0 +1,111 @@
+package projection_test
+
+import (
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+const weights = "/spec/rules/0/backendRefs"
+
+func refs(names ...string) []any {
+	var out []any
+	for _, name := range names {
+		out = append(out, map[string]any{"name": name, "weight": int64(1)})
+	}
+	return out
+}
+
+// aRoute is an object of a custom kind that carries routes.
+func aRoute(routes string) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"rules": []any{map[string]any{"backendRefs": refs("web")}}}}}
+	out.SetAPIVersion("example.com/v1")
+	out.SetKind("Route")
+	out.SetNamespace("shop")
+	out.SetName("front")
+	out.SetAnnotations(map[string]string{delivery.AnnotationRoutes: routes, "note": "kept"})
+	return out
+}
+
+func TestAClusterHoldsFieldsOtherwiseThanTheObjectSays(t *testing.T) {
+	kind := projection.Custom(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Route"}, "routes", nil)
+	of := projection.RouteHash(refs("web"))
+	for name, test := range map[string]struct {
+		fields projection.Fields
+		want   []any // nil for what the object says
+	}{
+		"a field":                         {projection.Fields{weights: {Of: of, Is: refs("web", "canary")}}, refs("web", "canary")},
+		"a field, whatever it was":        {projection.Fields{weights: {Is: refs("canary")}}, refs("canary")},
+		"nothing":                         {nil, nil},
+		"a field that has changed since":  {projection.Fields{weights: {Of: projection.RouteHash(refs("old")), Is: refs("canary")}}, nil},
+		"a rule that is gone":             {projection.Fields{"/spec/rules/1/backendRefs": {Is: refs("canary")}}, nil},
+		"no entry of a list":              {projection.Fields{"/spec/rules/0": {Is: "canary"}}, nil},
+		"nothing beside the spec":         {projection.Fields{"/metadata/name": {Is: "other"}}, nil},
+		"not some of what belongs to all": {projection.Fields{weights: {Is: refs("canary")}, "/status/x": {Is: "y"}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := aRoute(projection.Routes{"east": test.fields, "west": {weights: {Is: refs("other")}}}.String())
+			got, err := kind.Project(in, projection.Part{}, projection.Target{LogicalCluster: "one", Cluster: "east"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, mark := test.want, test.fields.Mark()
+			if want == nil {
+				want, mark = refs("web"), ""
+			}
+			rules, _, _ := unstructured.NestedSlice(got.(*unstructured.Unstructured).Object, "spec", "rules")
+			if is := rules[0].(map[string]any)["backendRefs"]; !reflect.DeepEqual(is, want) || got.GetName() != "front" {
+				t.Errorf("it holds %v, want %v", is, want)
+			}
+			if projection.RouteMark(got) != mark || got.GetAnnotations()["note"] != "kept" {
+				t.Errorf("annotations %v, want mark %q", got.GetAnnotations(), mark)
+			}
+			if rules, _, _ := unstructured.NestedSlice(in.Object, "spec", "rules"); !reflect.DeepEqual(rules[0].(map[string]any)["backendRefs"], refs("web")) {
+				t.Error("the object above has changed")
+			}
+		})
+	}
+}
+
+func TestAServiceLeadsElsewhereInOneCluster(t *testing.T) {
+	kind, _ := projection.ForGVK(corev1.SchemeGroupVersion.WithKind("Service"))
+	routes := projection.Routes{"east": {"/spec/selector/example.com~1variant": {Is: "canary"}}, "west": {"/spec/selector/app": {Is: int64(3)}}}
+	in := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{delivery.AnnotationRoutes: routes.String()}},
+		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+	for cluster, want := range map[string]map[string]string{
+		"east": {"app": "web", "example.com/variant": "canary"}, "west": {"app": "web"}, "north": {"app": "web"},
+	} {
+		got, err := kind.Project(in, projection.Part{}, projection.Target{LogicalCluster: "one", Cluster: cluster})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is := got.(*corev1.Service).Spec.Selector; !reflect.DeepEqual(is, want) {
+			t.Errorf("in %s it selects %v, want %v", cluster, is, want)
+		}
+		if marked := projection.RouteMark(got) != ""; marked != (cluster == "east") {
+			t.Errorf("in %s it is marked: %t", cluster, marked)
+		}
+	}
+}
+
+func TestRoutesAsText(t *testing.T) {
+	routes := projection.Routes{"east": {weights: {Of: "1", Is: refs("web")}}, "west": {}}
+	text := routes.String()
+	if got := projection.RoutesOf(aRoute(text)); got.String() != text || len(got) != 1 || got["east"].Mark() != routes["east"].Mark() || got["west"].Mark() != "" {
+		t.Errorf("%s comes back as %s", text, got)
+	}
+	for _, broken := range []string{"", "{", "[]"} {
+		if got := projection.RoutesOf(aRoute(broken)); len(got) != 0 || got.String() != "" {
+			t.Errorf("%q is %v", broken, got)
+		}
+	}
+}
