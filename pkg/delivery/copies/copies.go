@@ -66,16 +66,56 @@ func Primary(objects []*unstructured.Unstructured, o Options) ([]*unstructured.U
 	if !o.Labelled {
 		return out, nil
 	}
-	workloads, err := o.workloads(out)
+	return out, Label(out, o)
+}
+
+// Label gives the pods of the primary the label by which they are told from those of copies. It changes the objects that it is given.
+func Label(objects []*unstructured.Unstructured, o Options) error {
+	workloads, err := o.workloads(objects)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, workload := range workloads {
-		if err := setLabel(workload, o.label(), o.value(delivery.Primary), "spec", "template", "metadata", "labels"); err != nil {
-			return nil, err
+		if err := setLabel(workload, o.label(), o.value(delivery.Primary), podLabels...); err != nil {
+			return err
 		}
 	}
-	return out, nil
+	return nil
+}
+
+// Unlabel takes that label from them again. It changes the objects that it is given.
+func Unlabel(objects []*unstructured.Unstructured, o Options) {
+	workloads, err := o.workloads(objects)
+	if err != nil {
+		return
+	}
+	for _, workload := range workloads {
+		unstructured.RemoveNestedField(workload.Object, append(slices.Clone(podLabels), o.label())...)
+	}
+}
+
+// Labels reports whether the pods of all workloads that are copied have the label of the primary.
+func Labels(objects []*unstructured.Unstructured, o Options) bool {
+	workloads, err := o.workloads(objects)
+	return err == nil && !slices.ContainsFunc(workloads, func(workload *unstructured.Unstructured) bool {
+		labels, _, err := unstructured.NestedStringMap(workload.Object, podLabels...)
+		return err != nil || labels[o.label()] != o.value(delivery.Primary)
+	})
+}
+
+// podLabels is where a workload has the labels of its pods.
+var podLabels = []string{"spec", "template", "metadata", "labels"}
+
+// Selecting returns the label by which a Service leads to one variant alone, and its value.
+func (o Options) Selecting(variant string) (label, value string) { return o.label(), o.value(variant) }
+
+// ServiceName is the name of the Service in front of the application.
+func (o Options) ServiceName(objects []*unstructured.Unstructured) (string, error) {
+	service, err := o.service(objects)
+	if err != nil {
+		return "", err
+	}
+	return service.GetName(), nil
 }
 
 // Copy returns the objects of a copy, with so many replicas of each workload.

@@ -369,3 +369,27 @@ func FuzzCopy(f *testing.F) {
 		}
 	})
 }
+
+func TestThePodsOfThePrimaryAreToldApart(t *testing.T) {
+	found, o := objects(t, application), Options{Label: "variant", Values: map[string]string{"primary": "main"}}
+	if Labels(found, o) {
+		t.Error("they are said to be, and nobody has labelled them")
+	}
+	before := objects(t, application)
+	if err := Label(found, o); err != nil || !Labels(found, o) {
+		t.Errorf("labelled: %t, %v", Labels(found, o), err)
+	}
+	if Labels(found, Options{Label: "variant"}) {
+		t.Error("another value of the label is none")
+	}
+	Unlabel(found, o)
+	if diff := cmp.Diff(before, found); diff != "" {
+		t.Errorf("without the label they are not what they were: %s", diff)
+	}
+	if err := Label(found, Options{Workloads: []string{"Deployment/none"}}); err == nil {
+		t.Error("a workload that is not there is labelled")
+	}
+	if name, err := o.ServiceName(found); err != nil || name != "web" {
+		t.Errorf("the Service in front is %q, %v", name, err)
+	}
+}

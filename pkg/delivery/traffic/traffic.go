@@ -6,11 +6,9 @@
 package traffic
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/manifold-dev/manifold/pkg/delivery"
@@ -76,23 +74,6 @@ func (b Backends) variantOf(service string) (variant string, own bool) {
 // named reports whether a rule of this name is to be rendered.
 func (b Backends) named(rule string) bool {
 	return len(b.Routes) == 0 || slices.Contains(b.Routes, rule)
-}
-
-// Selector has a Service lead to the pods of the one variant that gets everything: it switches, and cannot share out.
-func Selector(service *unstructured.Unstructured, label, value string, shares map[string]int32, variant string) (*unstructured.Unstructured, error) {
-	if shares[variant] != routing.Whole {
-		return nil, field.Invalid(field.NewPath("traffic").Key(variant), shares[variant], "a Service switches between variants: one of them must get 100")
-	}
-	out := service.DeepCopy()
-	selector, has, err := unstructured.NestedStringMap(out.Object, "spec", "selector")
-	switch {
-	case err != nil:
-		return nil, field.Invalid(field.NewPath("spec", "selector"), out.GetName(), "must map labels to values")
-	case !has || len(selector) == 0:
-		return nil, field.Required(field.NewPath("spec", "selector"), fmt.Sprintf("Service %s leads to no pods of its own", out.GetName()))
-	}
-	selector[label] = value
-	return out, unstructured.SetNestedStringMap(out.Object, selector, "spec", "selector")
 }
 
 // Replicas returns how many of so many pods behind one Service are each variant's, so that requests are shared out by their number. A variant with

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 func read(t *testing.T, text string) *unstructured.Unstructured {
@@ -190,39 +191,72 @@ func TestWhatIsRenderedIsNoDrift(t *testing.T) {
 	}
 }
 
-func TestSelector(t *testing.T) {
-	text := func(selector string) string {
-		return "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}], selector: " + selector + "}}"
+func TestAServiceLeadsToOneVariant(t *testing.T) {
+	got, err := Selects("web", map[string]string{"app": "web"}, "example.com/variant", "canary")
+	if want := (projection.Fields{"/spec/selector/example.com~1variant": {Is: "canary"}}); err != nil || !cmp.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+	if _, err := Selects("web", nil, "variant", "canary"); err == nil || !strings.Contains(err.Error(), "spec.selector: Required value: Service web") {
+		t.Errorf("a Service without a selector: %v", err)
 	}
 	for name, test := range map[string]struct {
-		in      string
-		shares  map[string]int32
-		variant string
-		want    string
-		err     string
+		shares map[string]int32
+		want   string
 	}{
-		"it gets the label":           {in: text(`{app: web}`), shares: map[string]int32{"canary": 100}, variant: "canary", want: text(`{app: web, variant: canary}`)},
-		"it is switched":              {in: text(`{app: web, variant: canary}`), shares: map[string]int32{"primary": 100, "canary": 0}, variant: "primary", want: text(`{app: web, variant: primary}`)},
-		"it cannot share out":         {in: text(`{app: web}`), shares: map[string]int32{"primary": 90, "canary": 10}, variant: "primary", err: "traffic[primary]: Invalid value: 90: a Service switches"},
-		"it leads nowhere":            {in: text(`{}`), shares: map[string]int32{"primary": 100}, variant: "primary", err: "spec.selector: Required value"},
-		"its selector is no selector": {in: text(`[a]`), shares: map[string]int32{"primary": 100}, variant: "primary", err: "spec.selector: Invalid value"},
+		"the one that gets everything":   {map[string]int32{"primary": 0, "canary": 100}, "canary"},
+		"none if it would have to share": {map[string]int32{"primary": 90, "canary": 10}, ""},
+		"none if there is none":          {nil, ""},
+	} {
+		if got := Chosen(test.shares); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestFieldsOfARoute(t *testing.T) {
+	const one = "/spec/rules/0/backendRefs"
+	ref := func(name string, weight int64) any { return map[string]any{"name": name, "weight": weight} }
+	for name, test := range map[string]struct {
+		in     string
+		shares map[string]int32
+		want   map[string]any
+	}{
+		"a canary with a share": {
+			in: route(`[{backendRefs: [{name: web}]}]`), shares: map[string]int32{"primary": 80, "canary": 20},
+			want: map[string]any{one: []any{ref("web", 80), ref("web-canary", 20)}},
+		},
+		"nothing where the primary alone is named and has everything": {
+			in: route(`[{backendRefs: [{name: web}]}, {backendRefs: [{name: web, weight: 7}]}]`), shares: map[string]int32{"primary": 100, "canary": 0},
+		},
+		"what names a canary that is gone": {
+			in: route(`[{backendRefs: [{name: web, weight: 5}, {name: web-canary, weight: 5}]}]`), shares: map[string]int32{"primary": 100},
+			want: map[string]any{one: []any{ref("web", 100)}},
+		},
+		"only the rules that send requests to the application": {
+			in: route(`[{backendRefs: [{name: other}]}, {backendRefs: [{name: web}]}]`), shares: map[string]int32{"primary": 0, "canary": 100},
+			want: map[string]any{"/spec/rules/1/backendRefs": []any{ref("web", 0), ref("web-canary", 100)}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := read(t, test.in)
-			got, err := Selector(in, "variant", test.variant, test.shares, test.variant)
-			if test.err != "" {
-				if err == nil || !strings.Contains(err.Error(), test.err) {
-					t.Errorf("error %v, want one with %q", err, test.err)
+			got, err := Weights(in, web(test.shares))
+			if err != nil {
+				t.Fatal(err)
+			}
+			is := map[string]any{}
+			for pointer, field := range got {
+				is[pointer] = field.Is
+				if field.Of == "" {
+					t.Errorf("%s is set whatever the route says there", pointer)
 				}
-				return
 			}
-			if err != nil || !cmp.Equal(read(t, test.want).Object, got.Object) {
-				t.Errorf("%v, %v, want %s", got, err, test.want)
-			}
-			if !cmp.Equal(read(t, test.in).Object, in.Object) {
-				t.Error("the Service that was given has changed")
+			if len(is) != len(test.want) || len(is) > 0 && !cmp.Equal(is, test.want) {
+				t.Errorf("%v, want %v", is, test.want)
 			}
 		})
+	}
+	if _, err := Weights(read(t, route(`[{backendRefs: [{name: other}]}]`)), web(map[string]int32{"primary": 100})); err == nil || !strings.Contains(err.Error(), "no rule sends requests to Service web") {
+		t.Errorf("a route without the application: %v", err)
 	}
 }
 

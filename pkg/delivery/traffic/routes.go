@@ -1,0 +1,109 @@
+package traffic
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/routing"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// Weights returns what a cluster holds of an HTTPRoute or a VirtualService otherwise than it says, so that its requests are shared out; none if it does
+// that as it stands.
+func Weights(route *unstructured.Unstructured, b Backends) (projection.Fields, error) {
+	render := HTTPRoute
+	switch route.GetKind() {
+	case "HTTPRoute":
+	case "VirtualService":
+		render = VirtualService
+	default:
+		return nil, fmt.Errorf("%s %s: requests are shared out by an HTTPRoute or a VirtualService", route.GetKind(), route.GetName())
+	}
+	rendered, err := render(route, b)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", route.GetKind(), route.GetName(), err)
+	}
+	out := projection.Fields{}
+	for _, pointer := range Owned(route, b) {
+		stands, is := at(route.Object, pointer), at(rendered.Object, pointer)
+		if !shareAlike(stands, is) {
+			out[pointer] = projection.Field{Of: projection.RouteHash(stands), Is: is}
+		}
+	}
+	return out, nil
+}
+
+// shareAlike reports whether two lists of backends send everybody the same part of the requests. A weight that is alone means everything.
+func shareAlike(a, b any) bool {
+	one, _ := a.([]any)
+	other, _ := b.([]any)
+	if len(one) == 1 && len(other) == 1 {
+		return reflect.DeepEqual(weightless(one[0]), weightless(other[0]))
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// weightless is a backend without its weight, unless that is 0, which is nothing at all.
+func weightless(backend any) any {
+	object, is := backend.(map[string]any)
+	if !is || reflect.DeepEqual(object["weight"], int64(0)) {
+		return backend
+	}
+	out := map[string]any{}
+	for key, value := range object {
+		if key != "weight" {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// at returns the value that a JSON pointer of Owned leads to.
+func at(object any, pointer string) any {
+	for _, step := range strings.Split(pointer[1:], "/") {
+		switch parent := object.(type) {
+		case map[string]any:
+			object = parent[step]
+		case []any:
+			if n, err := strconv.Atoi(step); err == nil && n >= 0 && n < len(parent) {
+				object = parent[n]
+			}
+		}
+	}
+	return object
+}
+
+// Chosen is the variant that gets everything, "" if none does.
+func Chosen(shares map[string]int32) string {
+	for name, share := range shares {
+		if share == routing.Whole {
+			return name
+		}
+	}
+	return ""
+}
+
+// Selects returns what a cluster holds of a Service otherwise than it says, so that it leads to the pods of one variant alone.
+func Selects(service string, selector map[string]string, label, value string) (projection.Fields, error) {
+	if len(selector) == 0 {
+		return nil, field.Required(field.NewPath("spec", "selector"), fmt.Sprintf("Service %s leads to no pods of its own", service))
+	}
+	return projection.Fields{"/spec/selector/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(label): {Is: value}}, nil
+}
+
+// Services are the names of the variants' Services, by variant: what the names of each end in, and that of the one in front for the primary.
+func Services(front string, suffixes map[string]string) map[string]string {
+	out := map[string]string{delivery.Primary: front}
+	for variant, suffix := range suffixes {
+		if suffix != "" {
+			out[variant] = front + "-" + suffix
+		}
+	}
+	return out
+}
