@@ -14,6 +14,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1/validation"
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/applications/sources"
+	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/pipecd"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
 	"github.com/manifold-dev/manifold/pkg/delivery/render"
@@ -24,6 +25,8 @@ type plan struct {
 	app     *v1alpha1.Application
 	found   *sources.Found
 	targets []v1alpha1.Target
+	// copies are how the pods of variants are told apart. Clusters hold what a revision says, so it has the label already.
+	copies copies.Options
 	// delivery is what the application file says, nil if there is none.
 	delivery *v1alpha1.RevisionDelivery
 	// undone are sentences about what the file asks for and nobody does.
@@ -46,6 +49,9 @@ func planOf(app *v1alpha1.Application, found *sources.Found) (*plan, error) {
 		}
 	}
 	out.undone = append(out.undone, out.undoneDrift()...)
+	if out.copies = read.Copies(spec); spec.Source.Selector != nil {
+		out.copies.Labelled = false // what users apply themselves they label themselves
+	}
 	out.targets = spec.Targets
 	if len(out.targets) == 0 {
 		out.targets = []v1alpha1.Target{{Name: v1alpha1.DefaultTarget}}
@@ -114,7 +120,11 @@ func (p *plan) key() string {
 	for i := range p.targets {
 		parts = append(parts, part{p.targets[i].Name, p.targets[i].Path, p.targets[i].Patches})
 	}
-	sum := sha256.Sum256([]byte(marshalled([]any{rendering, p.found.Key, parts, p.app.Spec.ServiceAccountName != ""})))
+	made := []any{rendering, p.found.Key, parts, p.app.Spec.ServiceAccountName != ""}
+	if p.copies.Labelled {
+		made = append(made, p.copies)
+	}
+	sum := sha256.Sum256([]byte(marshalled(made)))
 	return hex.EncodeToString(sum[:16])
 }
 

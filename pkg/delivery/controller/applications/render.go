@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/manifests"
 	"github.com/manifold-dev/manifold/pkg/delivery/render"
 	"github.com/manifold-dev/manifold/pkg/delivery/render/revision"
@@ -87,6 +88,12 @@ func (r *renderer) renderTarget(ctx context.Context, p *plan, target *v1alpha1.T
 		for _, field := range manifests.Clean(object) {
 			made.Warnings = append(made.Warnings, fmt.Sprintf("%s: %s is left out: it is not for manifests to say", render.NameOf(object), field))
 		}
+	}
+	if !p.copies.Labelled {
+		return made, nil
+	}
+	if err := copies.Label(made.Objects, p.copies); err != nil {
+		return nil, fmt.Errorf("%w: tell the pods of variants apart in %s: %w", errNotAllowed, place(p, target), err)
 	}
 	return made, nil
 }
