@@ -21,8 +21,10 @@ type Cluster struct {
 	// Edit is the edit of the set, as Status.Edits counts them, that the report is about.
 	Edit int64
 	// Wanted is how many pods of each workload the primary is to have here, be it by an autoscaler, or would have if it ran here.
-	Wanted   map[string]int32
-	Variants map[string]Report
+	Wanted map[string]int32
+	// Unroutable says why its traffic cannot be shared out, "" if it can.
+	Unroutable string
+	Variants   map[string]Report
 }
 
 // Report is what a cluster says of a variant.

@@ -43,10 +43,23 @@ type World struct {
 	// Broken says why the set stands for nothing, and Missing that something of it is not there yet.
 	Broken  string
 	Missing bool
+	// Routing says how a cluster shares out requests; nil for an application whose requests nobody shares out.
+	Routing func(cluster string) Routing
 	// Silent says since when a cluster has not answered; zero if it does.
 	Silent func(*manifold.Cluster) time.Time
 	Now    time.Time
 }
+
+// Routing is what is known of how a cluster shares out requests over variants.
+type Routing struct {
+	// InForce says that it does as the set says, or that it has nothing that could do otherwise.
+	InForce bool
+	// Problem says why it cannot, "" if it can.
+	Problem string
+}
+
+// unknownWeight is a share that no variant is ever to have.
+const unknownWeight = -1
 
 // Clusters returns what is seen of each cluster.
 func Clusters(w World) map[string]delivery.Cluster {
@@ -97,6 +110,9 @@ func (l *look) cluster(c *manifold.Cluster) delivery.Cluster {
 	out := delivery.Cluster{Labels: c.Labels, Heard: l.Now, Edit: l.edit(c.Name), Wanted: l.replicas(c.Name), Variants: map[string]delivery.Report{}}
 	if since := l.Silent(c); !since.IsZero() {
 		out.Heard = since
+	}
+	if l.Routing != nil {
+		out.Unroutable = l.Routing(c.Name).Problem
 	}
 	names := l.Set.Names()
 	for _, s := range l.present {
@@ -159,6 +175,9 @@ func (l *look) variant(name, cluster string) (delivery.Report, bool) {
 		return delivery.Report{}, l.lingers(name, cluster)
 	}
 	sum := delivery.Report{Fingerprint: part.Fingerprint(), Current: true, Ready: true, Weight: part.Traffic, Failure: l.Broken}
+	if l.Routing != nil && !l.Routing(cluster).InForce {
+		sum.Weight = unknownWeight
+	}
 	for _, object := range l.Wanted.Objects {
 		share, concerns := object.Clusters[cluster]
 		if object.Variant != name || !concerns {

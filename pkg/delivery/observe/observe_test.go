@@ -141,3 +141,26 @@ func TestWhatIsNoLongerWantedIsThereUntilItIsGone(t *testing.T) {
 		t.Errorf("heard %s, want %s", got["east"].Heard, want)
 	}
 }
+
+func TestSharesAreInForceOnceTheClusterSaysSo(t *testing.T) {
+	set := delivery.Set{delivery.Primary: {Clusters: map[string]delivery.Part{"east": v2}}}
+	for name, test := range map[string]struct {
+		routing    func(string) Routing
+		weight     int32
+		unroutable string
+	}{
+		"nobody shares out requests":    {nil, 100, ""},
+		"it does as the set says":       {func(string) Routing { return Routing{InForce: true} }, 100, ""},
+		"it does not yet":               {func(string) Routing { return Routing{} }, -1, ""},
+		"it has nothing that could":     {func(string) Routing { return Routing{InForce: true, Problem: "no route"} }, 100, "no route"},
+		"it goes on as it did, and why": {func(string) Routing { return Routing{Problem: "no right"} }, -1, "no right"},
+	} {
+		seen := Clusters(World{
+			Set: set, Wanted: made(t, set), Pinned: true, Now: noon, Routing: test.routing, Silent: func(*manifold.Cluster) time.Time { return time.Time{} },
+			Clusters: []*manifold.Cluster{{ObjectMeta: metav1.ObjectMeta{Name: "east"}}},
+		})["east"]
+		if got := seen.Variants[delivery.Primary].Weight; got != test.weight || seen.Unroutable != test.unroutable {
+			t.Errorf("%s: weight %d, %q", name, got, seen.Unroutable)
+		}
+	}
+}

@@ -187,6 +187,9 @@ func shares(r *Run) error {
 	}
 	loads := map[string]int64{}
 	for _, t := range r.Of.Targets {
+		if why := r.Seen.Clusters[t.Cluster].Unroutable; why != "" {
+			return fmt.Errorf("cluster %q: %s", t.Cluster, why)
+		}
 		loads[t.Cluster] = 0
 		for _, replicas := range r.Seen.Clusters[t.Cluster].Wanted {
 			loads[t.Cluster] += int64(replicas)
@@ -253,7 +256,11 @@ func all(r *Run, t *delivery.TargetStatus, seen delivery.Cluster) waves.Verdict 
 	return out
 }
 
+// routes proves that requests are shared out. What keeps them from being may pass.
 func routes(r *Run, t *delivery.TargetStatus, seen delivery.Cluster) waves.Verdict {
+	if seen.Unroutable != "" {
+		return waves.Verdict{Message: fmt.Sprintf("cluster %q: %s", t.Cluster, seen.Unroutable)}
+	}
 	return r.look(t, seen).Routes()
 }
 

@@ -82,7 +82,14 @@ type Wanted struct {
 	// Replicas are those that the manifests give each workload that copies are made of, by the name of a cluster and as delivery.Part names
 	// workloads.
 	Replicas map[string]map[string]int32
+	// Labelled tells of the clusters of the primary whose pods can be told from those of copies, and Fronts are the Services in front of it. They are for an
+	// application whose requests are shared out.
+	Labelled map[string]bool
+	Fronts   map[string]Front
 }
+
+// Front is the Service in front of an application, or why it has none.
+type Front struct{ Name, Problem string }
 
 // Contents returns the rendered objects of a part.
 type Contents func(delivery.Part) ([]*unstructured.Unstructured, error)
@@ -97,7 +104,7 @@ func Make(app Application, set delivery.Set, newest string, contents Contents) (
 	if err != nil {
 		return Wanted{}, err
 	}
-	out := Wanted{Replicas: map[string]map[string]int32{}}
+	out := Wanted{Replicas: map[string]map[string]int32{}, Labelled: map[string]bool{}, Fronts: map[string]Front{}}
 	policies := policies{app: app, set: set, made: map[string]*manifold.PlacementPolicy{}}
 	for _, p := range projected {
 		object, err := app.finish(p, &policies)
@@ -112,6 +119,14 @@ func Make(app Application, set delivery.Set, newest string, contents Contents) (
 	for cluster, part := range set[delivery.Primary].Clusters {
 		if out.Replicas[cluster], err = app.Copies.Replicas(read.objects(part)); err != nil {
 			return Wanted{}, err
+		}
+		if app.Traffic == "" {
+			continue
+		}
+		out.Labelled[cluster] = copies.Labels(read.objects(part), app.Copies)
+		name, err := app.Copies.ServiceName(read.objects(part))
+		if out.Fronts[cluster] = (Front{Name: name}); err != nil {
+			out.Fronts[cluster] = Front{Problem: err.Error()}
 		}
 	}
 	return out, nil
