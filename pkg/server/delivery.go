@@ -45,9 +45,13 @@ func (m *controllers) newDelivery(c CompletedOptions) ([]part, error) {
 		return nil, err
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client))
+	routes, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
 	controller, err := releases.New(releases.Options{
 		Kube: m.informers, Manifold: m.own, Contents: m.contents,
-		Client: m.clients[v1alpha1.DeliveryUser].manifold, Objects: objectClients(config), Mapper: mapper, Recorder: m.recorder(known),
+		Client: m.clients[v1alpha1.DeliveryUser].manifold, Objects: objectClients(config), Mapper: mapper, Routes: objects.NewRoutes(routes, mapper), Recorder: m.recorder(known),
 		Grace: m.grace, Queues: m.queues, Drift: &m.drift,
 		Measurer: m.newMeasurer(c), Scripts: m.newScripts(config),
 	})

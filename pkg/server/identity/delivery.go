@@ -26,6 +26,8 @@ func delivers() []rbacv1.PolicyRule {
 		may("update,patch", delivery.GroupName, "applications/status", "releases/status"),
 		may("get,list,watch,create,update,patch,delete", delivery.GroupName, "applicationrevisions", "releases"),
 		may("list,create,update,delete", delivery.GroupName, "releaselogparts"),
+		may("list,watch", "gateway.networking.k8s.io", "httproutes"), // whose weights are set
+		may("list,watch", "networking.istio.io", "virtualservices"),
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
+	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/engine"
 	"github.com/manifold-dev/manifold/pkg/delivery/planner"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
@@ -72,6 +73,15 @@ func (c *Controller) start(
 	}
 	plan, err := c.plan(s.app, release, revision, next.BeforeRevision)
 	if err != nil {
+		var waits waitError
+		if errors.As(err, &waits) {
+			return err
+		}
+		c.finish(next, v1alpha1.ReleaseFailed, delivery.Said(err.Error()))
+		keep(next, s.last)
+		return nil
+	}
+	if err := c.tellable(s.app, plan, current); err != nil {
 		var waits waitError
 		if errors.As(err, &waits) {
 			return err
@@ -173,6 +183,13 @@ func (c *Controller) plan(app *v1alpha1.Application, release *v1alpha1.Release, 
 			return nil, err
 		}
 	}
+	// That pods are told apart from now on is no new version of them.
+	options := read.Copies(spec)
+	for _, targets := range []map[string][]*unstructured.Unstructured{change.Old, change.New} {
+		for _, objects := range targets {
+			copies.Unlabel(objects, options)
+		}
+	}
 	strategy, reason, err := planner.Strategy(change)
 	if err != nil {
 		return nil, err
@@ -191,23 +208,13 @@ func (c *Controller) plan(app *v1alpha1.Application, release *v1alpha1.Release, 
 			plan.Stages[i].ID = v1alpha1.StageID(&plan.Stages[i], i)
 		}
 	}
-	if err := carriedOut(plan.Stages); err != nil {
+	if err := carriedOut(spec.Traffic, plan.Stages); err != nil {
 		return nil, err
 	}
 	for _, target := range spec.Targets {
 		plan.Targets = append(plan.Targets, v1alpha1.ResolvedTarget{Name: target.Name, Weight: target.Weight})
 	}
 	return plan, nil
-}
-
-// carriedOut refuses stages that nobody carries out. It would be a lie to let them succeed.
-func carriedOut(planned []v1alpha1.Stage) error {
-	for i := range planned {
-		if v1alpha1.CanonicalStageName(planned[i].Name) == v1alpha1.StageTrafficRouting {
-			return fmt.Errorf("spec.pipeline.stages[%d] (%s): requests are not shared out over variants yet: leave the stage out", i, planned[i].ID)
-		}
-	}
-	return nil
 }
 
 // rendered are the objects of a revision, by target.
@@ -236,6 +243,11 @@ func releaseOf(app *v1alpha1.Application, release *v1alpha1.Release, plan *v1alp
 	}
 	if origin := revision.Spec.Origin; origin != nil {
 		out.Commit.Message = origin.Message
+	}
+	for i := range out.Stages {
+		if copy := out.Stages[i].Copy; copy != nil && routesBy(app.Spec.Traffic) {
+			copy.Service = true // it is what weights are about
+		}
 	}
 	for _, target := range read.Targets(app.Spec.Targets) {
 		if len(release.Spec.Targets) == 0 || slices.Contains(release.Spec.Targets, target.Name) {

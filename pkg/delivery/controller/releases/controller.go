@@ -69,6 +69,8 @@ type Options struct {
 	Client  versioned.Interface
 	Objects objects.Clients
 	Mapper  meta.ResettableRESTMapper
+	// Routes reads what requests are shared out by. It may be nil: stages that need it fail then.
+	Routes Routes
 	// Recorder writes events about releases and applications.
 	Recorder record.EventRecorder
 	// Measurer and Scripts may be nil: stages that need them fail then.
@@ -218,6 +220,9 @@ func (c *Controller) all() {
 func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
 		return ctx.Err()
+	}
+	if c.Routes != nil {
+		c.Routes.Watch(ctx, c.inNamespace)
 	}
 	work.Run(ctx, c.queue, workers, c.sync)
 	return nil

@@ -14,6 +14,8 @@ type memory struct {
 	// made is what was made last of a variant set, and key what it was made of.
 	key  string
 	made wanted.Wanted
+	// unrouted says why what clusters are to hold otherwise was refused.
+	unrouted map[string]string
 }
 
 // memoryOf returns what is remembered of an application.

@@ -42,6 +42,7 @@ type view struct {
 	set     delivery.Set
 	wanted  wanted.Wanted
 	present []observe.Present
+	sharing sharing
 	// broken says why the set stands for nothing, and missing that something of it is not there yet.
 	broken  string
 	missing bool
@@ -51,7 +52,7 @@ type view struct {
 
 // look gathers what is known of an application that is to run a set. Plan and newest are those of the release that says so.
 func (c *Controller) look(
-	app *v1alpha1.Application, set delivery.Set, plan *v1alpha1.ReleasePlan, newest string, pruned sets.Set[string],
+	ctx context.Context, app *v1alpha1.Application, set delivery.Set, plan *v1alpha1.ReleasePlan, newest string, pruned sets.Set[string],
 ) (view, error) {
 	v := view{app: app, memory: c.memoryOf(app), set: set, pruned: pruned}
 	var err error
@@ -65,6 +66,9 @@ func (c *Controller) look(
 		v.missing = true
 	case err != nil:
 		v.broken = delivery.Said(err.Error())
+	default:
+		v.sharing, err = c.share(ctx, v, plan)
+		return v, err
 	}
 	return v, nil
 }
@@ -169,8 +173,12 @@ func (c *Controller) seen(v view, edits map[string]int64) (map[string]delivery.C
 	if err != nil {
 		return nil, err
 	}
+	var routing func(string) observe.Routing
+	if v.app.Spec.Traffic != nil {
+		routing = v.sharing.in
+	}
 	out := observe.Clusters(observe.World{
-		Set: v.set, Edits: edits, Wanted: v.wanted, Pinned: !unplaced(v.app), Present: v.present, Clusters: all, Failures: v.memory.objects.Failures(),
+		Routing: routing, Set: v.set, Edits: edits, Wanted: v.wanted, Pinned: !unplaced(v.app), Present: v.present, Clusters: all, Failures: v.memory.objects.Failures(),
 		Silent: c.silentSince, Now: c.Clock.Now(), Broken: v.broken, Missing: v.missing,
 	})
 	return out, nil
@@ -193,7 +201,7 @@ func (c *Controller) silentSince(cluster *manifold.Cluster) time.Time {
 
 // firstSight is what is seen when a release begins. Where placement decides, its clusters are marked.
 func (c *Controller) firstSight(ctx context.Context, app *v1alpha1.Application, value *delivery.Release, release *v1alpha1.Release) (delivery.Observed, error) {
-	v, err := c.look(app, value.Current, release.Status.Plan, value.Revision.Name, nil)
+	v, err := c.look(ctx, app, value.Current, release.Status.Plan, value.Revision.Name, nil)
 	if err != nil {
 		return delivery.Observed{}, err
 	}

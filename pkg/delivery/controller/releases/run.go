@@ -43,7 +43,7 @@ func (c *Controller) next(ctx context.Context, s situation, turn planner.Turn) (
 	if err != nil {
 		return out, fmt.Errorf("read the plan of Release %s/%s: %w", release.Namespace, release.Name, err)
 	}
-	v, err := c.look(s.app, status.Set, out.Plan, release.Spec.Revision, prunedBy(release.Spec.Revision, &out, status.Set))
+	v, err := c.look(ctx, s.app, status.Set, out.Plan, release.Spec.Revision, prunedBy(release.Spec.Revision, &out, status.Set))
 	if err != nil {
 		return out, err
 	}
@@ -170,9 +170,12 @@ func stageOf(release *v1alpha1.Release, id string) v1alpha1.Stage {
 func (c *Controller) carryOut(ctx context.Context, app *v1alpha1.Application, release *v1alpha1.Release) error {
 	status := read.Status(release.Status)
 	pruned := prunedBy(release.Spec.Revision, &release.Status, status.Set)
-	v, err := c.look(app, status.Set, release.Status.Plan, release.Spec.Revision, pruned)
+	v, err := c.look(ctx, app, status.Set, release.Status.Plan, release.Spec.Revision, pruned)
 	if err != nil || v.missing || v.broken != "" || release.Status.Plan == nil {
 		return err
+	}
+	if err := c.route(ctx, v); err != nil {
+		return fmt.Errorf("bring about Release %s/%s: %w", release.Namespace, release.Name, err)
 	}
 	before := v.memory.objects.Failures()
 	order := objects.Order{

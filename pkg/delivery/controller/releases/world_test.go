@@ -39,6 +39,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -65,10 +66,16 @@ type world struct {
 	// broken are images whose pods never get ready, and dead the clusters that do nothing.
 	broken, dead map[string]bool
 	restarts     bool
+	// front is the HTTPRoute that is there, nil for none. Those clusters that are deaf share out requests as they always did.
+	front *unstructured.Unstructured
+	deaf  map[string]bool
 }
 
 func newWorld(t *testing.T, clusters ...string) *world {
-	w := &world{T: t, ctx: t.Context(), clock: testclock.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), refuses: map[string]error{}, unfit: map[string]error{}, broken: map[string]bool{}, dead: map[string]bool{}}
+	w := &world{
+		T: t, ctx: t.Context(), clock: testclock.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), refuses: map[string]error{},
+		unfit: map[string]error{}, broken: map[string]bool{}, dead: map[string]bool{}, deaf: map[string]bool{},
+	}
 	w.client = ourfake.NewClientset()
 	w.dynamic = dynamicfake.NewSimpleDynamicClient(scheme.Scheme)
 	w.dynamic.PrependReactor("patch", "*", w.apply)
@@ -103,7 +110,7 @@ func (w *world) restart() {
 	w.Controller, err = New(Options{
 		Kube: w.kube, Manifold: w.ours, Contents: reader, Client: w.client, Recorder: record.NewFakeRecorder(1000), Clock: w.clock, Grace: 40 * time.Second,
 		Objects: func(objects.Account) (dynamic.Interface, error) { return w.dynamic, nil },
-		Mapper:  mapper{testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme)},
+		Mapper:  mapper{testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme)}, Routes: fronts{w},
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -148,6 +155,25 @@ type mapper struct{ meta.RESTMapper }
 
 func (mapper) Reset() {}
 
+func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if kind.Kind == "HTTPRoute" {
+		return &meta.RESTMapping{Resource: schema.GroupVersionResource{Group: kind.Group, Version: "v1", Resource: "httproutes"}, Scope: meta.RESTScopeNamespace}, nil
+	}
+	return m.RESTMapper.RESTMapping(kind, versions...)
+}
+
+// fronts reads the HTTPRoute of a world.
+type fronts struct{ w *world }
+
+func (fronts) Watch(context.Context, func(string)) {}
+
+func (f fronts) Get(_ context.Context, kind schema.GroupKind, _, name string) (*unstructured.Unstructured, bool, error) {
+	if kind.Kind != "HTTPRoute" || f.w.front == nil || f.w.front.GetName() != name {
+		return nil, kind.Kind == "HTTPRoute", nil
+	}
+	return f.w.front.DeepCopy(), true, nil
+}
+
 func (w *world) next() string {
 	w.version++
 	return strconv.Itoa(w.version)
@@ -184,13 +210,30 @@ func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error)
 	if err := w.refuses[key]; err != nil && !dryRun {
 		return true, nil, err
 	}
+	if in.GetKind() == "HTTPRoute" && !dryRun {
+		w.writes = append(w.writes, key)
+		w.annotate(w.front, v1alpha1.AnnotationRoutes, in.GetAnnotations()[v1alpha1.AnnotationRoutes])
+		w.front.SetResourceVersion(w.next())
+		return true, w.front.DeepCopy(), nil
+	}
 	informer := w.informer(patch.GetResource())
+	if _, whole := in.Object["spec"]; !whole && in.GetKind() == "Service" { // what clusters hold otherwise, and nothing else
+		w.writes = append(w.writes, key)
+		old, _, _ := informer.GetIndexer().GetByKey(in.GetNamespace() + "/" + in.GetName())
+		service := old.(*corev1.Service).DeepCopy()
+		service.Annotations[v1alpha1.AnnotationRoutes] = in.GetAnnotations()[v1alpha1.AnnotationRoutes]
+		w.add(informer, service)
+		return true, in, nil
+	}
 	generation := int64(1)
 	if old, exists, _ := informer.GetIndexer().GetByKey(in.GetNamespace() + "/" + in.GetName()); exists {
 		before := old.(metav1.Object)
 		in.SetUID(before.GetUID())
 		generation = before.GetGeneration() + 1
 		w.annotate(in, manifold.AnnotationStatus, before.GetAnnotations()[manifold.AnnotationStatus])
+		if routes := before.GetAnnotations()[v1alpha1.AnnotationRoutes]; routes != "" {
+			w.annotate(in, v1alpha1.AnnotationRoutes, routes)
+		}
 	}
 	in.SetGeneration(generation)
 	if _, workload := workloadKinds[in.GetKind()]; workload {
@@ -222,7 +265,12 @@ var workloadKinds = map[string]bool{"Deployment": true}
 
 func (w *world) annotate(object *unstructured.Unstructured, name, value string) {
 	annotations := object.GetAnnotations()
-	annotations[name] = value
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	if annotations[name] = value; value == "" {
+		delete(annotations, name)
+	}
 	object.SetAnnotations(annotations)
 }
 
@@ -302,8 +350,44 @@ func (w *world) keep(object runtime.Object) runtime.Object {
 	return object
 }
 
+// carryRoutes has the clusters share out requests as they are told, and report it.
+func (w *world) carryRoutes() {
+	for _, obj := range w.informer(corev1.SchemeGroupVersion.WithResource("services")).GetIndexer().List() {
+		service := obj.(*corev1.Service).DeepCopy()
+		reported := identity.BreakdownOf(service)
+		if reported == nil {
+			reported = summary.Breakdown{}
+		}
+		for _, cluster := range both {
+			if w.dead[cluster] || w.deaf[cluster] {
+				continue
+			}
+			if delete(reported, cluster); len(projection.RoutesOf(service)[cluster]) > 0 {
+				reported[cluster] = summary.ClusterStatus{Routes: projection.RoutesOf(service)[cluster].Mark()}
+			}
+		}
+		if text := reported.String(); text != service.Annotations[manifold.AnnotationStatus] {
+			if service.Annotations[manifold.AnnotationStatus] = text; text == "" {
+				delete(service.Annotations, manifold.AnnotationStatus)
+			}
+			w.add(w.informer(corev1.SchemeGroupVersion.WithResource("services")), service)
+		}
+	}
+	if w.front == nil {
+		return
+	}
+	reported, _ := summary.ParseCustomBreakdown(w.front.GetAnnotations()[manifold.AnnotationStatus])
+	for cluster := range identity.DecisionOf(w.front) {
+		if !w.dead[cluster] && !w.deaf[cluster] {
+			reported[cluster] = summary.CustomCluster{Generation: 1, Routes: projection.RoutesOf(w.front)[cluster].Mark()}
+		}
+	}
+	w.annotate(w.front, manifold.AnnotationStatus, reported.String())
+}
+
 // carry has the clusters do what they are told, and report it.
 func (w *world) carry() {
+	w.carryRoutes()
 	for _, obj := range w.informer(appsv1.SchemeGroupVersion.WithResource("deployments")).GetIndexer().List() {
 		deployment := obj.(*appsv1.Deployment).DeepCopy()
 		reported := identity.BreakdownOf(deployment)

@@ -1,0 +1,388 @@
+package releases
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
+	"github.com/manifold-dev/manifold/pkg/delivery/copies"
+	"github.com/manifold-dev/manifold/pkg/delivery/observe"
+	"github.com/manifold-dev/manifold/pkg/delivery/read"
+	"github.com/manifold-dev/manifold/pkg/delivery/traffic"
+	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
+)
+
+// Routes reads the HTTPRoutes and VirtualServices of the logical cluster, see objects.Routes.
+type Routes interface {
+	Watch(ctx context.Context, changed func(namespace string))
+	Get(ctx context.Context, kind schema.GroupKind, namespace, name string) (route *unstructured.Unstructured, known bool, err error)
+}
+
+// routeKinds are the kinds by whose weights requests are shared out, by the method.
+var routeKinds = map[v1alpha1.TrafficMethod]schema.GroupKind{
+	v1alpha1.TrafficHTTPRoute:      {Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"},
+	v1alpha1.TrafficVirtualService: {Group: "networking.istio.io", Kind: "VirtualService"},
+}
+
+var serviceKind = corev1.SchemeGroupVersion.WithKind("Service")
+
+// sharing is how the requests to an application are shared out in clusters.
+type sharing struct {
+	// objects do that, each with what clusters are to hold of it otherwise than it says.
+	objects []routed
+	// everywhere is what keeps all clusters from sharing out requests, and problems what keeps some.
+	everywhere string
+	problems   map[string]string
+	// stuck are the clusters that go on as they do, although something else is wanted.
+	stuck map[string]bool
+}
+
+type routed struct {
+	kind    schema.GroupVersionKind
+	present metav1.Object
+	want    projection.Routes
+}
+
+// routesBy reports whether an application's requests are shared out by weights of Services, each variant with one of its own.
+func routesBy(of *v1alpha1.Traffic) bool {
+	if of == nil {
+		return false
+	}
+	_, is := routeKinds[of.Method]
+	return is && !of.Subsets
+}
+
+// share says how the requests to an application are to be shared out.
+func (c *Controller) share(ctx context.Context, v view, plan *v1alpha1.ReleasePlan) (sharing, error) {
+	s := sharer{view: v, Controller: c, out: sharing{problems: map[string]string{}, stuck: map[string]bool{}}, services: map[string]projection.Routes{}, busy: lingering(v.present)}
+	for _, p := range v.present {
+		// What is there is taken away where it is no longer wanted.
+		if p.Kind == serviceKind.Kind && p.Group == "" && p.Object.GetAnnotations()[v1alpha1.AnnotationRoutes] != "" {
+			s.services[p.Name] = projection.Routes{}
+		}
+	}
+	of := v.app.Spec.Traffic
+	if of != nil {
+		if err := s.findRoute(ctx, of); err != nil {
+			return s.out, err
+		}
+		s.options, s.suffixes = read.Copies(v.app.Spec), suffixesOf(v.set, plan)
+		for _, cluster := range v.set.Clusters() {
+			s.cluster(of, cluster)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.services)) {
+		if present := s.service(name); present != nil {
+			s.out.objects = append(s.out.objects, routed{serviceKind, present, s.services[name]})
+		}
+	}
+	if s.route != nil {
+		s.out.objects = append(s.out.objects, routed{s.route.GroupVersionKind(), s.route, s.weights})
+	}
+	for _, object := range s.out.objects {
+		if why := v.memory.unrouted[refusedRoute(object)]; why != "" {
+			s.out.everywhere = why
+		}
+	}
+	return s.out, nil
+}
+
+// sharer gathers what clusters are to hold of the objects that share out requests.
+type sharer struct {
+	*Controller
+	view
+	out      sharing
+	options  copies.Options
+	suffixes map[string]string
+	services map[string]projection.Routes
+	route    *unstructured.Unstructured
+	weights  projection.Routes
+	// busy are the clusters that have anything of a copy.
+	busy map[string]bool
+}
+
+// findRoute reads the HTTPRoute or VirtualService that the application names.
+func (s *sharer) findRoute(ctx context.Context, of *v1alpha1.Traffic) error {
+	kind, routes := routeKinds[of.Method]
+	switch {
+	case !routes && of.Method != v1alpha1.TrafficService:
+		s.out.everywhere = fmt.Sprintf("spec.traffic.method: requests are not shared out by %s yet", of.Method)
+		return nil
+	case !routes:
+		return nil
+	case of.Name == "":
+		s.out.everywhere = fmt.Sprintf("spec.traffic.name: it has to name the %s whose weights are set: none is made for a host", kind.Kind)
+		return nil
+	case s.Routes == nil:
+		s.out.everywhere = "nothing in this server reads routes"
+		return nil
+	}
+	route, known, err := s.Routes.Get(ctx, kind, s.app.Namespace, of.Name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read %s %s/%s: %w", kind.Kind, s.app.Namespace, of.Name, err)
+	case !known:
+		s.out.everywhere = fmt.Sprintf("spec.traffic.method: the logical cluster has no kind %s: install its definition first", kind)
+	case route == nil:
+		s.out.everywhere = fmt.Sprintf("spec.traffic.name: there is no %s %q in namespace %q", kind.Kind, of.Name, s.app.Namespace)
+	default:
+		s.route, s.weights = route, projection.Routes{}
+	}
+	return nil
+}
+
+// service is a Service of the application's namespace, nil if it is not there.
+func (s *sharer) service(name string) *corev1.Service {
+	found, _ := s.store.Get(s.app.Namespace, wanted.Key{Kind: serviceKind.Kind, Name: name})
+	service, _ := found.(*corev1.Service)
+	return service
+}
+
+// cluster says what a cluster holds otherwise. A Service in front that led to copies as well would send them requests that nobody has shared out, so it
+// leads to the primary alone for as long as the cluster has any.
+func (s *sharer) cluster(of *v1alpha1.Traffic, cluster string) {
+	front, why := s.front(cluster)
+	if why != "" {
+		s.out.problems[cluster] = why
+		return
+	}
+	shares := s.set.Shares(cluster)
+	part, runs := s.set.Part(delivery.Primary, cluster)
+	if runs && !s.wanted.Labelled[cluster] {
+		label, value := s.options.Selecting(delivery.Primary)
+		s.out.problems[cluster] = fmt.Sprintf("spec.traffic: the pods of %s, which runs there, have no label %s=%s that tells them from those of copies: "+
+			"release it with strategy QuickSync first", part.Revision.Name, label, value)
+		return
+	}
+	if (len(shares) > 1 || s.busy[cluster]) && !of.Subsets {
+		s.narrow(of, cluster, front.GetName(), front.Spec.Selector, shares)
+	}
+	if s.route != nil {
+		s.weigh(of, cluster, front.GetName(), shares)
+	}
+}
+
+// front is the Service in front of the application in a cluster, or why there is none.
+func (s *sharer) front(cluster string) (service *corev1.Service, why string) {
+	front, has := s.wanted.Fronts[cluster]
+	if !has {
+		for _, other := range slices.Sorted(maps.Keys(s.wanted.Fronts)) {
+			front = s.wanted.Fronts[other]
+			break
+		}
+	}
+	if front.Problem != "" || front.Name == "" {
+		return nil, "spec." + front.Problem
+	}
+	if service = s.service(front.Name); service == nil {
+		return nil, fmt.Sprintf("spec.service.name: there is no Service %q in namespace %q yet", front.Name, s.app.Namespace)
+	}
+	return service, ""
+}
+
+// narrow has the Service in front lead to one variant alone.
+func (s *sharer) narrow(of *v1alpha1.Traffic, cluster, front string, selector map[string]string, shares map[string]int32) {
+	variant := delivery.Primary
+	if of.Method == v1alpha1.TrafficService {
+		if variant = traffic.Chosen(shares); variant == "" {
+			s.out.problems[cluster] = "spec.traffic.method: a Service leads to one variant, which gets everything"
+			return
+		}
+	}
+	label, value := s.options.Selecting(variant)
+	fields, err := traffic.Selects(front, selector, label, value)
+	if err != nil {
+		s.out.problems[cluster] = err.Error()
+		return
+	}
+	if s.services[front] == nil {
+		s.services[front] = projection.Routes{}
+	}
+	s.services[front][cluster] = fields
+}
+
+// weigh has the route send each variant its share.
+func (s *sharer) weigh(of *v1alpha1.Traffic, cluster, front string, shares map[string]int32) {
+	if _, placed := identity.DecisionOf(s.route)[cluster]; !placed {
+		s.out.problems[cluster] = fmt.Sprintf("spec.traffic.name: %s %s does not go to the cluster: pin it there by its annotation %s",
+			s.route.GetKind(), s.route.GetName(), manifold.AnnotationClusters)
+		return
+	}
+	backends := traffic.Backends{Shares: shares, Services: traffic.Services(front, s.suffixes), Service: front, Routes: of.Routes}
+	if of.Subsets {
+		backends.Subsets = map[string]string{delivery.Primary: delivery.Primary, delivery.Canary: delivery.Canary, delivery.Baseline: delivery.Baseline}
+	}
+	fields, err := traffic.Weights(s.route, backends)
+	if err != nil {
+		s.out.problems[cluster] = "spec.traffic.name: " + err.Error()
+		fields = projection.RoutesOf(s.route)[cluster] // it goes on as it does
+		s.out.stuck[cluster] = len(fields) > 0
+	}
+	if len(fields) > 0 {
+		s.weights[cluster] = fields
+	}
+}
+
+// suffixesOf are what the names of the copies of variants end in, also of those that are gone.
+func suffixesOf(set delivery.Set, plan *v1alpha1.ReleasePlan) map[string]string {
+	out := map[string]string{delivery.Canary: delivery.Canary, delivery.Baseline: delivery.Baseline}
+	if plan != nil {
+		stages, _, _ := read.Stages(plan.Stages, nil)
+		for _, stage := range stages {
+			switch {
+			case stage.Copy == nil || stage.Copy.Suffix == "":
+			case stage.Name == delivery.StageCanaryRollout:
+				out[delivery.Canary] = stage.Copy.Suffix
+			case stage.Name == delivery.StageBaselineRollout:
+				out[delivery.Baseline] = stage.Copy.Suffix
+			}
+		}
+	}
+	for name, variant := range set {
+		if variant.Suffix != "" {
+			out[name] = variant.Suffix
+		}
+	}
+	return out
+}
+
+// lingering are the clusters that have, or may have, pods of a copy.
+func lingering(present []observe.Present) map[string]bool {
+	out := map[string]bool{}
+	for _, p := range present {
+		if variant := p.Object.GetAnnotations()[v1alpha1.AnnotationVariant]; !p.Workload || variant == "" || variant == delivery.Primary {
+			continue
+		}
+		for cluster := range identity.DecisionOf(p.Object) {
+			out[cluster] = true
+		}
+		for cluster := range identity.BreakdownOf(p.Object) {
+			out[cluster] = true
+		}
+	}
+	return out
+}
+
+// in says how a cluster shares out requests: it does as is wanted once it reports of every object that it holds it so. Where there is nothing that does it,
+// nothing has to be waited for.
+func (s sharing) in(cluster string) observe.Routing {
+	out := observe.Routing{InForce: !s.stuck[cluster], Problem: cmp.Or(s.everywhere, s.problems[cluster])}
+	for _, object := range s.objects {
+		want := object.want[cluster].Mark()
+		if projection.RoutesOf(object.present)[cluster].Mark() != want || object.reported(cluster) != want {
+			out.InForce = false
+		}
+	}
+	return out
+}
+
+// reported is the mark of what a cluster says that it holds otherwise.
+func (r routed) reported(cluster string) string {
+	if r.kind == serviceKind {
+		return identity.BreakdownOf(r.present)[cluster].Routes
+	}
+	all, err := summary.ParseCustomBreakdown(r.present.GetAnnotations()[manifold.AnnotationStatus])
+	if err != nil {
+		return "" // it is written anew
+	}
+	return all[cluster].Routes
+}
+
+// route writes what clusters are to hold otherwise, where it is not so already. What was refused is remembered.
+func (c *Controller) route(ctx context.Context, v view) error {
+	for _, object := range v.sharing.objects {
+		text, key := object.want.String(), refusedRoute(object)
+		if object.present.GetAnnotations()[v1alpha1.AnnotationRoutes] == text || v.memory.unrouted[key] != "" {
+			continue
+		}
+		err := c.carrier.Route(ctx, accountOf(v.app), object.kind, object.present, text)
+		if refusal := new(objects.RefusedError); errors.As(err, &refusal) {
+			v.memory.unrouted = map[string]string{key: delivery.Said("share out requests: " + err.Error())}
+			c.queue.Add(cache.MetaObjectToName(v.app))
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refusedRoute tells what was refused from what is tried anew.
+func refusedRoute(object routed) string {
+	return object.kind.Kind + "/" + object.present.GetName() + "/" + object.present.GetResourceVersion() + "/" + object.want.String()
+}
+
+// inNamespace has the applications of a namespace looked at whose requests are shared out.
+func (c *Controller) inNamespace(namespace string) {
+	found, err := c.applications.Applications(namespace).List(labels.Everything())
+	if err != nil {
+		return
+	}
+	for _, app := range found {
+		c.queue.AddAfter(cache.MetaObjectToName(app), settle)
+	}
+}
+
+// carriedOut refuses stages that nobody carries out. It would be a lie to let them succeed.
+func carriedOut(of *v1alpha1.Traffic, planned []v1alpha1.Stage) error {
+	for i := range planned {
+		if v1alpha1.CanonicalStageName(planned[i].Name) != v1alpha1.StageTrafficRouting {
+			continue
+		}
+		path := field.NewPath("spec", "traffic")
+		if of == nil {
+			return field.Required(path, fmt.Sprintf("stage %s routes traffic", planned[i].ID))
+		}
+		kind, routes := routeKinds[of.Method]
+		switch {
+		case routes && of.Name == "":
+			return field.Required(path.Child("name"), fmt.Sprintf("stage %s sets the weights of a %s that is there: none is made for a host", planned[i].ID, kind.Kind))
+		case !routes && of.Method != v1alpha1.TrafficService:
+			return field.NotSupported(path.Child("method"), of.Method, []v1alpha1.TrafficMethod{v1alpha1.TrafficService, v1alpha1.TrafficHTTPRoute, v1alpha1.TrafficVirtualService})
+		}
+	}
+	return nil
+}
+
+// tellable refuses a release that shares out requests while what runs cannot be told from copies of it, before anything is changed.
+func (c *Controller) tellable(app *v1alpha1.Application, plan *v1alpha1.ReleasePlan, current delivery.Set) error {
+	routes := slices.ContainsFunc(plan.Stages, func(stage v1alpha1.Stage) bool {
+		return v1alpha1.CanonicalStageName(stage.Name) == v1alpha1.StageTrafficRouting
+	})
+	options := read.Copies(app.Spec)
+	if !routes || !options.Labelled {
+		return nil
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(current[delivery.Primary].Clusters)) {
+		part, _ := current.Part(delivery.Primary, cluster)
+		found, err := c.contentsOf(app.Namespace, part)
+		if err != nil {
+			return waitError{err.Error()}
+		}
+		if !copies.Labels(found, options) {
+			label, value := options.Selecting(delivery.Primary)
+			return fmt.Errorf("spec.traffic: the pods of %s, which runs in cluster %q, have no label %s=%s that tells them from those of copies: release with strategy QuickSync first",
+				part.Revision.Name, cluster, label, value)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,288 @@
+package releases
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+const webService = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"spec":{"selector":{"app":"web"},"ports":[{"port":80}]}}`
+
+// labelled is the Deployment whose pods have the label of the primary.
+func labelled(image string) string {
+	return strings.Replace(deploymentOf(image), `"labels":{"app":"web"}`, `"labels":{"app":"web","delivery.manifold.dev/variant":"primary"}`, 1)
+}
+
+// sharedOut is an application whose requests are shared out while somebody is asked to agree.
+func sharedOut(method v1alpha1.TrafficMethod, there, back string) func(*v1alpha1.Application) {
+	return func(app *v1alpha1.Application) {
+		pipeline(
+			stage(v1alpha1.StageCanaryRollout, "canary", `{"replicas":1,"perCluster":true}`), stage(v1alpha1.StageTrafficRouting, "there", there),
+			stage(v1alpha1.StageWaitApproval, "agree", ""), stage(v1alpha1.StagePrimaryRollout, "primary", ""),
+			stage(v1alpha1.StageTrafficRouting, "back", back), stage(v1alpha1.StageCanaryClean, "clean", ""),
+		)(app)
+		app.Spec.Traffic = &v1alpha1.Traffic{Method: method, DrainSeconds: ptr.To(int32(30))}
+		if method == v1alpha1.TrafficHTTPRoute {
+			app.Spec.Traffic.Name = "front"
+		}
+	}
+}
+
+// fronted has an HTTPRoute that goes to clusters.
+func (w *world) fronted(decision, backends string) {
+	w.front = &unstructured.Unstructured{}
+	if err := w.front.UnmarshalJSON([]byte(`{"apiVersion":"gateway.networking.k8s.io/v1","kind":"HTTPRoute","metadata":{"name":"front","namespace":"shop","uid":"front"},` +
+		`"spec":{"rules":[{"backendRefs":` + backends + `}]}}`)); err != nil {
+		w.Fatal(err)
+	}
+	w.annotate(w.front, manifold.AnnotationPlacement, decision)
+	w.front.SetResourceVersion(w.next())
+}
+
+const everywhere = `{"east":{"replicas":1},"west":{"replicas":1}}`
+
+// begun has an application whose first revision is released, and the next one on its way.
+func (w *world) begun(change func(*v1alpha1.Application)) {
+	w.Helper()
+	w.given(change, both...)
+	w.revise(1, both, webService, labelled("one"))
+	w.asks("web-a", "web-v1", nil)
+	w.until("web-a", v1alpha1.ReleaseSucceeded)
+	w.settled()
+	w.revise(2, both, webService, labelled("two"))
+	w.asks("web-b", "web-v2", nil)
+}
+
+func (w *world) agreed() {
+	w.request("web-b", v1alpha1.ReleaseRequest{Type: v1alpha1.RequestApprove, Stage: "agree", Attempt: 1})
+}
+
+// held is what a cluster is told to hold otherwise of the Service in front and of the HTTPRoute.
+func (w *world) held(cluster string) string {
+	w.Helper()
+	service, _, _ := w.informer(corev1.SchemeGroupVersion.WithResource("services")).GetIndexer().GetByKey("shop/web")
+	out := fmt.Sprint(projection.RoutesOf(service.(*corev1.Service))[cluster]["/spec/selector/delivery.manifold.dev~1variant"].Is)
+	if w.front != nil {
+		refs, _ := projection.RoutesOf(w.front)[cluster]["/spec/rules/0/backendRefs"].Is.([]any)
+		for _, ref := range refs {
+			out += fmt.Sprintf(" %v:%v", ref.(map[string]any)["name"], ref.(map[string]any)["weight"])
+		}
+	}
+	return out
+}
+
+func (w *world) holds(want string) {
+	w.Helper()
+	for _, cluster := range both {
+		if got := w.held(cluster); got != want {
+			w.Errorf("cluster %s holds %s, want %s", cluster, got, want)
+		}
+	}
+}
+
+func (w *world) phase(id string) v1alpha1.StageStatus {
+	for _, stage := range w.release("web-b").Status.Stages {
+		if stage.ID == id {
+			return stage
+		}
+	}
+	return v1alpha1.StageStatus{}
+}
+
+func TestWeightsOfARouteAreSetAndTakenBack(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.fronted(everywhere, `[{"name":"web","port":80}]`)
+		w.begun(sharedOut(v1alpha1.TrafficHTTPRoute, `{"canary":20}`, `{"primary":100}`))
+		w.waits("web-b", "agree")
+		w.holds("primary web:80 web-canary:20")
+		w.settled()
+		w.agreed()
+		w.waits("web-b", "clean")
+		w.holds("primary") // the Service leads to the primary alone for as long as there is a canary
+		began := w.clock.Now()
+		if w.runs("web-canary") == "" {
+			t.Error("the canary has gone before it was drained")
+		}
+		w.until("web-b", v1alpha1.ReleaseSucceeded)
+		if took := w.clock.Now().Sub(began); took < 25*time.Second {
+			t.Errorf("the canary has drained for %s", took)
+		}
+		w.step()
+		w.holds("<nil>")
+		if got := w.runs("web") + "; " + w.runs("web-canary"); got != "east:10xtwo west:10xtwo; " {
+			t.Errorf("runs %s", got)
+		}
+		w.settled()
+	})
+}
+
+func TestAServiceSwitchesAndSwitchesBack(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.begun(sharedOut(v1alpha1.TrafficService, `{"all":"canary"}`, `{"all":"primary"}`))
+		w.waits("web-b", "there")
+		w.waits("web-b", "agree")
+		w.holds("canary")
+		w.agreed()
+		w.until("web-b", v1alpha1.ReleaseSucceeded)
+		w.step()
+		w.holds("<nil>")
+		w.settled()
+	})
+}
+
+func TestAStageOfTrafficIsDoneOnceTheClusterSaysSo(t *testing.T) {
+	w := newWorld(t, both...)
+	w.fronted(everywhere, `[{"name":"web"}]`)
+	w.begun(func(app *v1alpha1.Application) {
+		sharedOut(v1alpha1.TrafficHTTPRoute, `{"canary":20}`, `{"primary":100}`)(app)
+		app.Spec.ProgressDeadlineSeconds = ptr.To(int32(3600))
+	})
+	w.deaf["west"] = true
+	w.waits("web-b", "there")
+	for range 20 {
+		w.step()
+	}
+	stage := w.phase("there")
+	if stage.Phase != v1alpha1.StageRunning || len(stage.Targets) != 2 || stage.Targets[0].Phase != v1alpha1.TargetSucceeded ||
+		!strings.Contains(stage.Targets[1].Message, `waiting for cluster "west" to send`) {
+		t.Errorf("%+v", stage)
+	}
+	w.holds("primary web:80 web-canary:20")
+	w.deaf["west"] = false
+	w.waits("web-b", "agree")
+}
+
+func TestARollbackPutsBackTheSharesBeforeTheCanaryGoes(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.fronted(everywhere, `[{"name":"web","port":80}]`)
+		w.begun(sharedOut(v1alpha1.TrafficHTTPRoute, `{"canary":50}`, `{"primary":100}`))
+		w.waits("web-b", "agree")
+		w.holds("primary web:50 web-canary:50")
+		w.request("web-b", v1alpha1.ReleaseRequest{Type: v1alpha1.RequestRollback})
+		w.step()
+		w.step()
+		w.holds("primary")
+		if w.runs("web-canary") == "" {
+			t.Error("the canary has gone at once")
+		}
+		w.until("web-b", v1alpha1.ReleaseRolledBack)
+		w.step()
+		w.holds("<nil>")
+		w.settled()
+	})
+}
+
+func TestWhatKeepsRequestsFromBeingSharedOutIsSaidBeforeAnyMove(t *testing.T) {
+	for name, test := range map[string]struct {
+		given func(*world)
+		want  string
+	}{
+		"no route": {func(*world) {}, `spec.traffic.name: there is no HTTPRoute "front" in namespace "shop"`},
+		"a route without the application": {func(w *world) { w.fronted(everywhere, `[{"name":"other"}]`) },
+			"spec.traffic.name: HTTPRoute front: spec.rules: Invalid value: \"front\": no rule sends requests to Service web"},
+		"a route that does not go there": {func(w *world) { w.fronted(`{"west":{"replicas":1}}`, `[{"name":"web"}]`) },
+			`cluster "east": spec.traffic.name: HTTPRoute front does not go to the cluster: pin it there by its annotation manifold.dev/clusters`},
+		"weights that are too small": {func(w *world) { w.fronted(everywhere, `[{"name":"web"},{"name":"other"}]`) },
+			"spec.traffic.name: HTTPRoute front: spec.rules[0].backendRefs: Invalid value: 1: the weights of Service web are too small"},
+		"no right": {func(w *world) {
+			w.fronted(everywhere, `[{"name":"web"}]`)
+			w.refuses["HTTPRoute/front"] = apierrors.NewForbidden(schema.GroupResource{Resource: "httproutes"}, "front", nil)
+		}, `share out requests: HTTPRoute/front: httproutes "front" is forbidden`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, both...)
+			test.given(w)
+			w.begun(sharedOut(v1alpha1.TrafficHTTPRoute, `{"canary":10}`, `{"primary":100}`))
+			for range 200 {
+				if w.step(); w.release("web-b").Status.Phase.Ended() {
+					break
+				}
+			}
+			release := w.release("web-b")
+			if release.Status.Phase != v1alpha1.ReleaseRolledBack || !strings.Contains(w.phase("there").Message, test.want) {
+				t.Errorf("%s, stage %+v, want %s", release.Status.Phase, w.phase("there"), test.want)
+			}
+			if got := w.runs("web") + "; " + w.runs("web-canary"); got != "east:10xone west:10xone; " {
+				t.Errorf("runs %s", got)
+			}
+		})
+	}
+}
+
+func TestACanaryStaysThatStillGetsRequests(t *testing.T) {
+	for name, breaks := range map[string]func(*world){
+		"because of a right": func(w *world) {
+			w.refuses["HTTPRoute/front"] = apierrors.NewForbidden(schema.GroupResource{Resource: "httproutes"}, "front", nil)
+		},
+		"because of the route": func(w *world) {
+			unstructured.RemoveNestedField(w.front.Object, "spec", "rules")
+			w.front.SetResourceVersion(w.next())
+		},
+		"because a cluster does not do as it is told": func(w *world) { w.deaf["east"] = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, both...)
+			w.fronted(everywhere, `[{"name":"web"}]`)
+			w.begun(sharedOut(v1alpha1.TrafficHTTPRoute, `{"canary":10}`, `{"primary":100}`))
+			w.waits("web-b", "agree")
+			breaks(w)
+			w.request("web-b", v1alpha1.ReleaseRequest{Type: v1alpha1.RequestRollback})
+			for range 100 {
+				w.step()
+			}
+			if got := w.runs("web-canary"); !strings.Contains(got, "east:1xtwo") {
+				t.Errorf("east still sends it requests, and runs %q", got)
+			}
+		})
+	}
+}
+
+func TestPodsThatCannotBeToldApartAreNotShared(t *testing.T) {
+	w := newWorld(t, both...)
+	w.fronted(everywhere, `[{"name":"web"}]`)
+	w.given(sharedOut(v1alpha1.TrafficHTTPRoute, `{"canary":10}`, `{"primary":100}`), both...)
+	w.revise(1, both, webService, deploymentOf("one")) // made before anybody shared out requests
+	w.asks("web-a", "web-v1", nil)
+	w.until("web-a", v1alpha1.ReleaseSucceeded)
+	w.settled()
+	w.revise(2, both, webService, labelled("two"))
+	w.asks("web-b", "web-v2", nil)
+	release := w.until("web-b", v1alpha1.ReleaseFailed)
+	if !strings.Contains(release.Status.Message, "the pods of web-v1, which runs in cluster \"east\", have no label delivery.manifold.dev/variant=primary") || len(w.writes) > 0 {
+		t.Errorf("%q, written: %v", release.Status.Message, w.writes)
+	}
+	w.revise(3, both, webService, labelled("one"))
+	w.asks("web-c", "web-v3", nil)
+	release = w.until("web-c", v1alpha1.ReleaseSucceeded)
+	if release.Status.Plan.Strategy != v1alpha1.StrategyQuickSync {
+		t.Errorf("that pods are told apart from now on goes by %s: %s", release.Status.Plan.Strategy, release.Status.Plan.Reason)
+	}
+}
+
+func TestMethodsThatNobodyCarriesOutAreNamed(t *testing.T) {
+	for name, test := range map[string]struct {
+		traffic *v1alpha1.Traffic
+		want    string
+	}{
+		"another method":          {&v1alpha1.Traffic{Method: v1alpha1.TrafficIngress, Name: "front"}, `spec.traffic.method: Unsupported value: "Ingress"`},
+		"a route that is made":    {&v1alpha1.Traffic{Method: v1alpha1.TrafficHTTPRoute, Host: "web.example.com"}, "spec.traffic.name: Required value"},
+		"one that is named":       {&v1alpha1.Traffic{Method: v1alpha1.TrafficVirtualService, Name: "front"}, ""},
+		"a Service needs no name": {&v1alpha1.Traffic{Method: v1alpha1.TrafficService}, ""},
+	} {
+		err := carriedOut(test.traffic, []v1alpha1.Stage{stage("K8S_MULTI_TRAFFIC_ROUTING", "route", "")})
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %s", name, err, test.want)
+		}
+	}
+}
