@@ -242,7 +242,7 @@ func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error)
 	switch {
 	case dryRun && compared:
 		w.tried = append(w.tried, key)
-		return true, in, nil
+		return true, in, w.unfit[key]
 	case dryRun:
 		w.trials = append(w.trials, key)
 		return true, in, w.unfit[key]
