@@ -3,6 +3,7 @@ package delivery
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -242,15 +243,26 @@ func TestAClusterThatHaltsIsShownAsUnknownSoon(t *testing.T) {
 		}
 		return nil
 	})
-	setColour(s, "blue")
+	began = time.Now()
+	s.Logical.Apply(strings.Replace(standardApp("{}"), "image: web:1", "image: web:2", 1))
+	awaitRelease(s, "web-v2", "shows the cluster that does not answer as that", func(release v1alpha1.Release) bool {
+		return slices.ContainsFunc(release.Status.Stages, func(stage v1alpha1.StageStatus) bool {
+			return slices.ContainsFunc(stage.Targets, func(target v1alpha1.StageTargetStatus) bool {
+				return target.Cluster == "west" && strings.Contains(target.Message, "does not answer")
+			})
+		})
+	})
+	t.Logf("shown by the release after %s", time.Since(began).Round(time.Millisecond))
+	awaitRuns(s, "web", map[string]string{"east": "1 of web:2"}) // its autoscaler leaves it at what the server fills in
 	if err := west.ResumeAll(); err != nil {
 		t.Fatal(err)
 	}
 	patient := *s
 	patient.Logical = s.Logical.Within(2 * time.Minute)
+	awaitPhase(&patient, "web-v2", v1alpha1.ReleaseSucceeded)
 	awaitApp(&patient, "all is well again", func(app v1alpha1.Application) error {
-		if app.Status.Sync != v1alpha1.Synced || app.Status.Health != v1alpha1.Healthy {
-			return fmt.Errorf("%+v", app.Status.Targets)
+		if app.Status.Sync != v1alpha1.Synced || app.Status.Health != v1alpha1.Healthy || len(app.Status.Drift) > 0 {
+			return fmt.Errorf("%+v, drift %+v", app.Status.Targets, app.Status.Drift)
 		}
 		return nil
 	})
