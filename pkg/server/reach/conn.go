@@ -44,14 +44,19 @@ func newConn(below net.Conn, streams httpstream.Connection, failures, data https
 		address: podAddr{to, cluster}, failed: make(chan struct{}),
 	}
 	c.listening.Go(func() {
-		said, _ := io.ReadAll(io.LimitReader(failures, maxRefusal)) // what came until it broke is all there is
-		c.failure = text.Line(string(said), maxShown)
+		c.failure = refusalOf(failures)
 		close(c.failed)
 		if c.failure != "" {
 			_ = c.data.Reset() // wakes Read, which tells
 		}
 	})
 	return c
+}
+
+// refusalOf reads what a cluster says about a port until the stream for that ends, "" if nothing came.
+func refusalOf(failures io.Reader) string {
+	said, _ := io.ReadAll(io.LimitReader(failures, maxRefusal)) // what came until it broke is all there is
+	return text.Line(string(said), maxShown)
 }
 
 // Read implements net.Conn. If nothing was ever read, the error says why the cluster could not connect to the port.

@@ -205,9 +205,17 @@ func openStreams(ctx context.Context, below net.Conn, to podPort, cluster string
 		err = ctx.Err()
 	}
 	if err != nil {
+		err = fmt.Errorf("open a stream: %w", err)
+		if failures != nil && ctx.Err() == nil {
+			// A port that refuses at once ends the other stream while it is being opened.
+			_ = below.SetReadDeadline(time.Now().Add(failureWait))
+			if why := refusalOf(failures); why != "" {
+				err = errors.New(why)
+			}
+		}
 		below.Close()
 		streams.Close()
-		return nil, fmt.Errorf("open a stream: %w", err)
+		return nil, err
 	}
 	return newConn(below, streams, failures, data, to, cluster, release), nil
 }
