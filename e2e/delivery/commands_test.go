@@ -106,7 +106,7 @@ func TestRevisionsAreTriedReleasedAndTakenBackByCommands(t *testing.T) {
 	if synced.Code != 0 || synced.Stdout != "application/web runs web-v1\n" {
 		t.Fatalf("the release ends with %s", synced)
 	}
-	awaitShown(s, []string{"web-v1 is live", "first east web-v1 web-v1 Synced Healthy", "second west web-v1 web-v1 Synced Healthy"}, "app", "get", "web")
+	awaitShown(s, []string{"web-v1 is live", "first east web-v1 web-v1 1/1 Synced Healthy", "second west web-v1 web-v1 1/1 Synced Healthy"}, "app", "get", "web")
 	awaitShown(s, []string{"nothing changes"}, "app", "plan", "web", "--exit-code")
 	awaitShown(s, []string{"nothing changes"}, "app", "diff", "web", "--exit-code")
 
