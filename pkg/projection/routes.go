@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json" // it keeps whole numbers whole
 
 	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
@@ -34,8 +36,12 @@ type Field struct {
 	Is any    `json:"is"`
 }
 
-// routable is the part of an object that may be held otherwise.
-const routable = "/spec/"
+// routable are the fields that may be held otherwise: those by which requests are shared out, and none that would get past what is asked of an object.
+var routable = map[schema.GroupKind]*regexp.Regexp{
+	{Kind: "Service"}: regexp.MustCompile(`^/spec/selector/[^/]+$`),
+	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}: regexp.MustCompile(`^/spec/rules/[0-9]+/backendRefs$`),
+	{Group: "networking.istio.io", Kind: "VirtualService"}:  regexp.MustCompile(`^/spec/http/[0-9]+/route$`),
+}
 
 // RoutesOf reads the routes that an object carries. What cannot be read counts as none.
 func RoutesOf(above metav1.Object) Routes {
@@ -94,8 +100,8 @@ func (k Kind) routed(in, out Object, cluster string) (Object, error) {
 	}
 	delete(annotations, delivery.AnnotationRoutes)
 	out.SetAnnotations(annotations)
-	fields := RoutesOf(in)[cluster]
-	if len(fields) == 0 {
+	fields, may := RoutesOf(in)[cluster], routable[k.GVK.GroupKind()]
+	if len(fields) == 0 || may == nil {
 		return out, nil
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(out)
@@ -104,7 +110,7 @@ func (k Kind) routed(in, out Object, cluster string) (Object, error) {
 	}
 	content = runtime.DeepCopyJSON(content)
 	for _, pointer := range slices.Sorted(maps.Keys(fields)) {
-		if err := fields[pointer].set(content, pointer); err != nil {
+		if !may.MatchString(pointer) || fields[pointer].set(content, pointer) != nil {
 			return out, nil
 		}
 	}
@@ -121,9 +127,6 @@ func (k Kind) routed(in, out Object, cluster string) (Object, error) {
 
 // set gives an object the value of a field.
 func (f Field) set(object map[string]any, pointer string) error {
-	if !strings.HasPrefix(pointer, routable) {
-		return fmt.Errorf("%s: only what is below %s may be held otherwise", pointer, routable)
-	}
 	steps := strings.Split(pointer[1:], "/")
 	var at any = object
 	for i, step := range steps {

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,8 +27,8 @@ func refs(names ...string) []any {
 // aRoute is an object of a custom kind that carries routes.
 func aRoute(routes string) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"rules": []any{map[string]any{"backendRefs": refs("web")}}}}}
-	out.SetAPIVersion("example.com/v1")
-	out.SetKind("Route")
+	out.SetAPIVersion("gateway.networking.k8s.io/v1")
+	out.SetKind("HTTPRoute")
 	out.SetNamespace("shop")
 	out.SetName("front")
 	out.SetAnnotations(map[string]string{delivery.AnnotationRoutes: routes, "note": "kept"})
@@ -35,7 +36,7 @@ func aRoute(routes string) *unstructured.Unstructured {
 }
 
 func TestAClusterHoldsFieldsOtherwiseThanTheObjectSays(t *testing.T) {
-	kind := projection.Custom(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Route"}, "routes", nil)
+	kind := projection.Custom(schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"}, "httproutes", nil)
 	of := projection.RouteHash(refs("web"))
 	for name, test := range map[string]struct {
 		fields projection.Fields
@@ -47,6 +48,7 @@ func TestAClusterHoldsFieldsOtherwiseThanTheObjectSays(t *testing.T) {
 		"a field that has changed since":  {projection.Fields{weights: {Of: projection.RouteHash(refs("old")), Is: refs("canary")}}, nil},
 		"a rule that is gone":             {projection.Fields{"/spec/rules/1/backendRefs": {Is: refs("canary")}}, nil},
 		"no entry of a list":              {projection.Fields{"/spec/rules/0": {Is: "canary"}}, nil},
+		"no other field of a rule":        {projection.Fields{"/spec/rules/0/filters": {Is: []any{}}}, nil},
 		"nothing beside the spec":         {projection.Fields{"/metadata/name": {Is: "other"}}, nil},
 		"not some of what belongs to all": {projection.Fields{weights: {Is: refs("canary")}, "/status/x": {Is: "y"}}, nil},
 	} {
@@ -94,6 +96,23 @@ func TestAServiceLeadsElsewhereInOneCluster(t *testing.T) {
 		if marked := projection.RouteMark(got) != ""; marked != (cluster == "east") {
 			t.Errorf("in %s it is marked: %t", cluster, marked)
 		}
+	}
+}
+
+func TestWhatSharesOutNoRequestsIsHeldAsItSays(t *testing.T) {
+	kind, _ := projection.ForGVK(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	routes := projection.Routes{"east": {"/spec/template/spec/hostNetwork": {Is: true}, "/spec/selector/app": {Is: "x"}}}
+	in := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{delivery.AnnotationRoutes: routes.String()}}}
+	got, err := kind.Project(in, projection.Part{}, projection.Target{LogicalCluster: "one", Cluster: "east"})
+	if err != nil || got.(*appsv1.Deployment).Spec.Template.Spec.HostNetwork || projection.RouteMark(got) != "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	service, _ := projection.ForGVK(corev1.SchemeGroupVersion.WithKind("Service"))
+	routes = projection.Routes{"east": {"/spec/externalIPs": {Is: []any{"1.2.3.4"}}}}
+	of := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{delivery.AnnotationRoutes: routes.String()}}}
+	got, err = service.Project(of, projection.Part{}, projection.Target{LogicalCluster: "one", Cluster: "east"})
+	if err != nil || len(got.(*corev1.Service).Spec.ExternalIPs) > 0 {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

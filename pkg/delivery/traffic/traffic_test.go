@@ -255,6 +255,18 @@ func TestFieldsOfARoute(t *testing.T) {
 			}
 		})
 	}
+	b := web(map[string]int32{"primary": 80, "canary": 20})
+	b.Subsets = map[string]string{"primary": "primary", "canary": "canary"}
+	got, err := Weights(read(t, service(`[{route: [{destination: {host: web, subset: primary}}]}]`)), b)
+	to := func(subset string, weight int64) any {
+		return map[string]any{"destination": map[string]any{"host": "web", "subset": subset}, "weight": weight}
+	}
+	if err != nil || !cmp.Equal(got["/spec/http/0/route"].Is, any([]any{to("primary", 80), to("canary", 20)})) {
+		t.Errorf("subsets of a VirtualService: %v, %v", got, err)
+	}
+	if _, err := Weights(read(t, "{kind: Ingress, metadata: {name: web}}"), b); err == nil || !strings.Contains(err.Error(), "Ingress web: requests are shared out by") {
+		t.Errorf("another kind: %v", err)
+	}
 	if _, err := Weights(read(t, route(`[{backendRefs: [{name: other}]}]`)), web(map[string]int32{"primary": 100})); err == nil || !strings.Contains(err.Error(), "no rule sends requests to Service web") {
 		t.Errorf("a route without the application: %v", err)
 	}

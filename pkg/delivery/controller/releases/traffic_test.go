@@ -127,6 +127,30 @@ func TestWeightsOfARouteAreSetAndTakenBack(t *testing.T) {
 	})
 }
 
+func TestAClusterWithoutACanarySendsItNothing(t *testing.T) {
+	w := newWorld(t, both...)
+	w.fronted(everywhere, `[{"name":"web"}]`)
+	w.begun(func(app *v1alpha1.Application) {
+		sharedOut(v1alpha1.TrafficHTTPRoute, `{"canary":20}`, `{"primary":100}`)(app)
+		app.Spec.Pipeline.Stages[0].Targets = []string{"east"}
+	})
+	w.waits("web-b", "agree")
+	if east, west := w.held("east"), w.held("west"); east != "primary web:60 web-canary:40" || west != "<nil>" {
+		t.Errorf("east holds %s and west %s: together they are to send 20%%, and west has no canary", east, west)
+	}
+	// What users write meanwhile is theirs, and the shares go by it.
+	if err := unstructured.SetNestedSlice(w.front.Object, []any{
+		map[string]any{"name": "new"}, map[string]any{"backendRefs": []any{map[string]any{"name": "web"}}},
+	}, "spec", "rules"); err != nil {
+		t.Fatal(err)
+	}
+	w.front.SetResourceVersion(w.next())
+	w.step()
+	if got := projection.RoutesOf(w.front)["east"]; len(got) != 1 || got["/spec/rules/1/backendRefs"].Is == nil {
+		t.Errorf("east holds %v", got)
+	}
+}
+
 func TestAServiceSwitchesAndSwitchesBack(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		w.begun(sharedOut(v1alpha1.TrafficService, `{"all":"canary"}`, `{"all":"primary"}`))
