@@ -58,7 +58,7 @@ func (c *Controller) try(ctx context.Context, app *v1alpha1.Application, release
 				continue
 			}
 			tried[content] = true
-			why, err := verdictOf(c.carrier.Try(ctx, account, owner, object))
+			why, err := verdictOf(c.carrier.Try(ctx, account, owner, object), object.Held)
 			if err != nil {
 				c.queue.AddAfter(cache.MetaObjectToName(app), trialAgain)
 				return waitError{fmt.Sprintf("target %q: try what the revision holds: %s", place.Target, err)}
@@ -108,13 +108,17 @@ func (c *Controller) madeOf(app *v1alpha1.Application, plan *v1alpha1.ReleasePla
 	return made, nil
 }
 
-// verdictOf reads the answer to a trial: why an object is refused, or why that is not known. What only a trial is refused for counts for neither: a
-// webhook that bears no dry run is a bad request, and what an object refers to may be among the others.
-func verdictOf(answer error) (refused string, unknown error) {
+// verdictOf reads the answer to a trial: why an object is refused, or why that is not known. What only a trial is refused for counts for neither, since
+// the object is applied later: a webhook that bears no dry run is a bad request, and what an object refers to may be among the others. What clusters hold
+// of a revision may never be applied, where the object above shows what another target has. So every answer counts: a webhook that gives no
+// reason makes a bad request, too.
+func verdictOf(answer error, held bool) (refused string, unknown error) {
 	refusal := new(objects.RefusedError)
 	switch {
-	case answer == nil, apierrors.IsBadRequest(answer), apierrors.IsNotFound(answer):
+	case answer == nil, !held && (apierrors.IsBadRequest(answer) || apierrors.IsNotFound(answer)):
 		return "", nil
+	case apierrors.IsNotFound(answer):
+		return answer.Error(), nil
 	case errors.As(answer, &refusal):
 		return answer.Error(), nil
 	}

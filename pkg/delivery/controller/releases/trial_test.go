@@ -2,14 +2,17 @@ package releases
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 )
@@ -20,17 +23,20 @@ func TestARevisionIsTriedBeforeAnythingOfItIsApplied(t *testing.T) {
 	deployments := appsv1.Resource("deployments")
 	forbidden := apierrors.NewForbidden(deployments, "web", errors.New("deployer cannot patch"))
 	invalid := apierrors.NewInvalid(appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind(), "web", field.ErrorList{field.Required(field.NewPath("spec", "selector"), "")})
+	denied := webhookerrors.ToStatusErr("policy.example.com", &metav1.Status{Message: "the image is of nobody known"})
+	bare := webhookerrors.ToStatusErr("policy.example.com", &metav1.Status{Message: "no such team", Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound})
 	for name, test := range map[string]struct {
 		answer error
 		phase  v1alpha1.ReleasePhase
 		says   string
 	}{
-		"what is well is applied":                            {phase: v1alpha1.ReleaseSucceeded},
-		"what is forbidden is named":                         {forbidden, v1alpha1.ReleaseFailed, `target "east": Deployment/web: deployments.apps "web" is forbidden: deployer cannot patch`},
-		"what is invalid is, by its path":                    {invalid, v1alpha1.ReleaseFailed, "spec.selector: Required value"},
-		"what cannot be told is waited for":                  {apierrors.NewInternalError(errors.New("no webhook answers")), v1alpha1.ReleasePending, "no webhook answers"},
-		"a webhook that bears no dry run is none's business": {apierrors.NewBadRequest("does not support dry run"), v1alpha1.ReleaseSucceeded, ""},
-		"what refers to another object of it may":            {apierrors.NewNotFound(corev1.Resource("roles"), "reader"), v1alpha1.ReleaseSucceeded, ""},
+		"what is well is applied":                           {phase: v1alpha1.ReleaseSucceeded},
+		"what is forbidden is named":                        {forbidden, v1alpha1.ReleaseFailed, `target "east": Deployment/web: deployments.apps "web" is forbidden: deployer cannot patch`},
+		"what is invalid is, by its path":                   {invalid, v1alpha1.ReleaseFailed, "spec.selector: Required value"},
+		"what cannot be told is waited for":                 {apierrors.NewInternalError(errors.New("no webhook answers")), v1alpha1.ReleasePending, "no webhook answers"},
+		"what a webhook denies without a reason is refused": {denied, v1alpha1.ReleaseFailed, "the image is of nobody known"},
+		"what it does not find is no excuse":                {bare, v1alpha1.ReleaseFailed, "no such team"},
+		"what cannot be tried is not held by clusters":      {webhookerrors.NewDryRunUnsupportedErr("policy.example.com"), v1alpha1.ReleaseFailed, "does not support dry run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, both...)
@@ -62,6 +68,18 @@ func TestARevisionIsTriedBeforeAnythingOfItIsApplied(t *testing.T) {
 				w.until("web-a", v1alpha1.ReleaseSucceeded)
 			}
 		})
+	}
+}
+
+// What is in no cluster is applied as it was tried, so that what only a trial is refused for can wait until then.
+func TestWhatIsAskedAboutAgainMayBeRefusedInATrial(t *testing.T) {
+	for name, answer := range map[string]error{
+		"a webhook that bears no dry run":   webhookerrors.NewDryRunUnsupportedErr("policy.example.com"),
+		"what refers to what comes with it": apierrors.NewNotFound(rbacv1.Resource("roles"), "reader"),
+	} {
+		if why, err := verdictOf(answer, false); why != "" || err != nil {
+			t.Errorf("%s: refused %q, error %v, want neither", name, why, err)
+		}
 	}
 }
 
