@@ -71,7 +71,9 @@ type Cancel struct {
 
 // Assent is an approval that somebody gave.
 type Assent struct {
-	Stage   string
+	Stage string
+	// Attempt is the attempt of the stage that it is about, counted from 1; 0 if that is not known.
+	Attempt int32
 	User    string
 	Groups  []string
 	Comment string

@@ -105,6 +105,20 @@ func TestApprovals(t *testing.T) {
 				return nil
 			}, phase: delivery.Running, message: "waiting for approval: 0 of 1",
 		},
+		"nor is one of another attempt that began in the same second": {
+			given: func(w *world) map[time.Duration]func() {
+				return map[time.Duration]func(){0: func() {
+					w.orders.Approvals = []delivery.Assent{{Stage: "agree", Attempt: 2, User: "jane", Time: w.now}}
+				}}
+			}, phase: delivery.Running, message: "waiting for approval: 0 of 1",
+		},
+		"an approval of this attempt counts": {
+			given: func(w *world) map[time.Duration]func() {
+				return map[time.Duration]func(){0: func() {
+					w.orders.Approvals = []delivery.Assent{{Stage: "agree", Attempt: 1, User: "jane", Time: w.now}}
+				}}
+			}, phase: delivery.Succeeded, message: "approved by jane",
+		},
 		"nor one of nobody": {
 			given: func(w *world) map[time.Duration]func() {
 				return map[time.Duration]func(){1 * time.Second: assent(w, "", "")}

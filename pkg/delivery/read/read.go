@@ -175,7 +175,7 @@ func Orders(requests []v1alpha1.ReleaseRequest, status delivery.Status) delivery
 	for _, r := range requests {
 		switch r.Type {
 		case v1alpha1.RequestApprove:
-			out.Approvals = append(out.Approvals, delivery.Assent{Stage: r.Stage, User: r.User, Groups: r.Groups, Comment: r.Comment, Time: r.Time.Time})
+			out.Approvals = append(out.Approvals, delivery.Assent{Stage: r.Stage, Attempt: r.Attempt, User: r.User, Groups: r.Groups, Comment: r.Comment, Time: r.Time.Time})
 		case v1alpha1.RequestCancel:
 			out.Cancel = &delivery.Cancel{By: r.User, Rollback: r.Rollback}
 		case v1alpha1.RequestSkip:

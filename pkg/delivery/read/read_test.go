@@ -113,9 +113,9 @@ func TestOrders(t *testing.T) {
 	}{
 		"none": {want: none(nil)},
 		"approvals, in their order": {
-			requests: []v1alpha1.ReleaseRequest{{Type: "Approve", Stage: "a", User: "jane", Groups: []string{"sre"}, Comment: "fine", Time: metav1.NewTime(at)}, {Type: "Approve", Stage: "a", User: "joe", Time: metav1.NewTime(at)}},
+			requests: []v1alpha1.ReleaseRequest{{Type: "Approve", Stage: "a", Attempt: 2, User: "jane", Groups: []string{"sre"}, Comment: "fine", Time: metav1.NewTime(at)}, {Type: "Approve", Stage: "a", User: "joe", Time: metav1.NewTime(at)}},
 			want: none(func(o *delivery.Orders) {
-				o.Approvals = []delivery.Assent{{Stage: "a", User: "jane", Groups: []string{"sre"}, Comment: "fine", Time: at}, {Stage: "a", User: "joe", Time: at}}
+				o.Approvals = []delivery.Assent{{Stage: "a", Attempt: 2, User: "jane", Groups: []string{"sre"}, Comment: "fine", Time: at}, {Stage: "a", User: "joe", Time: at}}
 			}),
 		},
 		"a cancellation": {requests: []v1alpha1.ReleaseRequest{{Type: "Cancel", User: "jane", Rollback: true}}, want: none(func(o *delivery.Orders) { o.Cancel = &delivery.Cancel{By: "jane", Rollback: true} })},

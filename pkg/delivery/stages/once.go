@@ -28,7 +28,7 @@ func wait(r *Run) (delivery.Phase, string) {
 	return delivery.Succeeded, fmt.Sprintf("waited for %s", r.Stage.Wait)
 }
 
-// approval counts who has agreed since the stage began, each person once.
+// approval counts who has agreed to this attempt since it began, each person once.
 func approval(r *Run) (delivery.Phase, string) {
 	asked := delivery.Approval{}
 	if r.Stage.Approval != nil {
@@ -41,6 +41,9 @@ func approval(r *Run) (delivery.Phase, string) {
 		// Times that went through an API have lost what is below a second.
 		if a.Stage != r.Stage.ID || a.User == "" || a.Time.Before(r.Of.Start.Truncate(time.Second)) || !entitled(asked, a) {
 			continue
+		}
+		if a.Attempt != 0 && a.Attempt != r.Of.Attempt+1 {
+			continue // the attempt before may have begun and ended in the same second
 		}
 		if asked.Expiry > 0 {
 			end := a.Time.Add(asked.Expiry)
