@@ -41,6 +41,7 @@ func (*managed) Admit(ctx context.Context, a admission.Attributes, _ admission.O
 	if isCustom(a.GetResource().GroupResource()) && a.GetSubresource() == "" {
 		keepFinalizer(obj, old)
 	}
+	keepRoutes(ctx, a, obj, old)
 	says := saysRevisions(a, obj)
 	if says {
 		if err := release(ctx, a, obj, old); err != nil {
@@ -62,7 +63,7 @@ func (*managed) Validate(_ context.Context, a admission.Attributes, _ admission.
 	if obj == nil {
 		return nil
 	}
-	var errs field.ErrorList
+	errs := refuseRoutes(a, obj, old)
 	for _, pairs := range metadataPairs {
 		before, path := pairs.get(old), field.NewPath("metadata", pairs.field)
 		for _, key := range reservedKeys(pairs.get(obj)) {

