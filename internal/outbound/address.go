@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -22,7 +23,7 @@ func Reachable(ip net.IP) bool {
 			addr = netip.AddrFrom4([4]byte(bytes[12:]))
 		}
 	}
-	if addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() || addr == metadata {
+	if addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() || slices.Contains(metadata, addr) {
 		return false
 	}
 	return !thisNetwork.Contains(addr) && addr != broadcast
@@ -31,8 +32,8 @@ func Reachable(ip net.IP) bool {
 var (
 	// translated are the networks whose addresses a gateway turns into the IPv4 address at their end.
 	translated = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96")}
-	// metadata is where one cloud keeps the credentials of machines although the address is no link-local one.
-	metadata    = netip.MustParseAddr("fd00:ec2::254")
+	// metadata is where clouds keep the credentials of machines although the address is no link-local one: those of Amazon by IPv6, Alibaba and Azure.
+	metadata    = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("168.63.129.16")}
 	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
 	broadcast   = netip.MustParseAddr("255.255.255.255")
 )

@@ -21,6 +21,8 @@ func TestWhatIsNoAddressOfAnotherMachineIsNotReachable(t *testing.T) {
 		"::ffff:169.254.169.254": false,
 		"fe80::1":                false,
 		"fd00:ec2::254":          false,
+		"100.100.100.200":        false,
+		"::ffff:168.63.129.16":   false,
 		"0.0.0.0":                false,
 		"0.1.2.3":                false,
 		"::":                     false,
