@@ -82,6 +82,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &deliveryv1alpha1.ReleaseTriggerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ResolvedTarget"):
 		return &deliveryv1alpha1.ResolvedTargetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RevisionChanges"):
+		return &deliveryv1alpha1.RevisionChangesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RevisionChunk"):
 		return &deliveryv1alpha1.RevisionChunkApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RevisionDelivery"):
@@ -92,6 +94,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &deliveryv1alpha1.RevisionObjectApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RevisionTarget"):
 		return &deliveryv1alpha1.RevisionTargetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RevisionTrigger"):
+		return &deliveryv1alpha1.RevisionTriggerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Rollback"):
 		return &deliveryv1alpha1.RollbackApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):

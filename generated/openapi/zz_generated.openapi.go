@@ -65,11 +65,13 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ReleaseStatus{}.OpenAPIModelName():                      schema_manifold_apis_delivery_v1alpha1_ReleaseStatus(ref),
 		v1alpha1.ReleaseTrigger{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_ReleaseTrigger(ref),
 		v1alpha1.ResolvedTarget{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_ResolvedTarget(ref),
+		v1alpha1.RevisionChanges{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_RevisionChanges(ref),
 		v1alpha1.RevisionChunk{}.OpenAPIModelName():                      schema_manifold_apis_delivery_v1alpha1_RevisionChunk(ref),
 		v1alpha1.RevisionDelivery{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_RevisionDelivery(ref),
 		v1alpha1.RevisionImage{}.OpenAPIModelName():                      schema_manifold_apis_delivery_v1alpha1_RevisionImage(ref),
 		v1alpha1.RevisionObject{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_RevisionObject(ref),
 		v1alpha1.RevisionTarget{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_RevisionTarget(ref),
+		v1alpha1.RevisionTrigger{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_RevisionTrigger(ref),
 		v1alpha1.Rollback{}.OpenAPIModelName():                           schema_manifold_apis_delivery_v1alpha1_Rollback(ref),
 		v1alpha1.ScriptRunOptions{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_ScriptRunOptions(ref),
 		v1alpha1.SecretKeyReference{}.OpenAPIModelName():                 schema_manifold_apis_delivery_v1alpha1_SecretKeyReference(ref),
@@ -770,6 +772,12 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationRevisionSpec(ref common.R
 							Ref:         ref(v1alpha1.Origin{}.OpenAPIModelName()),
 						},
 					},
+					"changes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "changes are the files that differ from the revision before. They are unset where nobody asks for them, and where that cannot be told.",
+							Ref:         ref(v1alpha1.RevisionChanges{}.OpenAPIModelName()),
+						},
+					},
 					"images": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -842,7 +850,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationRevisionSpec(ref common.R
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Origin{}.OpenAPIModelName(), v1alpha1.RevisionChunk{}.OpenAPIModelName(), v1alpha1.RevisionDelivery{}.OpenAPIModelName(), v1alpha1.RevisionImage{}.OpenAPIModelName(), v1alpha1.RevisionObject{}.OpenAPIModelName(), v1alpha1.RevisionTarget{}.OpenAPIModelName()},
+			v1alpha1.Origin{}.OpenAPIModelName(), v1alpha1.RevisionChanges{}.OpenAPIModelName(), v1alpha1.RevisionChunk{}.OpenAPIModelName(), v1alpha1.RevisionDelivery{}.OpenAPIModelName(), v1alpha1.RevisionImage{}.OpenAPIModelName(), v1alpha1.RevisionObject{}.OpenAPIModelName(), v1alpha1.RevisionTarget{}.OpenAPIModelName()},
 	}
 }
 
@@ -3350,6 +3358,54 @@ func schema_manifold_apis_delivery_v1alpha1_ResolvedTarget(ref common.ReferenceC
 	}
 }
 
+func schema_manifold_apis_delivery_v1alpha1_RevisionChanges(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RevisionChanges are the files of a repository by which the commit of a revision differs from that of the revision before.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"since": {
+						SchemaProps: spec.SchemaProps{
+							Description: "since is the name of the revision before.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"files": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "files are the paths of files that were added, changed or deleted, from the root of the repository, sorted: at most 1000 of them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"more": {
+						SchemaProps: spec.SchemaProps{
+							Description: "more tells that there are others.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"since"},
+			},
+		},
+	}
+}
+
 func schema_manifold_apis_delivery_v1alpha1_RevisionChunk(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3420,6 +3476,12 @@ func schema_manifold_apis_delivery_v1alpha1_RevisionDelivery(ref common.Referenc
 							Ref:         ref(v1alpha1.Planner{}.OpenAPIModelName()),
 						},
 					},
+					"trigger": {
+						SchemaProps: spec.SchemaProps{
+							Description: "trigger says which files count.",
+							Ref:         ref(v1alpha1.RevisionTrigger{}.OpenAPIModelName()),
+						},
+					},
 					"rollback": {
 						SchemaProps: spec.SchemaProps{
 							Description: "rollback says when a release that fails is taken back.",
@@ -3481,7 +3543,7 @@ func schema_manifold_apis_delivery_v1alpha1_RevisionDelivery(ref common.Referenc
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Drift{}.OpenAPIModelName(), v1alpha1.Pipeline{}.OpenAPIModelName(), v1alpha1.Planner{}.OpenAPIModelName(), v1alpha1.Rollback{}.OpenAPIModelName(), v1alpha1.ServiceReference{}.OpenAPIModelName(), v1alpha1.Target{}.OpenAPIModelName(), v1alpha1.Traffic{}.OpenAPIModelName(), v1alpha1.VariantLabel{}.OpenAPIModelName(), v1alpha1.WorkloadReference{}.OpenAPIModelName()},
+			v1alpha1.Drift{}.OpenAPIModelName(), v1alpha1.Pipeline{}.OpenAPIModelName(), v1alpha1.Planner{}.OpenAPIModelName(), v1alpha1.RevisionTrigger{}.OpenAPIModelName(), v1alpha1.Rollback{}.OpenAPIModelName(), v1alpha1.ServiceReference{}.OpenAPIModelName(), v1alpha1.Target{}.OpenAPIModelName(), v1alpha1.Traffic{}.OpenAPIModelName(), v1alpha1.VariantLabel{}.OpenAPIModelName(), v1alpha1.WorkloadReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -3601,6 +3663,57 @@ func schema_manifold_apis_delivery_v1alpha1_RevisionTarget(ref common.ReferenceC
 					},
 				},
 				Required: []string{"name", "hash"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_RevisionTrigger(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RevisionTrigger says which files count, in the words of spec.trigger of an Application.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"paths": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "paths are patterns of files.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"ignores": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "ignores are patterns of files that do not count.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
 			},
 		},
 	}
@@ -3793,7 +3906,7 @@ func schema_manifold_apis_delivery_v1alpha1_SkipOn(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "paths are patterns of files, such as docs/**, from the root of the repository. A commit that changes no other file matches.",
+							Description: "paths are patterns of files, such as docs/**, from the root of the repository. A revision that differs from the one that ran before by no other files matches.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4688,7 +4801,7 @@ func schema_manifold_apis_delivery_v1alpha1_Trigger(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "paths are patterns of files, such as web/**, from the root of the repository. A commit that changes none of them makes no revision. Files of the source's own path always count.",
+							Description: "paths are patterns of files, such as web/**, from the root of the repository. A revision by whose commit none of them changes is not released by itself. Files of the source's own path always count, and so does a change that nobody can tell the files of.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -40,7 +40,8 @@ type Target struct {
 // Commit is where a revision comes from, as far as stages ask for it.
 type Commit struct {
 	Message string
-	Paths   []string // that it changes
+	// Paths are the files by which the revision differs from the one that ran before; none if that cannot be told.
+	Paths []string
 }
 
 // RollbackPolicy says when a release is rolled back, and when that has worked.
@@ -136,7 +137,7 @@ const (
 type SkipOn struct {
 	// Prefixes are those of commit messages.
 	Prefixes []string
-	// Paths are patterns. The stage is left out if the commit changes something, and nothing but what matches one of them.
+	// Paths are patterns. The stage is left out if files have changed since what ran before, and all of them match one.
 	Paths []string
 }
 

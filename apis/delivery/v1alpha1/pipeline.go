@@ -68,7 +68,8 @@ type SkipOn struct {
 	// +optional
 	// +listType=set
 	CommitMessagePrefixes []string `json:"commitMessagePrefixes,omitempty"`
-	// paths are patterns of files, such as docs/**, from the root of the repository. A commit that changes no other file matches.
+	// paths are patterns of files, such as docs/**, from the root of the repository. A revision that differs from the one that ran before by no
+	// other files matches.
 	// +optional
 	// +listType=set
 	Paths []string `json:"paths,omitempty"`
@@ -150,8 +151,8 @@ type Trigger struct {
 	// concurrency is Queue or Supersede. Defaults to Queue.
 	// +optional
 	Concurrency Concurrency `json:"concurrency,omitempty"`
-	// paths are patterns of files, such as web/**, from the root of the repository. A commit that changes none of them makes no revision.
-	// Files of the source's own path always count.
+	// paths are patterns of files, such as web/**, from the root of the repository. A revision by whose commit none of them changes is not
+	// released by itself. Files of the source's own path always count, and so does a change that nobody can tell the files of.
 	// +optional
 	// +listType=set
 	Paths []string `json:"paths,omitempty"`

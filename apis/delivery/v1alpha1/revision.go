@@ -70,6 +70,9 @@ type ApplicationRevisionSpec struct {
 	// origin is where the manifests came from.
 	// +optional
 	Origin *Origin `json:"origin,omitempty"`
+	// changes are the files that differ from the revision before. They are unset where nobody asks for them, and where that cannot be told.
+	// +optional
+	Changes *RevisionChanges `json:"changes,omitempty"`
 	// images are those that the workloads name, sorted.
 	// +optional
 	// +listType=atomic
@@ -87,6 +90,19 @@ type ApplicationRevisionSpec struct {
 	Delivery *RevisionDelivery `json:"delivery,omitempty"`
 }
 
+// RevisionChanges are the files of a repository by which the commit of a revision differs from that of the revision before.
+type RevisionChanges struct {
+	// since is the name of the revision before.
+	Since string `json:"since"`
+	// files are the paths of files that were added, changed or deleted, from the root of the repository, sorted: at most 1000 of them.
+	// +optional
+	// +listType=atomic
+	Files []string `json:"files,omitempty"`
+	// more tells that there are others.
+	// +optional
+	More bool `json:"more,omitempty"`
+}
+
 // RevisionDelivery is how manifests are delivered, in the words of an Application.
 type RevisionDelivery struct {
 	// targets are the places that the application goes to.
@@ -100,6 +116,9 @@ type RevisionDelivery struct {
 	// planner says which changes go through the pipeline.
 	// +optional
 	Planner *Planner `json:"planner,omitempty"`
+	// trigger says which files count.
+	// +optional
+	Trigger *RevisionTrigger `json:"trigger,omitempty"`
 	// rollback says when a release that fails is taken back.
 	// +optional
 	Rollback Rollback `json:"rollback,omitempty"`
@@ -122,6 +141,18 @@ type RevisionDelivery struct {
 	// prune deletes what earlier revisions brought to a target and the revision that is released does not have.
 	// +optional
 	Prune bool `json:"prune,omitempty"`
+}
+
+// RevisionTrigger says which files count, in the words of spec.trigger of an Application.
+type RevisionTrigger struct {
+	// paths are patterns of files.
+	// +optional
+	// +listType=atomic
+	Paths []string `json:"paths,omitempty"`
+	// ignores are patterns of files that do not count.
+	// +optional
+	// +listType=atomic
+	Ignores []string `json:"ignores,omitempty"`
 }
 
 // RevisionObject is a manifest. Exactly one of manifest and secretKeyRef is set.

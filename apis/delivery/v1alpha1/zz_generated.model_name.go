@@ -261,6 +261,11 @@ func (in ResolvedTarget) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RevisionChanges) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionChanges"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RevisionChunk) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionChunk"
 }
@@ -283,6 +288,11 @@ func (in RevisionObject) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RevisionTarget) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionTarget"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RevisionTrigger) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionTrigger"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -68,6 +68,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: changes
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionChanges
     - name: charts
       type:
         list:
@@ -826,6 +829,22 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: weight
       type:
         scalar: numeric
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionChanges
+  map:
+    fields:
+    - name: files
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: more
+      type:
+        scalar: boolean
+    - name: since
+      type:
+        scalar: string
+      default: ""
 - name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionChunk
   map:
     fields:
@@ -870,6 +889,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: traffic
       type:
         namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Traffic
+    - name: trigger
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionTrigger
     - name: variantLabel
       type:
         namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.VariantLabel
@@ -918,6 +940,21 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
       default: ""
     - name: objects
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionTrigger
+  map:
+    fields:
+    - name: ignores
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: paths
       type:
         list:
           elementType:

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"path"
 	"strings"
 	"testing"
 
@@ -184,18 +183,13 @@ func TestSkips(t *testing.T) {
 		commit delivery.Commit
 		want   bool
 	}{
-		"nothing is left out":               {commit: delivery.Commit{Message: "a", Paths: []string{"a"}}},
-		"a message with the prefix":         {on: delivery.SkipOn{Prefixes: []string{"[skip]"}}, commit: delivery.Commit{Message: "[skip] a"}, want: true},
-		"a message with it further on":      {on: delivery.SkipOn{Prefixes: []string{"[skip]"}}, commit: delivery.Commit{Message: "a [skip]"}},
-		"an empty prefix is none":           {on: delivery.SkipOn{Prefixes: []string{""}}, commit: delivery.Commit{Message: "a"}},
-		"all that changes matches":          {on: delivery.SkipOn{Paths: []string{"docs/**", "*.md"}}, commit: delivery.Commit{Paths: []string{"docs/a/b.txt", "README.md"}}, want: true},
-		"not all of it does":                {on: delivery.SkipOn{Paths: []string{"docs/**"}}, commit: delivery.Commit{Paths: []string{"docs/a", "main.go"}}},
-		"nothing is known of what changes":  {on: delivery.SkipOn{Paths: []string{"**"}}},
-		"a folder is all that is in it":     {on: delivery.SkipOn{Paths: []string{"docs"}}, commit: delivery.Commit{Paths: []string{"docs/a/b"}}, want: true},
-		"but no other that begins the same": {on: delivery.SkipOn{Paths: []string{"docs"}}, commit: delivery.Commit{Paths: []string{"docs2/a"}}},
-		"folders between":                   {on: delivery.SkipOn{Paths: []string{"**/test/*.go"}}, commit: delivery.Commit{Paths: []string{"a/b/test/c.go", "test/d.go"}}, want: true},
-		"a star is one folder":              {on: delivery.SkipOn{Paths: []string{"*/a.go"}}, commit: delivery.Commit{Paths: []string{"x/y/a.go"}}},
-		"a pattern that is none":            {on: delivery.SkipOn{Paths: []string{"[a"}}, commit: delivery.Commit{Paths: []string{"a"}}},
+		"nothing is left out":              {commit: delivery.Commit{Message: "a", Paths: []string{"a"}}},
+		"a message with the prefix":        {on: delivery.SkipOn{Prefixes: []string{"[skip]"}}, commit: delivery.Commit{Message: "[skip] a"}, want: true},
+		"a message with it further on":     {on: delivery.SkipOn{Prefixes: []string{"[skip]"}}, commit: delivery.Commit{Message: "a [skip]"}},
+		"an empty prefix is none":          {on: delivery.SkipOn{Prefixes: []string{""}}, commit: delivery.Commit{Message: "a"}},
+		"all that changes matches":         {on: delivery.SkipOn{Paths: []string{"docs/**", "*.md"}}, commit: delivery.Commit{Paths: []string{"docs/a/b.txt", "README.md"}}, want: true},
+		"not all of it does":               {on: delivery.SkipOn{Paths: []string{"docs/**"}}, commit: delivery.Commit{Paths: []string{"docs/a", "main.go"}}},
+		"nothing is known of what changes": {on: delivery.SkipOn{Paths: []string{"**"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Skips(test.on, test.commit); (got != "") != test.want {
@@ -203,22 +197,6 @@ func TestSkips(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Patterns and paths are strangers': however many stars there are, the answer comes.
-func FuzzMatches(f *testing.F) {
-	f.Add(strings.Repeat("**/", 200)+"x", strings.Repeat("a/", 2000))
-	f.Add("a/**", "a/b")
-	f.Fuzz(func(t *testing.T, pattern, name string) {
-		got := Matches(pattern, name)
-		if strings.ContainsAny(pattern, `*?[\\`) {
-			return
-		}
-		pattern, name = path.Clean(pattern), path.Clean(name)
-		if want := name == pattern || strings.HasPrefix(name, pattern+"/"); got != want {
-			t.Errorf("%q matches %q: %t", pattern, name, got)
-		}
-	})
 }
 
 // Rule 9 and what happens to a second revision while one runs.

@@ -2,11 +2,15 @@ package planner
 
 import (
 	"fmt"
-	"path"
 	"strings"
 
+	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/changes"
 )
+
+// mostPath bounds what a reason shows of a path, in bytes.
+const mostPath = 200
 
 // Skips says why a stage is left out for a commit, "" if it is not.
 func Skips(on delivery.SkipOn, commit delivery.Commit) string {
@@ -19,52 +23,9 @@ func Skips(on delivery.SkipOn, commit delivery.Commit) string {
 		return ""
 	}
 	for _, changed := range commit.Paths {
-		if !matchesAny(on.Paths, changed) {
+		if !changes.MatchesAny(on.Paths, changed) {
 			return ""
 		}
 	}
-	return "skipped: the commit changes nothing but what is left out"
-}
-
-func matchesAny(patterns []string, name string) bool {
-	for _, pattern := range patterns {
-		if Matches(pattern, name) {
-			return true
-		}
-	}
-	return false
-}
-
-// Matches reports whether a path matches a pattern. Beside what path.Match knows, "**" stands for any number of folders, and a pattern of a folder
-// matches all that is in it.
-func Matches(pattern, name string) bool {
-	return match(strings.Split(path.Clean(pattern), "/"), strings.Split(path.Clean(name), "/"))
-}
-
-// match goes through the pattern with the set of the places in the path that it may have reached, so that many "**" take no longer than few.
-func match(pattern, name []string) bool {
-	reached := make([]bool, len(name)+1)
-	reached[0] = true
-	for _, part := range pattern {
-		next, from := make([]bool, len(name)+1), false
-		for i, here := range reached {
-			from = from || here
-			switch {
-			case part == "**":
-				next[i] = from
-			case here && i < len(name):
-				if ok, err := path.Match(part, name[i]); ok && err == nil {
-					next[i+1] = true
-				}
-			}
-		}
-		reached = next
-	}
-	for i, here := range reached {
-		// What is below of what the pattern names is a part of it.
-		if here && i > 0 {
-			return true
-		}
-	}
-	return reached[len(name)]
+	return fmt.Sprintf("skipped: of what ran before only files differ that skipOn.paths names, such as %q", text.Line(commit.Paths[0], mostPath))
 }

@@ -20,6 +20,7 @@ const (
 	mostChunks        = 64
 	mostImages        = 2_000
 	mostWarnings      = 200
+	mostChanged       = 1_000
 	longestText       = 4096
 )
 
@@ -126,6 +127,7 @@ func validateChunk(chunk *v1alpha1.ApplicationRevision, path *field.Path) field.
 		set   bool
 	}{
 		{"hash", spec.Hash != ""}, {"targets", len(spec.Targets) > 0}, {"chunks", len(spec.Chunks) > 0}, {"origin", spec.Origin != nil},
+		{"changes", spec.Changes != nil},
 		{"images", len(spec.Images) > 0}, {"charts", len(spec.Charts) > 0}, {"warnings", len(spec.Warnings) > 0},
 	} {
 		if given.set {
@@ -148,6 +150,9 @@ func validateHead(head *v1alpha1.ApplicationRevision, path *field.Path) field.Er
 	}
 	if origin := spec.Origin; origin != nil {
 		errs = append(errs, validateOrigin(origin, path.Child("origin"))...)
+	}
+	if changes := spec.Changes; changes != nil {
+		errs = append(errs, validateChanges(changes, spec, path.Child("changes"))...)
 	}
 	if len(spec.Images) > mostImages {
 		errs = append(errs, field.TooMany(path.Child("images"), len(spec.Images), mostImages))
@@ -220,6 +225,21 @@ func validateOrigin(origin *v1alpha1.Origin, path *field.Path) field.ErrorList {
 	}
 	if origin.URL != "" {
 		errs = append(errs, validateAddress(origin.URL, path.Child("url"))...)
+	}
+	return errs
+}
+
+// validateChanges refuses changes since what is no earlier revision of the application.
+func validateChanges(changes *v1alpha1.RevisionChanges, spec *v1alpha1.ApplicationRevisionSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if number := v1alpha1.RevisionNumber(spec.Application, changes.Since); number == 0 || number >= spec.Number {
+		errs = append(errs, field.Invalid(path.Child("since"), changes.Since, "must be the name of an earlier revision of the application"))
+	}
+	if len(changes.Files) > mostChanged {
+		errs = append(errs, field.TooMany(path.Child("files"), len(changes.Files), mostChanged))
+	}
+	for i, file := range changes.Files {
+		errs = append(errs, validateText(file, path.Child("files").Index(i))...)
 	}
 	return errs
 }

@@ -67,6 +67,23 @@ func TestValidateHead(t *testing.T) {
 		"objects of chunks are not looked at": {change: func(r *v1alpha1.ApplicationRevision) {
 			r.Spec.Objects, r.Spec.Chunks = nil, []v1alpha1.RevisionChunk{{Name: "web-v7-1", Hash: hash}, {Name: "web-v7-2", Hash: hash}}
 		}},
+		"files that have changed since an earlier revision are fine": {change: func(r *v1alpha1.ApplicationRevision) {
+			r.Spec.Changes = &v1alpha1.RevisionChanges{Since: "web-v5", Files: []string{"web/a.yaml"}}
+		}},
+		"files that have changed since a later one": {
+			change: func(r *v1alpha1.ApplicationRevision) { r.Spec.Changes = &v1alpha1.RevisionChanges{Since: "web-v7"} },
+			want:   []string{`spec.changes.since: Invalid value: "web-v7": must be the name of an earlier revision`},
+		},
+		"files that have changed since another application's": {
+			change: func(r *v1alpha1.ApplicationRevision) { r.Spec.Changes = &v1alpha1.RevisionChanges{Since: "api-v1"} },
+			want:   []string{`spec.changes.since: Invalid value: "api-v1"`},
+		},
+		"too many files": {
+			change: func(r *v1alpha1.ApplicationRevision) {
+				r.Spec.Changes = &v1alpha1.RevisionChanges{Since: "web-v5", Files: make([]string, 1001)}
+			},
+			want: []string{"spec.changes.files: Too many: 1001: must have at most 1000 items"},
+		},
 		"a name that belongs to another number": {
 			change: func(r *v1alpha1.ApplicationRevision) { r.Name = "web-v8" }, want: []string{`metadata.name: Invalid value: "web-v8": must be web-v7`},
 		},

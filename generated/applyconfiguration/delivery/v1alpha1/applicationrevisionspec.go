@@ -24,6 +24,8 @@ type ApplicationRevisionSpecApplyConfiguration struct {
 	Chunks []RevisionChunkApplyConfiguration `json:"chunks,omitempty"`
 	// origin is where the manifests came from.
 	Origin *OriginApplyConfiguration `json:"origin,omitempty"`
+	// changes are the files that differ from the revision before. They are unset where nobody asks for them, and where that cannot be told.
+	Changes *RevisionChangesApplyConfiguration `json:"changes,omitempty"`
 	// images are those that the workloads name, sorted.
 	Images []RevisionImageApplyConfiguration `json:"images,omitempty"`
 	// charts are those that the manifests were rendered from, as NAME-VERSION, sorted.
@@ -116,6 +118,14 @@ func (b *ApplicationRevisionSpecApplyConfiguration) WithChunks(values ...*Revisi
 // If called multiple times, the Origin field is set to the value of the last call.
 func (b *ApplicationRevisionSpecApplyConfiguration) WithOrigin(value *OriginApplyConfiguration) *ApplicationRevisionSpecApplyConfiguration {
 	b.Origin = value
+	return b
+}
+
+// WithChanges sets the Changes field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Changes field is set to the value of the last call.
+func (b *ApplicationRevisionSpecApplyConfiguration) WithChanges(value *RevisionChangesApplyConfiguration) *ApplicationRevisionSpecApplyConfiguration {
+	b.Changes = value
 	return b
 }
 

@@ -13,6 +13,8 @@ type RevisionDeliveryApplyConfiguration struct {
 	Pipeline *PipelineApplyConfiguration `json:"pipeline,omitempty"`
 	// planner says which changes go through the pipeline.
 	Planner *PlannerApplyConfiguration `json:"planner,omitempty"`
+	// trigger says which files count.
+	Trigger *RevisionTriggerApplyConfiguration `json:"trigger,omitempty"`
 	// rollback says when a release that fails is taken back.
 	Rollback *RollbackApplyConfiguration `json:"rollback,omitempty"`
 	// traffic says how requests are shared out over variants.
@@ -61,6 +63,14 @@ func (b *RevisionDeliveryApplyConfiguration) WithPipeline(value *PipelineApplyCo
 // If called multiple times, the Planner field is set to the value of the last call.
 func (b *RevisionDeliveryApplyConfiguration) WithPlanner(value *PlannerApplyConfiguration) *RevisionDeliveryApplyConfiguration {
 	b.Planner = value
+	return b
+}
+
+// WithTrigger sets the Trigger field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Trigger field is set to the value of the last call.
+func (b *RevisionDeliveryApplyConfiguration) WithTrigger(value *RevisionTriggerApplyConfiguration) *RevisionDeliveryApplyConfiguration {
+	b.Trigger = value
 	return b
 }
 

@@ -9,7 +9,8 @@ package v1alpha1
 type SkipOnApplyConfiguration struct {
 	// commitMessagePrefixes are what the message of the commit may begin with.
 	CommitMessagePrefixes []string `json:"commitMessagePrefixes,omitempty"`
-	// paths are patterns of files, such as docs/**, from the root of the repository. A commit that changes no other file matches.
+	// paths are patterns of files, such as docs/**, from the root of the repository. A revision that differs from the one that ran before by no
+	// other files matches.
 	Paths []string `json:"paths,omitempty"`
 }
 

@@ -15,8 +15,8 @@ type TriggerApplyConfiguration struct {
 	Mode *deliveryv1alpha1.TriggerMode `json:"mode,omitempty"`
 	// concurrency is Queue or Supersede. Defaults to Queue.
 	Concurrency *deliveryv1alpha1.Concurrency `json:"concurrency,omitempty"`
-	// paths are patterns of files, such as web/**, from the root of the repository. A commit that changes none of them makes no revision.
-	// Files of the source's own path always count.
+	// paths are patterns of files, such as web/**, from the root of the repository. A revision by whose commit none of them changes is not
+	// released by itself. Files of the source's own path always count, and so does a change that nobody can tell the files of.
 	Paths []string `json:"paths,omitempty"`
 	// ignores are patterns of files that do not count, even if paths names them.
 	Ignores []string `json:"ignores,omitempty"`
