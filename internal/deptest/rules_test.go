@@ -41,7 +41,7 @@ var placementRooms = map[string][]string{
 var deliveryRooms = map[string][]string{
 	"pkg/delivery":            {},
 	"pkg/delivery/analysis":   {"."},
-	"pkg/delivery/automation": {},
+	"pkg/delivery/automation": {"changes", "read"},
 	"pkg/delivery/changes":    {},
 	"pkg/delivery/copies":     {"."},
 	"pkg/delivery/drift":      {"."},

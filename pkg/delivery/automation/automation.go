@@ -163,22 +163,21 @@ func asked(release *v1alpha1.Release) string {
 }
 
 // Wanted is the name of the revision that the application is to run, empty if nobody says, and why. A pin comes first; then what somebody has
-// released or gone back to, until a newer revision than all that there were is made; then, unless releases are made by hand alone, the newest.
+// released or gone back to, until a newer revision than all that there were is made; then, unless releases are made by hand alone, the newest. Those
+// that are not released by themselves do not count.
 func (s State) Wanted() (revision string, cause v1alpha1.ReleaseCause) {
 	if pin := s.Application.Spec.Revision; pin != "" {
 		return pin, v1alpha1.CausePin
 	}
-	latest, chosen := s.Latest(), s.chosen()
+	due, chosen := s.due(), s.chosen()
 	manual := s.Application.Spec.Trigger.Mode == v1alpha1.TriggerManual
 	switch {
-	case chosen != nil && (manual || latest == nil || !chosen.CreationTimestamp.Before(&latest.CreationTimestamp)):
+	case chosen != nil && (manual || due == nil || !chosen.CreationTimestamp.Before(&due.CreationTimestamp)):
 		return asked(chosen), v1alpha1.CauseCommand
-	case manual:
+	case manual || due == nil:
 		return s.Live(), v1alpha1.CauseCommand
-	case latest == nil:
-		return "", v1alpha1.CauseRevision
 	}
-	return latest.Name, v1alpha1.CauseRevision
+	return due.Name, v1alpha1.CauseRevision
 }
 
 // Next is the release that automation has to make now, nil if there is none, and why there is none where something is wrong.

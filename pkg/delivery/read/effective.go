@@ -38,6 +38,9 @@ func With(spec v1alpha1.ApplicationSpec, file *v1alpha1.RevisionDelivery) v1alph
 		out.VariantLabel = file.VariantLabel
 		v1alpha1.SetDefaults_VariantLabel(&out.VariantLabel)
 	}
+	if file.Trigger != nil && len(out.Trigger.Paths)+len(out.Trigger.Ignores) == 0 {
+		out.Trigger.Paths, out.Trigger.Ignores = file.Trigger.Paths, file.Trigger.Ignores
+	}
 	if (out.Rollback.When == "" || out.Rollback.When == v1alpha1.RollbackAny) && file.Rollback.When != "" {
 		out.Rollback = file.Rollback
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -238,5 +239,114 @@ spec:
 	}
 	if len(app.Status.Targets) != 2 {
 		t.Errorf("the status has targets %+v", app.Status.Targets)
+	}
+}
+
+// changesOf are the files that a revision is said to change, and whether that is known.
+func (w *world) changesOf(revision string) (string, bool) {
+	w.Helper()
+	found := caches.Named[*v1alpha1.ApplicationRevision](w.view.revisions, "shop/"+revision)
+	if found == nil {
+		w.Fatalf("there is no revision %s", revision)
+	}
+	if found.Spec.Changes == nil {
+		return "", false
+	}
+	return found.Spec.Changes.Since + ": " + strings.Join(found.Spec.Changes.Files, " "), true
+}
+
+func settings(colour string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {colour: " + colour + "}\n"
+}
+
+func TestACommitOfFilesThatDoNotCountIsNotReleasedByItself(t *testing.T) {
+	r := newRepository(t)
+	r.commit("the first", map[string]string{"web/kustomization.yaml": "resources: [../lib]\n", "lib/kustomization.yaml": "resources: [settings.yaml]\n", "lib/settings.yaml": settings("blue"), "lib/README.md": "hello"})
+	app := r.application("web")
+	app.Spec.Trigger.Paths = []string{"shared/**"}
+	w := newWorld(t, repositories(t), app)
+	w.turn()
+	w.ends(v1alpha1.ReleaseSucceeded)
+	if files, known := w.changesOf("web-v1"); known {
+		t.Errorf("the first revision changes %s", files)
+	}
+	r.commit("words", map[string]string{"lib/README.md": "hello, world"})
+	w.turn()
+	r.commit("red", map[string]string{"lib/settings.yaml": settings("red")})
+	got := w.turn()
+	if files, _ := w.changesOf("web-v2"); files != "web-v1: lib/README.md lib/settings.yaml" {
+		t.Errorf("web-v2 changes %s", files)
+	}
+	released := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ApplicationReleased)
+	if w.released() != "web-v1" || got.Status.WantedRevision != "web-v1" || got.Status.LatestRevision != "web-v2" ||
+		released == nil || released.Status != metav1.ConditionTrue || !strings.Contains(released.Message, "web-v2 is not released by itself") {
+		t.Errorf("releases of %s, wanted is %s, and condition Released is %+v", w.released(), got.Status.WantedRevision, released)
+	}
+	if got := says(got, v1alpha1.ApplicationHonoured); got != "" {
+		t.Errorf("condition Honoured says %q", got)
+	}
+	if events := w.events(); !strings.Contains(events, "NotTriggered web-v2 is not released by itself") || strings.Contains(events, "NotTriggered web-v1") {
+		t.Errorf("the events are %s", events)
+	}
+
+	w.restart(repositories(t)) // the commit before has to be fetched again
+	r.commit("and what is shared", map[string]string{"lib/settings.yaml": settings("green"), "shared/words.txt": "hello"})
+	w.turn()
+	if files, _ := w.changesOf("web-v3"); files != "web-v2: lib/settings.yaml shared/words.txt" || w.released() != "web-v1 web-v3" {
+		t.Errorf("web-v3 changes %s, and there are releases of %s", files, w.released())
+	}
+}
+
+func TestWhatIsNotKnownToChangeIsReleased(t *testing.T) {
+	for name, change := range map[string]func(w *world, r *repository){
+		"the application itself has changed, and a commit as well": func(w *world, r *repository) {
+			r.commit("words", map[string]string{"lib/README.md": "hello"})
+			w.change(func(spec *v1alpha1.ApplicationSpec) {
+				spec.Targets = []v1alpha1.Target{{Name: "eu", Cluster: "east", Patches: []v1alpha1.Patch{{Patch: "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {size: big}}"}}}}
+			})
+		},
+		"the repository is another one": func(w *world, r *repository) {
+			other := newRepository(w.T)
+			other.commit("elsewhere", map[string]string{"web/kustomization.yaml": "resources: [../lib]\n", "lib/kustomization.yaml": "resources: [settings.yaml]\n", "lib/settings.yaml": settings("red")})
+			w.change(func(spec *v1alpha1.ApplicationSpec) { spec.Source.Git.URL = "file://" + other.dir })
+		},
+		"the history is gone": func(w *world, r *repository) {
+			r.git("checkout", "--quiet", "--orphan", "anew")
+			r.commit("anew", map[string]string{"lib/settings.yaml": settings("red")})
+			r.git("branch", "--delete", "--force", "main")
+			r.git("branch", "--move", "main")
+			r.git("reflog", "expire", "--expire=now", "--all")
+			r.git("gc", "--quiet", "--prune=now")
+			w.restart(repositories(w.T))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRepository(t)
+			r.commit("the first", map[string]string{"web/kustomization.yaml": "resources: [../lib]\n", "lib/kustomization.yaml": "resources: [settings.yaml]\n", "lib/settings.yaml": settings("blue")})
+			app := r.application("web")
+			app.Spec.Trigger.Paths = []string{"shared/**"}
+			w := newWorld(t, repositories(t), app)
+			w.turn()
+			w.ends(v1alpha1.ReleaseSucceeded)
+			change(w, r)
+			w.turn()
+			if files, known := w.changesOf("web-v2"); known || w.released() != "web-v1 web-v2" {
+				t.Errorf("web-v2 changes %q, and there are releases of %s", files, w.released())
+			}
+		})
+	}
+}
+
+func TestTheApplicationFileSaysWhichFilesCount(t *testing.T) {
+	r := newRepository(t)
+	file := "apiVersion: pipecd.dev/v1beta1\nkind: KubernetesApp\nspec: {name: web, trigger: {onCommit: {paths: [shared/**], ignores: [web/words.txt]}}}\n"
+	r.commit("the first", map[string]string{"web/app.pipecd.yaml": file, "web/kustomization.yaml": "resources: [../lib]\n", "lib/kustomization.yaml": "resources: [settings.yaml]\n", "lib/settings.yaml": settings("blue")})
+	w := newWorld(t, repositories(t), r.application("web"))
+	w.turn()
+	w.ends(v1alpha1.ReleaseSucceeded)
+	r.commit("red", map[string]string{"lib/settings.yaml": settings("red"), "web/words.txt": "hello"})
+	got := w.turn()
+	if w.revisionNames() != "web-v1 web-v2" || w.released() != "web-v1" || says(got, v1alpha1.ApplicationHonoured) != "" {
+		t.Errorf("revisions %s, releases of %s, condition Honoured says %q", w.revisionNames(), w.released(), says(got, v1alpha1.ApplicationHonoured))
 	}
 }

@@ -36,7 +36,7 @@ func (h *history) store(ctx context.Context, p *plan, r *result, number int64, k
 		return nil, err
 	}
 	parts.Head.Annotations = map[string]string{v1alpha1.AnnotationSource: key}
-	parts.Head.Spec.Delivery = p.delivery
+	parts.Head.Spec.Delivery, parts.Head.Spec.Changes = p.delivery, r.changes
 	for _, secret := range parts.Secrets {
 		if _, err := h.secrets.Secrets(secret.Namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 			return nil, notStored("Secret", secret.Name, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1/validation"
 	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/delivery/changes"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/applications/sources"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/pipecd"
@@ -25,6 +26,8 @@ type plan struct {
 	app     *v1alpha1.Application
 	found   *sources.Found
 	targets []v1alpha1.Target
+	// byFiles says that the application goes by the files that a revision changes.
+	byFiles bool
 	// copies are how the pods of variants are told apart. Clusters hold what a revision says, so it has the label already.
 	copies copies.Options
 	// delivery is what the application file says, nil if there is none.
@@ -49,6 +52,7 @@ func planOf(app *v1alpha1.Application, found *sources.Found) (*plan, error) {
 		}
 	}
 	out.undone = append(out.undone, out.undoneDrift()...)
+	out.byFiles = changes.Asked(spec)
 	if out.copies = read.Copies(spec); spec.Source.Selector != nil {
 		out.copies.Labelled = false // what users apply themselves they label themselves
 	}
@@ -66,6 +70,9 @@ func (p *plan) read(file *pipecd.Application) error {
 		Targets: spec.Targets, Pipeline: spec.Pipeline, Planner: spec.Planner, Rollback: spec.Rollback, Traffic: spec.Traffic, Service: spec.Service,
 		Workloads: spec.Workloads, VariantLabel: spec.VariantLabel, Drift: spec.Drift, Prune: spec.Prune,
 	}
+	if trigger := spec.Trigger; len(trigger.Paths)+len(trigger.Ignores) > 0 {
+		p.delivery.Trigger = &v1alpha1.RevisionTrigger{Paths: trigger.Paths, Ignores: trigger.Ignores}
+	}
 	whole := p.app.DeepCopy()
 	whole.Spec = read.With(p.app.Spec, p.delivery)
 	v1alpha1.SetObjectDefaults_Application(whole)
@@ -81,9 +88,6 @@ func (p *plan) read(file *pipecd.Application) error {
 	if spec.Trigger.Mode == v1alpha1.TriggerManual && p.app.Spec.Trigger.Mode != v1alpha1.TriggerManual {
 		p.undone = append(p.undone, "trigger.onCommit.disabled is not honoured: set spec.trigger.mode of the Application to Manual")
 	}
-	if len(spec.Trigger.Paths)+len(spec.Trigger.Ignores) > 0 {
-		p.undone = append(p.undone, "trigger.onCommit.paths and ignores are not honoured: a commit that changes no manifest makes no revision")
-	}
 	return nil
 }
 
@@ -97,21 +101,26 @@ func (p *plan) undoneDrift() []string {
 
 // honoured tells whether all is done that the file and the application ask for.
 func (p *plan) honoured() *metav1.Condition {
-	undone := p.undone
-	if trigger := p.app.Spec.Trigger; len(trigger.Paths)+len(trigger.Ignores) > 0 {
-		undone = append(undone, "spec.trigger.paths and ignores are not honoured: a commit that changes no manifest makes no revision")
-	}
-	if len(undone) == 0 {
+	if len(p.undone) == 0 {
 		return condition(v1alpha1.ApplicationHonoured, metav1.ConditionTrue, reasonHonoured, "")
 	}
-	return condition(v1alpha1.ApplicationHonoured, metav1.ConditionFalse, reasonUnhonoured, text.Line(strings.Join(undone, "; "), mostSaid*4))
+	return condition(v1alpha1.ApplicationHonoured, metav1.ConditionFalse, reasonUnhonoured, text.Line(strings.Join(p.undone, "; "), mostSaid*4))
 }
 
 // rendering counts changes of this program by which the same files come out otherwise.
 const rendering = "1"
 
 // key tells states of the source, and of all else that the result follows from, apart.
-func (p *plan) key() string {
+func (p *plan) key() string { return shortHash(p.found.Key) + "-" + p.manner() }
+
+// sameManner reports whether a revision was made from the source in the same manner, so that it can only be the source by which the next one differs.
+func (p *plan) sameManner(revision *v1alpha1.ApplicationRevision) bool {
+	_, manner, _ := strings.Cut(revision.Annotations[v1alpha1.AnnotationSource], "-")
+	return manner == p.manner()
+}
+
+// manner tells apart all but the source that the result follows from.
+func (p *plan) manner() string {
 	type part struct {
 		Name, Path string
 		Patches    []v1alpha1.Patch
@@ -120,11 +129,18 @@ func (p *plan) key() string {
 	for i := range p.targets {
 		parts = append(parts, part{p.targets[i].Name, p.targets[i].Path, p.targets[i].Patches})
 	}
-	made := []any{rendering, p.found.Key, parts, p.app.Spec.ServiceAccountName != ""}
+	made := []any{rendering, parts, p.app.Spec.ServiceAccountName != ""}
+	if git := p.app.Spec.Source.Git; git != nil {
+		made = append(made, git.URL, git.Path)
+	}
 	if p.copies.Labelled {
 		made = append(made, p.copies)
 	}
-	sum := sha256.Sum256([]byte(marshalled(made)))
+	return shortHash(marshalled(made))
+}
+
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
 }
 

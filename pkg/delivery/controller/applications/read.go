@@ -14,6 +14,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/delivery/automation"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/applications/sources"
 	"github.com/manifold-dev/manifold/pkg/delivery/render"
 	"github.com/manifold-dev/manifold/pkg/delivery/source/git"
@@ -121,6 +122,7 @@ func (r *reader) make(ctx context.Context, plan *plan, known outcome, key string
 		return known, nil
 	}
 	number := r.lastNumber(plan.app, known) + 1
+	result.changes = r.changes(ctx, plan, latest)
 	made, err := r.history.store(ctx, plan, result, number, key)
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		known.number = number // also when nothing came of it: some part of another content has it
@@ -131,6 +133,9 @@ func (r *reader) make(ctx context.Context, plan *plan, known outcome, key string
 	}
 	known.key, known.made, known.rendered = key, made, rendered(made)
 	r.recorder.Eventf(plan.app, corev1.EventTypeNormal, "RevisionMade", "%s is made%s", made.Name, from(made.Spec.Origin))
+	if plan.app.Spec.Trigger.Mode != v1alpha1.TriggerManual && !automation.Triggers(plan.app, made) {
+		r.recorder.Event(plan.app, corev1.EventTypeNormal, "NotTriggered", automation.Untriggered(plan.app, made))
+	}
 	return known, nil
 }
 

@@ -23,8 +23,10 @@ const mostObjects = 50_000
 
 // result is what all targets are rendered to.
 type result struct {
-	set              *revision.Set
-	images           []render.Image
+	set    *revision.Set
+	images []render.Image
+	// changes are the files by which the source differs from that of the revision before, nil if that is not known.
+	changes          *v1alpha1.RevisionChanges
 	charts, warnings []string
 }
 

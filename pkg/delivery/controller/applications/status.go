@@ -128,7 +128,7 @@ func sum(into *v1alpha1.ApplicationStatus) {
 
 // released tells whether the wanted revision runs in all targets.
 func (r *reporter) released(app *v1alpha1.Application, status *v1alpha1.ApplicationStatus, of automation.State, wrong string) *metav1.Condition {
-	current, open := of.Current(), of.Open()
+	current, open, passed := of.Current(), of.Open(), of.Passed()
 	no := func(reason, message string) *metav1.Condition {
 		return condition(v1alpha1.ApplicationReleased, metav1.ConditionFalse, reason, message)
 	}
@@ -137,6 +137,8 @@ func (r *reporter) released(app *v1alpha1.Application, status *v1alpha1.Applicat
 		return no("NoRelease", wrong)
 	case status.LatestRevision == "":
 		return no("NoRevision", "there is no revision yet")
+	case status.WantedRevision == "" && passed != nil:
+		return no("NotTriggered", automation.Untriggered(app, passed))
 	case status.WantedRevision == "":
 		return no("NotTriggered", "no revision was released yet, and spec.trigger.mode leaves that to somebody: manifold app sync "+app.Name)
 	case open != nil:
@@ -148,7 +150,11 @@ func (r *reporter) released(app *v1alpha1.Application, status *v1alpha1.Applicat
 	case status.LiveRevision != status.WantedRevision:
 		return no("NotReleased", status.WantedRevision+" was not released to all targets")
 	}
-	return condition(v1alpha1.ApplicationReleased, metav1.ConditionTrue, "Released", status.LiveRevision+" runs in all targets")
+	message := status.LiveRevision + " runs in all targets"
+	if passed != nil {
+		message += "; " + automation.Untriggered(app, passed)
+	}
+	return condition(v1alpha1.ApplicationReleased, metav1.ConditionTrue, "Released", message)
 }
 
 // released says what a release does, and how far it is.

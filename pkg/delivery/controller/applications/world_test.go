@@ -256,3 +256,16 @@ func configMap(colour string) string {
 }
 
 const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"template":{"spec":{"containers":[{"name":"web","image":"nginx:1"}]}}}}`
+
+// events are all that there were since the last time.
+func (w *world) events() string {
+	var out []string
+	for {
+		select {
+		case event := <-w.recorder.Events:
+			out = append(out, event)
+		default:
+			return strings.Join(out, "\n")
+		}
+	}
+}

@@ -56,6 +56,14 @@ func (g Git) Read(ctx context.Context, app *v1alpha1.Application) (*Found, error
 		Key: hashOf(source.URL, revision.Commit, source.Path), Origin: originOf(source.URL, checkout.Origin),
 		close: func() { _ = checkout.Close() }, // it was only read
 	}
+	out.Since = func(ctx context.Context, commit string) (git.Changes, error) {
+		earlier, err := g.Repositories.Fetch(ctx, request, git.Revision{Commit: commit})
+		if err != nil {
+			return git.Changes{}, err
+		}
+		defer earlier.Close()
+		return checkout.Since(earlier), nil
+	}
 	tree := checkout.FS()
 	if out.File, err = fileIn(tree, source.Path); err != nil {
 		out.Close()

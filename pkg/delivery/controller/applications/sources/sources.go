@@ -13,6 +13,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery/pipecd"
 	"github.com/manifold-dev/manifold/pkg/delivery/render"
+	"github.com/manifold-dev/manifold/pkg/delivery/source/git"
 )
 
 // Found is a source as it is now. Whoever has it closes it.
@@ -27,6 +28,8 @@ type Found struct {
 	Plain bool
 	// Bundle gathers what a target is rendered from.
 	Bundle func(target v1alpha1.Target, options render.Options) (*render.Bundle, error)
+	// Since returns the files by which this state differs from an earlier commit. It is nil of a source that has no commits.
+	Since func(ctx context.Context, commit string) (git.Changes, error)
 
 	close func()
 }
