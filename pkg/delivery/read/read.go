@@ -72,9 +72,6 @@ func Stages(stages []v1alpha1.Stage, path *field.Path) (out []delivery.Stage, un
 		}
 		if stage.SkipOn != nil {
 			made.SkipOn = delivery.SkipOn{Prefixes: stage.SkipOn.CommitMessagePrefixes, Paths: stage.SkipOn.Paths}
-			if len(stage.SkipOn.Paths) > 0 { // nobody says which files a commit has changed
-				undone = append(undone, path.Index(i).Child("skipOn", "paths").String())
-			}
 		}
 		switch {
 		case stage.Timeout != nil:

@@ -345,3 +345,41 @@ func TestAPolicyOfSomebodyElseIsLeftAlone(t *testing.T) {
 		t.Errorf("%q, written: %v", release.Status.Message, w.writes)
 	}
 }
+
+func TestStagesAreSkippedByTheFilesThatChange(t *testing.T) {
+	for name, test := range map[string]struct {
+		changes [2]*v1alpha1.RevisionChanges // of web-v2, which is not released, and web-v3
+		want    v1alpha1.StagePhase
+	}{
+		"if all that differs from what ran before matches": {
+			[2]*v1alpha1.RevisionChanges{{Since: "web-v1", Files: []string{"docs/a"}}, {Since: "web-v2", Files: []string{"docs/b"}}}, v1alpha1.StageSkipped,
+		},
+		"not if a file of a revision between does not": {
+			[2]*v1alpha1.RevisionChanges{{Since: "web-v1", Files: []string{"web/a"}}, {Since: "web-v2", Files: []string{"docs/b"}}}, v1alpha1.StageRunning,
+		},
+		"not if there are more than are listed": {
+			[2]*v1alpha1.RevisionChanges{{Since: "web-v1", Files: []string{"docs/a"}}, {Since: "web-v2", Files: []string{"docs/b"}, More: true}}, v1alpha1.StageRunning,
+		},
+		"not if it is not known": {[2]*v1alpha1.RevisionChanges{nil, {Since: "web-v2", Files: []string{"docs/b"}}}, v1alpha1.StageRunning},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, w *world) {
+				agree := stage(v1alpha1.StageWaitApproval, "agree", "")
+				agree.SkipOn = &v1alpha1.SkipOn{Paths: []string{"docs/**"}}
+				w.first(pipeline(agree, stage(v1alpha1.StageSync, "sync", "")))
+				for i, changes := range test.changes {
+					w.reviseBy(int64(i+2), changes, both, deploymentOf(fmt.Sprint("image-", i)))
+				}
+				w.asks("web-c", "web-v3", nil)
+				if test.want == v1alpha1.StageRunning {
+					w.waits("web-c", "agree")
+					return
+				}
+				release := w.until("web-c", v1alpha1.ReleaseSucceeded)
+				if of := release.Status.Stages[0]; of.Phase != test.want || !strings.Contains(of.Message, `skipOn.paths names, such as "docs/a"`) {
+					t.Errorf("stage %s is %s: %s", of.ID, of.Phase, of.Message)
+				}
+			})
+		})
+	}
+}

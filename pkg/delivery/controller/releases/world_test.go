@@ -531,8 +531,14 @@ func deploymentOf(image string) string {
 // revise makes a revision with the same manifests for all targets.
 func (w *world) revise(number int64, targets []string, manifests ...string) {
 	w.Helper()
+	w.reviseBy(number, nil, targets, manifests...)
+}
+
+// reviseBy makes one of a commit that changes files.
+func (w *world) reviseBy(number int64, changes *v1alpha1.RevisionChanges, targets []string, manifests ...string) {
+	w.Helper()
 	revision := &v1alpha1.ApplicationRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: v1alpha1.RevisionName("web", number)}}
-	revision.Spec.Application, revision.Spec.Number = "web", number
+	revision.Spec.Application, revision.Spec.Number, revision.Spec.Changes = "web", number, changes
 	var hashes []string
 	for _, manifest := range manifests {
 		hash, err := v1alpha1.HashManifest([]byte(manifest))
