@@ -22,6 +22,8 @@ type Cluster struct {
 	Edit int64
 	// Wanted is how many pods of each workload the primary is to have here, be it by an autoscaler, or would have if it ran here.
 	Wanted map[string]int32
+	// Behind are those of these workloads whose pods the Service in front leads to. It is known where requests are shared out.
+	Behind []string
 	// Unroutable says why its traffic cannot be shared out, "" if it can.
 	Unroutable string
 	Variants   map[string]Report
@@ -40,8 +42,8 @@ type Report struct {
 	Progress int64
 	// Failure says why the cluster has refused what it was to apply. Waiting is what keeps it from being ready.
 	Failure, Waiting string
-	// Endpoints is how many of its pods may receive traffic.
-	Endpoints int32
+	// Pods is how many of its pods are ready, and Endpoints how many of these may receive traffic.
+	Pods, Endpoints int32
 	// Weight is its share of the traffic that is in force. Of an application whose traffic nobody shares out it is what the set says.
 	Weight int32
 }

@@ -109,13 +109,46 @@ var podLabels = []string{"spec", "template", "metadata", "labels"}
 // Selecting returns the label by which a Service leads to one variant alone, and its value.
 func (o Options) Selecting(variant string) (label, value string) { return o.label(), o.value(variant) }
 
-// ServiceName is the name of the Service in front of the application.
-func (o Options) ServiceName(objects []*unstructured.Unstructured) (string, error) {
+// Front returns the name of the Service in front of the application, and the workloads of which copies are made whose pods it leads to. One that leads
+// to none of them, or to others as well, is refused: requests to it are not those that are shared out.
+func (o Options) Front(objects []*unstructured.Unstructured) (name string, leads []string, err error) {
 	service, err := o.service(objects)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	return service.GetName(), nil
+	selector, _, err := unstructured.NestedStringMap(service.Object, "spec", "selector")
+	if external, _, _ := unstructured.NestedString(service.Object, "spec", "type"); err != nil || len(selector) == 0 || external == "ExternalName" {
+		return "", nil, field.Invalid(field.NewPath("service", "name"), service.GetName(), "the Service leads to no pods by a selector")
+	}
+	delete(selector, o.label()) // by this clusters tell variants apart
+	copied, err := o.workloads(objects)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, object := range objects {
+		labels, is, err := unstructured.NestedStringMap(object.Object, podLabels...)
+		if err != nil || !is || !selects(selector, labels) {
+			continue
+		}
+		if !slices.Contains(copied, object) {
+			return "", nil, field.Invalid(field.NewPath("workloads"), Key(object), fmt.Sprintf("Service %s leads to its pods as well, and no copies are made of it", service.GetName()))
+		}
+		leads = append(leads, Key(object))
+	}
+	if len(leads) == 0 {
+		return "", nil, field.Invalid(field.NewPath("service", "name"), service.GetName(), "the Service leads to none of the workloads of which copies are made")
+	}
+	return service.GetName(), leads, nil
+}
+
+// selects reports whether a selector of a Service selects what has these labels.
+func selects(selector, labels map[string]string) bool {
+	for key, value := range selector {
+		if has, there := labels[key]; !there || has != value {
+			return false
+		}
+	}
+	return true
 }
 
 // Copy returns the objects of a copy, with so many replicas of each workload.

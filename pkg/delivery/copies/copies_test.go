@@ -389,7 +389,41 @@ func TestThePodsOfThePrimaryAreToldApart(t *testing.T) {
 	if err := Label(found, Options{Workloads: []string{"Deployment/none"}}); err == nil {
 		t.Error("a workload that is not there is labelled")
 	}
-	if name, err := o.ServiceName(found); err != nil || name != "web" {
-		t.Errorf("the Service in front is %q, %v", name, err)
+}
+
+func TestTheServiceInFront(t *testing.T) {
+	const (
+		service = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"spec":{"selector":{"app":"web"}}}`
+		web     = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"template":{"metadata":{"labels":{"app":"web","tier":"front"}}}}}`
+		worker  = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"worker"},"spec":{"template":{"metadata":{"labels":{"app":"worker"}}}}}`
+		other   = `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"other"},"spec":{"template":{"metadata":{"labels":{"app":"web"}}}}}`
+	)
+	for name, test := range map[string]struct {
+		objects   []string
+		options   Options
+		wantLeads string
+		wantErr   string
+	}{
+		"leads to one of the workloads":               {objects: []string{service, web, worker}, wantLeads: "Deployment/web"},
+		"leads to all that it says":                   {objects: []string{service, web, strings.Replace(web, `"web"},"spec"`, `"api"},"spec"`, 1)}, wantLeads: "Deployment/web Deployment/api"},
+		"says already which variant":                  {objects: []string{strings.Replace(service, `"app":"web"}`, `"app":"web","delivery.manifold.dev/variant":"primary"}`, 1), web}, wantLeads: "Deployment/web"},
+		"stays headless":                              {objects: []string{strings.Replace(service, `"spec":{`, `"spec":{"clusterIP":"None",`, 1), web}, wantLeads: "Deployment/web"},
+		"may not lead to what is not copied":          {objects: []string{service, web, other}, wantErr: `workloads: Invalid value: "StatefulSet/other": Service web leads to its pods as well`},
+		"may if that is copied too":                   {objects: []string{service, web, other}, options: Options{Workloads: []string{"Deployment/web", "StatefulSet/other"}}, wantLeads: "Deployment/web StatefulSet/other"},
+		"has to lead to something":                    {objects: []string{service, worker}, wantErr: `service.name: Invalid value: "web": the Service leads to none of the workloads`},
+		"has to have a selector":                      {objects: []string{strings.Replace(service, `{"app":"web"}`, `{}`, 1), web}, wantErr: `service.name: Invalid value: "web": the Service leads to no pods by a selector`},
+		"has to be in the cluster":                    {objects: []string{strings.Replace(service, `"spec":{`, `"spec":{"type":"ExternalName",`, 1), web}, wantErr: "the Service leads to no pods by a selector"},
+		"has to be there":                             {objects: []string{web}, wantErr: "service.name: Required value: there is no Service among the objects"},
+		"has to be named if there are two":            {objects: []string{service, strings.Replace(service, `"name":"web"`, `"name":"api"`, 1), web}, wantErr: "service.name: Required value: there are 2 Services among the objects"},
+		"is the one that is named":                    {objects: []string{service, strings.Replace(service, `"name":"web"`, `"name":"api"`, 1), web}, options: Options{Service: "web"}, wantLeads: "Deployment/web"},
+		"has to be there by the name that was named":  {objects: []string{service, web}, options: Options{Service: "front"}, wantErr: `service.name: Not found: "front"`},
+		"has a selector that can be read, or is none": {objects: []string{strings.Replace(service, `{"app":"web"}`, `{"app":1}`, 1), web}, wantErr: "the Service leads to no pods by a selector"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, leads, err := test.options.Front(objects(t, strings.Join(test.objects, "\n---\n")))
+			if strings.Join(leads, " ") != test.wantLeads || (err == nil) != (test.wantErr == "") || err != nil && !strings.HasPrefix(strings.TrimPrefix(err.Error(), "service.name: Invalid value: \"web\": "), test.wantErr) && !strings.HasPrefix(err.Error(), test.wantErr) {
+				t.Errorf("%v, %v, want %s%s", leads, err, test.wantLeads, test.wantErr)
+			}
+		})
 	}
 }

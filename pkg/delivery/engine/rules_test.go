@@ -333,8 +333,8 @@ func TestReadyPodsOfACopyAreThoseThatAreWantedAndProven(t *testing.T) {
 		want   int32
 	}{
 		"as reported":                          {report: func(*delivery.Report) {}, want: 1},
-		"no more than are wanted":              {report: func(r *delivery.Report) { r.Endpoints = 99 }, want: 1},
-		"no fewer than none":                   {report: func(r *delivery.Report) { r.Endpoints = -1 }},
+		"no more than are wanted":              {report: func(r *delivery.Report) { r.Pods = 99 }, want: 1},
+		"no fewer than none":                   {report: func(r *delivery.Report) { r.Pods = -1 }},
 		"none of what is not the new revision": {report: func(r *delivery.Report) { r.Fingerprint = "old" }},
 	} {
 		t.Run(name, func(t *testing.T) {

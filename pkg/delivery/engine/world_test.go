@@ -107,7 +107,7 @@ func newWorld(clusters int, stages ...delivery.Stage) *world {
 // look is what a cluster says of itself now.
 func (w *world) look(name string) delivery.Cluster {
 	c := w.clusters[name]
-	out := delivery.Cluster{Edit: c.edit, Variants: map[string]delivery.Report{}, Wanted: map[string]int32{"Deployment/web": c.replicas}}
+	out := delivery.Cluster{Edit: c.edit, Variants: map[string]delivery.Report{}, Wanted: map[string]int32{"Deployment/web": c.replicas}, Behind: []string{"Deployment/web"}}
 	for variant := range c.applied.set {
 		part, has := c.applied.set.Part(variant, name)
 		if !has {
@@ -118,7 +118,7 @@ func (w *world) look(name string) delivery.Cluster {
 			report.Failure = "denied by policy"
 		}
 		if at, known := c.ready[variant+part.Fingerprint()]; known && !at.After(w.now) && !c.broken[part.Revision.Name] {
-			report.Ready, report.ReadySince, report.Endpoints = true, at, 1
+			report.Ready, report.ReadySince, report.Endpoints, report.Pods = true, at, 1, 1
 		}
 		out.Variants[variant] = report
 	}

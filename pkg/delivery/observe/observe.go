@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,7 +113,7 @@ func (l *look) cluster(c *manifold.Cluster) delivery.Cluster {
 		out.Heard = since
 	}
 	if l.Routing != nil {
-		out.Unroutable = l.Routing(c.Name).Problem
+		out.Behind, out.Unroutable = l.Wanted.Fronts[c.Name].Leads, l.Routing(c.Name).Problem
 	}
 	names := l.Set.Names()
 	for _, s := range l.present {
@@ -232,7 +233,12 @@ func (l *look) workload(sum *delivery.Report, object wanted.Object, share copies
 	}
 	reported, heard := s.reported[cluster]
 	sum.Progress += int64(reported.Updated) + int64(reported.Ready)
-	sum.Endpoints += reported.Ready
+	if !reported.Stale { // what a silent cluster said last serves nobody
+		sum.Pods += reported.Ready
+		if l.behind(object, cluster) {
+			sum.Endpoints += reported.Ready
+		}
+	}
 	switch why := why(reported); {
 	case !heard || reported.Stale:
 		not(false, false, "nothing is reported of it")
@@ -245,6 +251,15 @@ func (l *look) workload(sum *delivery.Report, object wanted.Object, share copies
 			not(true, true, "%s", orElse(why, missing))
 		}
 	}
+}
+
+// behind reports whether requests to the application get to a workload. Where nobody shares them out, that is not asked.
+func (l *look) behind(object wanted.Object, cluster string) bool {
+	if l.Routing == nil {
+		return true
+	}
+	name := strings.TrimSuffix(object.Key.String(), "-"+l.Set[object.Variant].Suffix) // the primary has no suffix, and no name ends in a hyphen
+	return slices.Contains(l.Wanted.Fronts[cluster].Leads, name)
 }
 
 func orElse(said, otherwise string) string {

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -162,5 +163,64 @@ func TestSharesAreInForceOnceTheClusterSaysSo(t *testing.T) {
 		if got := seen.Variants[delivery.Primary].Weight; got != test.weight || seen.Unroutable != test.unroutable {
 			t.Errorf("%s: weight %d, %q", name, got, seen.Unroutable)
 		}
+	}
+}
+
+// Requests move to what can answer them: pods that lie behind the Service in front, and of which something is heard.
+func TestEndpointsAreReadyPodsBehindTheService(t *testing.T) {
+	set := delivery.Set{
+		delivery.Primary: {Clusters: map[string]delivery.Part{"east": v2}},
+		delivery.Canary: {Suffix: "canary", Clusters: map[string]delivery.Part{
+			"east": {Revision: v2.Revision, Target: v2.Target, Replicas: map[string]int32{"Deployment/web": 2, "Deployment/worker": 3}},
+		}},
+	}
+	workload := func(name string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": name},
+			"spec": map[string]any{"replicas": int64(3), "selector": map[string]any{}, "template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": name}}}},
+		}}
+	}
+	service := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web"}, "spec": map[string]any{"selector": map[string]any{"app": "web"}},
+	}}
+	app := wanted.Application{Namespace: "shop", Name: "web", UID: "app", Pinned: true, Traffic: v1alpha1.TrafficReplicas}
+	made, err := wanted.Make(app, set, "web-v2", func(delivery.Part) ([]*unstructured.Unstructured, error) {
+		return []*unstructured.Unstructured{service, workload("web"), workload("worker")}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		routing         func(string) Routing
+		stale           bool
+		pods, endpoints int32
+	}{
+		"requests are shared out":              {routing: func(string) Routing { return Routing{InForce: true} }, pods: 5, endpoints: 2},
+		"what a silent cluster said is no pod": {routing: func(string) Routing { return Routing{InForce: true} }, stale: true},
+		"nobody shares out requests":           {pods: 5, endpoints: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := World{
+				Set: set, Wanted: made, Pinned: true, Now: noon, Routing: test.routing, Silent: func(*manifold.Cluster) time.Time { return time.Time{} },
+				Clusters: []*manifold.Cluster{{ObjectMeta: metav1.ObjectMeta{Name: "east"}}},
+			}
+			for _, object := range made.Objects {
+				if object.Variant != delivery.Canary || !object.Workload {
+					continue
+				}
+				n := *object.Clusters["east"].Replicas
+				w.Present = append(w.Present, Present{Key: object.Key, Workload: true, Object: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: object.Name, Annotations: map[string]string{
+					v1alpha1.AnnotationVariant: delivery.Canary, manifold.AnnotationPlacement: fmt.Sprintf(`{"east":{"replicas":%d}}`, n),
+					manifold.AnnotationStatus: fmt.Sprintf(`{"east":{"replicas":%d,"ready":%d,"stale":%t}}`, n, n, test.stale),
+				}}}})
+			}
+			seen := Clusters(w)["east"]
+			if got := seen.Variants[delivery.Canary]; got.Pods != test.pods || got.Endpoints != test.endpoints {
+				t.Errorf("%d pods and %d endpoints, want %d and %d", got.Pods, got.Endpoints, test.pods, test.endpoints)
+			}
+			if behind := strings.Join(seen.Behind, " "); test.routing != nil && behind != "Deployment/web" {
+				t.Errorf("behind the Service are %q", behind)
+			}
+		})
 	}
 }

@@ -191,8 +191,8 @@ func shares(r *Run) error {
 			return fmt.Errorf("cluster %q: %s", t.Cluster, why)
 		}
 		loads[t.Cluster] = 0
-		for _, replicas := range r.Seen.Clusters[t.Cluster].Wanted {
-			loads[t.Cluster] += int64(replicas)
+		for _, workload := range r.Seen.Clusters[t.Cluster].Behind {
+			loads[t.Cluster] += int64(r.Seen.Clusters[t.Cluster].Wanted[workload])
 		}
 	}
 	wanted := routing.Complete(r.Stage.Traffic)

@@ -298,7 +298,7 @@ func (r *Run) pods(k kind, t *delivery.TargetStatus, seen delivery.Cluster) int3
 	for _, n := range t.Replicas {
 		most += n
 	}
-	return max(0, min(report.Endpoints, most))
+	return max(0, min(report.Pods, most))
 }
 
 // deadline ends a target that has got no further for too long.

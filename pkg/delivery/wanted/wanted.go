@@ -88,8 +88,11 @@ type Wanted struct {
 	Fronts   map[string]Front
 }
 
-// Front is the Service in front of an application, or why it has none.
-type Front struct{ Name, Problem string }
+// Front is the Service in front of an application, with those workloads of which copies are made whose pods it leads to, or why there is none.
+type Front struct {
+	Name, Problem string
+	Leads         []string
+}
 
 // Contents returns the rendered objects of a part.
 type Contents func(delivery.Part) ([]*unstructured.Unstructured, error)
@@ -120,12 +123,19 @@ func Make(app Application, set delivery.Set, newest string, contents Contents) (
 		if out.Replicas[cluster], err = app.Copies.Replicas(read.objects(part)); err != nil {
 			return Wanted{}, err
 		}
-		if app.Traffic == "" {
-			continue
+		out.Labelled[cluster] = app.Traffic != "" && copies.Labels(read.objects(part), app.Copies)
+	}
+	if app.Traffic == "" {
+		return out, nil
+	}
+	for _, cluster := range set.Clusters() {
+		part, has := set.Part(delivery.Primary, cluster)
+		if !has { // it has copies alone: their requests come by the same Service
+			name := slices.IndexFunc(set.Names(), func(name string) bool { _, has := set.Part(name, cluster); return has })
+			part, _ = set.Part(set.Names()[name], cluster)
 		}
-		out.Labelled[cluster] = copies.Labels(read.objects(part), app.Copies)
-		name, err := app.Copies.ServiceName(read.objects(part))
-		if out.Fronts[cluster] = (Front{Name: name}); err != nil {
+		name, leads, err := app.Copies.Front(read.objects(part))
+		if out.Fronts[cluster] = (Front{Name: name, Leads: leads}); err != nil {
 			out.Fronts[cluster] = Front{Problem: err.Error()}
 		}
 	}

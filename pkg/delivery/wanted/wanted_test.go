@@ -137,3 +137,31 @@ func TestAppliedIsWhatHasTheHashAndTheShares(t *testing.T) {
 		t.Error("what is going, or is not there, is not what is wanted")
 	}
 }
+
+// Copies alone run where a target is new: their requests come by the same Service.
+func TestEveryClusterHasTheServiceInFront(t *testing.T) {
+	service := object("v1", "Service", "web", map[string]any{"spec": map[string]any{"selector": map[string]any{"app": "web"}}})
+	deployment := web()
+	if err := unstructured.SetNestedStringMap(deployment.Object, map[string]string{"app": "web"}, "spec", "template", "metadata", "labels"); err != nil {
+		t.Fatal(err)
+	}
+	set := primary(map[string]string{"east": "eu"})
+	set[delivery.Canary] = delivery.Variant{Suffix: "canary", Clusters: map[string]delivery.Part{"west": {Revision: delivery.Revision{Name: "web-v2"}, Target: "us"}}}
+	app := Application{Pinned: true, Traffic: v1alpha1.TrafficService}
+	made, err := make1(t, app, set, service, deployment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cluster := range []string{"east", "west"} {
+		if front := made.Fronts[cluster]; front.Name != "web" || strings.Join(front.Leads, " ") != "Deployment/web" {
+			t.Errorf("in front of %s is %+v", cluster, front)
+		}
+	}
+	if made, err = make1(t, app, set, deployment); err != nil || !strings.HasPrefix(made.Fronts["west"].Problem, "service.name: Required value") {
+		t.Errorf("without a Service: %+v, %v", made.Fronts, err)
+	}
+	app.Traffic = ""
+	if made, err = make1(t, app, set, deployment); err != nil || len(made.Fronts) > 0 {
+		t.Errorf("nobody shares out requests, and in front is %+v, %v", made.Fronts, err)
+	}
+}

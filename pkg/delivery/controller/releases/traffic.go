@@ -182,13 +182,7 @@ func (s *sharer) cluster(of *v1alpha1.Traffic, cluster string) {
 
 // front is the Service in front of the application in a cluster, or why there is none.
 func (s *sharer) front(cluster string) (service *corev1.Service, why string) {
-	front, has := s.wanted.Fronts[cluster]
-	if !has {
-		for _, other := range slices.Sorted(maps.Keys(s.wanted.Fronts)) {
-			front = s.wanted.Fronts[other]
-			break
-		}
-	}
+	front := s.wanted.Fronts[cluster]
 	if front.Problem != "" || front.Name == "" {
 		return nil, "spec." + front.Problem
 	}
