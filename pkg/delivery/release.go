@@ -27,7 +27,9 @@ type Release struct {
 	// MinReady is how long a target has to be ready before it counts, Progress how long it may go without any progress, and Drain how long a
 	// variant stays after its traffic has gone.
 	MinReady, Progress, Drain time.Duration
-	Rollback                  RollbackPolicy
+	// ByPods says that requests are shared out by the numbers of pods behind one Service, so that shares say how many pods copies have.
+	ByPods   bool
+	Rollback RollbackPolicy
 }
 
 // Target is where an application goes: a cluster by name, or all that a selector matches.

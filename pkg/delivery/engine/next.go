@@ -30,6 +30,9 @@ func Next(release delivery.Release, last delivery.Status, seen delivery.Observed
 	for n.step() {
 		continue
 	}
+	if n.status.Phase == delivery.Running || n.status.Phase.Ended() {
+		(&stages.Run{Release: release, Status: &n.status, Seen: seen, Now: now}).Follow()
+	}
 	return Result{Status: n.status, Due: n.due}
 }
 

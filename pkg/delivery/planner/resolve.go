@@ -92,6 +92,13 @@ func Check(release delivery.Release) error {
 		if err := routing.Validate(stage.Traffic); err != nil {
 			return fmt.Errorf("%s.with.%w", path, err)
 		}
+		if release.ByPods && stage.Traffic != nil {
+			shares := routing.Complete(stage.Traffic)
+			maps.DeleteFunc(shares, func(name string, share int32) bool { return name != delivery.Primary && share == 0 }) // there may be no such copy
+			if err := routing.ByPods(shares); err != nil {
+				return fmt.Errorf("%s.with.%w", path, err)
+			}
+		}
 	}
 	return nil
 }

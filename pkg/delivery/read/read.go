@@ -48,8 +48,7 @@ func Copies(spec v1alpha1.ApplicationSpec) copies.Options {
 	for _, workload := range spec.Workloads {
 		out.Workloads = append(out.Workloads, workload.Kind+"/"+workload.Name)
 	}
-	// A Service can lead to the primary alone only by the label, unless pods are all that is shared out.
-	out.Labelled = spec.Traffic != nil && spec.Traffic.Method != v1alpha1.TrafficReplicas
+	out.Labelled = spec.Traffic != nil // a Service can lead to the primary alone only by the label
 	return out
 }
 

@@ -126,7 +126,11 @@ func clean(name string) func(*Run, *delivery.TargetStatus) delivery.Set {
 
 // route is the set with the shares that were recorded for a cluster. Those are of the cluster alone.
 func route(r *Run, t *delivery.TargetStatus) delivery.Set {
-	return variants.Route(r.present(t), t.Cluster, t.Shares)
+	goal := variants.Route(r.present(t), t.Cluster, t.Shares)
+	if r.Release.ByPods {
+		return r.byPods(goal, t)
+	}
+	return goal
 }
 
 // restore is the set of before the release. Where there was none, or a cluster was no part of it, the cluster runs nothing.
@@ -206,7 +210,14 @@ func shares(r *Run) error {
 	}
 	spread := routing.Spread(r.Status.Set, wanted, loads)
 	for i := range r.Of.Targets {
-		r.Of.Targets[i].Shares = spread[r.Of.Targets[i].Cluster]
+		t := &r.Of.Targets[i]
+		t.Shares = spread[t.Cluster]
+		if !r.Release.ByPods {
+			continue
+		}
+		if err := routing.ByPods(variants.Route(r.present(t), t.Cluster, t.Shares).Shares(t.Cluster)); err != nil {
+			return fmt.Errorf("cluster %q: %w", t.Cluster, err)
+		}
 	}
 	return nil
 }
@@ -260,6 +271,9 @@ func all(r *Run, t *delivery.TargetStatus, seen delivery.Cluster) waves.Verdict 
 func routes(r *Run, t *delivery.TargetStatus, seen delivery.Cluster) waves.Verdict {
 	if seen.Unroutable != "" {
 		return waves.Verdict{Message: fmt.Sprintf("cluster %q: %s", t.Cluster, seen.Unroutable)}
+	}
+	if r.Release.ByPods {
+		return r.counted(t, seen)
 	}
 	return r.look(t, seen).Routes()
 }

@@ -258,7 +258,7 @@ func (r *Run) note(k kind, t *delivery.TargetStatus, seen delivery.Cluster, verd
 	}
 	switch {
 	case verdict.Done:
-		r.endTarget(t, delivery.Succeeded, "")
+		r.endTarget(t, delivery.Succeeded, verdict.Message)
 		return
 	case verdict.Failed:
 		r.endTarget(t, delivery.Failed, verdict.Message)

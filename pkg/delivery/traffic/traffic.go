@@ -75,13 +75,3 @@ func (b Backends) variantOf(service string) (variant string, own bool) {
 func (b Backends) named(rule string) bool {
 	return len(b.Routes) == 0 || slices.Contains(b.Routes, rule)
 }
-
-// Replicas returns how many of so many pods behind one Service are each variant's, so that requests are shared out by their number. A variant with
-// any share has at least one pod, if there are as many pods as such variants.
-func Replicas(pods int32, shares map[string]int32) map[string]int32 {
-	out := map[string]int32{}
-	for name, n := range routing.SplitAtLeastOne(int64(max(0, pods)), shares) {
-		out[name] = int32(n)
-	}
-	return out
-}

@@ -2,7 +2,6 @@ package traffic
 
 import (
 	"encoding/json"
-	"maps"
 	"strings"
 	"testing"
 
@@ -269,27 +268,6 @@ func TestFieldsOfARoute(t *testing.T) {
 	}
 	if _, err := Weights(read(t, route(`[{backendRefs: [{name: other}]}]`)), web(map[string]int32{"primary": 100})); err == nil || !strings.Contains(err.Error(), "no rule sends requests to Service web") {
 		t.Errorf("a route without the application: %v", err)
-	}
-}
-
-func TestReplicasShareOutByTheirNumber(t *testing.T) {
-	for name, test := range map[string]struct {
-		pods   int32
-		shares map[string]int32
-		want   map[string]int32
-	}{
-		"three to one":                      {pods: 4, shares: map[string]int32{"primary": 75, "canary": 25}, want: map[string]int32{"primary": 3, "canary": 1}},
-		"nobody with a share is empty":      {pods: 4, shares: map[string]int32{"primary": 99, "canary": 1}, want: map[string]int32{"primary": 3, "canary": 1}},
-		"who has no share is":               {pods: 4, shares: map[string]int32{"primary": 100, "canary": 0}, want: map[string]int32{"primary": 4, "canary": 0}},
-		"one pod is that of the larger one": {pods: 1, shares: map[string]int32{"primary": 90, "canary": 10}, want: map[string]int32{"primary": 1, "canary": 0}},
-		"nothing is divided":                {shares: map[string]int32{"primary": 90, "canary": 10}, want: map[string]int32{"primary": 0, "canary": 0}},
-		"a negative number is nothing":      {pods: -3, shares: map[string]int32{"primary": 100}, want: map[string]int32{"primary": 0}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := Replicas(test.pods, test.shares); !maps.Equal(got, test.want) {
-				t.Errorf("%v, want %v", got, test.want)
-			}
-		})
 	}
 }
 

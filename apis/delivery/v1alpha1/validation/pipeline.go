@@ -23,7 +23,8 @@ func validatePipeline(spec *v1alpha1.ApplicationSpec, path *field.Path) field.Er
 	if len(stages) > mostStages {
 		errs = append(errs, field.TooMany(path, len(stages), mostStages))
 	}
-	ids, variants := map[string]bool{}, variantsOnTheWay{}
+	ids, variants, numbers := map[string]bool{}, variantsOnTheWay{}, numbersOnTheWay{}
+	counted := spec.Traffic != nil && spec.Traffic.Method == v1alpha1.TrafficReplicas && !slices.ContainsFunc(stages, func(stage v1alpha1.Stage) bool { return len(stage.Targets) > 0 })
 	for i := range stages {
 		at, stage := path.Index(i), &stages[i]
 		errs = append(errs, validateStageID(stage, i, ids, at.Child("id"))...)
@@ -31,6 +32,9 @@ func validatePipeline(spec *v1alpha1.ApplicationSpec, path *field.Path) field.Er
 		options, problems := v1alpha1.DecodeOptions(stage, stagePath(stage, at))
 		if len(problems) == 0 {
 			missing := variants.pass(stage, options, at)
+			if counted {
+				missing = append(missing, numbers.pass(stage, options, at)...)
+			}
 			if problems = validateOptions(options, spec, at.Child("with")); len(problems) == 0 {
 				problems = missing
 			}

@@ -104,6 +104,8 @@ func validateRouting(options *v1alpha1.TrafficRoutingOptions, traffic *v1alpha1.
 		errs = append(errs, field.Invalid(path, sum, "percentages must add up to 100"))
 	case sum > 100:
 		errs = append(errs, field.Invalid(path, sum, "percentages must not be more than 100 together"))
+	case traffic.Method == v1alpha1.TrafficReplicas:
+		errs = append(errs, validateNumbers(shares, path)...)
 	}
 	return errs
 }

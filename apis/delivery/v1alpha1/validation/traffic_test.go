@@ -31,7 +31,7 @@ func TestValidateRouting(t *testing.T) {
 	const with = "spec.pipeline.stages[2].with"
 	checkSpecs(t, specs{
 		"a part of each":                 {spec: routed("Replicas", "primary: 80, canary: 10%, baseline: 10")},
-		"the primary has what is left":   {spec: routed("Replicas", "canary: 10")},
+		"the primary has what is left":   {spec: routed("VirtualService, name: web", "canary: 10")},
 		"a switch is all or nothing":     {spec: routed("Service", "canary: 100")},
 		"nothing is said":                {spec: routed("Replicas", ""), want: []string{with + ": Required value"}},
 		"everything and a part":          {spec: routed("Replicas", "all: canary, canary: 10"), want: []string{with + ".all: Forbidden"}},
@@ -41,6 +41,8 @@ func TestValidateRouting(t *testing.T) {
 		"a percentage over 100":          {spec: routed("Replicas", "canary: 101"), want: []string{with + ".canary: Invalid value: 101"}},
 		"a percentage below 0":           {spec: routed("Replicas", "canary: -1"), want: []string{with + ".canary: Invalid value: -1"}},
 		"a part of a switch":             {spec: routed("Service", "canary: 10"), want: []string{with + ".canary: Invalid value: 10: must be 0 or 100"}},
+		"more pods than anybody wants":   {spec: routed("Replicas", "canary: 41, baseline: 40"), want: []string{with + ": Invalid value: 19: must leave the primary 0, or 20 and more"}},
+		"a great part by pods":           {spec: routed("Replicas", "canary: 40, baseline: 40")},
 		"routing that nothing is set up": {spec: "pipeline: {stages: [{name: K8S_TRAFFIC_ROUTING, with: {all: primary}}]}", want: []string{"spec.traffic: Required value: a stage routes traffic"}},
 	})
 }
@@ -55,5 +57,34 @@ func TestValidateVariantLabel(t *testing.T) {
 			spec: "variantLabel: {primaryValue: a, canaryValue: a, baselineValue: b c}",
 			want: []string{`spec.variantLabel.canaryValue: Duplicate value: "a"`, `spec.variantLabel.baselineValue: Invalid value: "b c"`},
 		},
+	})
+}
+
+// One Service in front leads to one variant, or to all that there are.
+func TestValidateSharesByNumbersOfPods(t *testing.T) {
+	stages := func(method, stages string) string {
+		return twoTargets + "traffic: {method: " + method + "}\npipeline: {stages: [" + stages + "]}"
+	}
+	const (
+		canary   = "{name: K8S_CANARY_ROLLOUT}, "
+		baseline = "{name: K8S_BASELINE_ROLLOUT, with: {replicas: 1}}, "
+	)
+	checkSpecs(t, specs{
+		"a canary, and back":               {spec: stages("Replicas", canary+"{name: K8S_TRAFFIC_ROUTING, with: {canary: 20}}, {name: K8S_TRAFFIC_ROUTING, with: {all: primary}}, {name: K8S_CANARY_CLEAN}")},
+		"a canary that is cleaned at once": {spec: stages("Replicas", canary+"{name: K8S_TRAFFIC_ROUTING, with: {canary: 20}}, {name: K8S_CANARY_CLEAN}")},
+		"all of both": {spec: stages("Replicas", canary+baseline+"{name: K8S_TRAFFIC_ROUTING, with: {canary: 20, baseline: 20}}, {name: K8S_TRAFFIC_ROUTING, with: {primary: 100}}, "+
+			"{name: K8S_CANARY_CLEAN}, {name: K8S_BASELINE_CLEAN}")},
+		"everything to one of several": {spec: stages("Replicas", canary+baseline+"{name: K8S_TRAFFIC_ROUTING, with: {all: canary}}")},
+		"a part to one of two copies": {spec: stages("Replicas", canary+baseline+"{name: K8S_TRAFFIC_ROUTING, with: {canary: 20}}"),
+			want: []string{"spec.pipeline.stages[2].with: Forbidden: the baseline would get requests"}},
+		"nothing to the primary alone": {spec: stages("Replicas", canary+baseline+"{name: K8S_TRAFFIC_ROUTING, with: {canary: 50, baseline: 50}}"),
+			want: []string{"spec.pipeline.stages[2].with: Forbidden: the primary would get requests"}},
+		"a copy that comes too late": {spec: stages("Replicas", canary+"{name: K8S_TRAFFIC_ROUTING, with: {canary: 20}}, "+baseline),
+			want: []string{"spec.pipeline.stages[2]: Forbidden: the baseline would get requests"}},
+		"a copy that goes too early": {spec: stages("Replicas", canary+baseline+"{name: K8S_TRAFFIC_ROUTING, with: {canary: 20, baseline: 20}}, {name: K8S_CANARY_CLEAN}"),
+			want: []string{"spec.pipeline.stages[3]: Forbidden: the canary would get requests"}},
+		"which weights can do": {spec: stages("VirtualService, name: web", canary+baseline+"{name: K8S_TRAFFIC_ROUTING, with: {canary: 20}}")},
+		"and so can other targets": {spec: stages("Replicas", "{name: K8S_CANARY_ROLLOUT, targets: [a]}, {name: K8S_BASELINE_ROLLOUT, targets: [b], with: {replicas: 1}}, "+
+			"{name: K8S_TRAFFIC_ROUTING, targets: [a], with: {canary: 20}}")},
 	})
 }

@@ -35,13 +35,6 @@ func TestRevisionsTellPodsApartWhereRequestsAreSharedOut(t *testing.T) {
 		spec.Traffic = &v1alpha1.Traffic{Method: v1alpha1.TrafficReplicas}
 	})
 	w.turn()
-	if got := label(); got != "web-v1 has none" {
-		t.Errorf("nobody has to tell them apart: %s", got)
-	}
-	w.change(func(spec *v1alpha1.ApplicationSpec) {
-		spec.Traffic = &v1alpha1.Traffic{Method: v1alpha1.TrafficService}
-	})
-	w.turn()
 	if got := label(); got != "web-v2 has it" {
 		t.Error(got)
 	}

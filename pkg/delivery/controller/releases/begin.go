@@ -240,7 +240,7 @@ func releaseOf(app *v1alpha1.Application, release *v1alpha1.Release, plan *v1alp
 	out := delivery.Release{
 		Name: release.Name, Revision: delivery.Revision{Name: revision.Name, Hash: revision.Spec.Hash}, Stages: known,
 		MinReady: time.Duration(plan.MinReadySeconds) * time.Second, Progress: time.Duration(plan.ProgressDeadlineSeconds) * time.Second,
-		Drain: drainOf(app), Rollback: read.Rollback(plan.Rollback),
+		Drain: drainOf(app), Rollback: read.Rollback(plan.Rollback), ByPods: app.Spec.Traffic != nil && app.Spec.Traffic.Method == v1alpha1.TrafficReplicas,
 	}
 	if origin := revision.Spec.Origin; origin != nil {
 		out.Commit.Message = origin.Message

@@ -23,6 +23,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/observe"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
+	"github.com/manifold-dev/manifold/pkg/delivery/routing"
 	"github.com/manifold-dev/manifold/pkg/delivery/traffic"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 	"github.com/manifold-dev/manifold/pkg/identity"
@@ -68,6 +69,11 @@ func routesBy(of *v1alpha1.Traffic) bool {
 	}
 	_, is := routeKinds[of.Method]
 	return is && !of.Subsets
+}
+
+// byService reports whether requests are shared out by the Service in front alone.
+func byService(method v1alpha1.TrafficMethod) bool {
+	return method == v1alpha1.TrafficService || method == v1alpha1.TrafficReplicas
 }
 
 // share says how the requests to an application are to be shared out.
@@ -123,7 +129,7 @@ type sharer struct {
 func (s *sharer) findRoute(ctx context.Context, of *v1alpha1.Traffic) error {
 	kind, routes := routeKinds[of.Method]
 	switch {
-	case !routes && of.Method != v1alpha1.TrafficService:
+	case !routes && !byService(of.Method):
 		s.out.everywhere = fmt.Sprintf("spec.traffic.method: requests are not shared out by %s yet", of.Method)
 		return nil
 	case !routes:
@@ -194,12 +200,18 @@ func (s *sharer) front(cluster string) (service *corev1.Service, why string) {
 
 // narrow has the Service in front lead to one variant alone.
 func (s *sharer) narrow(of *v1alpha1.Traffic, cluster, front string, selector map[string]string, shares map[string]int32) {
-	variant := delivery.Primary
-	if of.Method == v1alpha1.TrafficService {
-		if variant = traffic.Chosen(shares); variant == "" {
-			s.out.problems[cluster] = "spec.traffic.method: a Service leads to one variant, which gets everything"
-			return
+	variant, why := leadsTo(of.Method, shares)
+	if why != "" {
+		s.out.problems[cluster] = why
+		if fields := projection.RoutesOf(s.service(front))[cluster]; len(fields) > 0 { // it goes on as it does
+			s.lead(front, cluster, fields)
+			s.out.stuck[cluster] = true
 		}
+		return
+	}
+	if variant == "" { // it leads to all, which the cluster has to prove as well
+		s.lead(front, cluster, nil)
+		return
 	}
 	label, value := s.options.Selecting(variant)
 	fields, err := traffic.Selects(front, selector, label, value)
@@ -207,10 +219,33 @@ func (s *sharer) narrow(of *v1alpha1.Traffic, cluster, front string, selector ma
 		s.out.problems[cluster] = err.Error()
 		return
 	}
+	s.lead(front, cluster, fields)
+}
+
+// lead has a cluster hold a Service otherwise.
+func (s *sharer) lead(front, cluster string, fields projection.Fields) {
 	if s.services[front] == nil {
 		s.services[front] = projection.Routes{}
 	}
 	s.services[front][cluster] = fields
+}
+
+// leadsTo is the variant that the Service in front leads to alone, "" if it leads to all of them, or why it can do neither.
+func leadsTo(method v1alpha1.TrafficMethod, shares map[string]int32) (variant, why string) {
+	chosen := traffic.Chosen(shares)
+	switch method {
+	case v1alpha1.TrafficService:
+		if chosen == "" {
+			return "", "spec.traffic.method: a Service leads to one variant, which gets everything"
+		}
+		return chosen, ""
+	case v1alpha1.TrafficReplicas:
+		if err := routing.ByPods(shares); err != nil {
+			return "", "spec.traffic.method: " + err.Error()
+		}
+		return chosen, ""
+	}
+	return delivery.Primary, ""
 }
 
 // weigh has the route send each variant its share.
@@ -350,8 +385,10 @@ func carriedOut(of *v1alpha1.Traffic, planned []v1alpha1.Stage) error {
 		switch {
 		case routes && of.Name == "":
 			return field.Required(path.Child("name"), fmt.Sprintf("stage %s sets the weights of a %s that is there: none is made for a host", planned[i].ID, kind.Kind))
-		case !routes && of.Method != v1alpha1.TrafficService:
-			return field.NotSupported(path.Child("method"), of.Method, []v1alpha1.TrafficMethod{v1alpha1.TrafficService, v1alpha1.TrafficHTTPRoute, v1alpha1.TrafficVirtualService})
+		case !routes && !byService(of.Method):
+			return field.NotSupported(path.Child("method"), of.Method, []v1alpha1.TrafficMethod{
+				v1alpha1.TrafficService, v1alpha1.TrafficReplicas, v1alpha1.TrafficHTTPRoute, v1alpha1.TrafficVirtualService,
+			})
 		}
 	}
 	return nil

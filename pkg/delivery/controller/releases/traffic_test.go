@@ -303,6 +303,7 @@ func TestMethodsThatNobodyCarriesOutAreNamed(t *testing.T) {
 		"a route that is made":    {&v1alpha1.Traffic{Method: v1alpha1.TrafficHTTPRoute, Host: "web.example.com"}, "spec.traffic.name: Required value"},
 		"one that is named":       {&v1alpha1.Traffic{Method: v1alpha1.TrafficVirtualService, Name: "front"}, ""},
 		"a Service needs no name": {&v1alpha1.Traffic{Method: v1alpha1.TrafficService}, ""},
+		"nor do numbers of pods":  {&v1alpha1.Traffic{Method: v1alpha1.TrafficReplicas}, ""},
 	} {
 		err := carriedOut(test.traffic, []v1alpha1.Stage{stage("K8S_MULTI_TRAFFIC_ROUTING", "route", "")})
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
