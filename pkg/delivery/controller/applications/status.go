@@ -17,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/automation"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
 	"github.com/manifold-dev/manifold/pkg/delivery/drift"
+	"github.com/manifold-dev/manifold/pkg/delivery/read"
 	"github.com/manifold-dev/manifold/pkg/delivery/state"
 	"github.com/manifold-dev/manifold/pkg/records"
 )
@@ -81,7 +82,7 @@ func (r *reporter) status(into *v1alpha1.ApplicationStatus, app *v1alpha1.Applic
 	current := of.Current()
 	if current != nil {
 		into.Release, into.ReleasePhase = current.Name, current.Status.Phase
-		into.Variants = current.DeepCopy().Status.Variants
+		into.Variants = state.Variants(current.Status.Variants, sharingOf(read.Spec(app.Spec, of.Latest()), r.view.contentsOf(app), r.view.silent()))
 	}
 	drifted, known := r.drift.Of(app.UID)
 	into.Drift, into.DriftCount = drift.Status(drifted)
