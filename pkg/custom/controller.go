@@ -49,6 +49,8 @@ type Options struct {
 	Manifold externalversions.SharedInformerFactory
 	// Metadata has the informers of the garbage collector. One is ours as long as the Run of its controller lasts, as it is the collector's.
 	Metadata metadatainformer.SharedInformerFactory
+	// Indexers index the metadata of all custom resources of the logical cluster, for Objects. It may be nil.
+	Indexers cache.Indexers
 	// Client reads and writes custom resources of the logical cluster, as Manifold itself.
 	Client   dynamic.Interface
 	Recorder record.EventRecorder
@@ -75,6 +77,8 @@ type Controller struct {
 	described   *described.Kinds
 	watched     *watched.Kinds
 	descriptions
+	// followers are told of objects of the logical cluster.
+	followers []func(before, after *metav1.PartialObjectMetadata)
 
 	mu sync.Mutex
 	// waiting are the objects that wait for room.
@@ -102,7 +106,7 @@ func New(o Options) (*Controller, error) {
 		Above: c, Clusters: manifold.Clusters().Lister(), LogicalCluster: func() string { return o.Upstream.LogicalCluster }, Client: o.Client, Recorder: o.Recorder,
 		Queues: o.Queues, EnsureNamespace: o.Upstream.EnsureNamespace, Lacks: o.Upstream.CustomLacks, Leaving: o.Leaving,
 	})
-	c.watched = watched.New(watched.Options{Metadata: o.Metadata, Loops: c.loops, Changed: c.changed, Again: c.queue.Add})
+	c.watched = watched.New(watched.Options{Metadata: o.Metadata, Indexers: o.Indexers, Loops: c.loops, Changed: c.changed, Again: c.queue.Add})
 	for _, w := range []struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler

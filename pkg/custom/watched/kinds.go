@@ -2,6 +2,7 @@ package watched
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -14,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer/copies"
 )
@@ -29,8 +31,10 @@ type Loops interface {
 type Options struct {
 	// Metadata has the informers of the garbage collector. One is ours as long as the Run of its controller lasts, as it is the collector's.
 	Metadata metadatainformer.SharedInformerFactory
+	// Indexers index the metadata of the objects of every kind, for Indexed.
+	Indexers cache.Indexers
 	Loops    Loops
-	// Changed is told of an object that is new (before is nil), has changed, or is gone (after is nil, and before if nobody saw it last).
+	// Changed is told of an object that is new (before is nil), has changed, or is gone (after is nil).
 	Changed func(key copies.Key, before, after *metav1.PartialObjectMetadata)
 	// Again is told of an object that concerns clusters and whose kind is another one now. As Loops, it is told while the registry is locked.
 	Again func(key copies.Key)
@@ -85,8 +89,11 @@ func (r *Kinds) Define(ctx context.Context, group *errgroup.Group, k copies.Kind
 	last.drop()
 	w.informer, w.stop = r.Metadata.ForResource(w.source).Informer(), make(chan struct{})
 	group.Go(func() error { w.informer.GetController().Run(w.stop); return nil })
-	var err error
-	if w.handler, err = w.informer.AddEventHandler(r.objectHandler(k.Resource)); err != nil {
+	err := index(w.informer, r.Indexers)
+	if err == nil {
+		w.handler, err = w.informer.AddEventHandler(r.objectHandler(k.Resource))
+	}
+	if err != nil {
 		close(w.stop)
 		delete(r.kinds, k.Resource)
 		return err
@@ -100,6 +107,20 @@ func (r *Kinds) Define(ctx context.Context, group *errgroup.Group, k copies.Kind
 		return nil
 	})
 	return nil
+}
+
+// index has an informer, which others may use as well, index what it has.
+func index(informer cache.SharedIndexInformer, by cache.Indexers) error {
+	there, missing := informer.GetIndexer().GetIndexers(), cache.Indexers{}
+	for name, of := range by {
+		if _, has := there[name]; !has { // a kind may be defined again
+			missing[name] = of
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return informer.AddIndexers(missing)
 }
 
 // Undefine forgets a kind that is gone.
@@ -217,6 +238,30 @@ func (r *Kinds) Get(key copies.Key) (k copies.Kind, o *metav1.PartialObjectMetad
 		return w.Kind, obj.(*metav1.PartialObjectMetadata), true
 	}
 	return w.Kind, nil, w.handler.HasSynced()
+}
+
+// Named returns the kind that is defined by a group and a name.
+func (r *Kinds) Named(gk schema.GroupKind) (copies.Kind, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range r.kinds {
+		if w.Resource.Group == gk.Group && w.Name == gk.Kind {
+			return w.Kind, true
+		}
+	}
+	return copies.Kind{}, false
+}
+
+// Indexed shows the objects of all kinds that one of the Indexers has under a value.
+func (r *Kinds) Indexed(index, value string, show func(k copies.Kind, o *metav1.PartialObjectMetadata)) {
+	r.mu.Lock()
+	all := slices.Collect(maps.Values(r.kinds))
+	r.mu.Unlock()
+	for _, w := range all {
+		for _, o := range caches.Indexed[*metav1.PartialObjectMetadata](w.informer.GetIndexer(), index, value) {
+			show(w.Kind, o)
+		}
+	}
 }
 
 // Each shows the objects of a kind in a namespace, or in all.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/metadata/metadatainformer"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 
 	"golang.org/x/sync/errgroup"
 
@@ -88,6 +89,7 @@ func newRegistry(t *testing.T, objects ...runtime.Object) *registry {
 	}
 	r.Kinds = New(Options{
 		Metadata: metadatainformer.NewSharedInformerFactory(r.client, 0), Loops: r,
+		Indexers: cache.Indexers{"uid": func(obj any) ([]string, error) { return []string{string(obj.(metav1.Object).GetUID())}, nil }},
 		Changed: func(key copies.Key, before, after *metav1.PartialObjectMetadata) {
 			r.objects <- fmt.Sprintf("%s was %s and is %s", key.Name, revision(before), revision(after))
 		},
@@ -179,6 +181,41 @@ func TestObjectsOfADefinedKindAreWatched(t *testing.T) {
 	}
 	r.hears(t, "one was 3 and is nothing", "look at one everywhere")
 	r.concern(t, nil)
+}
+
+func TestKindsAndTheirObjectsAreFound(t *testing.T) {
+	r := newRegistry(t, gizmo("1", ""))
+	kind := schema.GroupKind{Group: "example.com", Kind: "Gizmo"}
+	if _, defined := r.Named(kind); defined {
+		t.Error("a kind that nobody has defined is found")
+	}
+	r.define(t, "v1beta1", "v1")
+	r.hears(t, "look at one in []", "one was nothing and is 1")
+	if k, _ := r.Named(kind); k.Resource != gizmos {
+		t.Errorf("found is %v", k)
+	}
+	if _, defined := r.Named(schema.GroupKind{Group: "example.org", Kind: "Gizmo"}); defined {
+		t.Error("one of another group is found")
+	}
+	shown := func(value string) (out []string) {
+		r.Indexed("uid", value, func(k copies.Kind, o *metav1.PartialObjectMetadata) { out = append(out, k.Name+"/"+o.Name) })
+		return out
+	}
+	if got := shown("u1"); !slices.Equal(got, []string{"Gizmo/one"}) {
+		t.Errorf("shown are %v", got)
+	}
+	if got := shown("u2"); len(got) > 0 {
+		t.Errorf("shown are %v, which are others", got)
+	}
+	r.Undefine(gizmos)
+	if got := shown("u1"); len(got) > 0 {
+		t.Errorf("of a kind that is gone %v are shown", got)
+	}
+	r.define(t, "v1beta1", "v1") // by an informer that may have been used before
+	r.hears(t, "look at one in []", "one was nothing and is 1")
+	if got := shown("u1"); !slices.Equal(got, []string{"Gizmo/one"}) {
+		t.Errorf("once it is defined again, shown are %v", got)
+	}
 }
 
 func TestADefinitionThatChanges(t *testing.T) {

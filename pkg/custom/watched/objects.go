@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/syncer/copies"
 )
@@ -32,7 +33,7 @@ func (r *Kinds) objectHandler(resource schema.GroupResource) cache.ResourceEvent
 			if err != nil {
 				return
 			}
-			before, _ := obj.(*metav1.PartialObjectMetadata) // nil if the watch missed how it went
+			before, _ := caches.Last(obj).(*metav1.PartialObjectMetadata)
 			r.Changed(copies.KeyOf(resource, name), before, nil)
 			r.gone(resource, name)
 		},
