@@ -291,6 +291,8 @@ type CustomCluster struct {
 	Problem string `json:"problem,omitempty"`
 	// State is how the copy fares, in a few words: "Ready", "Ready=False (NoDisk)", "Running".
 	State string `json:"state,omitempty"`
+	// Unready tells that the copy says that it is not ready, or says nothing yet of what it is now.
+	Unready bool `json:"unready,omitempty"`
 	// Status is what the copy says of itself, where there are several. Omitted tells that they are too large to be shown.
 	Status  map[string]any `json:"status,omitempty"`
 	Omitted bool           `json:"omitted,omitempty"`
@@ -303,7 +305,9 @@ const maxStatuses = 64 << 10
 func CustomBreakdownOf(reports map[string]CustomReport, last CustomBreakdown) CustomBreakdown {
 	out := CustomBreakdown{}
 	for cluster, report := range reports {
-		entry := CustomCluster{Generation: report.Generation, Routes: report.Routes, Problem: Text(report.Problem), State: Text(stateOf(report.status()))}
+		entry := CustomCluster{
+			Generation: report.Generation, Routes: report.Routes, Problem: Text(report.Problem), State: Text(stateOf(report.status())), Unready: report.unready(),
+		}
 		if len(reports) > 1 {
 			entry.Status = runtime.DeepCopyJSON(report.status())
 		}
@@ -323,23 +327,40 @@ func CustomBreakdownOf(reports map[string]CustomReport, last CustomBreakdown) Cu
 	return out
 }
 
-// stateOf says in a few words how an object fares that says so in one of the usual ways, "" otherwise.
-func stateOf(status map[string]any) string {
+// unready reports whether a copy says that it is not ready, in one of the usual ways, or says nothing yet of its generation.
+func (r CustomReport) unready() bool {
+	status := r.status()
+	if observed, tells := status["observedGeneration"].(int64); tells && observed < r.Live.GetGeneration() {
+		return true
+	}
+	c := telling(status)
+	return c != nil && c["status"] != string(metav1.ConditionTrue)
+}
+
+// telling is the condition that tells how an object fares, nil if none of the usual ones is there.
+func telling(status map[string]any) map[string]any {
 	conditions := conditionsOf(status)
 	for _, of := range []string{"Ready", "Available", "Succeeded", "Complete", "Healthy", "Established"} {
 		for _, c := range conditions {
-			if c["type"] != of {
-				continue
+			if c["type"] == of {
+				return c
 			}
-			text := of
-			if c["status"] != string(metav1.ConditionTrue) {
-				text = fmt.Sprintf("%s=%s", of, c["status"])
-				if reason, _ := c["reason"].(string); reason != "" {
-					text += " (" + reason + ")"
-				}
-			}
-			return text
 		}
+	}
+	return nil
+}
+
+// stateOf says in a few words how an object fares that says so in one of the usual ways, "" otherwise.
+func stateOf(status map[string]any) string {
+	if c := telling(status); c != nil {
+		if c["status"] == string(metav1.ConditionTrue) {
+			return fmt.Sprint(c["type"])
+		}
+		text := fmt.Sprintf("%s=%s", c["type"], c["status"])
+		if reason, _ := c["reason"].(string); reason != "" {
+			text += " (" + reason + ")"
+		}
+		return text
 	}
 	for _, key := range []string{"phase", "state"} {
 		if text, ok := status[key].(string); ok {

@@ -154,10 +154,34 @@ func clustersOfCustom(reports map[string]CustomReport) []string {
 	return out
 }
 
+// Where a status is about an older generation of the copy it says nothing of the one that is there.
+func TestCopiesThatAreNotReady(t *testing.T) {
+	for name, test := range map[string]struct {
+		status string
+		want   bool
+	}{
+		"one that says nothing is taken as it is":  {`{}`, false},
+		"one that has no such condition":           {`{"conditions":[{"type":"Synced","status":"False"}],"phase":"Pending"}`, false},
+		"one that is ready":                        {`{"conditions":[{"type":"Ready","status":"True"}]}`, false},
+		"one that is not":                          {`{"conditions":[{"type":"Ready","status":"False"}]}`, true},
+		"one that does not know":                   {`{"conditions":[{"type":"Available","status":"Unknown"}]}`, true},
+		"one that was ready as it was before":      {`{"observedGeneration":6,"conditions":[{"type":"Ready","status":"True"}]}`, true},
+		"one whose controller has seen what it is": {`{"observedGeneration":7}`, false},
+		"one whose controller has not seen it":     {`{"observedGeneration":6}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := CustomBreakdownOf(copies(t, map[string]string{"east": test.status}), nil)["east"]
+			if got.Unready != test.want {
+				t.Errorf("unready: %t, want %t", got.Unready, test.want)
+			}
+		})
+	}
+}
+
 func TestCustomBreakdown(t *testing.T) {
 	ready := `{"conditions":[{"reason":"NoDisk","status":"False","type":"Ready"}],"phase":"Waiting"}`
 	one := CustomBreakdownOf(copies(t, map[string]string{"east": ready}), nil)
-	if got, want := one.String(), `{"east":{"generation":3,"state":"Ready=False (NoDisk)"}}`; got != want {
+	if got, want := one.String(), `{"east":{"generation":3,"state":"Ready=False (NoDisk)","unready":true}}`; got != want {
 		t.Errorf("breakdown of one cluster %s, want %s", got, want)
 	}
 	reports := copies(t, map[string]string{"east": ready, "west": `{"phase":"Up"}`})
@@ -165,7 +189,7 @@ func TestCustomBreakdown(t *testing.T) {
 	reports["south"] = CustomReport{Problem: "no right"}
 	last := CustomBreakdown{"north": {Generation: 2, State: "Up", Status: map[string]any{"phase": "Up"}}}
 	several := CustomBreakdownOf(reports, last).String()
-	want := `{"east":{"generation":3,"state":"Ready=False (NoDisk)","status":` + ready + `},` +
+	want := `{"east":{"generation":3,"state":"Ready=False (NoDisk)","unready":true,"status":` + ready + `},` +
 		`"north":{"generation":2,"stale":true,"state":"Up","status":{"phase":"Up"}},"south":{"problem":"no right"},` +
 		`"west":{"generation":3,"state":"Up","status":{"phase":"Up"}}}`
 	if several != want {

@@ -26,6 +26,8 @@ type Present struct {
 	Object metav1.Object
 	// Workload says that it ends in pods.
 	Workload bool
+	// Custom says that it is of a custom kind, and Awaited that it is to go to clusters, and nothing is decided about it yet.
+	Custom, Awaited bool
 }
 
 // World is what is known of an application.
@@ -87,6 +89,8 @@ type state struct {
 	variant  string
 	decision placement.Decision
 	reported summary.Breakdown
+	// copies are what is reported of an object of a custom kind.
+	copies summary.CustomBreakdown
 }
 
 func newLook(w World) *look {
@@ -95,7 +99,11 @@ func newLook(w World) *look {
 		s := state{Present: p, variant: p.Object.GetAnnotations()[v1alpha1.AnnotationVariant]}
 		// What cannot be read says nothing, and nothing proves nothing.
 		s.decision, _ = placement.ParseDecision(p.Object.GetAnnotations()[manifold.AnnotationPlacement])
-		s.reported, _ = summary.ParseBreakdown(p.Object.GetAnnotations()[manifold.AnnotationStatus])
+		if told := p.Object.GetAnnotations()[manifold.AnnotationStatus]; p.Custom {
+			s.copies, _ = summary.ParseCustomBreakdown(told)
+		} else {
+			s.reported, _ = summary.ParseBreakdown(told)
+		}
 		l.present[p.Key] = s
 	}
 	for _, object := range w.Wanted.Objects {
@@ -152,7 +160,8 @@ func (l *look) has(key wanted.Key, cluster string) bool {
 	s := l.present[key]
 	_, decided := s.decision[cluster]
 	_, reported := s.reported[cluster]
-	return decided || reported
+	_, copied := s.copies[cluster]
+	return decided || reported || copied
 }
 
 // replicas are those that the primary has in a cluster, or would have.
@@ -189,6 +198,8 @@ func (l *look) variant(name, cluster string) (delivery.Report, bool) {
 		}
 		if object.Workload {
 			l.workload(&sum, object, share, cluster)
+		} else if s := l.present[object.Key]; s.Custom {
+			copied(&sum, s, cluster)
 		}
 	}
 	return sum, true
@@ -204,31 +215,70 @@ func (l *look) lingers(name, cluster string) bool {
 	return false
 }
 
+// lack is how an object falls short of what is wanted of it in a cluster.
+type lack int
+
+const (
+	// unapplied says that nothing proves that the cluster has it as it is wanted, and unready that the cluster has it, and it is not ready.
+	unapplied lack = iota
+	unready
+)
+
+// lacks notes in what is reported of a variant that one of its objects falls short, and how.
+func lacks(sum *delivery.Report, key wanted.Key, how lack, format string, args ...any) {
+	if how == unapplied {
+		sum.Fingerprint, sum.Current = "", false
+	}
+	sum.Ready = false
+	if sum.Waiting == "" {
+		sum.Waiting = fmt.Sprintf("%s: ", key) + fmt.Sprintf(format, args...)
+	}
+}
+
+// copied adds what a cluster reports of an object of a custom kind to what it reports of the variant. One that stays in the logical cluster, or is elsewhere,
+// it says nothing of.
+func copied(sum *delivery.Report, s state, cluster string) {
+	if s.Awaited {
+		lacks(sum, s.Key, unapplied, "nothing is decided yet about where it goes")
+		return
+	}
+	if _, placed := s.decision[cluster]; !placed {
+		return
+	}
+	reported, heard := s.copies[cluster]
+	current := reported.Generation >= s.Object.GetGeneration()
+	if current {
+		sum.Progress++
+	}
+	switch {
+	case !heard || reported.Stale:
+		lacks(sum, s.Key, unapplied, "nothing is reported of it")
+	case reported.Problem != "":
+		lacks(sum, s.Key, unapplied, "%s", delivery.Said(reported.Problem))
+	case !current:
+		lacks(sum, s.Key, unapplied, "the cluster has not taken it up yet")
+	case reported.Unready:
+		lacks(sum, s.Key, unready, "%s", orElse(reported.State, "it is not ready"))
+	}
+}
+
 // workload adds what a cluster reports of one workload to what it reports of the variant.
 func (l *look) workload(sum *delivery.Report, object wanted.Object, share copies.Share, cluster string) {
-	not := func(applied, current bool, format string, args ...any) {
-		if !applied {
-			sum.Fingerprint = ""
-		}
-		sum.Current, sum.Ready = sum.Current && current, false
-		if sum.Waiting == "" {
-			sum.Waiting = fmt.Sprintf("%s: ", object.Key) + fmt.Sprintf(format, args...)
-		}
-	}
+	not := func(how lack, format string, args ...any) { lacks(sum, object.Key, how, format, args...) }
 	s, there := l.present[object.Key]
 	if !there {
-		not(false, false, "it is not there yet")
+		not(unapplied, "it is not there yet")
 		return
 	}
 	part, placed := s.decision[cluster]
 	if !placed {
 		if l.Pinned && (share.Replicas == nil || *share.Replicas > 0) {
-			not(false, false, "it has no place in the cluster")
+			not(unapplied, "it has no place in the cluster")
 		}
 		return // placement has it elsewhere
 	}
 	if share.Replicas != nil && part.Replicas != *share.Replicas {
-		not(false, false, "placement gives it %d pods, and %d are wanted", part.Replicas, *share.Replicas)
+		not(unapplied, "placement gives it %d pods, and %d are wanted", part.Replicas, *share.Replicas)
 		return
 	}
 	reported, heard := s.reported[cluster]
@@ -241,14 +291,14 @@ func (l *look) workload(sum *delivery.Report, object wanted.Object, share copies
 	}
 	switch why := why(reported); {
 	case !heard || reported.Stale:
-		not(false, false, "nothing is reported of it")
+		not(unapplied, "nothing is reported of it")
 	case object.Held && (reported.Revision != share.Revision || reported.Target != share.Target):
-		not(false, false, "%s", orElse(why, "the cluster has not taken it up yet"))
+		not(unapplied, "%s", orElse(why, "the cluster has not taken it up yet"))
 	case !object.Held && reported.Generation < s.Object.GetGeneration():
-		not(false, false, "%s", orElse(why, "the cluster has not taken it up yet"))
+		not(unapplied, "%s", orElse(why, "the cluster has not taken it up yet"))
 	default:
-		if missing := unready(object.Kind, part, reported); missing != "" {
-			not(true, true, "%s", orElse(why, missing))
+		if missing := missing(object.Kind, part, reported); missing != "" {
+			not(unready, "%s", orElse(why, missing))
 		}
 	}
 }
@@ -277,8 +327,8 @@ func why(reported summary.ClusterStatus) string {
 	return reported.Waits
 }
 
-// unready says what a workload lacks in a cluster, "" if nothing.
-func unready(kind string, part placement.Share, reported summary.ClusterStatus) string {
+// missing says what a workload lacks in a cluster, "" if nothing.
+func missing(kind string, part placement.Share, reported summary.ClusterStatus) string {
 	switch kind {
 	case "Job":
 		if reported.Ended == "Complete" {

@@ -123,6 +123,52 @@ func TestWhatAClusterReports(t *testing.T) {
 	}
 }
 
+func TestWhatAClusterReportsOfAnObjectOfACustomKind(t *testing.T) {
+	const told = `{"east":{"replicas":1}}`
+	for name, test := range map[string]struct {
+		share, status string
+		awaited       bool
+		wantCurrent   bool
+		wantReady     bool
+		wantWaiting   string
+	}{
+		"all is proved":                               {share: told, status: `{"east":{"generation":2}}`, wantCurrent: true, wantReady: true},
+		"one that stays above proves nothing":         {wantCurrent: true, wantReady: true},
+		"nor does one that is elsewhere":              {share: `{"west":{"replicas":1}}`, wantCurrent: true, wantReady: true},
+		"nobody has decided yet where it goes":        {awaited: true, wantWaiting: "Gizmo/one: nothing is decided yet"},
+		"the cluster has it as it was":                {share: told, status: `{"east":{"generation":1}}`, wantWaiting: "has not taken it up yet"},
+		"the cluster refuses it":                      {share: told, status: `{"east":{"generation":2,"problem":"no\nright"}}`, wantWaiting: "right"},
+		"the cluster is silent":                       {share: told, status: `{"east":{"generation":2,"stale":true}}`, wantWaiting: "nothing is reported of it"},
+		"nothing is heard of it":                      {share: told, wantWaiting: "nothing is reported of it"},
+		"what cannot be read is nothing":              {share: told, status: `{"east":`, wantWaiting: "nothing is reported of it"},
+		"it is there, and says that it is not ready":  {share: told, status: `{"east":{"generation":2,"unready":true,"state":"Ready=False"}}`, wantCurrent: true, wantWaiting: "Gizmo/one: Ready=False"},
+		"it is there, and does not say why it is not": {share: told, status: `{"east":{"generation":2,"unready":true}}`, wantCurrent: true, wantWaiting: "it is not ready"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := delivery.Set{delivery.Primary: {Clusters: map[string]delivery.Part{"east": v2}}}
+			app := wanted.Application{Namespace: "shop", Name: "web", UID: "app", Pinned: true}
+			made, err := wanted.Make(app, set, "web-v2", func(delivery.Part) ([]*unstructured.Unstructured, error) {
+				return []*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Gizmo", "metadata": map[string]any{"name": "one"}}}}, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			object := made.Objects[0]
+			present := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "one", Generation: 2, Annotations: map[string]string{
+				v1alpha1.AnnotationApplied: object.Hash, v1alpha1.AnnotationVariant: delivery.Primary, manifold.AnnotationPlacement: test.share, manifold.AnnotationStatus: test.status,
+			}}}
+			report := Clusters(World{
+				Set: set, Wanted: made, Pinned: true, Now: noon, Present: []Present{{Key: object.Key, Object: present, Custom: true, Awaited: test.awaited}},
+				Clusters: []*manifold.Cluster{{ObjectMeta: metav1.ObjectMeta{Name: "east"}}}, Silent: func(*manifold.Cluster) time.Time { return time.Time{} },
+			})["east"].Variants[delivery.Primary]
+			if report.Ready != test.wantReady || report.Current != test.wantCurrent || (report.Fingerprint == v2.Fingerprint()) != test.wantCurrent ||
+				!strings.Contains(report.Waiting, test.wantWaiting) || strings.Contains(report.Waiting, "\n") {
+				t.Errorf("%+v", report)
+			}
+		})
+	}
+}
+
 func TestWhatIsNoLongerWantedIsThereUntilItIsGone(t *testing.T) {
 	canary := Present{Key: wanted.Key{Group: "apps", Kind: "Deployment", Name: "web-canary"}, Workload: true, Object: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 		Name: "web-canary", Annotations: map[string]string{v1alpha1.AnnotationVariant: delivery.Canary, manifold.AnnotationStatus: `{"east":{"replicas":1}}`},

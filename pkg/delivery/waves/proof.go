@@ -49,11 +49,11 @@ func (l Look) Runs(variant string, minReady time.Duration, ready time.Time) Verd
 	case report.Failure != "":
 		return Verdict{Failed: true, Message: fmt.Sprintf("cluster %q refuses the %s of %s: %s", l.Cluster, variant, part.Revision.Name, delivery.Said(report.Failure))}
 	case report.Fingerprint != part.Fingerprint():
-		return Verdict{Message: fmt.Sprintf("waiting for cluster %q to apply the %s of %s", l.Cluster, variant, part.Revision.Name)}
+		return Verdict{Message: because(report, "waiting for cluster %q to apply the %s of %s", l.Cluster, variant, part.Revision.Name)}
 	case !report.Current:
 		return Verdict{Message: fmt.Sprintf("waiting for the controllers of cluster %q to see the %s of %s", l.Cluster, variant, part.Revision.Name)}
 	case !report.Ready:
-		return Verdict{Message: waiting(l.Cluster, variant, part, report)}
+		return Verdict{Message: because(report, "waiting for the %s of %s to be ready in cluster %q", variant, part.Revision.Name, l.Cluster)}
 	}
 	if ready.IsZero() {
 		ready = l.Now
@@ -67,8 +67,9 @@ func (l Look) Runs(variant string, minReady time.Duration, ready time.Time) Verd
 	return Verdict{Done: true, Ready: true}
 }
 
-func waiting(cluster, variant string, part delivery.Part, report delivery.Report) string {
-	out := fmt.Sprintf("waiting for the %s of %s to be ready in cluster %q", variant, part.Revision.Name, cluster)
+// because says what is waited for, and what keeps it from coming about, if that is known.
+func because(report delivery.Report, format string, args ...any) string {
+	out := fmt.Sprintf(format, args...)
 	if report.Waiting != "" {
 		out += ": " + delivery.Said(report.Waiting)
 	}

@@ -32,6 +32,7 @@ func TestOnlyAReportOfThisVeryPartProvesIt(t *testing.T) {
 		"a report of an earlier edit":      {edit: 2, want: Verdict{Message: `waiting for cluster "east" to report on what it is to run`}},
 		"ready with another revision":      {edit: 3, change: func(r *delivery.Report) { r.Fingerprint = delivery.Part{Revision: v1}.Fingerprint() }, want: Verdict{Message: `waiting for cluster "east" to apply the primary of web-v2`}},
 		"another revision of that name":    {edit: 3, change: func(r *delivery.Report) { r.Fingerprint = "web-v2@ccc" }, want: Verdict{Message: `waiting for cluster "east" to apply the primary of web-v2`}},
+		"not applied, and why":             {edit: 3, change: func(r *delivery.Report) { r.Fingerprint, r.Waiting = "", "no right" }, want: Verdict{Message: `waiting for cluster "east" to apply the primary of web-v2: no right`}},
 		"nothing is reported":              {edit: 3, gone: true, want: Verdict{Message: `waiting for cluster "east" to apply the primary of web-v2`}},
 		"a status of an older generation":  {edit: 3, change: func(r *delivery.Report) { r.Current = false }, want: Verdict{Message: `waiting for the controllers of cluster "east" to see the primary of web-v2`}},
 		"not ready":                        {edit: 3, change: func(r *delivery.Report) { r.Ready = false }, want: Verdict{Message: `waiting for the primary of web-v2 to be ready in cluster "east"`}},
