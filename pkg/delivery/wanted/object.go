@@ -49,7 +49,9 @@ func (app Application) finish(p copies.Projected, policies *policies) (Object, e
 		m.SetOwnerReferences([]metav1.OwnerReference{app.Owner()})
 	}
 	annotations := maps.Clone(m.GetAnnotations())
-	maps.DeleteFunc(annotations, func(name, _ string) bool { return ours(name, app.Pinned) })
+	// What is of a custom kind goes where its author or a policy sends it.
+	pinned := app.Pinned && goes
+	maps.DeleteFunc(annotations, func(name, _ string) bool { return ours(name, pinned) })
 	if annotations == nil {
 		annotations = map[string]string{}
 	}

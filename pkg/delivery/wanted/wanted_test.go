@@ -82,6 +82,23 @@ func TestTheWeightOfATargetIsThatOfItsClusters(t *testing.T) {
 	}
 }
 
+// Targets say where workloads run. An object of a custom kind goes to clusters only if somebody sends it there.
+func TestObjectsOfCustomKindsGoWhereTheirAuthorSendsThem(t *testing.T) {
+	pinned := map[string]any{"name": "one", "annotations": map[string]any{manifold.AnnotationClusters: "north"}}
+	gizmo, workload := object("example.com/v1", "Gizmo", "one", map[string]any{"metadata": pinned}), web()
+	workload.SetAnnotations(map[string]string{manifold.AnnotationClusters: "north"})
+	made, err := make1(t, Application{Pinned: true}, primary(map[string]string{"east": "eu"}), gizmo, workload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"Gizmo": "north", "Deployment": "east"}
+	for _, object := range made.Objects {
+		if pin := object.Manifest.GetAnnotations()[manifold.AnnotationClusters]; pin != want[object.Kind] {
+			t.Errorf("%s goes to %q, want %q", object.Key, pin, want[object.Kind])
+		}
+	}
+}
+
 func TestObjectsOfUsersGetNothingButWhoHoldsWhat(t *testing.T) {
 	made, err := make1(t, Application{Selected: true}, primary(map[string]string{"east": "default"}), web())
 	if err != nil {
