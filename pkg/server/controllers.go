@@ -34,6 +34,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/custom"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
@@ -160,7 +161,7 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 		return nil, err
 	}
 	m.custom, err = custom.New(custom.Options{
-		Engine: m.engine, Upstream: m.upstream, Kube: m.informers, Manifold: m.own, Metadata: metadata, Client: dynamicClient,
+		Engine: m.engine, Upstream: m.upstream, Kube: m.informers, Manifold: m.own, Metadata: metadata, Indexers: objects.Indexers(), Client: dynamicClient,
 		Recorder: recorder, Follow: placement.Follow, Trouble: placement.Trouble, Leaving: m.leaving, Queues: m.queues,
 	})
 	if err != nil {

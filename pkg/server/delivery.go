@@ -51,8 +51,9 @@ func (m *controllers) newDelivery(c CompletedOptions) ([]part, error) {
 	}
 	controller, err := releases.New(releases.Options{
 		Kube: m.informers, Manifold: m.own, Contents: m.contents,
-		Client: m.clients[v1alpha1.DeliveryUser].manifold, Objects: objectClients(config), Mapper: mapper, Routes: objects.NewRoutes(routes, mapper), Recorder: m.recorder(known),
-		Grace: m.grace, Queues: m.queues, Drift: &m.drift,
+		Client: m.clients[v1alpha1.DeliveryUser].manifold, Objects: objectClients(config), Mapper: mapper, Customs: m.custom.Objects(), Routes: objects.NewRoutes(routes, mapper),
+		Recorder: m.recorder(known),
+		Grace:    m.grace, Queues: m.queues, Drift: &m.drift,
 		Measurer: m.newMeasurer(c), Scripts: m.newScripts(config),
 	})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
@@ -197,31 +198,32 @@ func (c *Carrier) compare(ctx context.Context, order Order, object wanted.Object
 	return out, nil
 }
 
-// written are the fields of an object that are not written as its manifest writes them. What is watched in another version of the API cannot be
-// compared so, and counts as one of them.
+// written are the fields of an object that are not written as its manifest writes them. What is watched in another version of the API, or of which the
+// metadata alone is, cannot be compared so, and counts as one of them.
 func (c *Carrier) written(object wanted.Object, present metav1.Object, manifest *unstructured.Unstructured) ([]drift.Difference, error) {
 	gvk := object.Manifest.GroupVersionKind()
-	if resource, known := c.store.Resource(gvk.GroupKind()); !known || resource.Version != gvk.Version {
+	resource, known := c.store.Resource(gvk.GroupKind())
+	_, unseen := present.(*metav1.PartialObjectMetadata)
+	if !unseen && (!known || resource.Version != gvk.Version) {
 		return []drift.Difference{{Path: "/apiVersion", Wanted: gvk.Version, Found: present.GetResourceVersion()}}, nil
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(present)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", object.Key, err)
 	}
-	return drift.Compare(manifest, manifest, &unstructured.Unstructured{Object: content}), nil
+	out := drift.Compare(manifest, manifest, &unstructured.Unstructured{Object: content})
+	if unseen { // whatever else is changed counts as another generation
+		out = append(out, drift.Difference{Path: "/metadata/generation", Found: present.GetGeneration()})
+	}
+	return out, nil
 }
 
 // try returns an object as it is, and as it would be if it were applied.
 func (c *Carrier) try(ctx context.Context, order Order, object wanted.Object) (found, would *unstructured.Unstructured, err error) {
-	resource, err := c.resource(object)
+	objects, err := c.objects(order, object)
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := c.client(order.Account)
-	if err != nil {
-		return nil, nil, err
-	}
-	objects := client.Resource(resource).Namespace(order.Account.Namespace)
 	if found, err = objects.Get(ctx, object.Name, metav1.GetOptions{}); err != nil {
 		return nil, nil, refusal(object.Key, err)
 	}
@@ -247,12 +249,12 @@ func (c *Carrier) ignored(order Order, object wanted.Object) []string {
 func (c *Carrier) heal(ctx context.Context, order Order, object wanted.Object, present metav1.Object, memory *Memory) error {
 	m := &memory.drift
 	m.patience[object.Key] = m.patience[object.Key].Next(order.Drift.Now)
-	if present != nil {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(present)
+	if ignored := c.ignored(order, object); present != nil && len(ignored) > 0 {
+		found, err := c.whole(ctx, order, object, present)
 		if err != nil {
-			return fmt.Errorf("read %s: %w", object.Key, err)
+			return err
 		}
-		object.Manifest = drift.Keeping(object.Manifest, &unstructured.Unstructured{Object: content}, c.ignored(order, object))
+		object.Manifest = drift.Keeping(object.Manifest, found, ignored)
 	}
 	stored, err := c.Apply(ctx, order.Account, order.Owner, object)
 	if err != nil {
@@ -261,6 +263,36 @@ func (c *Carrier) heal(ctx context.Context, order Order, object wanted.Object, p
 	delete(m.unhealed, object.Key)
 	memory.written[object.Key] = written{object.Hash, stored}
 	return nil
+}
+
+// whole is an object with all of its fields. Of what is watched by its metadata the rest is asked for.
+func (c *Carrier) whole(ctx context.Context, order Order, object wanted.Object, present metav1.Object) (*unstructured.Unstructured, error) {
+	if _, unseen := present.(*metav1.PartialObjectMetadata); !unseen {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(present)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", object.Key, err)
+		}
+		return &unstructured.Unstructured{Object: content}, nil
+	}
+	objects, err := c.objects(order, object)
+	if err != nil {
+		return nil, err
+	}
+	found, err := objects.Get(ctx, object.Name, metav1.GetOptions{})
+	return found, refusal(object.Key, err)
+}
+
+// objects are those of the kind of an object, as who writes it reaches them.
+func (c *Carrier) objects(order Order, object wanted.Object) (dynamic.ResourceInterface, error) {
+	resource, err := c.resource(object)
+	if err != nil {
+		return nil, err
+	}
+	client, err := c.client(order.Account)
+	if err != nil {
+		return nil, err
+	}
+	return client.Resource(resource).Namespace(order.Account.Namespace), nil
 }
 
 // digest tells states apart.

@@ -35,7 +35,7 @@ func TestDeliveryAloneSaysWhatClustersHoldOtherwiseWhereTheServiceAccountMayWrit
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			store, err := NewStore(informers.NewSharedInformerFactory(kubefake.NewClientset(), 0))
+			store, err := NewStore(informers.NewSharedInformerFactory(kubefake.NewClientset(), 0), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -52,7 +52,8 @@ var watched = []struct {
 
 // Store knows what is there of applications.
 type Store struct {
-	kinds map[schema.GroupKind]kind
+	kinds   map[schema.GroupKind]kind
+	customs customs
 }
 
 type kind struct {
@@ -61,13 +62,13 @@ type kind struct {
 	workload bool
 }
 
-// NewStore registers with the informers, which the caller starts afterwards.
-func NewStore(kube informers.SharedInformerFactory) (*Store, error) {
+// NewStore registers with the informers, which the caller starts afterwards. What is of custom kinds it asks others for, if there are any.
+func NewStore(kube informers.SharedInformerFactory, others Customs) (*Store, error) {
 	workloads := map[schema.GroupKind]bool{}
 	for _, kind := range projection.Kinds() {
 		workloads[kind.GVK.GroupKind()] = kind.Workload
 	}
-	s := &Store{kinds: map[schema.GroupKind]kind{}}
+	s := &Store{kinds: map[schema.GroupKind]kind{}, customs: customs{others}}
 	for _, row := range watched {
 		generic, err := kube.ForResource(row.resource)
 		if err != nil {
@@ -105,7 +106,8 @@ func applicationOf(obj any) (cache.ObjectName, bool) {
 	return cache.NewObjectName(object.GetNamespace(), object.GetLabels()[v1alpha1.LabelApplication]), true
 }
 
-// Watch has changed called for the application of every object that changes. It returns what tells that all is known.
+// Watch has changed called for the application of every object that changes. It returns what tells that all of built-in kinds is known: custom ones come
+// when they are defined.
 func (s *Store) Watch(changed func(cache.ObjectName)) ([]cache.InformerSynced, error) {
 	tell := func(obj any) {
 		if name, of := applicationOf(obj); of {
@@ -128,6 +130,7 @@ func (s *Store) Watch(changed func(cache.ObjectName)) ([]cache.InformerSynced, e
 		}
 		synced = append(synced, registration.HasSynced)
 	}
+	s.customs.watch(changed)
 	return synced, nil
 }
 
@@ -144,14 +147,14 @@ func (s *Store) Of(application cache.ObjectName) ([]observe.Present, error) {
 			out = append(out, observe.Present{Key: wanted.Key{Group: gk.Group, Kind: gk.Kind, Name: object.GetName()}, Object: object, Workload: kind.workload})
 		}
 	}
-	return out, nil
+	return append(out, s.customs.of(application)...), nil
 }
 
 // Get returns an object, nil if it is not there. Known is false for kinds that are not watched.
 func (s *Store) Get(namespace string, key wanted.Key) (object metav1.Object, known bool) {
 	kind, known := s.kinds[schema.GroupKind{Group: key.Group, Kind: key.Kind}]
 	if !known {
-		return nil, false
+		return s.customs.get(namespace, key)
 	}
 	obj, exists, err := kind.informer.GetIndexer().GetByKey(namespace + "/" + key.Name)
 	if err != nil || !exists {
@@ -162,8 +165,10 @@ func (s *Store) Get(namespace string, key wanted.Key) (object metav1.Object, kno
 
 // Resource returns how a kind that is watched is served.
 func (s *Store) Resource(gk schema.GroupKind) (schema.GroupVersionResource, bool) {
-	kind, known := s.kinds[gk]
-	return kind.resource, known
+	if kind, known := s.kinds[gk]; known {
+		return kind.resource, true
+	}
+	return s.customs.resource(gk)
 }
 
 // selects selects what carries the label of an application.

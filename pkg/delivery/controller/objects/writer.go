@@ -66,8 +66,8 @@ func NewWriter(store *Store, client Clients, mapper meta.ResettableRESTMapper) *
 // resource returns how the kind of an object is served. A kind that is in no namespace is refused.
 func (w *Writer) resource(object wanted.Object) (schema.GroupVersionResource, error) {
 	gvk := object.Manifest.GroupVersionKind()
-	if known, watched := w.store.Resource(gvk.GroupKind()); watched {
-		return gvk.GroupVersion().WithResource(known.Resource), nil
+	if known, builtIn := w.store.kinds[gvk.GroupKind()]; builtIn {
+		return gvk.GroupVersion().WithResource(known.resource.Resource), nil
 	}
 	mapping, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {

@@ -69,6 +69,8 @@ type Options struct {
 	Client  versioned.Interface
 	Objects objects.Clients
 	Mapper  meta.ResettableRESTMapper
+	// Customs knows what is of custom kinds. It may be nil.
+	Customs objects.Customs
 	// Routes reads what requests are shared out by. It may be nil: stages that need it fail then.
 	Routes Routes
 	// Recorder writes events about releases and applications.
@@ -116,7 +118,7 @@ func New(o Options) (*Controller, error) {
 	if o.Drift == nil {
 		o.Drift = &drifts.Board{}
 	}
-	store, err := objects.NewStore(o.Kube)
+	store, err := objects.NewStore(o.Kube, o.Customs)
 	if err != nil {
 		return nil, err
 	}

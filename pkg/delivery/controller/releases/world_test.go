@@ -69,6 +69,8 @@ type world struct {
 	// front is the HTTPRoute that is there, nil for none. Those clusters that are deaf share out requests as they always did.
 	front *unstructured.Unstructured
 	deaf  map[string]bool
+	// gizmos are the objects of a custom kind that are there.
+	gizmos *gizmos
 }
 
 func newWorld(t *testing.T, clusters ...string) *world {
@@ -76,7 +78,7 @@ func newWorld(t *testing.T, clusters ...string) *world {
 		T: t, ctx: t.Context(), clock: testclock.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), refuses: map[string]error{},
 		unfit: map[string]error{}, broken: map[string]bool{}, dead: map[string]bool{}, deaf: map[string]bool{},
 	}
-	w.client = ourfake.NewClientset()
+	w.client, w.gizmos = ourfake.NewClientset(), newGizmos()
 	w.dynamic = dynamicfake.NewSimpleDynamicClient(scheme.Scheme)
 	w.dynamic.PrependReactor("patch", "*", w.apply)
 	w.dynamic.PrependReactor("get", "*", w.get)
@@ -110,7 +112,7 @@ func (w *world) restart() {
 	w.Controller, err = New(Options{
 		Kube: w.kube, Manifold: w.ours, Contents: reader, Client: w.client, Recorder: record.NewFakeRecorder(1000), Clock: w.clock, Grace: 40 * time.Second,
 		Objects: func(objects.Account) (dynamic.Interface, error) { return w.dynamic, nil },
-		Mapper:  mapper{testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme)}, Routes: fronts{w},
+		Mapper:  mapper{testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme)}, Routes: fronts{w}, Customs: w.gizmos,
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -156,6 +158,9 @@ type mapper struct{ meta.RESTMapper }
 func (mapper) Reset() {}
 
 func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if kind == gizmoKind.GroupKind() {
+		return &meta.RESTMapping{Resource: gizmoResource, Scope: meta.RESTScopeNamespace}, nil
+	}
 	if kind.Kind == "HTTPRoute" {
 		return &meta.RESTMapping{Resource: schema.GroupVersionResource{Group: kind.Group, Version: "v1", Resource: "httproutes"}, Scope: meta.RESTScopeNamespace}, nil
 	}
@@ -215,6 +220,9 @@ func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error)
 		w.annotate(w.front, v1alpha1.AnnotationRoutes, in.GetAnnotations()[v1alpha1.AnnotationRoutes])
 		w.front.SetResourceVersion(w.next())
 		return true, w.front.DeepCopy(), nil
+	}
+	if patch.GetResource() == gizmoResource {
+		return w.applyGizmo(in, dryRun, compared)
 	}
 	informer := w.informer(patch.GetResource())
 	if _, whole := in.Object["spec"]; !whole && in.GetKind() == "Service" { // what clusters hold otherwise, and nothing else
@@ -296,6 +304,12 @@ func (w *world) place(in *unstructured.Unstructured) placement.Decision {
 
 func (w *world) get(action clienttesting.Action) (bool, runtime.Object, error) {
 	name := action.(clienttesting.GetAction).GetName()
+	if found := w.gizmos.whole[name]; found != nil && action.GetResource() == gizmoResource {
+		return true, found.DeepCopy(), nil
+	}
+	if action.GetResource() == gizmoResource {
+		return true, nil, apierrors.NewNotFound(action.GetResource().GroupResource(), name)
+	}
 	if obj, exists, _ := w.informer(action.GetResource()).GetIndexer().GetByKey(action.GetNamespace() + "/" + name); exists {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 		return true, &unstructured.Unstructured{Object: content}, err
@@ -304,8 +318,13 @@ func (w *world) get(action clienttesting.Action) (bool, runtime.Object, error) {
 }
 
 func (w *world) remove(action clienttesting.Action) (bool, runtime.Object, error) {
-	informer, name := w.informer(action.GetResource()), action.(clienttesting.DeleteAction).GetName()
+	name := action.(clienttesting.DeleteAction).GetName()
 	w.writes = append(w.writes, "delete "+name)
+	if action.GetResource() == gizmoResource {
+		w.gizmos.remove(name)
+		return true, nil, nil
+	}
+	informer := w.informer(action.GetResource())
 	if obj, exists, _ := informer.GetIndexer().GetByKey(action.GetNamespace() + "/" + name); exists {
 		_ = informer.GetIndexer().Delete(obj)
 	}
@@ -388,6 +407,7 @@ func (w *world) carryRoutes() {
 // carry has the clusters do what they are told, and report it.
 func (w *world) carry() {
 	w.carryRoutes()
+	w.carryGizmos()
 	for _, obj := range w.informer(appsv1.SchemeGroupVersion.WithResource("deployments")).GetIndexer().List() {
 		deployment := obj.(*appsv1.Deployment).DeepCopy()
 		reported := identity.BreakdownOf(deployment)
