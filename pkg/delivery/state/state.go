@@ -44,8 +44,24 @@ type World struct {
 	Workloads []Workload
 	// Silent are the clusters that do not answer.
 	Silent map[string]bool
+	// Ailing says of which clusters other objects are not well, and how.
+	Ailing map[string]Ailment
 	// Drifted says for each cluster what of its objects is not what was released, and Unclear what cannot be compared with that.
 	Drifted, Unclear map[string]string
+}
+
+// Ailment is what is wrong with objects that are no workloads: of several, the worst.
+type Ailment struct {
+	Health  v1alpha1.HealthStatus
+	Message string
+}
+
+// Worse returns the worse of two ailments. What is told first stays.
+func (a Ailment) Worse(other Ailment) Ailment {
+	if a.Health != "" && rank(other.Health) <= rank(a.Health) {
+		return a
+	}
+	return other
 }
 
 // Targets tells what runs in each target.
@@ -117,6 +133,9 @@ func clusterStatus(cluster string, by wanted, w World) v1alpha1.TargetClusterSta
 		out = withoutWorkloads(out, by, w.Live)
 	case len(names) == 1:
 		out.LiveRevision = names[0]
+	}
+	if ailment, ails := w.Ailing[cluster]; ails && rank(ailment.Health) > rank(out.Health) {
+		out.Health, out.Message = ailment.Health, ailment.Message
 	}
 	compared(&out, w)
 	return out

@@ -38,6 +38,7 @@ func TestWhatATargetRuns(t *testing.T) {
 		silent       map[string]bool
 		drifted      map[string]string
 		unclear      map[string]string
+		ailing       map[string]Ailment
 		live         string
 		sync         v1alpha1.SyncStatus
 		health       v1alpha1.HealthStatus
@@ -106,6 +107,20 @@ func TestWhatATargetRuns(t *testing.T) {
 			release: released(v1alpha1.ReleaseSucceeded, both), east: part(runs("web-v2")), west: part(runs("web-v2")), unclear: map[string]string{"west": "Service/web cannot be compared"},
 			sync: v1alpha1.SyncUnknown, health: v1alpha1.Healthy, wanted: "web-v2", runs: "web-v2", says: "west: Service/web cannot be compared",
 		},
+		"an object that is no workload is not well": {
+			release: released(v1alpha1.ReleaseSucceeded, both), east: part(runs("web-v2")), west: part(runs("web-v2")),
+			ailing: map[string]Ailment{"west": {v1alpha1.Degraded, "Gizmo/one: no right"}},
+			sync:   v1alpha1.Synced, health: v1alpha1.Degraded, wanted: "web-v2", runs: "web-v2", says: "west: Gizmo/one: no right",
+		},
+		"nor is one beside no workload": {
+			release: released(v1alpha1.ReleaseSucceeded, both), live: "web-v2", ailing: map[string]Ailment{"west": {v1alpha1.Progressing, "Gizmo/one: Ready=False"}},
+			sync: v1alpha1.Synced, health: v1alpha1.Progressing, wanted: "web-v2", runs: "web-v2", says: "west: Gizmo/one: Ready=False",
+		},
+		"a workload that is worse says more": {
+			release: released(v1alpha1.ReleaseSucceeded, both), east: part(runs("web-v2", func(p *Part) { p.Problem = "quota" })), west: part(runs("web-v2")),
+			ailing: map[string]Ailment{"east": {v1alpha1.Progressing, "Gizmo/one: Ready=False"}},
+			sync:   v1alpha1.Synced, health: v1alpha1.Degraded, wanted: "web-v2", runs: "web-v2", says: "east: Deployment web: quota",
+		},
 		"what has no workloads goes by its release": {
 			release: released(v1alpha1.ReleaseSucceeded, both), live: "web-v2", sync: v1alpha1.Synced, health: v1alpha1.Healthy, wanted: "web-v2", runs: "web-v2",
 		},
@@ -120,7 +135,7 @@ func TestWhatATargetRuns(t *testing.T) {
 					workload.Clusters[cluster] = *of
 				}
 			}
-			got := Targets([]v1alpha1.Target{{Name: "eu"}}, World{Release: test.release, Live: test.live, Workloads: []Workload{workload}, Silent: test.silent, Drifted: test.drifted, Unclear: test.unclear})
+			got := Targets([]v1alpha1.Target{{Name: "eu"}}, World{Release: test.release, Live: test.live, Workloads: []Workload{workload}, Silent: test.silent, Drifted: test.drifted, Ailing: test.ailing, Unclear: test.unclear})
 			if len(got) != 1 {
 				t.Fatalf("%d targets, want 1", len(got))
 			}

@@ -25,6 +25,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/applications/sources"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/render"
 	"github.com/manifold-dev/manifold/pkg/records"
 )
@@ -55,6 +56,8 @@ type Options struct {
 	Dynamic dynamic.Interface
 	// Mapper knows the kinds of the logical cluster.
 	Mapper meta.ResettableRESTMapper
+	// Customs knows what is of custom kinds. It may be nil.
+	Customs objects.Customs
 	// Drift knows what is not what was released.
 	Drift *drifts.Board
 	// Renderer is asked about the files of strangers.

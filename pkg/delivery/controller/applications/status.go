@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/automation"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/drift"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
 	"github.com/manifold-dev/manifold/pkg/delivery/state"
@@ -87,6 +89,7 @@ func (r *reporter) status(into *v1alpha1.ApplicationStatus, app *v1alpha1.Applic
 	drifted, known := r.drift.Of(app.UID)
 	into.Drift, into.DriftCount = drift.Status(drifted)
 	world := state.World{Release: current, Live: into.LiveRevision, Workloads: workloadsOf(r.view.contentsOf(app)), Silent: r.view.silent()}
+	world.Ailing = ailing(objects.CustomsOf(r.view.customs, cache.MetaObjectToName(app)))
 	world.Drifted, world.Unclear = whereDrifted(drifted)
 	into.Targets = state.Targets(targetsOf(of), world)
 	sum(into)

@@ -15,6 +15,7 @@ import (
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/delivery/automation"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
 	"github.com/manifold-dev/manifold/pkg/delivery/render/revision"
 	"github.com/manifold-dev/manifold/pkg/identity"
@@ -37,6 +38,7 @@ type view struct {
 	applications, revisions, releases, clusters cache.Indexer
 	secrets                                     corelisters.SecretLister
 	contents                                    []contents
+	customs                                     objects.Customs
 }
 
 // contents are caches of the kinds that go to clusters, by which the objects of applications are found.
@@ -60,6 +62,7 @@ func newView(o Options) (*view, error) {
 		releases:     own.Releases().Informer().GetIndexer(),
 		clusters:     o.Own.Manifold().V1alpha1().Clusters().Informer().GetIndexer(),
 		secrets:      o.Kube.Core().V1().Secrets().Lister(),
+		customs:      o.Customs,
 	}
 	for _, kind := range projection.Kinds() {
 		generic, err := o.Kube.ForResource(kind.Resource)

@@ -13,6 +13,7 @@ import (
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/records"
 )
 
@@ -61,7 +62,7 @@ func all(changed func(obj any)) cache.ResourceEventHandlerFuncs {
 	}
 }
 
-// addContents registers with the informers of workloads.
+// addContents registers with the informers of workloads, and follows what is of custom kinds.
 func (w *watches) addContents() error {
 	for _, of := range w.view.contents {
 		if !of.kind.Workload {
@@ -73,6 +74,7 @@ func (w *watches) addContents() error {
 		}
 		w.synced = append(w.synced, registration.HasSynced)
 	}
+	objects.WatchCustoms(w.view.customs, func(name cache.ObjectName) { w.queues.rest.AddAfter(name, pause) })
 	return nil
 }
 

@@ -30,9 +30,9 @@ func Indexers() cache.Indexers { return cache.Indexers{byApplication: indexAppli
 // customs are those of a Store. Without any, nothing is known.
 type customs struct{ Customs }
 
-// watch has changed called for the application of every object that changes, and for that to which it belonged before.
-func (c customs) watch(changed func(cache.ObjectName)) {
-	if c.Customs == nil {
+// WatchCustoms has changed called for the application of every object of a custom kind that changes, and for that to which it belonged before.
+func WatchCustoms(c Customs, changed func(cache.ObjectName)) {
+	if c == nil {
 		return
 	}
 	c.Follow(func(before, after *metav1.PartialObjectMetadata) {
@@ -47,9 +47,9 @@ func (c customs) watch(changed func(cache.ObjectName)) {
 	})
 }
 
-// of returns what belongs to an application.
-func (c customs) of(application cache.ObjectName) (out []observe.Present) {
-	if c.Customs == nil {
+// CustomsOf returns the objects of custom kinds that belong to an application. Without Customs there are none.
+func CustomsOf(c Customs, application cache.ObjectName) (out []observe.Present) {
+	if c == nil {
 		return nil
 	}
 	c.Indexed(byApplication, application.String(), func(kind schema.GroupKind, object *metav1.PartialObjectMetadata) {

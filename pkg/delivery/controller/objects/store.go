@@ -130,7 +130,7 @@ func (s *Store) Watch(changed func(cache.ObjectName)) ([]cache.InformerSynced, e
 		}
 		synced = append(synced, registration.HasSynced)
 	}
-	s.customs.watch(changed)
+	WatchCustoms(s.customs.Customs, changed)
 	return synced, nil
 }
 
@@ -147,7 +147,7 @@ func (s *Store) Of(application cache.ObjectName) ([]observe.Present, error) {
 			out = append(out, observe.Present{Key: wanted.Key{Group: gk.Group, Kind: gk.Kind, Name: object.GetName()}, Object: object, Workload: kind.workload})
 		}
 	}
-	return append(out, s.customs.of(application)...), nil
+	return append(out, CustomsOf(s.customs.Customs, application)...), nil
 }
 
 // Get returns an object, nil if it is not there. Known is false for kinds that are not watched.
