@@ -17,6 +17,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.AnalysisExpected{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_AnalysisExpected(ref),
 		v1alpha1.AnalysisHTTP{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_AnalysisHTTP(ref),
 		v1alpha1.AnalysisHeader{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_AnalysisHeader(ref),
+		v1alpha1.AnalysisJob{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_AnalysisJob(ref),
 		v1alpha1.AnalysisMetric{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_AnalysisMetric(ref),
 		v1alpha1.AnalysisOptions{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_AnalysisOptions(ref),
 		v1alpha1.Application{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_Application(ref),
@@ -279,6 +280,129 @@ func schema_manifold_apis_delivery_v1alpha1_AnalysisHeader(ref common.ReferenceC
 	}
 }
 
+func schema_manifold_apis_delivery_v1alpha1_AnalysisJob(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AnalysisJob is a measurement by a Job, which is good if the Job completes and bad if it fails. It runs in the logical cluster, as the one of a script does and with the same variables in its environment.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"image": {
+						SchemaProps: spec.SchemaProps{
+							Description: "image is the image that the Job's container runs.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"command": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "command is the container's entrypoint. Defaults to the image's. As in any container, $(NAME) stands for a variable of its environment.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"args": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "args are the arguments of the entrypoint. Defaults to the image's.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"run": {
+						SchemaProps: spec.SchemaProps{
+							Description: "run is a script for /bin/sh, in place of command and args.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"env": {
+						SchemaProps: spec.SchemaProps{
+							Description: "env are variables of its environment.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"serviceAccountName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "serviceAccountName is the ServiceAccount of the Job's pod. Defaults to the namespace's own.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"backoffLimit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "backoffLimit is how often a pod that has failed is replaced before its Job has failed. Defaults to 0.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"initialDelay": {
+						SchemaProps: spec.SchemaProps{
+							Description: "initialDelay is how long after the stage has begun the first Job runs. Defaults to at once.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
+						},
+					},
+					"interval": {
+						SchemaProps: spec.SchemaProps{
+							Description: "interval is how long after a Job has ended the next one runs. Unset, there is one.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
+						},
+					},
+					"failureLimit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "failureLimit is how many failed Jobs the stage bears. Defaults to 0.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"timeout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "timeout is how long a Job may take before it has failed. Defaults to 1h.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
+						},
+					},
+				},
+				Required: []string{"image"},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.Duration"},
+	}
+}
+
 func schema_manifold_apis_delivery_v1alpha1_AnalysisMetric(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -417,7 +541,7 @@ func schema_manifold_apis_delivery_v1alpha1_AnalysisOptions(ref common.Reference
 				Properties: map[string]spec.Schema{
 					"duration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "duration is how long the stage measures.",
+							Description: "duration is how long the stage measures. It may be left out where there is nothing to measure but Jobs that run once: the stage ends with the last of them.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
 						},
 					},
@@ -464,12 +588,29 @@ func schema_manifold_apis_delivery_v1alpha1_AnalysisOptions(ref common.Reference
 							},
 						},
 					},
+					"jobs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "jobs are Jobs beside the application.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.AnalysisJob{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
-				Required: []string{"duration"},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.AnalysisHTTP{}.OpenAPIModelName(), v1alpha1.AnalysisMetric{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Duration"},
+			v1alpha1.AnalysisHTTP{}.OpenAPIModelName(), v1alpha1.AnalysisJob{}.OpenAPIModelName(), v1alpha1.AnalysisMetric{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Duration"},
 	}
 }
 
@@ -1731,12 +1872,12 @@ func schema_manifold_apis_delivery_v1alpha1_MetricStatus(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MetricStatus tells what an analysis has found of one of its metrics or requests.",
+				Description: "MetricStatus tells what an analysis has found of one of its metrics, requests or Jobs.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "name is metrics or https and a position from 0, such as metrics-0.",
+							Description: "name is metrics, https or jobs and a position from 0, such as metrics-0, or restarts.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

@@ -9,7 +9,7 @@ type Observed struct {
 	Orders   Orders
 	// Measured holds what was measured for a stage, by the stage's ID.
 	Measured map[string][]Measurement
-	// Scripts holds how the scripts of stages have ended so far, by the name of their run.
+	// Scripts holds how far the Jobs are that run scripts of stages or measure for them, by the name of their run.
 	Scripts map[string]Outcome
 }
 
@@ -95,8 +95,10 @@ type Measurement struct {
 	Error string
 }
 
-// Outcome is how a script has ended.
+// Outcome is how far the Job of a script or a measurement is.
 type Outcome struct {
 	Phase   Phase // Running, Succeeded or Failed
 	Message string
+	// Since is when the Job was made, as far as it is known.
+	Since time.Time
 }

@@ -2,6 +2,8 @@ package delivery
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,6 +80,25 @@ const UndoPrefix = "rollback-"
 
 // ScriptName names the run of a stage's script in an attempt, counted from 0.
 func ScriptName(stage string, attempt int32) string { return fmt.Sprintf("%s-%d", stage, attempt) }
+
+// MeasurementName names the run of the Job that makes a measurement of a metric, counted from 0, in an attempt at a stage. No script is called so.
+func MeasurementName(stage string, attempt int32, metric string, number int32) string {
+	return fmt.Sprintf("%s/%s/%d", ScriptName(stage, attempt), metric, number)
+}
+
+// CutMeasurement returns what the names of all measurements of one metric in one attempt begin with, and which of them this is. It reports
+// whether it is the name of one.
+func CutMeasurement(name string) (of string, number int, is bool) {
+	i := strings.LastIndexByte(name, '/')
+	if i < 0 {
+		return "", 0, false
+	}
+	number, err := strconv.Atoi(name[i+1:])
+	return name[:i], number, err == nil
+}
+
+// KeptJobs is how many of the Jobs that have measured a metric stay, to be looked at: the last ones.
+const KeptJobs = 5
 
 // Stage is one step of a release.
 type Stage struct {
@@ -180,7 +201,10 @@ const (
 type Metric struct {
 	Name     string
 	Strategy string
+	// Interval is 0 for a Job that runs once.
 	Interval time.Duration
+	// Job is not nil where each measurement is a Job.
+	Job *JobOptions
 	// FailureLimit is how many measurements may be bad.
 	FailureLimit int32
 	SkipOnNoData bool
@@ -188,4 +212,10 @@ type Metric struct {
 	Min, Max *float64
 	// Deviation says in which direction the values may not differ from those that they are compared with.
 	Deviation string
+}
+
+// JobOptions say when Jobs measure.
+type JobOptions struct {
+	// Delay is how long after the stage the first one begins, and Timeout how long each may take; 0 does not bound it.
+	Delay, Timeout time.Duration
 }

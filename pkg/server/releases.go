@@ -10,7 +10,6 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned/scheme"
 	"github.com/manifold-dev/manifold/internal/outbound"
-	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/logs"
 	"github.com/manifold-dev/manifold/pkg/delivery/notify"
 	"github.com/manifold-dev/manifold/pkg/delivery/scripts"
@@ -37,14 +36,14 @@ func (m *controllers) releaseParts(c CompletedOptions) ([]part, error) {
 	return []part{{"logs of releases", log.Run}, {"notifications", notices.Run}}, nil
 }
 
-// scriptOutput returns how the log of a release gets at what the script of a stage has written.
-func (m *controllers) scriptOutput(of *scripts.Scripts) func(context.Context, *api.Release, *api.StageStatus) ([]string, error) {
+// scriptOutput returns how the log of a release gets at what a script or the Job of a measurement has written.
+func (m *controllers) scriptOutput(of *scripts.Scripts) func(context.Context, *api.Release, string) ([]string, error) {
 	applications := m.own.Delivery().V1alpha1().Applications().Lister()
-	return func(ctx context.Context, release *api.Release, stage *api.StageStatus) ([]string, error) {
+	return func(ctx context.Context, release *api.Release, run string) ([]string, error) {
 		app, err := applications.Applications(release.Namespace).Get(release.Spec.Application)
 		if err != nil {
 			return nil, err
 		}
-		return of.Output(ctx, scripts.Run{Application: app, Release: release, Name: delivery.ScriptName(stage.ID, stage.Attempt-1)})
+		return of.Output(ctx, scripts.Run{Application: app, Release: release, Name: run})
 	}
 }

@@ -333,9 +333,9 @@ type StageStatus struct {
 	Targets []StageTargetStatus `json:"targets,omitempty"`
 }
 
-// MetricStatus tells what an analysis has found of one of its metrics or requests.
+// MetricStatus tells what an analysis has found of one of its metrics, requests or Jobs.
 type MetricStatus struct {
-	// name is metrics or https and a position from 0, such as metrics-0.
+	// name is metrics, https or jobs and a position from 0, such as metrics-0, or restarts.
 	Name string `json:"name"`
 	// checks is how often it was looked at.
 	// +optional

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -243,8 +244,10 @@ const (
 
 // AnalysisOptions are those of ANALYSIS.
 type AnalysisOptions struct {
-	// duration is how long the stage measures.
-	Duration metav1.Duration `json:"duration"`
+	// duration is how long the stage measures. It may be left out where there is nothing to measure but Jobs that run once: the stage ends with the
+	// last of them.
+	// +optional
+	Duration metav1.Duration `json:"duration,omitempty"`
 	// restartThreshold is how often containers of the variant that is released may restart.
 	// +optional
 	RestartThreshold int32 `json:"restartThreshold,omitempty"`
@@ -256,6 +259,10 @@ type AnalysisOptions struct {
 	// +optional
 	// +listType=atomic
 	HTTPS []AnalysisHTTP `json:"https,omitempty"`
+	// jobs are Jobs beside the application.
+	// +optional
+	// +listType=atomic
+	Jobs []AnalysisJob `json:"jobs,omitempty"`
 }
 
 // AnalysisMetric is a query that is asked again and again.
@@ -345,6 +352,48 @@ type AnalysisHeader struct {
 	Key string `json:"key"`
 	// value is its value.
 	Value string `json:"value"`
+}
+
+// AnalysisJobTimeout is how long a Job of ANALYSIS may take that does not say.
+const AnalysisJobTimeout = time.Hour
+
+// AnalysisJob is a measurement by a Job, which is good if the Job completes and bad if it fails. It runs in the logical cluster, as the one of a
+// script does and with the same variables in its environment.
+type AnalysisJob struct {
+	// image is the image that the Job's container runs.
+	Image string `json:"image"`
+	// command is the container's entrypoint. Defaults to the image's. As in any container, $(NAME) stands for a variable of its environment.
+	// +optional
+	// +listType=atomic
+	Command []string `json:"command,omitempty"`
+	// args are the arguments of the entrypoint. Defaults to the image's.
+	// +optional
+	// +listType=atomic
+	Args []string `json:"args,omitempty"`
+	// run is a script for /bin/sh, in place of command and args.
+	// +optional
+	Run string `json:"run,omitempty"`
+	// env are variables of its environment.
+	// +optional
+	Env map[string]string `json:"env,omitempty"`
+	// serviceAccountName is the ServiceAccount of the Job's pod. Defaults to the namespace's own.
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+	// backoffLimit is how often a pod that has failed is replaced before its Job has failed. Defaults to 0.
+	// +optional
+	BackoffLimit int32 `json:"backoffLimit,omitempty"`
+	// initialDelay is how long after the stage has begun the first Job runs. Defaults to at once.
+	// +optional
+	InitialDelay *metav1.Duration `json:"initialDelay,omitempty"`
+	// interval is how long after a Job has ended the next one runs. Unset, there is one.
+	// +optional
+	Interval *metav1.Duration `json:"interval,omitempty"`
+	// failureLimit is how many failed Jobs the stage bears. Defaults to 0.
+	// +optional
+	FailureLimit int32 `json:"failureLimit,omitempty"`
+	// timeout is how long a Job may take before it has failed. Defaults to 1h.
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
 // ScriptRunOptions are those of SCRIPT_RUN.

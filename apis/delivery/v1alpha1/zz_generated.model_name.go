@@ -21,6 +21,11 @@ func (in AnalysisHeader) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AnalysisJob) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.AnalysisJob"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in AnalysisMetric) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.AnalysisMetric"
 }

@@ -35,8 +35,9 @@ type Options struct {
 	Informers externalversions.SharedInformerFactory
 	// Client writes the logs.
 	Client versioned.Interface
-	// Output returns the last lines that the script of a stage which has ended has written, as far as they are to be had. Unset, there are none.
-	Output func(ctx context.Context, release *v1alpha1.Release, stage *v1alpha1.StageStatus) ([]string, error)
+	// Output returns the last lines that a script, or the Job of a measurement, which has ended has written, by the name of its run, as far as they are
+	// to be had. Unset, there are none.
+	Output func(ctx context.Context, release *v1alpha1.Release, run string) ([]string, error)
 	Clock  clock.PassiveClock
 }
 

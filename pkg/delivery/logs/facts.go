@@ -25,7 +25,7 @@ type fact struct {
 	line       v1alpha1.ReleaseLogLine
 }
 
-// facts are what the status of a release tells, from the oldest to the newest, with what scripts have written.
+// facts are what the status of a release tells, from the oldest to the newest, with what scripts and Jobs have written, by the names of their runs.
 func facts(last *v1alpha1.ReleaseLogPart, release *v1alpha1.Release, written map[string][]string, now time.Time) []fact {
 	t := &teller{last: last, written: written, now: metav1.Time{Time: now.Truncate(time.Second)}}
 	t.release(release)

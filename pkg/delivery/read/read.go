@@ -5,8 +5,10 @@ package read
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -133,7 +135,8 @@ func traffic(o *v1alpha1.TrafficRoutingOptions) map[string]int32 {
 	return out
 }
 
-// analysis has a metric for each query, for each request, which is measured as 1 where the answer is good and 0 where it is not, and for restarts.
+// analysis has a metric for each query, for each request, which is measured as 1 where the answer is good and 0 where it is not, for each kind of Job,
+// and for restarts.
 func analysis(o *v1alpha1.AnalysisOptions) *delivery.Analysis {
 	out := &delivery.Analysis{Duration: o.Duration.Duration}
 	for i, m := range o.Metrics {
@@ -150,6 +153,13 @@ func analysis(o *v1alpha1.AnalysisOptions) *delivery.Analysis {
 			Name: RequestName(i), Strategy: delivery.Threshold, Interval: request.Interval.Duration, FailureLimit: request.FailureLimit, Min: ptr.To(1.0),
 		})
 	}
+	for i := range o.Jobs {
+		job := &o.Jobs[i]
+		out.Metrics = append(out.Metrics, delivery.Metric{
+			Name: JobName(i), Interval: ptr.Deref(job.Interval, metav1.Duration{}).Duration, FailureLimit: job.FailureLimit,
+			Job: &delivery.JobOptions{Delay: ptr.Deref(job.InitialDelay, metav1.Duration{}).Duration, Timeout: JobTimeout(job)},
+		})
+	}
 	if o.RestartThreshold > 0 {
 		out.Metrics = append(out.Metrics, delivery.Metric{Name: Restarts, Strategy: delivery.Threshold, Interval: restartInterval, Max: ptr.To(float64(o.RestartThreshold))})
 	}
@@ -164,6 +174,22 @@ func MetricName(i int) string { return fmt.Sprintf("metrics-%d", i) }
 
 // RequestName is the metric of a request, by its position.
 func RequestName(i int) string { return fmt.Sprintf("https-%d", i) }
+
+// JobName is the metric of a Job, by its position.
+func JobName(i int) string { return fmt.Sprintf("%s%d", jobPrefix, i) }
+
+const jobPrefix = "jobs-"
+
+// IsJob reports whether a metric is that of a Job.
+func IsJob(metric string) bool { return strings.HasPrefix(metric, jobPrefix) }
+
+// JobTimeout is how long a Job that measures may take.
+func JobTimeout(job *v1alpha1.AnalysisJob) time.Duration {
+	if job.Timeout == nil || job.Timeout.Duration <= 0 {
+		return v1alpha1.AnalysisJobTimeout
+	}
+	return job.Timeout.Duration
+}
 
 // Orders are what people have asked of a release, from the first to the last. A retry that names no stage is of the one that has failed.
 func Orders(requests []v1alpha1.ReleaseRequest, status delivery.Status) delivery.Orders {

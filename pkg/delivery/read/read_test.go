@@ -46,6 +46,12 @@ func TestStages(t *testing.T) {
 				{Name: "https-0", Strategy: "THRESHOLD", Interval: 5 * time.Second, FailureLimit: 2, Min: ptr.To(1.0)},
 				{Name: "restarts", Strategy: "THRESHOLD", Interval: 30 * time.Second, Max: ptr.To(3.0)},
 			}}}},
+		"an analysis by Jobs": {stage: v1alpha1.Stage{Name: "ANALYSIS"},
+			with: `{"jobs":[{"image":"a"},{"image":"a","initialDelay":"1s","interval":"1m","timeout":"2m","failureLimit":1}]}`,
+			want: delivery.Stage{Analysis: &delivery.Analysis{Metrics: []delivery.Metric{
+				{Name: "jobs-0", Job: &delivery.JobOptions{Timeout: time.Hour}},
+				{Name: "jobs-1", Interval: time.Minute, FailureLimit: 1, Job: &delivery.JobOptions{Delay: time.Second, Timeout: 2 * time.Minute}},
+			}}}},
 		"a script":                  {stage: v1alpha1.Stage{Name: "SCRIPT_RUN"}, with: `{"image":"a","run":"b","onRollback":"c"}`, want: delivery.Stage{UndoesScript: true}},
 		"a script that undoes none": {stage: v1alpha1.Stage{Name: "SCRIPT_RUN"}, with: `{"image":"a","run":"b"}`},
 		"all that stages have": {stage: v1alpha1.Stage{

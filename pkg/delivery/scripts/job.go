@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/read"
 )
 
 const (
@@ -32,29 +33,18 @@ const (
 
 // job is the Job of a run. It is the same whenever it is asked for.
 func (s *Scripts) job(run Run) (*batchv1.Job, error) {
-	decoded, errs := v1alpha1.DecodeOptions(&run.Stage, field.NewPath("with"))
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("stage %s: %w", run.Stage.ID, errs.ToAggregate())
-	}
-	options, ok := decoded.(*v1alpha1.ScriptRunOptions)
-	if !ok {
-		return nil, fmt.Errorf("stage %s: %s has no script", run.Stage.ID, run.Stage.Name)
-	}
-	script := options.Run
-	if run.Undo {
-		script = options.OnRollback
-	}
-	if script == "" || options.Image == "" {
-		return nil, fmt.Errorf("stage %s: with: image and script are needed", run.Stage.ID)
+	asked, err := askedOf(run)
+	if err != nil {
+		return nil, err
 	}
 	meta := metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelApplication: run.Application.Name}, Annotations: map[string]string{annotationScript: run.Name}}
 	template := corev1.PodTemplateSpec{ObjectMeta: *meta.DeepCopy(), Spec: corev1.PodSpec{
 		RestartPolicy:      corev1.RestartPolicyNever,
-		ServiceAccountName: options.ServiceAccountName,
+		ServiceAccountName: asked.account,
 		// A script that names no ServiceAccount has nothing to say to the API.
-		AutomountServiceAccountToken: ptr.To(options.ServiceAccountName != ""),
+		AutomountServiceAccountToken: ptr.To(asked.account != ""),
 		Containers: []corev1.Container{{
-			Name: container, Image: options.Image, Command: []string{"/bin/sh", "-c", literal(script)}, Env: s.env(run, options.Env),
+			Name: container, Image: asked.image, Command: asked.command, Args: asked.args, Env: s.env(run, asked.env),
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		}},
 	}}
@@ -62,28 +52,85 @@ func (s *Scripts) job(run Run) (*batchv1.Job, error) {
 	meta.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(run.Release, v1alpha1.SchemeGroupVersion.WithKind("Release"))}
 	meta.OwnerReferences[0].BlockOwnerDeletion = nil
 	return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{
-		BackoffLimit: ptr.To(int32(0)), ActiveDeadlineSeconds: ptr.To(deadline(run.Stage)), Template: template,
+		BackoffLimit: ptr.To(asked.backoff), ActiveDeadlineSeconds: ptr.To(max(1, int64(asked.within/time.Second))), Template: template,
 	}}, nil
 }
 
-func deadline(stage v1alpha1.Stage) int64 {
-	if stage.Timeout == nil || stage.Timeout.Duration <= 0 {
-		return int64(mostTime / time.Second)
-	}
-	return max(1, int64(stage.Timeout.Duration/time.Second))
+// asked is what a stage says of a Job.
+type asked struct {
+	image, account string
+	command, args  []string
+	env            map[string]string
+	backoff        int32
+	within         time.Duration
 }
+
+func askedOf(run Run) (asked, error) {
+	decoded, errs := v1alpha1.DecodeOptions(&run.Stage, field.NewPath("with"))
+	if len(errs) > 0 {
+		return asked{}, fmt.Errorf("stage %s: %w", run.Stage.ID, errs.ToAggregate())
+	}
+	switch options := decoded.(type) {
+	case *v1alpha1.ScriptRunOptions:
+		return script(run, options)
+	case *v1alpha1.AnalysisOptions:
+		return measurement(run, options)
+	}
+	return asked{}, fmt.Errorf("stage %s: %s has no script", run.Stage.ID, run.Stage.Name)
+}
+
+func script(run Run, options *v1alpha1.ScriptRunOptions) (asked, error) {
+	text := options.Run
+	if run.Undo {
+		text = options.OnRollback
+	}
+	if text == "" || options.Image == "" {
+		return asked{}, fmt.Errorf("stage %s: with: image and script are needed", run.Stage.ID)
+	}
+	out := asked{image: options.Image, account: options.ServiceAccountName, command: shell(text), env: options.Env, within: mostTime}
+	if limit := run.Stage.Timeout; limit != nil && limit.Duration > 0 {
+		out.within = limit.Duration
+	}
+	return out, nil
+}
+
+func measurement(run Run, options *v1alpha1.AnalysisOptions) (asked, error) {
+	for i, job := range options.Jobs {
+		if read.JobName(i) != run.Metric {
+			continue
+		}
+		if job.Image == "" {
+			return asked{}, fmt.Errorf("stage %s: with: jobs[%d]: image is needed", run.Stage.ID, i)
+		}
+		out := asked{
+			image: job.Image, account: job.ServiceAccountName, command: job.Command, args: job.Args, env: job.Env, backoff: job.BackoffLimit,
+			within: read.JobTimeout(&job),
+		}
+		if job.Run != "" {
+			out.command, out.args = shell(job.Run), nil
+		}
+		return out, nil
+	}
+	return asked{}, fmt.Errorf("stage %s: there is no Job %q", run.Stage.ID, run.Metric)
+}
+
+// shell is the command that runs a script.
+func shell(script string) []string { return []string{"/bin/sh", "-c", literal(script)} }
 
 // jobName begins with the release and the run, to be found by people. What it ends in tells it from those of another release that has had the same
 // name, or one that is the same when it is cut.
 func jobName(run Run) string {
 	sum := sha256.Sum256([]byte(string(run.Release.UID) + "/" + run.Name))
 	tail := "-" + hex.EncodeToString(sum[:5])
-	name := strings.ReplaceAll(run.Release.Name+"-"+strings.ToLower(run.Name), ".", "-")
-	if len(validation.IsDNS1123Label(strings.ReplaceAll(run.Name, ".", "-"))) > 0 {
-		name = strings.ReplaceAll(run.Release.Name, ".", "-")
+	name := plain.Replace(run.Release.Name)
+	if what := plain.Replace(run.Name); len(validation.IsDNS1123Label(what)) == 0 {
+		name += "-" + what
 	}
 	return strings.TrimRight(name[:min(len(name), validation.DNS1123LabelMaxLength-len(tail))], "-") + tail
 }
+
+// plain leaves nothing in a name that may not be in that of a Job.
+var plain = strings.NewReplacer(".", "-", "/", "-")
 
 // literal writes a text such that the kubelet, which puts variables in place of $(NAME), leaves it as it is.
 func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }

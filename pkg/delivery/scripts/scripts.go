@@ -3,6 +3,7 @@ package scripts
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,20 +34,30 @@ type Scripts struct{ Options }
 // New returns Scripts.
 func New(o Options) *Scripts { return &Scripts{o} }
 
-// Run is one run of a stage's script.
+// Run is one run of a stage's script, or of a Job that measures for it.
 type Run struct {
 	Application *v1alpha1.Application
 	Release     *v1alpha1.Release
-	// Stage is the stage SCRIPT_RUN, also of what takes it back.
+	// Stage is the stage SCRIPT_RUN, also of what takes it back, or the stage ANALYSIS.
 	Stage v1alpha1.Stage
 	// Name is unique in the release.
 	Name string
 	// Undo says that the script for rollbacks is meant.
 	Undo bool
+	// Metric is what a stage ANALYSIS measures by the Job.
+	Metric string
 }
 
 func (r Run) String() string {
-	return fmt.Sprintf("script %s of release %s/%s", r.Name, r.Release.Namespace, r.Release.Name)
+	return fmt.Sprintf("%s %s of release %s/%s", r.what(), r.Name, r.Release.Namespace, r.Release.Name)
+}
+
+// what is the kind of what runs, for people.
+func (r Run) what() string {
+	if r.Metric != "" {
+		return "Job"
+	}
+	return "script"
 }
 
 // Outcome has the script run if it does not yet, and returns how far it is. A Job that is refused is the script's failure; an error is worth another
@@ -102,11 +113,11 @@ func (s *Scripts) outcome(ctx context.Context, run Run, job *batchv1.Job) delive
 	phase, reason := phaseOf(job)
 	switch phase {
 	case delivery.Running:
-		return delivery.Outcome{Phase: phase, Message: s.waiting(job)}
+		return delivery.Outcome{Phase: phase, Message: s.waiting(job), Since: job.CreationTimestamp.Time}
 	case delivery.Succeeded:
 		return delivery.Outcome{Phase: phase, Message: s.last(ctx, run, job)}
 	}
-	out := failed("the script has failed: " + reason)
+	out := failed("the " + run.what() + " has failed: " + reason)
 	if last := s.last(ctx, run, job); last != "" {
 		out.Message += ": " + last
 	}
@@ -135,15 +146,22 @@ func phaseOf(job *batchv1.Job) (delivery.Phase, string) {
 	return delivery.Running, ""
 }
 
-// Stop ends the scripts of a release but for those whose names are kept. Those that have ended stay, to be looked at.
+// Stop ends the scripts of a release, and its Jobs that measure, but for those whose names are kept. Those that have ended stay, to be looked at; of
+// Jobs that have measured the same the last ones do.
 func (s *Scripts) Stop(ctx context.Context, app *v1alpha1.Application, release *v1alpha1.Release, keep func(name string) bool) error {
 	jobs, err := s.Jobs.Jobs(release.Namespace).List(labels.SelectorFromSet(labels.Set{v1alpha1.LabelApplication: app.Name}))
 	if err != nil {
 		return err
 	}
+	jobs = slices.DeleteFunc(jobs, func(job *batchv1.Job) bool { return !metav1.IsControlledBy(job, release) })
+	newest := newestOf(jobs)
 	for _, job := range jobs {
-		phase, _ := phaseOf(job)
-		if phase != delivery.Running || !metav1.IsControlledBy(job, release) || keep(job.Annotations[annotationScript]) {
+		name := job.Annotations[annotationScript]
+		goes := outdated(name, newest)
+		if phase, _ := phaseOf(job); phase == delivery.Running {
+			goes = !keep(name)
+		}
+		if !goes || job.DeletionTimestamp != nil {
 			continue
 		}
 		client, err := s.Client(app)
@@ -154,8 +172,25 @@ func (s *Scripts) Stop(ctx context.Context, app *v1alpha1.Application, release *
 			PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), Preconditions: metav1.NewUIDPreconditions(string(job.UID)),
 		})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("end script %s of release %s/%s: %w", job.Annotations[annotationScript], release.Namespace, release.Name, err)
+			return fmt.Errorf("delete Job %s/%s, which has run %s for release %s: %w", job.Namespace, job.Name, name, release.Name, err)
 		}
 	}
 	return nil
+}
+
+// newestOf is the last measurement of each metric and attempt that there is a Job of.
+func newestOf(jobs []*batchv1.Job) map[string]int {
+	out := map[string]int{}
+	for _, job := range jobs {
+		if of, number, is := delivery.CutMeasurement(job.Annotations[annotationScript]); is {
+			out[of] = max(out[of], number)
+		}
+	}
+	return out
+}
+
+// outdated reports whether a name is that of a measurement which so many others have followed that its Job need not stay.
+func outdated(name string, newest map[string]int) bool {
+	of, number, is := delivery.CutMeasurement(name)
+	return is && number <= newest[of]-delivery.KeptJobs
 }

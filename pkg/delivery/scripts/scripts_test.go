@@ -3,6 +3,7 @@ package scripts
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +125,58 @@ func TestAScriptRunsOnceAsAJob(t *testing.T) {
 	}
 }
 
+// measuring is a run of the Job that stage-1 measures by, counted from 0.
+func measuring(job string, number int32) Run {
+	r := run()
+	r.Stage.Name, r.Stage.With = v1alpha1.StageAnalysis, &runtime.RawExtension{Raw: []byte(`{"jobs":[` + job + `]}`)}
+	r.Metric, r.Name = "jobs-0", delivery.MeasurementName("stage-1", 0, "jobs-0", number)
+	return r
+}
+
+func TestAMeasurementIsAJobAsThatOfAScript(t *testing.T) {
+	for name, test := range map[string]struct {
+		job     string
+		command []string
+		args    []string
+		backoff int32
+		within  int64
+		account string
+	}{
+		"of the image's own":    {job: `{"image":"busybox","env":{"A":"$(B)"}}`, within: 3600},
+		"of a command":          {job: `{"image":"busybox","env":{"A":"$(B)"},"command":["a"],"args":["$(A)"],"timeout":"90s"}`, command: []string{"a"}, args: []string{"$(A)"}, within: 90},
+		"of a script":           {job: `{"image":"busybox","env":{"A":"$(B)"},"run":"echo $(A)","timeout":"1ms"}`, command: []string{"/bin/sh", "-c", "echo $$(A)"}, within: 1},
+		"with rights and tries": {job: `{"image":"busybox","env":{"A":"$(B)"},"serviceAccountName":"probe","backoffLimit":2}`, backoff: 2, within: 3600, account: "probe"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, r := newHarness(), measuring(test.job, 3)
+			if got, err := h.Outcome(t.Context(), r); err != nil || got.Phase != delivery.Running {
+				t.Fatalf("outcome %+v and error %v, want it to run", got, err)
+			}
+			got, script := h.catchUp(t), newHarness()
+			if _, err := script.Outcome(t.Context(), run()); err != nil {
+				t.Fatal(err)
+			}
+			want := script.catchUp(t)
+			pod := &want.Spec.Template.Spec
+			pod.Containers[0].Command, pod.Containers[0].Args = test.command, test.args
+			pod.ServiceAccountName, pod.AutomountServiceAccountToken = test.account, ptr.To(test.account != "")
+			for i, of := range pod.Containers[0].Env {
+				if of.Name == "SR_SUMMARY" { // the script of the test has its own
+					pod.Containers[0].Env[i].Value = "Add $$(HOME) a cart"
+				}
+			}
+			want.Spec.BackoffLimit, want.Spec.ActiveDeadlineSeconds = &test.backoff, &test.within
+			want.Spec.Template.Annotations = map[string]string{annotationScript: "stage-1-0/jobs-0/3"}
+			if diff := cmp.Diff(want.Spec, got.Spec); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if !strings.HasPrefix(got.Name, "shop-x2f-stage-1-0-jobs-0-3-") {
+				t.Errorf("it is called %s", got.Name)
+			}
+		})
+	}
+}
+
 func TestNamesOfJobs(t *testing.T) {
 	name := func(change func(*Run)) string {
 		r := run()
@@ -206,11 +259,13 @@ func TestWhatIsNoScriptFails(t *testing.T) {
 		refusal error
 		says    string
 	}{
-		"another stage":          {change: func(r *Run) { r.Stage.Name, r.Stage.With = v1alpha1.StageWait, nil }, says: "WAIT has no script"},
-		"options that are none":  {change: func(r *Run) { r.Stage.With.Raw = []byte(`{"a":1}`) }, says: "no such option"},
-		"nothing to take back":   {change: func(r *Run) { r.Stage.With.Raw, r.Undo = []byte(`{"image":"a","run":"b"}`), true }, says: "image and script are needed"},
-		"a Job that is refused":  {refusal: apierrors.NewForbidden(batchv1.Resource("jobs"), "a", errors.New("exceeded quota")), says: "exceeded quota"},
-		"a Job that is too much": {refusal: apierrors.NewInvalid(batchv1.SchemeGroupVersion.WithKind("Job").GroupKind(), "a", nil), says: "is refused"},
+		"another stage":           {change: func(r *Run) { r.Stage.Name, r.Stage.With = v1alpha1.StageWait, nil }, says: "WAIT has no script"},
+		"options that are none":   {change: func(r *Run) { r.Stage.With.Raw = []byte(`{"a":1}`) }, says: "no such option"},
+		"a Job that there is not": {change: func(r *Run) { *r = measuring(`{"image":"a"}`, 0); r.Metric = "jobs-1" }, says: `there is no Job "jobs-1"`},
+		"a Job without an image":  {change: func(r *Run) { *r = measuring(`{"run":"a"}`, 0) }, says: "jobs[0]: image is needed"},
+		"nothing to take back":    {change: func(r *Run) { r.Stage.With.Raw, r.Undo = []byte(`{"image":"a","run":"b"}`), true }, says: "image and script are needed"},
+		"a Job that is refused":   {refusal: apierrors.NewForbidden(batchv1.Resource("jobs"), "a", errors.New("exceeded quota")), says: "exceeded quota"},
+		"a Job that is too much":  {refusal: apierrors.NewInvalid(batchv1.SchemeGroupVersion.WithKind("Job").GroupKind(), "a", nil), says: "is refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, r := newHarness(), run()
@@ -289,6 +344,53 @@ func TestStopEndsWhatIsNotKept(t *testing.T) {
 	r.Name = "dropped"
 	if diff := cmp.Diff([]string{jobName(r)}, deleted); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestOfTheJobsThatHaveMeasuredTheLastStay(t *testing.T) {
+	h := newHarness()
+	for number := range int32(8) {
+		if _, err := h.Outcome(t.Context(), measuring(`{"image":"a"}`, number)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := h.client.BatchV1().Jobs("web").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, job := range list.Items {
+		if job.Annotations[annotationScript] != measuring("", 7).Name { // that one runs
+			job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: "True"}}
+		}
+		if err := h.jobs.Add(&job); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Stop(t.Context(), run().Application, run().Release, func(name string) bool { return name == measuring("", 7).Name }); err != nil {
+		t.Fatal(err)
+	}
+	left, err := h.client.BatchV1().Jobs("web").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, job := range left.Items {
+		names = append(names, job.Annotations[annotationScript])
+	}
+	slices.Sort(names)
+	if want := []string{"stage-1-0/jobs-0/3", "stage-1-0/jobs-0/4", "stage-1-0/jobs-0/5", "stage-1-0/jobs-0/6", "stage-1-0/jobs-0/7"}; !slices.Equal(names, want) {
+		t.Errorf("left are %v, want %v", names, want)
+	}
+}
+
+func TestAJobThatHasFailedIsToldAsOne(t *testing.T) {
+	h, r := newHarness(), measuring(`{"image":"a"}`, 0)
+	if _, err := h.Outcome(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	h.catchUp(t).Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: "True", Message: "no retries"}}
+	if got, err := h.Outcome(t.Context(), r); err != nil || got.Phase != delivery.Failed || got.Message != "the Job has failed: no retries" {
+		t.Errorf("outcome %+v and error %v", got, err)
 	}
 }
 

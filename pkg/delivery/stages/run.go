@@ -34,7 +34,7 @@ type Run struct {
 type Due struct {
 	// At is when to look again if nothing is heard before; zero if only news can change anything.
 	At time.Time
-	// Measure holds what is to be measured, Scripts what is to run, and Approve the stages that somebody has to agree to.
+	// Measure holds what is to be measured at once, Scripts what is to run as a Job, and Approve the stages that somebody has to agree to.
 	Measure []Measure
 	Scripts []Script
 	Approve []string
@@ -46,7 +46,7 @@ type Measure struct {
 	At            time.Time
 }
 
-// Script asks for a script to run, or to go on running.
+// Script asks for a script, or for the Job of a measurement, to run, or to go on running.
 type Script struct {
 	// Stage is the ID of the stage that has the script, also of the one for rollbacks.
 	Stage string
@@ -54,6 +54,8 @@ type Script struct {
 	Name string
 	// Undo says that the one for rollbacks is meant.
 	Undo bool
+	// Metric is what the Job measures, "" of a script.
+	Metric string
 }
 
 // by has the release looked at again at a time.

@@ -2,7 +2,9 @@ package validation
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,29 +115,39 @@ func validateApproval(options *v1alpha1.WaitApprovalOptions, path *field.Path) f
 
 func validateScript(options *v1alpha1.ScriptRunOptions, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, part := range []struct{ field, value string }{{"image", options.Image}, {"run", options.Run}} {
-		if strings.TrimSpace(part.value) == "" {
-			errs = append(errs, field.Required(path.Child(part.field), ""))
-		}
+	if strings.TrimSpace(options.Run) == "" {
+		errs = append(errs, field.Required(path.Child("run"), ""))
 	}
-	for name := range options.Env {
+	return append(errs, validateContainer(options.Image, options.Env, options.ServiceAccountName, path)...)
+}
+
+// validateContainer refuses what no pod of a Job can have.
+func validateContainer(image string, env map[string]string, account string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if strings.TrimSpace(image) == "" {
+		errs = append(errs, field.Required(path.Child("image"), ""))
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
 		for _, problem := range validation.IsEnvVarName(name) {
 			errs = append(errs, field.Invalid(path.Child("env").Key(name), name, problem))
 		}
 	}
-	if options.ServiceAccountName != "" {
-		errs = append(errs, fields.Name(options.ServiceAccountName, path.Child("serviceAccountName"), validation.IsDNS1123Subdomain)...)
+	if account != "" {
+		errs = append(errs, fields.Name(account, path.Child("serviceAccountName"), validation.IsDNS1123Subdomain)...)
 	}
 	return errs
 }
 
 func validateAnalysis(options *v1alpha1.AnalysisOptions, path *field.Path) field.ErrorList {
-	errs := validateDuration(options.Duration, path.Child("duration"))
+	var errs field.ErrorList
+	if options.Duration.Duration != 0 || lasts(options) {
+		errs = validateDuration(options.Duration, path.Child("duration"))
+	}
 	if options.RestartThreshold < 0 {
 		errs = append(errs, field.Invalid(path.Child("restartThreshold"), options.RestartThreshold, "must not be negative"))
 	}
-	if len(options.Metrics)+len(options.HTTPS) == 0 {
-		errs = append(errs, field.Required(path, "metrics or https must be set: nothing would be measured"))
+	if len(options.Metrics)+len(options.HTTPS)+len(options.Jobs) == 0 {
+		errs = append(errs, field.Required(path, "metrics, https or jobs must be set: nothing would be measured"))
 	}
 	for i := range options.Metrics {
 		errs = append(errs, validateMetric(&options.Metrics[i], options.Duration.Duration, path.Child("metrics").Index(i))...)
@@ -143,7 +155,16 @@ func validateAnalysis(options *v1alpha1.AnalysisOptions, path *field.Path) field
 	for i := range options.HTTPS {
 		errs = append(errs, validateHTTP(&options.HTTPS[i], options.Duration.Duration, path.Child("https").Index(i))...)
 	}
+	for i := range options.Jobs {
+		errs = append(errs, validateJob(&options.Jobs[i], options.Duration.Duration, path.Child("jobs").Index(i))...)
+	}
 	return errs
+}
+
+// lasts reports whether an analysis goes on until it is told to end.
+func lasts(options *v1alpha1.AnalysisOptions) bool {
+	return len(options.Metrics)+len(options.HTTPS) > 0 || options.RestartThreshold > 0 ||
+		slices.ContainsFunc(options.Jobs, func(job v1alpha1.AnalysisJob) bool { return job.Interval != nil })
 }
 
 func validateMetric(metric *v1alpha1.AnalysisMetric, duration time.Duration, path *field.Path) field.ErrorList {
@@ -219,12 +240,41 @@ func validateURL(address string, path *field.Path) field.ErrorList {
 	return nil
 }
 
+// validateJob refuses a Job that could not be made, and one that would never run while the stage measures.
+func validateJob(job *v1alpha1.AnalysisJob, duration time.Duration, path *field.Path) field.ErrorList {
+	errs := validateContainer(job.Image, job.Env, job.ServiceAccountName, path)
+	if job.Run != "" && len(job.Command)+len(job.Args) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("run"), "may not be specified when command or args is"))
+	}
+	if job.BackoffLimit < 0 {
+		errs = append(errs, field.Invalid(path.Child("backoffLimit"), job.BackoffLimit, "must not be negative"))
+	}
+	for _, within := range []struct {
+		field string
+		time  *metav1.Duration
+	}{{"initialDelay", job.InitialDelay}, {"interval", job.Interval}} {
+		if within.time != nil {
+			errs = append(errs, validateWithin(*within.time, duration, path.Child(within.field))...)
+		}
+	}
+	return append(errs, validateTries(job.FailureLimit, job.Timeout, path)...)
+}
+
 // validatePace refuses a check that is never made while the stage measures.
 func validatePace(interval metav1.Duration, duration time.Duration, failures int32, timeout *metav1.Duration, path *field.Path) field.ErrorList {
-	errs := validateDuration(interval, path.Child("interval"))
-	if interval.Duration > duration && duration > 0 {
-		errs = append(errs, field.Invalid(path.Child("interval"), interval.Duration.String(), "must not be longer than the stage measures"))
+	return append(validateWithin(interval, duration, path.Child("interval")), validateTries(failures, timeout, path)...)
+}
+
+func validateWithin(within metav1.Duration, duration time.Duration, path *field.Path) field.ErrorList {
+	errs := validateDuration(within, path)
+	if within.Duration > duration && duration > 0 {
+		errs = append(errs, field.Invalid(path, within.Duration.String(), "must not be longer than the stage measures"))
 	}
+	return errs
+}
+
+func validateTries(failures int32, timeout *metav1.Duration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	if failures < 0 {
 		errs = append(errs, field.Invalid(path.Child("failureLimit"), failures, "must not be negative"))
 	}

@@ -93,7 +93,9 @@ func TestValidateStageOptions(t *testing.T) {
 		"approvals of groups may need more than are listed": {spec: stage("WAIT_APPROVAL", "approvers: ['group:sre', alice], minApproverNum: 3, expiry: 1h, requireComment: true")},
 		"an analysis of numbers":                            {spec: stage("ANALYSIS", "duration: 10m, metrics: [{provider: 'https://prometheus.example', query: up, expected: {min: 1}, interval: 1m}]")},
 		"an analysis of requests":                           {spec: stage("ANALYSIS", "duration: 10m, https: [{url: 'http://web.example/healthz', expectedCode: 200, interval: 1m}]")},
-		"a script":                                          {spec: stage("SCRIPT_RUN", "image: busybox, run: 'true', env: {A: b}, onRollback: 'false', serviceAccountName: script")},
+		"an analysis by Jobs that go on":                    {spec: stage("ANALYSIS", "duration: 10m, jobs: [{image: tools, args: ['$(A)'], env: {A: b}, initialDelay: 1m, interval: 1m, timeout: 30m, failureLimit: 1, backoffLimit: 1, serviceAccountName: probe}]")},
+		"an analysis by Jobs that run once has no duration": {spec: stage("ANALYSIS", "jobs: [{image: tools}, {image: tools, run: smoke, initialDelay: 1m}]")},
+		"a script": {spec: stage("SCRIPT_RUN", "image: busybox, run: 'true', env: {A: b}, onRollback: 'false', serviceAccountName: script")},
 
 		"an option that there is not": {spec: stage("WAIT", "duration: 1m, until: noon"), want: []string{with + `until: Invalid value: "": unknown field "until"`}},
 		"replicas that cannot be":     {spec: stage("K8S_CANARY_ROLLOUT", "replicas: 110%, suffix: A"), want: []string{with + `replicas: Invalid value: "110%"`, with + `suffix: Invalid value: "A"`}},
@@ -116,7 +118,7 @@ func TestValidateStageOptions(t *testing.T) {
 		},
 		"an analysis of nothing": {
 			spec: stage("ANALYSIS", "duration: 1m, restartThreshold: -1"),
-			want: []string{with + "restartThreshold: Invalid value: -1", "spec.pipeline.stages[0].with: Required value: metrics or https"},
+			want: []string{with + "restartThreshold: Invalid value: -1", "spec.pipeline.stages[0].with: Required value: metrics, https or jobs"},
 		},
 		"metrics that cannot be": {
 			spec: stage("ANALYSIS", `duration: 1m, metrics: [{provider: prometheus, query: " ", interval: 2m, failureLimit: -1, timeout: 0s, strategy: GUESS, deviation: UP},
@@ -134,13 +136,31 @@ func TestValidateStageOptions(t *testing.T) {
 			spec: stage("ANALYSIS", "duration: 1m, https: [{url: '', expectedCode: 42, interval: 1s, headers: [{key: 'a b', value: c}]}]"),
 			want: []string{with + "https[0].url: Required value", with + "https[0].expectedCode: Invalid value: 42", with + `https[0].headers[0].key: Invalid value: "a b"`},
 		},
+		"Jobs that cannot be": {
+			spec: stage("ANALYSIS", `duration: 1m, jobs: [{image: " ", run: a, args: [b], env: {a=b: c}, serviceAccountName: A, initialDelay: 2m, interval: 0s, timeout: 0s, failureLimit: -1, backoffLimit: -1}, {image: a, interval: 2m}]`),
+			want: []string{
+				with + "jobs[0].image: Required value", with + `jobs[0].env[a=b]: Invalid value: "a=b"`, with + `jobs[0].serviceAccountName: Invalid value: "A"`,
+				with + "jobs[0].run: Forbidden: may not be specified when command or args is", with + "jobs[0].backoffLimit: Invalid value: -1",
+				with + `jobs[0].initialDelay: Invalid value: "2m0s": must not be longer than the stage measures`, with + `jobs[0].interval: Invalid value: "0s"`,
+				with + "jobs[0].failureLimit: Invalid value: -1", with + `jobs[0].timeout: Invalid value: "0s"`, with + `jobs[1].interval: Invalid value: "2m0s"`,
+			},
+		},
+		"Jobs that go on for no time": {
+			spec: stage("ANALYSIS", "jobs: [{image: a, interval: 1s}]"), want: []string{with + `duration: Invalid value: "0s"`},
+		},
+		"requests for no time": {
+			spec: stage("ANALYSIS", "jobs: [{image: a}], https: [{url: 'https://a', expectedCode: 200, interval: 1s}]"), want: []string{with + `duration: Invalid value: "0s"`},
+		},
+		"restarts for no time": {
+			spec: stage("ANALYSIS", "restartThreshold: 1, jobs: [{image: a}]"), want: []string{with + `duration: Invalid value: "0s"`},
+		},
 		"an analysis with a template that does more than name": {
 			spec: stage("ANALYSIS", "duration: 1m, metrics: [{provider: 'https://a', query: '{{ range 9 }}{{ end }}', interval: 1s, expected: {min: 1}, secretRef: {name: ''}}]"),
 			want: []string{with + "metrics[0].query: Invalid value", with + "metrics[0].secretRef.name: Required value"},
 		},
 		"a script of nothing": {
 			spec: stage("SCRIPT_RUN", "env: {a=b: c}, serviceAccountName: A"),
-			want: []string{with + "image: Required value", with + "run: Required value", with + `env[a=b]: Invalid value: "a=b"`, with + `serviceAccountName: Invalid value: "A"`},
+			want: []string{with + "run: Required value", with + "image: Required value", with + `env[a=b]: Invalid value: "a=b"`, with + `serviceAccountName: Invalid value: "A"`},
 		},
 	})
 }

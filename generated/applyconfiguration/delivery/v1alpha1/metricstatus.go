@@ -9,9 +9,9 @@ import (
 // MetricStatusApplyConfiguration represents a declarative configuration of the MetricStatus type for use
 // with apply.
 //
-// MetricStatus tells what an analysis has found of one of its metrics or requests.
+// MetricStatus tells what an analysis has found of one of its metrics, requests or Jobs.
 type MetricStatusApplyConfiguration struct {
-	// name is metrics or https and a position from 0, such as metrics-0.
+	// name is metrics, https or jobs and a position from 0, such as metrics-0, or restarts.
 	Name *string `json:"name,omitempty"`
 	// checks is how often it was looked at.
 	Checks *int32 `json:"checks,omitempty"`

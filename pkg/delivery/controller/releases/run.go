@@ -92,7 +92,7 @@ func (c *Controller) revisionOr(release *v1alpha1.Release) *v1alpha1.Application
 	return gone
 }
 
-// fulfil does what stages ask for: it measures what is due, and has scripts run. It reports whether there is anything new to see.
+// fulfil does what stages ask for: it measures what is due, and has scripts and Jobs run. It reports whether there is anything new to see.
 func (c *Controller) fulfil(ctx context.Context, s situation, due stages.Due, seen *delivery.Observed, now time.Time) bool {
 	news := false
 	for _, measure := range due.Measure {
@@ -110,7 +110,7 @@ func (c *Controller) fulfil(ctx context.Context, s situation, due stages.Due, se
 			seen.Scripts = map[string]delivery.Outcome{}
 		}
 		seen.Scripts[script.Name] = c.script(ctx, s, script)
-		news = news || seen.Scripts[script.Name].Phase.Ended()
+		news = true
 	}
 	return news
 }
@@ -137,7 +137,7 @@ func (c *Controller) script(ctx context.Context, s situation, due stages.Script)
 		return delivery.Outcome{Phase: delivery.Failed, Message: "nothing in this server runs scripts"}
 	}
 	outcome, err := c.Scripts.Outcome(ctx, scripts.Run{
-		Application: s.app, Release: s.last, Stage: stageOf(s.last, due.Stage), Name: due.Name, Undo: due.Undo,
+		Application: s.app, Release: s.last, Stage: stageOf(s.last, due.Stage), Name: due.Name, Undo: due.Undo, Metric: due.Metric,
 	})
 	if err != nil {
 		// It is asked again when something changes, or soon.
@@ -147,7 +147,7 @@ func (c *Controller) script(ctx context.Context, s situation, due stages.Script)
 	return outcome
 }
 
-// stop ends the scripts that no stage waits for any more.
+// stop ends the scripts and Jobs that no stage waits for any more.
 func (c *Controller) stop(ctx context.Context, s situation, due []stages.Script) error {
 	if c.Scripts == nil {
 		return nil

@@ -71,6 +71,8 @@ type world struct {
 	deaf  map[string]bool
 	// gizmos are the objects of a custom kind that are there.
 	gizmos *gizmos
+	// scripts runs scripts and Jobs, nil for nobody.
+	scripts Scripts
 }
 
 func newWorld(t *testing.T, clusters ...string) *world {
@@ -112,7 +114,7 @@ func (w *world) restart() {
 	w.Controller, err = New(Options{
 		Kube: w.kube, Manifold: w.ours, Contents: reader, Client: w.client, Recorder: record.NewFakeRecorder(1000), Clock: w.clock, Grace: 40 * time.Second,
 		Objects: func(objects.Account) (dynamic.Interface, error) { return w.dynamic, nil },
-		Mapper:  mapper{testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme)}, Routes: fronts{w}, Customs: w.gizmos,
+		Mapper:  mapper{testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme)}, Routes: fronts{w}, Customs: w.gizmos, Scripts: w.scripts,
 	})
 	if err != nil {
 		w.Fatal(err)
