@@ -202,6 +202,22 @@ func TestAnalysis(t *testing.T) {
 	}
 }
 
+func TestAnAnalysisEndsWhereThereMayBeNoData(t *testing.T) {
+	metric := delivery.Metric{Name: "errors", Max: ptr.To(0.01), Interval: 2 * time.Second, SkipOnNoData: true}
+	w := newWorld(1, delivery.Stage{ID: "look", Name: delivery.StageAnalysis, Analysis: &delivery.Analysis{Duration: 3 * time.Second, Metrics: []delivery.Metric{metric}}})
+	for range 5 {
+		for _, due := range w.next().Measure {
+			if !due.At.After(w.now) {
+				w.measured["look"] = append(w.measured["look"], delivery.Measurement{Metric: due.Metric, Time: w.now})
+			}
+		}
+		w.now = w.now.Add(time.Second)
+	}
+	if of := w.stage("look"); of.Phase != delivery.Succeeded || of.Metrics["errors"].Checks != 0 {
+		t.Errorf("%s, %+v: %q", of.Phase, of.Metrics["errors"], of.Message)
+	}
+}
+
 func TestScripts(t *testing.T) {
 	script := delivery.Stage{ID: "script", Name: delivery.StageScript, UndoesScript: true}
 	other := delivery.Stage{ID: "other", Name: delivery.StageScript, UndoesScript: true}

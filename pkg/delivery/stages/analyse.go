@@ -63,7 +63,7 @@ func (r *Run) measure(metric delivery.Metric, end time.Time) bool {
 	}
 	// A metric of an interval longer than the analysis is measured at the end.
 	at := last.Add(max(metric.Interval, leastInterval))
-	if status.Checks == 0 && at.After(end) {
+	if status.Last.IsZero() && at.After(end) {
 		at = end
 	}
 	if at.After(end) {
