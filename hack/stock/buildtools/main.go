@@ -1,5 +1,5 @@
 // Command buildtools builds the stock programs that the test clusters run, as far as they are missing or not as pinned. With -clients it builds
-// Helm and the operators that the end-to-end tests run against clusters, with -operators the further ones that "make operators" runs.
+// Helm, Prometheus and the operators that the end-to-end tests run against clusters, with -operators the further ones that "make operators" runs.
 package main
 
 import (
@@ -21,7 +21,7 @@ func main() {
 }
 
 func run() error {
-	clients := flag.Bool("clients", false, "build Helm and the operators of the end-to-end tests instead")
+	clients := flag.Bool("clients", false, "build Helm, Prometheus and the operators of the end-to-end tests instead")
 	operators := flag.Bool("operators", false, "build the operators that are tested only when asked for instead")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -186,6 +186,9 @@ func (p *pins) differs(prog program, info *debug.BuildInfo) string {
 	if settings["-ldflags"] != p.ldflags(prog) {
 		return "built with other flags"
 	}
+	if settings["-tags"] != prog.tags {
+		return fmt.Sprintf("built with tags %q instead of %q", settings["-tags"], prog.tags)
+	}
 	if got := settings["GOOS"] + "/" + settings["GOARCH"]; got != runtime.GOOS+"/"+runtime.GOARCH {
 		return "built for " + got
 	}

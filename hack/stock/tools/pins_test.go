@@ -59,6 +59,12 @@ func TestDiffers(t *testing.T) {
 			info: built(func(i *debug.BuildInfo) { i.Path = "sigs.k8s.io/kwok/cmd/kwok" }),
 			want: "built from sigs.k8s.io/kwok/cmd/kwok instead of k8s.io/kubernetes/cmd/kubectl",
 		},
+		"other tags": {
+			info: built(func(i *debug.BuildInfo) {
+				i.Settings = append(i.Settings, debug.BuildSetting{Key: "-tags", Value: "race"})
+			}),
+			want: `built with tags "race" instead of ""`,
+		},
 		"no flags": {
 			info: built(func(i *debug.BuildInfo) { i.Settings[0].Value = "" }),
 			want: "built with other flags",

@@ -1,6 +1,6 @@
 // Package tools builds the stock programs that the test clusters run: etcd, the Kubernetes control plane, kubectl, kwok and
-// metrics-server; those that hold clusters against Kubernetes' own conformance specs; and those that use a cluster as its users do, Helm
-// and operators, of which some are built only when they are asked for.
+// metrics-server; those that hold clusters against Kubernetes' own conformance specs; and those that use a cluster as its users do, Helm,
+// Prometheus and operators, of which some are built only when they are asked for.
 //
 // Each is built from the module that a go.mod in hack/tools pins, into _output/tools/bin, and only when the program there was not built
 // from exactly these modules with exactly these flags. What a program was built from is read from the program itself.
@@ -33,6 +33,7 @@ const (
 	E2ETest               = "e2e.test"
 	Helm                  = "helm"
 	ArgoRollouts          = "argo-rollouts"
+	Prometheus            = "prometheus"
 	PrometheusOperator    = "prometheus-operator"
 	PrometheusAdmission   = "prometheus-operator-admission-webhook"
 	CertManager           = "cert-manager"
@@ -56,6 +57,8 @@ type program struct {
 	// pkg is the main package, or the one whose tests are the program.
 	pkg  string
 	test bool
+	// tags are those that it is built with, separated by commas.
+	tags string
 	// folder of the go.mod that pins it, below the root of the repository.
 	folder string
 }
@@ -70,7 +73,8 @@ const (
 	conformanceFolder   = "hack/tools/conformance"
 	helmFolder          = "hack/tools/helm"
 	argoRolloutsFolder  = "hack/tools/argo-rollouts"
-	prometheusFolder    = "hack/tools/prometheus-operator"
+	prometheusFolder    = "hack/tools/prometheus"
+	promOperatorFolder  = "hack/tools/prometheus-operator"
 	certManagerFolder   = "hack/tools/cert-manager"
 	rabbitMQFolder      = "hack/tools/rabbitmq"
 	kubeRayFolder       = "hack/tools/kuberay"
@@ -110,16 +114,19 @@ func conformancePrograms() []program {
 
 func clientPrograms() []program {
 	const (
-		rollouts   = "github.com/argoproj/argo-rollouts"
-		prometheus = "github.com/prometheus-operator/prometheus-operator"
+		rollouts     = "github.com/argoproj/argo-rollouts"
+		prometheus   = "github.com/prometheus/prometheus"
+		promOperator = "github.com/prometheus-operator/prometheus-operator"
 		// Releases after v1.11 have their programs in modules that cannot be had from a proxy.
 		certManager = "github.com/cert-manager/cert-manager"
 	)
 	return []program{
 		{name: Helm, module: "helm.sh/helm/v4", pkg: "helm.sh/helm/v4/cmd/helm", folder: helmFolder},
 		{name: ArgoRollouts, module: rollouts, pkg: rollouts + "/cmd/rollouts-controller", folder: argoRolloutsFolder},
-		{name: PrometheusOperator, module: prometheus, pkg: prometheus + "/cmd/operator", folder: prometheusFolder},
-		{name: PrometheusAdmission, module: prometheus, pkg: prometheus + "/cmd/admission-webhook", folder: prometheusFolder},
+		// What discovers targets at clouds is most of what there is to compile; the tests name theirs.
+		{name: Prometheus, module: prometheus, pkg: prometheus + "/cmd/prometheus", tags: "remove_all_sd", folder: prometheusFolder},
+		{name: PrometheusOperator, module: promOperator, pkg: promOperator + "/cmd/operator", folder: promOperatorFolder},
+		{name: PrometheusAdmission, module: promOperator, pkg: promOperator + "/cmd/admission-webhook", folder: promOperatorFolder},
 		{name: CertManager, module: certManager, pkg: certManager + "/cmd/controller", folder: certManagerFolder},
 		{name: CertManagerWebhook, module: certManager, pkg: certManager + "/cmd/webhook", folder: certManagerFolder},
 	}
@@ -228,7 +235,7 @@ func BuildConformance(ctx context.Context, root string, out io.Writer) (string, 
 	return buildAll(ctx, root, conformancePrograms(), out)
 }
 
-// BuildClients does the same for Helm and the operators that the end-to-end tests run against the logical cluster.
+// BuildClients does the same for Helm, Prometheus and the operators that the end-to-end tests run against the logical cluster.
 func BuildClients(ctx context.Context, root string, out io.Writer) (string, error) {
 	return buildAll(ctx, root, clientPrograms(), out)
 }
@@ -293,7 +300,7 @@ func build(ctx context.Context, pins *pins, p program, target, label string, out
 	if p.test {
 		args = []string{"test", "-C", pins.dir, "-c"} // -C comes first
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, "-ldflags", pins.ldflags(p), "-o", scratch, p.pkg)...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "-tags", p.tags, "-ldflags", pins.ldflags(p), "-o", scratch, p.pkg)...)
 	var output strings.Builder
 	cmd.Stdout, cmd.Stderr = &output, &output
 
