@@ -4,16 +4,22 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	prometheusclient "github.com/prometheus/client_golang/api"
+	prometheusapi "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
+	"github.com/manifold-dev/manifold/hack/stock/tools"
 )
 
 func TestAReleaseIsMeasuredByRequests(t *testing.T) {
@@ -44,65 +50,129 @@ func TestAReleaseIsMeasuredByRequests(t *testing.T) {
 	awaitRuns(s, "web", map[string]string{"east": "1 of web:2"})
 }
 
-// prometheusAPI answers queries as Prometheus does. No Prometheus stands behind it: what it answers is made up, eight values for each query.
-type prometheusAPI struct {
+// metered is what Prometheus scrapes: an application whose variants tell how they are.
+type metered struct {
 	mu sync.Mutex
-	// worse is what the query begins with that has gone bad for the canary, from then on.
+	// worse is what has gone bad for the canary.
 	worse string
-	since time.Time
-	// asked are the times that each query was asked for.
-	asked map[string][]time.Time
+	// requests and errors are those of each variant so far, and told is when they were.
+	requests, errors map[string]float64
+	told             time.Time
 }
 
-func (p *prometheusAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	query := r.FormValue("query")
-	seconds, err := strconv.ParseFloat(r.FormValue("time"), 64)
-	if r.URL.Path != "/api/v1/query" || err != nil {
-		http.Error(w, `{"status":"error","errorType":"bad_data","error":"not a query of now"}`, http.StatusBadRequest)
-		return
+var variantNames = []string{"primary", "canary", "baseline"}
+
+// ServeHTTP tells of ten requests a second, all of which fail where errors are what has gone bad, and of eight pods.
+func (m *metered) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	passed := time.Since(m.told).Seconds()
+	m.told = m.told.Add(time.Duration(passed * float64(time.Second)))
+	for _, variant := range variantNames {
+		bad := func(metric string) float64 {
+			if m.worse == metric && variant == "canary" {
+				return 1
+			}
+			return 0
+		}
+		m.requests[variant] += 10 * passed
+		m.errors[variant] += 10 * passed * bad("errors")
+		fmt.Fprintf(w, "requests_total{variant=%[1]q} %[2]f\nerrors_total{variant=%[1]q} %[3]f\n", variant, m.requests[variant], m.errors[variant])
+		for _, gauge := range []string{"latency", "load", "memory"} {
+			for pod := range 8 {
+				fmt.Fprintf(w, "%s{variant=%q,pod=\"%d\"} %f\n", gauge, variant, pod, float64(pod)+100*bad(gauge))
+			}
+		}
 	}
-	at := time.UnixMilli(int64(seconds * 1000))
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.asked[query] = append(p.asked[query], at)
-	more := 0
-	if p.worse != "" && strings.HasPrefix(query, p.worse) && strings.Contains(query, "canary") && !at.Before(p.since) {
-		more = 100
-	}
-	var values []string
-	for i := range 8 {
-		values = append(values, fmt.Sprintf(`{"metric":{"pod":"%d"},"value":[%.3f,"%d"]}`, i, seconds, i+more))
-	}
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[%s]}}`, strings.Join(values, ","))
 }
 
-// turn has a metric go bad for the canary.
-func (p *prometheusAPI) turn(metric string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.worse, p.since = metric, time.Now()
+func (m *metered) turn(metric string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.worse = metric
 }
 
-func (p *prometheusAPI) times(query string) []time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.asked[query]
+// prometheus is a Prometheus server that scrapes an application.
+type prometheus struct {
+	*metered
+	*framework.Operator
+	scenario *framework.Scenario
+	address  string
+	api      prometheusapi.API
+}
+
+// startPrometheus starts one, and waits until it can tell rates.
+func startPrometheus(s *framework.Scenario) *prometheus {
+	s.Helper()
+	p := &prometheus{scenario: s, metered: &metered{requests: map[string]float64{}, errors: map[string]float64{}, told: time.Now()}}
+	target := httptest.NewServer(p.metered)
+	s.Cleanup(target.Close)
+	dir := s.TempDir()
+	config := filepath.Join(dir, "prometheus.yaml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, `
+global: {scrape_interval: 250ms}
+scrape_configs:
+- {job_name: web, static_configs: [{targets: [%q]}]}
+`, target.Listener.Addr()), 0o644); err != nil {
+		s.Fatal(err)
+	}
+	listen := fmt.Sprintf("127.0.0.1:%d", s.FreePort())
+	p.address = "http://" + listen
+	client, err := prometheusclient.NewClient(prometheusclient.Config{Address: p.address})
+	if err != nil {
+		s.Fatal(err)
+	}
+	p.api = prometheusapi.NewAPI(client)
+	p.Operator = s.Logical.StartOperator(dir, tools.Prometheus, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+listen)
+	p.knows(ratio("canary") + " < 0.01")
+	return p
+}
+
+// knows waits until an expression holds of something that Prometheus has scraped.
+func (p *prometheus) knows(expression string) {
+	p.scenario.Helper()
+	p.scenario.Logical.Poll("Prometheus knows that "+expression, func() error {
+		found, _, err := p.api.Query(p.scenario.Context(), expression, time.Now())
+		if vector, is := found.(model.Vector); err != nil || !is || len(vector) == 0 {
+			return fmt.Errorf("it finds %v, %v: %s", found, err, p.LogTail(5))
+		}
+		return nil
+	})
+}
+
+// goesBad has a metric go bad for the canary, and the others be well, and waits until Prometheus knows.
+func (p *prometheus) goesBad(metric string) {
+	p.scenario.Helper()
+	p.turn(metric)
+	for _, gauge := range []string{"latency", "load", "memory"} {
+		is := map[bool]string{true: ">", false: "<"}[gauge == metric]
+		p.knows(fmt.Sprintf(`count(%s{variant="canary"} %s 50) == 8`, gauge, is))
+	}
+	p.knows(ratio("canary") + map[bool]string{true: " > 0.5", false: " < 0.01"}[metric == "errors"])
+}
+
+// metric is one of a stage that is asked of this server.
+func (p *prometheus) metric(strategy, query, interval, more string) string {
+	return fmt.Sprintf("{strategy: %s, provider: %q, query: '%s', interval: %s%s}", strategy, p.address, query, interval, more)
+}
+
+// ratio is the share of a variant's requests that fail, in PromQL.
+func ratio(variant string) string {
+	return fmt.Sprintf(`sum(rate(errors_total{variant="%[1]s"}[2s])) / sum(rate(requests_total{variant="%[1]s"}[2s]))`, variant)
 }
 
 func TestAReleaseIsMeasuredByMetrics(t *testing.T) {
 	s := suite.Scenario(t)
-	prometheus := &prometheusAPI{asked: map[string][]time.Time{}}
-	server := httptest.NewServer(prometheus)
-	t.Cleanup(server.Close)
-	metric := func(strategy, name, more string) string {
-		return fmt.Sprintf("{strategy: %s, provider: %q, query: '%s{variant=\"{{ .Variant.Name }}\"}', interval: 1s%s}", strategy, server.URL, name, more)
-	}
+	p := startPrometheus(s)
+	const variant = "{{ .Variant.Name }}"
+	of := func(gauge string) string { return gauge + `{variant="` + variant + `"}` }
 	stages := []string{
 		"{name: K8S_CANARY_ROLLOUT, id: canary}", "{name: K8S_BASELINE_ROLLOUT, id: baseline}",
-		"{name: ANALYSIS, id: measure, with: {duration: 2s, metrics: [" + strings.Join([]string{
-			metric("THRESHOLD", "errors", ", expected: {max: 10}"), metric("PREVIOUS", "latency", ", deviation: HIGH"),
-			metric("CANARY_PRIMARY", "load", ""), metric("CANARY_BASELINE", "memory", ""),
+		"{name: ANALYSIS, id: measure, with: {duration: 16s, metrics: [" + strings.Join([]string{
+			p.metric("THRESHOLD", ratio(variant), "1s", ", expected: {max: 0.1}"), p.metric("PREVIOUS", of("latency"), "1s", ", deviation: HIGH"),
+			p.metric("CANARY_PRIMARY", of("load"), "1s", ""), p.metric("CANARY_BASELINE", of("memory"), "1s", ""),
+			// Of an interval as long as this one there are several points.
+			p.metric("THRESHOLD", of("latency"), "16s", ", expected: {min: 0, max: 7}"),
 		}, ", ") + "]}}",
 		"{name: K8S_PRIMARY_ROLLOUT, id: primary}", "{name: K8S_CANARY_CLEAN, id: clean}", "{name: K8S_BASELINE_CLEAN, id: drop}",
 	}
@@ -110,39 +180,55 @@ func TestAReleaseIsMeasuredByMetrics(t *testing.T) {
 	patient := *s
 	patient.Logical = s.Logical.Within(2 * framework.Deadline)
 	good := awaitPhase(&patient, "web-v2", v1alpha1.ReleaseSucceeded)
+	if measured := stage(good, "measure").Metrics; len(measured) != 5 {
+		t.Errorf("measured is %+v", measured)
+	}
 	for _, metric := range stage(good, "measure").Metrics {
 		if metric.Checks == 0 || metric.Failures != 0 {
 			t.Errorf("measured is %+v", metric)
 		}
 	}
-	for query, want := range map[string]bool{
-		`load{variant="primary"}`: true, `load{variant="canary"}`: true, `memory{variant="baseline"}`: true, `errors{variant="canary"}`: true, `errors{variant="primary"}`: false,
-	} {
-		if got := len(prometheus.times(query)) > 0; got != want {
-			t.Errorf("%s was asked for: %t, want %t", query, got, want)
-		}
-	}
-	for i, test := range []struct{ metric, says string }{
-		{"errors", "metric metrics-0 was bad 1 times, and may be 0 times: 100 is above 10"},
-		{"latency", "metric metrics-1 was bad 1 times"}, {"load", "metric metrics-2 was bad 1 times"}, {"memory", "metric metrics-3 was bad 1 times"},
-	} {
-		prometheus.turn(test.metric)
+	const differ = "8 values differ from the 8 that they are compared with"
+	for i, test := range []struct{ metric, says string }{{"errors", "is above 0.1"}, {"latency", differ}, {"load", differ}, {"memory", differ}} {
+		p.goesBad(test.metric)
 		s.Logical.Apply(stagedApp(fmt.Sprintf("web:%d", i+3), stages))
 		bad := awaitPhase(&patient, fmt.Sprintf("web-v%d", i+3), v1alpha1.ReleaseRolledBack)
-		expect.Says(t, stage(bad, "measure").Message, test.says)
+		expect.Says(t, stage(bad, "measure").Message, fmt.Sprintf("metric metrics-%d was bad 1 times, and may be 0 times: ", i), test.says)
 	}
 	awaitRuns(s, "web", map[string]string{"east": "1 of web:2"})
 	awaitRuns(s, "web-canary", map[string]string{"east": "nothing"})
 	awaitRuns(s, "web-baseline", map[string]string{"east": "nothing"})
-	// What is compared with before is of the same time in the release that has succeeded last.
-	measured := stage(good, "measure")
-	earlier := 0
-	for _, at := range prometheus.times(`latency{variant="canary"}`) {
-		if !at.Before(measured.StartTime.Time) && !at.After(measured.EndTime.Add(time.Second)) {
-			earlier++
+}
+
+func TestWhatPrometheusDoesNotTellIsBad(t *testing.T) {
+	s := suite.Scenario(t)
+	p := startPrometheus(s)
+	measure := func(query, more string) []string {
+		return []string{
+			"{name: ANALYSIS, id: measure, with: {duration: 2s, metrics: [" + p.metric("THRESHOLD", query, "1s", ", expected: {max: 0.1}"+more) + "]}}", "{name: K8S_PRIMARY_ROLLOUT, id: primary}",
 		}
 	}
-	if checks := int(measured.Metrics[1].Checks); earlier <= checks {
-		t.Errorf("latency was asked for %d times of the release before, which itself has measured it %d times", earlier, checks)
+	const nothing = `latency{variant="none"}`
+	releases(s, measure(nothing, ", skipOnNoData: true"))
+	passed := awaitPhase(s, "web-v2", v1alpha1.ReleaseSucceeded)
+	if got := stage(passed, "measure").Metrics; len(got) != 1 || got[0].Checks != 0 || got[0].Failures != 0 {
+		t.Errorf("measured is %+v", got)
 	}
+	for i, test := range []struct {
+		query, says string
+		before      func()
+	}{
+		{query: nothing, says: "there is no data"},
+		{query: "sum(errors_total", says: "it could not be measured: ask the Prometheus of the metric for the primary: bad_data"},
+		{query: "vector(0) / vector(0)", says: "a value is not a number"},
+		{query: "vector(0)", before: p.Kill, says: "it could not be measured: ask the Prometheus of the metric for the primary: "},
+	} {
+		if test.before != nil {
+			test.before()
+		}
+		s.Logical.Apply(stagedApp(fmt.Sprintf("web:%d", i+3), measure(test.query, "")))
+		bad := awaitPhase(s, fmt.Sprintf("web-v%d", i+3), v1alpha1.ReleaseRolledBack)
+		expect.Says(t, stage(bad, "measure").Message, "metric metrics-0 was bad 1 times, and may be 0 times: "+test.says)
+	}
+	awaitRuns(s, "web", map[string]string{"east": "1 of web:2"})
 }
