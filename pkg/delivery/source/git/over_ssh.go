@@ -26,6 +26,7 @@ type sshSession struct {
 	config *ssh.ClientConfig
 	host   string // with its port
 	path   string
+	most   int64 // bounds the answer with the pack, in bytes
 
 	client *ssh.Client
 	in     io.WriteCloser
@@ -54,6 +55,7 @@ func (c *Client) overSSH(ep *transport.Endpoint, credentials Credentials) (trans
 		dialer: outbound.Dialer(c.policy.Allow),
 		host:   host,
 		path:   ep.Path,
+		most:   c.limits.Pack + mostOverhead,
 		config: &ssh.ClientConfig{
 			User:              user,
 			Auth:              []ssh.AuthMethod{ssh.PublicKeys(key)},
@@ -183,10 +185,26 @@ func (s *sshSession) UploadPack(_ context.Context, request *packp.UploadPackRequ
 		return nil, err
 	}
 	response := packp.NewUploadPackResponse(request)
-	if err := response.Decode(io.NopCloser(s.out)); err != nil {
+	if err := response.Decode(io.NopCloser(&measured{s.out, s.most})); err != nil {
 		return nil, err
 	}
 	return response, nil
+}
+
+// measured is an error once more is read than there may be. What comes before the pack is read into memory.
+type measured struct {
+	io.Reader
+	left int64
+}
+
+// Read implements io.Reader.
+func (m *measured) Read(p []byte) (int, error) {
+	if m.left <= 0 {
+		return 0, fmt.Errorf("%w: the repository sends more than it may", ErrTooLarge)
+	}
+	n, err := m.Reader.Read(p[:min(int64(len(p)), m.left)])
+	m.left -= int64(n)
+	return n, err
 }
 
 // Close implements io.Closer.

@@ -11,7 +11,9 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
 )
@@ -36,6 +38,12 @@ func newKey(t *testing.T) (ssh.Signer, []byte) {
 // sshd lets a client with the key run git-upload-pack, and returns its address.
 func sshd(t *testing.T, host ssh.Signer, client ssh.PublicKey) string {
 	t.Helper()
+	return sshAnswering(t, host, client, run)
+}
+
+// sshAnswering lets a client with the key have commands answered, and returns its address.
+func sshAnswering(t *testing.T, host ssh.Signer, client ssh.PublicKey, answer func(ssh.Channel, string)) string {
+	t.Helper()
 	config := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 		if string(key.Marshal()) != string(client.Marshal()) {
 			return nil, errors.New("unknown key")
@@ -54,13 +62,13 @@ func sshd(t *testing.T, host ssh.Signer, client ssh.PublicKey) string {
 			if err != nil {
 				return
 			}
-			go serveSSH(conn, config)
+			go serveSSH(conn, config, answer)
 		}
 	}()
 	return listener.Addr().String()
 }
 
-func serveSSH(conn net.Conn, config *ssh.ServerConfig) {
+func serveSSH(conn net.Conn, config *ssh.ServerConfig, answer func(ssh.Channel, string)) {
 	defer conn.Close()
 	_, channels, requests, err := ssh.NewServerConn(conn, config)
 	if err != nil {
@@ -76,7 +84,7 @@ func serveSSH(conn net.Conn, config *ssh.ServerConfig) {
 			for request := range requests {
 				request.Reply(request.Type == "exec", nil)
 				if request.Type == "exec" {
-					run(channel, string(request.Payload[4:]))
+					answer(channel, string(request.Payload[4:]))
 				}
 			}
 		}()
@@ -140,5 +148,26 @@ func TestFetchOverSSH(t *testing.T) {
 				t.Errorf("web.yaml holds %q (%v)", content, err)
 			}
 		})
+	}
+}
+
+func TestAnAnswerOverSSHIsMeasured(t *testing.T) {
+	host, _ := newKey(t)
+	client, private := newKey(t)
+	commit := strings.Repeat("1", 40)
+	address := sshAnswering(t, host, client.PublicKey(), func(channel ssh.Channel, _ string) {
+		defer channel.Close()
+		out := pktline.NewEncoder(channel)
+		err := errors.Join(out.EncodeString(commit+" HEAD\x00shallow allow-reachable-sha1-in-want\n"), out.Flush())
+		for err == nil {
+			err = out.EncodeString("shallow " + commit + "\n")
+		}
+	})
+	request := Request{URL: "ssh://git@" + address + "/endless", Credentials: Credentials{
+		SSHKey: private, KnownHosts: []byte(knownhosts.Line([]string{address}, host.PublicKey()) + "\n"),
+	}}
+	_, err := read(t, newTestClient(t, Policy{Allow: anywhere}, Limits{Pack: 1, Timeout: time.Minute}), request)
+	if !errors.Is(err, ErrTooLarge) {
+		t.Errorf("error %v, want %v", err, ErrTooLarge)
 	}
 }
