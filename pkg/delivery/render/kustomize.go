@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -89,11 +90,12 @@ func (g *gathering) bases(folder string) ([]string, error) {
 
 // base returns the folder that an entry of a kustomization names, or nothing if it is a file or written out in place.
 func (g *gathering) base(folder, entry string) (string, error) {
-	if strings.Contains(entry, "\n") {
-		return "", nil
-	}
-	if remote(entry) {
+	inPlace := strings.Contains(entry, "\n")
+	if repository.MatchString(entry) || remote(entry) && !inPlace {
 		return "", fmt.Errorf("%q lies elsewhere and is not fetched; put it into the repository", entry)
+	}
+	if inPlace {
+		return "", nil
 	}
 	at, err := below(folder, entry)
 	if err != nil {
@@ -127,6 +129,9 @@ func withoutKey(entry string) string {
 
 // remote reports whether kustomize would look for a file in the network.
 func remote(name string) bool { return strings.Contains(name, "://") }
+
+// repository begins what kustomize takes for the address of a repository, whatever there is in the tree.
+var repository = regexp.MustCompile(`(?i)^(git::)?((ssh|https?|file)://|[a-z][a-z0-9-]*@|github\.com[/:])`)
 
 // filesOf returns the files that a kustomization reads beside its resources.
 func filesOf(k *types.Kustomization) []string {
