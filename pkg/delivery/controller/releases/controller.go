@@ -101,6 +101,8 @@ type Controller struct {
 	carrier  *objects.Carrier
 	queue    workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	synced   []cache.InformerSynced
+	// asking has the places of workers that wait for those who are asked about metrics.
+	asking *work.Places
 
 	mu sync.Mutex
 	// memories are what is remembered of applications, by their UID.
@@ -137,7 +139,7 @@ func New(o Options) (*Controller, error) {
 			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered}),
 		carrier:  &objects.Carrier{Writer: objects.NewWriter(store, o.Objects, o.Mapper), Policies: theirs.PlacementPolicies().Lister(), Manifold: o.Client},
 		queue:    work.NewQueue[cache.ObjectName](o.Queues.Of("releases"), firstRetry, lastRetry),
-		memories: map[types.UID]*memory{},
+		memories: map[types.UID]*memory{}, asking: work.NewPlaces(measuring, measuringOf),
 	}
 	return c, c.watch()
 }

@@ -94,17 +94,7 @@ func (c *Controller) revisionOr(release *v1alpha1.Release) *v1alpha1.Application
 
 // fulfil does what stages ask for: it measures what is due, and has scripts and Jobs run. It reports whether there is anything new to see.
 func (c *Controller) fulfil(ctx context.Context, s situation, due stages.Due, seen *delivery.Observed, now time.Time) bool {
-	news := false
-	for _, measure := range due.Measure {
-		if measure.At.After(now) {
-			continue
-		}
-		if seen.Measured == nil {
-			seen.Measured = map[string][]delivery.Measurement{}
-		}
-		seen.Measured[measure.Stage] = append(seen.Measured[measure.Stage], c.measure(ctx, s, measure))
-		news = true
-	}
+	news := c.measurements(ctx, s, due.Measure, seen, now)
 	for _, script := range due.Scripts {
 		if seen.Scripts == nil {
 			seen.Scripts = map[string]delivery.Outcome{}
