@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/keymutex"
 
 	"golang.org/x/sync/errgroup"
 
@@ -34,9 +33,14 @@ const (
 	// Retries of one application grow from the first to the last delay.
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = time.Minute
-	// lookers is how many sources are looked at at a time, and how many repositories. Rendering has a bound of its own.
+	// lookers is how many sources are looked at at a time. Rendering has a bound of its own.
 	lookers = 4
-	workers = 4
+	// callers is how many repositories are looked at at a time, and callersOf how many for one namespace: one that does not answer is waited for for
+	// more than a minute, and the repositories of others are looked at meanwhile.
+	callers, callersOf = 8, 3
+	// placeAgain is when a place is looked for again.
+	placeAgain = 200 * time.Millisecond
+	workers    = 4
 	// pause gathers what clusters report of one application into one status.
 	pause = 200 * time.Millisecond
 )
@@ -82,8 +86,8 @@ type Controller struct {
 	history   *history
 	departure *departure
 	outcomes  *outcomes
-	// looking has one look at the source of an application at a time.
-	looking keymutex.KeyMutex
+	// looking are the workers that look at the source of an application, one of each, and calling those that look at repositories of a namespace.
+	looking, calling *work.Places
 }
 
 // New registers with the informers, which the caller starts afterwards.
@@ -113,14 +117,15 @@ func New(o Options) (*Controller, error) {
 		watches:  &watches{view: view, queues: queues, outcomes: outcomes, told: told, drift: o.Drift},
 		reader: &reader{
 			view: view, history: history, recorder: o.Recorder,
-			renderer: &renderer{confined: o.Renderer, kinds: &kinds{mapper: o.Mapper, clock: o.Clock}},
+			renderer: &renderer{confined: o.Renderer, places: work.NewPlaces(lookers+callers, 1), kinds: &kinds{mapper: o.Mapper, clock: o.Clock}},
 			selector: selector, git: sources.Git{Repositories: o.Repositories, Secrets: view.secrets},
 		},
 		reporter:  &reporter{view: view, client: client, outcomes: outcomes, drift: o.Drift, told: told, recorder: o.Recorder, clock: o.Clock},
 		history:   history,
 		departure: &departure{history: history, client: client, objects: o.Dynamic},
 		outcomes:  outcomes,
-		looking:   keymutex.NewHashed(64),
+		looking:   work.NewPlaces(lookers+callers, 1),
+		calling:   work.NewPlaces(callers, callersOf),
 	}
 	return c, c.watches.add(o, selector.Informers())
 }
@@ -132,7 +137,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	var group errgroup.Group
 	group.Go(func() error { work.Run(ctx, c.queues.nearby, lookers, c.read); return nil })
-	group.Go(func() error { work.Run(ctx, c.queues.remote, lookers, c.read); return nil })
+	group.Go(func() error { work.Run(ctx, c.queues.remote, callers, c.read); return nil })
 	group.Go(func() error { work.Run(ctx, c.queues.rest, workers, c.sync); return nil })
 	return group.Wait()
 }

@@ -42,15 +42,23 @@ const mostSaid = 1000
 
 // read looks at the source of an application, and makes a revision of what it finds there if that differs from the last one.
 func (c *Controller) read(ctx context.Context, name cache.ObjectName) error {
-	c.looking.LockKey(name.String())
-	defer c.looking.UnlockKey(name.String())
 	app := c.view.application(name)
 	if app == nil || app.DeletionTimestamp != nil || app.Spec.Suspend {
 		return nil
 	}
+	free, ok := c.take(app)
+	if !ok {
+		c.queues.of(app).AddAfter(name, placeAgain)
+		return nil
+	}
+	defer free()
 	c.queues.lookAgain(app)
 	known := c.outcomes.of(app.UID)
 	next, err := c.reader.found(ctx, app, known)
+	if errors.Is(err, errBusy) {
+		c.queues.of(app).AddAfter(name, placeAgain)
+		return nil
+	}
 	if err != nil && retriable(err) {
 		next.key = ""
 	} else {
@@ -62,6 +70,20 @@ func (c *Controller) read(ctx context.Context, name cache.ObjectName) error {
 		return nil // it is asked again by and by, and not more often because it fails
 	}
 	return err
+}
+
+// take has one look at the source of an application at a time, and a place for it where that may have to wait for servers of strangers.
+func (c *Controller) take(app *v1alpha1.Application) (free func(), ok bool) {
+	looked, ok := c.looking.Take(cache.MetaObjectToName(app).String())
+	if !ok || app.Spec.Source.Git == nil {
+		return looked, ok
+	}
+	called, ok := c.calling.Take(app.Namespace)
+	if !ok {
+		looked()
+		return nil, false
+	}
+	return func() { called(); looked() }, true
 }
 
 // reader makes revisions of what sources have.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/manifests"
 	"github.com/manifold-dev/manifold/pkg/delivery/render"
@@ -17,6 +18,9 @@ import (
 
 // errNotAllowed says that a manifest may not be part of the application.
 var errNotAllowed = errors.New("not allowed")
+
+// errBusy says that files of the namespace are being rendered. It is tried again soon.
+var errBusy = errors.New("other files of the namespace are being rendered")
 
 // mostObjects bounds the objects of all targets together. Those of one have a bound of their own.
 const mostObjects = 50_000
@@ -32,8 +36,10 @@ type result struct {
 
 // renderer makes manifests of what sources have.
 type renderer struct {
-	// confined is asked about the files of strangers.
+	// confined is asked about the files of strangers. There are few processes for all, and files may take them for as long as they may: so each
+	// namespace has one at a time.
 	confined Renderer
+	places   *work.Places
 	kinds    *kinds
 }
 
@@ -105,6 +111,11 @@ func (r *renderer) run(ctx context.Context, p *plan, bundle *render.Bundle, opti
 	if p.found.Plain && len(options.Patches) == 0 {
 		return render.Render(ctx, bundle, options)
 	}
+	free, ok := r.places.Take(p.app.Namespace)
+	if !ok {
+		return nil, errBusy
+	}
+	defer free()
 	return r.confined.Bundle(ctx, bundle, options)
 }
 
