@@ -4776,7 +4776,7 @@ func schema_manifold_apis_delivery_v1alpha1_Traffic(ref common.ReferenceCallback
 				Properties: map[string]spec.Schema{
 					"method": {
 						SchemaProps: spec.SchemaProps{
-							Description: "method is HTTPRoute, VirtualService, Ingress, Service or Replicas.\n\nPossible enum values:\n - `\"HTTPRoute\"` sets weights of an HTTPRoute of Gateway API.\n - `\"Ingress\"` gives each variant a path, or weights by annotations of nginx.\n - `\"Replicas\"` has variants behind one Service, and shares out by the number of their pods.\n - `\"Service\"` switches the selector of the Service: one variant gets everything.\n - `\"VirtualService\"` sets weights of a VirtualService of Istio.",
+							Description: "method is HTTPRoute, VirtualService, Service or Replicas; Ingress is not carried out yet. HTTPRoute and VirtualService set weights of a route that is there. Service has the Service in front lead to one variant, which gets everything. Replicas has it lead to all of them, and gives copies as many pods as their shares take beside those of the primary, which gets everything, nothing, or at least 20 percent.\n\nPossible enum values:\n - `\"HTTPRoute\"` sets weights of an HTTPRoute of Gateway API that is there.\n - `\"Ingress\"` gives each variant a path, or weights by annotations of nginx. Nobody does so yet: a release whose stages route traffic is refused.\n - `\"Replicas\"` has variants behind one Service, and shares out by the number of their pods. The primary keeps those that it has.\n - `\"Service\"` switches the selector of the Service: one variant gets everything.\n - `\"VirtualService\"` sets weights of a VirtualService of Istio that is there.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4785,14 +4785,14 @@ func schema_manifold_apis_delivery_v1alpha1_Traffic(ref common.ReferenceCallback
 					},
 					"host": {
 						SchemaProps: spec.SchemaProps{
-							Description: "host is what the application is called from outside. An HTTPRoute, VirtualService or Ingress is made for it if name is unset.",
+							Description: "host is what the application is called from outside. No route is made for it yet: name has to be set where a stage routes traffic.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "name is that of an HTTPRoute, VirtualService or Ingress in the namespace of the application or among its manifests, of which only weights are changed, and those of other backends kept.",
+							Description: "name is that of an HTTPRoute or VirtualService in the namespace of the application or among its manifests. It stays as it is: clusters hold it with other weights, and those of other backends are kept.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4804,7 +4804,7 @@ func schema_manifold_apis_delivery_v1alpha1_Traffic(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "gateways are what an HTTPRoute that is made belongs to, or the gateways of a VirtualService.",
+							Description: "gateways are what an HTTPRoute that is made belongs to, or the gateways of a VirtualService. None is made yet.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4843,7 +4843,7 @@ func schema_manifold_apis_delivery_v1alpha1_Traffic(ref common.ReferenceCallback
 					},
 					"className": {
 						SchemaProps: spec.SchemaProps{
-							Description: "className is the class of an Ingress that is made.",
+							Description: "className is the class of an Ingress that is made. None is made yet.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4857,7 +4857,7 @@ func schema_manifold_apis_delivery_v1alpha1_Traffic(ref common.ReferenceCallback
 					},
 					"drainSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "drainSeconds is how long a variant that gets no more requests stays. Defaults to 30.",
+							Description: "drainSeconds is how long a variant that gets no more requests stays before it is removed. Defaults to 30.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -5062,7 +5062,7 @@ func schema_manifold_apis_delivery_v1alpha1_Variant(ref common.ReferenceCallback
 					},
 					"traffic": {
 						SchemaProps: spec.SchemaProps{
-							Description: "traffic is the variant's part of the requests in percent. Unset, it is not routed.",
+							Description: "traffic is the variant's part of the requests to all clusters together, in percent. Unset, requests are not shared out. Where they are by numbers of pods, it is what the ready pods come to.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -5166,7 +5166,7 @@ func schema_manifold_apis_delivery_v1alpha1_VariantCluster(ref common.ReferenceC
 					},
 					"traffic": {
 						SchemaProps: spec.SchemaProps{
-							Description: "traffic is the part of the requests that arrive here, in percent, that goes to the variant now. It follows the variant's own as soon as there is somebody to answer.",
+							Description: "traffic is the part of the requests that arrive here, in percent, that goes to the variant now: no more than there is somebody to answer. In the status of an Application whose requests are shared out by numbers of pods, it is what the ready pods come to.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},

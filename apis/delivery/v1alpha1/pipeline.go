@@ -187,30 +187,32 @@ type Rollback struct {
 type TrafficMethod string
 
 const (
-	// TrafficHTTPRoute sets weights of an HTTPRoute of Gateway API.
+	// TrafficHTTPRoute sets weights of an HTTPRoute of Gateway API that is there.
 	TrafficHTTPRoute TrafficMethod = "HTTPRoute"
-	// TrafficVirtualService sets weights of a VirtualService of Istio.
+	// TrafficVirtualService sets weights of a VirtualService of Istio that is there.
 	TrafficVirtualService TrafficMethod = "VirtualService"
-	// TrafficIngress gives each variant a path, or weights by annotations of nginx.
+	// TrafficIngress gives each variant a path, or weights by annotations of nginx. Nobody does so yet: a release whose stages route traffic is refused.
 	TrafficIngress TrafficMethod = "Ingress"
 	// TrafficService switches the selector of the Service: one variant gets everything.
 	TrafficService TrafficMethod = "Service"
-	// TrafficReplicas has variants behind one Service, and shares out by the number of their pods.
+	// TrafficReplicas has variants behind one Service, and shares out by the number of their pods. The primary keeps those that it has.
 	TrafficReplicas TrafficMethod = "Replicas"
 )
 
 // Traffic says how requests are shared out over variants.
 type Traffic struct {
-	// method is HTTPRoute, VirtualService, Ingress, Service or Replicas.
+	// method is HTTPRoute, VirtualService, Service or Replicas; Ingress is not carried out yet. HTTPRoute and VirtualService set weights of a route
+	// that is there. Service has the Service in front lead to one variant, which gets everything. Replicas has it lead to all of them, and gives
+	// copies as many pods as their shares take beside those of the primary, which gets everything, nothing, or at least 20 percent.
 	Method TrafficMethod `json:"method"`
-	// host is what the application is called from outside. An HTTPRoute, VirtualService or Ingress is made for it if name is unset.
+	// host is what the application is called from outside. No route is made for it yet: name has to be set where a stage routes traffic.
 	// +optional
 	Host string `json:"host,omitempty"`
-	// name is that of an HTTPRoute, VirtualService or Ingress in the namespace of the application or among its manifests, of which only
-	// weights are changed, and those of other backends kept.
+	// name is that of an HTTPRoute or VirtualService in the namespace of the application or among its manifests. It stays as it is: clusters hold it
+	// with other weights, and those of other backends are kept.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// gateways are what an HTTPRoute that is made belongs to, or the gateways of a VirtualService.
+	// gateways are what an HTTPRoute that is made belongs to, or the gateways of a VirtualService. None is made yet.
 	// +optional
 	// +listType=atomic
 	Gateways []GatewayReference `json:"gateways,omitempty"`
@@ -222,13 +224,13 @@ type Traffic struct {
 	// subsets tells variants apart by subsets of a DestinationRule. Unset, each variant has a Service. It is for VirtualService.
 	// +optional
 	Subsets bool `json:"subsets,omitempty"`
-	// className is the class of an Ingress that is made.
+	// className is the class of an Ingress that is made. None is made yet.
 	// +optional
 	ClassName string `json:"className,omitempty"`
 	// nginxCanary shares out by annotations of nginx. Unset, each variant of an Ingress has a path. It is for Ingress.
 	// +optional
 	NginxCanary bool `json:"nginxCanary,omitempty"`
-	// drainSeconds is how long a variant that gets no more requests stays. Defaults to 30.
+	// drainSeconds is how long a variant that gets no more requests stays before it is removed. Defaults to 30.
 	// +optional
 	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
 }

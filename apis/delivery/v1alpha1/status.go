@@ -253,7 +253,8 @@ type Variant struct {
 	// +optional
 	// +listType=atomic
 	Patches []VariantPatch `json:"patches,omitempty"`
-	// traffic is the variant's part of the requests in percent. Unset, it is not routed.
+	// traffic is the variant's part of the requests to all clusters together, in percent. Unset, requests are not shared out. Where they are by
+	// numbers of pods, it is what the ready pods come to.
 	// +optional
 	Traffic *int32 `json:"traffic,omitempty"`
 	// clusters are those that the variant runs in.
@@ -285,8 +286,8 @@ type VariantCluster struct {
 	// routed tells that the variant has had requests here, so that it is drained before it goes.
 	// +optional
 	Routed bool `json:"routed,omitempty"`
-	// traffic is the part of the requests that arrive here, in percent, that goes to the variant now. It follows the variant's own as soon as
-	// there is somebody to answer.
+	// traffic is the part of the requests that arrive here, in percent, that goes to the variant now: no more than there is somebody to answer. In
+	// the status of an Application whose requests are shared out by numbers of pods, it is what the ready pods come to.
 	// +optional
 	Traffic *int32 `json:"traffic,omitempty"`
 }

@@ -11,25 +11,27 @@ import (
 //
 // Traffic says how requests are shared out over variants.
 type TrafficApplyConfiguration struct {
-	// method is HTTPRoute, VirtualService, Ingress, Service or Replicas.
+	// method is HTTPRoute, VirtualService, Service or Replicas; Ingress is not carried out yet. HTTPRoute and VirtualService set weights of a route
+	// that is there. Service has the Service in front lead to one variant, which gets everything. Replicas has it lead to all of them, and gives
+	// copies as many pods as their shares take beside those of the primary, which gets everything, nothing, or at least 20 percent.
 	Method *deliveryv1alpha1.TrafficMethod `json:"method,omitempty"`
-	// host is what the application is called from outside. An HTTPRoute, VirtualService or Ingress is made for it if name is unset.
+	// host is what the application is called from outside. No route is made for it yet: name has to be set where a stage routes traffic.
 	Host *string `json:"host,omitempty"`
-	// name is that of an HTTPRoute, VirtualService or Ingress in the namespace of the application or among its manifests, of which only
-	// weights are changed, and those of other backends kept.
+	// name is that of an HTTPRoute or VirtualService in the namespace of the application or among its manifests. It stays as it is: clusters hold it
+	// with other weights, and those of other backends are kept.
 	Name *string `json:"name,omitempty"`
-	// gateways are what an HTTPRoute that is made belongs to, or the gateways of a VirtualService.
+	// gateways are what an HTTPRoute that is made belongs to, or the gateways of a VirtualService. None is made yet.
 	Gateways []GatewayReferenceApplyConfiguration `json:"gateways,omitempty"`
 	// routes are the names of the rules in the HTTPRoute or VirtualService whose weights are changed. Empty stands for all that send
 	// requests to the Service.
 	Routes []string `json:"routes,omitempty"`
 	// subsets tells variants apart by subsets of a DestinationRule. Unset, each variant has a Service. It is for VirtualService.
 	Subsets *bool `json:"subsets,omitempty"`
-	// className is the class of an Ingress that is made.
+	// className is the class of an Ingress that is made. None is made yet.
 	ClassName *string `json:"className,omitempty"`
 	// nginxCanary shares out by annotations of nginx. Unset, each variant of an Ingress has a path. It is for Ingress.
 	NginxCanary *bool `json:"nginxCanary,omitempty"`
-	// drainSeconds is how long a variant that gets no more requests stays. Defaults to 30.
+	// drainSeconds is how long a variant that gets no more requests stays before it is removed. Defaults to 30.
 	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
 }
 

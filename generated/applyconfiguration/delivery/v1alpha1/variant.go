@@ -31,7 +31,8 @@ type VariantApplyConfiguration struct {
 	LabelSelector *bool `json:"labelSelector,omitempty"`
 	// patches change the objects of a copy.
 	Patches []VariantPatchApplyConfiguration `json:"patches,omitempty"`
-	// traffic is the variant's part of the requests in percent. Unset, it is not routed.
+	// traffic is the variant's part of the requests to all clusters together, in percent. Unset, requests are not shared out. Where they are by
+	// numbers of pods, it is what the ready pods come to.
 	Traffic *int32 `json:"traffic,omitempty"`
 	// clusters are those that the variant runs in.
 	Clusters []VariantClusterApplyConfiguration `json:"clusters,omitempty"`

@@ -21,8 +21,8 @@ type VariantClusterApplyConfiguration struct {
 	Ready *int32 `json:"ready,omitempty"`
 	// routed tells that the variant has had requests here, so that it is drained before it goes.
 	Routed *bool `json:"routed,omitempty"`
-	// traffic is the part of the requests that arrive here, in percent, that goes to the variant now. It follows the variant's own as soon as
-	// there is somebody to answer.
+	// traffic is the part of the requests that arrive here, in percent, that goes to the variant now: no more than there is somebody to answer. In
+	// the status of an Application whose requests are shared out by numbers of pods, it is what the ready pods come to.
 	Traffic *int32 `json:"traffic,omitempty"`
 }
 
