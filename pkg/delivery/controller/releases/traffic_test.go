@@ -2,12 +2,15 @@ package releases
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -309,5 +312,124 @@ func TestMethodsThatNobodyCarriesOutAreNamed(t *testing.T) {
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %s", name, err, test.want)
 		}
+	}
+}
+
+// silence has a cluster answer no more, or again.
+func (w *world) silence(cluster string, silent bool) {
+	w.Helper()
+	informer := w.ours.Manifold().V1alpha1().Clusters().Informer()
+	found, _, _ := informer.GetIndexer().GetByKey(cluster)
+	changed := found.(*manifold.Cluster).DeepCopy()
+	answers := metav1.Condition{Type: manifold.ClusterAnswering, Status: metav1.ConditionTrue, Reason: "Answers", LastTransitionTime: metav1.NewTime(w.clock.Now())}
+	if silent {
+		answers.Status, answers.Reason = metav1.ConditionFalse, "NoAnswer"
+	}
+	meta.SetStatusCondition(&changed.Status.Conditions, answers)
+	w.add(informer, changed)
+	w.dead[cluster] = silent
+}
+
+// Nobody waits for a cluster that is away when shares are taken back, and it needs no command when it returns.
+func TestAClusterThatIsAwayTakesSharesBackWhenItReturns(t *testing.T) {
+	for name, test := range map[string]struct {
+		method v1alpha1.TrafficMethod
+		shared string
+	}{
+		"weights":         {v1alpha1.TrafficHTTPRoute, "primary web:50 web-canary:50"},
+		"a switch":        {v1alpha1.TrafficService, "canary"},
+		"numbers of pods": {v1alpha1.TrafficReplicas, "<nil>"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, both...)
+			there := `{"canary":50}`
+			if test.method == v1alpha1.TrafficService {
+				there = `{"all":"canary"}`
+			}
+			if test.method == v1alpha1.TrafficHTTPRoute {
+				w.fronted(everywhere, `[{"name":"web"}]`)
+			}
+			w.begun(sharedOut(test.method, there, `{"primary":100}`))
+			w.waits("web-b", "agree")
+			w.holds(test.shared)
+			w.silence("west", true)
+			w.request("web-b", v1alpha1.ReleaseRequest{Type: v1alpha1.RequestRollback})
+			release := w.until("web-b", v1alpha1.ReleaseRolledBack)
+			if message := release.Status.Message; !strings.Contains(message, `cluster "west" does not answer: it follows by itself when it is back`) {
+				t.Errorf("it says %q", message)
+			}
+			w.silence("west", false)
+			for range 5 {
+				w.step()
+			}
+			w.holds("<nil>")
+			if got := w.runs("web") + "; " + w.runs("web-canary"); got != "east:10xone west:10xone; " {
+				t.Errorf("runs %s", got)
+			}
+			w.settled()
+		})
+	}
+}
+
+// A canary that is cleaned while it has a share gives that up first, and drains.
+func TestACanaryIsCleanedWhileItHasAShare(t *testing.T) {
+	for name, test := range map[string]struct {
+		method v1alpha1.TrafficMethod
+		there  string
+	}{
+		"weights":         {v1alpha1.TrafficHTTPRoute, `{"canary":50}`},
+		"a switch":        {v1alpha1.TrafficService, `{"all":"canary"}`},
+		"numbers of pods": {v1alpha1.TrafficReplicas, `{"canary":50}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, both...)
+			if test.method == v1alpha1.TrafficHTTPRoute {
+				w.fronted(everywhere, `[{"name":"web"}]`)
+			}
+			w.begun(func(app *v1alpha1.Application) {
+				sharedOut(test.method, test.there, `{"primary":100}`)(app)
+				app.Spec.Pipeline.Stages = slices.Delete(app.Spec.Pipeline.Stages, 3, 5) // neither a rollout of the primary nor a way back
+			})
+			w.waits("web-b", "agree")
+			w.agreed()
+			w.waits("web-b", "clean")
+			w.holds("primary")
+			began := w.clock.Now()
+			w.until("web-b", v1alpha1.ReleaseSucceeded)
+			if took := w.clock.Now().Sub(began); took < 25*time.Second {
+				t.Errorf("the canary has drained for %s", took)
+			}
+			w.step()
+			w.holds("<nil>")
+		})
+	}
+}
+
+func TestServicesThatCannotBeInFrontAreNamed(t *testing.T) {
+	for name, test := range map[string]struct {
+		services []string
+		want     string
+	}{
+		"no selector":              {[]string{strings.Replace(webService, `"selector":{"app":"web"},`, "", 1)}, "spec.service.name: Invalid value: \"web\": the Service leads to no pods by a selector"},
+		"a name elsewhere":         {[]string{strings.Replace(webService, `"spec":{`, `"spec":{"type":"ExternalName","externalName":"web.example.com",`, 1)}, "the Service leads to no pods by a selector"},
+		"other pods":               {[]string{strings.Replace(webService, `"app":"web"`, `"app":"api"`, 1)}, "the Service leads to none of the workloads of which copies are made"},
+		"two, and nobody says who": {[]string{webService, strings.Replace(webService, `"name":"web"`, `"name":"api"`, 1)}, "spec.service.name: Required value: there are 2 Services among the objects"},
+		"none":                     {nil, "spec.service.name: Required value: there is no Service among the objects"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, method := range []v1alpha1.TrafficMethod{v1alpha1.TrafficService, v1alpha1.TrafficReplicas} {
+				w := newWorld(t, both...)
+				w.given(sharedOut(method, `{"all":"canary"}`, `{"primary":100}`), both...)
+				w.revise(1, both, append(test.services, labelled("one"))...)
+				w.asks("web-a", "web-v1", nil)
+				w.until("web-a", v1alpha1.ReleaseSucceeded)
+				w.revise(2, both, append(test.services, labelled("two"))...)
+				w.asks("web-b", "web-v2", nil)
+				w.until("web-b", v1alpha1.ReleaseRolledBack)
+				if got := w.phase("there").Message; !strings.Contains(got, test.want) {
+					t.Errorf("%s: %q, want %s", method, got, test.want)
+				}
+			}
+		})
 	}
 }
