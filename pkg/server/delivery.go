@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/utils/clock"
 
 	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
@@ -50,7 +51,7 @@ func (m *controllers) newDelivery(c CompletedOptions) ([]part, error) {
 		return nil, err
 	}
 	controller, err := releases.New(releases.Options{
-		Kube: m.informers, Manifold: m.own, Contents: m.contents,
+		Kube: m.informers, Manifold: m.own, Contents: m.contents, Complete: legacyscheme.Scheme.Default,
 		Client: m.clients[v1alpha1.DeliveryUser].manifold, Objects: objectClients(config), Mapper: mapper, Customs: m.custom.Objects(), Routes: objects.NewRoutes(routes, mapper),
 		Recorder: m.recorder(known),
 		Grace:    m.grace, Queues: m.queues, Drift: &m.drift,

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
@@ -65,6 +66,8 @@ type Options struct {
 	Manifold externalversions.SharedInformerFactory
 	// Contents reads what revisions hold.
 	Contents *contents.Reader
+	// Complete gives a typed object the defaults that the API server gives it. It may be nil.
+	Complete func(runtime.Object)
 	// Client reaches the API as who delivers, and Objects as whom the objects of an application are written.
 	Client  versioned.Interface
 	Objects objects.Clients

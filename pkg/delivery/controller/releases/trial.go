@@ -58,7 +58,11 @@ func (c *Controller) try(ctx context.Context, app *v1alpha1.Application, release
 				continue
 			}
 			tried[content] = true
-			why, err := verdictOf(c.carrier.Try(ctx, account, owner, object), object.Held)
+			trial, answer := c.carrier.Try(ctx, account, owner, object)
+			why, err := verdictOf(answer, object.Held)
+			if answer == nil && object.Held {
+				why, err = c.mutated(object, trial)
+			}
 			if err != nil {
 				c.queue.AddAfter(cache.MetaObjectToName(app), trialAgain)
 				return waitError{fmt.Sprintf("target %q: try what the revision holds: %s", place.Target, err)}

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 
@@ -121,5 +122,41 @@ func TestWhatIsRefusedIsNotPlaced(t *testing.T) {
 	release := w.until("web-a", v1alpha1.ReleaseFailed)
 	if got := release.Status.Message; !strings.Contains(got, "nothing of it is applied: Deployment/web") || len(w.writes) > 0 {
 		t.Errorf("says %q, written are %v", got, w.writes)
+	}
+}
+
+// Clusters hold what the revision says. So what admission would make otherwise of their pods would not reach them.
+func TestClustersDoNotHoldWhatAdmissionChanges(t *testing.T) {
+	for name, test := range map[string]struct {
+		admits func(template map[string]any)
+		says   string
+	}{
+		"an image": {func(template map[string]any) {
+			containers, _, _ := unstructured.NestedSlice(template, "spec", "containers")
+			containers[0].(map[string]any)["image"] = "safe"
+			_ = unstructured.SetNestedSlice(template, containers, "spec", "containers")
+		}, `Deployment/web: admission in the logical cluster sets /spec/template/spec/containers/0/image to "safe"`},
+		"something more": {func(template map[string]any) {
+			_ = unstructured.SetNestedField(template, true, "spec", "hostUsers")
+		}, "sets /spec/template/spec/hostUsers to true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, both...)
+			w.given(nil, both...)
+			w.admits = func(in *unstructured.Unstructured) {
+				if template, has, _ := unstructured.NestedFieldNoCopy(in.Object, "spec", "template"); has {
+					test.admits(template.(map[string]any))
+				}
+			}
+			w.revise(1, both, settings, deploymentOf("one"))
+			w.asks("web-a", "web-v1", nil)
+			release := w.until("web-a", v1alpha1.ReleaseFailed)
+			if !strings.Contains(release.Status.Message, test.says) || len(w.writes) > 0 {
+				t.Errorf("says %q, written are %v", release.Status.Message, w.writes)
+			}
+			w.admits = nil
+			w.asks("web-b", "web-v1", nil)
+			w.until("web-b", v1alpha1.ReleaseSucceeded)
+		})
 	}
 }

@@ -63,6 +63,8 @@ type world struct {
 	// trials are the objects that were tried before a release began, and unfit holds why some are refused then.
 	trials []string
 	unfit  map[string]error
+	// admits is what admission makes of them, nil for nothing.
+	admits func(*unstructured.Unstructured)
 	// broken are images whose pods never get ready, and dead the clusters that do nothing.
 	broken, dead map[string]bool
 	restarts     bool
@@ -255,6 +257,9 @@ func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error)
 		return true, in, w.unfit[key]
 	case dryRun:
 		w.trials = append(w.trials, key)
+		if w.admits != nil {
+			w.admits(in)
+		}
 		return true, in, w.unfit[key]
 	}
 	w.writes = append(w.writes, key)
