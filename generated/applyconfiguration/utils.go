@@ -44,6 +44,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &deliveryv1alpha1.GitRefApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GitSource"):
 		return &deliveryv1alpha1.GitSourceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GitWebhook"):
+		return &deliveryv1alpha1.GitWebhookApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InlineSource"):
 		return &deliveryv1alpha1.InlineSourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MetricStatus"):

@@ -38,6 +38,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.GatewayReference{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_GatewayReference(ref),
 		v1alpha1.GitRef{}.OpenAPIModelName():                             schema_manifold_apis_delivery_v1alpha1_GitRef(ref),
 		v1alpha1.GitSource{}.OpenAPIModelName():                          schema_manifold_apis_delivery_v1alpha1_GitSource(ref),
+		v1alpha1.GitWebhook{}.OpenAPIModelName():                         schema_manifold_apis_delivery_v1alpha1_GitWebhook(ref),
 		v1alpha1.InlineSource{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_InlineSource(ref),
 		v1alpha1.MetricStatus{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_MetricStatus(ref),
 		v1alpha1.Notification{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_Notification(ref),
@@ -1825,12 +1826,41 @@ func schema_manifold_apis_delivery_v1alpha1_GitSource(ref common.ReferenceCallba
 							Ref:         ref(v1alpha1.SecretReference{}.OpenAPIModelName()),
 						},
 					},
+					"webhook": {
+						SchemaProps: spec.SchemaProps{
+							Description: "webhook has the repository asked at once when its forge announces a push, by POST /hooks/git/NAMESPACE/NAME of the API server. It is asked after interval all the same.",
+							Ref:         ref(v1alpha1.GitWebhook{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"url"},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.GitRef{}.OpenAPIModelName(), v1alpha1.SecretReference{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Duration"},
+			v1alpha1.GitRef{}.OpenAPIModelName(), v1alpha1.GitWebhook{}.OpenAPIModelName(), v1alpha1.SecretReference{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Duration"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_GitWebhook(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GitWebhook says who may announce pushes.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"secretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretRef names a Secret in the namespace of the application that holds, under the key token, what the forge was given as the secret of the webhook.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.SecretReference{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"secretRef"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.SecretReference{}.OpenAPIModelName()},
 	}
 }
 

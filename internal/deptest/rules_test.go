@@ -61,7 +61,7 @@ var deliveryRooms = map[string][]string{
 
 // serverRooms are the rooms of the server, each with what it may import of the others: pkg/server itself puts all together.
 var serverRooms = map[string][]string{
-	"pkg/server":                     {"bootstrap", "etcd", "identity", "keys", "kinds", "mirrors", "ours", "podtokens", "podwebhooks", "quota", "reach", "specs", "stock", "storage", "storage/below", "trials"},
+	"pkg/server":                     {"bootstrap", "etcd", "identity", "keys", "kinds", "mirrors", "ours", "podtokens", "podwebhooks", "pushes", "quota", "reach", "specs", "stock", "storage", "storage/below", "trials"},
 	"pkg/server/bootstrap":           {"keys"},
 	"pkg/server/etcd":                {},
 	"pkg/server/identity":            {},
@@ -71,6 +71,7 @@ var serverRooms = map[string][]string{
 	"pkg/server/ours":                {},
 	"pkg/server/podtokens":           {"ours"},
 	"pkg/server/podwebhooks":         {},
+	"pkg/server/pushes":              {},
 	"pkg/server/quota":               {},
 	"pkg/server/reach":               {"ours"},
 	"pkg/server/specs":               {},

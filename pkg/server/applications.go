@@ -7,6 +7,8 @@ import (
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/applications"
 	"github.com/manifold-dev/manifold/pkg/delivery/render/confined"
 	"github.com/manifold-dev/manifold/pkg/delivery/source/git"
+	"github.com/manifold-dev/manifold/pkg/server/pushes"
 )
 
 // renderers is how many processes render at a time. Each takes a processor.
@@ -42,5 +45,16 @@ func (m *controllers) newApplications(c CompletedOptions) (*applications.Control
 		Renderer: confined.New(confined.Bounds{}, renderers), Repositories: repositories,
 		Recorder: m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"}), Queues: m.queues, Drift: &m.drift,
 		Customs: m.custom.Objects(),
+	})
+}
+
+// newAnnouncer makes what tells applications of pushes to their repositories.
+func (m *controllers) newAnnouncer() *pushes.Announcer {
+	applications, secrets := m.own.Delivery().V1alpha1().Applications(), m.informers.Core().V1().Secrets()
+	return pushes.NewAnnouncer(pushes.Options{
+		Applications: applications.Lister(), Secrets: secrets.Lister(),
+		Synced:   []cache.InformerSynced{applications.Informer().HasSynced, secrets.Informer().HasSynced},
+		Client:   m.clients[v1alpha1.DeliveryUser].manifold.DeliveryV1alpha1(),
+		Recorder: m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"}), Queues: m.queues, Clock: clock.RealClock{},
 	})
 }

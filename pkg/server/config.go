@@ -22,6 +22,7 @@ import (
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 	kubeopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+	"k8s.io/utils/clock"
 
 	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -31,6 +32,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/server/mirrors"
 	"github.com/manifold-dev/manifold/pkg/server/podtokens"
 	"github.com/manifold-dev/manifold/pkg/server/podwebhooks"
+	"github.com/manifold-dev/manifold/pkg/server/pushes"
 	"github.com/manifold-dev/manifold/pkg/server/specs"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
@@ -93,6 +95,14 @@ func (g *genericConfig) admitClusters(net *network, upstream *syncer.Upstream, w
 	askers, build := podwebhooks.NewAskers(g.informers, net.listed, upstream), g.BuildHandlerChainFunc
 	g.BuildHandlerChainFunc = func(api http.Handler, c *genericapiserver.Config) http.Handler {
 		return podwebhooks.New(askers, webhooks, build(api, c))
+	}
+}
+
+// hearPushes lets forges announce pushes before anybody logs in: they sign what they send.
+func (g *genericConfig) hearPushes(announcer *pushes.Announcer) {
+	build := g.BuildHandlerChainFunc
+	g.BuildHandlerChainFunc = func(api http.Handler, c *genericapiserver.Config) http.Handler {
+		return pushes.New(announcer, clock.RealClock{}, build(api, c))
 	}
 }
 

@@ -43,6 +43,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/server/bootstrap"
 	"github.com/manifold-dev/manifold/pkg/server/identity"
 	"github.com/manifold-dev/manifold/pkg/server/keys"
+	"github.com/manifold-dev/manifold/pkg/server/pushes"
 	"github.com/manifold-dev/manifold/pkg/server/quota"
 	"github.com/manifold-dev/manifold/pkg/server/stock"
 	"github.com/manifold-dev/manifold/pkg/server/trials"
@@ -76,6 +77,8 @@ type controllers struct {
 	upstream *syncer.Upstream
 	custom   *custom.Controller
 	events   record.EventBroadcaster
+	// pushes tell applications that forges announce something.
+	pushes *pushes.Announcer
 	// drift is what is known of the drift of applications.
 	drift drifts.Board
 	parts []part
@@ -218,6 +221,7 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.pushes = m.newAnnouncer()
 	usage, err := quota.New(m.clients[v1alpha1.QuotaUser].kube, m.informers, m.queues)
 	if err != nil {
 		return nil, err
@@ -240,6 +244,7 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 		{"drains of clusters", drains.Run},
 		{"usage of quotas", usage.Run},
 		{"applications", applications.Run},
+		{"pushes to repositories", m.pushes.Run},
 		{"stock controllers", func(ctx context.Context) error {
 			return stock.Run(ctx, m.identities.Loopback, m.informers, metadata, stock.Keys{
 				ServiceAccountKey: c.pki.Key(keys.ServiceAccountKey), Authority: c.pki.Cert(keys.Authority), AuthorityKey: c.pki.Key(keys.Authority),

@@ -103,6 +103,7 @@ func newServer(c CompletedOptions) (*server, error) {
 	c.joined.lister = s.controllers.joined
 	net := &network{registry: registry, listed: s.controllers.joined}
 	generic.admitClusters(net, s.controllers.upstream, c.podAdmission)
+	generic.hearPushes(s.controllers.pushes)
 	document := generic.noteSpecs()
 	config, err := newConfig(c.kube, generic, net, s.controllers.upstream)
 	if err != nil {

@@ -140,6 +140,17 @@ type GitSource struct {
 	// ca.crt for the server's certificate authority.
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
+	// webhook has the repository asked at once when its forge announces a push, by POST /hooks/git/NAMESPACE/NAME of the API server. It is
+	// asked after interval all the same.
+	// +optional
+	Webhook *GitWebhook `json:"webhook,omitempty"`
+}
+
+// GitWebhook says who may announce pushes.
+type GitWebhook struct {
+	// secretRef names a Secret in the namespace of the application that holds, under the key token, what the forge was given as the secret of
+	// the webhook.
+	SecretRef SecretReference `json:"secretRef"`
 }
 
 // GitRef says what of a repository is wanted. At most one field is set.

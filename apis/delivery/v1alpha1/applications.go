@@ -4,7 +4,8 @@ package v1alpha1
 const (
 	// FinalizerApplication is held by an Application until what it leaves behind is free of it.
 	FinalizerApplication = "delivery.manifold.dev/application"
-	// AnnotationRefresh is the user's word on an Application to look at its source at once. Any other value than before does.
+	// AnnotationRefresh is the user's word on an Application to look at its source at once. Any other value than before does. Pushes that forges
+	// announce write it too.
 	AnnotationRefresh = "delivery.manifold.dev/refresh"
 	// AnnotationSource is carried by a revision: it tells the state of the source that it was rendered from, and by which targets.
 	AnnotationSource = "delivery.manifold.dev/source"

@@ -52,6 +52,9 @@ const (
 	GitSecretAuthority = "ca.crt"
 )
 
+// WebhookSecretToken is the key of the Secret that a git webhook names: the secret that the forge signs pushes by.
+const WebhookSecretToken = "token"
+
 // Keys of the Secret that a metric or request of ANALYSIS names.
 const (
 	// AnalysisSecretUsername and AnalysisSecretPassword are who asks.

@@ -126,6 +126,11 @@ func (in GitSource) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GitWebhook) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.GitWebhook"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in InlineSource) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.InlineSource"
 }

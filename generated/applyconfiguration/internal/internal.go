@@ -403,6 +403,16 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: webhook
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.GitWebhook
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.GitWebhook
+  map:
+    fields:
+    - name: secretRef
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.SecretReference
+      default: {}
 - name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.InlineSource
   map:
     fields:

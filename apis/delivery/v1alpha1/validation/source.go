@@ -72,6 +72,9 @@ func validateGit(git *v1alpha1.GitSource, at *field.Path) field.ErrorList {
 	if git.SecretRef != nil {
 		errs = append(errs, fields.Name(git.SecretRef.Name, at.Child("secretRef", "name"), validation.IsDNS1123Subdomain)...)
 	}
+	if git.Webhook != nil {
+		errs = append(errs, fields.Name(git.Webhook.SecretRef.Name, at.Child("webhook", "secretRef", "name"), validation.IsDNS1123Subdomain)...)
+	}
 	return errs
 }
 

@@ -47,6 +47,10 @@ func TestValidateSource(t *testing.T) {
 		"a Secret that cannot exist": {
 			spec: "source: {git: {url: https://git.example/a, secretRef: {name: A}}}", want: []string{`spec.source.git.secretRef.name: Invalid value: "A"`},
 		},
+		"a webhook is signed by a Secret": {spec: "source: {git: {url: https://git.example/a, webhook: {secretRef: {name: hook}}}}"},
+		"a webhook that names none": {
+			spec: "source: {git: {url: https://git.example/a, webhook: {}}}", want: []string{"spec.source.git.webhook.secretRef.name: Required value"},
+		},
 		"a selector of everything": {spec: "source: {selector: {kinds: [Deployment]}}", want: []string{"spec.source.selector: Required value"}},
 		"kinds that there cannot be": {
 			spec: "source: {selector: {kinds: [deployments, Widget., A, A], matchLabels: {a: b}}}",

@@ -22,6 +22,9 @@ type GitSourceApplyConfiguration struct {
 	// secretRef names a Secret in the namespace of the application: username and password for HTTPS, identity and known_hosts for SSH,
 	// ca.crt for the server's certificate authority.
 	SecretRef *SecretReferenceApplyConfiguration `json:"secretRef,omitempty"`
+	// webhook has the repository asked at once when its forge announces a push, by POST /hooks/git/NAMESPACE/NAME of the API server. It is
+	// asked after interval all the same.
+	Webhook *GitWebhookApplyConfiguration `json:"webhook,omitempty"`
 }
 
 // GitSourceApplyConfiguration constructs a declarative configuration of the GitSource type for use with
@@ -67,5 +70,13 @@ func (b *GitSourceApplyConfiguration) WithInterval(value v1.Duration) *GitSource
 // If called multiple times, the SecretRef field is set to the value of the last call.
 func (b *GitSourceApplyConfiguration) WithSecretRef(value *SecretReferenceApplyConfiguration) *GitSourceApplyConfiguration {
 	b.SecretRef = value
+	return b
+}
+
+// WithWebhook sets the Webhook field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Webhook field is set to the value of the last call.
+func (b *GitSourceApplyConfiguration) WithWebhook(value *GitWebhookApplyConfiguration) *GitSourceApplyConfiguration {
+	b.Webhook = value
 	return b
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -348,5 +349,35 @@ func TestTheApplicationFileSaysWhichFilesCount(t *testing.T) {
 	got := w.turn()
 	if w.revisionNames() != "web-v1 web-v2" || w.released() != "web-v1" || says(got, v1alpha1.ApplicationHonoured) != "" {
 		t.Errorf("revisions %s, releases of %s, condition Honoured says %q", w.revisionNames(), w.released(), says(got, v1alpha1.ApplicationHonoured))
+	}
+}
+
+func TestAWebhookWithoutASecretIsTold(t *testing.T) {
+	r := newRepository(t)
+	r.commit("the first", map[string]string{"web/settings.yaml": settings("blue")})
+	app := r.application("web")
+	app.Spec.Source.Git.Webhook = &v1alpha1.GitWebhook{SecretRef: v1alpha1.SecretReference{Name: "hook"}}
+	w := newWorld(t, repositories(t), app)
+	if got := says(w.turn(), v1alpha1.ApplicationHonoured); !strings.Contains(got, "spec.source.git.webhook is not honoured: there is no Secret shop/hook") {
+		t.Errorf("without the Secret condition Honoured says %q", got)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "hook"}, Data: map[string][]byte{"secret": []byte("word")}}
+	secret, err := w.objects.CoreV1().Secrets("shop").Create(t.Context(), secret, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := says(w.turn(), v1alpha1.ApplicationHonoured); !strings.Contains(got, "Secret shop/hook has no key token") {
+		t.Errorf("without the key it says %q", got)
+	}
+	secret.Data = map[string][]byte{v1alpha1.WebhookSecretToken: []byte("word")}
+	if _, err := w.objects.CoreV1().Secrets("shop").Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the caches show the key", func() bool {
+		found, err := w.view.secrets.Secrets("shop").Get("hook")
+		return err == nil && len(found.Data[v1alpha1.WebhookSecretToken]) > 0
+	})
+	if got := says(w.turn(), v1alpha1.ApplicationHonoured); got != "" {
+		t.Errorf("with it it says %q", got)
 	}
 }

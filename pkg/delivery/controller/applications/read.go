@@ -117,6 +117,9 @@ func (r *reader) found(ctx context.Context, app *v1alpha1.Application, known out
 		known.rendered = condition(v1alpha1.ApplicationRendered, metav1.ConditionFalse, reasonFile, said(err))
 		return known, nil
 	}
+	if unheard := r.git.Unheard(app); unheard != "" {
+		plan.undone = append(plan.undone, unheard)
+	}
 	known.honoured = plan.honoured()
 	key, latest := plan.key(), r.latest(app, known)
 	switch {

@@ -145,7 +145,7 @@ func (w *watches) secretChanged(obj any) {
 		return
 	}
 	for _, app := range caches.Indexed[*v1alpha1.Application](w.view.applications, cache.NamespaceIndex, secret.Namespace) {
-		if git := app.Spec.Source.Git; git != nil && git.SecretRef != nil && git.SecretRef.Name == secret.Name {
+		if git := app.Spec.Source.Git; git != nil && (git.SecretRef != nil && git.SecretRef.Name == secret.Name || git.Webhook != nil && git.Webhook.SecretRef.Name == secret.Name) {
 			w.queues.look(app)
 		}
 	}

@@ -24,6 +24,9 @@ func TestWhoIsLookedAtWhenSomethingChanges(t *testing.T) {
 	refreshed := func(app *v1alpha1.Application) {
 		app.Annotations = map[string]string{v1alpha1.AnnotationRefresh: "now"}
 	}
+	hooked := func(app *v1alpha1.Application) {
+		app.Spec.Source.Git.Webhook = &v1alpha1.GitWebhook{SecretRef: v1alpha1.SecretReference{Name: "hook"}}
+	}
 	secret := func(namespace, name string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	}
@@ -41,7 +44,10 @@ func TestWhoIsLookedAtWhenSomethingChanges(t *testing.T) {
 			app: fromGit(nil), change: func(w *watches) { w.applicationHandler().OnUpdate(fromGit(nil), fromGit(refreshed)) }, remote: 1, rest: 1,
 		},
 		"one whose credentials are others": {app: fromGit(nil), change: func(w *watches) { w.secretChanged(secret("shop", "login")) }, remote: 1, rest: 1},
-		"none for another Secret":          {app: fromGit(nil), change: func(w *watches) { w.secretChanged(secret("shop", "other")) }},
+		"one whose pushes are signed by another Secret": {
+			app: fromGit(hooked), change: func(w *watches) { w.secretChanged(secret("shop", "hook")) }, remote: 1, rest: 1,
+		},
+		"none for another Secret": {app: fromGit(nil), change: func(w *watches) { w.secretChanged(secret("shop", "other")) }},
 		"none for one of another namespace": {
 			app: fromGit(nil), change: func(w *watches) { w.secretChanged(secret("other", "login")) },
 		},

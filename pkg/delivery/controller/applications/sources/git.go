@@ -98,6 +98,23 @@ func (g Git) request(app *v1alpha1.Application) (git.Request, error) {
 	return out, nil
 }
 
+// Unheard says why no push can be announced to an application that names a webhook, empty if one can. Who sends one is not told.
+func (g Git) Unheard(app *v1alpha1.Application) string {
+	git := app.Spec.Source.Git
+	if git == nil || git.Webhook == nil {
+		return ""
+	}
+	name := git.Webhook.SecretRef.Name
+	secret, err := g.Secrets.Secrets(app.Namespace).Get(name)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("spec.source.git.webhook is not honoured: there is no Secret %s/%s", app.Namespace, name)
+	case len(secret.Data[v1alpha1.WebhookSecretToken]) == 0:
+		return fmt.Sprintf("spec.source.git.webhook is not honoured: Secret %s/%s has no key %s", app.Namespace, name, v1alpha1.WebhookSecretToken)
+	}
+	return ""
+}
+
 func originOf(url string, from git.Origin) *v1alpha1.Origin {
 	out := &v1alpha1.Origin{URL: url, Ref: from.Ref, Commit: from.Commit, Author: from.Author, Message: from.Message}
 	if !from.Time.IsZero() {
