@@ -1,13 +1,18 @@
 package delivery
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
@@ -66,4 +71,75 @@ spec:
 	r.commit("words again", map[string]string{"words/words.yaml": configMapFile("words", "green")})
 	refresh()
 	awaitStage(s, "web-v4", "agree", v1alpha1.StageRunning) // what web-v3 has changed comes along
+}
+
+// announce sends what a forge does of a push, and returns the code of the answer.
+func announce(s *framework.Scenario, application, ref, secret string) int {
+	s.Helper()
+	body := fmt.Sprintf(`{"ref": %q}`, ref)
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(body))
+	request, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.Logical.Config.Host+"/hooks/git/"+s.Namespace+"/"+application, strings.NewReader(body))
+	if err != nil {
+		s.Fatal(err)
+	}
+	request.Header.Set("X-GitHub-Event", "push")
+	request.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	transport, err := rest.TransportFor(rest.AnonymousClientConfig(s.Logical.Config))
+	if err != nil {
+		s.Fatal(err)
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+func TestAPushIsReleasedAtOnce(t *testing.T) {
+	s := suite.Scenario(t)
+	r := newGitRepository(t)
+	r.commit("the first", map[string]string{"web/settings.yaml": configMapFile("settings", "blue")})
+	s.Logical.Apply(fmt.Sprintf(`
+apiVersion: delivery.manifold.dev/v1alpha1
+kind: Application
+metadata: {name: web}
+spec:
+  source: {git: {url: %s, path: web, interval: 24h, webhook: {secretRef: {name: hook}}}}
+  targets: [{name: first, cluster: east}]
+`, r.serve()))
+	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
+	awaitTold(s, v1alpha1.ApplicationHonoured, "there is no Secret "+s.Namespace+"/hook")
+	if got := announce(s, "web", "refs/heads/main", ""); got != http.StatusUnauthorized {
+		t.Errorf("without the Secret a push is answered by %d", got)
+	}
+	s.Logical.Kubectl("create", "secret", "generic", "hook", "--from-literal=token=s3cret-word")
+	awaitApp(s, "the Secret is found", func(app v1alpha1.Application) error {
+		if !meta.IsStatusConditionTrue(app.Status.Conditions, v1alpha1.ApplicationHonoured) {
+			return fmt.Errorf("conditions are %+v", app.Status.Conditions)
+		}
+		return nil
+	})
+
+	r.commit("the second", map[string]string{"web/settings.yaml": configMapFile("settings", "red")})
+	for _, test := range []struct {
+		application, ref, secret string
+		want                     int
+	}{
+		{"web", "refs/heads/main", "wrong", http.StatusUnauthorized},
+		{"none", "refs/heads/main", "s3cret-word", http.StatusUnauthorized},
+		{"web", "refs/heads/other", "s3cret-word", http.StatusNoContent},
+	} {
+		if got := announce(s, test.application, test.ref, test.secret); got != test.want {
+			t.Errorf("a push to %s for %s is answered by %d, want %d", test.ref, test.application, got, test.want)
+		}
+	}
+	if app, err := fetch[v1alpha1.Application](s, "application", "web"); err != nil || app.Annotations[v1alpha1.AnnotationRefresh] != "" {
+		t.Errorf("something was announced: %v (%v)", app.Annotations, err)
+	}
+	if got := announce(s, "web", "refs/heads/main", "s3cret-word"); got != http.StatusAccepted {
+		t.Errorf("the push is answered by %d", got)
+	}
+	awaitPhase(s, "web-v2", v1alpha1.ReleaseSucceeded)
 }
