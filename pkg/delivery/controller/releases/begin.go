@@ -92,7 +92,7 @@ func (c *Controller) start(
 	}
 	next.Plan = plan
 	value, err := releaseOf(s.app, release, plan, revision)
-	value.Commit.Paths = c.changed(value.Stages, s.app, next.BeforeRevision, revision.Name)
+	value.Commit.Paths = changed(c.revisions, value.Stages, s.app, next.BeforeRevision, revision.Name)
 	if err != nil {
 		c.finish(next, v1alpha1.ReleaseFailed, delivery.Said(err.Error()))
 		keep(next, s.last)

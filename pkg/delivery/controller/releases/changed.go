@@ -4,17 +4,18 @@ import (
 	"slices"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	deliverylisters "github.com/manifold-dev/manifold/generated/listers/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/changes"
 )
 
 // changed are the files by which a revision differs from the one that ran before, where stages go by them. There are none if that is not known.
-func (c *Controller) changed(stages []delivery.Stage, app *v1alpha1.Application, before, revision string) []string {
+func changed(revisions deliverylisters.ApplicationRevisionLister, stages []delivery.Stage, app *v1alpha1.Application, before, revision string) []string {
 	asked := slices.ContainsFunc(stages, func(stage delivery.Stage) bool { return len(stage.SkipOn.Paths) > 0 })
 	if !asked || before == "" {
 		return nil
 	}
-	all, err := c.revisions.ApplicationRevisions(app.Namespace).List(everything)
+	all, err := revisions.ApplicationRevisions(app.Namespace).List(everything)
 	if err != nil {
 		return nil // a cache always lists
 	}

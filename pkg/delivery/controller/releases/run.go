@@ -43,7 +43,7 @@ func (c *Controller) next(ctx context.Context, s situation, turn planner.Turn) (
 	if err != nil {
 		return out, fmt.Errorf("read the plan of Release %s/%s: %w", release.Namespace, release.Name, err)
 	}
-	value.Commit.Paths = c.changed(value.Stages, s.app, out.BeforeRevision, release.Spec.Revision)
+	value.Commit.Paths = changed(c.revisions, value.Stages, s.app, out.BeforeRevision, release.Spec.Revision)
 	v, err := c.look(ctx, s.app, status.Set, out.Plan, release.Spec.Revision, prunedBy(release.Spec.Revision, &out, status.Set))
 	if err != nil {
 		return out, err
