@@ -383,6 +383,23 @@ func TestOfTheJobsThatHaveMeasuredTheLastStay(t *testing.T) {
 	}
 }
 
+func TestAGoodMeasurementIsTakenWithoutTheLogOfItsPod(t *testing.T) {
+	h, r := newHarness(), measuring(`{"image":"a"}`, 0)
+	if _, err := h.Outcome(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	job := h.catchUp(t)
+	job.UID, job.Status.Conditions = "job", []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: "True"}}
+	owner := []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "a", Labels: map[string]string{batchv1.JobNameLabel: job.Name}, OwnerReferences: owner}}
+	if err := h.pods.Add(pod); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := h.Outcome(t.Context(), r); err != nil || got.Phase != delivery.Succeeded || got.Message != "" {
+		t.Errorf("outcome %+v and error %v", got, err)
+	}
+}
+
 func TestAJobThatHasFailedIsToldAsOne(t *testing.T) {
 	h, r := newHarness(), measuring(`{"image":"a"}`, 0)
 	if _, err := h.Outcome(t.Context(), r); err != nil {
