@@ -232,9 +232,12 @@ func TestScripts(t *testing.T) {
 	if got := names(); got != "script-0 of script, undo false" {
 		t.Fatalf("first, %q", got)
 	}
-	w.scripts["script-0"] = delivery.Outcome{Phase: delivery.Running}
+	w.scripts["script-0"] = delivery.Outcome{Phase: delivery.Running, Message: "ErrImagePull: no such image"}
 	if got := names(); got != "script-0 of script, undo false" {
 		t.Errorf("while it runs, %q", got)
+	}
+	if got := w.stage("script").Message; got != "the script runs: ErrImagePull: no such image" {
+		t.Errorf("it says %q", got)
 	}
 	w.scripts["script-0"] = delivery.Outcome{Phase: delivery.Succeeded, Message: strings.Repeat("x", 1<<20)}
 	w.next()

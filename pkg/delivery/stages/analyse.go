@@ -139,10 +139,7 @@ func measured(r *Run) string {
 	}
 	says := fmt.Sprintf("%d measurements, %d of them bad", checks, failures)
 	for _, job := range r.Due.Scripts {
-		says += "; " + job.Metric + " runs"
-		if why := r.Seen.Scripts[job.Name].Message; why != "" {
-			says += ": " + delivery.Said(why)
-		}
+		says += "; " + underWay(job.Metric, r.Seen.Scripts[job.Name])
 	}
 	return says
 }

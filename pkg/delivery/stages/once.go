@@ -86,10 +86,18 @@ func script(r *Run) (delivery.Phase, string) {
 		of = strings.TrimPrefix(of, delivery.UndoPrefix)
 	}
 	name := delivery.ScriptName(r.Stage.ID, r.Of.Attempt)
-	outcome, known := r.Seen.Scripts[name]
-	if known && (outcome.Phase == delivery.Succeeded || outcome.Phase == delivery.Failed) {
+	outcome := r.Seen.Scripts[name]
+	if outcome.Phase == delivery.Succeeded || outcome.Phase == delivery.Failed {
 		return outcome.Phase, delivery.Said(outcome.Message)
 	}
 	r.Due.Scripts = append(r.Due.Scripts, Script{Stage: of, Name: name, Undo: undo})
-	return delivery.Running, "the script runs"
+	return delivery.Running, underWay("the script", outcome)
+}
+
+// underWay says of a Job that it runs, and what it waits for.
+func underWay(what string, job delivery.Outcome) string {
+	if job.Message == "" {
+		return what + " runs"
+	}
+	return what + " runs: " + delivery.Said(job.Message)
 }
