@@ -121,6 +121,21 @@ func TestJobsMeasure(t *testing.T) {
 	}
 }
 
+func TestAnAnalysisWaitsForAllOfItsJobs(t *testing.T) {
+	r := newRunner(0, delivery.Metric{Name: "jobs-0", Job: &delivery.JobOptions{Timeout: time.Minute}}, delivery.Metric{Name: "jobs-1", Job: &delivery.JobOptions{}})
+	r.takes, r.never = time.Second, -1
+	r.asked(r.next())
+	r.pass(time.Second)
+	r.scripts["look-0/jobs-1/0"] = delivery.Outcome{Phase: delivery.Succeeded}
+	result := r.next()
+	if of := r.stage("look"); of.Phase != delivery.Running || of.Message != "1 measurements, 0 of them bad; jobs-0 runs: pulling" {
+		t.Errorf("%s: %q", of.Phase, of.Message)
+	}
+	if want := t0.Add(time.Minute + 10*time.Second); !result.At.Equal(want) {
+		t.Errorf("it looks again at %s, want %s, when the Job is late", result.At, want)
+	}
+}
+
 func TestAJobIsAskedForByItsMeasurementAlone(t *testing.T) {
 	limit := delivery.Metric{Name: "jobs-1", Interval: 5 * time.Second, Job: &delivery.JobOptions{}}
 	r := newRunner(time.Minute, delivery.Metric{Name: "jobs-0", Job: &delivery.JobOptions{}}, limit)

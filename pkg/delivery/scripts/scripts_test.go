@@ -153,6 +153,10 @@ func TestAMeasurementIsAJobAsThatOfAScript(t *testing.T) {
 				t.Fatalf("outcome %+v and error %v, want it to run", got, err)
 			}
 			got, script := h.catchUp(t), newHarness()
+			got.CreationTimestamp = metav1.Unix(2000, 0)
+			if running, err := h.Outcome(t.Context(), r); err != nil || !running.Since.Equal(time.Unix(2000, 0)) {
+				t.Errorf("outcome %+v and error %v, want one since when it runs", running, err)
+			}
 			if _, err := script.Outcome(t.Context(), run()); err != nil {
 				t.Fatal(err)
 			}
