@@ -3,10 +3,12 @@ package traffic
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/manifold-dev/manifold/pkg/delivery"
@@ -15,8 +17,8 @@ import (
 )
 
 // Weights returns what a cluster holds of an HTTPRoute or a VirtualService otherwise than it says, so that its requests are shared out; none if it does
-// that as it stands.
-func Weights(route *unstructured.Unstructured, b Backends) (projection.Fields, error) {
+// that as it stands. Present is what it holds otherwise by now: what of that is about other applications stays, also within a rule.
+func Weights(route *unstructured.Unstructured, b Backends, present projection.Fields) (projection.Fields, error) {
 	render := HTTPRoute
 	switch route.GetKind() {
 	case "HTTPRoute":
@@ -25,18 +27,75 @@ func Weights(route *unstructured.Unstructured, b Backends) (projection.Fields, e
 	default:
 		return nil, fmt.Errorf("%s %s: requests are shared out by an HTTPRoute or a VirtualService", route.GetKind(), route.GetName())
 	}
-	rendered, err := render(route, b)
+	out := Valid(route, present)
+	base := with(route, out)
+	rendered, err := render(base, b)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", route.GetKind(), route.GetName(), err)
 	}
-	out := projection.Fields{}
-	for _, pointer := range Owned(route, b) {
-		stands, is := at(route.Object, pointer), at(rendered.Object, pointer)
-		if !shareAlike(stands, is) {
-			out[pointer] = projection.Field{Of: projection.RouteHash(stands), Is: is}
+	for _, pointer := range Owned(base, b) {
+		stands := at(route.Object, pointer)
+		is := dropEmpty(at(rendered.Object, pointer), stands)
+		if out[pointer] = (projection.Field{Of: projection.RouteHash(stands), Is: is}); shareAlike(stands, is) {
+			delete(out, pointer)
 		}
 	}
 	return out, nil
+}
+
+// dropEmpty leaves out of backends those that get nothing and that the route itself does not name.
+func dropEmpty(backends, stands any) any {
+	is, _ := backends.([]any)
+	of, _ := stands.([]any)
+	return slices.DeleteFunc(slices.Clone(is), func(backend any) bool {
+		object, _ := backend.(map[string]any)
+		return reflect.DeepEqual(object["weight"], int64(0)) && !slices.ContainsFunc(of, func(named any) bool { return reflect.DeepEqual(unweighted(named), unweighted(backend)) })
+	})
+}
+
+// Others returns what a cluster holds of a route otherwise that is about other applications alone.
+func Others(route *unstructured.Unstructured, b Backends, present projection.Fields) projection.Fields {
+	out := Valid(route, present)
+	for _, pointer := range Owned(with(route, out), b) {
+		delete(out, pointer)
+	}
+	return out
+}
+
+// Valid returns the fields that were made for a route as it is now.
+func Valid(route *unstructured.Unstructured, fields projection.Fields) projection.Fields {
+	out := projection.Fields{}
+	for pointer, field := range fields {
+		rule, name, is := ruleAt(route, pointer)
+		if !is || field.Of == "" || field.Of != projection.RouteHash(rule[name]) {
+			continue
+		}
+		if _, err := entries(map[string]any{name: field.Is}, nil, name); err == nil {
+			out[pointer] = field
+		}
+	}
+	return out
+}
+
+// with is a route with fields in the place of its own.
+func with(route *unstructured.Unstructured, fields projection.Fields) *unstructured.Unstructured {
+	out := route.DeepCopy()
+	for pointer, field := range fields {
+		if rule, name, is := ruleAt(out, pointer); is {
+			rule[name] = runtime.DeepCopyJSONValue(field.Is)
+		}
+	}
+	return out
+}
+
+// ruleAt returns the rule whose backends a JSON pointer leads to, and the name of that field.
+func ruleAt(route *unstructured.Unstructured, pointer string) (rule map[string]any, name string, is bool) {
+	end := strings.LastIndex(pointer, "/")
+	if end < 1 {
+		return nil, "", false
+	}
+	rule, is = at(route.Object, pointer[:end]).(map[string]any)
+	return rule, pointer[end+1:], is
 }
 
 // shareAlike reports whether two lists of backends send everybody the same part of the requests. A weight that is alone means everything.
@@ -51,8 +110,16 @@ func shareAlike(a, b any) bool {
 
 // weightless is a backend without its weight, unless that is 0, which is nothing at all.
 func weightless(backend any) any {
+	if object, is := backend.(map[string]any); !is || reflect.DeepEqual(object["weight"], int64(0)) {
+		return backend
+	}
+	return unweighted(backend)
+}
+
+// unweighted is what a backend is, whatever its weight.
+func unweighted(backend any) any {
 	object, is := backend.(map[string]any)
-	if !is || reflect.DeepEqual(object["weight"], int64(0)) {
+	if !is {
 		return backend
 	}
 	out := map[string]any{}

@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -238,7 +239,7 @@ func TestFieldsOfARoute(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := read(t, test.in)
-			got, err := Weights(in, web(test.shares))
+			got, err := Weights(in, web(test.shares), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -256,19 +257,102 @@ func TestFieldsOfARoute(t *testing.T) {
 	}
 	b := web(map[string]int32{"primary": 80, "canary": 20})
 	b.Subsets = map[string]string{"primary": "primary", "canary": "canary"}
-	got, err := Weights(read(t, service(`[{route: [{destination: {host: web, subset: primary}}]}]`)), b)
+	got, err := Weights(read(t, service(`[{route: [{destination: {host: web, subset: primary}}]}]`)), b, nil)
 	to := func(subset string, weight int64) any {
 		return map[string]any{"destination": map[string]any{"host": "web", "subset": subset}, "weight": weight}
 	}
 	if err != nil || !cmp.Equal(got["/spec/http/0/route"].Is, any([]any{to("primary", 80), to("canary", 20)})) {
 		t.Errorf("subsets of a VirtualService: %v, %v", got, err)
 	}
-	if _, err := Weights(read(t, "{kind: Ingress, metadata: {name: web}}"), b); err == nil || !strings.Contains(err.Error(), "Ingress web: requests are shared out by") {
+	if _, err := Weights(read(t, "{kind: Ingress, metadata: {name: web}}"), b, nil); err == nil || !strings.Contains(err.Error(), "Ingress web: requests are shared out by") {
 		t.Errorf("another kind: %v", err)
 	}
-	if _, err := Weights(read(t, route(`[{backendRefs: [{name: other}]}]`)), web(map[string]int32{"primary": 100})); err == nil || !strings.Contains(err.Error(), "no rule sends requests to Service web") {
+	if _, err := Weights(read(t, route(`[{backendRefs: [{name: other}]}]`)), web(map[string]int32{"primary": 100}), nil); err == nil || !strings.Contains(err.Error(), "no rule sends requests to Service web") {
 		t.Errorf("a route without the application: %v", err)
 	}
+}
+
+// Two applications may share a route, and even a rule of it: neither takes away what the other one has set.
+func TestApplicationsThatShareARoute(t *testing.T) {
+	api := func(shares map[string]int32) Backends {
+		return Backends{Shares: shares, Service: "api", Services: map[string]string{"primary": "api", "canary": "api-canary"}}
+	}
+	all, tenth, half := map[string]int32{"primary": 100}, map[string]int32{"primary": 90, "canary": 10}, map[string]int32{"primary": 50, "canary": 50}
+	for name, test := range map[string]struct {
+		in    string
+		steps []Backends
+		want  []string
+	}{
+		"a rule each": {
+			in:    route(`[{backendRefs: [{name: web}]}, {backendRefs: [{name: api}]}]`),
+			steps: []Backends{web(tenth), api(half), web(tenth), api(all), web(all)},
+			want: []string{
+				"web:90 web-canary:10 | -", "web:90 web-canary:10 | api:50 api-canary:50", "web:90 web-canary:10 | api:50 api-canary:50", "web:90 web-canary:10 | -", "- | -",
+			},
+		},
+		"one rule": {
+			in:    route(`[{backendRefs: [{name: web, weight: 60}, {name: api, weight: 40}]}]`),
+			steps: []Backends{web(tenth), api(half), web(half), web(all), api(all)},
+			want: []string{
+				"web:54 web-canary:6 api:40", "web:54 web-canary:6 api:20 api-canary:20", "web:30 web-canary:30 api:20 api-canary:20", "web:60 api:20 api-canary:20", "-",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, fields := read(t, test.in), projection.Fields(nil)
+			for i, b := range test.steps {
+				next, err := Weights(in, b, fields)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if again, err := Weights(in, b, next); err != nil || !cmp.Equal(again, next) {
+					t.Errorf("step %d: asked again it is %v, %v", i, again, err)
+				}
+				if got := said(next, strings.Count(test.in, "backendRefs")); got != test.want[i] {
+					t.Errorf("step %d: %s, want %s", i, got, test.want[i])
+				}
+				fields = next
+			}
+		})
+	}
+	in := read(t, route(`[{backendRefs: [{name: web}]}, {backendRefs: [{name: api}]}]`))
+	fields, _ := Weights(in, web(tenth), nil)
+	fields, _ = Weights(in, api(tenth), fields)
+	if got := said(Others(in, web(all), fields), 2); got != "- | api:90 api-canary:10" {
+		t.Errorf("what is about others is %s", got)
+	}
+	changed := read(t, route(`[{name: new, backendRefs: [{name: web}]}, {backendRefs: [{name: web}]}]`))
+	if got := said(Valid(changed, fields), 2); got != "web:90 web-canary:10 | -" {
+		t.Errorf("of a rule that has changed nothing counts: %s", got)
+	}
+	for name, odd := range map[string]projection.Fields{
+		"no pointer":      {"": {Of: "a"}},
+		"another field":   {"/spec/rules/7/backendRefs": {Of: projection.RouteHash(nil), Is: []any{}}},
+		"no backends":     {"/spec/rules/0/backendRefs": {Of: projection.RouteHash(at(in.Object, "/spec/rules/0/backendRefs")), Is: "web"}},
+		"of anything":     {"/spec/rules/0/backendRefs": {Is: []any{}}},
+		"a whole of less": {"/spec": {Of: "a", Is: map[string]any{}}},
+	} {
+		if got := Valid(in, odd); len(got) > 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// said are the backends that a cluster holds otherwise, by rule.
+func said(fields projection.Fields, rules int) string {
+	var out []string
+	for i := range rules {
+		refs, _ := fields[fmt.Sprintf("/spec/rules/%d/backendRefs", i)].Is.([]any)
+		var of []string
+		for _, ref := range refs {
+			of = append(of, fmt.Sprintf("%v:%v", ref.(map[string]any)["name"], ref.(map[string]any)["weight"]))
+		}
+		if of == nil {
+			of = []string{"-"}
+		}
+		out = append(out, strings.Join(of, " "))
+	}
+	return strings.Join(out, " | ")
 }
 
 // Routes are users' objects. Whatever is in one, rendering neither panics nor loses what is not the application's, and the weights add up.

@@ -110,7 +110,8 @@ func (w *Writer) Route(ctx context.Context, account Account, kind schema.GroupVe
 	out.SetGroupVersionKind(kind)
 	out.SetName(present.GetName())
 	out.SetNamespace(present.GetNamespace())
-	out.SetUID(present.GetUID()) // what has come in its place meanwhile may be somebody else's
+	out.SetUID(present.GetUID())                         // what has come in its place meanwhile may be somebody else's
+	out.SetResourceVersion(present.GetResourceVersion()) // and what is said may be out of date: applications share routes
 	if routes != "" {
 		out.SetAnnotations(map[string]string{v1alpha1.AnnotationRoutes: routes})
 	}

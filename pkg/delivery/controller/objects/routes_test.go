@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +21,7 @@ import (
 )
 
 func TestDeliveryAloneSaysWhatClustersHoldOtherwiseWhereTheServiceAccountMayWrite(t *testing.T) {
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web", ResourceVersion: "7"}}
 	const routes = `{"east":{"/spec/selector/a":{"is":"b"}}}`
 	forbidden := apierrors.NewForbidden(corev1.Resource("services"), "web", errors.New("deployer cannot patch"))
 	for name, test := range map[string]struct {
@@ -48,6 +49,9 @@ func TestDeliveryAloneSaysWhatClustersHoldOtherwiseWhereTheServiceAccountMayWrit
 						return true, &unstructured.Unstructured{}, test.answer
 					}
 					got = append(got, fmt.Sprintf("%q writes it", account.ServiceAccount))
+					if !strings.Contains(string(patch.Patch), `"resourceVersion":"7"`) {
+						t.Errorf("what somebody else has written meanwhile is overwritten: %s", patch.Patch)
+					}
 					return true, &unstructured.Unstructured{}, nil
 				})
 				return client, nil

@@ -94,6 +94,7 @@ func (c *Controller) share(ctx context.Context, v view, plan *v1alpha1.ReleasePl
 		for _, cluster := range v.set.Clusters() {
 			s.cluster(of, cluster)
 		}
+		s.elsewhere(of)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.services)) {
 		if present := s.service(name); present != nil {
@@ -167,15 +168,15 @@ func (s *sharer) service(name string) *corev1.Service {
 func (s *sharer) cluster(of *v1alpha1.Traffic, cluster string) {
 	front, why := s.front(cluster)
 	if why != "" {
-		s.out.problems[cluster] = why
+		s.stay(cluster, why)
 		return
 	}
 	shares := s.set.Shares(cluster)
 	part, runs := s.set.Part(delivery.Primary, cluster)
 	if runs && !s.wanted.Labelled[cluster] {
 		label, value := s.options.Selecting(delivery.Primary)
-		s.out.problems[cluster] = fmt.Sprintf("spec.traffic: the pods of %s, which runs there, have no label %s=%s that tells them from those of copies: "+
-			"release it with strategy QuickSync first", part.Revision.Name, label, value)
+		s.stay(cluster, fmt.Sprintf("spec.traffic: the pods of %s, which runs there, have no label %s=%s that tells them from those of copies: "+
+			"release it with strategy QuickSync first", part.Revision.Name, label, value))
 		return
 	}
 	if (len(shares) > 1 || s.busy[cluster]) && !of.Subsets {
@@ -248,6 +249,48 @@ func leadsTo(method v1alpha1.TrafficMethod, shares map[string]int32) (variant, w
 	return delivery.Primary, ""
 }
 
+// stay has the route send requests in a cluster as it does, and says why.
+func (s *sharer) stay(cluster, why string) {
+	s.out.problems[cluster] = why
+	if s.route == nil {
+		return
+	}
+	if fields := projection.RoutesOf(s.route)[cluster]; len(fields) > 0 {
+		s.weights[cluster], s.out.stuck[cluster] = fields, true
+	}
+}
+
+// elsewhere leaves to others what they have set in clusters that the application does not run in.
+func (s *sharer) elsewhere(of *v1alpha1.Traffic) {
+	if s.route == nil {
+		return
+	}
+	front := ""
+	for _, cluster := range slices.Sorted(maps.Keys(s.wanted.Fronts)) {
+		front = cmp.Or(front, s.wanted.Fronts[cluster].Name)
+	}
+	for cluster, fields := range projection.RoutesOf(s.route) {
+		if slices.Contains(s.set.Clusters(), cluster) {
+			continue
+		}
+		if others := traffic.Others(s.route, s.backends(of, front, nil), fields); len(others) > 0 {
+			s.weights[cluster] = others
+		}
+	}
+}
+
+// backends are where the requests of each variant go.
+func (s *sharer) backends(of *v1alpha1.Traffic, front string, shares map[string]int32) traffic.Backends {
+	out := traffic.Backends{Shares: shares, Services: traffic.Services(front, s.suffixes), Service: front, Routes: of.Routes}
+	if of.Subsets {
+		out.Subsets = map[string]string{}
+		for _, variant := range []string{delivery.Primary, delivery.Canary, delivery.Baseline} {
+			_, out.Subsets[variant] = s.options.Selecting(variant) // as PipeCD calls them, and by its default as variants are called
+		}
+	}
+	return out
+}
+
 // weigh has the route send each variant its share.
 func (s *sharer) weigh(of *v1alpha1.Traffic, cluster, front string, shares map[string]int32) {
 	if _, placed := identity.DecisionOf(s.route)[cluster]; !placed {
@@ -255,15 +298,10 @@ func (s *sharer) weigh(of *v1alpha1.Traffic, cluster, front string, shares map[s
 			s.route.GetKind(), s.route.GetName(), manifold.AnnotationClusters)
 		return
 	}
-	backends := traffic.Backends{Shares: shares, Services: traffic.Services(front, s.suffixes), Service: front, Routes: of.Routes}
-	if of.Subsets {
-		backends.Subsets = map[string]string{delivery.Primary: delivery.Primary, delivery.Canary: delivery.Canary, delivery.Baseline: delivery.Baseline}
-	}
-	fields, err := traffic.Weights(s.route, backends)
+	fields, err := traffic.Weights(s.route, s.backends(of, front, shares), projection.RoutesOf(s.route)[cluster])
 	if err != nil {
-		s.out.problems[cluster] = "spec.traffic.name: " + err.Error()
-		fields = projection.RoutesOf(s.route)[cluster] // it goes on as it does
-		s.out.stuck[cluster] = len(fields) > 0
+		s.stay(cluster, "spec.traffic.name: "+err.Error())
+		return
 	}
 	if len(fields) > 0 {
 		s.weights[cluster] = fields

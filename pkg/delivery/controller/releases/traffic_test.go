@@ -2,6 +2,7 @@ package releases
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/read"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -431,5 +433,49 @@ func TestServicesThatCannotBeInFrontAreNamed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// One route often leads to several applications. What is set for one of them is for the others to leave alone.
+func TestWhatOthersHaveSetInARouteStays(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.fronted(`{"east":{"replicas":1},"west":{"replicas":1},"north":{"replicas":1}}`, `[{"name":"web"}]},{"backendRefs":[{"name":"api"}]`)
+		rules, _, _ := unstructured.NestedSlice(w.front.Object, "spec", "rules")
+		theirs := projection.Fields{"/spec/rules/1/backendRefs": {
+			Of: projection.RouteHash(rules[1].(map[string]any)["backendRefs"]), Is: []any{map[string]any{"name": "api", "weight": int64(70)}, map[string]any{"name": "api-canary", "weight": int64(30)}},
+		}}
+		w.annotate(w.front, v1alpha1.AnnotationRoutes, projection.Routes{"east": theirs, "north": theirs}.String())
+		theirsStay := func(when string) {
+			t.Helper()
+			for _, cluster := range []string{"east", "north"} {
+				if got := projection.RoutesOf(w.front)[cluster]["/spec/rules/1/backendRefs"]; got.Of != theirs["/spec/rules/1/backendRefs"].Of {
+					t.Errorf("%s %s holds %v", when, cluster, projection.RoutesOf(w.front)[cluster])
+				}
+			}
+		}
+		w.begun(sharedOut(v1alpha1.TrafficHTTPRoute, `{"canary":20}`, `{"primary":100}`))
+		theirsStay("before")
+		w.waits("web-b", "agree")
+		w.holds("primary web:80 web-canary:20")
+		theirsStay("meanwhile")
+		w.settled()
+		w.agreed()
+		w.until("web-b", v1alpha1.ReleaseSucceeded)
+		w.step()
+		w.holds("<nil>")
+		theirsStay("afterwards")
+		w.settled()
+	})
+}
+
+func TestSubsetsAreCalledAsPodsAreLabelled(t *testing.T) {
+	spec := v1alpha1.ApplicationSpec{VariantLabel: v1alpha1.VariantLabel{Key: "pipecd.dev/variant", PrimaryValue: "stable", CanaryValue: "next"}}
+	s := sharer{options: read.Copies(spec)}
+	want := map[string]string{"primary": "stable", "canary": "next", "baseline": "baseline"}
+	if got := s.backends(&v1alpha1.Traffic{Subsets: true}, "web", nil).Subsets; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := s.backends(&v1alpha1.Traffic{}, "web", nil).Subsets; got != nil {
+		t.Errorf("of Services there are none, and not %v", got)
 	}
 }
