@@ -322,7 +322,7 @@ func TestWhatNobodyCarriesOutIsRefusedBeforeAnythingIsApplied(t *testing.T) {
 	w.revise(2, both, deploymentOf("two"))
 	w.asks("web-b", "web-v2", nil)
 	release := w.until("web-b", v1alpha1.ReleaseFailed)
-	if !strings.Contains(release.Status.Message, "spec.traffic: Required value: stage route routes traffic") || len(w.writes) > 0 {
+	if !strings.Contains(release.Status.Message, "stage route: spec.traffic: Required value: a stage routes traffic") || len(w.writes) > 0 {
 		t.Errorf("%q, written: %v", release.Status.Message, w.writes)
 	}
 	if got, want := w.runs("web"), "east:10xone west:10xone"; got != want {

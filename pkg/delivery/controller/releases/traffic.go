@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
@@ -126,36 +125,6 @@ type sharer struct {
 	busy map[string]bool
 }
 
-// findRoute reads the HTTPRoute or VirtualService that the application names.
-func (s *sharer) findRoute(ctx context.Context, of *v1alpha1.Traffic) error {
-	kind, routes := routeKinds[of.Method]
-	switch {
-	case !routes && !byService(of.Method):
-		s.out.everywhere = fmt.Sprintf("spec.traffic.method: requests are not shared out by %s yet", of.Method)
-		return nil
-	case !routes:
-		return nil
-	case of.Name == "":
-		s.out.everywhere = fmt.Sprintf("spec.traffic.name: it has to name the %s whose weights are set: none is made for a host", kind.Kind)
-		return nil
-	case s.Routes == nil:
-		s.out.everywhere = "nothing in this server reads routes"
-		return nil
-	}
-	route, known, err := s.Routes.Get(ctx, kind, s.app.Namespace, of.Name)
-	switch {
-	case err != nil:
-		return fmt.Errorf("read %s %s/%s: %w", kind.Kind, s.app.Namespace, of.Name, err)
-	case !known:
-		s.out.everywhere = fmt.Sprintf("spec.traffic.method: the logical cluster has no kind %s: install its definition first", kind)
-	case route == nil:
-		s.out.everywhere = fmt.Sprintf("spec.traffic.name: there is no %s %q in namespace %q", kind.Kind, of.Name, s.app.Namespace)
-	default:
-		s.route, s.weights = route, projection.Routes{}
-	}
-	return nil
-}
-
 // service is a Service of the application's namespace, nil if it is not there.
 func (s *sharer) service(name string) *corev1.Service {
 	found, _ := s.store.Get(s.app.Namespace, wanted.Key{Kind: serviceKind.Kind, Name: name})
@@ -247,65 +216,6 @@ func leadsTo(method v1alpha1.TrafficMethod, shares map[string]int32) (variant, w
 		return chosen, ""
 	}
 	return delivery.Primary, ""
-}
-
-// stay has the route send requests in a cluster as it does, and says why.
-func (s *sharer) stay(cluster, why string) {
-	s.out.problems[cluster] = why
-	if s.route == nil {
-		return
-	}
-	if fields := projection.RoutesOf(s.route)[cluster]; len(fields) > 0 {
-		s.weights[cluster], s.out.stuck[cluster] = fields, true
-	}
-}
-
-// elsewhere leaves to others what they have set in clusters that the application does not run in.
-func (s *sharer) elsewhere(of *v1alpha1.Traffic) {
-	if s.route == nil {
-		return
-	}
-	front := ""
-	for _, cluster := range slices.Sorted(maps.Keys(s.wanted.Fronts)) {
-		front = cmp.Or(front, s.wanted.Fronts[cluster].Name)
-	}
-	for cluster, fields := range projection.RoutesOf(s.route) {
-		if slices.Contains(s.set.Clusters(), cluster) {
-			continue
-		}
-		if others := traffic.Others(s.route, s.backends(of, front, nil), fields); len(others) > 0 {
-			s.weights[cluster] = others
-		}
-	}
-}
-
-// backends are where the requests of each variant go.
-func (s *sharer) backends(of *v1alpha1.Traffic, front string, shares map[string]int32) traffic.Backends {
-	out := traffic.Backends{Shares: shares, Services: traffic.Services(front, s.suffixes), Service: front, Routes: of.Routes}
-	if of.Subsets {
-		out.Subsets = map[string]string{}
-		for _, variant := range []string{delivery.Primary, delivery.Canary, delivery.Baseline} {
-			_, out.Subsets[variant] = s.options.Selecting(variant) // as PipeCD calls them, and by its default as variants are called
-		}
-	}
-	return out
-}
-
-// weigh has the route send each variant its share.
-func (s *sharer) weigh(of *v1alpha1.Traffic, cluster, front string, shares map[string]int32) {
-	if _, placed := identity.DecisionOf(s.route)[cluster]; !placed {
-		s.out.problems[cluster] = fmt.Sprintf("spec.traffic.name: %s %s does not go to the cluster: pin it there by its annotation %s",
-			s.route.GetKind(), s.route.GetName(), manifold.AnnotationClusters)
-		return
-	}
-	fields, err := traffic.Weights(s.route, s.backends(of, front, shares), projection.RoutesOf(s.route)[cluster])
-	if err != nil {
-		s.stay(cluster, "spec.traffic.name: "+err.Error())
-		return
-	}
-	if len(fields) > 0 {
-		s.weights[cluster] = fields
-	}
 }
 
 // suffixesOf are what the names of the copies of variants end in, also of those that are gone.
@@ -407,51 +317,4 @@ func (c *Controller) inNamespace(namespace string) {
 	for _, app := range found {
 		c.queue.AddAfter(cache.MetaObjectToName(app), settle)
 	}
-}
-
-// carriedOut refuses stages that nobody carries out. It would be a lie to let them succeed.
-func carriedOut(of *v1alpha1.Traffic, planned []v1alpha1.Stage) error {
-	for i := range planned {
-		if v1alpha1.CanonicalStageName(planned[i].Name) != v1alpha1.StageTrafficRouting {
-			continue
-		}
-		path := field.NewPath("spec", "traffic")
-		if of == nil {
-			return field.Required(path, fmt.Sprintf("stage %s routes traffic", planned[i].ID))
-		}
-		kind, routes := routeKinds[of.Method]
-		switch {
-		case routes && of.Name == "":
-			return field.Required(path.Child("name"), fmt.Sprintf("stage %s sets the weights of a %s that is there: none is made for a host", planned[i].ID, kind.Kind))
-		case !routes && !byService(of.Method):
-			return field.NotSupported(path.Child("method"), of.Method, []v1alpha1.TrafficMethod{
-				v1alpha1.TrafficService, v1alpha1.TrafficReplicas, v1alpha1.TrafficHTTPRoute, v1alpha1.TrafficVirtualService,
-			})
-		}
-	}
-	return nil
-}
-
-// tellable refuses a release that shares out requests while what runs cannot be told from copies of it, before anything is changed.
-func (c *Controller) tellable(app *v1alpha1.Application, plan *v1alpha1.ReleasePlan, current delivery.Set) error {
-	routes := slices.ContainsFunc(plan.Stages, func(stage v1alpha1.Stage) bool {
-		return v1alpha1.CanonicalStageName(stage.Name) == v1alpha1.StageTrafficRouting
-	})
-	options := read.Copies(app.Spec)
-	if !routes || !options.Labelled {
-		return nil
-	}
-	for _, cluster := range slices.Sorted(maps.Keys(current[delivery.Primary].Clusters)) {
-		part, _ := current.Part(delivery.Primary, cluster)
-		found, err := c.contentsOf(app.Namespace, part)
-		if err != nil {
-			return waitError{err.Error()}
-		}
-		if !copies.Labels(found, options) {
-			label, value := options.Selecting(delivery.Primary)
-			return fmt.Errorf("spec.traffic: the pods of %s, which runs in cluster %q, have no label %s=%s that tells them from those of copies: release with strategy QuickSync first",
-				part.Revision.Name, cluster, label, value)
-		}
-	}
-	return nil
 }
