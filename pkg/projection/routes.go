@@ -43,6 +43,9 @@ var routable = map[schema.GroupKind]*regexp.Regexp{
 	{Group: "networking.istio.io", Kind: "VirtualService"}:  regexp.MustCompile(`^/spec/http/[0-9]+/route$`),
 }
 
+// Routable reports whether clusters may hold fields of objects of a kind otherwise.
+func Routable(kind schema.GroupKind) bool { return routable[kind] != nil }
+
 // RoutesOf reads the routes that an object carries. What cannot be read counts as none.
 func RoutesOf(above metav1.Object) Routes {
 	text := above.GetAnnotations()[delivery.AnnotationRoutes]

@@ -36,13 +36,19 @@ type held struct {
 	projected projection.Object
 	// problem says why there is none.
 	problem string
+	// routable says that the cluster may hold fields of the object otherwise than it says, and routes which those are.
+	routable bool
+	routes   projection.Fields
 }
 
 // hold finds out what a cluster holds of an object by its decision, by the functions that the syncer calls.
 func (g gatherer) hold(ctx context.Context, object *unstructured.Unstructured, cluster string) (*held, error) {
 	kind, ok := projection.ForGVK(object.GroupVersionKind())
-	if !ok || !kind.Workload {
-		return nil, errors.New("only workloads of built-in kinds have overrides")
+	switch {
+	case projection.Routable(object.GroupVersionKind().GroupKind()):
+		return g.routed(ctx, object, cluster)
+	case !ok || !kind.Workload:
+		return nil, errors.New("only workloads of built-in kinds have overrides, and only Services, HTTPRoutes and VirtualServices are held otherwise")
 	}
 	typed := kind.New()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
@@ -118,6 +124,9 @@ func (h *held) replicas() string {
 }
 
 func (h *held) text(out io.Writer) error {
+	if h.routable {
+		return h.routesText(out)
+	}
 	fmt.Fprintf(out, "%s %s/%s in cluster %s: %s\n\n", h.kind, h.above.GetNamespace(), h.above.GetName(), h.cluster, h.replicas())
 	if h.revision.Name != "" {
 		fmt.Fprintf(out, "It is held at revision %s, with what that has for target %s.\n\n", h.revision.Name, h.revision.Target)
