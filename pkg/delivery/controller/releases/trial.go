@@ -100,9 +100,13 @@ func contentOf(object wanted.Object) (string, error) {
 func (c *Controller) madeOf(app *v1alpha1.Application, plan *v1alpha1.ReleasePlan, revision delivery.Revision, place delivery.Place) (wanted.Wanted, error) {
 	part := delivery.Part{Revision: revision, Target: place.Target}
 	set := delivery.Set{delivery.Primary: {Clusters: map[string]delivery.Part{place.Cluster: part}}}
-	made, err := wanted.Make(c.describe(app, plan, nil), set, revision.Name, func(part delivery.Part) ([]*unstructured.Unstructured, error) {
+	of := c.describe(app, plan, nil)
+	made, err := wanted.Make(of, set, revision.Name, func(part delivery.Part) ([]*unstructured.Unstructured, error) {
 		return c.contentsOf(app.Namespace, part)
 	})
+	if err == nil && of.Selected {
+		err = c.whole(app.Namespace, part, made.Objects)
+	}
 	switch {
 	case errors.Is(err, contents.ErrMissing):
 		return made, waitError{err.Error()}
