@@ -9,6 +9,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -17,35 +18,74 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 )
 
-// knownImages has a webhook deny Deployments with images that nobody knows, as most webhooks do: without a code.
-func knownImages(s *framework.Scenario) {
+// registerWebhook has a webhook asked about what is written of a resource in the namespace of the scenario. The configuration is of one of the two kinds.
+func registerWebhook(s *framework.Scenario, kind, group, resource string, answer func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) {
 	s.Helper()
-	url, authority := framework.ServeAdmission(s.T, func(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-		if request.Namespace == s.Namespace && strings.Contains(string(request.Object.Raw), `"image":"evil:`) {
-			return &admissionv1.AdmissionResponse{Result: &metav1.Status{Message: "nobody knows this image"}}
-		}
-		return &admissionv1.AdmissionResponse{Allowed: true}
-	})
-	name := "images-" + s.Namespace
-	s.Cleanup(func() { s.Logical.Try("delete", "validatingwebhookconfiguration", name) })
+	url, authority := framework.ServeAdmission(s.T, answer)
+	name := "of-" + s.Namespace
+	s.Cleanup(func() { s.Logical.Try("delete", strings.ToLower(kind), name) })
 	s.Logical.Apply(fmt.Sprintf(`
 apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingWebhookConfiguration
+kind: %s
 metadata: {name: %s}
 webhooks:
-- name: images.example.com
+- name: policy.example.com
   admissionReviewVersions: [v1]
   sideEffects: None
   clientConfig: {url: %s, caBundle: %s}
   namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %s}}
-  rules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [deployments]}]
-`, name, url, base64.StdEncoding.EncodeToString(authority), s.Namespace))
+  rules: [{apiGroups: [%q], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [%s]}]
+`, kind, name, url, base64.StdEncoding.EncodeToString(authority), s.Namespace, group, resource))
+}
+
+// replacing answers with a patch where an object contains a text, and allows all else as it is.
+func replacing(text, path, value string) func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	return func(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		answer := &admissionv1.AdmissionResponse{Allowed: true}
+		if strings.Contains(string(request.Object.Raw), text) {
+			answer.PatchType = ptr.To(admissionv1.PatchTypeJSONPatch)
+			answer.Patch = fmt.Appendf(nil, `[{"op": "replace", "path": %q, "value": %q}]`, path, value)
+		}
+		return answer
+	}
+}
+
+// knownImages has a webhook deny Deployments with images that nobody knows, as most webhooks do: without a code.
+func knownImages(s *framework.Scenario) {
+	s.Helper()
+	registerWebhook(s, "ValidatingWebhookConfiguration", "apps", "deployments", func(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		if strings.Contains(string(request.Object.Raw), `"image":"evil:`) {
+			return &admissionv1.AdmissionResponse{Result: &metav1.Status{Message: "nobody knows this image"}}
+		}
+		return &admissionv1.AdmissionResponse{Allowed: true}
+	})
 	s.Logical.Poll("the webhook is asked", func() error {
 		if got := s.Logical.Try("create", "deployment", "probe", "--image=evil:1", "--dry-run=server"); !strings.Contains(got.Stderr, "nobody knows this image") {
 			return fmt.Errorf("got %s", got)
 		}
 		return nil
 	})
+}
+
+// Clusters hold what the manifest says. So what a webhook makes otherwise of pods is refused before a cluster runs what it has taken away.
+func TestClustersRunNothingThatAWebhookChanges(t *testing.T) {
+	s := suite.Scenario(t)
+	registerWebhook(s, "MutatingWebhookConfiguration", "apps", "deployments", replacing(`"image":"evil:`, "/spec/template/spec/containers/0/image", "safe:1"))
+	s.Logical.Poll("the webhook is asked", func() error {
+		got := s.Logical.Kubectl("create", "deployment", "probe", "--image=evil:1", "--dry-run=server", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+		if got != "safe:1" {
+			return fmt.Errorf("the image is %q", got)
+		}
+		return nil
+	})
+	s.Logical.Apply(stagedApp("evil:1", []string{"{name: K8S_SYNC}"}))
+	failed := awaitPhase(s, "web-v1", v1alpha1.ReleaseFailed)
+	expect.Says(t, failed.Status.Message, "nothing of it is applied", `sets /spec/template/spec/containers/0/image to "safe:1"`)
+	if got := runs(s, "east", "web"); got != "nothing" {
+		t.Errorf("cluster east runs %s", got)
+	}
+	s.Logical.Apply(stagedApp("good:1", []string{"{name: K8S_SYNC}"}))
+	awaitPhase(s, "web-v2", v1alpha1.ReleaseSucceeded)
 }
 
 // evilSecond are two targets, of which the second one has an image that nobody knows.

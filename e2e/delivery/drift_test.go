@@ -1,16 +1,13 @@
 package delivery
 
 import (
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
@@ -179,28 +176,7 @@ func TestFieldsThatAreIgnoredAreNeitherShownNorPutBack(t *testing.T) {
 // A webhook that changes what is applied would change it again: that is no drift, and what somebody changes of it is.
 func TestWhatAWebhookChangesIsNoDrift(t *testing.T) {
 	s := suite.Scenario(t)
-	url, authority := framework.ServeAdmission(t, func(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-		answer := &admissionv1.AdmissionResponse{Allowed: true}
-		if request.Namespace == s.Namespace && strings.Contains(string(request.Object.Raw), `"colour":"blue"`) {
-			answer.PatchType = ptr.To(admissionv1.PatchTypeJSONPatch)
-			answer.Patch = []byte(`[{"op": "replace", "path": "/data/colour", "value": "navy"}]`)
-		}
-		return answer
-	})
-	name := "navy-" + s.Namespace
-	t.Cleanup(func() { s.Logical.Try("delete", "mutatingwebhookconfiguration", name) })
-	s.Logical.Apply(fmt.Sprintf(`
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingWebhookConfiguration
-metadata: {name: %s}
-webhooks:
-- name: navy.example.com
-  admissionReviewVersions: [v1]
-  sideEffects: None
-  clientConfig: {url: %s, caBundle: %s}
-  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %s}}
-  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]
-`, name, url, base64.StdEncoding.EncodeToString(authority), s.Namespace))
+	registerWebhook(s, "MutatingWebhookConfiguration", "", "configmaps", replacing(`"colour":"blue"`, "/data/colour", "navy"))
 	s.Logical.Poll("the webhook is asked", func() error {
 		got := s.Logical.KubectlInput(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"probe"},"data":{"colour":"blue"}}`, "create", "--dry-run=server", "-f", "-", "-o", "jsonpath={.data.colour}")
 		if got != "navy" {
