@@ -13,6 +13,23 @@ import (
 // stands for the object as it stands.
 type Revision struct{ Name, Target string }
 
+// String is how an object names the revision that it is made of, "" for the zero value.
+func (r Revision) String() string {
+	if r == (Revision{}) {
+		return ""
+	}
+	return r.Name + "/" + r.Target
+}
+
+// ParseRevision reads what String wrote. What is none is the zero value.
+func ParseRevision(text string) Revision {
+	name, target, ok := strings.Cut(text, "/")
+	if !ok || name == "" {
+		return Revision{}
+	}
+	return Revision{name, target}
+}
+
 // NamesRevisions reports whether an object names a revision for any cluster, as almost none does. It is quick to ask.
 func NamesRevisions(above metav1.Object) bool {
 	annotations := above.GetAnnotations()

@@ -32,3 +32,12 @@ func TestTheRevisionOfACluster(t *testing.T) {
 		}
 	}
 }
+
+func TestARevisionIsReadAsItIsWritten(t *testing.T) {
+	for text, want := range map[string]Revision{"web-v7/eu": {"web-v7", "eu"}, "": {}, "web-v7": {}, "/eu": {}} {
+		got := ParseRevision(text)
+		if got != want || want != (Revision{}) && got.String() != text {
+			t.Errorf("%q reads as %v, which is written as %q", text, got, got)
+		}
+	}
+}

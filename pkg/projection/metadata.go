@@ -84,6 +84,7 @@ func keepLabel(key string) bool {
 // upstream, and may hold more than the projection. What a release applied last changes with each wave, for all clusters.
 func keepAnnotation(key string) bool {
 	return key != corev1.LastAppliedConfigAnnotation && key != delivery.AnnotationRevision && key != delivery.AnnotationApplied &&
+		key != delivery.AnnotationContent &&
 		!strings.HasPrefix(key, annotationDomain) &&
 		!strings.HasPrefix(key, deploymentDomain)
 }

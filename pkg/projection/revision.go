@@ -36,6 +36,9 @@ func (k Kind) Content(manifest *unstructured.Unstructured) (Object, error) {
 	if gvk := manifest.GroupVersionKind(); gvk != k.GVK {
 		return nil, fmt.Errorf("%s %s is written as %s, want %s", k.GVK.Kind, manifest.GetName(), gvk.GroupVersion(), k.GVK.GroupVersion())
 	}
+	if k.Custom {
+		return manifest, nil
+	}
 	out := k.New()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(manifest.Object, out); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", k.GVK.Kind, manifest.GetName(), err)
@@ -52,6 +55,9 @@ func (k Kind) As(in, content Object) (Object, error) {
 	if !k.is(in) || !k.is(content) {
 		return nil, fmt.Errorf("%T %s with the content of a %T: want two of kind %s", in, qualified(in.GetNamespace(), in.GetName()), content, k.GVK.Kind)
 	}
+	if custom, is := in.(*unstructured.Unstructured); is {
+		return customAs(custom, content.(*unstructured.Unstructured)), nil
+	}
 	out := k.New()
 	from, to := reflect.ValueOf(in).Elem(), reflect.ValueOf(out).Elem()
 	to.Set(reflect.ValueOf(content).Elem())
@@ -66,6 +72,20 @@ func (k Kind) As(in, content Object) (Object, error) {
 		k.carry(in, out)
 	}
 	return out, nil
+}
+
+// customAs is As for an object that was decoded without a type.
+func customAs(in, content *unstructured.Unstructured) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: map[string]any{}}
+	fillContent(content.Object, out.Object)
+	for _, key := range []string{"apiVersion", "kind", "metadata", "status"} {
+		if value, has := in.Object[key]; has {
+			out.Object[key] = runtime.DeepCopyJSONValue(value)
+		}
+	}
+	out.SetLabels(blend(in.GetLabels(), content.GetLabels()))
+	out.SetAnnotations(blend(in.GetAnnotations(), content.GetAnnotations()))
+	return out
 }
 
 // blend returns the labels or annotations of a revision, with those of the object that are Manifold's own.

@@ -1,6 +1,7 @@
 package projection_test
 
 import (
+	"maps"
 	"reflect"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
@@ -202,5 +204,35 @@ func TestContentIsOfTheVersionThatIsProjected(t *testing.T) {
 	}
 	if _, err := kind.As(&appsv1.Deployment{}, &corev1.ConfigMap{}); err == nil {
 		t.Error("a Deployment has the content of a ConfigMap")
+	}
+}
+
+// What a custom object is at a revision is all of its content, and nothing of what it is now.
+func TestACustomObjectAtARevision(t *testing.T) {
+	kind := projection.Custom(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gizmo"}, "gizmos", nil)
+	gizmo := func(metadata, more map[string]any) *unstructured.Unstructured {
+		out := map[string]any{"apiVersion": "example.com/v1", "kind": "Gizmo", "metadata": metadata}
+		maps.Copy(out, more)
+		return &unstructured.Unstructured{Object: out}
+	}
+	above := gizmo(map[string]any{"name": "one", "uid": "u1", "labels": map[string]any{"new": "yes"}, "annotations": map[string]any{"manifold.dev/placement": "{}", "note": "new"}},
+		map[string]any{"spec": map[string]any{"size": int64(2)}, "data": "new", "status": map[string]any{"phase": "Up"}})
+	manifest := gizmo(map[string]any{"name": "one", "labels": map[string]any{"old": "yes"}}, map[string]any{"spec": map[string]any{"size": int64(1)}})
+	before := manifest.DeepCopy()
+	content, err := kind.Content(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := kind.As(above, content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := gizmo(map[string]any{"name": "one", "uid": "u1", "labels": map[string]any{"old": "yes"}, "annotations": map[string]any{"manifold.dev/placement": "{}"}},
+		map[string]any{"spec": map[string]any{"size": int64(1)}, "status": map[string]any{"phase": "Up"}})
+	if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(manifest, before) {
+		t.Errorf("it is %v, want %v; the manifest is %v", got, want, manifest)
+	}
+	if _, err := projection.Custom(schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Gizmo"}, "gizmos", nil).Content(manifest); err == nil {
+		t.Error("a manifest of another version is taken")
 	}
 }

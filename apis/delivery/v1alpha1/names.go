@@ -21,6 +21,8 @@ const (
 	AnnotationVariant = "delivery.manifold.dev/variant"
 	// AnnotationApplied is the hash of what was applied last; equal hashes need no write.
 	AnnotationApplied = "delivery.manifold.dev/applied"
+	// AnnotationContent names the manifest that an object of a custom kind is made of: REVISION/TARGET.
+	AnnotationContent = "delivery.manifold.dev/content"
 	// LabelPlacement names the PlacementPolicy that a workload was made to follow.
 	LabelPlacement = "delivery.manifold.dev/placement"
 	// FieldManager is the name under which objects are applied in the logical cluster.

@@ -15,6 +15,8 @@ type Projected struct {
 	Variant string
 	// Object is what it is in the clusters that run the newest revision of those which have it.
 	Object *unstructured.Unstructured
+	// From is whose content that is.
+	From Share
 	// Clusters say what each cluster has of it.
 	Clusters map[string]Share
 }
@@ -49,7 +51,7 @@ func Project(set delivery.Set, contents func(delivery.Part) []*unstructured.Unst
 				if !known {
 					i = len(out)
 					places[key] = i
-					out = append(out, Projected{Variant: name, Object: object, Clusters: map[string]Share{}})
+					out = append(out, Projected{Variant: name, Object: object, From: shareOf(name, part, object), Clusters: map[string]Share{}})
 				}
 				if out[i].Variant != name {
 					return nil, fmt.Errorf("%s of %s in cluster %q: %s is an object of the %s as well", name, part.Revision.Name, cluster, Key(object), out[i].Variant)

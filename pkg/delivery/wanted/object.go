@@ -16,6 +16,7 @@ import (
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -60,6 +61,9 @@ func (app Application) finish(p copies.Projected, policies *policies) (Object, e
 		labels = map[string]string{}
 	}
 	labels[v1alpha1.LabelApplication], annotations[v1alpha1.AnnotationVariant] = app.Name, p.Variant
+	if !goes && p.Variant == delivery.Primary {
+		annotations[v1alpha1.AnnotationContent] = identity.Revision{Name: p.From.Revision, Target: p.From.Target}.String()
+	}
 	if out.Workload && app.Pinned {
 		annotations[manifold.AnnotationClusters] = strings.Join(slices.Sorted(maps.Keys(out.Clusters)), ",")
 		labels[v1alpha1.LabelPlacement] = policies.of(out)
@@ -85,7 +89,8 @@ func bare(object *unstructured.Unstructured) *unstructured.Unstructured {
 // ours reports whether an annotation of a manifest is not for its author to write.
 func ours(name string, pinned bool) bool {
 	switch name {
-	case manifold.AnnotationPlacement, manifold.AnnotationStatus, v1alpha1.AnnotationApplied, v1alpha1.AnnotationVariant, v1alpha1.AnnotationRoutes:
+	case manifold.AnnotationPlacement, manifold.AnnotationStatus, v1alpha1.AnnotationApplied, v1alpha1.AnnotationVariant, v1alpha1.AnnotationRoutes,
+		v1alpha1.AnnotationContent:
 		return true
 	case manifold.AnnotationClusters:
 		return pinned
