@@ -23,6 +23,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/custom/described"
 	"github.com/manifold-dev/manifold/pkg/custom/watched"
+	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/records"
@@ -58,6 +59,8 @@ type Options struct {
 	Follow func(resource schema.GroupVersionResource, name cache.ObjectName, result *placement.Result)
 	// Trouble learns what is wrong with the description of a custom kind by a ClusterPlacementPolicy, "" if nothing is. It may be nil.
 	Trouble func(policy, problem string)
+	// Holds returns what a cluster is to hold of an object of an application, see copies.Options. It may be nil.
+	Holds func(kind schema.GroupKind, above metav1.Object, cluster string) (held.Hold, error)
 	// Leaving reports whether a cluster is being removed, and in which manner: a value of AnnotationRemove.
 	Leaving func(cluster string) (leaving bool, manner string)
 	// Queues are the names of the queues.
@@ -104,7 +107,7 @@ func New(o Options) (*Controller, error) {
 	})
 	c.loops = copies.New(copies.Options{
 		Above: c, Clusters: manifold.Clusters().Lister(), LogicalCluster: func() string { return o.Upstream.LogicalCluster }, Client: o.Client, Recorder: o.Recorder,
-		Queues: o.Queues, EnsureNamespace: o.Upstream.EnsureNamespace, Lacks: o.Upstream.CustomLacks, Leaving: o.Leaving,
+		Queues: o.Queues, EnsureNamespace: o.Upstream.EnsureNamespace, Lacks: o.Upstream.CustomLacks, Holds: o.Holds, Leaving: o.Leaving,
 	})
 	c.watched = watched.New(watched.Options{Metadata: o.Metadata, Indexers: o.Indexers, Loops: c.loops, Changed: c.changed, Again: c.queue.Add})
 	for _, w := range []struct {

@@ -44,6 +44,13 @@ func (o Objects) Indexed(index, value string, show func(schema.GroupKind, *metav
 	o.controller.watched.Indexed(index, value, func(k copies.Kind, object *metav1.PartialObjectMetadata) { show(k.GVK().GroupKind(), object) })
 }
 
+// Look has clusters look again at what one of the indexers of Options has under a value.
+func (o Objects) Look(index, value string) {
+	o.controller.watched.Indexed(index, value, func(k copies.Kind, object *metav1.PartialObjectMetadata) {
+		o.controller.loops.LookEverywhere(copies.Key{Resource: k.Resource, Namespace: object.Namespace, Name: object.Name})
+	})
+}
+
 // Awaited reports whether an object is to go to clusters, by its pin or a policy, and nothing is decided about it yet. Other objects without a decision
 // stay in the logical cluster.
 func (o Objects) Awaited(kind schema.GroupKind, object *metav1.PartialObjectMetadata) bool {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	apiregistration "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset/typed/apiregistration/v1"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -163,11 +164,18 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
+	holds, err := held.NewCustoms(m.contents, m.own.Delivery().V1alpha1().Applications().Informer(), m.own.Delivery().V1alpha1().Releases().Informer())
+	if err != nil {
+		return nil, err
+	}
 	m.custom, err = custom.New(custom.Options{
 		Engine: m.engine, Upstream: m.upstream, Kube: m.informers, Manifold: m.own, Metadata: metadata, Indexers: objects.Indexers(), Client: dynamicClient,
-		Recorder: recorder, Follow: placement.Follow, Trouble: placement.Trouble, Leaving: m.leaving, Queues: m.queues,
+		Recorder: recorder, Follow: placement.Follow, Trouble: placement.Trouble, Holds: holds.In, Leaving: m.leaving, Queues: m.queues,
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := holds.Watch(func(application cache.ObjectName) { objects.LookAgain(m.custom.Objects(), application) }); err != nil {
 		return nil, err
 	}
 	summaries, err := summarycontroller.New(summarycontroller.Options{

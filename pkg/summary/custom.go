@@ -19,6 +19,8 @@ type CustomReport struct {
 	Generation int64
 	// Routes is the mark of what the copy has otherwise than the object above says, "" for nothing.
 	Routes string
+	// Content names the manifest that the copy is made of, see identity.Revision; "" for one of no application.
+	Content string
 	// Live is the copy, nil if there is none or nothing is known of it.
 	Live *unstructured.Unstructured
 	// Stale tells that the cluster is silent, so that everything else is the last that was heard of it.
@@ -285,6 +287,8 @@ type CustomCluster struct {
 	Generation int64 `json:"generation,omitempty"`
 	// Routes is the mark of what the cluster holds otherwise than the object says, see projection.Routes; "" for nothing.
 	Routes string `json:"routes,omitempty"`
+	// Content names the manifest of an application that the cluster's copy is made of.
+	Content string `json:"content,omitempty"`
 	// Stale tells that the cluster is silent and this is the last that was heard of it.
 	Stale bool `json:"stale,omitempty"`
 	// Problem says why the cluster cannot hold the object.
@@ -306,7 +310,7 @@ func CustomBreakdownOf(reports map[string]CustomReport, last CustomBreakdown) Cu
 	out := CustomBreakdown{}
 	for cluster, report := range reports {
 		entry := CustomCluster{
-			Generation: report.Generation, Routes: report.Routes, Problem: Text(report.Problem), State: Text(stateOf(report.status())), Unready: report.unready(),
+			Generation: report.Generation, Routes: report.Routes, Content: report.Content, Problem: Text(report.Problem), State: Text(stateOf(report.status())), Unready: report.unready(),
 		}
 		if len(reports) > 1 {
 			entry.Status = runtime.DeepCopyJSON(report.status())

@@ -16,6 +16,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -199,7 +200,7 @@ func (l *look) variant(name, cluster string) (delivery.Report, bool) {
 		if object.Workload {
 			l.workload(&sum, object, share, cluster)
 		} else if s := l.present[object.Key]; s.Custom {
-			copied(&sum, s, cluster)
+			copied(&sum, s, share, cluster)
 		}
 	}
 	return sum, true
@@ -237,7 +238,7 @@ func lacks(sum *delivery.Report, key wanted.Key, how lack, format string, args .
 
 // copied adds what a cluster reports of an object of a custom kind to what it reports of the variant. One that stays in the logical cluster, or is elsewhere,
 // it says nothing of.
-func copied(sum *delivery.Report, s state, cluster string) {
+func copied(sum *delivery.Report, s state, share copies.Share, cluster string) {
 	if s.Awaited {
 		lacks(sum, s.Key, unapplied, "nothing is decided yet about where it goes")
 		return
@@ -246,7 +247,7 @@ func copied(sum *delivery.Report, s state, cluster string) {
 		return
 	}
 	reported, heard := s.copies[cluster]
-	current := reported.Generation >= s.Object.GetGeneration()
+	current := reported.Content == (identity.Revision{Name: share.Revision, Target: share.Target}).String()
 	if current {
 		sum.Progress++
 	}

@@ -132,17 +132,19 @@ func TestWhatAClusterReportsOfAnObjectOfACustomKind(t *testing.T) {
 		wantReady     bool
 		wantWaiting   string
 	}{
-		"all is proved":                               {share: told, status: `{"east":{"generation":2}}`, wantCurrent: true, wantReady: true},
+		"all is proved":                               {share: told, status: `{"east":{"generation":2,"content":"web-v2/eu"}}`, wantCurrent: true, wantReady: true},
 		"one that stays above proves nothing":         {wantCurrent: true, wantReady: true},
 		"nor does one that is elsewhere":              {share: `{"west":{"replicas":1}}`, wantCurrent: true, wantReady: true},
 		"nobody has decided yet where it goes":        {awaited: true, wantWaiting: "Gizmo/one: nothing is decided yet"},
-		"the cluster has it as it was":                {share: told, status: `{"east":{"generation":1}}`, wantWaiting: "has not taken it up yet"},
+		"the cluster has it as it was":                {share: told, status: `{"east":{"generation":2,"content":"web-v1/eu"}}`, wantWaiting: "has not taken it up yet"},
+		"the cluster has that of another target":      {share: told, status: `{"east":{"generation":2,"content":"web-v2/us"}}`, wantWaiting: "has not taken it up yet"},
+		"the cluster does not say what it has":        {share: told, status: `{"east":{"generation":2}}`, wantWaiting: "has not taken it up yet"},
 		"the cluster refuses it":                      {share: told, status: `{"east":{"generation":2,"problem":"no\nright"}}`, wantWaiting: "right"},
 		"the cluster is silent":                       {share: told, status: `{"east":{"generation":2,"stale":true}}`, wantWaiting: "nothing is reported of it"},
 		"nothing is heard of it":                      {share: told, wantWaiting: "nothing is reported of it"},
 		"what cannot be read is nothing":              {share: told, status: `{"east":`, wantWaiting: "nothing is reported of it"},
-		"it is there, and says that it is not ready":  {share: told, status: `{"east":{"generation":2,"unready":true,"state":"Ready=False"}}`, wantCurrent: true, wantWaiting: "Gizmo/one: Ready=False"},
-		"it is there, and does not say why it is not": {share: told, status: `{"east":{"generation":2,"unready":true}}`, wantCurrent: true, wantWaiting: "it is not ready"},
+		"it is there, and says that it is not ready":  {share: told, status: `{"east":{"generation":2,"content":"web-v2/eu","unready":true,"state":"Ready=False"}}`, wantCurrent: true, wantWaiting: "Gizmo/one: Ready=False"},
+		"it is there, and does not say why it is not": {share: told, status: `{"east":{"generation":2,"content":"web-v2/eu","unready":true}}`, wantCurrent: true, wantWaiting: "it is not ready"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := delivery.Set{delivery.Primary: {Clusters: map[string]delivery.Part{"east": v2}}}

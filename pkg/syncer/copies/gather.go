@@ -37,7 +37,7 @@ func (a *Loops) Gather(key Key, o *metav1.PartialObjectMetadata) Gathered {
 		seen := a.report(name, key)
 		if seen.Live != nil {
 			if origin, _ := projection.OriginOf(seen.Live); origin.UID != o.UID {
-				seen.Live, seen.Generation, seen.Routes = nil, 0, "" // it is of an earlier object, or somebody says so
+				seen.Live, seen.Generation, seen.Routes, seen.Content = nil, 0, "", "" // it is of an earlier object, or somebody says so
 			}
 		}
 		_, decided := decision[name]
@@ -61,7 +61,7 @@ func (g *Gathered) add(cluster *v1alpha1.Cluster, seen sighting, last summary.Cu
 		report = lastKnown(last)
 	case seen.blind:
 		// What cannot be seen is there if it ever was.
-		report.Generation, report.Routes = last.Generation, last.Routes
+		report.Generation, report.Routes, report.Content = last.Generation, last.Routes, last.Content
 		g.Held = g.Held || last.Generation > 0
 	case report.Live == nil && !decided && report.Problem == "":
 		return // there is nothing
@@ -95,7 +95,7 @@ func (g *Gathered) Unknown(decision placement.Decision) bool {
 
 // lastKnown is the report of a cluster that nobody can ask, as the breakdown kept it.
 func lastKnown(last summary.CustomCluster) summary.CustomReport {
-	out := summary.CustomReport{Generation: last.Generation, Routes: last.Routes, Problem: last.Problem, Stale: true}
+	out := summary.CustomReport{Generation: last.Generation, Routes: last.Routes, Content: last.Content, Problem: last.Problem, Stale: true}
 	if last.Status != nil {
 		out.Live = &unstructured.Unstructured{Object: map[string]any{"status": last.Status}}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/clusters/connection"
+	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer/steps"
@@ -46,6 +47,8 @@ type state struct {
 	above *metav1.PartialObjectMetadata
 	// desired is the projection that the cluster has, nil if it does not.
 	desired *unstructured.Unstructured
+	// hold is what the cluster holds of the object, as its application says.
+	hold held.Hold
 	// accepted is the generation at which the cluster has made of desired what it makes of it: it may drop fields that it does not know, or
 	// a webhook may change them, and applying it again would come to the same.
 	accepted int64
@@ -57,7 +60,7 @@ type state struct {
 
 // news reports whether a state is worth another report.
 func (s state) news(last state) bool {
-	return last.problem != s.problem || last.absent != s.absent || (last.above == nil) != (s.above == nil) ||
+	return last.problem != s.problem || last.hold != s.hold || last.absent != s.absent || (last.above == nil) != (s.above == nil) ||
 		s.above != nil && last.above.Generation != s.above.Generation || routesIn(last.desired) != routesIn(s.desired)
 }
 
@@ -169,9 +172,12 @@ func (l *Loop) report(key Key) sighting {
 		return out
 	}
 	out.Live = live
-	out.compared = st.desired != nil || st.problem != ""
+	out.compared = st.desired != nil || st.problem != "" || st.hold.Absent
 	if st.desired != nil && hashOf(live) == hashOf(st.desired) {
-		out.Generation, out.Routes = st.above.Generation, routesIn(st.desired)
+		out.Generation, out.Routes, out.Content = st.above.Generation, routesIn(st.desired), st.hold.Revision.String()
+		if st.hold.Older {
+			out.Generation = max(1, out.Generation-1) // it does not carry out the last one
+		}
 	}
 	return out
 }

@@ -20,6 +20,7 @@ import (
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/clusters/connection"
+	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -51,6 +52,9 @@ type Options struct {
 	// Lacks returns what keeps a workload out of a cluster: classes, quotas, and what its pods name. A problem is for the user. What is on its way
 	// has the loop look again when it is there, or the error asks for another try. It may be nil.
 	Lacks func(ctx context.Context, cluster string, w identity.Workload, desired projection.Object) (problem string, waits bool, err error)
+	// Holds returns what a cluster is to hold of an object whose application has it at a revision there. The error says why that is not known, and what
+	// the cluster has stays meanwhile. It may be nil.
+	Holds func(kind schema.GroupKind, above metav1.Object, cluster string) (held.Hold, error)
 	// Leaving reports whether a cluster is being removed, and in which manner: a value of AnnotationRemove.
 	Leaving func(cluster string) (leaving bool, manner string)
 }

@@ -2,6 +2,7 @@ package copies
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -34,6 +36,9 @@ type look struct {
 	// wanted tells that the cluster is to have a copy, concerned that the object names it as one that has one, or is to, and watched that the
 	// cluster shows what it has of the kind, or is about to.
 	wanted, concerned, watched bool
+	// hold is what the cluster is to hold of a wanted object, and unread why that is not known.
+	hold   held.Hold
+	unread error
 	// arrived tells that the clusters which are to have copies have them.
 	arrived bool
 	// watch shows what the cluster has of the kind, and live is that. Until it has shown everything, watch is nil, and refusal says why if that
@@ -62,6 +67,10 @@ const (
 	taskOrphan  task = "let go of it"
 	taskDelete  task = "delete"
 	taskProject task = "project"
+	// taskKeep leaves the copy as it is, if there is one: nothing is to be here, and nothing is deleted before the object is.
+	taskKeep task = "keep what there is"
+	// taskHold leaves the copy as it is until it is known what it is to be.
+	taskHold task = "keep as it is"
 )
 
 // sync brings one object of the cluster in line.
@@ -83,6 +92,9 @@ func (l *Loop) lookAt(key Key) look {
 		out.concerned = slices.Contains(identity.CopiedTo(above), l.cluster)
 		if projection.Lives(above) && (above.DeletionTimestamp == nil || !leaving) {
 			_, out.wanted = identity.DecisionOf(above)[l.cluster]
+			if out.wanted && l.Holds != nil && len(out.kind.Versions) > 0 {
+				out.hold, out.unread = l.Holds(out.kind.GVK().GroupKind(), above, l.cluster)
+			}
 		}
 		out.arrived = above.DeletionTimestamp != nil || out.wanted || l.arrived(key, above)
 	}
@@ -114,6 +126,10 @@ func (l *Loop) plan(seen look) plan {
 		return plan{taskNothing, "there is nothing to let go of"}
 	case seen.orphans:
 		return plan{taskOrphan, "the cluster leaves with what it has"}
+	case seen.wanted && seen.unread != nil:
+		return plan{taskHold, seen.unread.Error()}
+	case seen.wanted && seen.hold.Absent:
+		return plan{taskKeep, "the revision that the cluster is to hold has nothing of it"}
 	case seen.wanted:
 		return plan{taskProject, "it is to be here"}
 	}
@@ -157,6 +173,13 @@ func (l *Loop) carryOut(ctx context.Context, seen look, p plan) error {
 	case taskDelete:
 		klog.FromContext(ctx).V(2).Info("Removing", "key", seen.key, "reason", p.why)
 		return l.failed(seen, l.writer(seen).Delete(ctx, seen.live, writer.Deletion{}))
+	case taskKeep:
+		l.setState(seen.key, state{above: seen.above, hold: seen.hold})
+	case taskHold:
+		if errors.Is(seen.unread, held.ErrUnreadable) {
+			return l.failed(seen, seen.unread)
+		}
+		return writer.ErrNotYet
 	case taskProject:
 		return l.failed(seen, l.project(ctx, seen))
 	}
@@ -175,7 +198,7 @@ func (l *Loop) writer(seen look) writer.Writer {
 // project has the cluster hold the projection.
 func (l *Loop) project(ctx context.Context, seen look) error {
 	out, last := l.writer(seen), l.stateOf(seen.key)
-	next, err := l.desired(ctx, out.Kind, seen.above, last)
+	next, err := l.desired(ctx, out.Kind, seen.above, seen.hold, last)
 	if err != nil {
 		return err
 	}
@@ -227,9 +250,9 @@ func (l *Loop) heldBack(ctx context.Context, seen look, desired *unstructured.Un
 
 // desired returns the projection of an object, as the state in which the cluster has it. The object is read, in the version that the cluster is
 // sent, if it may give another one than the last.
-func (l *Loop) desired(ctx context.Context, kind projection.Kind, above *metav1.PartialObjectMetadata, last state) (state, error) {
-	if last.desired != nil && last.desired.GroupVersionKind() == kind.GVK && sameProjection(last.above, above) {
-		return state{above: above, desired: last.desired, accepted: last.accepted}, nil
+func (l *Loop) desired(ctx context.Context, kind projection.Kind, above *metav1.PartialObjectMetadata, hold held.Hold, last state) (state, error) {
+	if last.desired != nil && last.desired.GroupVersionKind() == kind.GVK && sameProjection(last.above, above) && last.hold.Hash == hold.Hash {
+		return state{above: above, desired: last.desired, hold: hold, accepted: last.accepted}, nil
 	}
 	whole, err := l.Client.Resource(kind.Resource).Namespace(above.Namespace).Get(ctx, above.Name, metav1.GetOptions{})
 	switch {
@@ -240,12 +263,22 @@ func (l *Loop) desired(ctx context.Context, kind projection.Kind, above *metav1.
 	case whole.GetUID() != above.UID || whole.GetGeneration() < above.Generation:
 		return state{}, writer.ErrNotYet
 	}
+	var version projection.Object = whole
+	if hold.Content != nil {
+		content, err := kind.Content(hold.Content)
+		if err == nil {
+			version, err = kind.As(whole, content)
+		}
+		if err != nil {
+			return state{}, fmt.Errorf("hold it at revision %q: %w", hold.Revision.Name, err)
+		}
+	}
 	decision := identity.DecisionOf(above)
-	desired, err := kind.Project(whole, projection.Part{Share: decision[l.cluster], Decision: decision}, l.target)
+	desired, err := kind.Project(version, projection.Part{Share: decision[l.cluster], Decision: decision}, l.target)
 	if err != nil {
 		return state{}, err
 	}
-	next := state{above: above, desired: desired.(*unstructured.Unstructured)}
+	next := state{above: above, desired: desired.(*unstructured.Unstructured), hold: hold}
 	if hashOf(next.desired) == hashOf(last.desired) {
 		next.accepted = last.accepted
 	}

@@ -13,6 +13,8 @@ import (
 	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/connection"
+	"github.com/manifold-dev/manifold/pkg/delivery/held"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -82,19 +84,21 @@ func TestPlan(t *testing.T) {
 		seen look
 		want task
 	}{
-		"what is to be there is projected":              {look{kind: gizmos, known: true, wanted: true, watch: &watch{}}, taskProject},
-		"nothing while it is not known what should be":  {look{kind: gizmos}, taskNothing},
-		"nothing until everything there was seen":       {look{kind: gizmos, known: true, wanted: true}, taskNothing},
-		"a kind that is gone is dropped":                {look{known: true}, taskDrop},
-		"what is nowhere here is forgotten":             {look{kind: gizmos, known: true}, taskForget},
-		"a cluster that does not show it is told of":    {look{kind: gizmos, known: true, wanted: true, refusal: "no right"}, taskRefuse},
-		"but not of what it never had":                  {look{kind: gizmos, known: true, concerned: true, refusal: "no right", above: above(nil)}, taskForget},
-		"what is not to be there is deleted":            {look{kind: gizmos, known: true, concerned: true, watch: &watch{}, live: live}, taskDelete},
-		"also when it has moved and has arrived":        {look{kind: gizmos, known: true, concerned: true, watch: &watch{}, live: live, above: above(nil), arrived: true}, taskDelete},
-		"it stays until it has arrived elsewhere":       {look{kind: gizmos, known: true, concerned: true, watch: &watch{}, live: live, above: above(nil)}, taskNothing},
-		"what a cluster that leaves keeps is let go of": {look{kind: gizmos, known: true, concerned: true, watch: &watch{}, live: live, orphans: true}, taskOrphan},
-		"nothing in a cluster that is given up":         {look{kind: gizmos, known: true, wanted: true, watch: &watch{}, givenUp: true}, taskNothing},
-		"what is gone there is forgotten":               {look{kind: gizmos, known: true, concerned: true, watch: &watch{}}, taskForget},
+		"what is to be there is projected":                {look{kind: gizmos, known: true, wanted: true, watch: &watch{}}, taskProject},
+		"nothing changes while its revision is not known": {look{kind: gizmos, known: true, wanted: true, watch: &watch{}, unread: held.ErrNotYet}, taskHold},
+		"nor where its revision has nothing of it":        {look{kind: gizmos, known: true, wanted: true, watch: &watch{}, live: live, hold: held.Hold{Absent: true}}, taskKeep},
+		"nothing while it is not known what should be":    {look{kind: gizmos}, taskNothing},
+		"nothing until everything there was seen":         {look{kind: gizmos, known: true, wanted: true}, taskNothing},
+		"a kind that is gone is dropped":                  {look{known: true}, taskDrop},
+		"what is nowhere here is forgotten":               {look{kind: gizmos, known: true}, taskForget},
+		"a cluster that does not show it is told of":      {look{kind: gizmos, known: true, wanted: true, refusal: "no right"}, taskRefuse},
+		"but not of what it never had":                    {look{kind: gizmos, known: true, concerned: true, refusal: "no right", above: above(nil)}, taskForget},
+		"what is not to be there is deleted":              {look{kind: gizmos, known: true, concerned: true, watch: &watch{}, live: live}, taskDelete},
+		"also when it has moved and has arrived":          {look{kind: gizmos, known: true, concerned: true, watch: &watch{}, live: live, above: above(nil), arrived: true}, taskDelete},
+		"it stays until it has arrived elsewhere":         {look{kind: gizmos, known: true, concerned: true, watch: &watch{}, live: live, above: above(nil)}, taskNothing},
+		"what a cluster that leaves keeps is let go of":   {look{kind: gizmos, known: true, concerned: true, watch: &watch{}, live: live, orphans: true}, taskOrphan},
+		"nothing in a cluster that is given up":           {look{kind: gizmos, known: true, wanted: true, watch: &watch{}, givenUp: true}, taskNothing},
+		"what is gone there is forgotten":                 {look{kind: gizmos, known: true, concerned: true, watch: &watch{}}, taskForget},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, _ := loopOf(t)
@@ -117,6 +121,7 @@ func TestOnlyNewsIsReported(t *testing.T) {
 		"the first look":                 {state{}, state{above: above(1)}, true},
 		"the same again":                 {state{above: above(1)}, state{above: above(1), accepted: 7}, false},
 		"another generation":             {state{above: above(1)}, state{above: above(2)}, true},
+		"another revision":               {state{above: above(1)}, state{above: above(1), hold: held.Hold{Revision: identity.Revision{Name: "web-v2"}}}, true},
 		"a problem":                      {state{above: above(1)}, state{problem: "no"}, true},
 		"the same problem":               {state{problem: "no"}, state{problem: "no"}, false},
 		"nothing there, seen at first":   {state{}, state{absent: true}, true},

@@ -43,7 +43,7 @@ func ailmentOf(name string, generation int64, reported summary.CustomCluster) (s
 	switch {
 	case reported.Problem != "":
 		return says(v1alpha1.Degraded, reported.Problem)
-	case reported.Generation < generation:
+	case reported.Content == "" && reported.Generation < generation:
 		return says(v1alpha1.Progressing, "the cluster has not taken it up yet")
 	case reported.Unready:
 		return says(v1alpha1.Progressing, cmp.Or(reported.State, "it is not ready"))

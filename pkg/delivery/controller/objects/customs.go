@@ -27,6 +27,12 @@ type Customs interface {
 // Indexers are those by which Customs are to index what they know.
 func Indexers() cache.Indexers { return cache.Indexers{byApplication: indexApplication} }
 
+// Looker has the clusters look again at what Customs have, by one of Indexers.
+type Looker interface{ Look(index, value string) }
+
+// LookAgain has the clusters look again at what belongs to an application.
+func LookAgain(l Looker, application cache.ObjectName) { l.Look(byApplication, application.String()) }
+
 // customs are those of a Store. Without any, nothing is known.
 type customs struct{ Customs }
 

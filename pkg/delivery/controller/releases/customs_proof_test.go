@@ -4,6 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 )
 
@@ -77,4 +81,44 @@ func TestAnObjectOfACustomKindThatNothingIsDecidedAboutIsWaitedFor(t *testing.T)
 	}
 	w.gizmos.undecided = false
 	w.until("web-a", v1alpha1.ReleaseSucceeded)
+}
+
+// While a wave proceeds, the clusters of the next ones hold what they held, although there is one object above.
+func TestAWaveBringsObjectsOfCustomKindsToItsClustersAlone(t *testing.T) {
+	w := newWorld(t, both...)
+	w.firstGizmo(func(app *v1alpha1.Application) {
+		rollout := stage(v1alpha1.StagePrimaryRollout, "rollout", "")
+		rollout.Waves = []v1alpha1.Wave{{MaxConcurrency: ptr.To(intstr.FromInt32(1))}, {}}
+		pipeline(rollout)(app)
+	}, "east,west")
+	if got := w.gizmos.sizes; got["east"] != 1 || got["west"] != 1 {
+		t.Fatalf("sizes are %v", got)
+	}
+	w.gizmos.problems["east"] = "no right"
+	w.revise(2, both, settings, gizmoOf(2, "east,west"))
+	w.asks("web-b", "web-v2", func(r *v1alpha1.Release) { r.Spec.Strategy = v1alpha1.StrategyPipeline })
+	for range 8 {
+		w.step()
+	}
+	size, _, _ := unstructured.NestedInt64(w.gizmos.whole["one"].Object, "spec", "size")
+	if got := w.gizmos.sizes["west"]; got != 1 || size != 2 {
+		t.Errorf("west, whose wave has not begun, has size %d, and above it is %d", got, size)
+	}
+	delete(w.gizmos.problems, "east")
+	w.until("web-b", v1alpha1.ReleaseSucceeded)
+	if got := w.gizmos.sizes; got["east"] != 2 || got["west"] != 2 {
+		t.Errorf("in the end sizes are %v", got)
+	}
+}
+
+// Targets have manifests of their own.
+func TestEachTargetHasItsOwnObjectsOfCustomKinds(t *testing.T) {
+	w := newWorld(t, both...)
+	w.given(nil, both...)
+	w.reviseEach(1, nil, map[string][]string{"east": {gizmoOf(1, "east,west")}, "west": {gizmoOf(5, "east,west")}})
+	w.asks("web-a", "web-v1", nil)
+	w.until("web-a", v1alpha1.ReleaseSucceeded)
+	if got := w.gizmos.sizes; got["east"] != 1 || got["west"] != 5 {
+		t.Errorf("sizes are %v", got)
+	}
 }

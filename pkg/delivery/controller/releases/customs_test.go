@@ -35,13 +35,20 @@ type gizmos struct {
 	// clusters refuse them.
 	undecided, undefined bool
 	problems             map[string]string
+	// sizes are those that clusters have.
+	sizes map[string]int64
 	// state is what clusters say of their condition Ready, "" for nothing.
 	state string
 }
 
 func newGizmos() *gizmos {
-	return &gizmos{whole: map[string]*unstructured.Unstructured{}, known: cache.NewIndexer(cache.MetaNamespaceKeyFunc, objects.Indexers()), problems: map[string]string{}}
+	return &gizmos{whole: map[string]*unstructured.Unstructured{}, known: cache.NewIndexer(cache.MetaNamespaceKeyFunc, objects.Indexers()), problems: map[string]string{}, sizes: map[string]int64{}}
 }
+
+// filled is an informer that a test has filled.
+type filled struct{ cache.SharedIndexInformer }
+
+func (filled) HasSynced() bool { return true }
 
 func (*gizmos) Follow(func(before, after *metav1.PartialObjectMetadata)) {}
 
@@ -141,7 +148,16 @@ func (w *world) carryGizmos() {
 				reported[cluster] = summary.CustomCluster{Generation: reported[cluster].Generation, Problem: problem}
 				continue
 			}
-			now := summary.CustomCluster{Generation: gizmo.GetGeneration()}
+			hold, err := w.customHolds.In(gizmoKind.GroupKind(), gizmo, cluster)
+			if err != nil || hold.Absent {
+				continue // it is left as it is
+			}
+			now := summary.CustomCluster{Generation: gizmo.GetGeneration(), Content: hold.Revision.String()}
+			size, _, _ := unstructured.NestedInt64(gizmo.Object, "spec", "size")
+			if hold.Content != nil {
+				size, _, _ = unstructured.NestedInt64(hold.Content.Object, "spec", "size")
+			}
+			w.gizmos.sizes[cluster] = size
 			if w.gizmos.state != "" {
 				now.State, now.Unready = "Ready="+w.gizmos.state, w.gizmos.state != "True"
 			}

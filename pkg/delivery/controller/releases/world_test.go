@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,6 +38,7 @@ import (
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
+	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -71,8 +73,9 @@ type world struct {
 	// front is the HTTPRoute that is there, nil for none. Those clusters that are deaf share out requests as they always did.
 	front *unstructured.Unstructured
 	deaf  map[string]bool
-	// gizmos are the objects of a custom kind that are there.
-	gizmos *gizmos
+	// gizmos are the objects of a custom kind that are there, and customHolds says what clusters are to hold of them.
+	gizmos      *gizmos
+	customHolds *held.Customs
 	// scripts runs scripts and Jobs, nil for nobody.
 	scripts Scripts
 }
@@ -113,6 +116,9 @@ func (w *world) restart() {
 		w.Controller.queue.ShutDown()
 	}
 	var err error
+	if w.customHolds, err = held.NewCustoms(reader, filled{w.ours.Delivery().V1alpha1().Applications().Informer()}, filled{w.ours.Delivery().V1alpha1().Releases().Informer()}); err != nil {
+		w.Fatal(err)
+	}
 	w.Controller, err = New(Options{
 		Kube: w.kube, Manifold: w.ours, Contents: reader, Client: w.client, Recorder: record.NewFakeRecorder(1000), Clock: w.clock, Grace: 40 * time.Second,
 		Objects: func(objects.Account) (dynamic.Interface, error) { return w.dynamic, nil },
@@ -564,18 +570,32 @@ func (w *world) revise(number int64, targets []string, manifests ...string) {
 // reviseBy makes one of a commit that changes files.
 func (w *world) reviseBy(number int64, changes *v1alpha1.RevisionChanges, targets []string, manifests ...string) {
 	w.Helper()
+	each := map[string][]string{}
+	for _, target := range targets {
+		each[target] = manifests
+	}
+	w.reviseEach(number, changes, each)
+}
+
+// reviseEach makes a revision with manifests of their own for targets.
+func (w *world) reviseEach(number int64, changes *v1alpha1.RevisionChanges, targets map[string][]string) {
+	w.Helper()
 	revision := &v1alpha1.ApplicationRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: v1alpha1.RevisionName("web", number)}}
 	revision.Spec.Application, revision.Spec.Number, revision.Spec.Changes = "web", number, changes
-	var hashes []string
-	for _, manifest := range manifests {
-		hash, err := v1alpha1.HashManifest([]byte(manifest))
-		if err != nil {
-			w.Fatal(err)
+	known := map[string]bool{}
+	for _, target := range slices.Sorted(maps.Keys(targets)) {
+		var hashes []string
+		for _, manifest := range targets[target] {
+			hash, err := v1alpha1.HashManifest([]byte(manifest))
+			if err != nil {
+				w.Fatal(err)
+			}
+			if hashes = append(hashes, hash); known[hash] {
+				continue
+			}
+			known[hash] = true
+			revision.Spec.Objects = append(revision.Spec.Objects, v1alpha1.RevisionObject{Hash: hash, Manifest: &runtime.RawExtension{Raw: []byte(manifest)}})
 		}
-		hashes = append(hashes, hash)
-		revision.Spec.Objects = append(revision.Spec.Objects, v1alpha1.RevisionObject{Hash: hash, Manifest: &runtime.RawExtension{Raw: []byte(manifest)}})
-	}
-	for _, target := range targets {
 		revision.Spec.Targets = append(revision.Spec.Targets, v1alpha1.RevisionTarget{Name: target, Hash: v1alpha1.HashObjects(hashes), Objects: hashes})
 	}
 	revision.Spec.Hash = v1alpha1.HashRevision(revision.Spec.Targets)
