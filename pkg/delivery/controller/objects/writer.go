@@ -151,40 +151,6 @@ func (w *Writer) DryRun(ctx context.Context, account Account, object wanted.Obje
 	return stored, refusal(object.Key, err)
 }
 
-// Trial is what the server makes of an object that it would store.
-type Trial struct {
-	// Admitted is what would be stored, nil where an object that is being deleted is in its place.
-	Admitted *unstructured.Unstructured
-	// Present is what is there, nil if there is nothing.
-	Present metav1.Object
-}
-
-// Try asks what the answer to applying an object would be, of which nothing is kept.
-func (w *Writer) Try(ctx context.Context, account Account, owner Owner, object wanted.Object) (Trial, error) {
-	resource, err := w.resource(object)
-	if err != nil {
-		return Trial{}, err
-	}
-	client, err := w.client(account)
-	if err != nil {
-		return Trial{}, err
-	}
-	present, err := w.present(ctx, client, resource, account.Namespace, object.Key)
-	if err != nil {
-		return Trial{}, refusal(object.Key, fmt.Errorf("look whether it is there: %w", err))
-	}
-	if err := mayTake(present, owner); err != nil {
-		return Trial{}, &RefusedError{object.Key, err}
-	}
-	if present != nil && present.GetDeletionTimestamp() != nil {
-		return Trial{}, nil // another one will be in its place
-	}
-	admitted, err := client.Resource(resource).Namespace(account.Namespace).Apply(ctx, object.Name, object.Apply(false), metav1.ApplyOptions{
-		FieldManager: v1alpha1.FieldManager, Force: present != nil, DryRun: []string{metav1.DryRunAll},
-	})
-	return Trial{admitted, present}, refusal(object.Key, err)
-}
-
 // present is the object as it is there, nil if it is not. What the watch has not shown yet, or does not watch, is asked for.
 func (w *Writer) present(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespace string, key wanted.Key) (metav1.Object, error) {
 	if found, _ := w.store.Get(namespace, key); found != nil {
