@@ -124,6 +124,41 @@ spec:
 	}
 }
 
+// What somebody has set of the Deployment above is not what clusters hold.
+func TestAPolicyIsAskedAboutTheManifestAlone(t *testing.T) {
+	s := suite.Scenario(t)
+	registerWebhook(s, "ValidatingWebhookConfiguration", "apps", "deployments", func(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		if strings.Contains(string(request.Object.Raw), `"terminationGracePeriodSeconds":7`) {
+			return &admissionv1.AdmissionResponse{Allowed: true}
+		}
+		return &admissionv1.AdmissionResponse{Result: &metav1.Status{Message: "the policy does not bear it"}}
+	})
+	s.Logical.Poll("the webhook is asked", func() error {
+		if got := s.Logical.Try("create", "deployment", "probe", "--image=web:1", "--dry-run=server"); !strings.Contains(got.Stderr, "the policy does not bear it") {
+			return fmt.Errorf("got %s", got)
+		}
+		return nil
+	})
+	ed := given(s, "ed", "edit", "patch deployments")
+	app := func(image, grace string) string {
+		return strings.Replace(stagedApp(image, []string{"{name: K8S_SYNC}"}), "            spec:\n", "            spec:\n"+grace, 1)
+	}
+	s.Logical.Apply(app("web:1", "              terminationGracePeriodSeconds: 7\n"))
+	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
+	told(ed.applies(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec: {template: {spec: {terminationGracePeriodSeconds: 7}}}
+`))(t)
+	s.Logical.Apply(app("web:2", ""))
+	failed := awaitPhase(s, "web-v2", v1alpha1.ReleaseFailed)
+	expect.Says(t, failed.Status.Message, "nothing of it is applied", "Deployment/web", "the policy does not bear it")
+	if got := s.East.Try("get", "deployment", "web", "-o", "jsonpath={.spec.template.spec.containers[0].image} {.spec.template.spec.terminationGracePeriodSeconds}").Stdout; got != "web:1 7" {
+		t.Errorf("east runs %s", got)
+	}
+}
+
 func TestDeliveryAloneSaysWhatClustersHoldOtherwise(t *testing.T) {
 	s := suite.Scenario(t)
 	ed := given(s, "ed", "edit", "patch services")
