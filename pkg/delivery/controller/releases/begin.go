@@ -77,7 +77,7 @@ func (c *Controller) start(
 		if errors.As(err, &waits) {
 			return err
 		}
-		c.finish(next, v1alpha1.ReleaseFailed, delivery.Said(err.Error()))
+		finish(next, c.Clock.Now(), v1alpha1.ReleaseFailed, delivery.Said(err.Error()))
 		keep(next, s.last)
 		return nil
 	}
@@ -86,7 +86,7 @@ func (c *Controller) start(
 		if errors.As(err, &waits) {
 			return err
 		}
-		c.finish(next, v1alpha1.ReleaseFailed, delivery.Said(err.Error()))
+		finish(next, c.Clock.Now(), v1alpha1.ReleaseFailed, delivery.Said(err.Error()))
 		keep(next, s.last)
 		return nil
 	}
@@ -94,7 +94,7 @@ func (c *Controller) start(
 	value, err := releaseOf(s.app, release, plan, revision)
 	value.Commit.Paths = changed(c.revisions, value.Stages, s.app, next.BeforeRevision, revision.Name)
 	if err != nil {
-		c.finish(next, v1alpha1.ReleaseFailed, delivery.Said(err.Error()))
+		finish(next, c.Clock.Now(), v1alpha1.ReleaseFailed, delivery.Said(err.Error()))
 		keep(next, s.last)
 		return nil
 	}
@@ -102,7 +102,7 @@ func (c *Controller) start(
 	result, err := c.firstStep(ctx, s.app, value, release, plan)
 	if refused := (refusedError{}); errors.As(err, &refused) {
 		plan.Targets = nil // it has come to none
-		c.finish(next, v1alpha1.ReleaseFailed, text.Line("nothing of it is applied: "+refused.what, mostRefused))
+		finish(next, c.Clock.Now(), v1alpha1.ReleaseFailed, text.Line("nothing of it is applied: "+refused.what, mostRefused))
 		keep(next, s.last)
 		return nil
 	}
@@ -110,7 +110,7 @@ func (c *Controller) start(
 		return err
 	}
 	read.Write(result.Status, next)
-	c.complete(next)
+	complete(next, c.Clock.Now())
 	return nil
 }
 
@@ -126,7 +126,7 @@ func (c *Controller) firstStep(
 	if result.Status.Phase.Ended() {
 		return result, nil
 	}
-	return result, c.try(ctx, app, value, plan, result.Status.Targets)
+	return result, trial{c, app, plan, value.Revision, map[string]bool{}}.run(ctx, result.Status.Targets)
 }
 
 // keep has a release that could not begin leave what runs as it is.

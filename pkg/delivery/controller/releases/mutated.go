@@ -16,19 +16,19 @@ import (
 
 // mutated says why clusters may not hold an object as a revision has it: they would run pods that admission makes otherwise. It is "" where
 // admission leaves the pods as they are.
-func (c *Controller) mutated(object wanted.Object, trial objects.Trial) (why string, err error) {
-	if trial.Admitted == nil || !scheme.Scheme.Recognizes(object.Manifest.GroupVersionKind()) {
+func (t trial) mutated(object wanted.Object, stored objects.Trial) (why string, err error) {
+	if stored.Admitted == nil || !scheme.Scheme.Recognizes(object.Manifest.GroupVersionKind()) {
 		return "", nil
 	}
-	manifest, err := c.completed(object.Manifest)
+	manifest, err := completed(object.Manifest, t.Complete)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", object.Key, err)
 	}
-	admitted, err := c.completed(trial.Admitted)
+	admitted, err := completed(stored.Admitted, t.Complete)
 	if err != nil {
 		return "", fmt.Errorf("%s as it is admitted: %w", object.Key, err)
 	}
-	present, err := contentNow(trial.Present)
+	present, err := contentNow(stored.Present)
 	if err != nil {
 		return "", fmt.Errorf("%s as it is there: %w", object.Key, err)
 	}
@@ -49,7 +49,7 @@ func (c *Controller) mutated(object wanted.Object, trial objects.Trial) (why str
 }
 
 // completed returns an object of a built-in kind with the defaults that the server gives it.
-func (c *Controller) completed(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func completed(object *unstructured.Unstructured, complete func(runtime.Object)) (*unstructured.Unstructured, error) {
 	typed, err := scheme.Scheme.New(object.GroupVersionKind())
 	if err != nil {
 		return nil, err
@@ -57,8 +57,8 @@ func (c *Controller) completed(object *unstructured.Unstructured) (*unstructured
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
 		return nil, err
 	}
-	if c.Complete != nil {
-		c.Complete(typed)
+	if complete != nil {
+		complete(typed)
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	return &unstructured.Unstructured{Object: content}, err

@@ -71,7 +71,7 @@ func (c *Controller) next(ctx context.Context, s situation, turn planner.Turn) (
 	if superseded && out.Phase == v1alpha1.ReleaseCancelled {
 		out.Phase = v1alpha1.ReleaseSuperseded
 	}
-	c.complete(&out)
+	complete(&out, c.Clock.Now())
 	return out, nil
 }
 

@@ -13,8 +13,9 @@ import (
 
 // whole has objects that users apply themselves be tried as a revision has them for a target. Of these nothing is applied but who holds which revision, so
 // nobody has been asked about what is not there as it is: what patches of the target make of it, or an earlier state.
-func (c *Controller) whole(namespace string, part delivery.Part, made []wanted.Object) error {
-	found, err := c.contentsOf(namespace, part)
+func (t trial) whole(part delivery.Part, made []wanted.Object) error {
+	namespace := t.app.Namespace
+	found, err := t.contentsOf(namespace, part)
 	if err != nil {
 		return err
 	}
@@ -24,7 +25,7 @@ func (c *Controller) whole(namespace string, part delivery.Part, made []wanted.O
 	}
 	for i := range made {
 		content := contents[made[i].Key]
-		present, _ := c.store.Get(namespace, made[i].Key)
+		present, _ := t.store.Get(namespace, made[i].Key)
 		if content == nil || present == nil || !made[i].Held || asItIs(present, content) {
 			continue
 		}

@@ -3,6 +3,7 @@ package releases
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,16 +15,16 @@ import (
 )
 
 // finish ends a release.
-func (c *Controller) finish(status *v1alpha1.ReleaseStatus, phase v1alpha1.ReleasePhase, message string) {
-	status.Phase, status.Message, status.EndTime = phase, message, ptr.To(metav1.NewTime(c.Clock.Now()))
-	c.complete(status)
+func finish(status *v1alpha1.ReleaseStatus, now time.Time, phase v1alpha1.ReleasePhase, message string) {
+	status.Phase, status.Message, status.EndTime = phase, message, ptr.To(metav1.NewTime(now))
+	complete(status, now)
 }
 
 // complete says by a condition whether a release has reached its targets.
-func (c *Controller) complete(status *v1alpha1.ReleaseStatus) {
+func complete(status *v1alpha1.ReleaseStatus, now time.Time) {
 	condition := metav1.Condition{
 		Type: v1alpha1.ReleaseComplete, Status: metav1.ConditionUnknown, Reason: string(status.Phase), Message: status.Message,
-		ObservedGeneration: status.ObservedGeneration, LastTransitionTime: metav1.NewTime(c.Clock.Now()),
+		ObservedGeneration: status.ObservedGeneration, LastTransitionTime: metav1.NewTime(now),
 	}
 	if last := meta.FindStatusCondition(status.Conditions, condition.Type); last != nil && last.Status == condition.Status {
 		condition.LastTransitionTime = last.LastTransitionTime

@@ -137,9 +137,9 @@ func (c *Controller) wait(ctx context.Context, s situation, turn planner.Turn) e
 		why, superseded := turn.Superseded[release.Name]
 		switch cancel := cancelled(release); {
 		case cancel != "":
-			c.finish(next, v1alpha1.ReleaseCancelled, "cancelled before it began by "+delivery.Said(cancel))
+			finish(next, c.Clock.Now(), v1alpha1.ReleaseCancelled, "cancelled before it began by "+delivery.Said(cancel))
 		case superseded:
-			c.finish(next, v1alpha1.ReleaseSuperseded, why)
+			finish(next, c.Clock.Now(), v1alpha1.ReleaseSuperseded, why)
 		case release.Name == turn.Begin && !turn.Cancel:
 			continue
 		default:

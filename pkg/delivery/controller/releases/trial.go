@@ -34,37 +34,37 @@ type refusedError struct{ what string }
 
 func (e refusedError) Error() string { return e.what }
 
-// try has the server say of each object of a revision, in each target, whether it would be stored, with the rights by which it will be written. It
+// trial asks the server about a revision before anything of it is applied.
+type trial struct {
+	*Controller
+	app      *v1alpha1.Application
+	plan     *v1alpha1.ReleasePlan
+	revision delivery.Revision
+	// tried are the contents that have been asked about, which targets may have in common.
+	tried map[string]bool
+}
+
+// run has the server say of each object of a revision, in each target, whether it would be stored, with the rights by which it will be written. It
 // returns a refusedError with what is refused, and a waitError where that cannot be told.
-func (c *Controller) try(ctx context.Context, app *v1alpha1.Application, release delivery.Release, plan *v1alpha1.ReleasePlan, places []delivery.Place) error {
-	account, owner := accountOf(app), ownerOf(app)
-	tried, targets := map[string]bool{}, map[string]bool{}
+func (t trial) run(ctx context.Context, places []delivery.Place) error {
+	targets := map[string]bool{}
 	var refused []string
 	for _, place := range places {
 		if targets[place.Target] {
 			continue // all clusters of a target get the same
 		}
 		targets[place.Target] = true
-		made, err := c.madeOf(app, plan, release.Revision, place)
+		made, err := t.made(place)
 		if err != nil {
 			return err
 		}
 		for _, object := range made.Objects {
-			content, err := contentOf(object)
-			if err != nil {
-				return err
-			}
-			if tried[content] || needsAccount(object, made.Objects) {
+			if needsAccount(object, made.Objects) {
 				continue
 			}
-			tried[content] = true
-			trial, answer := c.carrier.Try(ctx, account, owner, object)
-			why, err := verdictOf(answer, object.Held)
-			if answer == nil && object.Held {
-				why, err = c.mutated(object, trial)
-			}
+			why, err := t.try(ctx, object)
 			if err != nil {
-				c.queue.AddAfter(cache.MetaObjectToName(app), trialAgain)
+				t.queue.AddAfter(cache.MetaObjectToName(t.app), trialAgain)
 				return waitError{fmt.Sprintf("target %q: try what the revision holds: %s", place.Target, err)}
 			}
 			if why != "" {
@@ -79,6 +79,20 @@ func (c *Controller) try(ctx context.Context, app *v1alpha1.Application, release
 		return refusedError{strings.Join(refused, "; ")}
 	}
 	return nil
+}
+
+// try says why an object is refused, "" if it is not, or has been tried before. The error says why that is not known.
+func (t trial) try(ctx context.Context, object wanted.Object) (refused string, err error) {
+	content, err := contentOf(object)
+	if err != nil || t.tried[content] {
+		return "", err
+	}
+	t.tried[content] = true
+	stored, answer := t.carrier.Try(ctx, accountOf(t.app), ownerOf(t.app), object)
+	if answer == nil && object.Held {
+		return t.mutated(object, stored)
+	}
+	return verdictOf(answer, object.Held)
 }
 
 // contentOf is what is tried of an object, which targets may have in common: where it runs is no part of that.
@@ -96,16 +110,16 @@ func contentOf(object wanted.Object) (string, error) {
 	return string(content), nil
 }
 
-// madeOf is what a revision stands for where it is the only thing that runs, in one cluster of a target.
-func (c *Controller) madeOf(app *v1alpha1.Application, plan *v1alpha1.ReleasePlan, revision delivery.Revision, place delivery.Place) (wanted.Wanted, error) {
-	part := delivery.Part{Revision: revision, Target: place.Target}
+// made is what the revision stands for where it is the only thing that runs, in one cluster of a target.
+func (t trial) made(place delivery.Place) (wanted.Wanted, error) {
+	part := delivery.Part{Revision: t.revision, Target: place.Target}
 	set := delivery.Set{delivery.Primary: {Clusters: map[string]delivery.Part{place.Cluster: part}}}
-	of := c.describe(app, plan, nil)
-	made, err := wanted.Make(of, set, revision.Name, func(part delivery.Part) ([]*unstructured.Unstructured, error) {
-		return c.contentsOf(app.Namespace, part)
+	of := t.describe(t.app, t.plan, nil)
+	made, err := wanted.Make(of, set, t.revision.Name, func(part delivery.Part) ([]*unstructured.Unstructured, error) {
+		return t.contentsOf(t.app.Namespace, part)
 	})
 	if err == nil && of.Selected {
-		err = c.whole(app.Namespace, part, made.Objects)
+		err = t.whole(part, made.Objects)
 	}
 	switch {
 	case errors.Is(err, contents.ErrMissing):
