@@ -22,6 +22,7 @@ import (
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/custom/described"
+	"github.com/manifold-dev/manifold/pkg/custom/shown"
 	"github.com/manifold-dev/manifold/pkg/custom/watched"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/placement"
@@ -81,7 +82,7 @@ type Controller struct {
 	watched     *watched.Kinds
 	descriptions
 	// followers are told of objects of the logical cluster.
-	followers []func(before, after *metav1.PartialObjectMetadata)
+	followers shown.Followers
 
 	mu sync.Mutex
 	// waiting are the objects that wait for room.
@@ -184,3 +185,8 @@ func (c *Controller) Changed(key copies.Key, urgent bool) {
 
 // Loops are what keeps clusters in step. It implements clusters.Runner.
 func (c *Controller) Loops() *copies.Loops { return c.loops }
+
+// Objects returns what shows the custom resources of the logical cluster. It is followed before Run.
+func (c *Controller) Objects() shown.Objects {
+	return shown.Objects{Kinds: c.watched, Loops: c.loops, Engine: c.Engine, Followers: &c.followers}
+}

@@ -23,9 +23,7 @@ func (c *Controller) undefine(resource schema.GroupResource) {
 
 // changed looks at objects of a kind that concern clusters or may come to.
 func (c *Controller) changed(key copies.Key, before, after *metav1.PartialObjectMetadata) {
-	for _, follow := range c.followers {
-		follow(before, after)
-	}
+	c.followers.Tell(before, after)
 	switch {
 	case after == nil:
 		c.queue.Add(key)

@@ -126,14 +126,21 @@ func (l *Loop) plan(seen look) plan {
 		return plan{taskNothing, "there is nothing to let go of"}
 	case seen.orphans:
 		return plan{taskOrphan, "the cluster leaves with what it has"}
-	case seen.wanted && seen.unread != nil:
-		return plan{taskHold, seen.unread.Error()}
-	case seen.wanted && seen.hold.Absent:
-		return plan{taskKeep, "the revision that the cluster is to hold has nothing of it"}
 	case seen.wanted:
-		return plan{taskProject, "it is to be here"}
+		return seen.planProjection()
 	}
 	return l.planRemoval(seen)
+}
+
+// planProjection says what the cluster is to hold of an object that is to be here.
+func (seen look) planProjection() plan {
+	switch {
+	case seen.unread != nil:
+		return plan{taskHold, seen.unread.Error()}
+	case seen.hold.Absent:
+		return plan{taskKeep, "the revision that the cluster is to hold has nothing of it"}
+	}
+	return plan{taskProject, "it is to be here"}
 }
 
 // planRemoval says how the cluster comes to hold nothing of an object. While that moves, the copy stays until the others are there.
