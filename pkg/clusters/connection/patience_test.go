@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,24 +24,40 @@ import (
 	"k8s.io/klog/v2/ktesting"
 )
 
-// hangs ends a short watch at its end unless it is of what is deaf; otherwise it answers with as much as its URL asks for, and then nothing until the request is given up.
-func hangs(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != "/deaf" && r.URL.Query().Get("timeoutSeconds") == "5" {
-		return
-	}
-	if r.URL.Path != "/silent" {
-		_, _ = io.WriteString(w, "begun")
-		w.(http.Flusher).Flush()
-	}
-	if r.URL.Path != "/whole" {
+// hanging answers with as much as the URL of a request asks for, and then nothing until the request is given up. It ends a short watch at its end, unless
+// that is of what is deaf.
+type hanging struct{}
+
+func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := &hangingBody{ctx: r.Context(), begun: strings.NewReader("begun"), ends: r.URL.Path == "/whole"}
+	switch {
+	case r.URL.Path == "/silent":
 		<-r.Context().Done()
+		return nil, r.Context().Err()
+	case r.URL.Path != "/deaf" && r.URL.Query().Get("timeoutSeconds") == "5":
+		body = &hangingBody{ctx: r.Context(), begun: strings.NewReader(""), ends: true}
 	}
+	return &http.Response{StatusCode: http.StatusOK, Body: body, Request: r}, nil
 }
 
+type hangingBody struct {
+	ctx   context.Context
+	begun *strings.Reader
+	ends  bool
+}
+
+func (b *hangingBody) Read(p []byte) (int, error) {
+	if n, err := b.begun.Read(p); err == nil || b.ends {
+		return n, err
+	}
+	<-b.ctx.Done()
+	return 0, b.ctx.Err()
+}
+
+func (*hangingBody) Close() error { return nil }
+
 func TestARequestThatHangsIsGivenUp(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(hangs))
-	t.Cleanup(server.Close)
-	const short, long = 20 * time.Millisecond, time.Hour
+	const short, long = time.Second, time.Hour
 	for name, test := range map[string]struct {
 		answer, watch time.Duration
 		url           string
@@ -56,35 +73,35 @@ func TestARequestThatHangsIsGivenUp(t *testing.T) {
 		"what only names watches waits as long as others": {answer: short, watch: long, url: "/part?watch=false", begun: true, hung: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := &http.Client{Transport: &patience{RoundTripper: http.DefaultTransport, answer: test.answer, watch: test.watch}}
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+test.url, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			response, err := client.Do(request)
-			if begun := err == nil; begun != test.begun {
-				t.Fatalf("answered is %t, want %t: %v", begun, test.begun, err)
-			}
-			if err == nil {
-				var body []byte
-				body, err = io.ReadAll(response.Body)
-				if string(body) != "begun" {
-					t.Errorf("read %q", body)
+			synctest.Test(t, func(t *testing.T) {
+				client := &http.Client{Transport: &patience{RoundTripper: hanging{}, answer: test.answer, watch: test.watch}}
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://cluster"+test.url, nil)
+				if err != nil {
+					t.Fatal(err)
 				}
-				if err := response.Body.Close(); err != nil {
-					t.Error(err)
+				response, err := client.Do(request)
+				if begun := err == nil; begun != test.begun {
+					t.Fatalf("answered is %t, want %t: %v", begun, test.begun, err)
 				}
-			}
-			if hung := errors.Is(err, os.ErrDeadlineExceeded); hung != test.hung {
-				t.Errorf("given up is %t, want %t: %v", hung, test.hung, err)
-			}
+				if err == nil {
+					var body []byte
+					body, err = io.ReadAll(response.Body)
+					if string(body) != "begun" {
+						t.Errorf("read %q", body)
+					}
+					if err := response.Body.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+				if hung := errors.Is(err, os.ErrDeadlineExceeded); hung != test.hung {
+					t.Errorf("given up is %t, want %t: %v", hung, test.hung, err)
+				}
+			})
 		})
 	}
 }
 
 func TestAWatchThatSaysNothingIsLookedInto(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(hangs))
-	t.Cleanup(server.Close)
 	const hung, quiet, refused = "hung", "ended", "refused"
 	for name, test := range map[string]struct {
 		requests []string
@@ -104,34 +121,36 @@ func TestAWatchThatSaysNothingIsLookedInto(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := &http.Client{Transport: &patience{
-				RoundTripper: http.DefaultTransport, answer: time.Hour, watch: 20 * time.Millisecond, short: 20 * time.Millisecond,
-			}}
-			var got []string
-			for _, path := range test.requests {
-				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
-				if err != nil {
-					t.Fatal(err)
+			synctest.Test(t, func(t *testing.T) {
+				client := &http.Client{Transport: &patience{
+					RoundTripper: hanging{}, answer: time.Hour, watch: time.Second, short: time.Second,
+				}}
+				var got []string
+				for _, path := range test.requests {
+					request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://cluster"+path, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					response, err := client.Do(request)
+					if err == nil {
+						_, err = io.Copy(io.Discard, response.Body)
+						_ = response.Body.Close()
+					}
+					switch {
+					case err == nil:
+						got = append(got, quiet)
+					case errors.Is(err, os.ErrDeadlineExceeded):
+						got = append(got, hung)
+					case errors.Is(err, errListFirst):
+						got = append(got, refused)
+					default:
+						t.Fatal(err)
+					}
 				}
-				response, err := client.Do(request)
-				if err == nil {
-					_, err = io.Copy(io.Discard, response.Body)
-					_ = response.Body.Close()
+				if !slices.Equal(got, test.want) {
+					t.Errorf("got %v, want %v", got, test.want)
 				}
-				switch {
-				case err == nil:
-					got = append(got, quiet)
-				case errors.Is(err, os.ErrDeadlineExceeded):
-					got = append(got, hung)
-				case errors.Is(err, errListFirst):
-					got = append(got, refused)
-				default:
-					t.Fatal(err)
-				}
-			}
-			if !slices.Equal(got, test.want) {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
+			})
 		})
 	}
 }
