@@ -100,7 +100,7 @@ func shared(object *unstructured.Unstructured) bool {
 			continue
 		}
 		var fields map[string]json.RawMessage
-		if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil || says(fields) {
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil || says(fields) {
 			return true
 		}
 	}

@@ -24,7 +24,7 @@ import (
 // What somebody has set of an object above is not what clusters hold, so it must not make good what the manifest lacks.
 func TestAManifestIsTriedWithoutWhatOthersHaveSet(t *testing.T) {
 	by := func(manager, fields string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	scaled := by("kubectl", `{"f:spec":{"f:replicas":{}}}`)
 	scaled.Subresource = "scale"
