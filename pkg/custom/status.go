@@ -32,12 +32,15 @@ func (c *Controller) report(ctx context.Context, k copies.Kind, key copies.Key, 
 	case now.Pending:
 		return nil
 	}
-	if projection.Lives(o) {
-		if err := c.writeStatus(ctx, k, o, decision, now); err != nil {
+	from := summary.CustomInput{
+		Clusters: decision.Clusters(), Reports: now.Reports, CountsStatus: !k.Statuses[versionOf(k, now)], Now: metav1.NewTime(c.Clock.Now()),
+	}
+	if projection.Lives(o) && len(decision) > 0 && !now.Unknown(decision) {
+		if err := c.writeStatus(ctx, k, o, now, from); err != nil {
 			return err
 		}
 	}
-	text := summary.CustomBreakdownOf(now.Reports, identity.CopiesOf(o)).String()
+	text := summary.CustomBreakdownOf(from, identity.CopiesOf(o)).String()
 	if text == o.Annotations[v1alpha1.AnnotationStatus] {
 		return nil
 	}
@@ -45,23 +48,22 @@ func (c *Controller) report(ctx context.Context, k copies.Kind, key copies.Key, 
 	return err
 }
 
-// writeStatus stores the status that the clusters give, if it is another one. Statuses of several versions do not go together, and one that
-// is not known stays.
-func (c *Controller) writeStatus(ctx context.Context, k copies.Kind, o *metav1.PartialObjectMetadata, decision placement.Decision, now copies.Gathered) error {
-	if len(decision) == 0 || now.Unknown(decision) {
-		return nil
+// versionOf is the version in which the statuses of an object are read: the one that the clusters give them in, if the logical cluster serves
+// that.
+func versionOf(k copies.Kind, now copies.Gathered) string {
+	if version := now.Version(); slices.Contains(k.Versions, version) {
+		return version
 	}
-	version := now.Version()
-	if version == "" || !slices.Contains(k.Versions, version) {
-		version = k.Versions[0]
-	}
-	return c.storeStatus(ctx, k, o, version, func(above *unstructured.Unstructured) map[string]any {
+	return k.Versions[0]
+}
+
+// writeStatus stores the status that the clusters give, if it is another one. Statuses of several versions do not go together.
+func (c *Controller) writeStatus(ctx context.Context, k copies.Kind, o *metav1.PartialObjectMetadata, now copies.Gathered, from summary.CustomInput) error {
+	return c.storeStatus(ctx, k, o, versionOf(k, now), func(above *unstructured.Unstructured) map[string]any {
 		if now.Version() == "" {
 			return nil
 		}
-		return summary.CustomStatus(above, summary.CustomInput{
-			Clusters: decision.Clusters(), Reports: now.Reports, CountsStatus: !k.Statuses[version], Now: metav1.NewTime(c.Clock.Now()),
-		})
+		return summary.CustomStatus(above, from)
 	})
 }
 

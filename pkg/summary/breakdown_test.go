@@ -105,7 +105,8 @@ func TestWhatClustersHoldOtherwise(t *testing.T) {
 	if got := RoutesBreakdown(map[string]Report{"east": {Generation: 3}}).String(); got != "" {
 		t.Errorf("nothing is held otherwise, and told: %s", got)
 	}
-	custom := CustomBreakdownOf(map[string]CustomReport{"east": {Generation: 1, Routes: "1"}, "west": {Stale: true}}, CustomBreakdown{"west": {Routes: "2"}}).String()
+	custom := CustomBreakdownOf(CustomInput{Reports: map[string]CustomReport{"east": {Generation: 1, Routes: "1"}, "west": {Stale: true}}},
+		CustomBreakdown{"west": {Routes: "2"}}).String()
 	if want := `{"east":{"generation":1,"routes":"1"},"west":{"routes":"2","stale":true}}`; custom != want {
 		t.Errorf("%s, want %s", custom, want)
 	}

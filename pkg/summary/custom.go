@@ -306,13 +306,14 @@ type CustomCluster struct {
 const maxStatuses = 64 << 10
 
 // CustomBreakdownOf gives the breakdown of what the clusters report. A stale cluster of which nothing else is known keeps what last says.
-func CustomBreakdownOf(reports map[string]CustomReport, last CustomBreakdown) CustomBreakdown {
+func CustomBreakdownOf(from CustomInput, last CustomBreakdown) CustomBreakdown {
 	out := CustomBreakdown{}
-	for cluster, report := range reports {
+	for cluster, report := range from.Reports {
 		entry := CustomCluster{
-			Generation: report.Generation, Routes: report.Routes, Content: report.Content, Problem: Text(report.Problem), State: Text(stateOf(report.status())), Unready: report.unready(),
+			Generation: report.Generation, Routes: report.Routes, Content: report.Content, Problem: Text(report.Problem),
+			State: Text(stateOf(report.status())), Unready: report.unready(from.CountsStatus),
 		}
-		if len(reports) > 1 {
+		if len(from.Reports) > 1 {
 			entry.Status = runtime.DeepCopyJSON(report.status())
 		}
 		if report.Stale && report.Live == nil {
@@ -331,10 +332,11 @@ func CustomBreakdownOf(reports map[string]CustomReport, last CustomBreakdown) Cu
 	return out
 }
 
-// unready reports whether a copy says that it is not ready, in one of the usual ways, or says nothing yet of its generation.
-func (r CustomReport) unready() bool {
+// unready reports whether a copy says that it is not ready, in one of the usual ways, or says nothing yet of its generation. Where that counts
+// changes of the status too, the generation that a status observes is always behind, and tells nothing.
+func (r CustomReport) unready(countsStatus bool) bool {
 	status := r.status()
-	if observed, tells := status["observedGeneration"].(int64); tells && observed < r.Live.GetGeneration() {
+	if observed, tells := status["observedGeneration"].(int64); tells && !countsStatus && observed < r.Live.GetGeneration() {
 		return true
 	}
 	c := telling(status)

@@ -158,19 +158,22 @@ func clustersOfCustom(reports map[string]CustomReport) []string {
 func TestCopiesThatAreNotReady(t *testing.T) {
 	for name, test := range map[string]struct {
 		status string
+		counts bool
 		want   bool
 	}{
-		"one that says nothing is taken as it is":  {`{}`, false},
-		"one that has no such condition":           {`{"conditions":[{"type":"Synced","status":"False"}],"phase":"Pending"}`, false},
-		"one that is ready":                        {`{"conditions":[{"type":"Ready","status":"True"}]}`, false},
-		"one that is not":                          {`{"conditions":[{"type":"Ready","status":"False"}]}`, true},
-		"one that does not know":                   {`{"conditions":[{"type":"Available","status":"Unknown"}]}`, true},
-		"one that was ready as it was before":      {`{"observedGeneration":6,"conditions":[{"type":"Ready","status":"True"}]}`, true},
-		"one whose controller has seen what it is": {`{"observedGeneration":7}`, false},
-		"one whose controller has not seen it":     {`{"observedGeneration":6}`, true},
+		"one that says nothing is taken as it is":  {status: `{}`},
+		"one that has no such condition":           {status: `{"conditions":[{"type":"Synced","status":"False"}],"phase":"Pending"}`},
+		"one that is ready":                        {status: `{"conditions":[{"type":"Ready","status":"True"}]}`},
+		"one that is not":                          {status: `{"conditions":[{"type":"Ready","status":"False"}]}`, want: true},
+		"one that does not know":                   {status: `{"conditions":[{"type":"Available","status":"Unknown"}]}`, want: true},
+		"one that was ready as it was before":      {status: `{"observedGeneration":6,"conditions":[{"type":"Ready","status":"True"}]}`, want: true},
+		"one whose controller has seen what it is": {status: `{"observedGeneration":7}`},
+		"one whose controller has not seen it":     {status: `{"observedGeneration":6}`, want: true},
+		"one whose generation counts its status":   {status: `{"observedGeneration":6,"phase":"Up"}`, counts: true},
+		"one of these that is not ready":           {status: `{"conditions":[{"type":"Ready","status":"False"}]}`, counts: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := CustomBreakdownOf(copies(t, map[string]string{"east": test.status}), nil)["east"]
+			got := CustomBreakdownOf(CustomInput{Reports: copies(t, map[string]string{"east": test.status}), CountsStatus: test.counts}, nil)["east"]
 			if got.Unready != test.want {
 				t.Errorf("unready: %t, want %t", got.Unready, test.want)
 			}
@@ -180,7 +183,7 @@ func TestCopiesThatAreNotReady(t *testing.T) {
 
 func TestCustomBreakdown(t *testing.T) {
 	ready := `{"conditions":[{"reason":"NoDisk","status":"False","type":"Ready"}],"phase":"Waiting"}`
-	one := CustomBreakdownOf(copies(t, map[string]string{"east": ready}), nil)
+	one := CustomBreakdownOf(CustomInput{Reports: copies(t, map[string]string{"east": ready})}, nil)
 	if got, want := one.String(), `{"east":{"generation":3,"state":"Ready=False (NoDisk)","unready":true}}`; got != want {
 		t.Errorf("breakdown of one cluster %s, want %s", got, want)
 	}
@@ -188,7 +191,7 @@ func TestCustomBreakdown(t *testing.T) {
 	reports["north"] = CustomReport{Stale: true}
 	reports["south"] = CustomReport{Problem: "no right"}
 	last := CustomBreakdown{"north": {Generation: 2, State: "Up", Status: map[string]any{"phase": "Up"}}}
-	several := CustomBreakdownOf(reports, last).String()
+	several := CustomBreakdownOf(CustomInput{Reports: reports}, last).String()
 	want := `{"east":{"generation":3,"state":"Ready=False (NoDisk)","unready":true,"status":` + ready + `},` +
 		`"north":{"generation":2,"stale":true,"state":"Up","status":{"phase":"Up"}},"south":{"problem":"no right"},` +
 		`"west":{"generation":3,"state":"Up","status":{"phase":"Up"}}}`
@@ -204,7 +207,7 @@ func TestCustomBreakdown(t *testing.T) {
 	}
 
 	large := `{"phase":"Up","log":"` + strings.Repeat("x", maxStatuses) + `"}`
-	got := CustomBreakdownOf(copies(t, map[string]string{"east": large, "west": `{"phase":"Up"}`}), nil).String()
+	got := CustomBreakdownOf(CustomInput{Reports: copies(t, map[string]string{"east": large, "west": `{"phase":"Up"}`})}, nil).String()
 	if want := `{"east":{"generation":3,"state":"Up","omitted":true},"west":{"generation":3,"state":"Up","omitted":true}}`; got != want {
 		t.Errorf("breakdown of large statuses %.200s, want %s", got, want)
 	}
@@ -232,7 +235,7 @@ func FuzzCustomStatus(f *testing.F) {
 				}
 			}
 		}
-		text := CustomBreakdownOf(reports, nil).String()
+		text := CustomBreakdownOf(CustomInput{Reports: reports}, nil).String()
 		if back, err := ParseCustomBreakdown(text); err != nil || back.String() != text {
 			t.Errorf("%s reads as %s, error %v", text, back, err)
 		}
