@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"encoding/json"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,7 @@ var service = row[corev1.Service, *corev1.Service]{
 	namespaced: true,
 	fill: func(in, out *corev1.Service, _ Part) {
 		in.Spec.DeepCopyInto(&out.Spec)
-		chosen := fixedFields(in)
+		chosen, written := fixedFields(in), writtenPorts(in)
 		if !headless(in) {
 			out.Spec.ClusterIPs = nil // they begin with that one
 			if !chosen.has("spec", "clusterIP") && !chosen.has("spec", "clusterIPs") {
@@ -31,7 +32,8 @@ var service = row[corev1.Service, *corev1.Service]{
 		}
 		for i := range out.Spec.Ports {
 			port := &out.Spec.Ports[i]
-			if !chosen.has("spec", "ports", fieldpath.KeyByFields("port", int64(port.Port), "protocol", string(port.Protocol)), "nodePort") {
+			if !chosen.has("spec", "ports", fieldpath.KeyByFields("port", int64(port.Port), "protocol", string(port.Protocol)), "nodePort") &&
+				!slices.Contains(written, port.NodePort) {
 				port.NodePort = 0
 			}
 		}
@@ -55,6 +57,26 @@ var service = row[corev1.Service, *corev1.Service]{
 		}
 		return ""
 	},
+}
+
+// writtenPorts returns the ports of nodes in the manifest that "kubectl apply" has noted. Of a port that was allocated, and then written into the
+// manifest to keep it, managed fields tell nothing: applying that changes no value.
+func writtenPorts(in *corev1.Service) []int32 {
+	var manifest struct {
+		Spec struct {
+			Ports []struct {
+				NodePort int32 `json:"nodePort"`
+			} `json:"ports"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal([]byte(in.Annotations[corev1.LastAppliedConfigAnnotation]), &manifest); err != nil {
+		return nil // There is none, or it is no manifest, and chooses nothing.
+	}
+	var out []int32
+	for _, port := range manifest.Spec.Ports {
+		out = append(out, port.NodePort)
+	}
+	return out
 }
 
 // carryService gives the content of a revision what the API server of the logical cluster has allocated, as far as the content does not choose it.

@@ -22,6 +22,7 @@ func TestAServiceKeepsWhatSomebodyChose(t *testing.T) {
 	const plain = `{"f:spec":{"f:ports":{".":{},"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{},"f:protocol":{}}},"f:type":{}}}`
 	tests := map[string]struct {
 		managers                []metav1.ManagedFieldsEntry
+		applied                 string
 		http, dns, health       int32
 		address, firstOfFamiles string
 	}{
@@ -37,6 +38,12 @@ func TestAServiceKeepsWhatSomebodyChose(t *testing.T) {
 		"nothing that is Manifold's own": {managers: []metav1.ManagedFieldsEntry{managed(v1alpha1.FieldManager, "", ofPort)}},
 		"nothing of a status":            {managers: []metav1.ManagedFieldsEntry{managed("kubectl", "status", ofPort)}},
 		"nothing that cannot be read":    {managers: []metav1.ManagedFieldsEntry{managed("kubectl", "", `{"f:spec":`)}},
+		"a port that was allocated before it was written down": {
+			managers: []metav1.ManagedFieldsEntry{managed("kubectl", "", plain)}, applied: `{"spec":{"ports":[{"port":80,"nodePort":30080},{"port":53}]}}`, http: 30080,
+		},
+		"not a port that a manifest named before":       {applied: `{"spec":{"ports":[{"port":80,"nodePort":30081}]}}`},
+		"not an address that a copied manifest repeats": {applied: `{"spec":{"clusterIP":"10.0.0.7","ports":[{"port":80}]}}`},
+		"nothing of a manifest that is none":            {applied: `{"spec":{"ports":"80"}}`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -48,6 +55,9 @@ func TestAServiceKeepsWhatSomebodyChose(t *testing.T) {
 				},
 			}}
 			in.ManagedFields = test.managers
+			if test.applied != "" {
+				in.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: test.applied}
+			}
 			projected, err := kindOf(t, in).Project(in, Part{}, east)
 			if err != nil {
 				t.Fatal(err)
