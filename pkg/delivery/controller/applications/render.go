@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"path"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
@@ -43,16 +41,17 @@ type renderer struct {
 	kinds    *kinds
 }
 
-// render makes the manifests of all targets. Targets with the same folder and patches are rendered once.
+// render makes the manifests of all targets. Targets with the same folder and patches are rendered once, and of others only what differs is kept.
 func (r *renderer) render(ctx context.Context, p *plan) (*result, error) {
-	out, objects := &result{}, map[string][]*unstructured.Unstructured{}
-	same, count := map[string]string{}, 0
+	set, same, count := revision.NewBuilder(), map[string]string{}, 0
+	var images told[render.Image]
+	var charts, warnings told[string]
 	for i := range p.targets {
 		target := &p.targets[i]
 		options := p.options(target)
-		key := marshalled([]any{p.folder(target), options})
+		key := shortHash(marshalled([]any{p.folder(target), options}))
 		if like, done := same[key]; done {
-			objects[target.Name] = objects[like]
+			set.AddLike(target.Name, like)
 			continue
 		}
 		same[key] = target.Name
@@ -63,19 +62,37 @@ func (r *renderer) render(ctx context.Context, p *plan) (*result, error) {
 		if count += len(made.Objects); count > mostObjects {
 			return nil, fmt.Errorf("%w: target %q makes it %d objects, and %d are allowed", render.ErrTooLarge, target.Name, count, mostObjects)
 		}
-		objects[target.Name] = made.Objects
-		out.images = append(out.images, made.Images...)
-		out.warnings = append(out.warnings, made.Warnings...)
+		if err := set.Add(target.Name, made.Objects); err != nil {
+			return nil, err
+		}
+		images.add(made.Images...)
+		warnings.add(made.Warnings[:min(len(made.Warnings), mostWarnings-len(warnings.list))]...)
 		if made.Chart != "" {
-			out.charts = append(out.charts, made.Chart)
+			charts.add(made.Chart)
 		}
 	}
-	var err error
-	out.set, err = revision.Split(objects)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", render.ErrInvalid, err)
+	return &result{set: set.Set(), images: images.list, charts: charts.list, warnings: warnings.list}, nil
+}
+
+// mostWarnings bounds the warnings that are gathered. A revision shows fewer.
+const mostWarnings = 1_000
+
+// told is what targets tell beside their objects, each thing once.
+type told[T comparable] struct {
+	list []T
+	seen map[T]bool
+}
+
+func (t *told[T]) add(all ...T) {
+	if t.seen == nil {
+		t.seen = map[T]bool{}
 	}
-	return out, nil
+	for _, one := range all {
+		if !t.seen[one] {
+			t.seen[one] = true
+			t.list = append(t.list, one)
+		}
+	}
 }
 
 // renderTarget makes the manifests of a target, and refuses those that the application may not have.

@@ -27,7 +27,9 @@ const (
 
 // Bounds of what a head says beside its manifests. They are those of the API.
 const (
-	mostChunks   = 64
+	mostChunks = 64
+	// mostHeld bounds all manifests of a revision together, in bytes: it is what its chunks could hold.
+	mostHeld     = mostChunks * mostBytes
 	mostImages   = 2_000
 	mostWarnings = 200
 	longestText  = 1024

@@ -84,7 +84,7 @@ func TestPartsThatNobodyCanStore(t *testing.T) {
 		"an object of more than a megabyte":    {"east": many(1, 1<<20)},
 		"a Secret of more than a megabyte":     {"east": {secret("a", strings.Repeat("x", 1<<20))}},
 		"targets that name too many objects":   targets,
-		"more chunks than a revision can have": {"east": many(70, 1_000_000)},
+		"more chunks than a revision can have": {"east": many(65, 1_000_000)},
 	} {
 		if _, err := split(t, targets).Parts(about); !errors.Is(err, render.ErrTooLarge) {
 			t.Errorf("%s: error %v, want %v", name, err, render.ErrTooLarge)

@@ -17,7 +17,7 @@ import (
 
 // Set is what several targets have, each content once.
 type Set struct {
-	// Contents are all contents, in the order of targets by name and of objects in each.
+	// Contents are all contents, in the order in which targets were added, and of objects in each.
 	Contents []Content
 	// Targets are for each target the places of its contents among them, in the order in which they are to be applied.
 	Targets map[string][]int
@@ -33,32 +33,59 @@ type Content struct {
 	Hash string
 }
 
-// Split makes a set of what targets have been rendered to.
-func Split(targets map[string][]*unstructured.Unstructured) (*Set, error) {
-	out := &Set{Targets: make(map[string][]int, len(targets))}
-	places := map[string]int{}
-	hashed := make([]v1alpha1.RevisionTarget, 0, len(targets))
-	for _, target := range slices.Sorted(maps.Keys(targets)) {
-		out.Targets[target] = []int{}
-		var hashes []string
-		for _, object := range targets[target] {
-			content, err := contentOf(object)
-			if err != nil {
-				return nil, fmt.Errorf("target %q: %s: %w", target, render.NameOf(object), err)
-			}
-			place, known := places[content.Hash]
-			if !known {
-				place = len(out.Contents)
-				places[content.Hash] = place
-				out.Contents = append(out.Contents, content)
-			}
-			out.Targets[target] = append(out.Targets[target], place)
-			hashes = append(hashes, content.Hash)
+// Builder makes a set of what targets are rendered to, one after the other: what targets have in common is kept once, and nothing beyond what a revision
+// may hold.
+type Builder struct {
+	set    Set
+	places map[string]int
+	hashed map[string]v1alpha1.RevisionTarget
+	size   int
+}
+
+// NewBuilder returns one that has no target yet.
+func NewBuilder() *Builder {
+	return &Builder{set: Set{Targets: map[string][]int{}}, places: map[string]int{}, hashed: map[string]v1alpha1.RevisionTarget{}}
+}
+
+// Add adds a target, and does not keep its objects.
+func (b *Builder) Add(target string, objects []*unstructured.Unstructured) error {
+	places, hashes := make([]int, 0, len(objects)), make([]string, 0, len(objects))
+	for _, object := range objects {
+		content, err := contentOf(object)
+		if err != nil {
+			return fmt.Errorf("target %q: %w: %s: %w", target, render.ErrInvalid, render.NameOf(object), err)
 		}
-		hashed = append(hashed, v1alpha1.RevisionTarget{Name: target, Hash: v1alpha1.HashObjects(hashes)})
+		place, known := b.places[content.Hash]
+		if !known {
+			if b.size += len(content.JSON) + overhead; b.size > mostHeld {
+				return fmt.Errorf("target %q: %w: its manifests and those of the targets before it have over %d MiB, which is what a revision may hold; "+
+					"let targets share manifests, or divide the application", target, render.ErrTooLarge, mostHeld>>20)
+			}
+			place = len(b.set.Contents)
+			b.places[content.Hash] = place
+			b.set.Contents = append(b.set.Contents, content)
+		}
+		places, hashes = append(places, place), append(hashes, content.Hash)
 	}
-	out.Hash = v1alpha1.HashRevision(hashed)
-	return out, nil
+	b.set.Targets[target] = places
+	b.hashed[target] = v1alpha1.RevisionTarget{Name: target, Hash: v1alpha1.HashObjects(hashes)}
+	return nil
+}
+
+// AddLike adds a target that has what another one has, which is there already.
+func (b *Builder) AddLike(target, like string) {
+	b.set.Targets[target] = b.set.Targets[like]
+	b.hashed[target] = v1alpha1.RevisionTarget{Name: target, Hash: b.hashed[like].Hash}
+}
+
+// Set is what has been added. Nothing is added afterwards.
+func (b *Builder) Set() *Set {
+	hashed := make([]v1alpha1.RevisionTarget, 0, len(b.hashed))
+	for _, target := range slices.Sorted(maps.Keys(b.hashed)) {
+		hashed = append(hashed, b.hashed[target])
+	}
+	b.set.Hash = v1alpha1.HashRevision(hashed)
+	return &b.set
 }
 
 func contentOf(object *unstructured.Unstructured) (Content, error) {

@@ -3,7 +3,10 @@ package revision
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,11 +23,13 @@ func object(name, colour string) *unstructured.Unstructured {
 
 func split(t *testing.T, targets map[string][]*unstructured.Unstructured) *Set {
 	t.Helper()
-	set, err := Split(targets)
-	if err != nil {
-		t.Fatal(err)
+	builder := NewBuilder()
+	for _, target := range slices.Sorted(maps.Keys(targets)) {
+		if err := builder.Add(target, targets[target]); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return set
+	return builder.Set()
 }
 
 func TestContentsOfSeveralTargetsAreThereOnce(t *testing.T) {
@@ -39,6 +44,39 @@ func TestContentsOfSeveralTargetsAreThereOnce(t *testing.T) {
 	}
 	if got, want := string(set.Contents[1].JSON), `{"apiVersion":"v1","data":{"colour":"green"},"kind":"ConfigMap","metadata":{"name":"b"}}`; got != want {
 		t.Errorf("content %s, want %s", got, want)
+	}
+}
+
+func TestATargetLikeAnotherHasTheSame(t *testing.T) {
+	builder := NewBuilder()
+	if err := builder.Add("east", []*unstructured.Unstructured{object("a", "blue")}); err != nil {
+		t.Fatal(err)
+	}
+	builder.AddLike("west", "east")
+	want := split(t, map[string][]*unstructured.Unstructured{"east": {object("a", "blue")}, "west": {object("a", "blue")}})
+	if got := builder.Set(); !reflect.DeepEqual(got, want) {
+		t.Errorf("set %+v, want %+v", got, want)
+	}
+}
+
+func TestNoMoreIsKeptThanARevisionMayHold(t *testing.T) {
+	big := func(name string) []*unstructured.Unstructured {
+		return []*unstructured.Unstructured{object(name, strings.Repeat("x", mostHeld/8))}
+	}
+	builder := NewBuilder()
+	for i := range 7 {
+		if err := builder.Add(fmt.Sprint("t", i), big(fmt.Sprint("a", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 3 {
+		if err := builder.Add(fmt.Sprint("like", i), big("a3")); err != nil {
+			t.Fatalf("a target that shares all it has: %v", err)
+		}
+	}
+	err := builder.Add("last", big("a7"))
+	if !errors.Is(err, render.ErrTooLarge) || !strings.Contains(err.Error(), `target "last"`) || !strings.Contains(err.Error(), "divide the application") {
+		t.Errorf("error %v, want %v that names the target and what to do", err, render.ErrTooLarge)
 	}
 }
 
