@@ -149,6 +149,23 @@ func TestWhatIsWrongWithASource(t *testing.T) {
 			},
 			rendered: `path "../etc" leads out of the repository`,
 		},
+		"a folder without manifests": {
+			files: map[string]string{"a/README.md": "hello"}, folder: "a",
+			rendered: `Invalid: target "default": invalid: there are no manifests in folder "a", and nothing is released of it; correct spec.source.git.path`,
+		},
+		"a target's folder without manifests": {
+			files: map[string]string{"web/eu/README.md": "hello"}, folder: "web", change: func(spec *v1alpha1.ApplicationSpec) {
+				spec.Targets = []v1alpha1.Target{{Name: "east", Cluster: "east", Path: "east"}, {Name: "eu", Cluster: "west", Path: "eu"}}
+			},
+			rendered: `target "eu": invalid: there are no manifests in folder "web/eu", and nothing is released of it; correct the path of the target`,
+		},
+		"a kustomization of nothing": {
+			files: map[string]string{"a/kustomization.yaml": "namePrefix: x-\n"}, folder: "a", rendered: "Invalid: ",
+		},
+		"a chart that is elsewhere": {
+			files:  map[string]string{"a/app.pipecd.yaml": "apiVersion: pipecd.dev/v1beta1\nkind: KubernetesApp\nspec: {input: {helmChart: {repository: shop, name: web, version: 1.2.3}}}\n"},
+			folder: "a", rendered: `Invalid: target "default": invalid: there are no manifests in folder "a"`,
+		},
 		"kustomizations that include one another": {
 			files: map[string]string{"a/kustomization.yaml": "resources: [../b]\n", "b/kustomization.yaml": "resources: [../a]\n"}, folder: "a", rendered: "Invalid: ",
 		},

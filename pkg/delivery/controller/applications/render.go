@@ -105,6 +105,9 @@ func (r *renderer) renderTarget(ctx context.Context, p *plan, target *v1alpha1.T
 	if err != nil {
 		return nil, err
 	}
+	if len(made.Objects) == 0 && p.app.Spec.Source.Git != nil {
+		return nil, emptiness(p, target, made.Warnings)
+	}
 	rules := manifests.Rules{Namespace: p.app.Namespace, Account: p.app.Spec.ServiceAccountName, Namespaced: r.kinds.namespaced}
 	if err := rules.Check(made.Objects); err != nil {
 		return nil, fmt.Errorf("%w: in %s: %w", errNotAllowed, place(p, target), err)
@@ -121,6 +124,20 @@ func (r *renderer) renderTarget(ctx context.Context, p *plan, target *v1alpha1.T
 		return nil, fmt.Errorf("%w: tell the pods of variants apart in %s: %w", errNotAllowed, place(p, target), err)
 	}
 	return made, nil
+}
+
+// emptiness says that a folder has no manifests. It is taken for a mistake, as a wrong path is one: a release of nothing would delete all that runs there
+// where prune is set.
+func emptiness(p *plan, target *v1alpha1.Target, warnings []string) error {
+	fix := "spec.source.git.path"
+	if target.Path != "" {
+		fix = "the path of the target, or spec.source.git.path"
+	}
+	err := fmt.Errorf("%w: there are no manifests in %s, and nothing is released of it; correct %s, or delete the Application if nothing is to run", render.ErrInvalid, place(p, target), fix)
+	if len(warnings) > 0 {
+		return fmt.Errorf("%w (%s)", err, warnings[0])
+	}
+	return err
 }
 
 // run renders in this process what the API has taken in as JSON, and in one of its own all else.
