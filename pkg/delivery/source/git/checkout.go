@@ -63,13 +63,10 @@ func originOf(commit *object.Commit, revision Revision) Origin {
 // openCheckout reads the commit in the repository at dir and lists its tree.
 func openCheckout(dir string, revision Revision, limits Limits, release func()) (*Checkout, error) {
 	store := filesystem.NewStorageWithOptions(osfs.New(dir, osfs.WithBoundOS()), objects.NewObjectLRU(objectCache), filesystem.Options{KeepDescriptors: true})
-	commit, err := object.GetCommit(store, plumbing.NewHash(revision.Commit))
+	commit, err := commitIn(store, revision.Commit, limits)
 	if err != nil {
 		store.Close()
-		if errors.Is(err, plumbing.ErrObjectNotFound) {
-			return nil, fmt.Errorf("%w: commit %s", ErrNoRef, revision.Commit)
-		}
-		return nil, fmt.Errorf("%w: commit %s: %w", ErrContent, revision.Commit, err)
+		return nil, err
 	}
 	listed, err := list(store, commit.TreeHash, limits)
 	if err != nil {
@@ -77,6 +74,24 @@ func openCheckout(dir string, revision Revision, limits Limits, release func()) 
 		return nil, err
 	}
 	return &Checkout{Origin: originOf(commit, revision), tree: listed, store: store, release: release}, nil
+}
+
+// commitIn reads a commit.
+func commitIn(store *filesystem.Storage, hash string, limits Limits) (*object.Commit, error) {
+	err := decodable(store, plumbing.NewHash(hash), limits)
+	if err == nil {
+		var commit *object.Commit
+		if commit, err = object.GetCommit(store, plumbing.NewHash(hash)); err == nil {
+			return commit, nil
+		}
+	}
+	switch {
+	case errors.Is(err, plumbing.ErrObjectNotFound):
+		return nil, fmt.Errorf("%w: commit %s", ErrNoRef, hash)
+	case errors.Is(err, ErrTooLarge):
+		return nil, fmt.Errorf("commit %s: %w", hash, err)
+	}
+	return nil, fmt.Errorf("%w: commit %s: %w", ErrContent, hash, err)
 }
 
 // objectCache is what a checkout keeps of objects in memory, in bytes.

@@ -14,6 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 	"github.com/go-git/go-git/v5/plumbing/transport"
+	"golang.org/x/sync/semaphore"
 )
 
 // Client fetches commits into a folder. It may be used by several goroutines.
@@ -21,6 +22,8 @@ type Client struct {
 	policy Policy
 	limits Limits
 	cache  *cache
+	// indexing has those wait who would index a pack while others do: that takes what a pack unpacks to through memory.
+	indexing *semaphore.Weighted
 }
 
 // New returns a client that keeps commits in the folder dir, which it makes, and which belongs to it alone.
@@ -30,7 +33,7 @@ func New(dir string, policy Policy, limits Limits) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the folder for git commits: %w", err)
 	}
-	return &Client{policy: policy, limits: limits, cache: kept}, nil
+	return &Client{policy: policy, limits: limits, cache: kept, indexing: semaphore.NewWeighted(limits.Indexing)}, nil
 }
 
 // Resolve looks up which commit the ref stands for now. It also shows that these credentials may see the repository.
@@ -109,7 +112,7 @@ func (c *Client) session(request Request) (transport.UploadPackSession, error) {
 	case "ssh":
 		return c.overSSH(ep, request.Credentials)
 	case "file":
-		return overFile(ep)
+		return overFile(ep, c.limits)
 	default:
 		return c.overHTTP(ep, request.Credentials)
 	}
@@ -131,10 +134,27 @@ func (c *Client) fetch(ctx context.Context, request Request, revision Revision, 
 		return unasked(revision, err)
 	}
 	defer answer.Close()
-	if err := receive(demultiplexed(wanted.Capabilities, answer), dir, c.limits); err != nil {
+	if err := c.take(ctx, demultiplexed(wanted.Capabilities, answer), revision, dir); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		return err
+	}
+	return nil
+}
+
+// take keeps a pack that is whole. Repositories send at their own pace, so that it is kept first; then it is taken apart when there is room for that.
+func (c *Client) take(ctx context.Context, pack io.Reader, revision Revision, dir string) error {
+	file, err := receive(pack, dir, c.limits)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := c.indexing.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer c.indexing.Release(1)
+	if err := index(ctx, file, dir, c.limits); err != nil {
 		return err
 	}
 	return complete(dir, revision, c.limits)

@@ -2,7 +2,9 @@ package git
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"net/http"
@@ -284,4 +286,48 @@ func endless(t *testing.T) string {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+func TestPacksAreIndexedAfterOneAnother(t *testing.T) {
+	r := newTestRepository(t)
+	r.commit("first", map[string]string{"web.yaml": "web"})
+	client := newTestClient(t, Policy{Files: true}, Limits{Indexing: 1})
+	if err := client.indexing.Acquire(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	request := Request{URL: r.fileURL()}
+	revision, err := client.Resolve(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := client.Fetch(ctx, request, revision); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v while another pack is indexed, want %v", err, context.DeadlineExceeded)
+	}
+	client.indexing.Release(1)
+	if _, err := read(t, client, request); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAHugeFolderOfARepositoryIsRefused(t *testing.T) {
+	r := newTestRepository(t)
+	file := r.gitReading("web", "hash-object", "-w", "--stdin")
+	raw, err := hex.DecodeString(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries strings.Builder
+	for i := range 300_000 {
+		fmt.Fprintf(&entries, "100644 %07d\x00%s", i, raw)
+	}
+	tree := r.gitReading(entries.String(), "hash-object", "-t", "tree", "-w", "--literally", "--stdin")
+	r.git("update-ref", "refs/heads/main", r.git("commit-tree", tree, "-m", "many"))
+	for transport, request := range map[string]Request{"file": {URL: r.fileURL()}, "https": r.serve().request(Ref{})} {
+		_, err := read(t, newTestClient(t, Policy{Files: true, Allow: anywhere}, Limits{Files: 1_000_000}), request)
+		if !errors.Is(err, ErrTooLarge) {
+			t.Errorf("over %s: error %v, want %v", transport, err, ErrTooLarge)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
 	objects "github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
@@ -16,7 +17,7 @@ import (
 )
 
 // overFile starts a session with a repository on the server's own disk, in the process: no program is run.
-func overFile(ep *transport.Endpoint) (transport.UploadPackSession, error) {
+func overFile(ep *transport.Endpoint, limits Limits) (transport.UploadPackSession, error) {
 	path := ep.Path
 	if inside := filepath.Join(path, ".git"); isFolder(inside) {
 		path = inside
@@ -29,7 +30,7 @@ func overFile(ep *transport.Endpoint) (transport.UploadPackSession, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fileSession{session, repository}, nil
+	return fileSession{session, repository, limits}, nil
 }
 
 func isFolder(path string) bool {
@@ -41,6 +42,7 @@ func isFolder(path string) bool {
 type fileSession struct {
 	transport.UploadPackSession
 	repository storer.EncodedObjectStorer
+	limits     Limits
 }
 
 // AdvertisedReferencesContext implements transport.Session.
@@ -50,12 +52,15 @@ func (s fileSession) AdvertisedReferencesContext(ctx context.Context) (*packp.Ad
 		return nil, err
 	}
 	for name, hash := range shown.References {
+		if decodable(s.repository, hash, s.limits) != nil {
+			continue
+		}
 		tag, err := object.GetTag(s.repository, hash)
 		if err != nil {
 			continue
 		}
-		if commit, err := tag.Commit(); err == nil {
-			shown.Peeled[name] = commit.Hash
+		if tag.TargetType == plumbing.CommitObject {
+			shown.Peeled[name] = tag.Target
 		}
 	}
 	return shown, nil

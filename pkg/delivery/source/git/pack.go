@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,42 +10,66 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// receive writes a pack into the repository at dir, measures it, and only then makes an index of it. A few bytes can claim to unpack to
-// anything, and the index needs every object in memory once.
-func receive(pack io.Reader, dir string, limits Limits) error {
+// receive writes a pack into a new repository at dir.
+func receive(pack io.Reader, dir string, limits Limits) (*os.File, error) {
 	if err := newRepository(dir); err != nil {
-		return err
+		return nil, err
 	}
-	folder := filepath.Join(dir, "objects", "pack")
-	file, err := os.Create(filepath.Join(folder, "incoming"))
+	file, err := os.Create(filepath.Join(packs(dir), "incoming"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer file.Close()
 	size, err := io.Copy(file, io.LimitReader(pack, limits.Pack+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("receive the pack: %w", err)
+		err = fmt.Errorf("receive the pack: %w", err)
 	case size > limits.Pack:
-		return fmt.Errorf("%w: the pack of the commit is over %d bytes", ErrTooLarge, limits.Pack)
+		err = fmt.Errorf("%w: the pack of the commit is over %d bytes", ErrTooLarge, limits.Pack)
 	case size == 0:
-		return fmt.Errorf("%w: the repository sends an empty pack", ErrContent)
+		err = fmt.Errorf("%w: the repository sends an empty pack", ErrContent)
+	default:
+		return file, nil
 	}
-	if err := measure(file, limits); err != nil {
+	return nil, errors.Join(err, file.Close())
+}
+
+// index measures a pack that was received into the repository at dir, and only then makes an index of it. A few bytes can claim to unpack to anything, and the
+// index needs every object in memory once. It ends when ctx does.
+func index(ctx context.Context, file *os.File, dir string, limits Limits) error {
+	reading := patient{ctx, file}
+	if err := measure(reading, limits); err != nil {
 		return err
 	}
-	index, name, err := indexOf(file)
+	found, name, err := indexOf(reading)
 	if err != nil {
 		return err
 	}
-	if err := writeIndex(filepath.Join(folder, name+".idx"), index); err != nil {
+	if err := writeIndex(filepath.Join(packs(dir), name+".idx"), found); err != nil {
 		return err
 	}
-	return os.Rename(file.Name(), filepath.Join(folder, name+".pack"))
+	return os.Rename(file.Name(), filepath.Join(packs(dir), name+".pack"))
+}
+
+// packs is the folder of packs of the repository at dir.
+func packs(dir string) string { return filepath.Join(dir, "objects", "pack") }
+
+// patient is a file that can be read until ctx ends, for those who read without looking at one.
+type patient struct {
+	ctx context.Context
+	io.ReadSeeker
+}
+
+// Read implements io.Reader.
+func (p patient) Read(into []byte) (int, error) {
+	if err := p.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return p.ReadSeeker.Read(into)
 }
 
 // measure reads a pack from its beginning and adds up what it unpacks to.
@@ -62,7 +87,7 @@ func measure(file io.ReadSeeker, limits Limits) error {
 	}
 	var sum int64
 	for range count {
-		size, err := nextSize(scanner, limits.Object)
+		size, err := nextSize(scanner, limits)
 		if err != nil {
 			return err
 		}
@@ -73,14 +98,17 @@ func measure(file io.ReadSeeker, limits Limits) error {
 	return nil
 }
 
-// nextSize returns what the next object of a pack takes, at most most: itself, or what its difference to another makes.
-func nextSize(scanner *packfile.Scanner, most int64) (int64, error) {
+// nextSize returns what the next object of a pack takes, at most what is allowed: itself, or what its difference to another makes.
+func nextSize(scanner *packfile.Scanner, limits Limits) (int64, error) {
 	header, err := scanner.NextObjectHeader()
 	if err != nil {
 		return 0, malformed(err)
 	}
-	if header.Length < 0 || header.Length > most {
-		return 0, fmt.Errorf("%w: the pack holds an object of over %d bytes", ErrTooLarge, most)
+	switch listing := header.Type == plumbing.TreeObject || header.Type == plumbing.CommitObject || header.Type == plumbing.TagObject; {
+	case header.Length < 0 || header.Length > limits.Object:
+		return 0, tooLarge(limits)
+	case listing && header.Length > limits.Listing: // what a difference makes is told apart when it is decoded
+		return 0, fmt.Errorf("%w: the pack holds a %s of %d bytes, and %d are allowed", ErrTooLarge, header.Type, header.Length, limits.Listing)
 	}
 	head := &beginning{}
 	if _, _, err := scanner.NextObject(head); err != nil {
@@ -97,10 +125,14 @@ func nextSize(scanner *packfile.Scanner, most int64) (int64, error) {
 	if err != nil {
 		return 0, malformed(err)
 	}
-	if target > uint64(most) {
-		return 0, fmt.Errorf("%w: the pack holds an object of over %d bytes", ErrTooLarge, most)
+	if target > uint64(limits.Object) {
+		return 0, tooLarge(limits)
 	}
 	return header.Length + int64(target), nil
+}
+
+func tooLarge(limits Limits) error {
+	return fmt.Errorf("%w: the repository holds a file of over %d MiB; keep such files elsewhere, as with Git LFS", ErrTooLarge, limits.Object>>20)
 }
 
 // beginning keeps the two numbers that a difference begins with.

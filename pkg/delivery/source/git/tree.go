@@ -47,6 +47,9 @@ func (t *tree) fill(folder *node, at string, depth int, left *int) error {
 	if depth < 0 {
 		return fmt.Errorf("%w: %q lies in more than %d folders", ErrTooLarge, at, t.limits.Depth)
 	}
+	if err := decodable(t.store, folder.hash, t.limits); err != nil {
+		return fmt.Errorf("folder %q: %w", at, err)
+	}
 	read, err := object.GetTree(t.store, folder.hash)
 	if err != nil {
 		return fmt.Errorf("%w: folder %q: %w", ErrContent, at, err)
@@ -69,6 +72,19 @@ func (t *tree) fill(folder *node, at string, depth int, left *int) error {
 			}
 		}
 		folder.children[entry.Name] = child
+	}
+	return nil
+}
+
+// decodable refuses a folder, commit or tag that is too large to be decoded. A few bytes of a pack may be a list of millions of names.
+func decodable(store storer.EncodedObjectStorer, hash plumbing.Hash, limits Limits) error {
+	switch size, err := store.EncodedObjectSize(hash); {
+	case errors.Is(err, plumbing.ErrObjectNotFound):
+		return err // who asks knows what is missing
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrContent, err)
+	case size > limits.Listing:
+		return fmt.Errorf("%w: it takes %d bytes, and %d are allowed for a folder, commit or tag", ErrTooLarge, size, limits.Listing)
 	}
 	return nil
 }
