@@ -46,6 +46,20 @@ func (applicationStrategy) ValidateUpdate(_ context.Context, object, old runtime
 	return validation.ValidateApplicationUpdate(object.(*v1alpha1.Application), old.(*v1alpha1.Application))
 }
 
+// WarningsOnCreate tells what is valid and of no use yet.
+func (applicationStrategy) WarningsOnCreate(_ context.Context, object runtime.Object) []string {
+	return validation.ApplicationWarnings(object.(*v1alpha1.Application))
+}
+
+// WarningsOnUpdate tells it to those who change the spec.
+func (applicationStrategy) WarningsOnUpdate(_ context.Context, object, old runtime.Object) []string {
+	application, before := object.(*v1alpha1.Application), old.(*v1alpha1.Application)
+	if apiequality.Semantic.DeepEqual(application.Spec, before.Spec) {
+		return nil
+	}
+	return validation.ApplicationWarnings(application)
+}
+
 // applicationStatusStrategy is for the status of an application, and lets nothing else change.
 type applicationStatusStrategy struct{ applicationStrategy }
 

@@ -228,3 +228,17 @@ func TestManagedFieldsOfRevisionsAreSmall(t *testing.T) {
 		t.Errorf("a revision was changed: %v", err)
 	}
 }
+
+func TestWhoSetsTrafficThatNobodyCarriesOutIsWarned(t *testing.T) {
+	strategy := applicationStrategy{}
+	app := &v1alpha1.Application{Spec: v1alpha1.ApplicationSpec{Traffic: &v1alpha1.Traffic{Method: v1alpha1.TrafficIngress, Host: "web.example.com"}}}
+	if got := strategy.WarningsOnCreate(t.Context(), app); len(got) != 1 || !strings.Contains(got[0], "spec.traffic.method") {
+		t.Errorf("warnings %q, want one of the method", got)
+	}
+	if got := strategy.WarningsOnUpdate(t.Context(), app, &v1alpha1.Application{}); len(got) != 1 {
+		t.Errorf("warnings %q of a change, want one", got)
+	}
+	if got := strategy.WarningsOnUpdate(t.Context(), app, app.DeepCopy()); len(got) != 0 {
+		t.Errorf("warnings %q where the spec stays, want none", got)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -33,10 +34,24 @@ func ValidateApplication(application *v1alpha1.Application) field.ErrorList {
 	return append(errs, validateApplicationSpec(application)...)
 }
 
-// ValidateApplicationUpdate refuses a change of the metadata or the spec that is not valid.
+// ValidateApplicationUpdate refuses a change of the metadata or the spec that is not valid. A spec that stays is not looked at: an application that was valid
+// once can still be deleted, which takes its finalizer off.
 func ValidateApplicationUpdate(application, old *v1alpha1.Application) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&application.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	if apiequality.Semantic.DeepEqual(application.Spec, old.Spec) {
+		return errs
+	}
 	return append(errs, validateApplicationSpec(application)...)
+}
+
+// ApplicationWarnings says what of an application is valid and of no use yet.
+func ApplicationWarnings(application *v1alpha1.Application) []string {
+	if traffic := application.Spec.Traffic; traffic != nil {
+		if undone := UndoneTraffic(traffic); undone != nil {
+			return []string{undone.Error() + "; until that is changed, releases whose stages route traffic fail before anything is applied"}
+		}
+	}
+	return nil
 }
 
 // ValidateApplicationStatusUpdate refuses a status that cannot be true.

@@ -116,3 +116,13 @@ func TestStatusOfApplicationMakesSense(t *testing.T) {
 		"status.variants[1].traffic: Invalid value: 101",
 	})
 }
+
+func TestAnApplicationThatWasValidOnceCanBeLetGo(t *testing.T) {
+	old := application(t, "source: {git: {url: https://git.example/a, ref: {semver: newest}}}")
+	freed := old.DeepCopy()
+	freed.Finalizers = nil
+	old.Finalizers = []string{v1alpha1.FinalizerApplication}
+	check(t, ValidateApplicationUpdate(freed, old), nil)
+	freed.Spec.Suspend = true
+	check(t, ValidateApplicationUpdate(freed, old), []string{"spec.source.git.ref.semver: Invalid value"})
+}

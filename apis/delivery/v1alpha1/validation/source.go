@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -22,12 +23,14 @@ import (
 const (
 	shortestInterval = 10 * time.Second
 	longestPath      = 1024
+	longestRange     = 250
 )
 
 var (
 	// scpAddress is how git writes addresses for SSH that are no URLs: USER@HOST:PATH.
 	scpAddress = regexp.MustCompile(`^[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^/\s][^\s]*$`)
-	commitHash = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+	// commitHash is that of SHA-1: repositories of SHA-256, whose hashes have 64 digits, cannot be read.
+	commitHash = regexp.MustCompile(`^[0-9a-f]{40}$`)
 	// refName leaves out what git leaves out, roughly: who made the name is told by git whether it is there.
 	refName  = regexp.MustCompile(`^[^\s~^:?*\[\\\x00-\x1f\x7f-][^\s~^:?*\[\\\x00-\x1f\x7f]*$`)
 	kindName = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
@@ -120,17 +123,29 @@ func validateRef(ref *v1alpha1.GitRef, at *field.Path) field.ErrorList {
 	}
 	if ref.Semver != "" {
 		set = append(set, "semver")
+		errs = append(errs, validateRange(ref.Semver, at.Child("semver"))...)
 	}
 	if ref.Commit != "" {
 		set = append(set, "commit")
 		if !commitHash.MatchString(ref.Commit) {
-			errs = append(errs, field.Invalid(at.Child("commit"), ref.Commit, "must be the full hash of a commit, in hexadecimal"))
+			errs = append(errs, field.Invalid(at.Child("commit"), ref.Commit, "must be the full hash of a commit, 40 hexadecimal digits in lower case"))
 		}
 	}
 	if len(set) == 0 {
 		return nil
 	}
 	return append(exactlyOne(set, at), errs...)
+}
+
+// validateRange refuses what is no range of versions.
+func validateRange(text string, at *field.Path) field.ErrorList {
+	if len(text) > longestRange {
+		return field.ErrorList{field.TooLong(at, "", longestRange)}
+	}
+	if _, err := semver.NewConstraint(text); err != nil {
+		return field.ErrorList{field.Invalid(at, text, `must be a range of versions, such as ">=1.2.0 <2.0.0": `+err.Error())}
+	}
+	return nil
 }
 
 // validateFolder refuses a folder that is not within the repository when it is taken from another one.

@@ -37,6 +37,20 @@ func TestValidateSource(t *testing.T) {
 		"a part of a hash": {
 			spec: "source: {git: {url: https://git.example/a, ref: {commit: abc123}}}", want: []string{`spec.source.git.ref.commit: Invalid value: "abc123"`},
 		},
+		"a hash of SHA-256, which nobody can read": {
+			spec: "source: {git: {url: https://git.example/a, ref: {commit: " + strings.Repeat("0a", 32) + "}}}", want: []string{"spec.source.git.ref.commit: Invalid value"},
+		},
+		"a commit on a branch": {
+			spec: "source: {git: {url: https://git.example/a, ref: {branch: main, commit: " + strings.Repeat("0a", 20) + "}}}",
+			want: []string{"spec.source.git.ref.commit: Forbidden: may not be combined with branch"},
+		},
+		"no range of versions": {
+			spec: "source: {git: {url: https://git.example/a, ref: {semver: newest}}}",
+			want: []string{`spec.source.git.ref.semver: Invalid value: "newest": must be a range of versions`},
+		},
+		"a range that nobody would write": {
+			spec: "source: {git: {url: https://git.example/a, ref: {semver: '" + strings.Repeat(">1 ", 100) + "'}}}", want: []string{"spec.source.git.ref.semver: Too long"},
+		},
 		"a folder outside of the repository": {
 			spec: "source: {git: {url: https://git.example/a, path: web/../../etc}}", want: []string{"spec.source.git.path: Invalid value: \"web/../../etc\": must not leave"},
 		},

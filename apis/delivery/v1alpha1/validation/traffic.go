@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -72,6 +73,26 @@ func validateMethod(traffic *v1alpha1.Traffic, path *field.Path) field.ErrorList
 		errs = append(errs, field.Required(path.Child("host"), "or name must be set when method is "+string(traffic.Method)))
 	}
 	return errs
+}
+
+// UndoneTraffic says what nobody carries out yet of how requests are to be shared out, nil if all of it is.
+func UndoneTraffic(traffic *v1alpha1.Traffic) *field.Error {
+	path := field.NewPath("spec", "traffic")
+	if traffic == nil {
+		return field.Required(path, "a stage routes traffic")
+	}
+	switch traffic.Method {
+	case v1alpha1.TrafficService, v1alpha1.TrafficReplicas:
+		return nil
+	case v1alpha1.TrafficHTTPRoute, v1alpha1.TrafficVirtualService:
+		if traffic.Name == "" {
+			return field.Required(path.Child("name"), fmt.Sprintf("the weights of a %s that is there are set: none is made for a host", traffic.Method))
+		}
+		return nil
+	}
+	return field.NotSupported(path.Child("method"), traffic.Method, []v1alpha1.TrafficMethod{
+		v1alpha1.TrafficService, v1alpha1.TrafficReplicas, v1alpha1.TrafficHTTPRoute, v1alpha1.TrafficVirtualService,
+	})
 }
 
 // validateRouting refuses shares that are not a whole, or that the method cannot make.

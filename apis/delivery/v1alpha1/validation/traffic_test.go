@@ -1,6 +1,9 @@
 package validation
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestValidateTraffic(t *testing.T) {
 	checkSpecs(t, specs{
@@ -22,6 +25,21 @@ func TestValidateTraffic(t *testing.T) {
 			},
 		},
 	})
+}
+
+func TestWhatNobodyCarriesOutIsWarnedOf(t *testing.T) {
+	for name, test := range map[string]struct{ spec, want string }{
+		"nothing of traffic":      {"", ""},
+		"a switch":                {"traffic: {method: Service}", ""},
+		"a route that is there":   {"traffic: {method: HTTPRoute, host: web.example.com, name: web}", ""},
+		"a route that is made":    {"traffic: {method: VirtualService, host: web.example.com}", "spec.traffic.name: Required value: the weights of a VirtualService that is there are set"},
+		"an Ingress that is made": {"traffic: {method: Ingress, host: web.example.com}", `spec.traffic.method: Unsupported value: "Ingress"`},
+	} {
+		got := ApplicationWarnings(application(t, test.spec))
+		if (len(got) == 1) != (test.want != "") || len(got) == 1 && (!strings.HasPrefix(got[0], test.want) || !strings.Contains(got[0], "releases whose stages route traffic fail")) {
+			t.Errorf("%s: warnings %q, want %q", name, got, test.want)
+		}
+	}
 }
 
 func TestValidateRouting(t *testing.T) {

@@ -5,9 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1/validation"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
@@ -19,27 +18,9 @@ func carriedOut(of *v1alpha1.Traffic, planned []v1alpha1.Stage) error {
 		if v1alpha1.CanonicalStageName(planned[i].Name) != v1alpha1.StageTrafficRouting {
 			continue
 		}
-		if err := undone(of); err != nil {
+		if err := validation.UndoneTraffic(of); err != nil {
 			return fmt.Errorf("stage %s: %w", planned[i].ID, err)
 		}
-	}
-	return nil
-}
-
-// undone says what nobody carries out of how requests are to be shared out, nil if all of it is.
-func undone(of *v1alpha1.Traffic) *field.Error {
-	path := field.NewPath("spec", "traffic")
-	if of == nil {
-		return field.Required(path, "a stage routes traffic")
-	}
-	kind, routes := routeKinds[of.Method]
-	switch {
-	case routes && of.Name == "":
-		return field.Required(path.Child("name"), fmt.Sprintf("the weights of a %s that is there are set: none is made for a host", kind.Kind))
-	case !routes && !byService(of.Method):
-		return field.NotSupported(path.Child("method"), of.Method, []v1alpha1.TrafficMethod{
-			v1alpha1.TrafficService, v1alpha1.TrafficReplicas, v1alpha1.TrafficHTTPRoute, v1alpha1.TrafficVirtualService,
-		})
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1/validation"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/traffic"
@@ -18,7 +19,7 @@ import (
 // findRoute reads the HTTPRoute or VirtualService that the application names.
 func (s *sharer) findRoute(ctx context.Context, of *v1alpha1.Traffic) error {
 	kind, routes := routeKinds[of.Method]
-	undone := undone(of)
+	undone := validation.UndoneTraffic(of)
 	switch {
 	case undone != nil:
 		s.out.everywhere = undone.Error()

@@ -32,11 +32,7 @@ func choose(shown *packp.AdvRefs, ref Ref) (Revision, error) {
 	case ref.Tag != "":
 		return named(shown, "refs/tags/"+ref.Tag)
 	case ref.Branch != "":
-		found, err := named(shown, "refs/heads/"+ref.Branch)
-		if ref.Commit != "" && err == nil {
-			found.Commit = ref.Commit
-		}
-		return found, err
+		return named(shown, "refs/heads/"+ref.Branch)
 	case ref.Commit != "":
 		return Revision{Commit: ref.Commit}, nil
 	}

@@ -60,7 +60,7 @@ func TestARefLeadsToItsCommit(t *testing.T) {
 		"the highest version of a range":     {ref: Ref{Semver: ">=1.0.0"}, want: "second", refName: "refs/tags/v1.4.2"},
 		"a version before its release, where the range asks": {ref: Ref{Semver: ">=1.0.0-0"}, want: "third", refName: "refs/tags/v2.0.0-rc.1"},
 		"a commit that is no tip":                            {ref: Ref{Commit: commits["first"]}, want: "first"},
-		"a commit on a branch":                               {ref: Ref{Branch: "main", Commit: commits["second"]}, want: "second", refName: "refs/heads/main"},
+		"a commit on a branch":                               {ref: Ref{Branch: "main", Commit: commits["second"]}, wantErr: ErrRefused, says: "at most one"},
 		"a branch that is gone":                              {ref: Ref{Branch: "gone"}, wantErr: ErrNoRef, says: `branch "gone"`},
 		"a tag that is gone":                                 {ref: Ref{Tag: "3"}, wantErr: ErrNoRef, says: `tag "3"`},
 		"a range that no tag is in":                          {ref: Ref{Semver: "^7"}, wantErr: ErrNoRef, says: `version "^7"`},

@@ -23,8 +23,7 @@ type Request struct {
 	Credentials Credentials
 }
 
-// Ref names a commit. At most one of Branch, Tag and Semver is set; Commit may stand alone or beside a branch. The zero Ref is the branch
-// that the repository itself puts first.
+// Ref names a commit. At most one field is set. The zero Ref is the branch that the repository itself puts first.
 type Ref struct {
 	Branch string
 	Tag    string
@@ -70,7 +69,7 @@ var fullHash = regexp.MustCompile(`^[0-9a-f]{40}$`)
 // validate checks the ref and returns its version range, if it has one.
 func (r Ref) validate() (*semver.Constraints, error) {
 	set := 0
-	for _, name := range []string{r.Branch, r.Tag, r.Semver} {
+	for _, name := range []string{r.Branch, r.Tag, r.Semver, r.Commit} {
 		if name != "" {
 			set++
 		}
@@ -80,11 +79,9 @@ func (r Ref) validate() (*semver.Constraints, error) {
 	}
 	switch {
 	case set > 1:
-		return nil, fmt.Errorf("%w: ref: at most one of branch, tag and semver", ErrRefused)
+		return nil, fmt.Errorf("%w: ref: at most one of branch, tag, semver and commit", ErrRefused)
 	case r.Commit != "" && !fullHash.MatchString(r.Commit):
 		return nil, fmt.Errorf("%w: ref.commit: 40 hexadecimal digits in lower case", ErrRefused)
-	case r.Commit != "" && (r.Tag != "" || r.Semver != ""):
-		return nil, fmt.Errorf("%w: ref: a commit stands alone or beside a branch", ErrRefused)
 	case r.Semver == "":
 		return nil, nil
 	}
