@@ -10,8 +10,11 @@ import (
 )
 
 // Reachable reports whether an address belongs to another machine that is found by routing: loopback, link-local (where clouds keep the
-// credentials of machines), multicast and unspecified addresses do not.
-func Reachable(ip net.IP) bool {
+// credentials of machines), multicast and unspecified addresses do not, and neither do those of this machine's interfaces.
+func Reachable(ip net.IP) bool { return reachable(ip, net.InterfaceAddrs) }
+
+// reachable is told how to find the addresses of this machine, which come and go. Where nobody knows them nothing is reachable.
+func reachable(ip net.IP, own func() ([]net.Addr, error)) bool {
 	addr, ok := netip.AddrFromSlice(ip)
 	if !ok {
 		return false
@@ -26,7 +29,14 @@ func Reachable(ip net.IP) bool {
 	if addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() || slices.Contains(metadata, addr) {
 		return false
 	}
-	return !thisNetwork.Contains(addr) && addr != broadcast
+	if thisNetwork.Contains(addr) || addr == broadcast {
+		return false
+	}
+	interfaces, err := own()
+	return err == nil && !slices.ContainsFunc(interfaces, func(of net.Addr) bool {
+		network, ok := of.(*net.IPNet)
+		return ok && network.IP.Equal(addr.AsSlice())
+	})
 }
 
 var (

@@ -1,9 +1,45 @@
 package outbound
 
 import (
+	"errors"
 	"net"
 	"testing"
 )
+
+// none are the addresses of a machine without interfaces.
+func none() ([]net.Addr, error) { return nil, nil }
+
+func TestTheAddressesOfThisMachineAreNotReachable(t *testing.T) {
+	own := func() ([]net.Addr, error) {
+		return []net.Addr{
+			&net.IPNet{IP: net.ParseIP("192.0.2.7"), Mask: net.CIDRMask(24, 32)}, &net.IPNet{IP: net.ParseIP("2001:db8::7"), Mask: net.CIDRMask(64, 128)},
+		}, nil
+	}
+	for address, want := range map[string]bool{
+		"192.0.2.7":         false,
+		"::ffff:192.0.2.7":  false,
+		"64:ff9b::c000:207": false,
+		"2001:db8::7":       false,
+		"192.0.2.8":         true,
+		"2001:db8::8":       true,
+	} {
+		if got := reachable(net.ParseIP(address), own); got != want {
+			t.Errorf("%s: %v, want %v", address, got, want)
+		}
+	}
+	if reachable(net.ParseIP("192.0.2.8"), func() ([]net.Addr, error) { return nil, errors.New("no interfaces") }) {
+		t.Error("an address is reachable though nobody knows whether it is this machine's")
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range addresses {
+		if ip := address.(*net.IPNet).IP; Reachable(ip) {
+			t.Errorf("%s is an address of this machine, and reachable", ip)
+		}
+	}
+}
 
 func TestWhatIsNoAddressOfAnotherMachineIsNotReachable(t *testing.T) {
 	for address, want := range map[string]bool{
@@ -30,7 +66,7 @@ func TestWhatIsNoAddressOfAnotherMachineIsNotReachable(t *testing.T) {
 		"ff02::1":                false,
 		"255.255.255.255":        false,
 	} {
-		if got := Reachable(net.ParseIP(address)); got != want {
+		if got := reachable(net.ParseIP(address), none); got != want {
 			t.Errorf("%s: %v, want %v", address, got, want)
 		}
 	}
