@@ -71,7 +71,7 @@ func (p Policy) URL(address string, credentials Credentials) (*url.URL, error) {
 	case parsed.User != nil:
 		return nil, fmt.Errorf("%w: url: credentials do not belong into a URL; put them into a Secret", ErrRefused)
 	case parsed.Scheme == "http" && !p.PlainHTTP:
-		return nil, fmt.Errorf("%w: url: http is not allowed here; use https", ErrRefused)
+		return nil, fmt.Errorf("%w: url: http is not allowed here; use https, or have the server's admin allow it by --outbound-http", ErrRefused)
 	case parsed.Scheme == "http" && credentials.Any() && !p.CredentialsInClear:
 		return nil, fmt.Errorf("%w: url: credentials are not sent over http; use https", ErrRefused)
 	}

@@ -72,7 +72,7 @@ func (m *controllers) newDelivery(c CompletedOptions) ([]part, error) {
 func (m *controllers) newMeasurer(c CompletedOptions) *measure.Measurer {
 	core, apps := m.informers.Core().V1(), m.informers.Apps().V1()
 	return measure.New(measure.Options{
-		Policy: outbound.Policy{PlainHTTP: true, Allow: c.outbound.allow}, Secrets: core.Secrets().Lister(), Releases: m.own.Delivery().V1alpha1().Releases().Lister(),
+		Policy: outbound.Policy{PlainHTTP: c.outbound.PlainHTTP, Allow: c.outbound.allow}, Secrets: core.Secrets().Lister(), Releases: m.own.Delivery().V1alpha1().Releases().Lister(),
 		Pods: core.Pods().Lister(), ReplicaSets: apps.ReplicaSets().Lister(), Deployments: apps.Deployments().Lister(),
 		StatefulSets: apps.StatefulSets().Lister(), Clock: clock.RealClock{},
 	})
