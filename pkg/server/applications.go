@@ -35,7 +35,7 @@ func (m *controllers) newApplications(c CompletedOptions) (*applications.Control
 	if err != nil {
 		return nil, err
 	}
-	repositories, err := git.New(c.dir.join("git"), git.Policy{PlainHTTP: c.outbound.PlainHTTP, Allow: c.outbound.allow}, git.Limits{})
+	repositories, err := git.New(c.dir.join("git"), git.Policy{Files: c.outbound.folders, PlainHTTP: c.outbound.PlainHTTP, Allow: c.outbound.allow}, git.Limits{})
 	if err != nil {
 		return nil, fmt.Errorf("prepare for git: %w", err)
 	}

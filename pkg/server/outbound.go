@@ -3,6 +3,8 @@ package server
 import (
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/pflag"
 
@@ -15,15 +17,21 @@ type Outbound struct {
 	Networks []string
 	// PlainHTTP allows to call without TLS, without credentials.
 	PlainHTTP bool
+	// Files are folders below which repositories of this machine's disk may be read.
+	Files []string
 
 	networks []*net.IPNet
+	// folders are where Files really are.
+	folders []string
 }
 
 func (o *Outbound) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.Networks, "outbound-networks", o.Networks,
 		"Networks, such as 127.0.0.0/8, in which addresses may be called that users name for repositories, metrics and notifications. "+
-			"Others may be called if they are found by routing: the server's own machine and link-local addresses are not.")
-	fs.BoolVar(&o.PlainHTTP, "outbound-http", o.PlainHTTP, "Whether repositories that users name may be called over http. Credentials are not sent over it.")
+			"Others may be called if they are found by routing: the addresses of the server's own machine, of all its interfaces, and link-local ones are not.")
+	fs.BoolVar(&o.PlainHTTP, "outbound-http", o.PlainHTTP, "Whether addresses that users name for repositories, metrics and notifications may be called over http. Credentials are not sent over it.")
+	fs.StringSliceVar(&o.Files, "outbound-files", o.Files,
+		"Folders of the server's own disk below which whoever may write Applications may read git repositories, by file:// URLs. None by default.")
 }
 
 func (o *Outbound) validate() error {
@@ -35,7 +43,32 @@ func (o *Outbound) validate() error {
 		}
 		o.networks = append(o.networks, network)
 	}
+	o.folders = nil
+	for _, name := range o.Files {
+		folder, err := realFolder(name)
+		if err != nil {
+			return fmt.Errorf("--outbound-files: %w", err)
+		}
+		o.folders = append(o.folders, folder)
+	}
 	return nil
+}
+
+// realFolder returns where a folder is, without links.
+func realFolder(name string) (string, error) {
+	absolute, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(absolute)
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(real)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is no folder", name)
+	}
+	return real, err
 }
 
 // allow reports whether an address may be called.

@@ -2,6 +2,9 @@ package server
 
 import (
 	"net"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -26,5 +29,29 @@ func TestAnAdminSaysWhichNetworksMayBeCalled(t *testing.T) {
 	}
 	if err := (&Outbound{Networks: []string{"everywhere"}}).validate(); err == nil {
 		t.Error("what is no network is taken for one")
+	}
+}
+
+func TestAnAdminSaysBelowWhichFoldersRepositoriesMayBeRead(t *testing.T) {
+	real, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(real, link); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(real, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want, err := filepath.EvalSymlinks(real)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Outbound{Files: []string{link}}
+	if err := o.validate(); err != nil || len(o.folders) != 1 || o.folders[0] != want {
+		t.Errorf("folders %q and error %v, want %q", o.folders, err, want)
+	}
+	for _, name := range []string{file, filepath.Join(real, "gone")} {
+		if err := (&Outbound{Files: []string{name}}).validate(); err == nil || !strings.Contains(err.Error(), "--outbound-files") {
+			t.Errorf("error %v for %s, want one that names the flag", err, name)
+		}
 	}
 }

@@ -75,7 +75,7 @@ func (r *repository) application(folder string, objects ...runtime.Object) *v1al
 
 func repositories(t *testing.T) sources.Repositories {
 	t.Helper()
-	client, err := git.New(t.TempDir(), git.Policy{Files: true, PlainHTTP: true, Allow: func(net.IP) bool { return true }}, git.Limits{})
+	client, err := git.New(t.TempDir(), git.Policy{Files: []string{"/"}, PlainHTTP: true, Allow: func(net.IP) bool { return true }}, git.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

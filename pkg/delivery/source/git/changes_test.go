@@ -15,7 +15,7 @@ func TestTheFilesByWhichCommitsDiffer(t *testing.T) {
 	r.git("update-index", "--chmod=+x", "web/a.yaml")
 	r.link("same", "link")
 	r.commit("second", map[string]string{"web/deep/er/c.yaml": "changed", "new/f.yaml": "f", "turned/g.yaml": "a folder"})
-	client := newTestClient(t, Policy{Files: true}, Limits{})
+	client := newTestClient(t, Policy{Files: everywhere}, Limits{})
 	now, err := read(t, client, Request{URL: r.fileURL()})
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestChangesAreBounded(t *testing.T) {
 			r := newTestRepository(t)
 			earlier := r.commit("first", map[string]string{"a": "a"})
 			test.change(r)
-			client := newTestClient(t, Policy{Files: true}, Limits{})
+			client := newTestClient(t, Policy{Files: everywhere}, Limits{})
 			now, err := read(t, client, Request{URL: r.fileURL()})
 			if err != nil {
 				t.Fatal(err)

@@ -71,7 +71,7 @@ func TestARefLeadsToItsCommit(t *testing.T) {
 	} {
 		for transport, request := range map[string]Request{"file": {URL: r.fileURL(), Ref: test.ref}, "https": server.request(test.ref)} {
 			t.Run(name+" over "+transport, func(t *testing.T) {
-				checkout, err := read(t, newTestClient(t, Policy{Files: true, Allow: anywhere}, Limits{}), request)
+				checkout, err := read(t, newTestClient(t, Policy{Files: everywhere, Allow: anywhere}, Limits{}), request)
 				if !errors.Is(err, test.wantErr) {
 					t.Fatalf("error %v, want %v", err, test.wantErr)
 				}
@@ -98,7 +98,7 @@ func TestOriginIsSafeToShow(t *testing.T) {
 	author := "Ada \x1b[31m\xff" + strings.Repeat("a", 1000) + " <ada@example.com> 1767322800 +0100"
 	hash := r.gitReading("tree "+tree+"\nauthor "+author+"\ncommitter "+author+"\n\n"+strings.Repeat("\x1b]0;", 400)+"\nsecond line", "hash-object", "-t", "commit", "-w", "--literally", "--stdin")
 	r.git("update-ref", "refs/heads/main", hash)
-	checkout, err := read(t, newTestClient(t, Policy{Files: true}, Limits{}), Request{URL: r.fileURL()})
+	checkout, err := read(t, newTestClient(t, Policy{Files: everywhere}, Limits{}), Request{URL: r.fileURL()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestNoRepositoryIsSaidSo(t *testing.T) {
 		"a commit that is only asked": {server.request(Ref{Commit: strings.Repeat("1", 40)}), ErrNoRef},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := read(t, newTestClient(t, Policy{Files: true, PlainHTTP: true, Allow: anywhere}, Limits{}), test.request)
+			_, err := read(t, newTestClient(t, Policy{Files: everywhere, PlainHTTP: true, Allow: anywhere}, Limits{}), test.request)
 			if err == nil || test.want != nil && !errors.Is(err, test.want) || len(err.Error()) > 1000 {
 				t.Errorf("error %v, want %v", err, test.want)
 			}
@@ -291,7 +291,7 @@ func endless(t *testing.T) string {
 func TestPacksAreIndexedAfterOneAnother(t *testing.T) {
 	r := newTestRepository(t)
 	r.commit("first", map[string]string{"web.yaml": "web"})
-	client := newTestClient(t, Policy{Files: true}, Limits{Indexing: 1})
+	client := newTestClient(t, Policy{Files: everywhere}, Limits{Indexing: 1})
 	if err := client.indexing.Acquire(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
@@ -325,7 +325,7 @@ func TestAHugeFolderOfARepositoryIsRefused(t *testing.T) {
 	tree := r.gitReading(entries.String(), "hash-object", "-t", "tree", "-w", "--literally", "--stdin")
 	r.git("update-ref", "refs/heads/main", r.git("commit-tree", tree, "-m", "many"))
 	for transport, request := range map[string]Request{"file": {URL: r.fileURL()}, "https": r.serve().request(Ref{})} {
-		_, err := read(t, newTestClient(t, Policy{Files: true, Allow: anywhere}, Limits{Files: 1_000_000}), request)
+		_, err := read(t, newTestClient(t, Policy{Files: everywhere, Allow: anywhere}, Limits{Files: 1_000_000}), request)
 		if !errors.Is(err, ErrTooLarge) {
 			t.Errorf("over %s: error %v, want %v", transport, err, ErrTooLarge)
 		}

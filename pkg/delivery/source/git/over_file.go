@@ -18,19 +18,15 @@ import (
 
 // overFile starts a session with a repository on the server's own disk, in the process: no program is run.
 func overFile(ep *transport.Endpoint, limits Limits) (transport.UploadPackSession, error) {
-	path := ep.Path
-	if inside := filepath.Join(path, ".git"); isFolder(inside) {
-		path = inside
-	}
-	if !isFolder(filepath.Join(path, "objects")) {
+	if !isFolder(filepath.Join(ep.Path, "objects")) {
 		return nil, transport.ErrRepositoryNotFound
 	}
-	repository := filesystem.NewStorage(osfs.New(path), objects.NewObjectLRUDefault())
+	repository := weighed{filesystem.NewStorage(osfs.New(ep.Path, osfs.WithBoundOS()), objects.NewObjectLRU(objectCache)), limits} // no link in it leads out of it
 	session, err := server.NewClient(server.MapLoader{ep.String(): repository}).NewUploadPackSession(ep, nil)
 	if err != nil {
 		return nil, err
 	}
-	return fileSession{session, repository, limits}, nil
+	return fileSession{session, repository}, nil
 }
 
 func isFolder(path string) bool {
@@ -38,11 +34,32 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+// weighed is a repository whose objects are measured before they are decoded: those who push there are strangers as well.
+type weighed struct {
+	*filesystem.Storage
+	limits Limits
+}
+
+// EncodedObject implements storer.EncodedObjectStorer.
+func (w weighed) EncodedObject(kind plumbing.ObjectType, hash plumbing.Hash) (plumbing.EncodedObject, error) {
+	size, err := w.EncodedObjectSize(hash)
+	if err != nil {
+		return nil, err
+	}
+	if size > w.limits.Object {
+		return nil, tooLarge(w.limits)
+	}
+	found, err := w.Storage.EncodedObject(kind, hash)
+	if err == nil && found.Type() != plumbing.BlobObject {
+		err = decodable(w.Storage, hash, w.limits)
+	}
+	return found, err
+}
+
 // fileSession also shows the commits of tags that are objects of their own, as git's program does.
 type fileSession struct {
 	transport.UploadPackSession
 	repository storer.EncodedObjectStorer
-	limits     Limits
 }
 
 // AdvertisedReferencesContext implements transport.Session.
@@ -52,9 +69,6 @@ func (s fileSession) AdvertisedReferencesContext(ctx context.Context) (*packp.Ad
 		return nil, err
 	}
 	for name, hash := range shown.References {
-		if decodable(s.repository, hash, s.limits) != nil {
-			continue
-		}
 		tag, err := object.GetTag(s.repository, hash)
 		if err != nil {
 			continue

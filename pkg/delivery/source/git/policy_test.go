@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -36,7 +38,7 @@ func TestURLsThatAreNotAllowedAreRefused(t *testing.T) {
 		policy  Policy
 		says    string
 	}{
-		"a file":                            {request: Request{URL: "file:///etc"}, says: "own disk"},
+		"a file":                            {request: Request{URL: "file:///etc"}, says: "--outbound-files"},
 		"a path":                            {request: Request{URL: "/etc"}, says: "own disk"},
 		"a path that is relative":           {request: Request{URL: "../etc"}, says: "own disk"},
 		"a program":                         {request: Request{URL: "ext::sh -c id"}, says: "private key"},
@@ -63,5 +65,71 @@ func TestURLsThatAreNotAllowedAreRefused(t *testing.T) {
 				t.Errorf("error %q shows a secret", err)
 			}
 		})
+	}
+}
+
+func TestRepositoriesAreReadBelowTheFoldersThatAreAllowedAlone(t *testing.T) {
+	r := newTestRepository(t)
+	r.commit("first", map[string]string{"web.yaml": "web"})
+	allowed := t.TempDir()
+	inside := filepath.Join(allowed, "shop.git")
+	r.git("clone", "--quiet", "--bare", r.dir, inside)
+	r.git("clone", "--quiet", r.dir, filepath.Join(allowed, "tree"))
+	for target, name := range map[string]string{r.dir: "leading-out", inside: "leading-on"} {
+		if err := os.Symlink(target, filepath.Join(allowed, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(allowed, "linked"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(r.dir, ".git"), filepath.Join(allowed, "linked", ".git")); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(allowed, link); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		path string
+		want error
+	}{
+		"one below":                         {inside, nil},
+		"one with its files beside it":      {filepath.Join(allowed, "tree"), nil},
+		"a link to one below":               {filepath.Join(allowed, "leading-on"), nil},
+		"a link that leads there":           {link + "/shop.git", nil},
+		"none there":                        {filepath.Join(allowed, "gone.git"), ErrNoRepository},
+		"a folder that is none":             {allowed, ErrNoRepository},
+		"one elsewhere":                     {r.dir, ErrRefused},
+		"none elsewhere":                    {r.dir + "-gone", ErrRefused},
+		"a way out":                         {allowed + "/../" + filepath.Base(filepath.Dir(r.dir)), ErrRefused},
+		"a link out":                        {filepath.Join(allowed, "leading-out"), ErrRefused},
+		"a folder whose objects are linked": {filepath.Join(allowed, "linked"), ErrRefused},
+		"a name that begins like it":        {allowed + "-too/shop.git", ErrRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := read(t, newTestClient(t, Policy{Files: []string{allowed}}, Limits{}), Request{URL: "file://" + test.path})
+			if !errors.Is(err, test.want) || test.want == nil && err != nil {
+				t.Errorf("error %v, want %v", err, test.want)
+			}
+			if test.want == ErrRefused && !strings.Contains(err.Error(), "--outbound-files") {
+				t.Errorf("error %v does not name the flag", err)
+			}
+		})
+	}
+}
+
+func TestARepositoryLeadsToNoOtherOne(t *testing.T) {
+	secret := newTestRepository(t)
+	commit := secret.commit("secret", map[string]string{"web.yaml": "s3cret-word"})
+	r := newTestRepository(t)
+	r.commit("first", map[string]string{"web.yaml": "web"})
+	if err := os.WriteFile(filepath.Join(r.dir, ".git/objects/info/alternates"), []byte(filepath.Join(secret.dir, ".git/objects")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.git("update-ref", "refs/heads/main", commit)
+	client := newTestClient(t, Policy{Files: []string{r.dir}}, Limits{})
+	if _, err := read(t, client, Request{URL: r.fileURL()}); err == nil {
+		t.Error("a repository shows the objects of one that is not below the folder")
 	}
 }

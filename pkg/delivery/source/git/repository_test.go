@@ -127,6 +127,9 @@ func caOf(config *tls.Config) []byte {
 	return out.Bytes()
 }
 
+// everywhere allows the repositories that the tests make.
+var everywhere = []string{"/"}
+
 // anywhere allows loopback addresses, which the tests are at.
 func anywhere(net.IP) bool { return true }
 

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -121,7 +124,8 @@ func (p Policy) endpoint(r Request) (*transport.Endpoint, error) {
 	case "ssh":
 		return ep, forSSH(r.Credentials)
 	case "file":
-		return ep, p.file()
+		ep.Path, err = p.file(ep.Path)
+		return ep, err
 	default:
 		return nil, fmt.Errorf("%w: url: scheme %q is not supported; use https or ssh", ErrRefused, ep.Protocol)
 	}
@@ -130,7 +134,7 @@ func (p Policy) endpoint(r Request) (*transport.Endpoint, error) {
 func (p Policy) plainHTTP(c Credentials) error {
 	switch {
 	case !p.PlainHTTP:
-		return fmt.Errorf("%w: url: http is not allowed here; use https", ErrRefused)
+		return fmt.Errorf("%w: url: http is not allowed here; use https, or have the server's admin allow it by --outbound-http", ErrRefused)
 	case c.forHTTP() && !p.CredentialsInClear:
 		return fmt.Errorf("%w: url: credentials are not sent over http; use https", ErrRefused)
 	}
@@ -147,11 +151,37 @@ func forSSH(c Credentials) error {
 	return nil
 }
 
-func (p Policy) file() error {
-	if !p.Files {
-		return fmt.Errorf("%w: url: repositories on the server's own disk are not allowed", ErrRefused)
+// errElsewhere says that a path is not below a folder that is allowed, or leads out of it. It does not tell whether there is anything.
+var errElsewhere = fmt.Errorf("%w: url: repositories on the server's own disk are allowed below the folders alone that its flag --outbound-files names", ErrRefused)
+
+// file returns where the repository at a path of the server's own disk really is.
+func (p Policy) file(at string) (string, error) {
+	if len(p.Files) == 0 {
+		return "", fmt.Errorf("%w: url: repositories on the server's own disk are not allowed; its admin allows those below a folder by --outbound-files", ErrRefused)
 	}
-	return nil
+	real, err := filepath.EvalSymlinks(at)
+	if errors.Is(err, fs.ErrNotExist) && p.below(filepath.Clean(at)) {
+		return "", transport.ErrRepositoryNotFound
+	}
+	if err != nil || !p.below(real) {
+		return "", errElsewhere
+	}
+	inside, err := filepath.EvalSymlinks(filepath.Join(real, ".git"))
+	switch {
+	case err != nil || !isFolder(inside):
+		return real, nil // it is bare, or none
+	case !p.below(inside):
+		return "", errElsewhere
+	}
+	return inside, nil
+}
+
+// below reports whether a path, in which there are no links, is in one of the folders that are allowed.
+func (p Policy) below(at string) bool {
+	return slices.ContainsFunc(p.Files, func(folder string) bool {
+		inside, err := filepath.Rel(folder, at)
+		return err == nil && filepath.IsLocal(inside)
+	})
 }
 
 // shown returns the URL without what may be secret in it.

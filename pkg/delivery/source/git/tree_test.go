@@ -17,7 +17,7 @@ func TestFilesOfACommitAreAFileSystem(t *testing.T) {
 	r.commit("all", map[string]string{"app/web.yaml": "web", "app/deep/er/db.yaml": "db", "shared/base.yaml": "base", "empty.yaml": ""})
 	r.git("mv", "link.yaml", "app/link.yaml")
 	r.commit("moved", nil)
-	checkout, err := read(t, newTestClient(t, Policy{Files: true}, Limits{}), Request{URL: r.fileURL()})
+	checkout, err := read(t, newTestClient(t, Policy{Files: everywhere}, Limits{}), Request{URL: r.fileURL()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestWhatCannotBeReadOfACommitIsSaidOfTheFile(t *testing.T) {
 	})
 	r.git("update-index", "--add", "--cacheinfo", "160000,"+hash+",theme")
 	r.git("commit", "--quiet", "--message", "with a submodule")
-	checkout, err := read(t, newTestClient(t, Policy{Files: true}, Limits{File: 1000}), Request{URL: r.fileURL()})
+	checkout, err := read(t, newTestClient(t, Policy{Files: everywhere}, Limits{File: 1000}), Request{URL: r.fileURL()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestNamesThatNoFileMayHaveAreRefused(t *testing.T) {
 		}
 		tree := r.gitReading("100644 "+name+"\x00"+string(bytes), "hash-object", "-t", "tree", "-w", "--literally", "--stdin")
 		r.git("update-ref", "refs/heads/main", r.git("commit-tree", "-m", "made by hand", tree))
-		checkout, err := read(t, newTestClient(t, Policy{Files: true}, Limits{}), Request{URL: r.fileURL()})
+		checkout, err := read(t, newTestClient(t, Policy{Files: everywhere}, Limits{}), Request{URL: r.fileURL()})
 		if accepted != (err == nil) {
 			t.Errorf("%q: error %v, want one: %v", name, err, !accepted)
 			continue
