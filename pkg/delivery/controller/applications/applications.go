@@ -33,14 +33,20 @@ const (
 	// Retries of one application grow from the first to the last delay.
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = time.Minute
-	// lookers is how many sources are looked at at a time. Rendering has a bound of its own.
-	lookers = 4
 	// callers is how many repositories are looked at at a time, and callersOf how many for one namespace: one that does not answer is waited for for
 	// more than a minute, and the repositories of others are looked at meanwhile.
 	callers, callersOf = 8, 3
-	// placeAgain is when a place is looked for again.
-	placeAgain = 200 * time.Millisecond
-	workers    = 4
+	// renderings is of how many namespaces files are rendered at a time. Each waits for the few processes that there are for that.
+	renderings = 4
+	// lookers are the workers that look at sources. Some are left for those whose files render at once, and to ask for places that others have.
+	lookers, remoteLookers = renderings + 4, callers + 4
+	// placeAgain is when a place is looked for again, and askAgain when a repository is asked again whose files could not be rendered for want of one.
+	placeAgain, askAgain = 200 * time.Millisecond, 2 * time.Second
+	// mostLooking bounds a look at a source, with the rendering of all targets. A step may take 90 seconds, and what was found is still to be stored.
+	mostLooking = 75 * time.Second
+	// rest is for how long a source is not rendered again that has taken too long for that, unless it changes.
+	rest    = 5 * time.Minute
+	workers = 4
 	// pause gathers what clusters report of one application into one status.
 	pause = 200 * time.Millisecond
 )
@@ -116,15 +122,15 @@ func New(o Options) (*Controller, error) {
 		queues:   queues,
 		watches:  &watches{view: view, queues: queues, outcomes: outcomes, told: told, drift: o.Drift},
 		reader: &reader{
-			view: view, history: history, recorder: o.Recorder,
-			renderer: &renderer{confined: o.Renderer, places: work.NewPlaces(lookers+callers, 1), kinds: &kinds{mapper: o.Mapper, clock: o.Clock}},
+			view: view, history: history, recorder: o.Recorder, clock: o.Clock,
+			renderer: &renderer{confined: o.Renderer, places: work.NewPlaces(renderings, 1), kinds: &kinds{mapper: o.Mapper, clock: o.Clock}},
 			selector: selector, git: sources.Git{Repositories: o.Repositories, Secrets: view.secrets},
 		},
 		reporter:  &reporter{view: view, client: client, outcomes: outcomes, drift: o.Drift, told: told, recorder: o.Recorder, clock: o.Clock},
 		history:   history,
 		departure: &departure{history: history, client: client, objects: o.Dynamic},
 		outcomes:  outcomes,
-		looking:   work.NewPlaces(lookers+callers, 1),
+		looking:   work.NewPlaces(lookers+remoteLookers, 1),
 		calling:   work.NewPlaces(callers, callersOf),
 	}
 	return c, c.watches.add(o, selector.Informers())
@@ -137,7 +143,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	var group errgroup.Group
 	group.Go(func() error { work.Run(ctx, c.queues.nearby, lookers, c.read); return nil })
-	group.Go(func() error { work.Run(ctx, c.queues.remote, callers, c.read); return nil })
+	group.Go(func() error { work.Run(ctx, c.queues.remote, remoteLookers, c.read); return nil })
 	group.Go(func() error { work.Run(ctx, c.queues.rest, workers, c.sync); return nil })
 	return group.Wait()
 }

@@ -2,6 +2,7 @@ package applications
 
 import (
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,6 +14,9 @@ import (
 type outcome struct {
 	// key tells the state of the source and the targets that rendered is about; empty if it is to be tried again.
 	key string
+	// slow is the key of what has taken too long to be rendered, which is tried again at a time.
+	slow  string
+	again time.Time
 	// Conditions tell how it went. One that is nil is not known yet.
 	source, rendered, honoured *metav1.Condition
 	origin                     *v1alpha1.Origin

@@ -3,12 +3,15 @@ package applications
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
+	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/delivery/controller/applications/sources"
 	"github.com/manifold-dev/manifold/pkg/delivery/render"
 	"github.com/manifold-dev/manifold/pkg/delivery/source/git"
 )
@@ -72,16 +75,60 @@ func TestARepositoryThatDoesNotAnswerKeepsNoOtherNamespaceWaiting(t *testing.T) 
 	}
 }
 
-func TestANamespaceRendersOneThingAtATime(t *testing.T) {
-	w := newWorld(t, nil)
-	free, _ := w.reader.renderer.places.Take("shop")
-	p := &plan{app: ofGit("shop", "web", "https://git.example/web.git"), found: &sources.Found{}}
-	_, err := w.reader.renderer.run(t.Context(), p, &render.Bundle{Kind: render.Plain, Path: "."}, render.Options{Namespace: "shop"})
-	if err != errBusy || !retriable(err) {
+func TestANamespaceRendersOneApplicationAtATime(t *testing.T) {
+	var r *renderer
+	others := 0
+	r = rendererOf(func(_ context.Context, folder string) (*render.Result, error) {
+		if _, ok := r.places.Take("shop"); ok {
+			others++
+		}
+		return &render.Result{Objects: []*unstructured.Unstructured{configured(folder)}}, nil
+	})
+	free, _ := r.places.Take("shop")
+	if _, err := r.render(t.Context(), planWith(2)); err != errBusy || !retriable(err) {
 		t.Errorf("error %v, want %v, which may be gone the next time", err, errBusy)
 	}
 	free()
-	if _, err := w.reader.renderer.run(t.Context(), p, &render.Bundle{Kind: render.Plain, Path: "."}, render.Options{Namespace: "shop"}); err != nil {
-		t.Error(err)
+	if _, err := r.render(t.Context(), planWith(2)); err != nil || others > 0 {
+		t.Errorf("error %v, and %d places for other applications of the namespace between targets", err, others)
+	}
+	if _, ok := r.places.Take("shop"); !ok {
+		t.Error("the place is not given back")
+	}
+}
+
+func TestAnApplicationOfManyTargetsIsNotRenderedForEver(t *testing.T) {
+	app := ofGit("shop", "web", "https://git.example/web.git")
+	app.Spec.Source = v1alpha1.Source{Inline: inline(configMap("blue")).Spec.Source.Inline}
+	for i := range 3 {
+		app.Spec.Targets = append(app.Spec.Targets, v1alpha1.Target{Name: fmt.Sprint("t", i), Cluster: "east", Patches: []v1alpha1.Patch{{Patch: fmt.Sprint("{", i, "}")}}})
+	}
+	w := newWorld(t, nil, app)
+	clock := testclock.NewFakeClock(time.Now())
+	w.reader.clock = clock
+	runs := 0
+	w.reader.renderer.confined = rendererFunc(func(ctx context.Context, _ string) (*render.Result, error) {
+		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > mostLooking {
+			t.Errorf("the deadline is %s (%t), want one within %s", deadline, ok, mostLooking)
+		}
+		if runs++; runs%2 == 0 {
+			return nil, fmt.Errorf("render: %w", context.DeadlineExceeded)
+		}
+		return &render.Result{Objects: []*unstructured.Unstructured{configured("x")}}, nil
+	})
+	got := w.turn()
+	if message := says(got, v1alpha1.ApplicationRendered); !strings.Contains(message, `TooLarge: takes too long: 1 of 3 targets were rendered within 1m15s, and target "t1" not`) {
+		t.Errorf("condition Rendered says %q, want how far it has come", message)
+	}
+	if runs != 2 || w.queues.nearby.NumRequeues(web) != 0 {
+		t.Errorf("%d renderings in three looks, and %d quick retries, want one try", runs, w.queues.nearby.NumRequeues(web))
+	}
+	clock.Step(rest)
+	if w.turn(); runs != 4 {
+		t.Errorf("%d renderings after a rest, want a second try", runs)
+	}
+	w.change(func(spec *v1alpha1.ApplicationSpec) { spec.Targets[0].Patches[0].Patch = "{}" })
+	if w.turn(); runs != 6 {
+		t.Errorf("%d renderings after a change, want a third try", runs)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
@@ -55,13 +56,19 @@ func (c *Controller) read(ctx context.Context, name cache.ObjectName) error {
 	c.queues.lookAgain(app)
 	known := c.outcomes.of(app.UID)
 	next, err := c.reader.found(ctx, app, known)
-	if errors.Is(err, errBusy) {
+	switch {
+	case errors.Is(err, errBusy) && app.Spec.Source.Git != nil:
+		c.queues.of(app).AddAfter(name, askAgain)
+		return nil
+	case errors.Is(err, errBusy):
 		c.queues.of(app).AddAfter(name, placeAgain)
 		return nil
-	}
-	if err != nil && retriable(err) {
+	case errors.Is(err, errSlow):
+		next.key, err = "", nil
+		c.queues.of(app).AddAfter(name, rest)
+	case err != nil && retriable(err):
 		next.key = ""
-	} else {
+	default:
 		err = nil // the conditions tell it
 	}
 	c.outcomes.keep(app.UID, next)
@@ -94,11 +101,14 @@ type reader struct {
 	selector *sources.Selector
 	git      sources.Git
 	recorder record.EventRecorder
+	clock    clock.PassiveClock
 }
 
 // found reads the source and makes of it what has to be made. It returns what came of that, and an error if it is worth trying again.
 func (r *reader) found(ctx context.Context, app *v1alpha1.Application, known outcome) (outcome, error) {
-	source, err := r.source(app).Read(ctx, app)
+	looking, enough := context.WithTimeout(ctx, mostLooking)
+	defer enough()
+	source, err := r.source(app).Read(looking, app)
 	switch {
 	case errors.Is(err, sources.ErrFile):
 		known.source = condition(v1alpha1.ApplicationSourceReady, metav1.ConditionTrue, reasonReady, "")
@@ -125,22 +135,28 @@ func (r *reader) found(ctx context.Context, app *v1alpha1.Application, known out
 	switch {
 	case key == known.key:
 		return known, nil
+	case key == known.slow && r.clock.Now().Before(known.again):
+		return known, nil // the condition tells it still
 	case latest != nil && latest.Annotations[v1alpha1.AnnotationSource] == key: // as after a restart
 		known.key, known.hash = key, latest.Spec.Hash
 		known.rendered = rendered(latest)
 		return known, nil
 	}
-	return r.make(ctx, plan, known, key, latest)
-}
-
-// make renders the source, and stores a revision if the result is another one than the latest.
-func (r *reader) make(ctx context.Context, plan *plan, known outcome, key string, latest *v1alpha1.ApplicationRevision) (outcome, error) {
-	result, err := r.renderer.render(ctx, plan)
+	result, err := r.renderer.render(looking, plan)
 	if err != nil {
 		known.key = key
+		if errors.Is(err, errSlow) {
+			known.slow, known.again = key, r.clock.Now().Add(rest)
+		}
 		known.rendered = condition(v1alpha1.ApplicationRendered, metav1.ConditionFalse, reasonOf(err), said(err))
 		return known, err
 	}
+	return r.make(ctx, plan, known, result, latest)
+}
+
+// make stores what was rendered as a revision if it is another one than the latest.
+func (r *reader) make(ctx context.Context, plan *plan, known outcome, result *result, latest *v1alpha1.ApplicationRevision) (outcome, error) {
+	key := plan.key()
 	known.hash = result.set.Hash
 	if latest != nil && latest.Spec.Hash == result.set.Hash {
 		known.key, known.rendered = key, rendered(latest)
@@ -235,7 +251,7 @@ func reasonOf(err error) string {
 		reason string
 	}{
 		{errNotAllowed, reasonRefused}, {git.ErrRefused, reasonRefused}, {git.ErrNoRef, reasonNotFound}, {git.ErrNoRepository, reasonNotFound},
-		{git.ErrCredentials, reasonCredentials}, {sources.ErrSecret, reasonCredentials}, {sources.ErrSelector, reasonNotFound}, {git.ErrTooLarge, reasonTooLarge}, {render.ErrTooLarge, reasonTooLarge},
+		{git.ErrCredentials, reasonCredentials}, {sources.ErrSecret, reasonCredentials}, {sources.ErrSelector, reasonNotFound}, {git.ErrTooLarge, reasonTooLarge}, {render.ErrTooLarge, reasonTooLarge}, {errSlow, reasonTooLarge},
 		{git.ErrContent, reasonInvalid}, {render.ErrInvalid, reasonInvalid},
 	} {
 		if errors.Is(err, row.err) {

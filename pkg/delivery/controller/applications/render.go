@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
@@ -19,6 +20,9 @@ var errNotAllowed = errors.New("not allowed")
 
 // errBusy says that files of the namespace are being rendered. It is tried again soon.
 var errBusy = errors.New("other files of the namespace are being rendered")
+
+// errSlow says that it takes too long to render all targets, alone or because the files of others are rendered as well. It is tried again after a while.
+var errSlow = errors.New("takes too long")
 
 // mostObjects bounds the objects of all targets together. Those of one have a bound of their own.
 const mostObjects = 50_000
@@ -43,6 +47,11 @@ type renderer struct {
 
 // render makes the manifests of all targets. Targets with the same folder and patches are rendered once, and of others only what differs is kept.
 func (r *renderer) render(ctx context.Context, p *plan) (*result, error) {
+	free, ok := r.take(p)
+	if !ok {
+		return nil, errBusy
+	}
+	defer free()
 	set, same, count := revision.NewBuilder(), map[string]string{}, 0
 	var images told[render.Image]
 	var charts, warnings told[string]
@@ -56,6 +65,10 @@ func (r *renderer) render(ctx context.Context, p *plan) (*result, error) {
 		}
 		same[key] = target.Name
 		made, err := r.renderTarget(ctx, p, target, options)
+		if errors.Is(err, context.DeadlineExceeded) {
+			return nil, fmt.Errorf("%w: %d of %d targets were rendered within %s, and target %q not; let targets share folder and patches, or divide the application (it is tried again after %s, or when something changes)",
+				errSlow, i, len(p.targets), mostLooking, target.Name, rest)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("target %q: %w", target.Name, err)
 		}
@@ -142,15 +155,21 @@ func emptiness(p *plan, target *v1alpha1.Target, warnings []string) error {
 
 // run renders in this process what the API has taken in as JSON, and in one of its own all else.
 func (r *renderer) run(ctx context.Context, p *plan, bundle *render.Bundle, options render.Options) (*render.Result, error) {
-	if p.found.Plain && len(options.Patches) == 0 {
+	if trusted(p, options.Patches) {
 		return render.Render(ctx, bundle, options)
 	}
-	free, ok := r.places.Take(p.app.Namespace)
-	if !ok {
-		return nil, errBusy
-	}
-	defer free()
 	return r.confined.Bundle(ctx, bundle, options)
+}
+
+// trusted reports whether there is nothing to be afraid of in rendering a target with such patches.
+func trusted[T any](p *plan, patches []T) bool { return p.found.Plain && len(patches) == 0 }
+
+// take takes the place of the namespace for a look at all targets, where one of them needs it.
+func (r *renderer) take(p *plan) (free func(), ok bool) {
+	if !slices.ContainsFunc(p.targets, func(target v1alpha1.Target) bool { return !trusted(p, target.Patches) }) {
+		return func() {}, true
+	}
+	return r.places.Take(p.app.Namespace)
 }
 
 // place names where the manifests of a target are.
