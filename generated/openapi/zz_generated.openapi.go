@@ -1151,7 +1151,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationSpec(ref common.Reference
 					},
 					"revisionHistoryLimit": {
 						SchemaProps: spec.SchemaProps{
-							Description: "revisionHistoryLimit is how many revisions that are not in use are kept. Defaults to 10.",
+							Description: "revisionHistoryLimit is how many revisions that are not in use are kept. Defaults to 10. Fewer are kept where all revisions would hold over 256 MiB: of those that are not in use the oldest go first, then ended releases with theirs. What runs, is released or chosen stays.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1795,7 +1795,7 @@ func schema_manifold_apis_delivery_v1alpha1_GitSource(ref common.ReferenceCallba
 				Properties: map[string]spec.Schema{
 					"url": {
 						SchemaProps: spec.SchemaProps{
-							Description: "url is the address of the repository: https://, http:// or ssh://, or USER@HOST:PATH for SSH. Credentials go to secretRef.",
+							Description: "url is the address of the repository: https:// or ssh://, USER@HOST:PATH for SSH, http:// where start --outbound-http allows it, or file:// for one on the server's own disk, below a folder that start --outbound-files names. Credentials go to secretRef.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

@@ -94,7 +94,8 @@ type ApplicationSpec struct {
 	// written with the rights that Manifold itself has in the namespace.
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
-	// revisionHistoryLimit is how many revisions that are not in use are kept. Defaults to 10.
+	// revisionHistoryLimit is how many revisions that are not in use are kept. Defaults to 10. Fewer are kept where all revisions would hold over 256 MiB:
+	// of those that are not in use the oldest go first, then ended releases with theirs. What runs, is released or chosen stays.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 	// releaseHistoryLimit is how many releases that have ended are kept. Defaults to 10.

@@ -23,6 +23,8 @@ type State struct {
 	// Revisions are its revisions without chunks, in any order, and Releases its releases.
 	Revisions []*v1alpha1.ApplicationRevision
 	Releases  []*v1alpha1.Release
+	// Parts is how many chunks and Secrets hold the manifests of a revision beside itself, by its number. It counts for the history alone.
+	Parts map[int64]int
 }
 
 // Latest is the newest revision, nil if there is none.

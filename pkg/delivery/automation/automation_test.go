@@ -267,7 +267,7 @@ func TestHistory(t *testing.T) {
 		},
 	}
 	var releases, spent []string
-	for _, r := range state.SpentReleases() {
+	for _, r := range state.SpentReleases(nil) {
 		releases = append(releases, r.Name)
 	}
 	for _, r := range state.SpentRevisions(map[string]bool{"web-v7": true}) {
@@ -287,5 +287,58 @@ func TestHistory(t *testing.T) {
 	}
 	if got, want := strings.Join(spent, " "), "web-v1 web-v2 web-v3 web-v7"; got != want {
 		t.Errorf("revisions that may go are %q, want %q", got, want)
+	}
+}
+
+// sized are revisions of which each has so many parts.
+func sized(n, parts int) State {
+	state := State{Revisions: revisions(n), Parts: map[int64]int{}}
+	for _, revision := range state.Revisions {
+		state.Parts[revision.Spec.Number] = parts
+	}
+	return state
+}
+
+func TestHistoryIsBoundedByWhatItHolds(t *testing.T) {
+	many := func(app *v1alpha1.Application) {
+		app.Spec.ReleaseHistoryLimit, app.Spec.RevisionHistoryLimit = ptr.To(int32(100)), ptr.To(int32(100))
+	}
+	ended := func(revisions ...int64) (out []*v1alpha1.Release) {
+		for i, revision := range revisions {
+			out = append(out, release(fmt.Sprint("of-", revision), i+1, revision, auto, v1alpha1.ReleaseSucceeded))
+		}
+		return out
+	}
+	for name, test := range map[string]struct {
+		parts               int
+		releases            []*v1alpha1.Release
+		named               map[string]bool
+		spent, spentOfThose string
+	}{
+		"small ones are all kept":                             {parts: 0},
+		"the oldest that nobody uses go":                      {parts: 60, spent: "web-v1 web-v2 web-v3 web-v4"},
+		"what is named stays, and others go for it":           {parts: 60, named: map[string]bool{"web-v1": true, "web-v2": true}, spent: "web-v3 web-v4 web-v5 web-v6"},
+		"what releases use stays, and others go for it":       {parts: 60, releases: ended(2, 4, 6, 8), spent: "web-v1 web-v3 web-v5 web-v7"},
+		"releases go whose revisions are too many":            {parts: 60, releases: ended(1, 2, 3, 5, 6, 8), spent: "web-v4 web-v7", spentOfThose: "of-1 of-2"},
+		"releases of what objects name stay, it goes no more": {parts: 60, releases: ended(1, 2, 3, 5, 6, 8), named: map[string]bool{"web-v1": true}, spent: "web-v4 web-v7", spentOfThose: "of-2 of-3"},
+		"what is in use is kept, whatever it holds":           {parts: 300, releases: ended(8), spent: "web-v1 web-v2 web-v3 web-v4 web-v5 web-v6 web-v7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := sized(8, test.parts)
+			state.Application, state.Releases = application(many), test.releases
+			var spent, releases []string
+			for _, r := range state.SpentRevisions(test.named) {
+				spent = append(spent, r.Name)
+			}
+			for _, r := range state.SpentReleases(test.named) {
+				releases = append(releases, r.Name)
+			}
+			if got := strings.Join(spent, " "); got != test.spent {
+				t.Errorf("revisions that may go are %q, want %q", got, test.spent)
+			}
+			if got := strings.Join(releases, " "); got != test.spentOfThose {
+				t.Errorf("releases that may go are %q, want %q", got, test.spentOfThose)
+			}
+		})
 	}
 }

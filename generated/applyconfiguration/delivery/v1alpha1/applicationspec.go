@@ -42,7 +42,8 @@ type ApplicationSpecApplyConfiguration struct {
 	// serviceAccountName names the ServiceAccount in the namespace of the application as which its objects are written. Unset, they are
 	// written with the rights that Manifold itself has in the namespace.
 	ServiceAccountName *string `json:"serviceAccountName,omitempty"`
-	// revisionHistoryLimit is how many revisions that are not in use are kept. Defaults to 10.
+	// revisionHistoryLimit is how many revisions that are not in use are kept. Defaults to 10. Fewer are kept where all revisions would hold over 256 MiB:
+	// of those that are not in use the oldest go first, then ended releases with theirs. What runs, is released or chosen stays.
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 	// releaseHistoryLimit is how many releases that have ended are kept. Defaults to 10.
 	ReleaseHistoryLimit *int32 `json:"releaseHistoryLimit,omitempty"`

@@ -11,7 +11,8 @@ import (
 //
 // GitSource is a folder of a git repository.
 type GitSourceApplyConfiguration struct {
-	// url is the address of the repository: https://, http:// or ssh://, or USER@HOST:PATH for SSH. Credentials go to secretRef.
+	// url is the address of the repository: https:// or ssh://, USER@HOST:PATH for SSH, http:// where start --outbound-http allows it, or file://
+	// for one on the server's own disk, below a folder that start --outbound-files names. Credentials go to secretRef.
 	URL *string `json:"url,omitempty"`
 	// ref says what of the repository is wanted. Unset, it is the head of the branch that the repository names as its default.
 	Ref *GitRefApplyConfiguration `json:"ref,omitempty"`

@@ -10,11 +10,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/caches"
+	"github.com/manifold-dev/manifold/pkg/delivery/render/revision"
 )
 
 func TestAChangeIsARevisionAndARelease(t *testing.T) {
@@ -202,6 +204,50 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 	if got := len(w.view.releases.List()); got != 2 {
 		t.Errorf("%d releases, want the one that tells what runs and one more", got)
+	}
+}
+
+func TestHistoryIsBoundedByItsChunksAndSecrets(t *testing.T) {
+	app := inline(deployment)
+	*app.Spec.RevisionHistoryLimit, *app.Spec.ReleaseHistoryLimit = 10, 0
+	w := newWorld(t, nil, app)
+	for _, colour := range []string{"a", "b", "c"} {
+		w.change(func(spec *v1alpha1.ApplicationSpec) { spec.Source.Inline.Objects[0].Raw = []byte(configMap(colour)) })
+		w.turn()
+		w.ends(v1alpha1.ReleaseSucceeded)
+	}
+	w.turn()
+	if got, want := w.revisionNames(), "web-v1 web-v2 web-v3"; got != want {
+		t.Fatalf("revisions %s, want %s", got, want)
+	}
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), Labels: map[string]string{v1alpha1.LabelApplication: "web"}}
+	}
+	create := func(of string, number int64, n int, secrets bool) {
+		for i := range n {
+			chunk := &v1alpha1.ApplicationRevision{ObjectMeta: meta(v1alpha1.ChunkName(of, i+1)), Spec: v1alpha1.ApplicationRevisionSpec{Application: "web", Number: number, ChunkOf: of}}
+			if _, err := w.client.DeliveryV1alpha1().ApplicationRevisions("shop").Create(t.Context(), chunk, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if !secrets {
+				continue
+			}
+			secret := &corev1.Secret{ObjectMeta: meta(revision.SecretName(of, i+1)), Type: revision.SecretType}
+			if _, err := w.objects.CoreV1().Secrets("shop").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.settled()
+	}
+	create("web-v1", 1, 90, true) // which is too much only together, and with what runs
+	create("web-v3", 3, 90, false)
+	w.turn()
+	left, err := w.objects.CoreV1().Secrets("shop").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.revisionNames(); !strings.HasPrefix(got, "web-v2 web-v3 web-v3-") || len(left.Items) != 0 {
+		t.Errorf("revisions %s and %d Secrets, want the second, the third with its chunks, and no Secret", got, len(left.Items))
 	}
 }
 

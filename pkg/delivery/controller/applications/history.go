@@ -67,11 +67,13 @@ func notStored(kind, name string, err error) error {
 // forget deletes what of the history is not kept: releases, revisions with their parts, and parts that never became a revision.
 func (h *history) forget(ctx context.Context, app *v1alpha1.Application, state automation.State) error {
 	var errs []error
-	for _, release := range state.SpentReleases() {
+	named := h.view.named(app)
+	state.Parts = h.view.partCounts(app)
+	for _, release := range state.SpentReleases(named) {
 		errs = append(errs, unlessGone(h.client.Releases(app.Namespace).Delete(ctx, release.Name, that(release.UID))))
 	}
 	gone := map[string]bool{}
-	for _, revision := range state.SpentRevisions(h.view.named(app)) {
+	for _, revision := range state.SpentRevisions(named) {
 		gone[revision.Name] = true
 		errs = append(errs, h.deleteRevision(ctx, revision))
 	}

@@ -157,6 +157,22 @@ func (v *view) partsOf(app *v1alpha1.Application) []*v1alpha1.ApplicationRevisio
 	return caches.Indexed[*v1alpha1.ApplicationRevision](v.revisions, byApplication, cache.MetaObjectToName(app).String())
 }
 
+// partCounts are how many chunks and Secrets the revisions of an application have, by their numbers.
+func (v *view) partCounts(app *v1alpha1.Application) map[int64]int {
+	out := map[int64]int{}
+	for _, part := range v.partsOf(app) {
+		if part.IsChunk() {
+			out[part.Spec.Number]++
+		}
+	}
+	for _, secret := range v.secretsOf(app) {
+		if number, ok := numberOf(app, secret); ok {
+			out[number]++
+		}
+	}
+	return out
+}
+
 // owned reports whether a revision is not one of an application that had the same name before.
 func owned(revision *v1alpha1.ApplicationRevision, app *v1alpha1.Application) bool {
 	owner := metav1.GetControllerOfNoCopy(revision)
