@@ -26,7 +26,7 @@ type inLine struct {
 }
 
 // asking is how often those ask at least who still want a place.
-const asking = 5 * time.Second
+const asking = 10 * time.Second
 
 // NewPlaces returns so many places in all, of which one owner may have so many at a time.
 func NewPlaces(all, each int) *Places {

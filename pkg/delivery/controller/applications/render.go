@@ -18,8 +18,8 @@ import (
 // errNotAllowed says that a manifest may not be part of the application.
 var errNotAllowed = errors.New("not allowed")
 
-// errBusy says that files of the namespace are being rendered. It is tried again soon.
-var errBusy = errors.New("other files of the namespace are being rendered")
+// errBusy says that files of the namespace are being rendered, or of as many others as may be. It is tried again soon.
+var errBusy = errors.New("other files are being rendered")
 
 // errSlow says that it takes too long to render all targets, alone or because the files of others are rendered as well. It is tried again after a while.
 var errSlow = errors.New("takes too long")
@@ -39,7 +39,7 @@ type result struct {
 // renderer makes manifests of what sources have.
 type renderer struct {
 	// confined is asked about the files of strangers. There are few processes for all, and files may take them for as long as they may: so each
-	// namespace has one at a time.
+	// namespace has one at a time, for all targets of an application.
 	confined Renderer
 	places   *work.Places
 	kinds    *kinds
