@@ -124,6 +124,18 @@ func TestAChangeGoesThroughTheStagesOfItsApplication(t *testing.T) {
 	if canaries != "1 of web:2, nothing" && canaries != "nothing, 1 of web:2" {
 		t.Errorf("of the canary clusters run %s, want one pod in one of them", canaries)
 	}
+	canary := "east"
+	if strings.HasPrefix(canaries, "nothing") {
+		canary = "west"
+	}
+	s.Logical.Poll("the tree of the application shows all of it, cluster by cluster", func() error {
+		return framework.Contains(strings.Join(strings.Fields(s.Logical.CLI("tree", "application/web")), " "),
+			"Application "+s.Namespace+"/web east,west 10/10 Synced, web-v1 is live, web-v2 is wanted",
+			"in east 5/5 target first, web-v1, Synced, Healthy", "in west 5/5 target second, web-v1, Synced, Healthy",
+			"Release "+waiting.Name+" Running web-v2", "Stage agree WAIT_APPROVAL Running",
+			"Variant primary east,west 10/10 web-v1", "Deployment web east,west 5/5", "in east 5/5 web-v1", "in west 5/5 web-v1", "5 Pods west 5/5 5 Running",
+			"Variant canary "+canary+" 1/1 web-v2", "Deployment web-canary "+canary+" 1/1")
+	})
 	approve(s, waiting)
 	awaitPhase(s, "web-v2", v1alpha1.ReleaseSucceeded)
 	awaitRuns(s, "web", map[string]string{"east": "5 of web:2", "west": "5 of web:2"})

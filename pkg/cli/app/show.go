@@ -13,6 +13,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/cli/app/words"
 )
 
 const (
@@ -53,7 +54,7 @@ func header(application *v1alpha1.Application, wanted *v1alpha1.Origin, now time
 		{"Source:", text.Line(source(&spec.Source), longest)},
 	}
 	rows = append(rows, commits(status, wanted, now)...)
-	rows = append(rows, []string{"Revision:", revisions(status)})
+	rows = append(rows, []string{"Revision:", words.Revisions(status)})
 	if status.Release != "" {
 		rows = append(rows, []string{"Release:", status.Release + " " + string(cmp.Or(status.ReleasePhase, v1alpha1.ReleasePending))})
 	}
@@ -117,18 +118,6 @@ func commit(origin *v1alpha1.Origin, now time.Time) string {
 	return out
 }
 
-// revisions says which is live, and which others are wanted or newer.
-func revisions(status *v1alpha1.ApplicationStatus) string {
-	live := cmp.Or(status.LiveRevision, "none") + " is live"
-	if status.WantedRevision != "" && status.WantedRevision != status.LiveRevision {
-		live += ", " + status.WantedRevision + " is wanted"
-	}
-	if latest := status.LatestRevision; latest != "" && latest != status.WantedRevision && latest != status.LiveRevision {
-		live += ", " + latest + " is the newest"
-	}
-	return live
-}
-
 // problems are the conditions that are not fine, and what nobody has looked at yet.
 func problems(application *v1alpha1.Application) []string {
 	var out []string
@@ -139,19 +128,7 @@ func problems(application *v1alpha1.Application) []string {
 		if c.Status == metav1.ConditionTrue {
 			continue
 		}
-		out = append(out, describe(c))
-	}
-	return out
-}
-
-// describe writes a condition in one line, such as "Rendered=False (NotAllowed): a ClusterRole is not allowed".
-func describe(c metav1.Condition) string {
-	out := fmt.Sprintf("%s=%s", c.Type, c.Status)
-	if c.Reason != "" {
-		out += fmt.Sprintf(" (%s)", c.Reason)
-	}
-	if message := text.Line(c.Message, longest); message != "" {
-		out += ": " + message
+		out = append(out, words.Condition(c))
 	}
 	return out
 }
@@ -165,17 +142,10 @@ func variantRows(status *v1alpha1.ApplicationStatus) [][]string {
 	for i := range status.Variants {
 		v := &status.Variants[i]
 		var clusters []string
-		var ready, of int32
 		for j := range v.Clusters {
 			clusters = append(clusters, v.Clusters[j].Cluster)
-			ready += v.Clusters[j].Ready
-			for _, replicas := range v.Clusters[j].Workloads {
-				of += replicas
-			}
 		}
-		if v.Name == v1alpha1.VariantPrimary {
-			ready, of = primaryPods(status.Targets)
-		}
+		ready, of := words.Pods(status, v)
 		traffic := nothing
 		if v.Traffic != nil {
 			traffic = fmt.Sprintf("%d%%", *v.Traffic)
@@ -183,16 +153,6 @@ func variantRows(status *v1alpha1.ApplicationStatus) [][]string {
 		rows = append(rows, []string{v.Name, v.Revision, pods(ready, of), traffic, text.Line(strings.Join(clusters, ","), longest)})
 	}
 	return rows
-}
-
-// primaryPods are the pods of the application itself, in all clusters together.
-func primaryPods(targets []v1alpha1.TargetStatus) (ready, of int32) {
-	for i := range targets {
-		for _, c := range targets[i].Clusters {
-			ready, of = ready+c.Ready, of+c.Replicas
-		}
-	}
-	return ready, of
 }
 
 func pods(ready, of int32) string {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/cli/app/words"
 	"github.com/manifold-dev/manifold/pkg/cli/interrupt"
 )
 
@@ -150,7 +151,7 @@ func whyNone(application *v1alpha1.Application) string {
 	for _, about := range []string{v1alpha1.ApplicationSourceReady, v1alpha1.ApplicationRendered} {
 		for _, c := range application.Status.Conditions {
 			if c.Type == about && c.Status != metav1.ConditionTrue {
-				return describe(c)
+				return words.Condition(c)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/pager"
 
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -38,6 +40,8 @@ type objects struct {
 	events []corev1.Event
 	// clusters are those that have joined; nil if the user may not know.
 	clusters []manifoldv1alpha1.Cluster
+	// release is the one that the root tells of, if that is an application; nil if there is none, or the user may not know.
+	release *v1alpha1.Release
 	// hidden says, by resource, why objects of it could not be read.
 	hidden map[schema.GroupVersionResource]string
 }
@@ -78,6 +82,8 @@ func listed() []kind {
 type gatherer struct {
 	dynamic  dynamic.Interface
 	metadata metadata.Interface
+	// mapper knows how kinds are served.
+	mapper meta.RESTMapper
 }
 
 // gather reads what the tree of an object may show. What the user may not read is left out, and told.
@@ -95,6 +101,10 @@ func (g gatherer) gather(ctx context.Context, root *unstructured.Unstructured) (
 	group.SetLimit(listsAtOnce)
 	group.Go(func() error { return r.keep(clusterResource, g.clusters(ctx, r)) })
 	if namespace != "" {
+		if app, ok := typed.(*v1alpha1.Application); ok {
+			group.Go(func() error { return r.keep(releaseResource, g.release(ctx, app, r)) })
+			group.Go(func() error { return r.keep(revisionResource, g.customs(ctx, app, r)) })
+		}
 		group.Go(func() error { return r.keep(eventResource, g.events(ctx, namespace, r)) })
 		for _, k := range listed() {
 			group.Go(func() error { return r.keep(k.resource, g.list(ctx, k, namespace, r)) })
@@ -202,6 +212,9 @@ func typeMeta(gvk schema.GroupVersionKind) metav1.TypeMeta {
 
 // typedOf makes a typed object, or returns one of a kind that is not known here as it is.
 func typedOf(object *unstructured.Unstructured) (projection.Object, error) {
+	if object.GroupVersionKind() == applicationGVK {
+		return into(object, &v1alpha1.Application{})
+	}
 	made, err := scheme.Scheme.New(object.GroupVersionKind())
 	if runtime.IsNotRegisteredError(err) {
 		return object, nil
@@ -213,8 +226,13 @@ func typedOf(object *unstructured.Unstructured) (projection.Object, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s is no object with metadata", object.GroupVersionKind())
 	}
+	return into(object, out)
+}
+
+// into reads an object into one of its type.
+func into[P projection.Object](object *unstructured.Unstructured, out P) (P, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, out); err != nil {
-		return nil, fmt.Errorf("read %s %s: %w", object.GetKind(), object.GetName(), err)
+		return out, fmt.Errorf("read %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	return out, nil
 }

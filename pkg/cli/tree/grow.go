@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -33,7 +34,12 @@ func grow(from objects, all bool) *Node {
 		index: newIndex(from), objects: from, all: all,
 		shown: map[types.UID]bool{}, missing: map[key]bool{},
 	}
-	root := g.whole(from.root, "")
+	var root *Node
+	if app, ok := from.root.(*v1alpha1.Application); ok {
+		root = g.application(app)
+	} else {
+		root = g.whole(from.root, "")
+	}
 	root.Namespace = from.root.GetNamespace()
 	g.upwards(root, from.root)
 	return root
@@ -49,7 +55,11 @@ func (g *grower) node(obj projection.Object, relation Relation) *Node {
 	n.judge(obj)
 	g.stays(n, obj)
 	g.unplaced(n, obj)
+	if kind, ok := kindOf(obj); ok && !kind.Workload {
+		n.Status = phrases(n.Status, held(obj))
+	}
 	g.warnings(n, obj)
+	g.drifted(n, obj)
 	if obj.GetDeletionTimestamp() != nil {
 		n.Health, n.Status = worse(n.Health, Progressing), phrases("being deleted", n.Status)
 	}
@@ -248,7 +258,7 @@ func (g *grower) reachedBy(obj projection.Object) []*Node {
 		}
 		kind, ok := kindOf(o)
 		if ok && !kind.Workload && workload(obj) && (selects(o, obj) || kind.General(o)) {
-			out = append(out, g.beside(o))
+			out = append(out, g.beside(o, ReachedBy))
 		}
 		if scaler, ok := o.(*autoscalingv2.HorizontalPodAutoscaler); ok && scales(scaler, obj) {
 			out = append(out, g.node(o, ScaledBy))
@@ -257,7 +267,7 @@ func (g *grower) reachedBy(obj projection.Object) []*Node {
 	if known {
 		for _, follower := range g.followers[at] {
 			if !g.shown[follower.GetUID()] {
-				out = append(out, g.beside(follower))
+				out = append(out, g.beside(follower, ReachedBy))
 			}
 		}
 	}
@@ -265,8 +275,8 @@ func (g *grower) reachedBy(obj projection.Object) []*Node {
 }
 
 // beside shows something that goes along with another object, what it owns, and what goes along with it in turn.
-func (g *grower) beside(obj projection.Object) *Node {
-	n := g.node(obj, ReachedBy)
+func (g *grower) beside(obj projection.Object, relation Relation) *Node {
+	n := g.node(obj, relation)
 	g.ownedBy(n, obj)
 	n.Children = append(n.Children, g.needs(obj)...)
 	n.Children = append(n.Children, g.reachedBy(obj)...)

@@ -37,6 +37,7 @@ var judges = map[schema.GroupVersionKind]func(n *Node, obj projection.Object){
 	networkingv1.SchemeGroupVersion.WithKind("Ingress"):                  judgeAs((*Node).judgeIngress),
 	policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"):          judgeAs((*Node).judgeBudget),
 	autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"): judgeAs((*Node).judgeAutoscaler),
+	applicationGVK: judgeAs((*Node).judgeApplication),
 }
 
 // judgeAs types a judgement, so that only this function converts.

@@ -33,6 +33,7 @@ func (g *grower) shares(obj projection.Object) []*Node {
 		if told {
 			n.share(obj, share, decided, status)
 		}
+		n.Status = phrases(revisionOf(share, status), n.Status)
 		if !decided {
 			n.Health, n.Status = worse(n.Health, Progressing), phrases("leaving", n.Status)
 		}
@@ -52,7 +53,9 @@ func (n *Node) share(obj projection.Object, share placement.Share, decided bool,
 	case status.Ended != "":
 		n.Status = phrases(status.Ended, ends(status))
 	default:
-		n.Ready = &Ready{Ready: status.Ready, Of: of}
+		if workload(obj) || of > 0 {
+			n.Ready = &Ready{Ready: status.Ready, Of: of}
+		}
 		if status.Ready < of {
 			n.Health = Progressing
 		}
@@ -65,6 +68,43 @@ func (n *Node) share(obj projection.Object, share placement.Share, decided bool,
 		n.Health, n.Status = Degraded, phrases("cannot hold it", n.Status)
 		n.problem(status.Problem)
 	}
+}
+
+// revisionOf says at which revision of its application a cluster holds an object, "" for none.
+func revisionOf(share placement.Share, status summary.ClusterStatus) string {
+	switch {
+	case share.Revision == "":
+		return ""
+	case status.Revision == "" || status.Revision == share.Revision:
+		return share.Revision
+	}
+	return fmt.Sprintf("%s, to be %s", status.Revision, share.Revision)
+}
+
+// mostNamed is how many clusters are named that hold one of several revisions.
+const mostNamed = 3
+
+// held says which clusters hold which revision of an object that has no node for each cluster, "" if all hold the same.
+func held(obj projection.Object) string {
+	clusters := map[string][]string{}
+	decision := identity.DecisionOf(obj)
+	for _, cluster := range decision.Clusters() {
+		if revision := decision[cluster].Revision; revision != "" {
+			clusters[revision] = append(clusters[revision], cluster)
+		}
+	}
+	if len(clusters) < 2 {
+		return ""
+	}
+	var out []string
+	for _, revision := range sortedKeys(clusters) {
+		where := strings.Join(clusters[revision], " and ")
+		if number := len(clusters[revision]); number > mostNamed {
+			where = fmt.Sprintf("%d clusters", number)
+		}
+		out = append(out, revision+" in "+where)
+	}
+	return phrases(out...)
 }
 
 // ends counts the pods of a Job that have ended.

@@ -51,13 +51,17 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 			Pods are counted by cluster, and old revisions as a whole, unless --all lists each. A "!" marks what needs somebody's
 			attention. What the object needs and nobody has made is listed as missing.
 
-			The root may be any object: of a ConfigMap or a Service the tree shows what needs it or what it leads to.`),
+			The root may be any object: of a ConfigMap or a Service the tree shows what needs it or what it leads to. Of an Application it
+			shows what each cluster runs, the release that is on its way, and the objects of each variant.`),
 		Example: templates.Examples(`
 			# A Deployment with its pods, configuration, Services, Ingresses and autoscaler
 			manifold tree deployment/web -n shop
 
 			# Each pod
 			manifold tree statefulset/db --all
+
+			# An application in all of its clusters
+			manifold tree application/web
 
 			# Who needs a Secret
 			manifold tree secret/token
@@ -97,7 +101,8 @@ func (o *Options) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string)
 	if o.gatherer.metadata, err = metadata.NewForConfig(config); err != nil {
 		return err
 	}
-	return nil
+	o.gatherer.mapper, err = f.ToRESTMapper()
+	return err
 }
 
 // Run shows the tree.

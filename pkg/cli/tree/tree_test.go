@@ -320,6 +320,9 @@ func TestTree(t *testing.T) {
 		"placed nowhere and secrets are hidden":  {from: unplacedOne()},
 		"a custom resource and what it operates": {from: stranger},
 		"a bare pod":                             {from: bare()},
+		"an application in mid release":          {from: releasing()},
+		"an application with a halted cluster":   {from: halted()},
+		"an application that nobody released":    {from: unreleased()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree := grow(test.from, test.all)
