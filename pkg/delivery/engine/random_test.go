@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/waves"
@@ -26,18 +28,40 @@ func randomWaves(r *rand.Rand) []delivery.Wave {
 	return out
 }
 
-// randomWorld is a pipeline over clusters that do and say everything late.
+// rollout is the stage of random worlds that goes in waves.
+const rollout = "rollout"
+
+// randomWorld is a pipeline over clusters that do and say everything late, and so do the people who are asked.
 func randomWorld(seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 7))
 	replicas := intstr.FromString(fmt.Sprintf("%d%%", 5+r.IntN(60)))
-	w := newWorld(2+r.IntN(6),
-		delivery.Stage{Name: delivery.StageCanaryRollout, Copy: &delivery.CopyOptions{Replicas: replicas, PerCluster: r.IntN(2) == 0}},
-		delivery.Stage{Name: delivery.StageTrafficRouting, Traffic: map[string]int32{delivery.Canary: 5 + r.Int32N(40)}},
-		delivery.Stage{Name: delivery.StagePrimaryRollout, Waves: randomWaves(r)},
-		delivery.Stage{Name: delivery.StageTrafficRouting, Traffic: map[string]int32{delivery.Primary: 100}},
-		delivery.Stage{Name: delivery.StageCanaryClean},
-	)
-	w.random, w.release.MinReady = r, time.Duration(r.IntN(5))*time.Second
+	all := []delivery.Stage{{Name: delivery.StageCanaryRollout, Copy: &delivery.CopyOptions{Replicas: replicas, PerCluster: r.IntN(2) == 0}}}
+	shares, baseline := map[string]int32{delivery.Canary: 5 + r.Int32N(40)}, r.IntN(2) == 0
+	if baseline {
+		all = append(all, delivery.Stage{Name: delivery.StageBaselineRollout, Copy: &delivery.CopyOptions{PerCluster: r.IntN(2) == 0}})
+		shares[delivery.Baseline] = 5 + r.Int32N(40)
+	}
+	sometimes := func(stage delivery.Stage) {
+		if r.IntN(2) == 0 {
+			all = append(all, stage)
+		}
+	}
+	sometimes(delivery.Stage{Name: delivery.StageApproval, Approval: &delivery.Approval{Minimum: 1 + r.Int32N(2)}})
+	all = append(all, delivery.Stage{Name: delivery.StageTrafficRouting, Traffic: shares})
+	sometimes(delivery.Stage{Name: delivery.StageAnalysis, Analysis: &delivery.Analysis{Duration: time.Duration(10+r.IntN(50)) * time.Second, Metrics: []delivery.Metric{
+		{Name: "errors", Max: ptr.To(0.5), Interval: time.Duration(1+r.IntN(20)) * time.Second, FailureLimit: 1},
+		{Name: "smoke", Interval: time.Duration(r.IntN(2)*15) * time.Second, Job: &delivery.JobOptions{Timeout: time.Minute}},
+	}}})
+	sometimes(delivery.Stage{Name: delivery.StageScript, UndoesScript: r.IntN(2) == 0})
+	sometimes(delivery.Stage{Name: delivery.StageWait, Wait: time.Duration(1+r.IntN(60)) * time.Second})
+	all = append(all, delivery.Stage{ID: rollout, Name: delivery.StagePrimaryRollout, Waves: randomWaves(r)},
+		delivery.Stage{Name: delivery.StageTrafficRouting, Traffic: map[string]int32{delivery.Primary: 100}})
+	sometimes(delivery.Stage{Name: delivery.StageApproval})
+	if baseline {
+		all = append(all, delivery.Stage{Name: delivery.StageBaselineClean})
+	}
+	w := newWorld(2+r.IntN(6), append(all, delivery.Stage{Name: delivery.StageCanaryClean})...)
+	w.random, w.people, w.release.MinReady = r, newPeople(seed), time.Duration(r.IntN(5))*time.Second
 	for _, c := range w.sorted() {
 		c.replicas = 1 + r.Int32N(9)
 		c.heard.Wanted = map[string]int32{"Deployment/web": c.replicas}
@@ -60,15 +84,12 @@ func TestNoWaveBeginsEarlyInAThousandRuns(t *testing.T) {
 		began := map[string]bool{}
 		w.run(t, time.Hour, func() {
 			before := w.status
-			if len(before.Stages) < 3 {
-				return
-			}
-			for _, target := range before.Stages[2].Targets {
+			for _, target := range w.stage(rollout).Targets {
 				if target.Phase == delivery.NotStarted || began[target.Cluster] {
 					continue
 				}
 				began[target.Cluster] = true
-				for _, earlier := range before.Stages[2].Targets {
+				for _, earlier := range w.stage(rollout).Targets {
 					if earlier.Wave < target.Wave && !w.holds(earlier.Cluster) {
 						t.Fatalf("seed %d: wave %d began in %s when %s of wave %d was not done: %s", seed, target.Wave, target.Cluster, earlier.Cluster,
 							earlier.Wave, render(before))
@@ -123,22 +144,53 @@ func TestEveryStepOfRandomRunsKeepsWhatMustHold(t *testing.T) {
 	}
 }
 
-// A restart reads back what was written, and nothing else. What the engine knew besides is lost.
+// A restart reads back what was written, and nothing else. What the engine knew besides is lost. It comes between all steps, and after the first of each
+// stage anyway, and whoever goes on asks at once.
 func TestARestartAnywhereGivesTheSameEnd(t *testing.T) {
+	kinds := map[string]int{}
 	for seed := range uint64(80) {
 		plain, killed := randomWorld(seed), randomWorld(seed)
 		plain.run(t, time.Hour, nil)
-		kills := rand.New(rand.NewPCG(seed, 9))
+		kills, began := rand.New(rand.NewPCG(seed, 9)), map[string]bool{}
+		revisions := map[string][]string{}
 		killed.run(t, time.Hour, func() {
-			if kills.IntN(3) == 0 {
-				killed.status = again(t, killed.status)
+			boundary := ""
+			for _, of := range killed.status.Stages {
+				if of.Phase == delivery.Running && !began[of.ID] {
+					began[of.ID], boundary = true, of.Name
+				}
+			}
+			if kills.IntN(3) == 0 || boundary != "" {
+				killed.status, killed.news = again(t, killed.status), true
+				kinds[boundary]++
 			}
 			if kills.IntN(5) == 0 { // it was asked, and died before it could write
-				Next(killed.release, killed.status, killed.observed(), killed.now)
+				killed.ask()
+			}
+			for cluster, revision := range killed.primary() {
+				if last := revisions[cluster]; len(last) == 0 || last[len(last)-1] != revision {
+					revisions[cluster] = append(last, revision)
+				}
 			}
 		})
 		if want, got := render(plain.status), render(killed.status); want != got {
 			t.Fatalf("seed %d: ends with\n%s\nwant\n%s", seed, got, want)
+		}
+		if len(killed.people.due) != len(plain.people.due) || len(killed.people.requests) != len(plain.people.requests) {
+			t.Errorf("seed %d: people were asked for %v, want %v", seed, slices.Sorted(maps.Keys(killed.people.due)), slices.Sorted(maps.Keys(plain.people.due)))
+		}
+		for cluster, got := range revisions {
+			if !slices.Equal(got, []string{v1.Name, v2.Name}) {
+				t.Errorf("seed %d: %s had %v one after the other", seed, cluster, got)
+			}
+		}
+	}
+	for _, kind := range []string{
+		delivery.StageCanaryRollout, delivery.StageBaselineRollout, delivery.StageApproval, delivery.StageTrafficRouting, delivery.StageAnalysis, delivery.StageScript,
+		delivery.StageWait, delivery.StagePrimaryRollout, delivery.StageBaselineClean, delivery.StageCanaryClean,
+	} {
+		if kinds[kind] < 10 {
+			t.Errorf("%d restarts at the beginning of %s show too little", kinds[kind], kind)
 		}
 	}
 }
@@ -152,6 +204,7 @@ func TestRandomFailuresEndInOneOfTwoStates(t *testing.T) {
 		for i := range w.release.Stages {
 			w.release.Stages[i].Failure = delivery.Failure{MaxFailures: r.Int32N(2), OnUnreachable: []string{delivery.Wait, delivery.Skip, delivery.Fail}[r.IntN(3)]}
 		}
+		w.people.fails, w.people.bad = r.IntN(10) == 0, r.IntN(10) == 0
 		for _, c := range w.sorted() {
 			c.broken[v2.Name] = r.IntN(8) == 0
 			c.refused[v2.Name] = r.IntN(12) == 0
@@ -179,6 +232,9 @@ func TestRandomFailuresEndInOneOfTwoStates(t *testing.T) {
 			}
 		}
 		last := phases(w.status.Stages[len(w.status.Stages)-1])
+		if of := w.stage("rollback"); of.ID != "" {
+			last = phases(of) // scripts are taken back after it
+		}
 		for cluster := range w.clusters {
 			switch {
 			case last[cluster] == delivery.Failed:

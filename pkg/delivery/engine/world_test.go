@@ -36,6 +36,8 @@ type world struct {
 	news bool
 	// random is nil where nothing is delayed.
 	random *rand.Rand
+	// people is nil where the test itself agrees, measures and runs scripts.
+	people *people
 }
 
 // actual is what really is in a cluster.
@@ -131,6 +133,9 @@ func (w *world) observed() delivery.Observed {
 	for name, c := range w.clusters {
 		out.Clusters[name] = c.heard
 	}
+	if w.people != nil {
+		out.Orders, out.Scripts = read.Orders(w.people.requests, w.status), w.people.scripts
+	}
 	return out
 }
 
@@ -179,11 +184,28 @@ func (w *world) carry() {
 		}
 		c.heard.Heard = w.now
 	}
+	if w.people != nil && w.people.act(w.now) {
+		w.news = true
+	}
+}
+
+// ask asks the engine, and once more where something was to be measured. Whoever dies in between has measured nothing.
+func (w *world) ask() Result {
+	seen := w.observed()
+	result := Next(w.release, w.status, seen, w.now)
+	if w.people == nil {
+		return result
+	}
+	if seen.Measured = w.people.measure(result.Measure, w.now); len(seen.Measured) > 0 {
+		result = Next(w.release, w.status, seen, w.now)
+	}
+	w.people.asked(result.Due, w.now)
+	return result
 }
 
 // next asks the engine, and tells the clusters what has changed for them.
 func (w *world) next() Result {
-	result := Next(w.release, w.status, w.observed(), w.now)
+	result := w.ask()
 	for _, name := range slices.Sorted(maps.Keys(w.clusters)) {
 		c := w.clusters[name]
 		if result.Status.Edits[name] > w.status.Edits[name] {
