@@ -3,6 +3,7 @@ package releases
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,7 +70,9 @@ type world struct {
 	admits func(*unstructured.Unstructured)
 	// broken are images whose pods never get ready, and dead the clusters that do nothing.
 	broken, dead map[string]bool
-	restarts     bool
+	// restarts has another controller go on at every step. Where it is mortal, it dies of its writes: of the first in a step, then of the second, and so on.
+	restarts, mortal bool
+	steps, fuse      int
 	// front is the HTTPRoute that is there, nil for none. Those clusters that are deaf share out requests as they always did.
 	front *unstructured.Unstructured
 	deaf  map[string]bool
@@ -82,7 +85,8 @@ type world struct {
 
 func newWorld(t *testing.T, clusters ...string) *world {
 	w := &world{
-		T: t, ctx: t.Context(), clock: testclock.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), refuses: map[string]error{},
+		fuse: immortal,
+		T:    t, ctx: t.Context(), clock: testclock.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), refuses: map[string]error{},
 		unfit: map[string]error{}, broken: map[string]bool{}, dead: map[string]bool{}, deaf: map[string]bool{},
 	}
 	w.client, w.gizmos = ourfake.NewClientset(), newGizmos()
@@ -91,6 +95,9 @@ func newWorld(t *testing.T, clusters ...string) *world {
 	w.dynamic.PrependReactor("get", "*", w.get)
 	w.dynamic.PrependReactor("delete", "*", w.remove)
 	w.client.PrependReactor("*", "*", w.own)
+	for _, fake := range []*clienttesting.Fake{&w.dynamic.Fake, &w.client.Fake} {
+		fake.PrependReactor("*", "*", w.die)
+	}
 	w.restart()
 	for _, name := range clusters {
 		w.add(w.ours.Manifold().V1alpha1().Clusters().Informer(), &manifold.Cluster{
@@ -127,6 +134,21 @@ func (w *world) restart() {
 	if err != nil {
 		w.Fatal(err)
 	}
+}
+
+// immortal is the fuse of who survives all writes.
+const immortal = -1
+
+// die has all requests fail after as many writes as the controller survives.
+func (w *world) die(action clienttesting.Action) (bool, runtime.Object, error) {
+	if w.fuse == 0 {
+		return true, nil, errors.New("the controller is dead")
+	}
+	patch, applied := action.(clienttesting.PatchActionImpl)
+	if w.fuse > 0 && action.GetVerb() != "get" && !(applied && len(patch.PatchOptions.DryRun) > 0) {
+		w.fuse--
+	}
+	return false, nil, nil
 }
 
 // fill has the informers know what others knew.
@@ -466,19 +488,27 @@ func (w *world) image(deployment *appsv1.Deployment, share placement.Share) stri
 	return containers[0].(map[string]any)["image"].(string)
 }
 
+// lives is how many steps it takes until one comes of which no controller dies.
+const lives = 4
+
 // step looks at the application once, as it is then, and lets the clusters do what follows.
 func (w *world) step() {
 	w.Helper()
 	if w.restarts {
 		w.restart()
 	}
-	if err := w.sync(w.ctx, web); err != nil {
+	if w.fuse = immortal; w.mortal {
+		if w.steps++; w.steps%lives > 0 {
+			w.fuse = w.steps % lives
+		}
+	}
+	if err := w.sync(w.ctx, web); err != nil && w.fuse != 0 {
 		w.Fatal(err)
 	}
-	if w.Controller.queue.Len() > 0 { // it has asked to look again at once
+	if w.Controller.queue.Len() > 0 && w.fuse != 0 { // it has asked to look again at once
 		key, _ := w.Controller.queue.Get()
 		w.Controller.queue.Done(key)
-		if err := w.sync(w.ctx, key); err != nil {
+		if err := w.sync(w.ctx, key); err != nil && w.fuse != 0 {
 			w.Fatal(err)
 		}
 	}
