@@ -386,3 +386,31 @@ func TestStagesAreSkippedByTheFilesThatChange(t *testing.T) {
 		})
 	}
 }
+
+// Neither the targets nor the sizes of two stages of one kind have to be the same.
+func TestEachStageHasTargetsAndReplicasOfItsOwn(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		few, many := stage(v1alpha1.StageCanaryRollout, "few", `{"replicas":"10%"}`), stage(v1alpha1.StageCanaryRollout, "many", `{"replicas":"50%"}`)
+		few.Targets, many.Targets = []string{"east"}, []string{"west"}
+		w.first(pipeline(few, stage(v1alpha1.StageWaitApproval, "agree", ""), many, stage(v1alpha1.StageWaitApproval, "again", ""),
+			stage(v1alpha1.StagePrimaryRollout, "primary", ""), stage(v1alpha1.StageCanaryClean, "clean", "")))
+		w.revise(2, both, deploymentOf("two"))
+		w.asks("web-b", "web-v2", nil)
+		for _, step := range []struct{ agree, want string }{{"agree", "east:1xtwo"}, {"again", "east:1xtwo west:5xtwo"}} {
+			w.waits("web-b", step.agree)
+			if got := w.runs("web-canary"); got != step.want {
+				t.Errorf("before %s the canary runs %s, want %s", step.agree, got, step.want)
+			}
+			w.request("web-b", v1alpha1.ReleaseRequest{Type: v1alpha1.RequestApprove, Stage: step.agree, Attempt: 1})
+		}
+		release := w.until("web-b", v1alpha1.ReleaseSucceeded)
+		if got := w.runs("web") + "; " + w.runs("web-canary"); got != "east:10xtwo west:10xtwo; " {
+			t.Errorf("runs %s", got)
+		}
+		for _, of := range release.Status.Stages {
+			if want := map[string]int{"few": 1, "many": 1, "primary": 2, "clean": 2}[of.ID]; len(of.Targets) != want {
+				t.Errorf("stage %s is about %+v, want %d clusters", of.ID, of.Targets, want)
+			}
+		}
+	})
+}
