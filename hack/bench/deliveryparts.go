@@ -201,7 +201,7 @@ func measureCrowd(ctx context.Context, sizes deliverySizes, binary, dir, bin str
 	report.add("", sum(cost.Writes), "API writes per release to the logical cluster, pods and ReplicaSets that it shows included")
 	report.writes("logical cluster", cost.Writes)
 	report.add("%", 100*after.others(before), "part of the machine that other processes took")
-	return nil
+	return measureSight(ctx, work, names, clusters[1], report)
 }
 
 // percentile is the value that a part of the values does not exceed.
