@@ -21,12 +21,12 @@ var both = []string{"east", "west"}
 // each runs a test with one controller, with another one at every step, and with those that die after they have written what a release comes to and
 // before they have brought that about, or in the midst of that.
 func each(t *testing.T, test func(t *testing.T, w *world)) {
-	for name, restarts := range map[string]struct{ restarts, mortal bool }{
+	for name, mode := range map[string]struct{ restarts, mortal bool }{
 		"one goes on": {}, "another goes on at every step": {restarts: true}, "each dies of its writes": {restarts: true, mortal: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, both...)
-			w.restarts, w.mortal = restarts.restarts, restarts.mortal
+			w.restarts, w.mortal = mode.restarts, mode.mortal
 			test(t, w)
 		})
 	}
