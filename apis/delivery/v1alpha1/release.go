@@ -70,6 +70,9 @@ type ReleaseSpec struct {
 	TriggeredBy ReleaseTrigger `json:"triggeredBy,omitempty"`
 }
 
+// Whole reports whether a release is for all targets of its application.
+func (s *ReleaseSpec) Whole() bool { return len(s.Targets) == 0 }
+
 // ReleaseCause is a reason for a release.
 // +enum
 type ReleaseCause string
@@ -100,6 +103,11 @@ type ReleaseTrigger struct {
 	// message is for people to read.
 	// +optional
 	Message string `json:"message,omitempty"`
+}
+
+// ByPerson reports whether somebody has asked for the release, rather than automation: by a command, or by promoting what another environment runs.
+func (t ReleaseTrigger) ByPerson() bool {
+	return t.Cause == "" || t.Cause == CauseCommand || t.Cause == CausePromotion
 }
 
 // ReleasePhase tells how far a release is.

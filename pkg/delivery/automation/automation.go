@@ -55,7 +55,7 @@ func (s State) Live() string {
 	for _, release := range s.Releases {
 		status := &release.Status
 		done := status.Phase == v1alpha1.ReleaseSucceeded || status.Phase == v1alpha1.ReleaseRolledBack
-		if !done || len(release.Spec.Targets) > 0 || status.EndTime == nil {
+		if !done || !release.Spec.Whole() || status.EndTime == nil {
 			continue
 		}
 		if last == nil || cmp.Or(last.Status.EndTime.Compare(status.EndTime.Time), begunBefore(last, release)) < 0 {
@@ -123,12 +123,6 @@ func turn(release *v1alpha1.Release) int64 {
 	return release.Status.Sequence
 }
 
-// byPerson reports whether somebody has asked for a release.
-func byPerson(release *v1alpha1.Release) bool {
-	cause := release.Spec.TriggeredBy.Cause
-	return cause == "" || cause == v1alpha1.CauseCommand || cause == v1alpha1.CausePromotion
-}
-
 // newest is the newest release of those that fit, nil if none does.
 func (s State) newest(fits func(*v1alpha1.Release) bool) *v1alpha1.Release {
 	var out *v1alpha1.Release
@@ -143,7 +137,7 @@ func (s State) newest(fits func(*v1alpha1.Release) bool) *v1alpha1.Release {
 // chosen is the release by which somebody has last chosen a revision for all targets, nil if nobody has.
 func (s State) chosen() *v1alpha1.Release {
 	return s.newest(func(r *v1alpha1.Release) bool {
-		return byPerson(r) && len(r.Spec.Targets) == 0 && r.Status.Phase != v1alpha1.ReleaseCancelled && r.Status.Phase != v1alpha1.ReleaseSuperseded
+		return r.Spec.TriggeredBy.ByPerson() && r.Spec.Whole() && r.Status.Phase != v1alpha1.ReleaseCancelled && r.Status.Phase != v1alpha1.ReleaseSuperseded
 	})
 }
 
@@ -193,7 +187,7 @@ func (s State) Next() (*v1alpha1.Release, string) {
 		return nil, fmt.Sprintf("spec.revision: there is no revision %s", wanted)
 	}
 	targets := Fingerprint(s.Targets)
-	last := s.newest(func(r *v1alpha1.Release) bool { return !byPerson(r) })
+	last := s.newest(func(r *v1alpha1.Release) bool { return !r.Spec.TriggeredBy.ByPerson() })
 	switch {
 	case last != nil && last.Spec.Revision == wanted && last.Annotations[v1alpha1.AnnotationTargets] == targets && !s.pinnedAgain(last, cause):
 		return nil, ""

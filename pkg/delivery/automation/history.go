@@ -26,9 +26,9 @@ const (
 // releases go as well that alone use the oldest.
 func (s State) SpentReleases(named map[string]bool) []*v1alpha1.Release {
 	needed := []*v1alpha1.Release{
-		s.Current(), s.chosen(), s.newest(func(r *v1alpha1.Release) bool { return !byPerson(r) }),
+		s.Current(), s.chosen(), s.newest(func(r *v1alpha1.Release) bool { return !r.Spec.TriggeredBy.ByPerson() }),
 		s.newest(func(r *v1alpha1.Release) bool {
-			return r.Status.Phase == v1alpha1.ReleaseSucceeded && len(r.Spec.Targets) == 0
+			return r.Status.Phase == v1alpha1.ReleaseSucceeded && r.Spec.Whole()
 		}),
 	}
 	var ended []*v1alpha1.Release

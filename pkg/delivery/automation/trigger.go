@@ -46,7 +46,7 @@ func (s State) Passed() *v1alpha1.ApplicationRevision {
 func (s State) due() *v1alpha1.ApplicationRevision {
 	released := map[string]bool{}
 	for _, release := range s.Releases {
-		if !byPerson(release) {
+		if !release.Spec.TriggeredBy.ByPerson() {
 			released[release.Spec.Revision] = true
 		}
 	}

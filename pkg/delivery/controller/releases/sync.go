@@ -126,8 +126,7 @@ func turnOf(s situation) planner.Turn {
 }
 
 func requestOf(release *v1alpha1.Release) planner.Request {
-	cause := release.Spec.TriggeredBy.Cause
-	return planner.Request{Name: release.Name, Revision: release.Spec.Revision, Person: cause == "" || cause == v1alpha1.CauseCommand}
+	return planner.Request{Name: release.Name, Revision: release.Spec.Revision, Person: release.Spec.TriggeredBy.ByPerson()}
 }
 
 // wait says of the releases that do not begin what they wait for, or that they never will.
