@@ -137,7 +137,8 @@ func (s State) newest(fits func(*v1alpha1.Release) bool) *v1alpha1.Release {
 // chosen is the release by which somebody has last chosen a revision for all targets, nil if nobody has.
 func (s State) chosen() *v1alpha1.Release {
 	return s.newest(func(r *v1alpha1.Release) bool {
-		return r.Spec.TriggeredBy.ByPerson() && r.Spec.Whole() && r.Status.Phase != v1alpha1.ReleaseCancelled && r.Status.Phase != v1alpha1.ReleaseSuperseded
+		never := !begun(r) && r.Status.Phase == v1alpha1.ReleaseFailed // there is no such revision
+		return r.Spec.TriggeredBy.ByPerson() && r.Spec.Whole() && r.Status.Phase != v1alpha1.ReleaseCancelled && r.Status.Phase != v1alpha1.ReleaseSuperseded && !never
 	})
 }
 

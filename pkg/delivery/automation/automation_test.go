@@ -78,6 +78,8 @@ func begunAs(sequence int64) func(*v1alpha1.Release) {
 	return func(r *v1alpha1.Release) { r.Status.Sequence = sequence }
 }
 
+func neverBegun(r *v1alpha1.Release) { r.Status.StartTime = nil }
+
 func asking(requests ...v1alpha1.ReleaseRequest) func(*v1alpha1.Release) {
 	return func(r *v1alpha1.Release) { r.Status.Requests = requests }
 }
@@ -196,6 +198,15 @@ func TestWhatIsWanted(t *testing.T) {
 		},
 		"what has failed and was put back without being asked": {
 			app: application(manual), releases: []*v1alpha1.Release{release("b", 22, 2, command, back, before("web-v1"), asking(cancel))}, want: "web-v2",
+		},
+		"what somebody has promoted": {app: application(), releases: []*v1alpha1.Release{release("b", 22, 1, v1alpha1.CausePromotion, done)}, want: "web-v1"},
+		"not what has failed because there is no such revision": {
+			app: application(manual), want: "web-v2",
+			releases: []*v1alpha1.Release{release("b", 21, 2, command, done, begunAs(1)), release("c", 22, 1, command, v1alpha1.ReleaseFailed, neverBegun)},
+		},
+		"what has begun and failed": {
+			app: application(manual), want: "web-v1",
+			releases: []*v1alpha1.Release{release("b", 21, 2, command, done, begunAs(1)), release("c", 22, 1, command, v1alpha1.ReleaseFailed, begunAs(2))},
 		},
 		"what cannot be taken back": {
 			app: application(manual), releases: []*v1alpha1.Release{release("b", 22, 2, command, v1alpha1.ReleaseFailed, before("web-v1"), asking(takeBack))}, want: "web-v2",

@@ -3,11 +3,9 @@ package releases
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -35,7 +33,7 @@ func (e waitError) Error() string { return e.what }
 func (c *Controller) begin(ctx context.Context, s situation, release *v1alpha1.Release) error {
 	next := release.Status.DeepCopy()
 	next.ObservedGeneration = release.Generation
-	revision, err := c.revision(s.app, release)
+	revision, err := c.revisions.ApplicationRevisions(s.app.Namespace).Get(release.Spec.Revision)
 	if err == nil {
 		s.app = effective(s.app, revision)
 		err = c.start(ctx, s, release, revision, next)
@@ -138,20 +136,6 @@ func keep(next *v1alpha1.ReleaseStatus, last *v1alpha1.Release) {
 	if last.Status.Phase == v1alpha1.ReleaseSucceeded {
 		next.Before = last.Status.Variants
 	}
-}
-
-// revision finds what a release releases.
-func (c *Controller) revision(app *v1alpha1.Application, release *v1alpha1.Release) (*v1alpha1.ApplicationRevision, error) {
-	revision, err := c.revisions.ApplicationRevisions(app.Namespace).Get(release.Spec.Revision)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, waitError{fmt.Sprintf("there is no ApplicationRevision %s", release.Spec.Revision)}
-	case err != nil:
-		return nil, err
-	case revision.Spec.Application != app.Name || revision.IsChunk():
-		return nil, waitError{fmt.Sprintf("ApplicationRevision %s is none of Application %s", release.Spec.Revision, app.Name)}
-	}
-	return revision, nil
 }
 
 // plan decides by what stages a release goes.

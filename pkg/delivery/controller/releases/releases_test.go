@@ -16,7 +16,7 @@ import (
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-var both = []string{"east", "west"}
+var both, east = []string{"east", "west"}, []string{"east"}
 
 // each runs a test with one controller, with another one at every step, and with those that die after they have written what a release comes to and
 // before they have brought that about, or in the midst of that.

@@ -25,6 +25,8 @@ type situation struct {
 	// oldest to the newest. Either may be missing.
 	running, last *v1alpha1.Release
 	waiting       []*v1alpha1.Release
+	// lacking are those of waiting whose revision is not there, by name. They keep nobody waiting.
+	lacking map[string]lack
 }
 
 // sync takes the releases of an application as far as they get now.
@@ -39,6 +41,9 @@ func (c *Controller) sync(ctx context.Context, name cache.ObjectName) error {
 	}
 	s, err := c.gather(app)
 	if err != nil {
+		return err
+	}
+	if s.lacking, err = c.lacking(ctx, s); err != nil {
 		return err
 	}
 	turn := turnOf(s)
@@ -119,7 +124,9 @@ func turnOf(s situation) planner.Turn {
 	}
 	var waiting []planner.Request
 	for _, release := range s.waiting {
-		waiting = append(waiting, requestOf(release))
+		if _, lacks := s.lacking[release.Name]; !lacks {
+			waiting = append(waiting, requestOf(release))
+		}
 	}
 	concurrency := cmp.Or(string(s.app.Spec.Trigger.Concurrency), planner.Queue)
 	return planner.Next(running, waiting, concurrency, s.app.Spec.Revision, s.app.Spec.Suspend)
@@ -134,9 +141,14 @@ func (c *Controller) wait(ctx context.Context, s situation, turn planner.Turn) e
 	for _, release := range s.waiting {
 		next := release.Status.DeepCopy()
 		why, superseded := turn.Superseded[release.Name]
+		lack, lacks := s.lacking[release.Name]
 		switch cancel := cancelled(release); {
 		case cancel != "":
 			finish(next, c.Clock.Now(), v1alpha1.ReleaseCancelled, "cancelled before it began by "+delivery.Said(cancel))
+		case lacks && lack.ever:
+			finish(next, c.Clock.Now(), v1alpha1.ReleaseFailed, delivery.Said(lack.why))
+		case lacks:
+			next.Phase, next.Message = v1alpha1.ReleasePending, delivery.Said(lack.why)
 		case superseded:
 			finish(next, c.Clock.Now(), v1alpha1.ReleaseSuperseded, why)
 		case release.Name == turn.Begin && !turn.Cancel:

@@ -238,6 +238,9 @@ func (w *world) informer(resource schema.GroupVersionResource) cache.SharedIndex
 // apply is what the server does: it stores what is applied, and placement has the shares that the pin says.
 func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error) {
 	patch := action.(clienttesting.PatchAction)
+	if patch.GetPatchType() == types.MergePatchType {
+		return w.pin(patch)
+	}
 	in := &unstructured.Unstructured{}
 	if err := in.UnmarshalJSON(patch.GetPatch()); err != nil {
 		return true, nil, err
@@ -302,6 +305,30 @@ func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error)
 	in.SetResourceVersion(strconv.Itoa(w.version))
 	in.SetUID(typed.(metav1.Object).GetUID())
 	return true, in, nil
+}
+
+// pin is what the server does when nothing but the pin of a Deployment is written.
+func (w *world) pin(patch clienttesting.PatchAction) (bool, runtime.Object, error) {
+	obj, _, _ := w.informer(patch.GetResource()).GetIndexer().GetByKey(patch.GetNamespace() + "/" + patch.GetName())
+	before := obj.(*appsv1.Deployment)
+	change := metav1.PartialObjectMetadata{}
+	if err := json.Unmarshal(patch.GetPatch(), &change); err != nil {
+		return true, nil, err
+	}
+	if change.UID != before.UID || change.ResourceVersion != before.ResourceVersion {
+		w.Errorf("Deployment %s is patched whatever it is: %s", before.Name, patch.GetPatch())
+	}
+	w.writes = append(w.writes, "pin "+before.Name)
+	deployment := before.DeepCopy()
+	maps.Copy(deployment.Annotations, change.Annotations)
+	maps.DeleteFunc(deployment.Annotations, func(_, value string) bool { return value == "" }) // null takes it away
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(deployment)
+	if err != nil {
+		return true, nil, err
+	}
+	deployment.Annotations[manifold.AnnotationPlacement] = w.place(&unstructured.Unstructured{Object: content}).String()
+	w.add(w.informer(patch.GetResource()), deployment)
+	return true, &unstructured.Unstructured{Object: content}, nil
 }
 
 var workloadKinds = map[string]bool{"Deployment": true}
@@ -667,4 +694,17 @@ func pipeline(stages ...v1alpha1.Stage) func(*v1alpha1.Application) {
 		app.Spec.Pipeline = &v1alpha1.Pipeline{Stages: stages}
 		app.Spec.ProgressDeadlineSeconds = ptr.To(int32(60))
 	}
+}
+
+// change changes an application.
+func (w *world) change(how func(*v1alpha1.Application)) {
+	w.Helper()
+	app, err := w.ours.Delivery().V1alpha1().Applications().Lister().Applications("shop").Get("web")
+	if err != nil {
+		w.Fatal(err)
+	}
+	app = app.DeepCopy()
+	app.Generation++
+	how(app)
+	w.add(w.ours.Delivery().V1alpha1().Applications().Informer(), app)
 }
