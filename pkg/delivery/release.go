@@ -18,6 +18,8 @@ type Release struct {
 	Revision Revision
 	// Targets are those of the application, in its order. They are resolved once, when the release begins.
 	Targets []Target
+	// Others are the names of those targets of the application that the release is not about.
+	Others []string
 	// Stages are run one after another.
 	Stages []Stage
 	// Current is what the application is to run when the release begins. Stable is what the last successful release has left, nil if there is none:

@@ -220,6 +220,9 @@ func (n *next) skipped(stage delivery.Stage) string {
 	if by, asked := n.seen.Orders.Skip[stage.ID]; asked {
 		return "skipped by " + by
 	}
+	if why := planner.Elsewhere(stage, n.release); why != "" {
+		return why
+	}
 	return planner.Skips(stage.SkipOn, n.release.Commit)
 }
 
@@ -280,6 +283,9 @@ func (n *next) summary() string {
 				return fmt.Sprintf("released, but for cluster %q: %s", t.Cluster, t.Message)
 			}
 		}
+	}
+	if len(n.release.Others) > 0 {
+		return "released in the targets that it is about"
 	}
 	return "released in all targets"
 }

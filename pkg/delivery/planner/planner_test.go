@@ -152,28 +152,63 @@ func TestCheck(t *testing.T) {
 		stage delivery.Stage
 		want  string
 	}{
-		"all is well":                         {stage: delivery.Stage{Name: delivery.StageSync, Targets: []string{"x"}, Waves: []delivery.Wave{wave(1, "x")}}},
-		"a stage that does not exist":         {stage: delivery.Stage{Name: "K8S_HOPE"}, want: `stages[1].name: there is no stage "K8S_HOPE"`},
-		"a rollback is not for pipelines":     {stage: delivery.Stage{Name: delivery.StageRollback}, want: "stages[1].name"},
-		"two of one ID":                       {stage: delivery.Stage{ID: "first", Name: delivery.StageSync}, want: "stages[1].id"},
-		"a target that does not exist":        {stage: delivery.Stage{Name: delivery.StageSync, Targets: []string{"z"}}, want: `stages[1].targets: the application has no target "z"`},
-		"a wave's target that does not exist": {stage: delivery.Stage{Name: delivery.StageSync, Waves: []delivery.Wave{wave(1, "z")}}, want: "stages[1].waves[0].targets"},
-		"a wave's target of another stage":    {stage: delivery.Stage{Name: delivery.StageSync, Targets: []string{"x"}, Waves: []delivery.Wave{wave(1, "y")}}, want: "stages[1].waves[0].targets"},
-		"a wave that lets nobody begin":       {stage: delivery.Stage{Name: delivery.StageSync, Waves: []delivery.Wave{wave(0)}}, want: "stages[1].waves[0].maxConcurrency"},
-		"shares that do not add up":           {stage: delivery.Stage{Name: delivery.StageTrafficRouting, Traffic: map[string]int32{"canary": 120}}, want: "stages[1].with.traffic.canary"},
+		"all is well":                            {stage: delivery.Stage{Name: delivery.StageSync, Targets: []string{"x"}, Waves: []delivery.Wave{wave(1, "x")}}},
+		"a stage that does not exist":            {stage: delivery.Stage{Name: "K8S_HOPE"}, want: `stages[1].name: there is no stage "K8S_HOPE"`},
+		"a rollback is not for pipelines":        {stage: delivery.Stage{Name: delivery.StageRollback}, want: "stages[1].name"},
+		"two of one ID":                          {stage: delivery.Stage{ID: "first", Name: delivery.StageSync}, want: "stages[1].id"},
+		"a target that does not exist":           {stage: delivery.Stage{Name: delivery.StageSync, Targets: []string{"z"}}, want: `stages[1].targets: the application has no target "z"`},
+		"a wave's target that does not exist":    {stage: delivery.Stage{Name: delivery.StageSync, Waves: []delivery.Wave{wave(1, "z")}}, want: "stages[1].waves[0].targets"},
+		"a wave's target of another stage":       {stage: delivery.Stage{Name: delivery.StageSync, Targets: []string{"x"}, Waves: []delivery.Wave{wave(1, "y")}}, want: "stages[1].waves[0].targets"},
+		"a wave that lets nobody begin":          {stage: delivery.Stage{Name: delivery.StageSync, Waves: []delivery.Wave{wave(0)}}, want: "stages[1].waves[0].maxConcurrency"},
+		"a target that the release is not about": {stage: delivery.Stage{Name: delivery.StageSync, Targets: []string{"other"}, Waves: []delivery.Wave{wave(1, "other")}}},
+		"shares that do not add up":              {stage: delivery.Stage{Name: delivery.StageTrafficRouting, Traffic: map[string]int32{"canary": 120}}, want: "stages[1].with.traffic.canary"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.stage.ID == "" {
 				test.stage.ID = "second"
 			}
 			err := Check(delivery.Release{
-				Targets: []delivery.Target{{Name: "x", Cluster: "a"}, {Name: "y", Cluster: "b"}},
-				Stages:  []delivery.Stage{{ID: "first", Name: delivery.StageWait}, test.stage},
+				Targets: []delivery.Target{{Name: "x", Cluster: "a"}, {Name: "y", Cluster: "b"}}, Others: []string{"other"},
+				Stages: []delivery.Stage{{ID: "first", Name: delivery.StageWait}, test.stage},
 			})
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+func TestStagesOfOtherTargets(t *testing.T) {
+	canary, sync := delivery.Stage{Name: delivery.StageCanaryRollout}, delivery.Stage{Name: delivery.StageSync}
+	of := func(stage delivery.Stage, targets ...string) delivery.Stage {
+		stage.Targets = targets
+		return stage
+	}
+	route := func(shares map[string]int32) delivery.Stage {
+		return delivery.Stage{Name: delivery.StageTrafficRouting, Traffic: shares}
+	}
+	for name, test := range map[string]struct {
+		stage  delivery.Stage
+		stages []delivery.Stage
+		whole  bool
+		want   string
+	}{
+		"a stage of all targets":                {stage: sync},
+		"a stage of other targets":              {stage: of(sync, "west", "north"), want: "the release is about none of its targets"},
+		"a stage of one, and of another one":    {stage: of(sync, "east", "west")},
+		"all targets are the release's":         {stage: of(sync, "west"), whole: true},
+		"requests to a copy in other targets":   {stage: route(map[string]int32{"canary": 20}), stages: []delivery.Stage{of(canary, "west")}, want: "the release makes no canary in its targets"},
+		"requests to a copy that is made":       {stage: route(map[string]int32{"canary": 20}), stages: []delivery.Stage{of(canary, "west"), of(canary, "east")}},
+		"requests to the primary alone":         {stage: route(map[string]int32{"primary": 100, "canary": 0}), stages: []delivery.Stage{of(canary, "west")}},
+		"requests to a copy that nothing makes": {stage: route(map[string]int32{"baseline": 5}), stages: []delivery.Stage{canary}, want: "no baseline"},
+	} {
+		release := delivery.Release{Stages: append(test.stages, test.stage), Others: []string{"west", "north"}}
+		if test.whole {
+			release.Others = nil
+		}
+		if got := Elsewhere(test.stage, release); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
 	}
 }
 

@@ -65,6 +65,9 @@ func Check(release delivery.Release) error {
 	for _, target := range release.Targets {
 		names[target.Name] = true
 	}
+	for _, name := range release.Others {
+		names[name] = true
+	}
 	for i, stage := range release.Stages {
 		path := fmt.Sprintf("stages[%d]", i)
 		switch {

@@ -3,7 +3,9 @@ package releases
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +25,9 @@ import (
 
 // defaultProgress is how long a cluster may make no progress, where the application does not say.
 const defaultProgress = 10 * time.Minute
+
+// mostNames bounds what is shown of the names of targets.
+const mostNames = 200
 
 // waitError says what a release waits for before it can begin.
 type waitError struct{ what string }
@@ -63,23 +68,17 @@ func (c *Controller) start(
 		next.Sequence, current = s.last.Status.Sequence+1, last.Set
 		next.BeforeRevision, stable = s.last.Status.BeforeRevision, last.Before
 		if s.last.Status.Phase == v1alpha1.ReleaseSucceeded {
-			next.BeforeRevision, stable = s.last.Spec.Revision, &last.Set
+			stable = &last.Set
+			if s.last.Spec.Whole() { // what some targets have got is not what the application runs
+				next.BeforeRevision = s.last.Spec.Revision
+			}
 		}
 	}
 	if current == nil {
 		current = delivery.Set{}
 	}
-	plan, err := c.plan(s.app, release, revision, next.BeforeRevision)
+	plan, err := c.prepare(s.app, release, revision, next.BeforeRevision, current)
 	if err != nil {
-		var waits waitError
-		if errors.As(err, &waits) {
-			return err
-		}
-		finish(next, c.Clock.Now(), v1alpha1.ReleaseFailed, delivery.Said(err.Error()))
-		keep(next, s.last)
-		return nil
-	}
-	if err := c.tellable(s.app, plan, current); err != nil {
 		var waits waitError
 		if errors.As(err, &waits) {
 			return err
@@ -109,6 +108,37 @@ func (c *Controller) start(
 	}
 	read.Write(result.Status, next)
 	complete(next, c.Clock.Now())
+	return nil
+}
+
+// prepare decides how a release goes, or says why it cannot go at all.
+func (c *Controller) prepare(
+	app *v1alpha1.Application, release *v1alpha1.Release, revision *v1alpha1.ApplicationRevision, before string, current delivery.Set,
+) (*v1alpha1.ReleasePlan, error) {
+	if err := knownTargets(app, release); err != nil {
+		return nil, err
+	}
+	plan, err := c.plan(app, release, revision, before)
+	if err != nil {
+		return nil, err
+	}
+	return plan, c.tellable(app, plan, current)
+}
+
+// knownTargets refuses a release to targets that the application does not have.
+func knownTargets(app *v1alpha1.Application, release *v1alpha1.Release) error {
+	known := []string{v1alpha1.DefaultTarget}
+	if !unplaced(app) {
+		known = nil
+		for _, target := range app.Spec.Targets {
+			known = append(known, target.Name)
+		}
+	}
+	for i, name := range release.Spec.Targets {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("spec.targets[%d]: Application %s has no target %q; it has %s", i, app.Name, name, text.Line(strings.Join(known, ", "), mostNames))
+		}
+	}
 	return nil
 }
 
@@ -235,8 +265,10 @@ func releaseOf(app *v1alpha1.Application, release *v1alpha1.Release, plan *v1alp
 		}
 	}
 	for _, target := range read.Targets(app.Spec.Targets) {
-		if len(release.Spec.Targets) == 0 || slices.Contains(release.Spec.Targets, target.Name) {
+		if release.Spec.Whole() || slices.Contains(release.Spec.Targets, target.Name) {
 			out.Targets = append(out.Targets, target)
+		} else {
+			out.Others = append(out.Others, target.Name)
 		}
 	}
 	if unplaced(app) {
