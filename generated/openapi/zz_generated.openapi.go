@@ -4434,6 +4434,13 @@ func schema_manifold_apis_delivery_v1alpha1_StageTargetStatus(ref common.Referen
 							Format:      "int32",
 						},
 					},
+					"retired": {
+						SchemaProps: spec.SchemaProps{
+							Description: "retired is set where the cluster is no target any more, and the application leaves it.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"phase": {
 						SchemaProps: spec.SchemaProps{
 							Description: "phase is Pending, Running, Succeeded, Failed, Unreachable or Skipped.\n\nPossible enum values:\n - `\"Failed\"` is a cluster that has failed.\n - `\"Pending\"` is a cluster that has not begun: its wave has not.\n - `\"Running\"` is a cluster on its way.\n - `\"Skipped\"` is a cluster that was left out, or has left.\n - `\"Succeeded\"` is a cluster that has proved that it is done.\n - `\"Unreachable\"` is a cluster that cannot be reached and is waited for.",

@@ -20,6 +20,8 @@ type Release struct {
 	Targets []Target
 	// Others are the names of those targets of the application that the release is not about.
 	Others []string
+	// Whole says that the targets are all that the application has, and that they say where it runs: it leaves the clusters that are none any more.
+	Whole bool
 	// Stages are run one after another.
 	Stages []Stage
 	// Current is what the application is to run when the release begins. Stable is what the last successful release has left, nil if there is none:

@@ -45,7 +45,8 @@ type Part struct {
 	// Replicas are those of each workload of a copy, by the workload's kind and name as in "Deployment/web". The primary has none: it runs what
 	// its objects, their autoscalers and their placement say.
 	Replicas map[string]int32 `json:"replicas,omitempty"`
-	// Traffic is the percentage of the cluster's traffic that goes to the variant. Those of all variants in a cluster add up to 100.
+	// Traffic is the percentage of the cluster's traffic that goes to the variant. Those of all variants in a cluster add up to 100, or to 0 in one
+	// that the application is about to leave.
 	Traffic int32 `json:"traffic,omitempty"`
 	// Routed says that the part has had a share of the traffic, so that it is drained before it goes.
 	Routed bool `json:"routed,omitempty"`

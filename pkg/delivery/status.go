@@ -76,6 +76,8 @@ type TargetStatus struct {
 	Message  string `json:"message,omitempty"`
 	Revision string `json:"revision,omitempty"`
 	Ready    bool   `json:"ready,omitempty"`
+	// Retired says that the cluster is no target any more, so that the application leaves it.
+	Retired bool `json:"retired,omitempty"`
 	// Silent says that the cluster does not answer.
 	Silent bool      `json:"silent,omitempty"`
 	Wave   int       `json:"wave,omitempty"`

@@ -368,6 +368,9 @@ type StageTargetStatus struct {
 	// wave is the position of its wave, from 0.
 	// +optional
 	Wave int32 `json:"wave,omitempty"`
+	// retired is set where the cluster is no target any more, and the application leaves it.
+	// +optional
+	Retired bool `json:"retired,omitempty"`
 	// phase is Pending, Running, Succeeded, Failed, Unreachable or Skipped.
 	// +optional
 	Phase TargetPhase `json:"phase,omitempty"`

@@ -1169,6 +1169,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: replicas
       type:
         scalar: numeric
+    - name: retired
+      type:
+        scalar: boolean
     - name: revision
       type:
         scalar: string

@@ -151,7 +151,7 @@ func (n *next) retry(of *delivery.StageStatus) {
 	for j, t := range again.Targets {
 		only := n.seen.Orders.RetryTargets[of.ID]
 		if !t.Phase.Passed() && (len(only) == 0 || slices.Contains(only, t.Target)) {
-			again.Targets[j] = delivery.TargetStatus{Place: t.Place, Phase: delivery.NotStarted, Wave: t.Wave, Replicas: t.Replicas, Shares: t.Shares}
+			again.Targets[j] = delivery.TargetStatus{Place: t.Place, Phase: delivery.NotStarted, Wave: t.Wave, Retired: t.Retired, Replicas: t.Replicas, Shares: t.Shares}
 			if len(only) > 0 { // the others have failed still, which keeps nobody who was asked for from beginning
 				again.Targets[j].Phase, again.Targets[j].Start, again.Targets[j].Progressed = delivery.Running, n.now, n.now
 			}
@@ -230,7 +230,7 @@ func (n *next) skipped(stage delivery.Stage) string {
 func (n *next) fail(of delivery.StageStatus) {
 	message := fmt.Sprintf("stage %s: %s", of.ID, of.Message)
 	policy := n.release.Rollback
-	some := slices.ContainsFunc(of.Targets, func(t delivery.TargetStatus) bool { return t.Phase != delivery.Failed })
+	some := slices.ContainsFunc(of.Targets, func(t delivery.TargetStatus) bool { return t.Phase != delivery.Failed && !t.Retired })
 	if policy.Disabled || policy.OnlyIfAllFail && some {
 		n.end(delivery.Failed, message)
 		return
@@ -276,16 +276,23 @@ func (n *next) finish() bool {
 
 // summary says what a release that has succeeded has left undone.
 func (n *next) summary() string {
+	left := ""
 	for _, of := range n.status.Stages {
 		rolls := of.Name == delivery.StageSync || of.Name == delivery.StagePrimaryRollout
 		for _, t := range of.Targets {
+			if _, there := n.seen.Clusters[t.Cluster]; t.Retired {
+				if t.Phase == delivery.Skipped && there {
+					left = "; " + t.Message
+				}
+				continue
+			}
 			if t.Phase == delivery.Failed || rolls && t.Phase == delivery.Skipped && of.Phase == delivery.Succeeded {
 				return fmt.Sprintf("released, but for cluster %q: %s", t.Cluster, t.Message)
 			}
 		}
 	}
 	if len(n.release.Others) > 0 {
-		return "released in the targets that it is about"
+		return "released in the targets that it is about" // clusters leave by releases to all alone
 	}
-	return "released in all targets"
+	return "released in all targets" + left
 }

@@ -92,7 +92,7 @@ func stageOf(from v1alpha1.StageStatus) delivery.StageStatus {
 		target := delivery.TargetStatus{
 			Place: delivery.Place{Target: t.Name, Cluster: t.Cluster}, Phase: delivery.Phase(t.Phase), Message: t.Message, Revision: t.Revision, Wave: int(t.Wave),
 			Start: timeOf(t.StartTime), End: timeOf(t.EndTime), Replicas: t.Workloads, Shares: t.Shares, Progress: t.Progress, Progressed: timeOf(t.ProgressTime),
-			ReadySeen: timeOf(t.ReadySince), Drained: timeOf(t.DrainedSince), Ready: t.ReadySince != nil, Pods: t.Ready,
+			ReadySeen: timeOf(t.ReadySince), Drained: timeOf(t.DrainedSince), Ready: t.ReadySince != nil, Pods: t.Ready, Retired: t.Retired,
 		}
 		switch t.Phase {
 		case v1alpha1.TargetPending:
@@ -188,7 +188,7 @@ func writeStage(of delivery.StageStatus) v1alpha1.StageStatus {
 		target := v1alpha1.StageTargetStatus{
 			Name: t.Target, Cluster: t.Cluster, Wave: int32(t.Wave), Phase: v1alpha1.TargetPhase(t.Phase), Message: t.Message, Revision: t.Revision, Workloads: t.Replicas,
 			Shares: t.Shares, DrainedSince: stamp(t.Drained), Progress: t.Progress, StartTime: stamp(t.Start), ProgressTime: stamp(t.Progressed), ReadySince: stamp(t.ReadySeen),
-			EndTime: stamp(t.End), Ready: t.Pods,
+			EndTime: stamp(t.End), Ready: t.Pods, Retired: t.Retired,
 		}
 		for _, n := range t.Replicas {
 			target.Replicas += n

@@ -22,6 +22,8 @@ type kind struct {
 	atOnce bool
 	// routing says that the stage is about nothing but the traffic.
 	routing bool
+	// retires says that the last stage of the kind is where clusters leave that are no target any more.
+	retires bool
 	places  func(*Run) []delivery.Place
 	// prepare records what the stage does in each of its targets, where that depends on the others.
 	prepare func(*Run) error
@@ -34,10 +36,10 @@ type kind struct {
 
 var kinds = map[string]kind{
 	delivery.StageSync: {
-		variant: delivery.Primary, places: named, goal: alone, proof: all, outcome: byWaves,
+		variant: delivery.Primary, retires: true, places: named, goal: alone, proof: all, outcome: byWaves,
 	},
 	delivery.StagePrimaryRollout: {
-		variant: delivery.Primary, places: named, goal: roll, proof: runs(delivery.Primary), outcome: byWaves,
+		variant: delivery.Primary, retires: true, places: named, goal: roll, proof: runs(delivery.Primary), outcome: byWaves,
 	},
 	delivery.StageCanaryRollout: {
 		variant: delivery.Canary, places: named, prepare: size, goal: add(delivery.Canary), proof: runs(delivery.Canary), outcome: byWaves,

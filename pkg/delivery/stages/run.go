@@ -123,12 +123,12 @@ func (r *Run) Prepare() error {
 	for i, place := range places {
 		r.Of.Targets[i] = delivery.TargetStatus{Place: place, Phase: delivery.NotStarted, Wave: assigned[i]}
 	}
-	if k.prepare == nil {
-		return nil
+	if k.prepare != nil {
+		if err := k.prepare(r); err != nil {
+			return fmt.Errorf("stage %s: %w", r.Stage.ID, err)
+		}
 	}
-	if err := k.prepare(r); err != nil {
-		return fmt.Errorf("stage %s: %w", r.Stage.ID, err)
-	}
+	r.Of.Targets = append(r.Of.Targets, r.retired()...)
 	return nil
 }
 
@@ -176,7 +176,11 @@ func (r *Run) stepTarget(k kind, t *delivery.TargetStatus) {
 	seen, there := r.Seen.Clusters[t.Cluster]
 	waits := t.Phase == delivery.NotStarted
 	if by := r.Seen.Orders.SkipTargets[r.Stage.ID][t.Target]; by != "" {
-		r.endTarget(t, delivery.Skipped, "skipped by "+by)
+		message := "skipped by " + by
+		if t.Retired {
+			message = leaves(t) + ", and is kept: " + message
+		}
+		r.endTarget(t, delivery.Skipped, message)
 		return
 	}
 	switch {
@@ -194,8 +198,17 @@ func (r *Run) stepTarget(k kind, t *delivery.TargetStatus) {
 		return
 	}
 	r.Due.by(seen.Heard.Add(SilentAfter))
-	verdict := r.approach(k, t, seen)
-	r.note(k, t, seen, verdict)
+	r.note(k, t, seen, r.advance(k, t, seen))
+}
+
+// advance takes a target that is under way as far as it gets, and says how far that is.
+func (r *Run) advance(k kind, t *delivery.TargetStatus, seen delivery.Cluster) waves.Verdict {
+	edits := r.Status.Edits[t.Cluster]
+	defer func() { r.moved(t, edits) }()
+	if t.Retired {
+		return r.retire(t, seen)
+	}
+	return r.approach(k, t, seen)
 }
 
 // leave ends a target whose cluster is no longer there.
@@ -213,20 +226,21 @@ func (r *Run) unheard(k kind, t *delivery.TargetStatus, seen delivery.Cluster) {
 	t.Message = fmt.Sprintf("cluster %q does not answer", t.Cluster)
 	if t.Phase == delivery.Running {
 		// It is to have what is new once it is back. Of what is ready there nothing is known.
-		r.approach(k, t, delivery.Cluster{})
-	}
-	after := r.Stage.Failure.After
-	if after == 0 {
-		after = unreachableAfter
+		r.advance(k, t, delivery.Cluster{})
 	}
 	how := r.Stage.Failure.OnUnreachable
 	if k.atOnce {
 		how = delivery.Skip
 	}
-	switch late := seen.Heard.Add(after); {
+	switch late, is := r.silentTooLong(seen); {
+	case t.Retired && is:
+		r.giveUp(t, t.Message)
+		return
+	case t.Retired:
+		r.Due.by(late)
 	case how != delivery.Skip && how != delivery.Fail:
 		r.deadline(t, "")
-	case r.Now.Before(late):
+	case !is:
 		r.Due.by(late)
 	case how == delivery.Fail:
 		r.endTarget(t, delivery.Failed, t.Message)
@@ -316,7 +330,12 @@ func (r *Run) deadline(t *delivery.TargetStatus, why string) {
 		r.Due.by(end)
 		return
 	}
-	r.endTarget(t, delivery.Failed, fmt.Sprintf("no progress within %s: %s", r.Release.Progress, why))
+	why = fmt.Sprintf("no progress within %s: %s", r.Release.Progress, why)
+	if t.Retired {
+		r.giveUp(t, why)
+		return
+	}
+	r.endTarget(t, delivery.Failed, why)
 }
 
 // present is the part of the set that is about a target's cluster.
@@ -341,12 +360,7 @@ func (r *Run) look(t *delivery.TargetStatus, seen delivery.Cluster) waves.Look {
 // approach edits the set on the way to the goal of the stage in a cluster, as far as the traffic lets it: what is new is added at once, traffic moves
 // to what is there, and what is to go goes when it has been without traffic for long enough. It says how far that is.
 func (r *Run) approach(k kind, t *delivery.TargetStatus, seen delivery.Cluster) waves.Verdict {
-	goal, next, edits := k.goal(r, t), r.present(t), r.Status.Edits[t.Cluster]
-	defer func() {
-		if r.Status.Edits[t.Cluster] > edits {
-			t.Progress, t.Progressed = 0, r.Now
-		}
-	}()
+	goal, next := k.goal(r, t), r.present(t)
 	for _, name := range goal.Names() {
 		if part, has := goal.Part(name, t.Cluster); has {
 			present, _ := next.Part(name, t.Cluster)

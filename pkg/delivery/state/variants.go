@@ -96,7 +96,10 @@ func (s Sharing) count(variants []v1alpha1.Variant) {
 // total has each variant have its part of the requests to all clusters. Each has as many as its primary has pods.
 func (s Sharing) total(variants []v1alpha1.Variant) {
 	loads, whole := map[string]int64{}, int64(0)
-	for cluster := range parts(variants) {
+	for cluster, parts := range parts(variants) {
+		if !slices.ContainsFunc(parts, func(c *v1alpha1.VariantCluster) bool { return c != nil && (c.Traffic == nil || *c.Traffic > 0) }) {
+			continue // the application is about to leave it
+		}
 		for _, workload := range s.Workloads[v1alpha1.VariantPrimary] {
 			if s.Behind[workload.Name] {
 				loads[cluster] += int64(max(0, workload.Clusters[cluster].Wanted))
@@ -106,7 +109,7 @@ func (s Sharing) total(variants []v1alpha1.Variant) {
 		whole += loads[cluster]
 	}
 	for i := range variants {
-		if len(variants[i].Clusters) == 0 || slices.ContainsFunc(variants[i].Clusters, func(c v1alpha1.VariantCluster) bool { return c.Traffic == nil }) {
+		if len(variants[i].Clusters) == 0 || whole == 0 || slices.ContainsFunc(variants[i].Clusters, func(c v1alpha1.VariantCluster) bool { return c.Traffic == nil }) {
 			continue
 		}
 		sum := int64(0)

@@ -56,6 +56,18 @@ func Clean(set delivery.Set, variant, cluster string) delivery.Set {
 	return balance(out, cluster)
 }
 
+// Silence has nothing of what a cluster runs get any traffic. What still comes there nobody else can take: it is served as before.
+func Silence(set delivery.Set, cluster string) delivery.Set {
+	out := set.Clone()
+	for _, variant := range out {
+		if part, has := variant.Clusters[cluster]; has {
+			part.Routed, part.Traffic = part.Routed || part.Traffic > 0, 0
+			variant.Clusters[cluster] = part
+		}
+	}
+	return out
+}
+
 // Restore puts back what a cluster ran by a recorded set.
 func Restore(set, recorded delivery.Set, cluster string) delivery.Set {
 	out := set

@@ -81,15 +81,18 @@ func Begin(stage delivery.Stage, targets []delivery.TargetStatus, silent map[str
 	if Exceeded(stage, targets) {
 		return nil
 	}
-	wave, running := Current(targets), 0
+	wave, running, places := Current(targets), 0, 0
 	for _, t := range targets {
 		if t.Phase == delivery.Running && !silent[t.Cluster] {
 			running++
 		}
+		if !t.Retired { // percentages are of those that the waves were made of
+			places++
+		}
 	}
 	var out []int
 	for i, t := range targets {
-		if t.Wave == wave && t.Phase == delivery.NotStarted && !silent[t.Cluster] && running < limit(stage.Waves, wave, len(targets)) {
+		if t.Wave == wave && t.Phase == delivery.NotStarted && !silent[t.Cluster] && running < limit(stage.Waves, wave, max(1, places)) {
 			out = append(out, i)
 			running++
 		}

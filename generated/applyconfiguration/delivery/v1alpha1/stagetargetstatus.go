@@ -18,6 +18,8 @@ type StageTargetStatusApplyConfiguration struct {
 	Cluster *string `json:"cluster,omitempty"`
 	// wave is the position of its wave, from 0.
 	Wave *int32 `json:"wave,omitempty"`
+	// retired is set where the cluster is no target any more, and the application leaves it.
+	Retired *bool `json:"retired,omitempty"`
 	// phase is Pending, Running, Succeeded, Failed, Unreachable or Skipped.
 	Phase *deliveryv1alpha1.TargetPhase `json:"phase,omitempty"`
 	// message says what the cluster waits for, or how it ended.
@@ -73,6 +75,14 @@ func (b *StageTargetStatusApplyConfiguration) WithCluster(value string) *StageTa
 // If called multiple times, the Wave field is set to the value of the last call.
 func (b *StageTargetStatusApplyConfiguration) WithWave(value int32) *StageTargetStatusApplyConfiguration {
 	b.Wave = &value
+	return b
+}
+
+// WithRetired sets the Retired field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Retired field is set to the value of the last call.
+func (b *StageTargetStatusApplyConfiguration) WithRetired(value bool) *StageTargetStatusApplyConfiguration {
+	b.Retired = &value
 	return b
 }
 

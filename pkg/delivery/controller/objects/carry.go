@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,6 +39,8 @@ type Order struct {
 	Edition string
 	// Prunes reports whether an object of the primary that is no longer wanted is deleted. Those of other variants are anyway.
 	Prunes bool
+	// Clusters are those that run the primary, nil where placement decides that. What is no longer wanted and yet stays runs in no others.
+	Clusters sets.Set[string]
 	// Settled says that all was applied that is to be: what is gone since then was deleted by somebody, and is not made anew.
 	Settled bool
 	// Drift says what of a difference counts, and whether it is put back.
@@ -172,14 +175,43 @@ func (c *Carrier) prune(ctx context.Context, order Order) error {
 	}
 	for _, p := range order.Present {
 		variant := p.Object.GetAnnotations()[v1alpha1.AnnotationVariant]
-		if wants.Has(p.Key) || variant == "" || !Owned(p.Object, order.Owner) || variant == delivery.Primary && !order.Prunes {
+		if wants.Has(p.Key) || variant == "" || !Owned(p.Object, order.Owner) {
 			continue
+		}
+		if variant == delivery.Primary && !order.Prunes {
+			pin, leaves := leftBy(p, order.Clusters)
+			if !leaves {
+				continue
+			}
+			if pin != "" {
+				if err := c.Pin(ctx, order.Account, p.Key, p.Object, pin); err != nil {
+					return fmt.Errorf("take %s, which is no longer wanted, off clusters that the application has left: %w", p.Key, err)
+				}
+				continue
+			}
 		}
 		if err := c.Delete(ctx, order.Account, p.Key, p.Object); err != nil {
 			return fmt.Errorf("delete %s, which is no longer wanted: %w", p.Key, err)
 		}
 	}
 	return nil
+}
+
+// leftBy says which of its clusters a workload keeps that runs in some which the application has left, and reports whether there are such.
+func leftBy(p observe.Present, runs sets.Set[string]) (pin string, leaves bool) {
+	pins := p.Object.GetAnnotations()[manifold.AnnotationClusters]
+	if runs == nil || !p.Workload || pins == "" {
+		return "", false
+	}
+	var stays []string
+	for _, cluster := range strings.Split(pins, ",") {
+		if runs.Has(cluster) {
+			stays = append(stays, cluster)
+		} else {
+			leaves = true
+		}
+	}
+	return strings.Join(stays, ","), leaves
 }
 
 // policies writes those that workloads follow, and reports whether the watch has shown them: who decides about a workload goes by what it shows.

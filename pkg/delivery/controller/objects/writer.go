@@ -2,6 +2,7 @@ package objects
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -209,6 +210,31 @@ func (w *Writer) Delete(ctx context.Context, account Account, key wanted.Key, ob
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // it is gone, or another one is there
+	}
+	return refusal(key, err)
+}
+
+// Pin says in which clusters an object runs that nothing else is applied of any more.
+func (w *Writer) Pin(ctx context.Context, account Account, key wanted.Key, object metav1.Object, clusters string) error {
+	resource, watched := w.store.Resource(schema.GroupKind{Group: key.Group, Kind: key.Kind})
+	if !watched || object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	client, err := w.client(account)
+	if err != nil {
+		return err
+	}
+	change, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion(), "annotations": map[string]any{
+			manifold.AnnotationClusters: clusters, v1alpha1.AnnotationApplied: nil, // it is not what was applied any more
+		},
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = client.Resource(resource).Namespace(account.Namespace).Patch(ctx, key.Name, types.MergePatchType, change, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it is gone, or the watch is about to show what it is now
 	}
 	return refusal(key, err)
 }

@@ -271,6 +271,7 @@ func releaseOf(app *v1alpha1.Application, release *v1alpha1.Release, plan *v1alp
 			out.Others = append(out.Others, target.Name)
 		}
 	}
+	out.Whole = release.Spec.Whole() && !unplaced(app)
 	if unplaced(app) {
 		out.Targets = []delivery.Target{{Name: v1alpha1.DefaultTarget, Selector: &metav1.LabelSelector{MatchLabels: decidedLabels}}}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
@@ -174,6 +175,9 @@ func (c *Controller) carryOut(ctx context.Context, app *v1alpha1.Application, re
 		Wanted: v.wanted, Present: v.present, Edition: editionOf(status.Edits),
 		Prunes:  release.Status.Plan.Prune || prunesAll(status.Set, pruned),
 		Settled: release.Status.Phase.Ended(), Drift: driftOf(app, c.Clock.Now()),
+	}
+	if !unplaced(app) {
+		order.Clusters = sets.KeySet(status.Set[delivery.Primary].Clusters)
 	}
 	err = c.carrier.Carry(ctx, order, &v.memory.objects)
 	if !maps.Equal(before, v.memory.objects.Failures()) {

@@ -141,6 +141,10 @@ func (s *sharer) cluster(of *v1alpha1.Traffic, cluster string) {
 		return
 	}
 	shares := s.set.Shares(cluster)
+	if leaving(shares) {
+		s.asIs(cluster, front.GetName())
+		return
+	}
 	part, runs := s.set.Part(delivery.Primary, cluster)
 	if runs && !s.wanted.Labelled[cluster] {
 		label, value := s.options.Selecting(delivery.Primary)
@@ -153,6 +157,30 @@ func (s *sharer) cluster(of *v1alpha1.Traffic, cluster string) {
 	}
 	if s.route != nil {
 		s.weigh(of, cluster, front.GetName(), shares)
+	}
+}
+
+// leaving reports whether nothing of what a cluster runs is to get requests, as the application is about to leave it.
+func leaving(shares map[string]int32) bool {
+	for _, share := range shares {
+		if share > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// asIs has a cluster go on as it does: requests that still come there are better served than refused, until those who send them have heard that they
+// are to go elsewhere.
+func (s *sharer) asIs(cluster, front string) {
+	if fields := projection.RoutesOf(s.service(front))[cluster]; len(fields) > 0 {
+		s.lead(front, cluster, fields)
+	}
+	if s.route == nil {
+		return
+	}
+	if fields := projection.RoutesOf(s.route)[cluster]; len(fields) > 0 {
+		s.weights[cluster] = fields
 	}
 }
 
