@@ -7,7 +7,9 @@ import (
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -125,10 +127,29 @@ func (r *requestREST) Create(
 	}
 	asked := r.read(body)
 	asked.User, asked.Groups, asked.Time = caller.GetName(), caller.GetGroups(), stamp(r.clock.Now())
-	change := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+	change := rest.DefaultUpdatedObjectInfo(nil, func(ctx context.Context, _, old runtime.Object) (runtime.Object, error) {
 		release := old.(*v1alpha1.Release).DeepCopy()
+		if err := r.overtaken(ctx, release, asked.Type); err != nil {
+			return nil, err
+		}
 		return release, record(release, asked)
 	})
 	release, _, err := r.store.Update(ctx, name, change, nil, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{DryRun: options.DryRun})
 	return release, err
+}
+
+// overtaken refuses to retry a release, or to take it back, after another one has begun: that one says what runs now, and nobody goes on with earlier ones.
+func (r *requestREST) overtaken(ctx context.Context, release *v1alpha1.Release, asked v1alpha1.RequestType) error {
+	if asked != v1alpha1.RequestRetry && asked != v1alpha1.RequestRollback || release.Status.Sequence == 0 {
+		return nil
+	}
+	found, err := r.store.List(ctx, &metainternalversion.ListOptions{LabelSelector: labels.SelectorFromSet(labels.Set{v1alpha1.LabelApplication: release.Spec.Application})})
+	if err != nil {
+		return fmt.Errorf("look for releases after %q: %w", release.Name, err)
+	}
+	list, ok := found.(*v1alpha1.ReleaseList)
+	if !ok {
+		return apierrors.NewInternalError(fmt.Errorf("a list of releases is %T", found))
+	}
+	return notNewest(release, list.Items, asked)
 }

@@ -132,12 +132,40 @@ func retry(release *v1alpha1.Release, request *v1alpha1.ReleaseRequest) error {
 func rollback(release *v1alpha1.Release, _ *v1alpha1.ReleaseRequest) error {
 	switch phase := release.Status.Phase; phase {
 	case v1alpha1.ReleaseRunning, v1alpha1.ReleaseSucceeded, v1alpha1.ReleaseFailed, v1alpha1.ReleaseCancelled:
+		if !arrived(release) {
+			return conflict(release, "it has come to no cluster, so there is nothing to take back")
+		}
 		return nil
 	case v1alpha1.ReleasePending, "":
 		return conflict(release, "it has not begun, so there is nothing to take back; cancel it")
 	default:
 		return conflict(release, "it cannot be taken back, it is %s", phase)
 	}
+}
+
+// arrived reports whether a release has come to any cluster. One that failed or was cancelled before that goes on from nowhere.
+func arrived(release *v1alpha1.Release) bool {
+	return release.Status.Plan != nil && slices.ContainsFunc(release.Status.Plan.Targets, func(t v1alpha1.ResolvedTarget) bool { return len(t.Clusters) > 0 })
+}
+
+// notNewest refuses what is asked of a release that is not the last one of its application to have begun.
+func notNewest(release *v1alpha1.Release, all []v1alpha1.Release, asked v1alpha1.RequestType) error {
+	var newest *v1alpha1.Release
+	for i := range all {
+		of := &all[i]
+		if of.Spec.Application == release.Spec.Application && of.Status.Sequence > release.Status.Sequence && (newest == nil || of.Status.Sequence > newest.Status.Sequence) {
+			newest = of
+		}
+	}
+	switch {
+	case newest == nil:
+		return nil
+	case asked == v1alpha1.RequestRollback:
+		return conflict(release, "it cannot be taken back, %s has begun since and says what runs now; take that one back, or release what is to run: manifold app rollback %s --to REVISION",
+			newest.Name, release.Spec.Application)
+	}
+	return conflict(release, "nothing of it can be retried, %s has begun since and says what runs now; release its revision once more: manifold app sync %s --revision %s",
+		newest.Name, release.Spec.Application, release.Spec.Revision)
 }
 
 // going refuses what is about a release that has ended or is being taken back.
@@ -194,7 +222,7 @@ func knownTargets(release *v1alpha1.Release, names []string) error {
 	var errs field.ErrorList
 	for i, name := range names {
 		known := release.Status.Plan != nil && slices.ContainsFunc(release.Status.Plan.Targets, func(t v1alpha1.ResolvedTarget) bool { return t.Name == name })
-		if !known {
+		if !known && !left(release, name) {
 			errs = append(errs, field.NotFound(field.NewPath("targets").Index(i), name))
 		}
 	}
@@ -202,6 +230,13 @@ func knownTargets(release *v1alpha1.Release, names []string) error {
 		return invalid(release, errs)
 	}
 	return nil
+}
+
+// left reports whether a target is one that a release leaves, because it is none of the application any more.
+func left(release *v1alpha1.Release, name string) bool {
+	return slices.ContainsFunc(release.Status.Stages, func(stage v1alpha1.StageStatus) bool {
+		return slices.ContainsFunc(stage.Targets, func(t v1alpha1.StageTargetStatus) bool { return t.Retired && t.Name == name })
+	})
 }
 
 func invalid(release *v1alpha1.Release, errs field.ErrorList) error {

@@ -19,7 +19,7 @@ func waiting(phase v1alpha1.ReleasePhase, phases ...v1alpha1.StagePhase) *v1alph
 	release := &v1alpha1.Release{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-x2f"},
 		Status: v1alpha1.ReleaseStatus{Phase: phase, Plan: &v1alpha1.ReleasePlan{
-			Targets: []v1alpha1.ResolvedTarget{{Name: "east"}, {Name: "west"}},
+			Targets: []v1alpha1.ResolvedTarget{{Name: "east", Clusters: []string{"east"}}, {Name: "west", Clusters: []string{"west"}}},
 			Stages: []v1alpha1.Stage{
 				{Name: v1alpha1.StagePrimaryRollout, ID: "rollout"},
 				{Name: v1alpha1.StageWaitApproval, ID: "agree", With: &runtime.RawExtension{Raw: []byte(`{"approvers":["alice","user:bob","group:sre"],"expiry":"1h"}`)}},
@@ -36,6 +36,20 @@ func waiting(phase v1alpha1.ReleasePhase, phases ...v1alpha1.StagePhase) *v1alph
 // approving is a release that waits for approval.
 func approving() *v1alpha1.Release {
 	return waiting(v1alpha1.ReleaseRunning, v1alpha1.StageSucceeded, v1alpha1.StageRunning, v1alpha1.StageNotStarted)
+}
+
+// leaving is one that leaves a cluster of a target that the application has no more.
+func leaving() *v1alpha1.Release {
+	release := approving()
+	release.Status.Stages[0].Targets = []v1alpha1.StageTargetStatus{{Name: "north", Cluster: "north", Retired: true}}
+	return release
+}
+
+// nowhere is one that has failed before it came to any target.
+func nowhere() *v1alpha1.Release {
+	release := broken()
+	release.Status.Plan.Targets = nil
+	return release
 }
 
 func broken() *v1alpha1.Release {
@@ -74,6 +88,7 @@ func TestRecord(t *testing.T) {
 		"a stage that is to come is skipped":   {release: approving(), asked: v1alpha1.ReleaseRequest{Type: skip, Stage: "script"}, want: "script 2"},
 		"a target of it is skipped":            {release: approving(), asked: v1alpha1.ReleaseRequest{Type: skip, Stage: "script", Targets: []string{"east"}}, want: "script 2"},
 		"a target that there isn't":            {release: approving(), asked: v1alpha1.ReleaseRequest{Type: skip, Stage: "script", Targets: []string{"east", "mars"}}, refusal: `targets[1]: Not found: "mars"`},
+		"a cluster that is left is skipped":    {release: leaving(), asked: v1alpha1.ReleaseRequest{Type: skip, Stage: "script", Targets: []string{"north"}}, want: "script 2"},
 		"an approval is not skipped":           {release: approving(), asked: v1alpha1.ReleaseRequest{Type: skip, Stage: "agree"}, refusal: "WAIT_APPROVAL cannot be skipped"},
 		"a stage that is done is not":          {release: approving(), asked: v1alpha1.ReleaseRequest{Type: skip, Stage: "rollout"}, refusal: "is not one that is still to be done"},
 		"no stage at all":                      {release: approving(), asked: v1alpha1.ReleaseRequest{Type: skip}, refusal: "stage: Required value"},
@@ -88,6 +103,7 @@ func TestRecord(t *testing.T) {
 		"a release that runs is taken back":     {release: approving(), asked: v1alpha1.ReleaseRequest{Type: rollback}, want: " 0"},
 		"a release that has succeeded is":       {release: in(v1alpha1.ReleaseSucceeded), asked: v1alpha1.ReleaseRequest{Type: rollback}, want: " 0"},
 		"a release that has not begun is not":   {release: in(v1alpha1.ReleasePending), asked: v1alpha1.ReleaseRequest{Type: rollback}, refusal: "it has not begun"},
+		"a release that came nowhere is not":    {release: nowhere(), asked: v1alpha1.ReleaseRequest{Type: rollback}, refusal: "it has come to no cluster"},
 		"a release that was taken back is not":  {release: in(v1alpha1.ReleaseRolledBack), asked: v1alpha1.ReleaseRequest{Type: rollback}, refusal: "it cannot be taken back, it is RolledBack"},
 		"a comment that nobody reads to an end": {release: approving(), asked: v1alpha1.ReleaseRequest{Type: cancel, Comment: strings.Repeat("a", 4097)}, refusal: "comment: Too long"},
 	} {

@@ -161,6 +161,44 @@ func TestRequestsAboutAnotherReleaseAreRefused(t *testing.T) {
 	}
 }
 
+// Nobody goes on with a release after another one of its application has begun, so nothing is recorded that nobody does.
+func TestReleasesThatOthersHaveFollowedAreNotContinued(t *testing.T) {
+	storage := stores(t)
+	release := create(t, storage)
+	release.Status = broken().Status
+	release.Status.Sequence = 3
+	writeStatus(t, storage, release)
+	later := func(name, application string, sequence int64) {
+		t.Helper()
+		object, err := storage["releases"].(rest.Creater).Create(as(t, "alice"), &v1alpha1.Release{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+			Spec:       v1alpha1.ReleaseSpec{Application: application, Revision: application + "-v8", TriggeredBy: v1alpha1.ReleaseTrigger{Cause: v1alpha1.CauseCommand}},
+		}, nil, &metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := object.(*v1alpha1.Release)
+		made.Status.Phase, made.Status.Sequence = v1alpha1.ReleaseRunning, sequence
+		writeStatus(t, storage, made)
+	}
+	later("web-older", "web", 2)
+	later("other-x", "other", 9)
+	later("web-waits", "web", 0)
+	if got, err := ask(t, storage, "alice", "retry", &v1alpha1.ReleaseRetry{}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil || len(got.Status.Requests) != 1 {
+		t.Errorf("while it is the newest: %v", err)
+	}
+	later("web-newer", "web", 4)
+	later("web-newest", "web", 5)
+	_, err := ask(t, storage, "alice", "retry", &v1alpha1.ReleaseRetry{}, metav1.CreateOptions{})
+	if want := `release "web-x2f": nothing of it can be retried, web-newest has begun since and says what runs now; release its revision once more: manifold app sync web --revision web-v7`; !apierrors.IsConflict(err) || err.Error() != want {
+		t.Errorf("a retry: %v, want %s", err, want)
+	}
+	_, err = ask(t, storage, "alice", "rollback", &v1alpha1.ReleaseRollback{}, metav1.CreateOptions{})
+	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "it cannot be taken back, web-newest has begun since") {
+		t.Errorf("a rollback: %v, want a refusal", err)
+	}
+}
+
 // The API server finds fields by the schema, so what is seen here is what kubectl explain and server-side apply see.
 func TestAPI(t *testing.T) {
 	client, err := versioned.NewForConfig(api.Serve(t))
