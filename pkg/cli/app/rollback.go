@@ -38,7 +38,8 @@ func newRollbackCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *
 		Short:                 "Go back to an earlier revision of an application",
 		Long: templates.LongDesc(`
 			Go back to an earlier revision of an application, in all targets at once. Without --to, a release that is on its way is taken
-			back; if there is none, the revision is released that had last been released with success before the one that is live.
+			back; if there is none, the revision is released that had last been released with success before the one that is live. What
+			was released to some targets alone does not count: where that was last, they go back to what the others run.
 
 			Nothing newer is released by itself until there is a new revision. spec.revision of the application keeps it for longer.`),
 		Example: templates.Examples(`
@@ -152,22 +153,43 @@ func underWay(releases []v1alpha1.Release) *v1alpha1.Release {
 	return nil
 }
 
-// before returns the revision that was last released with success before the one that is live, and is kept; "" if there is none.
+// before returns the revision to go back to, if it is kept; "" if there is none. Where only some targets have got something since the application was last
+// released as a whole, that is what it was released with then: the others run it still. Otherwise it is the one before that.
 func before(application *v1alpha1.Application, releases []v1alpha1.Release, kept []past) string {
+	live := application.Status.LiveRevision
+	isKept := func(revision string) bool {
+		return slices.ContainsFunc(kept, func(p past) bool { return p.Revision == revision })
+	}
+	if strayed(application, releases) != nil && isKept(live) {
+		return live
+	}
 	for i := range releases {
-		revision := releases[i].Spec.Revision
-		if releases[i].Status.Phase == v1alpha1.ReleaseSucceeded && revision != application.Status.LiveRevision &&
-			slices.ContainsFunc(kept, func(p past) bool { return p.Revision == revision }) {
-			return revision
+		r := &releases[i]
+		if r.Status.Phase == v1alpha1.ReleaseSucceeded && r.Spec.Whole() && r.Spec.Revision != live && isKept(r.Spec.Revision) {
+			return r.Spec.Revision
 		}
 	}
 	return ""
 }
 
-// takenBack returns the name of the release that brought what is live, "" if it is no longer there.
+// strayed returns the last release by which some targets have got another revision than the one that is live, if nothing was released as a whole since; nil
+// if there is none.
+func strayed(application *v1alpha1.Application, releases []v1alpha1.Release) *v1alpha1.Release {
+	i := slices.IndexFunc(releases, func(r v1alpha1.Release) bool { return r.Status.Phase == v1alpha1.ReleaseSucceeded })
+	if i < 0 || releases[i].Spec.Whole() || releases[i].Spec.Revision == application.Status.LiveRevision {
+		return nil
+	}
+	return &releases[i]
+}
+
+// takenBack returns the name of the release that is taken back: the one that some targets have something else by, or that brought what is live; "" if it
+// is no longer there.
 func takenBack(application *v1alpha1.Application, releases []v1alpha1.Release) string {
+	if partial := strayed(application, releases); partial != nil {
+		return partial.Name
+	}
 	for i := range releases {
-		if r := &releases[i]; r.Status.Phase == v1alpha1.ReleaseSucceeded && r.Spec.Revision == application.Status.LiveRevision {
+		if r := &releases[i]; r.Status.Phase == v1alpha1.ReleaseSucceeded && r.Spec.Whole() && r.Spec.Revision == application.Status.LiveRevision {
 			return r.Name
 		}
 	}

@@ -148,6 +148,12 @@ func TestWhatMakesNoSenseIsNotReleased(t *testing.T) {
 	}
 }
 
+// partly is a release to one target alone.
+func partly(release *v1alpha1.Release) *v1alpha1.Release {
+	release.Spec.Targets = []string{"eu"}
+	return release
+}
+
 func TestRollback(t *testing.T) {
 	for name, test := range map[string]struct {
 		live      string
@@ -172,6 +178,20 @@ func TestRollback(t *testing.T) {
 			},
 			want: v1alpha1.ReleaseSpec{Revision: "web-v7", RollbackOf: "web-c"}, wantOut: "release/web-new created: web-v7 of application web\n",
 		},
+		"to what the others run, where some have got something since": {
+			live: "web-v7", releases: []runtime.Object{
+				partly(released("web-c", "web-v8", v1alpha1.ReleaseSucceeded, 1)), released("web-b", "web-v7", v1alpha1.ReleaseSucceeded, 2),
+				released("web-a", "web-v6", v1alpha1.ReleaseSucceeded, 3),
+			},
+			want: v1alpha1.ReleaseSpec{Revision: "web-v7", RollbackOf: "web-c"}, wantOut: "release/web-new created: web-v7 of application web\n",
+		},
+		"past what only some have got": {
+			live: "web-v8", releases: []runtime.Object{
+				partly(released("web-d", "web-v8", v1alpha1.ReleaseSucceeded, 1)), released("web-c", "web-v8", v1alpha1.ReleaseSucceeded, 2),
+				partly(released("web-b", "web-v6", v1alpha1.ReleaseSucceeded, 3)), released("web-a", "web-v7", v1alpha1.ReleaseSucceeded, 4),
+			},
+			want: v1alpha1.ReleaseSpec{Revision: "web-v7", RollbackOf: "web-c"}, wantOut: "release/web-new created: web-v7 of application web\n",
+		},
 		"to a revision by its name": {
 			live: "web-v8", to: "web-v7", want: v1alpha1.ReleaseSpec{Revision: "web-v7"}, wantOut: "release/web-new created: web-v7 of application web\n",
 		},
@@ -188,7 +208,7 @@ func TestRollback(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := fake.NewSimpleClientset(append(test.releases, at(test.live), revision("web", 7), revision("web", 8))...)
+			client := fake.NewSimpleClientset(append(test.releases, at(test.live), revision("web", 6), revision("web", 7), revision("web", 8))...)
 			naming(client, v1alpha1.ReleasePending)
 			asked := ""
 			client.PrependReactor("create", "releases/rollback", func(action clienttesting.Action) (bool, runtime.Object, error) {
