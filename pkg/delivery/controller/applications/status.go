@@ -155,6 +155,9 @@ func (r *reporter) released(app *v1alpha1.Application, status *v1alpha1.Applicat
 		return no("NotReleased", status.WantedRevision+" was not released to all targets")
 	}
 	message := status.LiveRevision + " runs in all targets"
+	if next := withNext(of.Targets, r.view.clustersNow(), status.Variants); next != "" {
+		message += "; " + next
+	}
 	if passed != nil {
 		message += "; " + automation.Untriggered(app, passed)
 	}

@@ -115,17 +115,35 @@ func (w *watches) applicationHandler() cache.ResourceEventHandler {
 	}
 }
 
-// clusterHandler shows that a cluster has fallen silent, or answers again, in the applications that run there.
+// clusterHandler shows that a cluster has fallen silent, or answers again, in the applications that run there, and in all that it has joined, left, or got
+// other labels: it may be one of their targets now, or none any more.
 func (w *watches) clusterHandler() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{UpdateFunc: func(old, obj any) {
-		before, cluster := old.(*manifold.Cluster), obj.(*manifold.Cluster)
-		if silent(before) == silent(cluster) {
-			return
-		}
-		for _, app := range caches.Indexed[*v1alpha1.Application](w.view.applications, byCluster, cluster.Name) {
+	everywhere := func() {
+		for _, app := range caches.All[*v1alpha1.Application](w.view.applications) {
 			w.queues.rest.Add(cache.MetaObjectToName(app))
 		}
-	}}
+	}
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(_ any, initially bool) {
+			if !initially { // each application is looked at in the beginning
+				everywhere()
+			}
+		},
+		DeleteFunc: func(any) { everywhere() },
+		UpdateFunc: func(old, obj any) {
+			before, cluster := old.(*manifold.Cluster), obj.(*manifold.Cluster)
+			if !labels.Equals(before.Labels, cluster.Labels) {
+				everywhere()
+				return
+			}
+			if silent(before) == silent(cluster) {
+				return
+			}
+			for _, app := range caches.Indexed[*v1alpha1.Application](w.view.applications, byCluster, cluster.Name) {
+				w.queues.rest.Add(cache.MetaObjectToName(app))
+			}
+		},
+	}
 }
 
 func (w *watches) revisionHandler() cache.ResourceEventHandler {

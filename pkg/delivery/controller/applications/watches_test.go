@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
 	"github.com/manifold-dev/manifold/pkg/records"
 )
@@ -51,7 +52,12 @@ func TestWhoIsLookedAtWhenSomethingChanges(t *testing.T) {
 		"none for one of another namespace": {
 			app: fromGit(nil), change: func(w *watches) { w.secretChanged(secret("other", "login")) },
 		},
-		"none for what nobody knows": {app: fromGit(nil), change: func(w *watches) { w.secretChanged(&corev1.ConfigMap{}); w.contentChanged("x") }},
+		"all for a cluster that joins":   {app: inline(), change: func(w *watches) { w.clusterHandler().OnAdd(member(nil), false) }, rest: 1},
+		"all for one that is relabelled": {app: inline(), change: func(w *watches) { w.clusterHandler().OnUpdate(member(nil), member(map[string]string{"region": "eu"})) }, rest: 1},
+		"all for one that has gone":      {app: inline(), change: func(w *watches) { w.clusterHandler().OnDelete(member(nil)) }, rest: 1},
+		"none for one that was there":    {app: inline(), change: func(w *watches) { w.clusterHandler().OnAdd(member(nil), true) }},
+		"none for one that is as it was": {app: inline(), change: func(w *watches) { w.clusterHandler().OnUpdate(member(nil), member(nil)) }},
+		"none for what nobody knows":     {app: fromGit(nil), change: func(w *watches) { w.secretChanged(&corev1.ConfigMap{}); w.contentChanged("x") }},
 		"none for an object without a label": {
 			app: inline(), change: func(w *watches) { w.contentChanged(secret("shop", "login")) },
 		},
@@ -71,6 +77,11 @@ func TestWhoIsLookedAtWhenSomethingChanges(t *testing.T) {
 			}
 		})
 	}
+}
+
+// member is a cluster with labels.
+func member(labels map[string]string) *manifold.Cluster {
+	return &manifold.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east", Labels: labels}}
 }
 
 func TestWhatIsForgottenWithAnApplication(t *testing.T) {
