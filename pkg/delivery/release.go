@@ -127,12 +127,26 @@ type Stage struct {
 	UndoesScript bool
 }
 
+// Variant is what the copies of a stage are like, whatever clusters have of them.
+func (s Stage) Variant(name string) Variant {
+	out := Variant{Suffix: name}
+	if s.Copy == nil {
+		return out
+	}
+	out.Service, out.Patches = s.Copy.Service, s.Copy.Patches
+	if s.Copy.Suffix != "" {
+		out.Suffix = s.Copy.Suffix
+	}
+	return out
+}
+
 // CopyOptions say what a canary or baseline is like.
 type CopyOptions struct {
 	Replicas   intstr.IntOrString // not given: of a baseline, the canary's
 	PerCluster bool
 	Suffix     string
 	Service    bool
+	Patches    []v1alpha1.VariantPatch
 }
 
 // Wave is a part of a stage's targets, which begins when those of the waves before are done.

@@ -33,6 +33,8 @@ type Variant struct {
 	Suffix string `json:"suffix,omitempty"`
 	// Service says that the variant has a copy of the application's Service as well.
 	Service bool `json:"service,omitempty"`
+	// Patches change the objects that the copies are made of, in their order.
+	Patches []v1alpha1.VariantPatch `json:"patches,omitempty"`
 	// Clusters holds what each cluster is to run of the variant, by the cluster's name.
 	Clusters map[string]Part `json:"clusters"`
 }
@@ -159,12 +161,19 @@ func (s Set) Differs(other Set, cluster string) bool {
 				continue
 			}
 			against, there := pair[1][name]
-			if p, has := against.Clusters[cluster]; !there || !has || !p.Equal(part) || against.Suffix != variant.Suffix || against.Service != variant.Service {
+			if p, has := against.Clusters[cluster]; !there || !has || !p.Equal(part) || !variant.alike(against) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// alike reports whether the parts of both variants are made in the same way.
+func (v Variant) alike(other Variant) bool {
+	return v.Suffix == other.Suffix && v.Service == other.Service && slices.EqualFunc(v.Patches, other.Patches, func(a, b v1alpha1.VariantPatch) bool {
+		return a.Target == b.Target && slices.Equal(a.YAMLOps, b.YAMLOps)
+	})
 }
 
 // Equal reports whether all clusters are to run the same by both sets.

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 )
 
 var (
@@ -46,14 +48,19 @@ func TestSetsAreComparedByCluster(t *testing.T) {
 		change func(Set)
 		differ []string
 	}{
-		"nothing":                  {change: func(Set) {}},
-		"a revision":               {change: func(s Set) { s[Primary].Clusters["west"] = Part{Revision: v2, Traffic: 100} }, differ: []string{"west"}},
-		"a share":                  {change: func(s Set) { s[Primary].Clusters["west"] = Part{Revision: v1, Traffic: 99} }, differ: []string{"west"}},
-		"a size":                   {change: func(s Set) { s[Canary].Clusters["east"].Replicas["Deployment/web"] = 2 }, differ: []string{"east"}},
-		"a part less":              {change: func(s Set) { delete(s[Primary].Clusters, "west") }, differ: []string{"west"}},
-		"a part more":              {change: func(s Set) { s[Canary].Clusters["west"] = Part{Revision: v2} }, differ: []string{"west"}},
-		"a variant less":           {change: func(s Set) { delete(s, Canary) }, differ: []string{"east"}},
-		"what its names end in":    {change: func(s Set) { c := s[Canary]; c.Suffix = "new"; s[Canary] = c }, differ: []string{"east"}},
+		"nothing":               {change: func(Set) {}},
+		"a revision":            {change: func(s Set) { s[Primary].Clusters["west"] = Part{Revision: v2, Traffic: 100} }, differ: []string{"west"}},
+		"a share":               {change: func(s Set) { s[Primary].Clusters["west"] = Part{Revision: v1, Traffic: 99} }, differ: []string{"west"}},
+		"a size":                {change: func(s Set) { s[Canary].Clusters["east"].Replicas["Deployment/web"] = 2 }, differ: []string{"east"}},
+		"a part less":           {change: func(s Set) { delete(s[Primary].Clusters, "west") }, differ: []string{"west"}},
+		"a part more":           {change: func(s Set) { s[Canary].Clusters["west"] = Part{Revision: v2} }, differ: []string{"west"}},
+		"a variant less":        {change: func(s Set) { delete(s, Canary) }, differ: []string{"east"}},
+		"what its names end in": {change: func(s Set) { c := s[Canary]; c.Suffix = "new"; s[Canary] = c }, differ: []string{"east"}},
+		"how it is patched": {change: func(s Set) {
+			c := s[Canary]
+			c.Patches = []v1alpha1.VariantPatch{{YAMLOps: []v1alpha1.VariantPatchOp{{Path: "$.a", Value: "b"}}}}
+			s[Canary] = c
+		}, differ: []string{"east"}},
 		"whether it has a Service": {change: func(s Set) { c := s[Canary]; c.Service = true; s[Canary] = c }, differ: []string{"east"}},
 	} {
 		t.Run(name, func(t *testing.T) {

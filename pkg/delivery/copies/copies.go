@@ -156,6 +156,10 @@ func Copy(objects []*unstructured.Unstructured, name string, variant delivery.Va
 	if variant.Suffix == "" {
 		return nil, field.Required(field.NewPath("suffix"), fmt.Sprintf("the names of the %s's objects must end in one", name))
 	}
+	objects, changed, err := patched(objects, variant.Patches)
+	if err != nil {
+		return nil, err
+	}
 	workloads, err := o.workloads(objects)
 	if err != nil {
 		return nil, err
@@ -163,12 +167,9 @@ func Copy(objects []*unstructured.Unstructured, name string, variant delivery.Va
 	if len(workloads) == 0 {
 		return nil, fmt.Errorf("there is no workload to copy for the %s", name)
 	}
-	taken := map[string]bool{}
-	for _, object := range objects {
-		taken[Key(object)] = true
-	}
-	c := copier{Options: o, variant: name, suffix: "-" + variant.Suffix, taken: taken}
+	c := copier{Options: o, variant: name, suffix: "-" + variant.Suffix, taken: keysOf(objects)}
 	var out []*unstructured.Unstructured
+	used := map[string]bool{}
 	if variant.Service {
 		service, err := o.service(objects)
 		if err != nil {
@@ -179,9 +180,9 @@ func Copy(objects []*unstructured.Unstructured, name string, variant delivery.Va
 			return nil, err
 		}
 		out = append(out, made)
+		used[Key(service)] = true
 	}
 	configs := configsOf(objects)
-	used := map[string]bool{}
 	var made []*unstructured.Unstructured
 	for _, workload := range workloads {
 		copied, err := c.workload(workload, replicas[Key(workload)], configs, used)
@@ -189,8 +190,15 @@ func Copy(objects []*unstructured.Unstructured, name string, variant delivery.Va
 			return nil, err
 		}
 		made = append(made, copied)
+		used[Key(workload)] = true
+	}
+	if err := unused(changed, used); err != nil {
+		return nil, err
 	}
 	for _, key := range slices.Sorted(maps.Keys(used)) {
+		if configs[key] == nil {
+			continue
+		}
 		copied, err := c.rename(configs[key])
 		if err != nil {
 			return nil, err
@@ -200,13 +208,13 @@ func Copy(objects []*unstructured.Unstructured, name string, variant delivery.Va
 	return append(out, made...), nil
 }
 
-// ServiceOf returns a Service that leads to one variant alone, under the name of the Service in front and a suffix.
-func ServiceOf(objects []*unstructured.Unstructured, variant, suffix string, o Options) (*unstructured.Unstructured, error) {
-	service, err := o.service(objects)
-	if err != nil {
-		return nil, err
+// keysOf are the keys of objects.
+func keysOf(objects []*unstructured.Unstructured) map[string]bool {
+	out := map[string]bool{}
+	for _, object := range objects {
+		out[Key(object)] = true
 	}
-	return copier{Options: o, variant: variant, suffix: "-" + suffix}.service(service)
+	return out
 }
 
 // workloads are those of the objects that are copied.
@@ -246,7 +254,7 @@ func (o Options) Replicas(objects []*unstructured.Unstructured) (map[string]int3
 func (o Options) service(objects []*unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
 	for _, object := range objects {
-		if object.GetKind() == "Service" && object.GroupVersionKind().Group == "" && (o.Service == "" || object.GetName() == o.Service) {
+		if object.GetKind() == "Service" && object.GroupVersionKind().Group == "" && (o.Service == "" || object.GetName() == o.Service) && !ofVariant(object) {
 			found = append(found, object)
 		}
 	}

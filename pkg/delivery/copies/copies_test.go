@@ -194,12 +194,12 @@ func TestCopies(t *testing.T) {
 
 func TestAHeadlessServiceStaysHeadless(t *testing.T) {
 	in := objects(t, "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: None, clusterIPs: [None], selector: {app: web}}}")
-	got, err := ServiceOf(in, delivery.Primary, "primary", Options{Label: "v", Values: map[string]string{"primary": "main"}})
+	got, err := WithServices(in, []string{"primary"}, Options{Label: "v", Values: map[string]string{"primary": "main"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := objects(t, "{apiVersion: v1, kind: Service, metadata: {name: web-primary, labels: {v: main}}, spec: {type: ClusterIP, clusterIP: None, selector: {app: web, v: main}}}")
-	if diff := cmp.Diff(content(want), content([]*unstructured.Unstructured{got})); diff != "" {
+	want := objects(t, "{apiVersion: v1, kind: Service, metadata: {name: web-primary, labels: {v: main}, annotations: {delivery.manifold.dev/service-of: web}}, spec: {type: ClusterIP, clusterIP: None, selector: {app: web, v: main}}}")
+	if diff := cmp.Diff(content(want), content(got[1:])); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -54,7 +54,7 @@ func Copies(spec v1alpha1.ApplicationSpec) copies.Options {
 	return out
 }
 
-// Stages are those of a pipeline. What of them is not done is named by its path.
+// Stages are those of a pipeline. What of them is not done is told, by its path.
 func Stages(stages []v1alpha1.Stage, path *field.Path) (out []delivery.Stage, undone []string, errs field.ErrorList) {
 	for i := range stages {
 		stage, with := &stages[i], path.Index(i).Child("with")
@@ -86,23 +86,17 @@ func Stages(stages []v1alpha1.Stage, path *field.Path) (out []delivery.Stage, un
 	return out, undone, errs
 }
 
-// apply reads the options of a stage, and returns the paths of what is not done.
+// apply reads the options of a stage, and says of those that come to nothing why. What stages change of the manifests themselves is in ChangesOf.
 func apply(stage *delivery.Stage, options any, path *field.Path) (undone []string) {
-	note := func(is bool, name string) {
-		if is {
-			undone = append(undone, path.Child(name).String())
-		}
-	}
 	switch o := options.(type) {
-	case *v1alpha1.SyncOptions:
-		note(o.AddVariantLabelToSelector, "addVariantLabelToSelector")
 	case *v1alpha1.PrimaryRolloutOptions:
-		note(o.Suffix != "", "suffix")
-		note(o.CreateService, "createService")
-		note(o.AddVariantLabelToSelector, "addVariantLabelToSelector")
+		if o.Suffix != "" && !o.CreateService {
+			undone = append(undone, path.Child("suffix").String()+" is not honoured: it is for the name of the primary's own Service, and createService is not set")
+		}
 	case *v1alpha1.CanaryRolloutOptions:
-		note(len(o.Patches) > 0, "patches")
-		stage.Copy = &delivery.CopyOptions{Replicas: ptr.Deref(o.Replicas, intstr.FromInt32(1)), PerCluster: o.PerCluster, Suffix: o.Suffix, Service: o.CreateService}
+		stage.Copy = &delivery.CopyOptions{
+			Replicas: ptr.Deref(o.Replicas, intstr.FromInt32(1)), PerCluster: o.PerCluster, Suffix: o.Suffix, Service: o.CreateService, Patches: o.Patches,
+		}
 	case *v1alpha1.BaselineRolloutOptions:
 		stage.Copy = &delivery.CopyOptions{Replicas: ptr.Deref(o.Replicas, intstr.IntOrString{}), PerCluster: o.PerCluster, Suffix: o.Suffix, Service: o.CreateService}
 	case *v1alpha1.TrafficRoutingOptions:

@@ -28,10 +28,11 @@ func TestStages(t *testing.T) {
 	}{
 		"a canary":                   {stage: v1alpha1.Stage{Name: "K8S_CANARY_ROLLOUT"}, with: `{"replicas":"10%","perCluster":true,"createService":true,"suffix":"new"}`, want: delivery.Stage{Copy: &delivery.CopyOptions{Replicas: intstr.FromString("10%"), PerCluster: true, Service: true, Suffix: "new"}}},
 		"a canary of one":            {stage: v1alpha1.Stage{Name: "K8S_CANARY_ROLLOUT"}, want: delivery.Stage{Copy: &delivery.CopyOptions{Replicas: intstr.FromInt32(1)}}},
-		"a canary with patches":      {stage: v1alpha1.Stage{Name: "K8S_CANARY_ROLLOUT"}, with: `{"patches":[{"target":{"kind":"ConfigMap","name":"a"},"yamlOps":[{"path":"$.a","value":"b"}]}]}`, want: delivery.Stage{Copy: &delivery.CopyOptions{Replicas: intstr.FromInt32(1)}}, undone: "stages[0].with.patches"},
+		"a canary with patches":      {stage: v1alpha1.Stage{Name: "K8S_CANARY_ROLLOUT"}, with: `{"patches":[{"target":{"kind":"ConfigMap","name":"a"},"yamlOps":[{"path":"$.a","value":"b"}]}]}`, want: delivery.Stage{Copy: &delivery.CopyOptions{Replicas: intstr.FromInt32(1), Patches: []v1alpha1.VariantPatch{{Target: v1alpha1.VariantPatchTarget{Kind: "ConfigMap", Name: "a"}, YAMLOps: []v1alpha1.VariantPatchOp{{Path: "$.a", Value: "b"}}}}}}},
 		"a baseline":                 {stage: v1alpha1.Stage{Name: "K8S_BASELINE_ROLLOUT"}, want: delivery.Stage{Copy: &delivery.CopyOptions{}}},
 		"by the name of several":     {stage: v1alpha1.Stage{Name: "K8S_MULTI_SYNC"}, want: delivery.Stage{Name: "K8S_SYNC"}},
-		"a primary and what is not":  {stage: v1alpha1.Stage{Name: "K8S_PRIMARY_ROLLOUT"}, with: `{"createService":true,"suffix":"p","prune":true,"addVariantLabelToSelector":true}`, undone: "stages[0].with.suffix stages[0].with.createService stages[0].with.addVariantLabelToSelector"},
+		"a primary with a Service":   {stage: v1alpha1.Stage{Name: "K8S_PRIMARY_ROLLOUT"}, with: `{"createService":true,"suffix":"p","prune":true,"addVariantLabelToSelector":true}`},
+		"a suffix of nothing":        {stage: v1alpha1.Stage{Name: "K8S_PRIMARY_ROLLOUT"}, with: `{"suffix":"p"}`, undone: "stages[0].with.suffix is not honoured: it is for the name of the primary's own Service, and createService is not set"},
 		"a sync that prunes":         {stage: v1alpha1.Stage{Name: "K8S_SYNC"}, with: `{"prune":true}`},
 		"all traffic":                {stage: v1alpha1.Stage{Name: "K8S_TRAFFIC_ROUTING"}, with: `{"all":"canary"}`, want: delivery.Stage{Traffic: map[string]int32{"canary": 100}}},
 		"shares of it":               {stage: v1alpha1.Stage{Name: "K8S_TRAFFIC_ROUTING"}, with: `{"canary":"20%","baseline":5}`, want: delivery.Stage{Traffic: map[string]int32{"canary": 20, "baseline": 5}}},

@@ -64,7 +64,7 @@ func rolledBack(stages []delivery.StageStatus) delivery.Phase {
 func setOf(variants []v1alpha1.Variant) delivery.Set {
 	out := delivery.Set{}
 	for _, v := range variants {
-		variant := delivery.Variant{Suffix: v.Suffix, Service: v.CreateService, Clusters: map[string]delivery.Part{}}
+		variant := delivery.Variant{Suffix: v.Suffix, Service: v.CreateService, Patches: v.Patches, Clusters: map[string]delivery.Part{}}
 		for _, c := range v.Clusters {
 			revision := delivery.Revision{Name: c.Revision, Hash: c.Hash}
 			if c.Revision == "" {
@@ -159,7 +159,7 @@ func releasePhase(status delivery.Status) v1alpha1.ReleasePhase {
 func variantsOf(set delivery.Set, owners map[string]string) []v1alpha1.Variant {
 	var out []v1alpha1.Variant
 	for _, name := range set.Names() {
-		variant := v1alpha1.Variant{Name: name, Suffix: set[name].Suffix, CreateService: set[name].Service}
+		variant := v1alpha1.Variant{Name: name, Suffix: set[name].Suffix, CreateService: set[name].Service, Patches: set[name].Patches}
 		for _, cluster := range slices.Sorted(maps.Keys(set[name].Clusters)) {
 			part := set[name].Clusters[cluster]
 			variant.Clusters = append(variant.Clusters, v1alpha1.VariantCluster{

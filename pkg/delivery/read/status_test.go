@@ -17,7 +17,7 @@ func TestAStatusIsReadAsItWasWritten(t *testing.T) {
 	web := map[string]int32{"Deployment/web": 2}
 	set := delivery.Set{
 		delivery.Primary: {Clusters: map[string]delivery.Part{"east": {Revision: delivery.Revision{Name: "web-v1", Hash: "a"}, Target: "eu", Traffic: 90, Routed: true}, "west": {Revision: delivery.Revision{Name: "web-v2", Hash: "b"}, Target: "us", Traffic: 100}}},
-		delivery.Canary:  {Suffix: "new", Service: true, Clusters: map[string]delivery.Part{"east": {Revision: delivery.Revision{Name: "web-v2", Hash: "b"}, Target: "eu", Replicas: web, Traffic: 10, Routed: true}}},
+		delivery.Canary:  {Suffix: "new", Service: true, Patches: []v1alpha1.VariantPatch{{YAMLOps: []v1alpha1.VariantPatchOp{{Path: "$.a", Value: "b"}}}}, Clusters: map[string]delivery.Part{"east": {Revision: delivery.Revision{Name: "web-v2", Hash: "b"}, Target: "eu", Replicas: web, Traffic: 10, Routed: true}}},
 	}
 	full := delivery.Status{
 		Phase: delivery.Running, Message: "a", Start: at, Targets: []delivery.Place{{Target: "eu", Cluster: "east"}, {Target: "eu", Cluster: "north"}, {Target: "us", Cluster: "west"}},

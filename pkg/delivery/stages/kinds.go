@@ -93,19 +93,12 @@ func add(name string) func(*Run, *delivery.TargetStatus) delivery.Set {
 		if len(t.Replicas) == 0 {
 			return r.present(t)
 		}
-		variant := variants.Copy{Name: name, Suffix: name}
-		if r.Stage.Copy != nil {
-			variant.Service = r.Stage.Copy.Service
-			if r.Stage.Copy.Suffix != "" {
-				variant.Suffix = r.Stage.Copy.Suffix
-			}
-		}
 		revision, target := r.Release.Revision, t.Target
 		if name == delivery.Baseline {
 			part := r.running(t.Cluster)
 			revision, target = part.Revision, part.Target
 		}
-		return of(variants.Add(r.present(t), variant, revision, t.Cluster, t.Replicas), name, target, t.Cluster)
+		return of(variants.Add(r.present(t), name, r.Stage.Variant(name), revision, t.Cluster, t.Replicas), name, target, t.Cluster)
 	}
 }
 

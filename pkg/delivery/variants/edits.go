@@ -17,18 +17,11 @@ func Roll(set delivery.Set, revision delivery.Revision, cluster string) delivery
 	return balance(out, cluster)
 }
 
-// Copy is a variant beside the primary, as a stage asks for it.
-type Copy struct {
-	Name    string
-	Suffix  string
-	Service bool
-}
-
-// Add has a cluster run a copy of a revision in so many replicas of each workload. It gets no traffic beyond what it has.
-func Add(set delivery.Set, variant Copy, revision delivery.Revision, cluster string, replicas map[string]int32) delivery.Set {
-	part, _ := set.Part(variant.Name, cluster)
+// Add has a cluster run a copy of a revision, made as the variant says, in so many replicas of each workload. It gets no traffic beyond what it has.
+func Add(set delivery.Set, name string, variant delivery.Variant, revision delivery.Revision, cluster string, replicas map[string]int32) delivery.Set {
+	part, _ := set.Part(name, cluster)
 	part.Revision, part.Replicas = revision, maps.Clone(replicas)
-	out := Put(set, variant.Name, delivery.Variant{Suffix: variant.Suffix, Service: variant.Service}, cluster, part)
+	out := Put(set, name, variant, cluster, part)
 	return balance(out, cluster)
 }
 

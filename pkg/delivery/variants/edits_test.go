@@ -29,7 +29,7 @@ func parts(of map[string]delivery.Part) delivery.Set {
 
 func TestEdits(t *testing.T) {
 	two := map[string]int32{"Deployment/web": 2}
-	canary := Copy{Name: delivery.Canary, Suffix: "canary"}
+	canary := delivery.Variant{Suffix: "canary"}
 	running := parts(map[string]delivery.Part{"primary": {Revision: v1, Traffic: 100}})
 	split := parts(map[string]delivery.Part{"primary": {Revision: v1, Traffic: 90}, "canary": {Revision: v2, Replicas: two, Traffic: 10, Routed: true}})
 	for name, test := range map[string]struct {
@@ -50,12 +50,12 @@ func TestEdits(t *testing.T) {
 			want: parts(map[string]delivery.Part{"primary": {Revision: v2, Traffic: 90}, "canary": {Revision: v2, Replicas: two, Traffic: 10, Routed: true}}),
 		},
 		"a canary begins without traffic": {
-			set: running, edit: func(s delivery.Set) delivery.Set { return Add(s, canary, v2, "east", two) },
+			set: running, edit: func(s delivery.Set) delivery.Set { return Add(s, delivery.Canary, canary, v2, "east", two) },
 			want: parts(map[string]delivery.Part{"primary": {Revision: v1, Traffic: 100}, "canary": {Revision: v2, Replicas: two}}),
 		},
 		"a canary that grows keeps its share": {
 			set: split, edit: func(s delivery.Set) delivery.Set {
-				return Add(s, canary, v2, "east", map[string]int32{"Deployment/web": 5})
+				return Add(s, delivery.Canary, canary, v2, "east", map[string]int32{"Deployment/web": 5})
 			},
 			want: parts(map[string]delivery.Part{"primary": {Revision: v1, Traffic: 90}, "canary": {Revision: v2, Replicas: map[string]int32{"Deployment/web": 5}, Traffic: 10, Routed: true}}),
 		},
@@ -123,7 +123,7 @@ func TestRandomEditsConserveTheTraffic(t *testing.T) {
 			case 0:
 				set = Roll(set, []delivery.Revision{v1, v2}[r.IntN(2)], cluster)
 			case 1:
-				set = Add(set, Copy{Name: name, Suffix: name}, v2, cluster, map[string]int32{"Deployment/web": r.Int32N(4)})
+				set = Add(set, name, delivery.Variant{Suffix: name}, v2, cluster, map[string]int32{"Deployment/web": r.Int32N(4)})
 			case 2:
 				set = Route(set, cluster, map[string]int32{delivery.Primary: r.Int32N(120), name: r.Int32N(120) - 10})
 			case 3:

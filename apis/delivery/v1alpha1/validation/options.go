@@ -21,14 +21,14 @@ import (
 // validateOptions refuses options of a stage that cannot be followed.
 func validateOptions(options any, spec *v1alpha1.ApplicationSpec, path *field.Path) field.ErrorList {
 	switch options := options.(type) {
+	case *v1alpha1.SyncOptions:
+		return validateChanged(options.AddVariantLabelToSelector, false, spec, path)
 	case *v1alpha1.PrimaryRolloutOptions:
-		return validateSuffix(options.Suffix, path.Child("suffix"))
+		errs := validateSuffix(options.Suffix, path.Child("suffix"))
+		return append(errs, validateChanged(options.AddVariantLabelToSelector, options.CreateService, spec, path)...)
 	case *v1alpha1.CanaryRolloutOptions:
 		errs := validateCopy(options.Replicas, options.Suffix, path)
-		for i := range options.Patches {
-			errs = append(errs, validateVariantPatch(&options.Patches[i], path.Child("patches").Index(i))...)
-		}
-		return errs
+		return append(errs, validateVariantPatches(options.Patches, path.Child("patches"))...)
 	case *v1alpha1.BaselineRolloutOptions:
 		return validateCopy(options.Replicas, options.Suffix, path)
 	case *v1alpha1.TrafficRoutingOptions:
@@ -45,6 +45,20 @@ func validateOptions(options any, spec *v1alpha1.ApplicationSpec, path *field.Pa
 	return nil
 }
 
+// validateChanged refuses options by which manifests are changed while they are rendered, of an application that renders none.
+func validateChanged(label, service bool, spec *v1alpha1.ApplicationSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, option := range []struct {
+		name string
+		set  bool
+	}{{"addVariantLabelToSelector", label}, {"createService", service}} {
+		if option.set && spec.Source.Selector != nil {
+			errs = append(errs, field.Forbidden(path.Child(option.name), "may not be specified with source.selector: who applies the objects changes them"))
+		}
+	}
+	return errs
+}
+
 func validateCopy(replicas *intstr.IntOrString, suffix string, path *field.Path) field.ErrorList {
 	errs := fields.NumberOrPart(replicas, path.Child("replicas"))
 	return append(errs, validateSuffix(suffix, path.Child("suffix"))...)
@@ -55,28 +69,6 @@ func validateSuffix(suffix string, path *field.Path) field.ErrorList {
 		return nil
 	}
 	return fields.Name(suffix, path, validation.IsDNS1123Label)
-}
-
-func validateVariantPatch(patch *v1alpha1.VariantPatch, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, part := range []struct{ field, value string }{{"kind", patch.Target.Kind}, {"name", patch.Target.Name}} {
-		if part.value == "" {
-			errs = append(errs, field.Required(path.Child("target", part.field), ""))
-		}
-	}
-	if len(patch.YAMLOps) == 0 {
-		errs = append(errs, field.Required(path.Child("yamlOps"), ""))
-	}
-	for i, op := range patch.YAMLOps {
-		at := path.Child("yamlOps").Index(i)
-		if op.Op != "" && op.Op != v1alpha1.PatchReplace {
-			errs = append(errs, field.NotSupported(at.Child("op"), op.Op, []string{v1alpha1.PatchReplace}))
-		}
-		if !strings.HasPrefix(op.Path, "$.") {
-			errs = append(errs, field.Invalid(at.Child("path"), op.Path, "must begin with $., such as $.spec.replicas"))
-		}
-	}
-	return errs
 }
 
 func validateDuration(duration metav1.Duration, path *field.Path) field.ErrorList {

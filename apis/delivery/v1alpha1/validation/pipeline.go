@@ -23,7 +23,7 @@ func validatePipeline(spec *v1alpha1.ApplicationSpec, path *field.Path) field.Er
 	if len(stages) > mostStages {
 		errs = append(errs, field.TooMany(path, len(stages), mostStages))
 	}
-	ids, variants, numbers := map[string]bool{}, variantsOnTheWay{}, numbersOnTheWay{}
+	ids, variants, numbers, patches := map[string]bool{}, variantsOnTheWay{}, numbersOnTheWay{}, patchesOnTheWay{}
 	counted := spec.Traffic != nil && spec.Traffic.Method == v1alpha1.TrafficReplicas && !slices.ContainsFunc(stages, func(stage v1alpha1.Stage) bool { return len(stage.Targets) > 0 })
 	for i := range stages {
 		at, stage := path.Index(i), &stages[i]
@@ -31,7 +31,7 @@ func validatePipeline(spec *v1alpha1.ApplicationSpec, path *field.Path) field.Er
 		errs = append(errs, validateStage(stage, spec, at)...)
 		options, problems := v1alpha1.DecodeOptions(stage, stagePath(stage, at))
 		if len(problems) == 0 {
-			missing := variants.pass(stage, options, at)
+			missing := append(variants.pass(stage, options, at), patches.pass(stage, options, at)...)
 			if counted {
 				missing = append(missing, numbers.pass(stage, options, at)...)
 			}

@@ -108,6 +108,35 @@ func TestValidateStageOptions(t *testing.T) {
 				with + `patches[1].yamlOps[0].op: Unsupported value: "add"`, with + `patches[1].yamlOps[0].path: Invalid value: "spec"`,
 			},
 		},
+		"patches of fields and of a document in one of them": {
+			spec: stage("K8S_CANARY_ROLLOUT", `patches: [{target: {kind: Deployment, name: web}, yamlOps: [{path: '$.spec.template.spec.containers[0].image', value: 'web:2'}, {path: '$.metadata.labels.app', value: web}]},
+  {target: {kind: ConfigMap, name: envoy, documentRoot: '$.data.envoy\.yaml'}, yamlOps: [{op: yaml-replace, path: '$.kind', value: '{a: 1}'}]}]`),
+		},
+		"patches that cannot be": {
+			spec: stage("K8S_CANARY_ROLLOUT", `patches: [{target: {kind: A, name: b, documentRoot: data}, yamlOps: [{path: '$.a[*]', value: a}, {path: '$..a', value: ''}, {path: $.a, value: '{'}]},
+  {target: {kind: A, name: b}, yamlOps: [{path: $.metadata.name, value: a}, {path: $.metadata, value: '{}'}, {path: $.kind, value: a}, {path: $.spec.replicas, value: '3'}]}]`),
+			want: []string{
+				with + `patches[0].target.documentRoot: Invalid value: "data": must begin with $.`, with + `patches[0].yamlOps[0].path: Invalid value: "$.a[*]": has [*] where the position`,
+				with + `patches[0].yamlOps[1].path: Invalid value: "$..a": must lead to one value`, with + "patches[0].yamlOps[1].value: Required value",
+				with + "patches[0].yamlOps[2].value: Invalid value: must be YAML", with + "patches[1].yamlOps[0].path: Forbidden: which object it is", with + "patches[1].yamlOps[1].path: Forbidden",
+				with + "patches[1].yamlOps[2].path: Forbidden", with + "patches[1].yamlOps[3].path: Forbidden: the option replicas says",
+			},
+		},
+		"patches that are too large": {
+			spec: stage("K8S_CANARY_ROLLOUT", "patches: [{target: {kind: A, name: b}, yamlOps: [{path: $.a, value: '"+strings.Repeat("a", mostPatched)+"'}]}]"),
+			want: []string{with + "patches: Invalid value: must not have more than 65536 bytes, and has 65541"},
+		},
+		"other patches of the same canary": {
+			spec: stages(patchedCanary("a", "1") + ", " + patchedCanary("b", "1") + ", " + patchedCanary("b", "2") + ", {name: K8S_CANARY_CLEAN}, " + patchedCanary("a", "3")),
+			want: []string{"spec.pipeline.stages[2].with.patches: Invalid value: must be those of the canary that an earlier stage has added"},
+		},
+		"changes of objects that users apply themselves": {
+			spec: "{source: {selector: {matchLabels: {a: b}}}, pipeline: {stages: [{name: K8S_SYNC, with: {addVariantLabelToSelector: true}}, {name: K8S_PRIMARY_ROLLOUT, with: {createService: true, addVariantLabelToSelector: true}}]}}",
+			want: []string{
+				with + "addVariantLabelToSelector: Forbidden: may not be specified with source.selector", "spec.pipeline.stages[1].with.addVariantLabelToSelector: Forbidden",
+				"spec.pipeline.stages[1].with.createService: Forbidden: may not be specified with source.selector",
+			},
+		},
 		"a wait for nothing": {spec: stage("WAIT", ""), want: []string{with + `duration: Invalid value: "0s"`}},
 		"approvals that can never be": {
 			spec: stage("WAIT_APPROVAL", "approvers: ['user:alice', 'group:', bob], minApproverNum: -1, expiry: 0s"),
@@ -190,4 +219,8 @@ func TestVariantsAreThereWhenStagesNeedThem(t *testing.T) {
 			want: []string{`spec.pipeline.stages[3].with.metrics[0].strategy: Invalid value: "baseline"`},
 		},
 	})
+}
+
+func patchedCanary(target, value string) string {
+	return "{name: K8S_CANARY_ROLLOUT, targets: [" + target + "], with: {patches: [{target: {kind: Deployment, name: web}, yamlOps: [{path: $.spec.paused, value: '" + value + "'}]}]}}"
 }

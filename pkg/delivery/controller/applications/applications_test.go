@@ -163,9 +163,9 @@ func TestTargetsAreRenderedWithTheirPatches(t *testing.T) {
 
 func TestStagesThatAskForWhatNobodyDoes(t *testing.T) {
 	app := inline(deployment)
-	app.Spec.Pipeline = &v1alpha1.Pipeline{Stages: []v1alpha1.Stage{{Name: v1alpha1.StageSync, With: &runtime.RawExtension{Raw: []byte(`{"addVariantLabelToSelector":true}`)}}}}
+	app.Spec.Pipeline = &v1alpha1.Pipeline{Stages: []v1alpha1.Stage{{Name: v1alpha1.StagePrimaryRollout, With: &runtime.RawExtension{Raw: []byte(`{"suffix":"stable"}`)}}}}
 	w := newWorld(t, nil, app)
-	if got := says(w.turn(), v1alpha1.ApplicationHonoured); !strings.Contains(got, "spec.pipeline.stages[0].with.addVariantLabelToSelector is not honoured") {
+	if got := says(w.turn(), v1alpha1.ApplicationHonoured); !strings.Contains(got, "spec.pipeline.stages[0].with.suffix is not honoured") {
 		t.Errorf("condition Honoured says %q, want the option by its path", got)
 	}
 	if w.revisionNames() != "web-v1" {

@@ -30,6 +30,8 @@ type plan struct {
 	byFiles bool
 	// copies are how the pods of variants are told apart. Clusters hold what a revision says, so it has the label already.
 	copies copies.Options
+	// changes are what stages change of the manifests.
+	changes read.Changes
 	// delivery is what the application file says, nil if there is none.
 	delivery *v1alpha1.RevisionDelivery
 	// undone are sentences about what the file asks for and nobody does.
@@ -47,14 +49,13 @@ func planOf(app *v1alpha1.Application, found *sources.Found) (*plan, error) {
 	spec := read.With(app.Spec, out.delivery)
 	if spec.Pipeline != nil {
 		_, undone, _ := read.Stages(spec.Pipeline.Stages, field.NewPath("spec", "pipeline", "stages")) // what is wrong with them is refused where they are written
-		for _, path := range undone {
-			out.undone = append(out.undone, path+" is not honoured: no release does it yet")
-		}
+		out.undone = append(out.undone, undone...)
 	}
 	out.undone = append(out.undone, out.undoneDrift()...)
 	out.byFiles = changes.Asked(spec)
-	if out.copies = read.Copies(spec); spec.Source.Selector != nil {
-		out.copies.Labelled = false // what users apply themselves they label themselves
+	out.copies, out.changes = read.Copies(spec), read.ChangesOf(spec)
+	if spec.Source.Selector != nil {
+		out.copies.Labelled, out.changes = false, read.Changes{} // what users apply themselves they label themselves
 	}
 	out.targets = spec.Targets
 	if len(out.targets) == 0 {
@@ -135,6 +136,9 @@ func (p *plan) manner() string {
 	}
 	if p.copies.Labelled {
 		made = append(made, p.copies)
+	}
+	if p.changes.Selects || len(p.changes.Services) > 0 {
+		made = append(made, p.copies, p.changes)
 	}
 	return shortHash(marshalled(made))
 }

@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
@@ -58,7 +60,7 @@ func (r *renderer) render(ctx context.Context, p *plan) (*result, error) {
 	for i := range p.targets {
 		target := &p.targets[i]
 		options := p.options(target)
-		key := shortHash(marshalled([]any{p.folder(target), options}))
+		key := shortHash(marshalled([]any{p.folder(target), options, p.changes.Services[target.Name]}))
 		if like, done := same[key]; done {
 			set.AddLike(target.Name, like)
 			continue
@@ -130,10 +132,7 @@ func (r *renderer) renderTarget(ctx context.Context, p *plan, target *v1alpha1.T
 			made.Warnings = append(made.Warnings, fmt.Sprintf("%s: %s is left out: it is not for manifests to say", render.NameOf(object), field))
 		}
 	}
-	if !p.copies.Labelled {
-		return made, nil
-	}
-	if err := copies.Label(made.Objects, p.copies); err != nil {
+	if made.Objects, err = p.changed(target, made.Objects); err != nil {
 		return nil, fmt.Errorf("%w: tell the pods of variants apart in %s: %w", errNotAllowed, place(p, target), err)
 	}
 	return made, nil
@@ -151,6 +150,21 @@ func emptiness(p *plan, target *v1alpha1.Target, warnings []string) error {
 		return fmt.Errorf("%w (%s)", err, warnings[0])
 	}
 	return err
+}
+
+// changed returns the manifests of a target as traffic and stages need them: by labels the pods of the primary are told from those of copies.
+func (p *plan) changed(target *v1alpha1.Target, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	if p.copies.Labelled {
+		if err := copies.Label(objects, p.copies); err != nil {
+			return nil, err
+		}
+	}
+	if p.changes.Selects {
+		if err := copies.Select(objects, p.copies); err != nil {
+			return nil, err
+		}
+	}
+	return copies.WithServices(objects, p.changes.Services[target.Name], p.copies)
 }
 
 // run renders in this process what the API has taken in as JSON, and in one of its own all else.

@@ -37,7 +37,7 @@ func frontOf(spec v1alpha1.ApplicationSpec, contents []content) *corev1.Service 
 	for _, of := range contents {
 		service, is := of.object.(*corev1.Service)
 		switch {
-		case !is || isCopy(service):
+		case !is || isCopy(service) || service.Annotations[v1alpha1.AnnotationServiceOf] != "":
 		case spec.Service != nil && spec.Service.Name == service.Name:
 			return service
 		case spec.Service != nil && spec.Service.Name != "":

@@ -154,7 +154,7 @@ func (c *Controller) firstStep(
 	if result.Status.Phase.Ended() {
 		return result, nil
 	}
-	return result, trial{c, app, plan, value.Revision, map[string]bool{}}.run(ctx, result.Status.Targets)
+	return result, trial{c, app, plan, value, map[string]bool{}}.run(ctx, result.Status.Targets)
 }
 
 // keep has a release that could not begin leave what runs as it is.

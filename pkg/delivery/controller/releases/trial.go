@@ -37,9 +37,9 @@ func (e refusedError) Error() string { return e.what }
 // trial asks the server about a revision before anything of it is applied.
 type trial struct {
 	*Controller
-	app      *v1alpha1.Application
-	plan     *v1alpha1.ReleasePlan
-	revision delivery.Revision
+	app     *v1alpha1.Application
+	plan    *v1alpha1.ReleasePlan
+	release delivery.Release
 	// tried are the contents that have been asked about, which targets may have in common.
 	tried map[string]bool
 }
@@ -54,12 +54,12 @@ func (t trial) run(ctx context.Context, places []delivery.Place) error {
 			continue // all clusters of a target get the same
 		}
 		targets[place.Target] = true
-		made, err := t.made(place)
+		made, err := t.all(place)
 		if err != nil {
 			return err
 		}
-		for _, object := range made.Objects {
-			if needsAccount(object, made.Objects) {
+		for _, object := range made {
+			if needsAccount(object, made) {
 				continue
 			}
 			why, err := t.try(ctx, object)
@@ -88,6 +88,9 @@ func (t trial) try(ctx context.Context, object wanted.Object) (refused string, e
 		return "", err
 	}
 	t.tried[content] = true
+	if why := t.reselected(object); why != "" {
+		return why, nil
+	}
 	stored, answer := t.carrier.Try(ctx, accountOf(t.app), ownerOf(t.app), object)
 	if answer == nil && object.Held {
 		return t.mutated(object, stored)
@@ -112,22 +115,29 @@ func contentOf(object wanted.Object) (string, error) {
 
 // made is what the revision stands for where it is the only thing that runs, in one cluster of a target.
 func (t trial) made(place delivery.Place) (wanted.Wanted, error) {
-	part := delivery.Part{Revision: t.revision, Target: place.Target}
-	set := delivery.Set{delivery.Primary: {Clusters: map[string]delivery.Part{place.Cluster: part}}}
-	of := t.describe(t.app, t.plan, nil)
-	made, err := wanted.Make(of, set, t.revision.Name, func(part delivery.Part) ([]*unstructured.Unstructured, error) {
-		return t.contentsOf(t.app.Namespace, part)
-	})
-	if err == nil && of.Selected {
+	part := delivery.Part{Revision: t.release.Revision, Target: place.Target}
+	made, err := t.standsFor(delivery.Set{delivery.Primary: {Clusters: map[string]delivery.Part{place.Cluster: part}}})
+	if err == nil && t.app.Spec.Source.Selector != nil {
 		err = t.whole(part, made.Objects)
 	}
+	return made, told(err)
+}
+
+func (t trial) standsFor(set delivery.Set) (wanted.Wanted, error) {
+	return wanted.Make(t.describe(t.app, t.plan, nil), set, t.release.Revision.Name, func(part delivery.Part) ([]*unstructured.Unstructured, error) {
+		return t.contentsOf(t.app.Namespace, part)
+	})
+}
+
+// told says of what cannot be made whether it may come.
+func told(err error) error {
 	switch {
 	case errors.Is(err, contents.ErrMissing):
-		return made, waitError{err.Error()}
+		return waitError{err.Error()}
 	case err != nil:
-		return made, refusedError{err.Error()}
+		return refusedError{err.Error()}
 	}
-	return made, nil
+	return nil
 }
 
 // verdictOf reads the answer to a trial: why an object is refused, or why that is not known. What only a trial is refused for counts for neither, since

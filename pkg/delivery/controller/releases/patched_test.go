@@ -1,0 +1,98 @@
+package releases
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+)
+
+const patches = `"patches":[{"target":{"kind":"Deployment","name":"web"},"yamlOps":[{"path":"$.spec.template.spec.containers[0].image","value":"patched"}]}]`
+
+// A patched canary is that from its first pod to its end, whoever takes the release on, and the primary is not.
+func TestACanaryIsPatched(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.first(pipeline(
+			stage(v1alpha1.StageCanaryRollout, "canary", `{"replicas":"10%",`+patches+`}`), stage(v1alpha1.StageWaitApproval, "agree", ""),
+			stage(v1alpha1.StagePrimaryRollout, "primary", ""), stage(v1alpha1.StageCanaryClean, "clean", ""),
+		))
+		w.revise(2, both, deploymentOf("two"))
+		w.asks("web-b", "web-v2", nil)
+		w.waits("web-b", "agree")
+		if got, want := w.runs("web")+"; "+w.runs("web-canary"), "east:10xone west:10xone; east:1xpatched west:1xpatched"; got != want {
+			t.Errorf("runs %s, want %s", got, want)
+		}
+		if !slices.Contains(w.trials, "Deployment/web-canary") {
+			t.Errorf("tried are %v, want the patched canary as well", w.trials)
+		}
+		w.request("web-b", v1alpha1.ReleaseRequest{Type: v1alpha1.RequestApprove, Stage: "agree", Attempt: 1})
+		w.until("web-b", v1alpha1.ReleaseSucceeded)
+		if got := w.runs("web") + "; " + w.runs("web-canary"); got != "east:10xtwo west:10xtwo; " {
+			t.Errorf("runs %s", got)
+		}
+	})
+}
+
+func TestACanaryThatCannotBePatchedKeepsTheReleaseFromBeginning(t *testing.T) {
+	invalid := apierrors.NewInvalid(appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind(), "web-canary", field.ErrorList{field.Required(field.NewPath("spec", "template"), "")})
+	for name, test := range map[string]struct {
+		with   string
+		answer error
+		says   string
+	}{
+		"a field that there is not": {
+			with: `{"patches":[{"target":{"kind":"Deployment","name":"web"},"yamlOps":[{"path":"$.spec.paused","value":"true"}]}]}`,
+			says: `target "east": spec.pipeline.stages[0].with: canary of web-v2 in cluster "east": patches[0].yamlOps[0].path: Invalid value: "$.spec.paused": there is no $.spec.paused`,
+		},
+		"what the server does not take": {with: `{` + patches + `}`, answer: invalid, says: `target "east": Deployment/web-canary: Deployment.apps "web-canary" is invalid: spec.template: Required value`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, both...)
+			w.first(pipeline(stage(v1alpha1.StageCanaryRollout, "canary", test.with), stage(v1alpha1.StagePrimaryRollout, "primary", ""), stage(v1alpha1.StageCanaryClean, "clean", "")))
+			w.unfit["Deployment/web-canary"] = test.answer
+			w.revise(2, both, deploymentOf("two"))
+			writes := len(w.writes)
+			w.asks("web-b", "web-v2", nil)
+			release := w.until("web-b", v1alpha1.ReleaseFailed)
+			if !strings.Contains(release.Status.Message, test.says) {
+				t.Errorf("says %q, want %q", release.Status.Message, test.says)
+			}
+			if got := w.runs("web"); got != "east:10xone west:10xone" || len(w.writes) > writes {
+				t.Errorf("runs %s, written are %v", got, w.writes[writes:])
+			}
+		})
+	}
+}
+
+// The selector of what is there cannot be changed, which is to be found out before the first cluster gets anything.
+func TestAnotherSelectorIsRefusedBeforeAnythingIsApplied(t *testing.T) {
+	w := newWorld(t, both...)
+	w.first(pipeline(stage(v1alpha1.StagePrimaryRollout, "primary", `{"addVariantLabelToSelector":true}`)))
+	selecting := strings.ReplaceAll(deploymentOf("two"), `{"app":"web"}`, `{"app":"web","delivery.manifold.dev/variant":"primary"}`)
+	w.revise(2, both, selecting)
+	w.asks("web-b", "web-v2", nil)
+	release := w.until("web-b", v1alpha1.ReleaseFailed)
+	if want := `Deployment/web: spec.selector.matchLabels[delivery.manifold.dev/variant]: the revision has it as "primary"`; !strings.Contains(release.Status.Message, want) {
+		t.Errorf("says %q, want %q", release.Status.Message, want)
+	}
+	if got := w.runs("web"); got != "east:10xone west:10xone" {
+		t.Errorf("runs %s", got)
+	}
+
+	w = newWorld(t, both...)
+	w.given(nil, both...)
+	w.revise(1, both, selecting)
+	w.asks("web-a", "web-v1", nil)
+	w.until("web-a", v1alpha1.ReleaseSucceeded)
+	w.revise(2, both, strings.ReplaceAll(selecting, "two", "three"))
+	w.asks("web-b", "web-v2", nil)
+	w.until("web-b", v1alpha1.ReleaseSucceeded)
+	if got := w.runs("web"); got != "east:10xthree west:10xthree" {
+		t.Errorf("with the same selector runs %s", got)
+	}
+}
