@@ -60,6 +60,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &deliveryv1alpha1.PatchApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PatchTarget"):
 		return &deliveryv1alpha1.PatchTargetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PipecdConfig"):
+		return &deliveryv1alpha1.PipecdConfigApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Pipeline"):
 		return &deliveryv1alpha1.PipelineApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Planner"):

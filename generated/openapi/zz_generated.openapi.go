@@ -46,6 +46,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.Origin{}.OpenAPIModelName():                             schema_manifold_apis_delivery_v1alpha1_Origin(ref),
 		v1alpha1.Patch{}.OpenAPIModelName():                              schema_manifold_apis_delivery_v1alpha1_Patch(ref),
 		v1alpha1.PatchTarget{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_PatchTarget(ref),
+		v1alpha1.PipecdConfig{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PipecdConfig(ref),
 		v1alpha1.Pipeline{}.OpenAPIModelName():                           schema_manifold_apis_delivery_v1alpha1_Pipeline(ref),
 		v1alpha1.Planner{}.OpenAPIModelName():                            schema_manifold_apis_delivery_v1alpha1_Planner(ref),
 		v1alpha1.PrimaryRolloutOptions{}.OpenAPIModelName():              schema_manifold_apis_delivery_v1alpha1_PrimaryRolloutOptions(ref),
@@ -420,7 +421,7 @@ func schema_manifold_apis_delivery_v1alpha1_AnalysisMetric(ref common.ReferenceC
 					},
 					"provider": {
 						SchemaProps: spec.SchemaProps{
-							Description: "provider is the address of a Prometheus server.",
+							Description: "provider is the address of a Prometheus server. In app.pipecd.yaml it may be one of the names in spec.source.git.pipecd.analysisProviders.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1446,7 +1447,7 @@ func schema_manifold_apis_delivery_v1alpha1_CanaryRolloutOptions(ref common.Refe
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "patches change the canary's objects.",
+							Description: "patches change the manifests that the canary's objects are made of. One that cannot be followed keeps the release from beginning.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1832,12 +1833,18 @@ func schema_manifold_apis_delivery_v1alpha1_GitSource(ref common.ReferenceCallba
 							Ref:         ref(v1alpha1.GitWebhook{}.OpenAPIModelName()),
 						},
 					},
+					"pipecd": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pipecd says what an app.pipecd.yaml in the folder leaves to the configuration of piped.",
+							Ref:         ref(v1alpha1.PipecdConfig{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"url"},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.GitRef{}.OpenAPIModelName(), v1alpha1.GitWebhook{}.OpenAPIModelName(), v1alpha1.SecretReference{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Duration"},
+			v1alpha1.GitRef{}.OpenAPIModelName(), v1alpha1.GitWebhook{}.OpenAPIModelName(), v1alpha1.PipecdConfig{}.OpenAPIModelName(), v1alpha1.SecretReference{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Duration"},
 	}
 }
 
@@ -2209,6 +2216,41 @@ func schema_manifold_apis_delivery_v1alpha1_PatchTarget(ref common.ReferenceCall
 	}
 }
 
+func schema_manifold_apis_delivery_v1alpha1_PipecdConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PipecdConfig is what an app.pipecd.yaml refers to and does not hold.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"analysisProviders": {
+						SchemaProps: spec.SchemaProps{
+							Description: "analysisProviders are the addresses of Prometheus servers, by the names that the metrics of stages ANALYSIS have for them.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"scriptImage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "scriptImage is the image that the scripts of stages SCRIPT_RUN run in, where the stage names none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_manifold_apis_delivery_v1alpha1_Pipeline(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -2287,14 +2329,14 @@ func schema_manifold_apis_delivery_v1alpha1_PrimaryRolloutOptions(ref common.Ref
 					},
 					"createService": {
 						SchemaProps: spec.SchemaProps{
-							Description: "createService gives the primary a Service of its own.",
+							Description: "createService gives the primary a Service of its own in the targets of the stage: a copy of the Service in front that leads to the pods of the primary alone, by the variant's label, which these have then. It is a part of revisions, so it comes and goes with them, whatever way they are released.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"addVariantLabelToSelector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "addVariantLabelToSelector makes the variant's label a part of the selectors of workloads.",
+							Description: "addVariantLabelToSelector makes the variant's label a part of the selectors of workloads, as that of K8S_SYNC does.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -3710,6 +3752,21 @@ func schema_manifold_apis_delivery_v1alpha1_RevisionDelivery(ref common.Referenc
 							Format:      "",
 						},
 					},
+					"labels": {
+						SchemaProps: spec.SchemaProps{
+							Description: "labels are those that queries and scripts see beside the labels of the Application.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},
@@ -4562,7 +4619,7 @@ func schema_manifold_apis_delivery_v1alpha1_SyncOptions(ref common.ReferenceCall
 				Properties: map[string]spec.Schema{
 					"addVariantLabelToSelector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "addVariantLabelToSelector makes the variant's label a part of the selectors of workloads.",
+							Description: "addVariantLabelToSelector makes the variant's label a part of the selectors of the workloads that variants have copies of, and of the labels of their pods. It is a part of revisions, so it counts in all targets and whatever way a revision is released. The selector of a workload that is there cannot be changed: a release that would is refused before anything of it is applied.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5313,7 +5370,7 @@ func schema_manifold_apis_delivery_v1alpha1_VariantPatchOp(ref common.ReferenceC
 					},
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "path is the field, such as $.spec.template.spec.containers[0].image.",
+							Description: "path is the field, such as $.spec.template.spec.containers[0].image. It is there already. A dot in a name is written with a backslash before it, or the name in quotes.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -5338,7 +5395,7 @@ func schema_manifold_apis_delivery_v1alpha1_VariantPatchTarget(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "VariantPatchTarget names an object of a variant, by its name among the manifests.",
+				Description: "VariantPatchTarget names an object that a variant has a copy of, by its name among the manifests.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -5359,7 +5416,7 @@ func schema_manifold_apis_delivery_v1alpha1_VariantPatchTarget(ref common.Refere
 					},
 					"documentRoot": {
 						SchemaProps: spec.SchemaProps{
-							Description: "documentRoot is a field that holds a document of its own, such as $.data.config\\.yaml, which the changes are about.",
+							Description: "documentRoot is a field that holds a document of its own, in YAML or JSON, such as $.data.config\\.yaml, which the changes are about. It is written anew, without its comments.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -146,6 +146,19 @@ type GitSource struct {
 	// asked after interval all the same.
 	// +optional
 	Webhook *GitWebhook `json:"webhook,omitempty"`
+	// pipecd says what an app.pipecd.yaml in the folder leaves to the configuration of piped.
+	// +optional
+	Pipecd *PipecdConfig `json:"pipecd,omitempty"`
+}
+
+// PipecdConfig is what an app.pipecd.yaml refers to and does not hold.
+type PipecdConfig struct {
+	// analysisProviders are the addresses of Prometheus servers, by the names that the metrics of stages ANALYSIS have for them.
+	// +optional
+	AnalysisProviders map[string]string `json:"analysisProviders,omitempty"`
+	// scriptImage is the image that the scripts of stages SCRIPT_RUN run in, where the stage names none.
+	// +optional
+	ScriptImage string `json:"scriptImage,omitempty"`
 }
 
 // GitWebhook says who may announce pushes.

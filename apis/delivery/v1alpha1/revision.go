@@ -141,6 +141,9 @@ type RevisionDelivery struct {
 	// prune deletes what earlier revisions brought to a target and the revision that is released does not have.
 	// +optional
 	Prune bool `json:"prune,omitempty"`
+	// labels are those that queries and scripts see beside the labels of the Application.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // RevisionTrigger says which files count, in the words of spec.trigger of an Application.

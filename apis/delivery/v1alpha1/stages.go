@@ -70,7 +70,9 @@ func StageID(stage *Stage, position int) string {
 
 // SyncOptions are those of K8S_SYNC.
 type SyncOptions struct {
-	// addVariantLabelToSelector makes the variant's label a part of the selectors of workloads.
+	// addVariantLabelToSelector makes the variant's label a part of the selectors of the workloads that variants have copies of, and of the labels of
+	// their pods. It is a part of revisions, so it counts in all targets and whatever way a revision is released. The selector of a workload that is
+	// there cannot be changed: a release that would is refused before anything of it is applied.
 	// +optional
 	AddVariantLabelToSelector bool `json:"addVariantLabelToSelector,omitempty"`
 	// prune deletes what the revision does not have, whatever spec.prune says.
@@ -83,10 +85,11 @@ type PrimaryRolloutOptions struct {
 	// suffix is what the name of the primary's own Service ends in, after a hyphen. Defaults to primary.
 	// +optional
 	Suffix string `json:"suffix,omitempty"`
-	// createService gives the primary a Service of its own.
+	// createService gives the primary a Service of its own in the targets of the stage: a copy of the Service in front that leads to the pods of the
+	// primary alone, by the variant's label, which these have then. It is a part of revisions, so it comes and goes with them, whatever way they are released.
 	// +optional
 	CreateService bool `json:"createService,omitempty"`
-	// addVariantLabelToSelector makes the variant's label a part of the selectors of workloads.
+	// addVariantLabelToSelector makes the variant's label a part of the selectors of workloads, as that of K8S_SYNC does.
 	// +optional
 	AddVariantLabelToSelector bool `json:"addVariantLabelToSelector,omitempty"`
 	// prune deletes what the revision does not have, whatever spec.prune says.
@@ -109,7 +112,7 @@ type CanaryRolloutOptions struct {
 	// createService gives the canary a Service of its own.
 	// +optional
 	CreateService bool `json:"createService,omitempty"`
-	// patches change the canary's objects.
+	// patches change the manifests that the canary's objects are made of. One that cannot be followed keeps the release from beginning.
 	// +optional
 	// +listType=atomic
 	Patches []VariantPatch `json:"patches,omitempty"`
@@ -143,13 +146,14 @@ type VariantPatch struct {
 	YAMLOps []VariantPatchOp `json:"yamlOps"`
 }
 
-// VariantPatchTarget names an object of a variant, by its name among the manifests.
+// VariantPatchTarget names an object that a variant has a copy of, by its name among the manifests.
 type VariantPatchTarget struct {
 	// kind is the object's kind.
 	Kind string `json:"kind"`
 	// name is the object's name.
 	Name string `json:"name"`
-	// documentRoot is a field that holds a document of its own, such as $.data.config\.yaml, which the changes are about.
+	// documentRoot is a field that holds a document of its own, in YAML or JSON, such as $.data.config\.yaml, which the changes are about. It is written
+	// anew, without its comments.
 	// +optional
 	DocumentRoot string `json:"documentRoot,omitempty"`
 }
@@ -159,7 +163,8 @@ type VariantPatchOp struct {
 	// op is yaml-replace, which is also the default.
 	// +optional
 	Op string `json:"op,omitempty"`
-	// path is the field, such as $.spec.template.spec.containers[0].image.
+	// path is the field, such as $.spec.template.spec.containers[0].image. It is there already. A dot in a name is written with a backslash before it, or
+	// the name in quotes.
 	Path string `json:"path"`
 	// value is what it becomes, as YAML.
 	Value string `json:"value"`
@@ -270,7 +275,7 @@ type AnalysisMetric struct {
 	// strategy is THRESHOLD, PREVIOUS, CANARY_BASELINE or CANARY_PRIMARY. Defaults to THRESHOLD.
 	// +optional
 	Strategy string `json:"strategy,omitempty"`
-	// provider is the address of a Prometheus server.
+	// provider is the address of a Prometheus server. In app.pipecd.yaml it may be one of the names in spec.source.git.pipecd.analysisProviders.
 	Provider string `json:"provider"`
 	// query is in PromQL. It may name the variant and the values of its arguments: {{ .Variant.Name }}, {{ .VariantCustomArgs.key }}, and the
 	// application: {{ .App.Name }}, {{ .App.Env }}, which is its label env, {{ .K8s.Namespace }}.

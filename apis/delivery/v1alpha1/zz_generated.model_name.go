@@ -166,6 +166,11 @@ func (in PatchTarget) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PipecdConfig) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PipecdConfig"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Pipeline) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Pipeline"
 }

@@ -393,6 +393,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: path
       type:
         scalar: string
+    - name: pipecd
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PipecdConfig
     - name: ref
       type:
         namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.GitRef
@@ -528,6 +531,17 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
     - name: version
+      type:
+        scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PipecdConfig
+  map:
+    fields:
+    - name: analysisProviders
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: scriptImage
       type:
         scalar: string
 - name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Pipeline
@@ -872,6 +886,11 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: drift
       type:
         namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Drift
+    - name: labels
+      type:
+        map:
+          elementType:
+            scalar: string
     - name: pipeline
       type:
         namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Pipeline

@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
@@ -33,6 +36,9 @@ const pipecdFile = "app.pipecd.yaml"
 // importManager is the field manager of applications that were imported.
 const importManager = "manifold-app-import"
 
+// descriptionAnnotation is the one of Kubernetes that says what an object is for.
+const descriptionAnnotation = "kubernetes.io/description"
+
 // ImportOptions are what "app import" needs.
 type ImportOptions struct {
 	genericiooptions.IOStreams
@@ -43,6 +49,8 @@ type ImportOptions struct {
 	Name string
 	// Git is where the folder is for everybody else.
 	Git v1alpha1.GitSource
+	// Config is what the file leaves to the configuration of piped.
+	Config v1alpha1.PipecdConfig
 	// Branch is the branch of it that is followed; unset, it is the repository's default.
 	Branch string
 	// Strict refuses files of which something is not honoured.
@@ -56,14 +64,17 @@ type ImportOptions struct {
 func newImportCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &ImportOptions{IOStreams: streams}
 	cmd := &cobra.Command{
-		Use:                   "import DIR --git-url URL [--git-path PATH] [--git-branch BRANCH] [--name NAME] [--strict] [--apply]",
+		Use: "import DIR --git-url URL [--git-path PATH] [--git-branch BRANCH] [--name NAME] [--analysis-provider NAME=URL] [--script-image IMAGE]" +
+			" [--strict] [--apply]",
 		DisableFlagsInUseLine: true,
 		Short:                 "Make an application of an app.pipecd.yaml",
 		Long: templates.LongDesc(`
 			Make an application of PipeCD's file app.pipecd.yaml in a folder, in any of its spellings, and print it. What of the file nobody
 			acts upon is named on standard error; with --strict, that ends the command with exit code 2, and nothing is made.
 
-			The file does not say which repository it lies in: --git-url and --git-path do.`),
+			The file does not say which repository it lies in: --git-url and --git-path do. Nor does it hold what it refers to in the
+			configuration of piped: --analysis-provider has the addresses of the providers that metrics name, and --script-image the image that
+			scripts run in which name none.`),
 		Example: templates.Examples(`
 			# Look at it
 			manifold app import ./shop/prd --git-url https://git.example/shop.git --git-path shop/prd
@@ -88,6 +99,9 @@ func newImportCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *co
 	flags.StringVar(&o.Name, "name", o.Name, "The name of the application. The default is the one in the file.")
 	flags.StringVar(&o.Git.URL, "git-url", o.Git.URL, "The address of the repository that the folder is in, without credentials.")
 	flags.StringVar(&o.Git.Path, "git-path", o.Git.Path, "The folder, from the root of the repository. The default is the root.")
+	flags.StringToStringVar(&o.Config.AnalysisProviders, "analysis-provider", o.Config.AnalysisProviders,
+		"The address of the Prometheus server that metrics name, as NAME=URL. May be given several times.")
+	flags.StringVar(&o.Config.ScriptImage, "script-image", o.Config.ScriptImage, "The image that scripts run in which name none.")
 	flags.StringVar(&o.Branch, "git-branch", o.Branch, "The branch that is followed. The default is the repository's.")
 	flags.BoolVar(&o.Strict, "strict", o.Strict, "Refuse a file of which something is not honoured, with exit code 2.")
 	flags.BoolVar(&o.Apply, "apply", o.Apply, "Make the application instead of printing it.")
@@ -107,10 +121,12 @@ func (o *ImportOptions) Complete(f cmdutil.Factory, cmd *cobra.Command) error {
 
 // Run reads the file, and prints or makes the application.
 func (o *ImportOptions) Run(ctx context.Context) error {
-	read, err := readPipecd(o.Dir)
+	read, err := readPipecd(o.Dir, o.Config)
 	if err != nil {
 		return err
 	}
+	labels, unfit := labelsOf(read)
+	read.Labels, read.Unhonoured = labels, append(read.Unhonoured, unfit...)
 	for _, unhonoured := range read.Unhonoured {
 		fmt.Fprintf(o.ErrOut, "Warning: %s\n", text.Line(unhonoured.String(), longest))
 	}
@@ -142,13 +158,19 @@ func (o *ImportOptions) Run(ctx context.Context) error {
 func (o *ImportOptions) application(read *pipecd.Application) (*v1alpha1.Application, error) {
 	application := &v1alpha1.Application{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Application"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.subject.Namespace, Name: read.Name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.subject.Namespace, Name: read.Name, Labels: read.Labels},
 		Spec:       read.Spec,
+	}
+	if read.Description != "" {
+		application.Annotations = map[string]string{descriptionAnnotation: read.Description}
 	}
 	if o.Name != "" {
 		application.Name = o.Name
 	}
 	git := o.Git
+	if len(o.Config.AnalysisProviders) > 0 || o.Config.ScriptImage != "" {
+		git.Pipecd = &o.Config // the file is read from there as well
+	}
 	if o.Branch != "" {
 		git.Ref = &v1alpha1.GitRef{Branch: o.Branch}
 	}
@@ -159,6 +181,22 @@ func (o *ImportOptions) application(read *pipecd.Application) (*v1alpha1.Applica
 		return nil, fmt.Errorf("the application that %s makes is not valid: %w%s", o.Dir, errs.ToAggregate(), nameAdvice(errs))
 	}
 	return application, nil
+}
+
+// labelsOf are the labels of a file that an object can have, and the others.
+func labelsOf(read *pipecd.Application) (labels map[string]string, unfit []pipecd.Unhonoured) {
+	for _, key := range slices.Sorted(maps.Keys(read.Labels)) {
+		value := read.Labels[key]
+		if why := append(utilvalidation.IsQualifiedName(key), utilvalidation.IsValidLabelValue(value)...); len(why) > 0 {
+			unfit = append(unfit, pipecd.Unhonoured{Path: field.NewPath("spec", "labels").Key(key).String(), Why: "it can be no label of an object: " + why[0]})
+			continue
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[key] = value
+	}
+	return labels, unfit
 }
 
 // nameAdvice says what to do about a name that cannot be one.
@@ -172,7 +210,7 @@ func nameAdvice(errs field.ErrorList) string {
 }
 
 // readPipecd reads the file in a folder, or the file itself.
-func readPipecd(dir string) (*pipecd.Application, error) {
+func readPipecd(dir string, config v1alpha1.PipecdConfig) (*pipecd.Application, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, err
 	} else if info.IsDir() {
@@ -191,7 +229,7 @@ func readPipecd(dir string) (*pipecd.Application, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", dir, err)
 	}
-	read, err := pipecd.Parse(content)
+	read, err := pipecd.Parse(content, config)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}

@@ -44,6 +44,12 @@ func TestImport(t *testing.T) {
 	}
 	good := write("good", pipecdApp)
 	lossy := write("lossy", pipecdApp+"  eventWatcher:\n  - matcher: {name: image}\n    handler: {type: GIT_UPDATE}\n")
+	piped := write("piped", strings.Replace(strings.Replace(pipecdApp, "  name: shop\n", "  name: shop\n  description: All of it.\n  labels: {env: prd, team: 'A & B', kind: KUBERNETES}\n", 1),
+		"    - {name: K8S_PRIMARY_ROLLOUT}\n", `    - {name: ANALYSIS, with: {duration: 1m, metrics: [{provider: prom, query: up, interval: 1m, expected: {max: 1}}]}}
+    - {name: SCRIPT_RUN, with: {run: date}}
+    - {name: K8S_PRIMARY_ROLLOUT}
+`, 1))
+	config := v1alpha1.PipecdConfig{AnalysisProviders: map[string]string{"prom": "https://prometheus.example"}, ScriptImage: "alpine:3"}
 	named := write("named", strings.Replace(pipecdApp, "name: shop\n", "name: My Shop\n", 1))
 	for name, test := range map[string]struct {
 		options   ImportOptions
@@ -59,6 +65,9 @@ func TestImport(t *testing.T) {
 		"a folder without it":        {options: ImportOptions{Dir: dir}, wantError: "there is no " + dir},
 		"a name that cannot be":      {options: ImportOptions{Dir: named}, wantError: "--name gives it another name"},
 		"which is given another":     {options: ImportOptions{Dir: named, Name: "shop", Branch: "main"}, golden: "import"},
+		"names of piped, and labels": {options: ImportOptions{Dir: piped, Branch: "main", Config: config}, golden: "import-piped", warning: "spec.labels[team] is not honoured: it can be no label"},
+		"names that nobody knows":    {options: ImportOptions{Dir: piped}, wantError: "import with --analysis-provider prom=URL"},
+		"a provider without address": {options: ImportOptions{Dir: piped, Config: v1alpha1.PipecdConfig{AnalysisProviders: map[string]string{"prom": "prom:9090"}, ScriptImage: "a"}}, warning: "spec.labels[team]", wantError: "spec.source.git.pipecd.analysisProviders[prom]: Invalid value"},
 		"a folder that is not there": {options: ImportOptions{Dir: filepath.Join(dir, "mars")}, wantError: "mars: no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -72,7 +72,7 @@ func (r *reading) kubernetes(in *fields) {
 		r.out.Spec.Prune = true
 	}
 	if quick.flag("addVariantLabelToSelector") {
-		r.ignore(quick.at("addVariantLabelToSelector"), "a release without a pipeline changes no selectors; stage K8S_SYNC can")
+		r.selects = quick.at("addVariantLabelToSelector")
 	}
 	r.targets(quick)
 	quick.done()

@@ -63,8 +63,11 @@ const (
 	kindApplication = "Application"
 )
 
-// Parse reads an application file. Its error names every field that is wrong.
-func Parse(content []byte) (*Application, error) {
+// labelKind is the label by which files of kind Application say what they are for.
+const labelKind = "kind"
+
+// Parse reads an application file, with what it leaves to the configuration of piped. Its error names every field that is wrong.
+func Parse(content []byte, config v1alpha1.PipecdConfig) (*Application, error) {
 	if len(content) > mostBytes {
 		return nil, fmt.Errorf("the application file has %d bytes, and %d are allowed", len(content), mostBytes)
 	}
@@ -76,7 +79,7 @@ func Parse(content []byte) (*Application, error) {
 	if err := json.Unmarshal(asJSON, &values); err != nil {
 		return nil, fmt.Errorf("parse the application file: it is no object: %w", err)
 	}
-	r := &reading{out: &Application{Inputs: map[string]Input{}}}
+	r := &reading{config: config, out: &Application{Inputs: map[string]Input{}}}
 	r.file(&fields{reading: r, values: values})
 	if err := r.errs.ToAggregate(); err != nil {
 		return nil, fmt.Errorf("the application file: %w", err)
@@ -87,8 +90,12 @@ func Parse(content []byte) (*Application, error) {
 
 // reading collects what a file says.
 type reading struct {
-	out  *Application
-	errs field.ErrorList
+	config v1alpha1.PipecdConfig
+	out    *Application
+	errs   field.ErrorList
+	// selects is the field that has a quick sync change selectors, nil if none does, and selected says that a stage does it.
+	selects  *field.Path
+	selected bool
 }
 
 func (r *reading) file(file *fields) {
@@ -113,9 +120,10 @@ func (r *reading) file(file *fields) {
 		return
 	}
 	r.pipeline(spec)
-	if label := r.out.Labels["kind"]; label != "" && label != "KUBERNETES" {
-		r.refuse(spec.at("labels").Key("kind"), label, "must be KUBERNETES")
+	if label := r.out.Labels[labelKind]; label != "" && label != "KUBERNETES" {
+		r.refuse(spec.at("labels").Key(labelKind), label, "must be KUBERNETES")
 	}
+	delete(r.out.Labels, labelKind) // it is for PipeCD, which has other kinds as well
 	spec.done()
 	file.done()
 }

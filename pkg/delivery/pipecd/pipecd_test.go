@@ -65,7 +65,7 @@ plugins:
 		"of one without plugins":                    strings.Replace(application, "spec:", "metadata: {name: shop, labels: {kind: KUBERNETES}}\nspec:", 1) + indented("quickSync:"+providers),
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Parse([]byte(file))
+			got, err := Parse([]byte(file), v1alpha1.PipecdConfig{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +80,7 @@ plugins:
 }
 
 func TestAFileBecomesASpec(t *testing.T) {
-	got, err := Parse([]byte(kubernetesApp + indented(`
+	got, err := Parse([]byte(kubernetesApp+indented(`
 name: shop
 description: All of it.
 labels: {env: prd, team: product}
@@ -129,7 +129,7 @@ input:
   autoRollback: false
   helmChart: {path: ./charts/web}
   helmOptions: {releaseName: web, valueFiles: [prd.yaml], apiVersions: [example.com/v1], kubeVersion: v1.37.0}
-`)))
+`)), v1alpha1.PipecdConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,8 +178,50 @@ input:
 	}
 }
 
+// What a file leaves to piped, the Application or the import says.
+func TestNamesOfPipedBecomeWhatTheyStandFor(t *testing.T) {
+	got, err := Parse([]byte(kubernetesApp+indented(`
+name: shop
+pipeline:
+  stages:
+  - {name: ANALYSIS, with: {duration: 1m, metrics: [{provider: prom, query: up, interval: 1m, expected: {max: 1}}, {provider: 'http://other', query: up, interval: 1m, expected: {max: 1}}]}}
+  - {name: SCRIPT_RUN, with: {run: date}}
+  - {name: SCRIPT_RUN, with: {run: date, image: busybox}}
+`)), v1alpha1.PipecdConfig{AnalysisProviders: map[string]string{"prom": "https://prometheus.example"}, ScriptImage: "alpine:3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var with []string
+	for _, stage := range got.Spec.Pipeline.Stages {
+		with = append(with, string(stage.With.Raw))
+	}
+	want := []string{
+		`{"duration":"1m","metrics":[{"expected":{"max":1},"interval":"1m","provider":"https://prometheus.example","query":"up"},{"expected":{"max":1},"interval":"1m","provider":"http://other","query":"up"}]}`,
+		`{"image":"alpine:3","run":"date"}`, `{"image":"busybox","run":"date"}`,
+	}
+	if !reflect.DeepEqual(with, want) || len(got.Unhonoured) > 0 {
+		t.Errorf("stages with %s, want %s; not honoured: %v", with, want, got.Unhonoured)
+	}
+}
+
+func TestAQuickSyncThatChangesSelectorsDoesSoByTheStagesOfThePipeline(t *testing.T) {
+	for with, want := range map[string]string{
+		"": `{"addVariantLabelToSelector":true}`, ", with: {prune: true}": `{"addVariantLabelToSelector":true,"prune":true}`,
+		", with: {addVariantLabelToSelector: true}": `{"addVariantLabelToSelector":true}`, ", with: {addVariantLabelToSelector: false}": `{"addVariantLabelToSelector":false}`,
+	} {
+		got, err := Parse([]byte(kubernetesApp+indented("quickSync: {addVariantLabelToSelector: true}\npipeline: {stages: [{name: K8S_PRIMARY_ROLLOUT"+with+"}]}")), v1alpha1.PipecdConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		undone := strings.Contains(want, "false")
+		if raw := string(got.Spec.Pipeline.Stages[0].With.Raw); raw != want || (len(got.Unhonoured) > 0) != undone {
+			t.Errorf("%q becomes %s, want %s; not honoured: %v", with, raw, want, got.Unhonoured)
+		}
+	}
+}
+
 func TestAnOrdinaryApplicationHasOneTarget(t *testing.T) {
-	got, err := Parse([]byte(kubernetesApp + indented("name: shop\npipeline: {stages: [{name: K8S_TRAFFIC_ROUTING, with: {all: canary}}]}\ntrigger: {onCommit: {disabled: true}}")))
+	got, err := Parse([]byte(kubernetesApp+indented("name: shop\npipeline: {stages: [{name: K8S_TRAFFIC_ROUTING, with: {all: canary}}]}\ntrigger: {onCommit: {disabled: true}}")), v1alpha1.PipecdConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,43 +238,42 @@ func TestAnOrdinaryApplicationHasOneTarget(t *testing.T) {
 
 func TestWhatIsNotHonouredIsNamed(t *testing.T) {
 	for path, body := range map[string]string{
-		"spec.envName":                                     "envName: dev",
-		"spec.timeout":                                     "timeout: 6h",
-		"spec.postSync":                                    "postSync: {chain: {applications: [{name: x}]}}",
-		"spec.encryption":                                  "encryption: {encryptedSecrets: {a: b}, decryptionTargets: [a.yaml]}",
-		"spec.sealedSecrets":                               "sealedSecrets: [{path: a}]",
-		"spec.attachment":                                  "attachment: {sources: {a: b}, targets: [c]}",
-		"spec.attachments":                                 "attachments: {sources: {a: b}}",
-		"spec.eventWatcher":                                "eventWatcher: [{matcher: {name: a}}]",
-		"spec.notification":                                "notification: {mentions: [{event: '*', slackusers: [a]}]}",
-		"spec.resourceRoutes":                              "resourceRoutes: [{provider: {name: a}}]",
-		"spec.trigger.onCommand.disabled":                  "trigger: {onCommand: {disabled: true}}",
-		"spec.trigger.onChain.disabled":                    "trigger: {onChain: {disabled: false}}",
-		"spec.trigger.onOutOfSync.minWindow":               "trigger: {onOutOfSync: {minWindow: 5m}}",
-		"spec.trigger.onCommit.paths[1]":                   "trigger: {onCommit: {paths: [web/**, '^web/.*$']}}",
-		"spec.triggerPaths[0]":                             "triggerPaths: ['(a|b)/c']",
-		"spec.input.kubectlVersion":                        "input: {kubectlVersion: 1.31}",
-		"spec.input.kustomizeVersion":                      "input: {kustomizeVersion: 5.0.0}",
-		"spec.input.kustomizeOptions":                      "input: {kustomizeOptions: {enable-helm: ''}}",
-		"spec.input.helmVersion":                           "input: {helmVersion: 3.1.0}",
-		"spec.input.helmChart.gitRemote":                   "input: {helmChart: {gitRemote: 'git@example.com:a/b'}}",
-		"spec.input.helmChart.repository":                  "input: {helmChart: {repository: a}}",
-		"spec.input.helmOptions.setFiles":                  "input: {helmOptions: {setFiles: {a: b}}}",
-		"spec.input.autoCreateNamespace":                   "input: {autoCreateNamespace: true}",
-		"spec.quickSync.addVariantLabelToSelector":         "quickSync: {addVariantLabelToSelector: true}",
-		"spec.quickSync.multiTarget[0].kubectlVersion":     "quickSync: {multiTarget: [{provider: {name: a}, kubectlVersion: x}]}",
-		"spec.quickSync.multiTarget[0].provider.labels":    "quickSync: {multiTarget: [{provider: {name: a, labels: {b: c}}}]}",
-		"spec.trafficRouting.method":                       "trafficRouting: {method: smi}",
-		"spec.trafficRouting.istio":                        "trafficRouting: {method: podselector, istio: {host: a}}",
-		"spec.trafficRouting.istio.host":                   "trafficRouting: {method: istio, istio: {host: a}}",
-		"spec.workloads[0]":                                "workloads: [{kind: DaemonSet, name: a}]",
-		"spec.driftDetection.ignoreFields[0]":              "driftDetection: {ignoreFields: ['v1:Service:shop:web#spec']}",
-		"spec.pipeline.stages[0].with.logs":                "pipeline: {stages: [{name: ANALYSIS, with: {duration: 1m, logs: [{query: a}]}}]}",
-		"spec.pipeline.stages[0].with.metrics[0].provider": "pipeline: {stages: [{name: ANALYSIS, with: {duration: 1m, metrics: [{provider: prometheus-dev, query: up, interval: 1m, expected: {max: 1}}]}}]}",
-		"spec.pipeline.stages[0].with":                     "pipeline: {stages: [{name: SCRIPT_RUN, with: {run: date}}]}",
-		"spec.pipeline.stages[0].skipOn.paths[0]":          "pipeline: {stages: [{name: WAIT, skipOn: {paths: ['a.*']}, with: {duration: 1m}}]}",
+		"spec.envName":                                  "envName: dev",
+		"spec.timeout":                                  "timeout: 6h",
+		"spec.postSync":                                 "postSync: {chain: {applications: [{name: x}]}}",
+		"spec.encryption":                               "encryption: {encryptedSecrets: {a: b}, decryptionTargets: [a.yaml]}",
+		"spec.sealedSecrets":                            "sealedSecrets: [{path: a}]",
+		"spec.attachment":                               "attachment: {sources: {a: b}, targets: [c]}",
+		"spec.attachments":                              "attachments: {sources: {a: b}}",
+		"spec.eventWatcher":                             "eventWatcher: [{matcher: {name: a}}]",
+		"spec.notification":                             "notification: {mentions: [{event: '*', slackusers: [a]}]}",
+		"spec.resourceRoutes":                           "resourceRoutes: [{provider: {name: a}}]",
+		"spec.trigger.onCommand.disabled":               "trigger: {onCommand: {disabled: true}}",
+		"spec.trigger.onChain.disabled":                 "trigger: {onChain: {disabled: false}}",
+		"spec.trigger.onOutOfSync.minWindow":            "trigger: {onOutOfSync: {minWindow: 5m}}",
+		"spec.trigger.onCommit.paths[1]":                "trigger: {onCommit: {paths: [web/**, '^web/.*$']}}",
+		"spec.triggerPaths[0]":                          "triggerPaths: ['(a|b)/c']",
+		"spec.input.kubectlVersion":                     "input: {kubectlVersion: 1.31}",
+		"spec.input.kustomizeVersion":                   "input: {kustomizeVersion: 5.0.0}",
+		"spec.input.kustomizeOptions":                   "input: {kustomizeOptions: {enable-helm: ''}}",
+		"spec.input.helmVersion":                        "input: {helmVersion: 3.1.0}",
+		"spec.input.helmChart.gitRemote":                "input: {helmChart: {gitRemote: 'git@example.com:a/b'}}",
+		"spec.input.helmChart.repository":               "input: {helmChart: {repository: a}}",
+		"spec.input.helmOptions.setFiles":               "input: {helmOptions: {setFiles: {a: b}}}",
+		"spec.input.autoCreateNamespace":                "input: {autoCreateNamespace: true}",
+		"spec.quickSync.addVariantLabelToSelector":      "quickSync: {addVariantLabelToSelector: true}",
+		"spec.quickSync.multiTarget[0].kubectlVersion":  "quickSync: {multiTarget: [{provider: {name: a}, kubectlVersion: x}]}",
+		"spec.quickSync.multiTarget[0].provider.labels": "quickSync: {multiTarget: [{provider: {name: a, labels: {b: c}}}]}",
+		"spec.trafficRouting.method":                    "trafficRouting: {method: smi}",
+		"spec.trafficRouting.istio":                     "trafficRouting: {method: podselector, istio: {host: a}}",
+		"spec.trafficRouting.istio.host":                "trafficRouting: {method: istio, istio: {host: a}}",
+		"spec.workloads[0]":                             "workloads: [{kind: DaemonSet, name: a}]",
+		"spec.driftDetection.ignoreFields[0]":           "driftDetection: {ignoreFields: ['v1:Service:shop:web#spec']}",
+		"spec.pipeline.stages[0].with.logs":             "pipeline: {stages: [{name: ANALYSIS, with: {duration: 1m, logs: [{query: a}]}}]}",
+		"spec.pipeline.stages[0].with.suffix":           "pipeline: {stages: [{name: K8S_PRIMARY_ROLLOUT, with: {suffix: a}}]}",
+		"spec.pipeline.stages[0].skipOn.paths[0]":       "pipeline: {stages: [{name: WAIT, skipOn: {paths: ['a.*']}, with: {duration: 1m}}]}",
 	} {
-		got, err := Parse([]byte(kubernetesApp + indented(body)))
+		got, err := Parse([]byte(kubernetesApp+indented(body)), v1alpha1.PipecdConfig{})
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
@@ -241,7 +282,7 @@ func TestWhatIsNotHonouredIsNamed(t *testing.T) {
 			t.Errorf("not honoured: %v, want %s alone", got.Unhonoured, path)
 		}
 	}
-	got, err := Parse([]byte(application + indented("plugins: {kubernetes: {}, terraform: {workspace: a}, wait: {}}")))
+	got, err := Parse([]byte(application+indented("plugins: {kubernetes: {}, terraform: {workspace: a}, wait: {}}")), v1alpha1.PipecdConfig{})
 	if err != nil || len(got.Unhonoured) != 1 || got.Unhonoured[0].Path != "spec.plugins.terraform" {
 		t.Errorf("not honoured: %v (%v), want spec.plugins.terraform alone", got, err)
 	}
@@ -280,10 +321,12 @@ func TestWhatIsWrongIsNamedByItsPath(t *testing.T) {
 		"a service that is none":           {kubernetesApp + "  service: {kind: Pod, name: a}\n", "spec.service.kind"},
 		"a field of drift that is none":    {kubernetesApp + "  driftDetection: {ignoreFields: [spec.replicas]}\n", "spec.driftDetection.ignoreFields[0]"},
 		"a template of an analysis":        {kubernetesApp + "  pipeline: {stages: [{name: ANALYSIS, with: {duration: 1m, metrics: [{template: {name: a}}]}}]}\n", "metrics[0].template"},
+		"a provider that nobody knows":     {kubernetesApp + "  pipeline: {stages: [{name: ANALYSIS, with: {duration: 1m, metrics: [{provider: prom, query: up, interval: 1m, expected: {max: 1}}]}}]}\n", `spec.pipeline.stages[0].with.metrics[0].provider: Invalid value: "prom": it is the name of a provider in the configuration of piped: write the address of its Prometheus server here, set spec.source.git.pipecd.analysisProviders[prom] of the Application to it, or import with --analysis-provider prom=URL`},
+		"a script without an image":        {kubernetesApp + "  pipeline: {stages: [{name: SCRIPT_RUN, with: {run: date}}]}\n", "spec.pipeline.stages[0].with.image: Required value: the script runs in a Job, not beside piped, and a Job needs an image: add it here, set spec.source.git.pipecd.scriptImage of the Application, or import with --script-image IMAGE"},
 		"a file that is too large":         {strings.Repeat("#", mostBytes+1), "bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Parse([]byte(test.file)); err == nil || !strings.Contains(err.Error(), test.says) {
+			if _, err := Parse([]byte(test.file), v1alpha1.PipecdConfig{}); err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("error %v, want one that says %q", err, test.says)
 			}
 		})
@@ -295,11 +338,11 @@ func FuzzAFileIsParsedOrRefused(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, file string) {
-		first, err := Parse([]byte(file))
+		first, err := Parse([]byte(file), v1alpha1.PipecdConfig{})
 		if err != nil {
 			return
 		}
-		second, err := Parse([]byte(file))
+		second, err := Parse([]byte(file), v1alpha1.PipecdConfig{})
 		if err != nil || !reflect.DeepEqual(first, second) {
 			t.Errorf("%q is read as %+v and as %+v (%v)", file, first, second, err)
 		}

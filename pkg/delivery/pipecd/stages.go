@@ -1,8 +1,10 @@
 package pipecd
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -29,6 +31,9 @@ func (r *reading) pipeline(spec *fields) {
 		for _, target := range r.out.Spec.Targets[registered:] {
 			r.refuse(pipeline.at("stages"), target.Name, "a stage names a target that the application does not have; add it to quickSync.multiTarget")
 		}
+	}
+	if r.selects != nil && !r.selected {
+		r.ignore(r.selects, "stages K8S_PRIMARY_ROLLOUT and K8S_SYNC of a pipeline have such an option, which counts for releases without the pipeline as well")
 	}
 	pipeline.done()
 }
@@ -83,11 +88,24 @@ func (r *reading) options(name string, with *fields) map[string]any {
 		if patches := patchesOf(with); patches != nil {
 			out["patches"] = patches
 		}
+	case v1alpha1.StageSync, v1alpha1.StagePrimaryRollout:
+		if r.selects != nil && !with.has("addVariantLabelToSelector") {
+			out["addVariantLabelToSelector"] = true
+		}
+		r.selected = r.selected || out["addVariantLabelToSelector"] == true || with.values["addVariantLabelToSelector"] == true
+		if with.values["createService"] != true {
+			with.ignore("it is for the name of the primary's own Service, and createService is not set", "suffix")
+		}
 	case v1alpha1.StageAnalysis:
 		r.analysis(with)
 	case v1alpha1.StageScriptRun:
-		if !with.has("image") {
-			r.ignore(with.path, "the script runs in a Job, not beside the server: with.image has to be added")
+		switch {
+		case with.has("image"):
+		case r.config.ScriptImage != "":
+			out["image"] = r.config.ScriptImage
+		default:
+			r.errs = append(r.errs, field.Required(with.at("image"), "the script runs in a Job, not beside piped, and a Job needs an image: "+
+				"add it here, set spec.source.git.pipecd.scriptImage of the Application, or import with --script-image IMAGE"))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(with.values)) {
@@ -108,11 +126,25 @@ func (r *reading) analysis(with *fields) {
 				r.refuse(with.at(key).Index(i).Child("template"), field.OmitValueType{}, "there are no analysis templates; write out what is measured")
 			}
 			if key == "metrics" && entry.has("provider") {
-				r.ignore(with.at(key).Index(i).Child("provider"), "it is the name of a provider of piped; it has to become the address of a Prometheus server")
+				r.provider(entry)
 			}
 		}
 		delete(with.taken, key) // it stays among the options
 	}
+}
+
+// provider has a metric name the address of its provider, of which files have the name that it has in the configuration of piped.
+func (r *reading) provider(metric *fields) {
+	name := metric.text("provider")
+	if name == "" || strings.HasPrefix(name, "https://") || strings.HasPrefix(name, "http://") {
+		return
+	}
+	if address, known := r.config.AnalysisProviders[name]; known {
+		metric.values["provider"] = address
+		return
+	}
+	r.refuse(metric.at("provider"), name, fmt.Sprintf("it is the name of a provider in the configuration of piped: write the address of its Prometheus server here, "+
+		"set spec.source.git.pipecd.analysisProviders[%s] of the Application to it, or import with --analysis-provider %s=URL", name, name))
 }
 
 // patchesOf returns the patches of a variant, whose changes are called ops in some files and yamlOps in others.

@@ -10,6 +10,7 @@ import (
 )
 
 func TestWhatAFileBecomesIsAValidApplication(t *testing.T) {
+	config := v1alpha1.PipecdConfig{AnalysisProviders: map[string]string{"prometheus-dev": "https://prometheus.example"}, ScriptImage: "alpine:3"}
 	for name, body := range map[string]string{
 		"the same pipeline for two clusters": `
 name: shop
@@ -44,9 +45,17 @@ pipeline:
 trafficRouting: {method: istio, istio: {editableRoutes: [main], virtualService: {name: web}}}
 driftDetection: {ignoreFields: ['apps/v1:Deployment::web#spec.replicas']}
 `,
+		"names of piped": `
+name: shop
+pipeline:
+  stages:
+  - {name: ANALYSIS, with: {duration: 10m, metrics: [{strategy: THRESHOLD, provider: prometheus-dev, query: up, interval: 1m, failureLimit: 1, expected: {max: 1}}]}}
+  - {name: SCRIPT_RUN, with: {run: date, onRollback: date, env: {A: b}}}
+  - {name: K8S_MULTI_PRIMARY_ROLLOUT, with: {suffix: stable, createService: true}}
+`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Parse([]byte(kubernetesApp + indented(body)))
+			got, err := Parse([]byte(kubernetesApp+indented(body)), config)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,6 +3,7 @@ package validation
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"path"
 	"regexp"
@@ -24,6 +25,7 @@ const (
 	shortestInterval = 10 * time.Second
 	longestPath      = 1024
 	longestRange     = 250
+	mostProviders    = 100
 )
 
 var (
@@ -77,6 +79,24 @@ func validateGit(git *v1alpha1.GitSource, at *field.Path) field.ErrorList {
 	}
 	if git.Webhook != nil {
 		errs = append(errs, fields.Name(git.Webhook.SecretRef.Name, at.Child("webhook", "secretRef", "name"), validation.IsDNS1123Subdomain)...)
+	}
+	if git.Pipecd != nil {
+		errs = append(errs, validatePipecd(git.Pipecd, at.Child("pipecd"))...)
+	}
+	return errs
+}
+
+func validatePipecd(config *v1alpha1.PipecdConfig, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	at = at.Child("analysisProviders")
+	if len(config.AnalysisProviders) > mostProviders {
+		errs = append(errs, field.TooMany(at, len(config.AnalysisProviders), mostProviders))
+	}
+	for _, name := range slices.Sorted(maps.Keys(config.AnalysisProviders)) {
+		if name == "" {
+			errs = append(errs, field.Required(at.Key(name), "a provider has a name"))
+		}
+		errs = append(errs, validateURL(config.AnalysisProviders[name], at.Key(name))...)
 	}
 	return errs
 }

@@ -65,6 +65,14 @@ func TestValidateSource(t *testing.T) {
 		"a webhook that names none": {
 			spec: "source: {git: {url: https://git.example/a, webhook: {}}}", want: []string{"spec.source.git.webhook.secretRef.name: Required value"},
 		},
+		"what piped would know": {spec: "source: {git: {url: https://git.example/a, pipecd: {analysisProviders: {prom: 'https://prometheus.example'}, scriptImage: 'alpine:3'}}}"},
+		"providers that are none": {
+			spec: "source: {git: {url: https://git.example/a, pipecd: {analysisProviders: {a: prometheus, b: 'https://a:b@c', '': 'https://c'}}}}",
+			want: []string{
+				"spec.source.git.pipecd.analysisProviders[]: Required value", "spec.source.git.pipecd.analysisProviders[a]: Invalid value",
+				"spec.source.git.pipecd.analysisProviders[b]: Forbidden: may not hold credentials",
+			},
+		},
 		"a selector of everything": {spec: "source: {selector: {kinds: [Deployment]}}", want: []string{"spec.source.selector: Required value"}},
 		"kinds that there cannot be": {
 			spec: "source: {selector: {kinds: [deployments, Widget., A, A], matchLabels: {a: b}}}",

@@ -26,6 +26,8 @@ type GitSourceApplyConfiguration struct {
 	// webhook has the repository asked at once when its forge announces a push, by POST /hooks/git/NAMESPACE/NAME of the API server. It is
 	// asked after interval all the same.
 	Webhook *GitWebhookApplyConfiguration `json:"webhook,omitempty"`
+	// pipecd says what an app.pipecd.yaml in the folder leaves to the configuration of piped.
+	Pipecd *PipecdConfigApplyConfiguration `json:"pipecd,omitempty"`
 }
 
 // GitSourceApplyConfiguration constructs a declarative configuration of the GitSource type for use with
@@ -79,5 +81,13 @@ func (b *GitSourceApplyConfiguration) WithSecretRef(value *SecretReferenceApplyC
 // If called multiple times, the Webhook field is set to the value of the last call.
 func (b *GitSourceApplyConfiguration) WithWebhook(value *GitWebhookApplyConfiguration) *GitSourceApplyConfiguration {
 	b.Webhook = value
+	return b
+}
+
+// WithPipecd sets the Pipecd field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Pipecd field is set to the value of the last call.
+func (b *GitSourceApplyConfiguration) WithPipecd(value *PipecdConfigApplyConfiguration) *GitSourceApplyConfiguration {
+	b.Pipecd = value
 	return b
 }

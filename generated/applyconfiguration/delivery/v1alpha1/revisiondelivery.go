@@ -29,6 +29,8 @@ type RevisionDeliveryApplyConfiguration struct {
 	Drift *DriftApplyConfiguration `json:"drift,omitempty"`
 	// prune deletes what earlier revisions brought to a target and the revision that is released does not have.
 	Prune *bool `json:"prune,omitempty"`
+	// labels are those that queries and scripts see beside the labels of the Application.
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // RevisionDeliveryApplyConfiguration constructs a declarative configuration of the RevisionDelivery type for use with
@@ -132,5 +134,19 @@ func (b *RevisionDeliveryApplyConfiguration) WithDrift(value *DriftApplyConfigur
 // If called multiple times, the Prune field is set to the value of the last call.
 func (b *RevisionDeliveryApplyConfiguration) WithPrune(value bool) *RevisionDeliveryApplyConfiguration {
 	b.Prune = &value
+	return b
+}
+
+// WithLabels puts the entries into the Labels field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the Labels field,
+// overwriting an existing map entries in Labels field with the same key.
+func (b *RevisionDeliveryApplyConfiguration) WithLabels(entries map[string]string) *RevisionDeliveryApplyConfiguration {
+	if b.Labels == nil && len(entries) > 0 {
+		b.Labels = make(map[string]string, len(entries))
+	}
+	for k, v := range entries {
+		b.Labels[k] = v
+	}
 	return b
 }

@@ -9,7 +9,8 @@ package v1alpha1
 type VariantPatchOpApplyConfiguration struct {
 	// op is yaml-replace, which is also the default.
 	Op *string `json:"op,omitempty"`
-	// path is the field, such as $.spec.template.spec.containers[0].image.
+	// path is the field, such as $.spec.template.spec.containers[0].image. It is there already. A dot in a name is written with a backslash before it, or
+	// the name in quotes.
 	Path *string `json:"path,omitempty"`
 	// value is what it becomes, as YAML.
 	Value *string `json:"value,omitempty"`

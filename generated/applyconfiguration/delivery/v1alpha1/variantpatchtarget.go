@@ -5,13 +5,14 @@ package v1alpha1
 // VariantPatchTargetApplyConfiguration represents a declarative configuration of the VariantPatchTarget type for use
 // with apply.
 //
-// VariantPatchTarget names an object of a variant, by its name among the manifests.
+// VariantPatchTarget names an object that a variant has a copy of, by its name among the manifests.
 type VariantPatchTargetApplyConfiguration struct {
 	// kind is the object's kind.
 	Kind *string `json:"kind,omitempty"`
 	// name is the object's name.
 	Name *string `json:"name,omitempty"`
-	// documentRoot is a field that holds a document of its own, such as $.data.config\.yaml, which the changes are about.
+	// documentRoot is a field that holds a document of its own, in YAML or JSON, such as $.data.config\.yaml, which the changes are about. It is written
+	// anew, without its comments.
 	DocumentRoot *string `json:"documentRoot,omitempty"`
 }
 

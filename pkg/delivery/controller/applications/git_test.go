@@ -260,6 +260,43 @@ spec:
 	}
 }
 
+// What the file leaves to the configuration of piped, and what the Application says otherwise than the file, is told.
+func TestTheApplicationSaysWhatItsFileDoesNot(t *testing.T) {
+	r := newRepository(t)
+	r.commit("the first", overlays)
+	r.commit("the second", map[string]string{"web/app.pipecd.yaml": `
+apiVersion: pipecd.dev/v1beta1
+kind: KubernetesApp
+spec:
+  name: web
+  labels: {env: prd}
+  quickSync: {multiTarget: [{provider: {name: east}, resourceDir: ./east}]}
+  pipeline:
+    stages:
+    - {name: ANALYSIS, with: {duration: 1m, metrics: [{provider: prom, query: up, interval: 1m, expected: {max: 1}}]}}
+    - {name: K8S_PRIMARY_ROLLOUT}
+`})
+	w := newWorld(t, repositories(t), r.application("web"))
+	if got := says(w.turn(), v1alpha1.ApplicationRendered); !strings.Contains(got, "set spec.source.git.pipecd.analysisProviders[prom] of the Application") {
+		t.Errorf("without an address of the provider it says %q", got)
+	}
+	w.change(func(spec *v1alpha1.ApplicationSpec) {
+		spec.Source.Git.Pipecd = &v1alpha1.PipecdConfig{AnalysisProviders: map[string]string{"prom": "https://prometheus.example"}}
+		spec.Targets = []v1alpha1.Target{{Name: "west", Cluster: "west", Path: "west"}}
+	})
+	got := w.turn()
+	if w.revisionNames() != "web-v1" {
+		t.Fatalf("revisions %q: %s", w.revisionNames(), says(got, v1alpha1.ApplicationRendered))
+	}
+	made := caches.All[*v1alpha1.ApplicationRevision](w.view.revisions)[0].Spec.Delivery
+	if with := string(made.Pipeline.Stages[0].With.Raw); made.Labels["env"] != "prd" || !strings.Contains(with, `"provider":"https://prometheus.example"`) {
+		t.Errorf("the revision is delivered with labels %v and %s", made.Labels, with)
+	}
+	if told := says(got, v1alpha1.ApplicationHonoured); !strings.Contains(told, "multiTarget of app.pipecd.yaml is not honoured: spec.targets of the Application says otherwise") || strings.Contains(told, "pipeline of") {
+		t.Errorf("condition Honoured says %q", told)
+	}
+}
+
 // changesOf are the files that a revision is said to change, and whether that is known.
 func (w *world) changesOf(revision string) (string, bool) {
 	w.Helper()

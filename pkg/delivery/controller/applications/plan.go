@@ -69,7 +69,7 @@ func (p *plan) read(file *pipecd.Application) error {
 	spec := &file.Spec
 	p.delivery = &v1alpha1.RevisionDelivery{
 		Targets: spec.Targets, Pipeline: spec.Pipeline, Planner: spec.Planner, Rollback: spec.Rollback, Traffic: spec.Traffic, Service: spec.Service,
-		Workloads: spec.Workloads, VariantLabel: spec.VariantLabel, Drift: spec.Drift, Prune: spec.Prune,
+		Workloads: spec.Workloads, VariantLabel: spec.VariantLabel, Drift: spec.Drift, Prune: spec.Prune, Labels: file.Labels,
 	}
 	if trigger := spec.Trigger; len(trigger.Paths)+len(trigger.Ignores) > 0 {
 		p.delivery.Trigger = &v1alpha1.RevisionTrigger{Paths: trigger.Paths, Ignores: trigger.Ignores}
@@ -83,6 +83,7 @@ func (p *plan) read(file *pipecd.Application) error {
 	for _, field := range file.Unhonoured {
 		p.undone = append(p.undone, field.String())
 	}
+	p.undone = append(p.undone, read.Overridden(p.app.Spec, p.delivery)...)
 	if in := file.Input.Namespace; in != "" && in != p.app.Namespace {
 		p.undone = append(p.undone, fmt.Sprintf("input.namespace is not honoured: objects go to the namespace of the Application, %s", p.app.Namespace))
 	}

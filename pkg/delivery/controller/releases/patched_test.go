@@ -96,3 +96,13 @@ func TestAnotherSelectorIsRefusedBeforeAnythingIsApplied(t *testing.T) {
 		t.Errorf("with the same selector runs %s", got)
 	}
 }
+
+// Queries and scripts see the labels of the file, and those of the Application before them.
+func TestLabelsOfTheFileComeWithTheRevision(t *testing.T) {
+	app, revision := &v1alpha1.Application{}, &v1alpha1.ApplicationRevision{}
+	app.Labels = map[string]string{"env": "stg", "own": "a"}
+	revision.Spec.Delivery = &v1alpha1.RevisionDelivery{Labels: map[string]string{"env": "prd", "team": "b"}}
+	if got := effective(app, revision).Labels; got["env"] != "stg" || got["own"] != "a" || got["team"] != "b" || len(app.Labels) != 2 {
+		t.Errorf("labels are %v, and those of the application %v", got, app.Labels)
+	}
+}

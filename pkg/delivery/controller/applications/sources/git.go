@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery/pipecd"
@@ -65,7 +66,7 @@ func (g Git) Read(ctx context.Context, app *v1alpha1.Application) (*Found, error
 		return checkout.Since(earlier), nil
 	}
 	tree := checkout.FS()
-	if out.File, err = fileIn(tree, source.Path); err != nil {
+	if out.File, err = fileIn(tree, source); err != nil {
 		out.Close()
 		return nil, err
 	}
@@ -129,9 +130,9 @@ const (
 	mostFile = 1 << 20
 )
 
-// fileIn reads the application file in a folder, if there is one.
-func fileIn(tree fs.FS, folder string) (*pipecd.Application, error) {
-	name := path.Join(folder, fileName)
+// fileIn reads the application file in the folder of a source, if there is one.
+func fileIn(tree fs.FS, source *v1alpha1.GitSource) (*pipecd.Application, error) {
+	name := path.Join(source.Path, fileName)
 	file, err := tree.Open(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
 		return nil, nil // a folder that is none is told by whoever renders it
@@ -144,7 +145,7 @@ func fileIn(tree fs.FS, folder string) (*pipecd.Application, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %q: %w", ErrFile, name, err)
 	}
-	found, err := pipecd.Parse(content)
+	found, err := pipecd.Parse(content, ptr.Deref(source.Pipecd, v1alpha1.PipecdConfig{}))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %q: %w", ErrFile, name, err)
 	}
