@@ -17,13 +17,13 @@ func (t trial) all(place delivery.Place) ([]wanted.Object, error) {
 		return nil, err
 	}
 	out := made.Objects
-	for i, stage := range t.release.Stages {
+	for _, stage := range t.release.Stages {
 		if stage.Copy == nil || len(stage.Copy.Patches) == 0 || len(stage.Targets) > 0 && !slices.Contains(stage.Targets, place.Target) {
 			continue
 		}
 		patched, err := t.patched(stage, place)
 		if err != nil {
-			return nil, told(fmt.Errorf("target %q: spec.pipeline.stages[%d].with: %w", place.Target, i, err))
+			return nil, told(fmt.Errorf("target %q: stage %s: %w", place.Target, stage.ID, err))
 		}
 		out = append(out[:len(out):len(out)], patched...)
 	}

@@ -69,6 +69,56 @@ func TestACanaryThatCannotBePatchedKeepsTheReleaseFromBeginning(t *testing.T) {
 	}
 }
 
+// All clusters have the same copy, so a canary of two overlays would run in one what is meant for the other.
+func TestACopyThatWouldDifferFromTargetToTargetIsRefused(t *testing.T) {
+	canary := func(targets ...string) v1alpha1.Stage {
+		out := stage(v1alpha1.StageCanaryRollout, "", `{"replicas":1}`)
+		out.Targets = targets
+		return out
+	}
+	clean, baseline := stage(v1alpha1.StageCanaryClean, "", ""), stage(v1alpha1.StageBaselineRollout, "", `{"replicas":1}`)
+	primary := stage(v1alpha1.StagePrimaryRollout, "", "")
+	each := func(image string) map[string][]string {
+		return map[string][]string{"east": {deploymentOf(image + "-east")}, "west": {deploymentOf(image + "-west")}}
+	}
+	same := map[string][]string{"east": {deploymentOf("one")}, "west": {strings.Replace(deploymentOf("one"), `"replicas":10`, `"replicas":3`, 1)}}
+	for name, test := range map[string]struct {
+		before, after map[string][]string
+		stages        []v1alpha1.Stage
+		says          string
+	}{
+		"in the targets of a stage": {
+			before: each("one"), after: each("two"), stages: []v1alpha1.Stage{canary(), primary, clean},
+			says: `spec.pipeline.stages[0].targets: the canary has Deployment/web-canary, which is not the same for target "west" as for target "east"`,
+		},
+		"in those of two stages": {
+			before: each("one"), after: each("two"), stages: []v1alpha1.Stage{canary("east"), canary("west"), primary, clean}, says: "spec.pipeline.stages[1].targets: the canary has",
+		},
+		"of what ran before":                     {before: each("one"), after: same, stages: []v1alpha1.Stage{baseline, primary, stage(v1alpha1.StageBaselineClean, "", "")}, says: "spec.pipeline.stages[0].targets: the baseline has Deployment/web-baseline"},
+		"but not one after the other":            {before: each("one"), after: each("two"), stages: []v1alpha1.Stage{canary("east"), clean, canary("west"), clean, primary}},
+		"nor of what differs in replicas alone":  {before: same, after: same, stages: []v1alpha1.Stage{canary(), baseline, primary, clean, stage(v1alpha1.StageBaselineClean, "", "")}},
+		"nor where one target alone gets a copy": {before: each("one"), after: each("two"), stages: []v1alpha1.Stage{canary("east"), primary, clean}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, both...)
+			w.given(pipeline(test.stages...), both...)
+			w.reviseEach(1, nil, test.before)
+			w.asks("web-a", "web-v1", nil)
+			w.until("web-a", v1alpha1.ReleaseSucceeded)
+			w.reviseEach(2, nil, test.after)
+			w.asks("web-b", "web-v2", func(release *v1alpha1.Release) { release.Spec.Strategy = v1alpha1.StrategyPipeline })
+			if test.says == "" {
+				w.until("web-b", v1alpha1.ReleaseSucceeded)
+				return
+			}
+			writes := len(w.writes)
+			if got := w.until("web-b", v1alpha1.ReleaseFailed).Status.Message; !strings.Contains(got, test.says) || len(w.writes) > writes {
+				t.Errorf("says %q, want %q; written are %v", got, test.says, w.writes[writes:])
+			}
+		})
+	}
+}
+
 // The selector of what is there cannot be changed, which is to be found out before the first cluster gets anything.
 func TestAnotherSelectorIsRefusedBeforeAnythingIsApplied(t *testing.T) {
 	w := newWorld(t, both...)

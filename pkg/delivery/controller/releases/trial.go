@@ -47,6 +47,9 @@ type trial struct {
 // run has the server say of each object of a revision, in each target, whether it would be stored, with the rights by which it will be written. It
 // returns a refusedError with what is refused, and a waitError where that cannot be told.
 func (t trial) run(ctx context.Context, places []delivery.Place) error {
+	if err := t.alike(places); err != nil {
+		return told(err)
+	}
 	targets := map[string]bool{}
 	var refused []string
 	for _, place := range places {

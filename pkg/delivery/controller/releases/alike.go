@@ -1,0 +1,104 @@
+package releases
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
+)
+
+// copied is what is known of the copies that stages make of one variant: who has which object first.
+type copied map[wanted.Key]struct{ target, content string }
+
+// alike refuses stages whose copies would differ from target to target but for their replicas. A copy is one object of the logical cluster, which all of its
+// clusters hold as it stands: some would run what is meant for others.
+func (t trial) alike(places []delivery.Place) error {
+	known := map[string]copied{}
+	for i, stage := range t.release.Stages {
+		variant := delivery.Canary
+		switch stage.Name {
+		case delivery.StageBaselineRollout:
+			variant = delivery.Baseline
+		case delivery.StageCanaryClean, delivery.StageBaselineClean, delivery.StageSync:
+			if len(stage.Targets) == 0 {
+				clear(known)
+			}
+		}
+		if stage.Copy == nil {
+			continue
+		}
+		if known[variant] == nil {
+			known[variant] = copied{}
+		}
+		if err := t.alikeIn(fmt.Sprintf("spec.pipeline.stages[%d]", i), stage, variant, known[variant], places); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alikeIn does that for one stage, at a path.
+func (t trial) alikeIn(path string, stage delivery.Stage, name string, known copied, places []delivery.Place) error {
+	seen := map[string]bool{}
+	for _, place := range places {
+		part, has := t.copyOf(name, place)
+		hash := t.contentHash(part)
+		if !has || len(stage.Targets) > 0 && !slices.Contains(stage.Targets, place.Target) || seen[hash] {
+			continue
+		}
+		seen[hash] = hash != ""
+		variant := stage.Variant(name)
+		variant.Clusters = map[string]delivery.Part{place.Cluster: part}
+		made, err := t.standsFor(delivery.Set{name: variant})
+		if err != nil {
+			return fmt.Errorf("target %q: %s.with: %w", place.Target, path, err)
+		}
+		for _, object := range made.Objects {
+			object.Manifest = object.Manifest.DeepCopy()
+			unstructured.RemoveNestedField(object.Manifest.Object, "spec", "replicas")
+			content, err := contentOf(object)
+			if err != nil {
+				return err
+			}
+			first, there := known[object.Key]
+			if there && first.content != content {
+				return fmt.Errorf("%s.targets: the %s has %s, which is not the same for target %q as for target %q, and all clusters have the same copy: "+
+					"name one of them, or none that differ", path, name, object.Key, place.Target, first.target)
+			}
+			if !there {
+				known[object.Key] = struct{ target, content string }{place.Target, content}
+			}
+		}
+	}
+	return nil
+}
+
+// copyOf is what a copy is made of in a place: the revision that is released or, for a baseline, the one that runs.
+func (t trial) copyOf(variant string, place delivery.Place) (delivery.Part, bool) {
+	if variant != delivery.Baseline {
+		return delivery.Part{Revision: t.release.Revision, Target: place.Target}, true
+	}
+	before := t.release.Current
+	if t.release.Stable != nil {
+		before = *t.release.Stable
+	}
+	part, has := before.Part(delivery.Primary, place.Cluster)
+	return delivery.Part{Revision: part.Revision, Target: part.Target}, has
+}
+
+// contentHash is that of what a revision has for a target, "" if that is not known.
+func (t trial) contentHash(part delivery.Part) string {
+	revision, err := t.revisions.ApplicationRevisions(t.app.Namespace).Get(part.Revision.Name)
+	if err != nil {
+		return ""
+	}
+	for _, target := range revision.Spec.Targets {
+		if target.Name == part.Target {
+			return target.Hash
+		}
+	}
+	return ""
+}
