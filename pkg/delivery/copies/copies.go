@@ -5,6 +5,7 @@
 package copies
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -151,10 +152,18 @@ func selects(selector, labels map[string]string) bool {
 	return true
 }
 
+// ErrNothing says that there is nothing to copy.
+var ErrNothing = errors.New("there is no workload to copy")
+
 // Copy returns the objects of a copy, with so many replicas of each workload.
 func Copy(objects []*unstructured.Unstructured, name string, variant delivery.Variant, replicas map[string]int32, o Options) ([]*unstructured.Unstructured, error) {
 	if variant.Suffix == "" {
 		return nil, field.Required(field.NewPath("suffix"), fmt.Sprintf("the names of the %s's objects must end in one", name))
+	}
+	if workloads, err := o.workloads(objects); err != nil {
+		return nil, err
+	} else if len(workloads) == 0 {
+		return nil, fmt.Errorf("%w for the %s", ErrNothing, name)
 	}
 	objects, changed, err := patched(objects, variant.Patches)
 	if err != nil {
@@ -163,9 +172,6 @@ func Copy(objects []*unstructured.Unstructured, name string, variant delivery.Va
 	workloads, err := o.workloads(objects)
 	if err != nil {
 		return nil, err
-	}
-	if len(workloads) == 0 {
-		return nil, fmt.Errorf("there is no workload to copy for the %s", name)
 	}
 	c := copier{Options: o, variant: name, suffix: "-" + variant.Suffix, taken: keysOf(objects)}
 	var out []*unstructured.Unstructured

@@ -1,12 +1,14 @@
 package releases
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
 
@@ -53,6 +55,9 @@ func (t trial) alikeIn(path string, stage delivery.Stage, name string, known cop
 		variant := stage.Variant(name)
 		variant.Clusters = map[string]delivery.Part{place.Cluster: part}
 		made, err := t.standsFor(delivery.Set{name: variant})
+		if errors.Is(err, copies.ErrNothing) {
+			continue // the stage leaves it out
+		}
 		if err != nil {
 			return fmt.Errorf("target %q: %s.with: %w", place.Target, path, err)
 		}

@@ -1,6 +1,7 @@
 package releases
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,7 +23,7 @@ func (t trial) all(place delivery.Place) ([]wanted.Object, error) {
 			continue
 		}
 		patched, err := t.patched(stage, place)
-		if err != nil {
+		if err != nil && !errors.Is(err, copies.ErrNothing) {
 			return nil, told(fmt.Errorf("target %q: stage %s: %w", place.Target, stage.ID, err))
 		}
 		out = append(out[:len(out):len(out)], patched...)

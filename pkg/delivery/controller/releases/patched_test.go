@@ -94,9 +94,13 @@ func TestACopyThatWouldDifferFromTargetToTargetIsRefused(t *testing.T) {
 		"in those of two stages": {
 			before: each("one"), after: each("two"), stages: []v1alpha1.Stage{canary("east"), canary("west"), primary, clean}, says: "spec.pipeline.stages[1].targets: the canary has",
 		},
-		"of what ran before":                     {before: each("one"), after: same, stages: []v1alpha1.Stage{baseline, primary, stage(v1alpha1.StageBaselineClean, "", "")}, says: "spec.pipeline.stages[0].targets: the baseline has Deployment/web-baseline"},
-		"but not one after the other":            {before: each("one"), after: each("two"), stages: []v1alpha1.Stage{canary("east"), clean, canary("west"), clean, primary}},
-		"nor of what differs in replicas alone":  {before: same, after: same, stages: []v1alpha1.Stage{canary(), baseline, primary, clean, stage(v1alpha1.StageBaselineClean, "", "")}},
+		"of what ran before":                    {before: each("one"), after: same, stages: []v1alpha1.Stage{baseline, primary, stage(v1alpha1.StageBaselineClean, "", "")}, says: "spec.pipeline.stages[0].targets: the baseline has Deployment/web-baseline"},
+		"but not one after the other":           {before: each("one"), after: each("two"), stages: []v1alpha1.Stage{canary("east"), clean, canary("west"), clean, primary}},
+		"nor of what differs in replicas alone": {before: same, after: same, stages: []v1alpha1.Stage{canary(), baseline, primary, clean, stage(v1alpha1.StageBaselineClean, "", "")}},
+		"nor where there is nothing to copy": {
+			before: map[string][]string{"east": {deploymentOf("one")}, "west": {settings}}, after: map[string][]string{"east": {deploymentOf("two")}, "west": {settings}},
+			stages: []v1alpha1.Stage{stage(v1alpha1.StageCanaryRollout, "", `{`+patches+`}`), baseline, primary, clean, stage(v1alpha1.StageBaselineClean, "", "")},
+		},
 		"nor where one target alone gets a copy": {before: each("one"), after: each("two"), stages: []v1alpha1.Stage{canary("east"), primary, clean}},
 	} {
 		t.Run(name, func(t *testing.T) {
