@@ -43,6 +43,7 @@ var deliveryRooms = map[string][]string{
 	"pkg/delivery/analysis":   {"."},
 	"pkg/delivery/automation": {"changes", "read"},
 	"pkg/delivery/changes":    {},
+	"pkg/delivery/contained":  {},
 	"pkg/delivery/copies":     {"."},
 	"pkg/delivery/drift":      {"."},
 	"pkg/delivery/manifests":  {},

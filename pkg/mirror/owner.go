@@ -143,21 +143,13 @@ func cutNumber(name string) (rest, number string, ok bool) {
 	return name[:dash], name[dash+1:], true
 }
 
-// Selector is how a controller tells its pods apart; nil if it is none that selects.
+// Selector is how a controller tells its pods apart; nil if it is none that makes pods.
 func Selector(controller projection.Object) *metav1.LabelSelector {
-	switch object := controller.(type) {
-	case *appsv1.ReplicaSet:
-		return object.Spec.Selector
-	case *appsv1.StatefulSet:
-		return object.Spec.Selector
-	case *appsv1.DaemonSet:
-		return object.Spec.Selector
-	case *batchv1.Job:
-		return object.Spec.Selector
-	case *corev1.ReplicationController:
-		return &metav1.LabelSelector{MatchLabels: object.Spec.Selector}
+	kind, known := projection.KindOf(controller)
+	if !known || kind.Creator == "" {
+		return nil
 	}
-	return nil
+	return kind.Controls(controller)
 }
 
 // Selects reports whether a controller has pods with these labels. One whose selector nobody can read has.

@@ -16,6 +16,8 @@ var configMap = row[corev1.ConfigMap, *corev1.ConfigMap]{
 	resource:   corev1.SchemeGroupVersion.WithResource("configmaps"),
 	kind:       "ConfigMap",
 	namespaced: true,
+	right:      rightBeside,
+	delivered:  Selected,
 	fill: func(in, out *corev1.ConfigMap, _ Part) {
 		out.Data = maps.Clone(in.Data)
 		out.BinaryData = cloneBytes(in.BinaryData)

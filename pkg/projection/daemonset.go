@@ -2,6 +2,7 @@ package projection
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
@@ -14,6 +15,9 @@ var daemonSet = row[appsv1.DaemonSet, *appsv1.DaemonSet]{
 	resource:   appsv1.SchemeGroupVersion.WithResource("daemonsets"),
 	kind:       "DaemonSet",
 	namespaced: true,
+	delivered:  Selected,
+	creator:    "daemon-set-controller",
+	controls:   func(in *appsv1.DaemonSet) *metav1.LabelSelector { return in.Spec.Selector },
 	demand: func(in *appsv1.DaemonSet) Demand {
 		out := Demand{Template: &in.Spec.Template, Division: placement.Everywhere}
 		if rolling := in.Spec.UpdateStrategy.RollingUpdate; rolling != nil {

@@ -2,6 +2,7 @@ package projection
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -14,6 +15,8 @@ var deployment = row[appsv1.Deployment, *appsv1.Deployment]{
 	resource:   appsv1.SchemeGroupVersion.WithResource("deployments"),
 	kind:       "Deployment",
 	namespaced: true,
+	delivered:  Selected,
+	controls:   func(in *appsv1.Deployment) *metav1.LabelSelector { return in.Spec.Selector },
 	demand: func(in *appsv1.Deployment) Demand {
 		return Demand{
 			Replicas: ptr.Deref(in.Spec.Replicas, 1), Template: &in.Spec.Template, Division: placement.Divisible,

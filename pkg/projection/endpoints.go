@@ -23,6 +23,7 @@ var endpoints = row[corev1.Endpoints, *corev1.Endpoints]{
 	resource:   corev1.SchemeGroupVersion.WithResource("endpoints"),
 	kind:       "Endpoints",
 	namespaced: true,
+	right:      "endpoints that are written by hand",
 	fill: func(in, out *corev1.Endpoints, _ Part) {
 		for i := range in.Subsets {
 			out.Subsets = append(out.Subsets, *in.Subsets[i].DeepCopy())
@@ -40,6 +41,7 @@ var endpointSlice = row[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]{
 	resource:   discoveryv1.SchemeGroupVersion.WithResource("endpointslices"),
 	kind:       "EndpointSlice",
 	namespaced: true,
+	right:      "slices of endpoints that are written by hand",
 	fill: func(in, out *discoveryv1.EndpointSlice, _ Part) {
 		copied := in.DeepCopy()
 		out.AddressType, out.Endpoints, out.Ports = copied.AddressType, copied.Endpoints, copied.Ports

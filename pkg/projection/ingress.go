@@ -13,6 +13,8 @@ var ingress = row[networkingv1.Ingress, *networkingv1.Ingress]{
 	resource:   networkingv1.SchemeGroupVersion.WithResource("ingresses"),
 	kind:       "Ingress",
 	namespaced: true,
+	right:      rightLeads,
+	delivered:  Selected,
 	fill:       func(in, out *networkingv1.Ingress, _ Part) { in.Spec.DeepCopyInto(&out.Spec) },
 	references: func(in *networkingv1.Ingress, r *references) {
 		for _, tls := range in.Spec.TLS {

@@ -5,6 +5,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/pkg/placement"
@@ -20,6 +21,9 @@ var job = row[batchv1.Job, *batchv1.Job]{
 	resource:   batchv1.SchemeGroupVersion.WithResource("jobs"),
 	kind:       "Job",
 	namespaced: true,
+	delivered:  Selected,
+	creator:    "job-controller",
+	controls:   func(in *batchv1.Job) *metav1.LabelSelector { return in.Spec.Selector },
 	demand: func(in *batchv1.Job) Demand {
 		division, whole := jobDivision(&in.Spec)
 		return Demand{

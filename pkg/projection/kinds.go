@@ -48,6 +48,13 @@ type Kind struct {
 	Ends bool
 	// ReadsManagers tells that the projection depends on who set which field, so that caches have to keep that.
 	ReadsManagers bool
+	// Right says what the right to write objects of the kind into clusters is for.
+	Right string
+	// Delivered says how Applications deal with objects of the kind.
+	Delivered Delivered
+	// Creator is the name of the ServiceAccount as which a controller of a cluster makes pods for workloads of the kind. It is "" for a kind whose
+	// controllers make none themselves.
+	Creator string
 	// New returns an empty object of the kind.
 	New func() Object
 
@@ -76,6 +83,8 @@ type Kind struct {
 	// selector selects the pods that the object goes along with; the function is nil for a kind that selects none, and returns nil for an
 	// object that does not.
 	selector func(in Object) *metav1.LabelSelector
+	// controls selects what the controllers of a workload take for its own. It is nil for a kind without controllers.
+	controls func(in Object) *metav1.LabelSelector
 	// labels reports whether controllers below give pods of a workload a label of that value, beside those of its template. It is nil for a
 	// kind whose controllers give them none.
 	labels func(in Object, key, value string) bool
@@ -165,6 +174,10 @@ type row[T any, P interface {
 	requires   func(in P) []Requirement
 	inForce    func(live P) bool
 	carry      func(in, out P)
+	controls   func(in P) *metav1.LabelSelector
+	right      string
+	delivered  Delivered
+	creator    string
 
 	notMadeThere string
 }
@@ -179,6 +192,9 @@ func (r row[T, P]) build() Kind {
 		Stays:      r.stays,
 		Yields:     r.yields,
 		Ends:       r.ends,
+		Right:      r.right,
+		Delivered:  r.delivered,
+		Creator:    r.creator,
 		New:        func() Object { return P(new(T)) },
 		is:         func(in Object) bool { _, ok := in.(P); return ok },
 		fill:       func(in, out Object, part Part) { r.fill(in.(P), out.(P), part) },
@@ -193,6 +209,7 @@ func (r row[T, P]) build() Kind {
 	}
 	if r.demand != nil {
 		kind.demand = func(in Object) Demand { return r.demand(in.(P)) }
+		kind.Right = rightWorkloads
 	}
 	if r.mirror != nil {
 		kind.mirror = func(in Object) bool { return r.mirror(in.(P)) }
@@ -215,6 +232,9 @@ func (r row[T, P]) build() Kind {
 	}
 	if r.selector != nil {
 		kind.selector = func(in Object) *metav1.LabelSelector { return r.selector(in.(P)) }
+	}
+	if r.controls != nil {
+		kind.controls = func(in Object) *metav1.LabelSelector { return r.controls(in.(P)) }
 	}
 	if r.labels != nil {
 		kind.labels = func(in Object, key, value string) bool { return r.labels(in.(P), key, value) }

@@ -7,6 +7,7 @@ var limitRange = row[corev1.LimitRange, *corev1.LimitRange]{
 	resource:   corev1.SchemeGroupVersion.WithResource("limitranges"),
 	kind:       "LimitRange",
 	namespaced: true,
+	right:      rightBounds,
 	fill:       func(in, out *corev1.LimitRange, _ Part) { in.Spec.DeepCopyInto(&out.Spec) },
 	general:    func(*corev1.LimitRange) bool { return true },
 	inForce:    func(*corev1.LimitRange) bool { return true },

@@ -14,6 +14,7 @@ import (
 var namespace = row[corev1.Namespace, *corev1.Namespace]{
 	resource: corev1.SchemeGroupVersion.WithResource("namespaces"),
 	kind:     "Namespace",
+	right:    "namespaces of the same name as upstream",
 	ends:     true,
 	fill: func(_, out *corev1.Namespace, part Part) {
 		if part.PodWebhooks != "" {

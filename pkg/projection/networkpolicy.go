@@ -11,6 +11,8 @@ var networkPolicy = row[networkingv1.NetworkPolicy, *networkingv1.NetworkPolicy]
 	resource:   networkingv1.SchemeGroupVersion.WithResource("networkpolicies"),
 	kind:       "NetworkPolicy",
 	namespaced: true,
+	right:      rightLeads,
+	delivered:  Selectable,
 	fill:       func(in, out *networkingv1.NetworkPolicy, _ Part) { in.Spec.DeepCopyInto(&out.Spec) },
 	selector:   func(in *networkingv1.NetworkPolicy) *metav1.LabelSelector { return &in.Spec.PodSelector },
 	inForce:    func(*networkingv1.NetworkPolicy) bool { return true },

@@ -15,6 +15,8 @@ var persistentVolumeClaim = row[corev1.PersistentVolumeClaim, *corev1.Persistent
 	resource:   corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
 	kind:       "PersistentVolumeClaim",
 	namespaced: true,
+	right:      rightBeside,
+	delivered:  Selectable,
 	mirror: func(in *corev1.PersistentVolumeClaim) bool {
 		_, mirrored := in.Annotations[v1alpha1.AnnotationCluster]
 		return mirrored

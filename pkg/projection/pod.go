@@ -13,6 +13,7 @@ var pod = row[corev1.Pod, *corev1.Pod]{
 	resource:   corev1.SchemeGroupVersion.WithResource("pods"),
 	kind:       "Pod",
 	namespaced: true,
+	delivered:  Contained,
 	ends:       true,
 	mirror: func(in *corev1.Pod) bool {
 		_, mirrored := in.Annotations[v1alpha1.AnnotationCluster]

@@ -14,6 +14,8 @@ var podDisruptionBudget = row[policyv1.PodDisruptionBudget, *policyv1.PodDisrupt
 	resource:   policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"),
 	kind:       "PodDisruptionBudget",
 	namespaced: true,
+	right:      "what keeps workloads available",
+	delivered:  Selectable,
 	divided:    true,
 	fill: func(in, out *policyv1.PodDisruptionBudget, part Part) {
 		in.Spec.DeepCopyInto(&out.Spec)

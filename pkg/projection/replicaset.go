@@ -15,6 +15,9 @@ var replicaSet = row[appsv1.ReplicaSet, *appsv1.ReplicaSet]{
 	resource:   appsv1.SchemeGroupVersion.WithResource("replicasets"),
 	kind:       "ReplicaSet",
 	namespaced: true,
+	delivered:  Selected,
+	creator:    "replicaset-controller",
+	controls:   func(in *appsv1.ReplicaSet) *metav1.LabelSelector { return in.Spec.Selector },
 	yields:     true,
 	demand: func(in *appsv1.ReplicaSet) Demand {
 		return Demand{

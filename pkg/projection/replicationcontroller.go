@@ -13,6 +13,11 @@ var replicationController = row[corev1.ReplicationController, *corev1.Replicatio
 	resource:   corev1.SchemeGroupVersion.WithResource("replicationcontrollers"),
 	kind:       "ReplicationController",
 	namespaced: true,
+	delivered:  Selected,
+	creator:    "replication-controller",
+	controls: func(in *corev1.ReplicationController) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: in.Spec.Selector}
+	},
 	demand: func(in *corev1.ReplicationController) Demand {
 		template := in.Spec.Template
 		if template == nil {

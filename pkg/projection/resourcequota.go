@@ -17,6 +17,7 @@ var resourceQuota = row[corev1.ResourceQuota, *corev1.ResourceQuota]{
 	resource:   corev1.SchemeGroupVersion.WithResource("resourcequotas"),
 	kind:       "ResourceQuota",
 	namespaced: true,
+	right:      rightBounds,
 	divided:    true,
 	fill: func(in, out *corev1.ResourceQuota, part Part) {
 		in.Spec.DeepCopyInto(&out.Spec)

@@ -1,6 +1,7 @@
 package projection_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +42,19 @@ func policyFor(kind string) *v1alpha1.PlacementPolicy {
 	}
 }
 
+// selecting returns a workload of a kind, whose controllers take for their own what has the label app=web. A ReplicationController selects by labels alone.
+func selecting(t *testing.T, kind projection.Kind) projection.Object {
+	t.Helper()
+	for _, selector := range []string{`{"matchLabels":{"app":"web"}}`, `{"app":"web"}`} {
+		out := kind.New()
+		if json.Unmarshal([]byte(`{"spec":{"selector":`+selector+`}}`), out) == nil {
+			return out
+		}
+	}
+	t.Fatal("it has no selector")
+	return nil
+}
+
 // A kind is a row here. Whatever else has a table of kinds has the same.
 func TestEveryRowIsKnownWhereverKindsMatter(t *testing.T) {
 	client := fake.NewClientset()
@@ -56,8 +70,8 @@ func TestEveryRowIsKnownWhereverKindsMatter(t *testing.T) {
 			if _, err := typed.REST(client, kind.Resource.Group); err != nil {
 				t.Errorf("it cannot be written: %v", err)
 			}
-			if !mayWrite(kind) {
-				t.Error("pkg/clusters/rights has no right to it")
+			if !mayWrite(kind) || kind.Right == "" {
+				t.Errorf("there is no right to it, or nothing that the right is for: %q", kind.Right)
 			}
 			listed := len(validation.ValidatePlacementPolicy(policyFor(kind.GVK.Kind))) == 0
 			if listed != kind.Workload {
@@ -66,6 +80,18 @@ func TestEveryRowIsKnownWhereverKindsMatter(t *testing.T) {
 			summarised, known := summary.ForResource(kind.Resource)
 			if kind.Workload && kind.Resource != identity.Pods && (!known || !summarised.Breakdown) { // the status of a pod is that of its cluster
 				t.Error("it has no row in pkg/summary with a breakdown")
+			}
+			if kind.Workload && kind.Delivered == projection.NotDelivered {
+				t.Error("applications may not contain it")
+			}
+			if kind.Workload && kind.Resource != identity.Pods {
+				want := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+				if got := kind.Controls(selecting(t, kind)); !cmp.Equal(want, got) {
+					t.Errorf("nobody knows which pods are its own: %v", got)
+				}
+				if kind.Creator == "" && kind.GVK.Kind != "Deployment" { // whose pods are those of its ReplicaSets
+					t.Error("nobody knows who makes its pods")
+				}
 			}
 			if kind.Workload || known {
 				if _, err := typed.For(client, kind.Resource, "shop"); err != nil {

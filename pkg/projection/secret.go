@@ -14,6 +14,8 @@ var secret = row[corev1.Secret, *corev1.Secret]{
 	resource:   corev1.SchemeGroupVersion.WithResource("secrets"),
 	kind:       "Secret",
 	namespaced: true,
+	right:      "secrets that workloads need",
+	delivered:  Selected,
 	fill: func(in, out *corev1.Secret, _ Part) {
 		out.Type = in.Type
 		out.Data = cloneBytes(in.Data)

@@ -15,6 +15,8 @@ var service = row[corev1.Service, *corev1.Service]{
 	resource:   corev1.SchemeGroupVersion.WithResource("services"),
 	kind:       "Service",
 	namespaced: true,
+	right:      rightBeside,
+	delivered:  Selected,
 	fill: func(in, out *corev1.Service, _ Part) {
 		in.Spec.DeepCopyInto(&out.Spec)
 		chosen, written := fixedFields(in), writtenPorts(in)

@@ -15,6 +15,8 @@ var serviceAccount = row[corev1.ServiceAccount, *corev1.ServiceAccount]{
 	resource:   corev1.SchemeGroupVersion.WithResource("serviceaccounts"),
 	kind:       "ServiceAccount",
 	namespaced: true,
+	right:      rightBeside,
+	delivered:  Selectable,
 	fill: func(in, out *corev1.ServiceAccount, _ Part) {
 		out.ImagePullSecrets = slices.Clone(in.ImagePullSecrets)
 		if in.AutomountServiceAccountToken != nil {

@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -19,6 +20,9 @@ var statefulSet = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 	resource:   appsv1.SchemeGroupVersion.WithResource("statefulsets"),
 	kind:       "StatefulSet",
 	namespaced: true,
+	delivered:  Selected,
+	creator:    "statefulset-controller",
+	controls:   func(in *appsv1.StatefulSet) *metav1.LabelSelector { return in.Spec.Selector },
 	demand: func(in *appsv1.StatefulSet) Demand {
 		return Demand{
 			Replicas: ptr.Deref(in.Spec.Replicas, 1), Template: &in.Spec.Template,

@@ -29,7 +29,7 @@ func DaemonSet(in *appsv1.DaemonSet, from Input) appsv1.DaemonSetStatus {
 	return status
 }
 
-var daemonSetKind = row[appsv1.DaemonSet, *appsv1.DaemonSet]{
+var daemonSetKind = register(row[appsv1.DaemonSet, *appsv1.DaemonSet]{
 	resource:  appsv1.SchemeGroupVersion.WithResource("daemonsets"),
 	sane:      saneDaemonSet,
 	summarise: func(out *appsv1.DaemonSet, from Input) { out.Status = DaemonSet(out, from) },
@@ -60,7 +60,7 @@ var daemonSetKind = row[appsv1.DaemonSet, *appsv1.DaemonSet]{
 		}
 	},
 	collide: func(out *appsv1.DaemonSet, collisions int32) { out.Status.CollisionCount = &collisions },
-}
+})
 
 var daemonSetConditions = reader[appsv1.DaemonSetCondition]{
 	claim: func(c appsv1.DaemonSetCondition) claim {

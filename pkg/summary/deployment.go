@@ -29,7 +29,7 @@ func Deployment(in *appsv1.Deployment, from Input) appsv1.DeploymentStatus {
 	return status
 }
 
-var deploymentKind = row[appsv1.Deployment, *appsv1.Deployment]{
+var deploymentKind = register(row[appsv1.Deployment, *appsv1.Deployment]{
 	resource:  appsv1.SchemeGroupVersion.WithResource("deployments"),
 	sane:      saneDeployment,
 	summarise: func(out *appsv1.Deployment, from Input) { out.Status = Deployment(out, from) },
@@ -48,7 +48,7 @@ var deploymentKind = row[appsv1.Deployment, *appsv1.Deployment]{
 		want, s := ptr.Deref(live.Spec.Replicas, 1), live.Status
 		return s.ObservedGeneration >= live.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.AvailableReplicas == want
 	},
-}
+})
 
 // deployment is one Deployment over all clusters.
 type deployment struct {

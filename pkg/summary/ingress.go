@@ -34,8 +34,8 @@ func Ingress(reports map[string]Report) networkingv1.IngressStatus {
 	return out
 }
 
-var ingressKind = row[networkingv1.Ingress, *networkingv1.Ingress]{
+var ingressKind = register(row[networkingv1.Ingress, *networkingv1.Ingress]{
 	resource:  networkingv1.SchemeGroupVersion.WithResource("ingresses"),
 	sane:      saneIngress,
 	summarise: func(out *networkingv1.Ingress, from Input) { out.Status = Ingress(from.Reports) },
-}
+})

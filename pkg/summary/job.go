@@ -34,7 +34,7 @@ func Job(in *batchv1.Job, from Input) batchv1.JobStatus {
 	return status
 }
 
-var jobKind = row[batchv1.Job, *batchv1.Job]{
+var jobKind = register(row[batchv1.Job, *batchv1.Job]{
 	resource:  batchv1.SchemeGroupVersion.WithResource("jobs"),
 	sane:      saneJob,
 	summarise: func(out *batchv1.Job, from Input) { out.Status = Job(out, from) },
@@ -54,7 +54,7 @@ var jobKind = row[batchv1.Job, *batchv1.Job]{
 	settled: func(live *batchv1.Job) bool {
 		return jobEnd(&live.Status) != "" || ptr.Deref(live.Spec.Suspend, false) && jobIs(&live.Status, batchv1.JobSuspended)
 	},
-}
+})
 
 // job is one Job over all clusters.
 type job struct {

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -114,17 +115,18 @@ func (r row[T, P]) build() Kind {
 	return kind
 }
 
-// kinds is the table of all kinds. Nothing may change it.
-var kinds = []Kind{
-	deploymentKind.build(),
-	statefulSetKind.build(),
-	daemonSetKind.build(),
-	replicaSetKind.build(),
-	replicationControllerKind.build(),
-	jobKind.build(),
-	serviceKind.build(),
-	persistentVolumeClaimKind.build(),
-	ingressKind.build(),
+// kinds is the table of all kinds: of each row that a file of this package declares, in the order of their resources. Nothing may change it after
+// that.
+var kinds []Kind
+
+// register adds the row of a kind to the table, while the package is initialised.
+func register[T any, P interface {
+	*T
+	Object
+}](r row[T, P]) row[T, P] {
+	kinds = append(kinds, r.build())
+	slices.SortFunc(kinds, func(a, b Kind) int { return cmp.Compare(a.Resource.String(), b.Resource.String()) })
+	return r
 }
 
 // Kinds returns every kind that is summarised.

@@ -88,7 +88,7 @@ func rank(phase corev1.PersistentVolumeClaimPhase) int {
 
 // persistentVolumeClaimKind is broken down by cluster, so that pods can follow their volumes. Its summary names the volume as well, which a
 // cluster would do in the spec, and which kubectl looks for before it prints the capacity.
-var persistentVolumeClaimKind = row[corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaim]{
+var persistentVolumeClaimKind = register(row[corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaim]{
 	resource: corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
 	sane:     saneClaim,
 	summarise: func(out *corev1.PersistentVolumeClaim, from Input) {
@@ -103,4 +103,4 @@ var persistentVolumeClaimKind = row[corev1.PersistentVolumeClaim, *corev1.Persis
 			out.Spec.VolumeName, out.Annotations = last.Volume, map[string]string{boundByController: "yes"}
 		}
 	},
-}
+})

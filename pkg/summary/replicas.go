@@ -46,7 +46,7 @@ func ReplicationController(in *corev1.ReplicationController, from Input) corev1.
 	return out
 }
 
-var replicaSetKind = row[appsv1.ReplicaSet, *appsv1.ReplicaSet]{
+var replicaSetKind = register(row[appsv1.ReplicaSet, *appsv1.ReplicaSet]{
 	resource:  appsv1.SchemeGroupVersion.WithResource("replicasets"),
 	sane:      saneReplicaSet,
 	summarise: func(out *appsv1.ReplicaSet, from Input) { out.Status = PlainReplicaSet(out, from) },
@@ -61,9 +61,9 @@ var replicaSetKind = row[appsv1.ReplicaSet, *appsv1.ReplicaSet]{
 	settled: func(live *appsv1.ReplicaSet) bool {
 		return live.Status.ObservedGeneration >= live.Generation && replicaSetCounts(live).all(ptr.Deref(live.Spec.Replicas, 1))
 	},
-}
+})
 
-var replicationControllerKind = row[corev1.ReplicationController, *corev1.ReplicationController]{
+var replicationControllerKind = register(row[corev1.ReplicationController, *corev1.ReplicationController]{
 	resource:  corev1.SchemeGroupVersion.WithResource("replicationcontrollers"),
 	sane:      saneReplicationController,
 	summarise: func(out *corev1.ReplicationController, from Input) { out.Status = ReplicationController(out, from) },
@@ -82,7 +82,7 @@ var replicationControllerKind = row[corev1.ReplicationController, *corev1.Replic
 	settled: func(live *corev1.ReplicationController) bool {
 		return live.Status.ObservedGeneration >= live.Generation && replicationControllerCounts(live).all(ptr.Deref(live.Spec.Replicas, 1))
 	},
-}
+})
 
 var (
 	replicaSetReader = reader[appsv1.ReplicaSetCondition]{

@@ -42,11 +42,11 @@ func Service(in *corev1.Service, reports map[string]Report) corev1.ServiceStatus
 	return out
 }
 
-var serviceKind = row[corev1.Service, *corev1.Service]{
+var serviceKind = register(row[corev1.Service, *corev1.Service]{
 	resource:  corev1.SchemeGroupVersion.WithResource("services"),
 	sane:      saneService,
 	summarise: func(out *corev1.Service, from Input) { out.Status = Service(out, from.Reports) },
-}
+})
 
 func sortIngress(in []corev1.LoadBalancerIngress) []corev1.LoadBalancerIngress {
 	slices.SortStableFunc(in, func(a, b corev1.LoadBalancerIngress) int {

@@ -37,7 +37,7 @@ func StatefulSet(in *appsv1.StatefulSet, from Input) appsv1.StatefulSetStatus {
 	return status
 }
 
-var statefulSetKind = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
+var statefulSetKind = register(row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 	resource:  appsv1.SchemeGroupVersion.WithResource("statefulsets"),
 	sane:      saneStatefulSet,
 	summarise: func(out *appsv1.StatefulSet, from Input) { out.Status = StatefulSet(out, from) },
@@ -70,7 +70,7 @@ var statefulSetKind = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 	},
 	collide: func(out *appsv1.StatefulSet, collisions int32) { out.Status.CollisionCount = &collisions },
 	rollout: rolloutOf,
-}
+})
 
 // rolloutOf asks the controller below only once it has seen the template. Until then a share that was told to wait still does.
 func rolloutOf(in *appsv1.StatefulSet, share placement.Share, live *appsv1.StatefulSet) Rollout {

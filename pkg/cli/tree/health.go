@@ -19,15 +19,16 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
-// judges is the table of how objects of a kind are judged. A kind that is not in it has no health but to be there.
+// judges is the table of how objects of a kind are judged of which more is to be told than of others. Workloads are judged by their replicas, and
+// what is neither has no health but to be there.
 var judges = map[schema.GroupVersionKind]func(n *Node, obj projection.Object){
 	appsv1.SchemeGroupVersion.WithKind("Deployment"):                     judgeAs((*Node).judgeDeployment),
 	appsv1.SchemeGroupVersion.WithKind("StatefulSet"):                    judgeAs((*Node).judgeStatefulSet),
 	appsv1.SchemeGroupVersion.WithKind("DaemonSet"):                      judgeAs((*Node).judgeDaemonSet),
 	appsv1.SchemeGroupVersion.WithKind("ReplicaSet"):                     judgeAs((*Node).judgeReplicaSet),
-	corev1.SchemeGroupVersion.WithKind("ReplicationController"):          judgeAs((*Node).judgeReplicationController),
 	corev1.SchemeGroupVersion.WithKind("Pod"):                            judgeAs((*Node).judgePod),
 	batchv1.SchemeGroupVersion.WithKind("Job"):                           judgeAs((*Node).judgeJob),
 	batchv1.SchemeGroupVersion.WithKind("CronJob"):                       judgeAs((*Node).judgeCronJob),
@@ -53,6 +54,10 @@ func judgeAs[P projection.Object](judge func(*Node, P)) func(*Node, projection.O
 func (n *Node) judge(obj projection.Object) {
 	if judge, ok := judges[obj.GetObjectKind().GroupVersionKind()]; ok {
 		judge(n, obj)
+		return
+	}
+	if kind, ok := projection.KindOf(obj); ok && kind.Workload {
+		n.judgeWorkload(kind, obj)
 		return
 	}
 	if custom, ok := obj.(*unstructured.Unstructured); ok {
@@ -119,9 +124,12 @@ func (n *Node) judgeReplicaSet(r *appsv1.ReplicaSet) {
 	}
 }
 
-func (n *Node) judgeReplicationController(r *corev1.ReplicationController) {
-	wanted := ptr.Deref(r.Spec.Replicas, 1)
-	n.replicas(wanted, r.Status.ReadyReplicas, wanted, r.Status.ObservedGeneration >= r.Generation)
+// judgeWorkload judges a workload of which nothing is to be told but how many of its replicas are ready.
+func (n *Node) judgeWorkload(kind projection.Kind, w projection.Object) {
+	if summarised, ok := summary.ForResource(kind.Resource); ok && summarised.Breakdown {
+		wanted := kind.Demand(w).Replicas
+		n.replicas(wanted, summarised.Counts(w).Ready, wanted, summarised.Observed(w))
+	}
 }
 
 func (n *Node) judgeJob(j *batchv1.Job) {

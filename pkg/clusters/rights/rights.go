@@ -49,7 +49,20 @@ var own = []string{"get", "list", "watch", "create", "update", "patch", "delete"
 // Workloads returns the rights that workloads take, by group.
 func Workloads() (out []Right) {
 	for _, group := range projection.WorkloadGroups() {
-		out = append(out, Right{Why: "workloads", Group: group.Name, Resources: group.Resources, Verbs: own})
+		out = append(out, Right{Why: group.Right, Group: group.Name, Resources: group.Resources, Verbs: own})
+	}
+	return out
+}
+
+// dependents returns the rights that all else takes that goes to clusters.
+func dependents() (out []Right) {
+	for _, group := range projection.DependentGroups() {
+		right := Right{Why: group.Right, Group: group.Name, Resources: group.Resources, Verbs: own}
+		if group.Name == "" && slices.Contains(group.Resources, "secrets") {
+			// What is there is read by another role, which is granted where it is ours; see Secrets.
+			right.Verbs = []string{"create", "patch", "delete"}
+		}
+		out = append(out, right)
 	}
 	return out
 }
@@ -60,26 +73,12 @@ func Workloads() (out []Right) {
 func Syncer() []Right {
 	read := []string{"get", "list", "watch"}
 	proxied := []string{"get", "create", "update", "patch", "delete"}
-	namespaces := Right{Why: "namespaces of the same name as upstream", Resources: []string{"namespaces"}, Verbs: own}
-	return slices.Concat([]Right{namespaces}, Workloads(), []Right{
-		{Why: "what workloads need beside them", Resources: []string{"configmaps", "persistentvolumeclaims", "serviceaccounts", "services"}, Verbs: own},
-		// What is there is read by another role, which is granted where it is ours; see Secrets.
-		{Why: "secrets that workloads need", Resources: []string{"secrets"}, Verbs: []string{"create", "patch", "delete"}},
+	return slices.Concat(Workloads(), dependents(), []Right{
 		{Why: "mirrored ControllerRevisions", Group: "apps", Resources: []string{"controllerrevisions"}, Verbs: read},
-		{
-			Why: "what leads to workloads and what guards them", Group: "networking.k8s.io",
-			Resources: []string{"ingresses", "networkpolicies"}, Verbs: own,
-		},
-		{
-			Why: "endpoints that are written by hand", Resources: []string{"endpoints"}, Verbs: own,
-		},
-		{Why: "slices of endpoints that are written by hand", Group: "discovery.k8s.io", Resources: []string{"endpointslices"}, Verbs: own},
 		{Why: "what Ingresses name", Group: "networking.k8s.io", Resources: []string{"ingressclasses"}, Verbs: read},
 		{Why: "what pods name", Group: "scheduling.k8s.io", Resources: []string{"priorityclasses"}, Verbs: read},
 		{Why: "what pods name", Group: "node.k8s.io", Resources: []string{"runtimeclasses"}, Verbs: read},
 		{Why: "what volume claims name", Group: "storage.k8s.io", Resources: []string{"storageclasses"}, Verbs: read},
-		{Why: "what bounds workloads", Resources: []string{"limitranges", "resourcequotas"}, Verbs: own},
-		{Why: "what keeps workloads available", Group: "policy", Resources: []string{"poddisruptionbudgets"}, Verbs: own},
 		{Why: "evicting a mirrored pod", Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
 		{Why: "kubectl logs", Resources: []string{"pods/log"}, Verbs: []string{"get"}},
 		{

@@ -3,19 +3,15 @@ package identity
 import (
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
 
 	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/contained"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -35,23 +31,21 @@ func delivers() []rbacv1.PolicyRule {
 // which variants are placed. There is none for what gives rights, and none for what is in no namespace: whoever may write Applications
 // of a namespace gets at neither by them. Of Istio's kinds, which can take over the hosts of other namespaces, none is made: a VirtualService that is
 // there is only told what clusters hold otherwise.
-func contents() []rbacv1.PolicyRule {
+var contents = func() []rbacv1.PolicyRule {
 	const write = "get,list,create,update,patch,delete"
-	return []rbacv1.PolicyRule{
-		may(write, corev1.GroupName, "configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "secrets", "serviceaccounts", "services"),
+	out := []rbacv1.PolicyRule{
 		may("get", corev1.GroupName, "pods/log"), // what scripts have written
-		may(write, appsv1.GroupName, "daemonsets", "deployments", "replicasets", "statefulsets"),
-		may(write, autoscalingv1.GroupName, "horizontalpodautoscalers"),
-		may(write, batchv1.GroupName, "cronjobs", "jobs"),
-		may(write, networkingv1.GroupName, "ingresses", "networkpolicies"),
-		may(write, policyv1.GroupName, "poddisruptionbudgets"),
 		may(write, "gateway.networking.k8s.io", "httproutes"),
 		may("get,patch", "networking.istio.io", "virtualservices"),
 		may(write, v1alpha1.GroupName, "placementpolicies"),
 		may(impersonate+serviceAccountMode, authenticationv1.GroupName, "serviceaccounts"),
 		may("impersonate", corev1.GroupName, "serviceaccounts"),
 	}
-}
+	for _, kind := range contained.Kinds() {
+		out = append(out, may(write, kind.Resource.Group, kind.Resource.Resource))
+	}
+	return out
+}()
 
 // What constrained impersonation asks for: who is impersonated, and what is done by his name.
 const (
@@ -69,5 +63,5 @@ func deliversContents(a authorizer.Attributes) bool {
 	if _, refused := projection.NamespaceRefusal(a.GetNamespace()); refused || a.GetNamespace() == "" {
 		return false
 	}
-	return rbac.RulesAllow(a, contents()...)
+	return rbac.RulesAllow(a, contents...)
 }

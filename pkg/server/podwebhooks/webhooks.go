@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	api "k8s.io/kubernetes/pkg/apis/core"
+
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // Webhooks are the webhooks of the logical cluster, for pods that are made elsewhere. Their plugins are those of the server itself.
@@ -36,15 +36,6 @@ func (p *Webhooks) Keep(plugin admission.Interface, name string) admission.Inter
 	return plugin
 }
 
-// creators are the names of the ServiceAccounts as which controllers of a cluster make pods.
-var creators = map[schema.GroupVersionKind]string{
-	appsv1.SchemeGroupVersion.WithKind("ReplicaSet"):            "replicaset-controller",
-	appsv1.SchemeGroupVersion.WithKind("StatefulSet"):           "statefulset-controller",
-	appsv1.SchemeGroupVersion.WithKind("DaemonSet"):             "daemon-set-controller",
-	batchv1.SchemeGroupVersion.WithKind("Job"):                  "job-controller",
-	corev1.SchemeGroupVersion.WithKind("ReplicationController"): "replication-controller",
-}
-
 // Admit implements Admission. Webhooks see what they would on a single cluster: a pod without a name, if the API server is to choose
 // one, that is checked with its name once it has been changed.
 func (p *Webhooks) Admit(ctx context.Context, pod *corev1.Pod, controller schema.GroupVersionKind, named, dryRun bool,
@@ -56,11 +47,11 @@ func (p *Webhooks) Admit(ctx context.Context, pod *corev1.Pod, controller schema
 	if before, err = asV1(object); err != nil {
 		return nil, nil, err
 	}
-	creator, known := creators[controller]
-	if !known {
+	kind, known := projection.ForGVK(controller)
+	if !known || kind.Creator == "" {
 		return nil, nil, apierrors.NewInternalError(fmt.Errorf("nobody is known who makes pods for a %s", controller.Kind))
 	}
-	user := serviceaccount.UserInfo(metav1.NamespaceSystem, creator, "")
+	user := serviceaccount.UserInfo(metav1.NamespaceSystem, kind.Creator, "")
 	interfaces := admission.NewObjectInterfacesFromScheme(legacyscheme.Scheme)
 	attributes := func(name string) admission.Attributes {
 		return admission.NewAttributesRecord(object, nil, corev1.SchemeGroupVersion.WithKind("Pod"), pod.Namespace, name,

@@ -8,12 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -24,6 +18,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	deliveryclient "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/contained"
 	"github.com/manifold-dev/manifold/pkg/identity"
 )
 
@@ -57,7 +52,7 @@ func (d *departure) leave(ctx context.Context, app *v1alpha1.Application) error 
 // free sets free the objects of an application that stay. They are asked for, since what a cache does not show yet would be held for good.
 func (d *departure) free(ctx context.Context, app *v1alpha1.Application, orphans bool) error {
 	var errs []error
-	for _, resource := range freed {
+	for _, resource := range freed() {
 		client := d.objects.Resource(resource).Namespace(app.Namespace)
 		found, err := client.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{v1alpha1.LabelApplication: app.Name}.String()})
 		if err != nil {
@@ -107,23 +102,10 @@ func freeing(app *v1alpha1.Application, object *unstructured.Unstructured) ([]by
 }
 
 // freed are the kinds that delivery writes by its own rights.
-var freed = []schema.GroupVersionResource{
-	corev1.SchemeGroupVersion.WithResource("configmaps"),
-	corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
-	corev1.SchemeGroupVersion.WithResource("pods"),
-	corev1.SchemeGroupVersion.WithResource("replicationcontrollers"),
-	corev1.SchemeGroupVersion.WithResource("secrets"),
-	corev1.SchemeGroupVersion.WithResource("serviceaccounts"),
-	corev1.SchemeGroupVersion.WithResource("services"),
-	appsv1.SchemeGroupVersion.WithResource("daemonsets"),
-	appsv1.SchemeGroupVersion.WithResource("deployments"),
-	appsv1.SchemeGroupVersion.WithResource("replicasets"),
-	appsv1.SchemeGroupVersion.WithResource("statefulsets"),
-	autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"),
-	batchv1.SchemeGroupVersion.WithResource("cronjobs"),
-	batchv1.SchemeGroupVersion.WithResource("jobs"),
-	networkingv1.SchemeGroupVersion.WithResource("ingresses"),
-	networkingv1.SchemeGroupVersion.WithResource("networkpolicies"),
-	policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"),
-	manifold.SchemeGroupVersion.WithResource("placementpolicies"),
+func freed() []schema.GroupVersionResource {
+	out := []schema.GroupVersionResource{manifold.SchemeGroupVersion.WithResource("placementpolicies")}
+	for _, kind := range contained.Kinds() {
+		out = append(out, kind.Resource)
+	}
+	return out
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/contained"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/drift"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
@@ -312,7 +313,7 @@ func (s *Store) Autoscaled(namespace string, workload wanted.Key) bool {
 	return err == nil && len(found) > 0
 }
 
-var autoscalers = schema.GroupKind{Group: autoscalingv2.GroupName, Kind: "HorizontalPodAutoscaler"}
+var autoscalers = contained.Autoscalers.GVK.GroupKind()
 
 // byScaled indexes autoscalers by the workloads that they scale.
 const byScaled = "delivery.manifold.dev/scaled"

@@ -5,12 +5,6 @@ package objects
 import (
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,39 +12,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/contained"
 	"github.com/manifold-dev/manifold/pkg/delivery/observe"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
-	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // byApplication indexes objects by the application that they belong to.
 const byApplication = "delivery.manifold.dev/application"
 
-// watched are the kinds of which all that belongs to applications is known by watch. Each is watched by somebody else of this process anyway.
-var watched = []struct {
-	kind     string
-	resource schema.GroupVersionResource
-}{
-	{"ConfigMap", corev1.SchemeGroupVersion.WithResource("configmaps")},
-	{"PersistentVolumeClaim", corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")},
-	{"Pod", corev1.SchemeGroupVersion.WithResource("pods")},
-	{"ReplicationController", corev1.SchemeGroupVersion.WithResource("replicationcontrollers")},
-	{"Secret", corev1.SchemeGroupVersion.WithResource("secrets")},
-	{"Service", corev1.SchemeGroupVersion.WithResource("services")},
-	{"ServiceAccount", corev1.SchemeGroupVersion.WithResource("serviceaccounts")},
-	{"DaemonSet", appsv1.SchemeGroupVersion.WithResource("daemonsets")},
-	{"Deployment", appsv1.SchemeGroupVersion.WithResource("deployments")},
-	{"ReplicaSet", appsv1.SchemeGroupVersion.WithResource("replicasets")},
-	{"StatefulSet", appsv1.SchemeGroupVersion.WithResource("statefulsets")},
-	{"HorizontalPodAutoscaler", autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers")},
-	{"CronJob", batchv1.SchemeGroupVersion.WithResource("cronjobs")},
-	{"Job", batchv1.SchemeGroupVersion.WithResource("jobs")},
-	{"Ingress", networkingv1.SchemeGroupVersion.WithResource("ingresses")},
-	{"NetworkPolicy", networkingv1.SchemeGroupVersion.WithResource("networkpolicies")},
-	{"PodDisruptionBudget", policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")},
-}
-
-// Store knows what is there of applications.
+// Store knows what is there of applications. Of the built-in kinds all that belongs to them is known by watch: each is watched by somebody else of
+// this process anyway.
 type Store struct {
 	kinds   map[schema.GroupKind]kind
 	customs customs
@@ -64,24 +35,20 @@ type kind struct {
 
 // NewStore registers with the informers, which the caller starts afterwards. What is of custom kinds it asks others for, if there are any.
 func NewStore(kube informers.SharedInformerFactory, others Customs) (*Store, error) {
-	workloads := map[schema.GroupKind]bool{}
-	for _, kind := range projection.Kinds() {
-		workloads[kind.GVK.GroupKind()] = kind.Workload
-	}
 	s := &Store{kinds: map[schema.GroupKind]kind{}, customs: customs{others}}
-	for _, row := range watched {
-		generic, err := kube.ForResource(row.resource)
+	for _, row := range contained.Kinds() {
+		generic, err := kube.ForResource(row.Resource)
 		if err != nil {
-			return nil, fmt.Errorf("watch %s: %w", row.resource.Resource, err)
+			return nil, fmt.Errorf("watch %s: %w", row.Resource.Resource, err)
 		}
-		gk := schema.GroupKind{Group: row.resource.Group, Kind: row.kind}
-		s.kinds[gk] = kind{row.resource, generic.Informer(), workloads[gk]}
+		gk := row.GVK.GroupKind()
+		s.kinds[gk] = kind{row.Resource, generic.Informer(), row.Workload}
 		indexers := cache.Indexers{byApplication: indexApplication}
 		if gk == autoscalers {
 			indexers[byScaled] = indexScaled
 		}
 		if err := generic.Informer().AddIndexers(indexers); err != nil {
-			return nil, fmt.Errorf("index %s by their applications: %w", row.resource.Resource, err)
+			return nil, fmt.Errorf("index %s by their applications: %w", row.Resource.Resource, err)
 		}
 	}
 	return s, nil

@@ -75,18 +75,8 @@ func marksIn(obj projection.Object) []mark {
 	case *corev1.Pod:
 		m.api(&o.ObjectMeta, field.NewPath("metadata"))
 		m.pods(&o.Spec, spec)
-	case *appsv1.Deployment:
-		m.selector(o.Spec.Selector, spec)
-		m.template(&o.Spec.Template, spec)
-	case *appsv1.DaemonSet:
-		m.selector(o.Spec.Selector, spec)
-		m.template(&o.Spec.Template, spec)
-	case *appsv1.ReplicaSet:
-		m.selector(o.Spec.Selector, spec)
-		m.template(&o.Spec.Template, spec)
 	case *appsv1.StatefulSet:
-		m.selector(o.Spec.Selector, spec)
-		m.template(&o.Spec.Template, spec)
+		m.workload(o, spec)
 		for i := range o.Spec.VolumeClaimTemplates {
 			m.metadata(&o.Spec.VolumeClaimTemplates[i].ObjectMeta, spec.Child("volumeClaimTemplates").Index(i))
 		}
@@ -95,15 +85,22 @@ func marksIn(obj projection.Object) []mark {
 		if o.Spec.Template != nil {
 			m.template(o.Spec.Template, spec)
 		}
-	case *batchv1.Job:
-		m.selector(o.Spec.Selector, spec)
-		m.template(&o.Spec.Template, spec)
 	case *batchv1.CronJob:
 		m.metadata(&o.Spec.JobTemplate.ObjectMeta, spec.Child("jobTemplate"))
 		m.selector(o.Spec.JobTemplate.Spec.Selector, spec.Child("jobTemplate", "spec"))
 		m.template(&o.Spec.JobTemplate.Spec.Template, spec.Child("jobTemplate", "spec"))
+	default:
+		m.workload(obj, spec)
 	}
 	return m.found
+}
+
+// workload looks where most kinds of workloads have their selector and their template.
+func (m *marks) workload(in projection.Object, spec *field.Path) {
+	if kind, known := projection.KindOf(in); known && kind.Workload {
+		m.selector(kind.Controls(in), spec)
+		m.template(kind.Demand(in).Template, spec)
+	}
 }
 
 func (m *marks) template(in *corev1.PodTemplateSpec, under *field.Path) {

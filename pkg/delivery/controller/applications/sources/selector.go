@@ -6,51 +6,23 @@ import (
 	"fmt"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/contained"
 	"github.com/manifold-dev/manifold/pkg/delivery/manifests"
 	"github.com/manifold-dev/manifold/pkg/delivery/render/revision"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // ErrSelector says that a selector can select nothing: of a kind that there is not, or because nothing fits.
 var ErrSelector = errors.New("nothing can be selected")
-
-// selectable are the kinds that a selector may name, those that it selects if it names none first.
-var selectable = []struct {
-	gvk      schema.GroupVersionKind
-	resource string
-	unasked  bool
-}{
-	{appsv1.SchemeGroupVersion.WithKind("Deployment"), "deployments", true},
-	{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "statefulsets", true},
-	{appsv1.SchemeGroupVersion.WithKind("DaemonSet"), "daemonsets", true},
-	{appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), "replicasets", true},
-	{batchv1.SchemeGroupVersion.WithKind("Job"), "jobs", true},
-	{corev1.SchemeGroupVersion.WithKind("ReplicationController"), "replicationcontrollers", true},
-	{corev1.SchemeGroupVersion.WithKind("Service"), "services", true},
-	{corev1.SchemeGroupVersion.WithKind("ConfigMap"), "configmaps", true},
-	{corev1.SchemeGroupVersion.WithKind("Secret"), "secrets", true},
-	{networkingv1.SchemeGroupVersion.WithKind("Ingress"), "ingresses", true},
-	{autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"), "horizontalpodautoscalers", true},
-	{batchv1.SchemeGroupVersion.WithKind("CronJob"), "cronjobs", false},
-	{corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), "persistentvolumeclaims", false},
-	{corev1.SchemeGroupVersion.WithKind("ServiceAccount"), "serviceaccounts", false},
-	{networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), "networkpolicies", false},
-	{policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), "poddisruptionbudgets", false},
-}
 
 // Selector reads objects that users have applied, out of the caches of the logical cluster.
 type Selector struct {
@@ -59,20 +31,22 @@ type Selector struct {
 
 // selected is a kind and the cache of its objects.
 type selected struct {
-	gvk      schema.GroupVersionKind
-	unasked  bool
+	contained.Kind
 	informer cache.SharedIndexInformer
 }
 
 // NewSelector registers with the informers of all kinds that can be selected, which the caller starts afterwards.
 func NewSelector(kube informers.SharedInformerFactory) (*Selector, error) {
 	out := &Selector{}
-	for _, kind := range selectable {
-		generic, err := kube.ForResource(kind.gvk.GroupVersion().WithResource(kind.resource))
-		if err != nil {
-			return nil, fmt.Errorf("watch %s: %w", kind.resource, err)
+	for _, kind := range contained.Kinds() {
+		if kind.Delivered < projection.Selectable {
+			continue
 		}
-		out.kinds = append(out.kinds, selected{kind.gvk, kind.unasked, generic.Informer()})
+		generic, err := kube.ForResource(kind.Resource)
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", kind.Resource.Resource, err)
+		}
+		out.kinds = append(out.kinds, selected{kind, generic.Informer()})
 	}
 	return out, nil
 }
@@ -113,7 +87,7 @@ func (s *Selector) of(names []string) ([]selected, error) {
 	var out []selected
 	if len(names) == 0 {
 		for _, kind := range s.kinds {
-			if kind.unasked {
+			if kind.Delivered >= projection.Selected {
 				out = append(out, kind)
 			}
 		}
@@ -122,7 +96,7 @@ func (s *Selector) of(names []string) ([]selected, error) {
 	for i, name := range names {
 		found := false
 		for _, kind := range s.kinds {
-			if name == kind.gvk.Kind || name == kind.gvk.Kind+"."+kind.gvk.Group {
+			if name == kind.GVK.Kind || name == kind.GVK.Kind+"."+kind.GVK.Group {
 				out, found = append(out, kind), true
 			}
 		}
@@ -137,7 +111,7 @@ func (s *Selector) of(names []string) ([]selected, error) {
 func (s *Selector) String() string {
 	var out []string
 	for _, kind := range s.kinds {
-		out = append(out, kind.gvk.Kind)
+		out = append(out, kind.GVK.Kind)
 	}
 	return strings.Join(out, ", ")
 }
@@ -151,17 +125,17 @@ func (k selected) read(app *v1alpha1.Application, selector labels.Selector, file
 		}
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 		if err != nil {
-			failed = fmt.Errorf("read %s: %w", k.gvk.Kind, err)
+			failed = fmt.Errorf("read %s: %w", k.GVK.Kind, err)
 			return
 		}
 		object := &unstructured.Unstructured{Object: content}
-		object.SetGroupVersionKind(k.gvk)
+		object.SetGroupVersionKind(k.GVK)
 		text, err := manifests.FromLive(object).MarshalJSON()
 		if err != nil {
-			failed = fmt.Errorf("write %s %s: %w", k.gvk.Kind, object.GetName(), err)
+			failed = fmt.Errorf("write %s %s: %w", k.GVK.Kind, object.GetName(), err)
 			return
 		}
-		files[k.gvk.Kind+" "+object.GetName()] = text
+		files[k.GVK.Kind+" "+object.GetName()] = text
 	})
 	return errors.Join(err, failed)
 }
