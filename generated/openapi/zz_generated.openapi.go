@@ -6445,6 +6445,13 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref common.ReferenceCa
 							Format:      "",
 						},
 					},
+					"tokenSecret": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tokenSecret names a Secret in the cluster, as NAMESPACE/NAME: the token with which the cluster is reached is valid as long as that exists. It is empty for a credential that does not end with a Secret.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"kubernetesVersion": {
 						SchemaProps: spec.SchemaProps{
 							Description: "kubernetesVersion is the version that the cluster's API server reports, such as v1.37.1.",

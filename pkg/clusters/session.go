@@ -252,7 +252,7 @@ func (s *session) observe(last v1alpha1.ClusterStatus) (seen status.Observation,
 	}
 	seen.UID, seen.Version, seen.Kinds = s.uid, s.version, s.kinds
 	seen.Answered, seen.Silent = !s.signs.last.IsZero(), s.signs.silent
-	seen.Credential = s.credentialCondition(now)
+	s.observeCredential(&seen, now)
 	if s.live == nil {
 		// One that has just answered is about to be connected, and tells what it has then.
 		seen.Settled = s.history.Last == nil || !s.history.Last.OK()

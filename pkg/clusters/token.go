@@ -171,16 +171,20 @@ func (s *session) setRenewal(err error) {
 	s.manager.status.Add(s.cluster.Name)
 }
 
-// credentialCondition tells how long the cluster can be reached with the credential. The caller holds the lock.
-func (s *session) credentialCondition(now time.Time) *metav1.Condition {
+// observeCredential tells how long the cluster can be reached with the credential. The caller holds the lock.
+func (s *session) observeCredential(seen *status.Observation, now time.Time) {
 	if s.history.Last == nil {
-		return nil // nobody has tried it yet
+		return // nobody has tried it yet
 	}
 	if s.dialled == nil {
-		return &metav1.Condition{
+		seen.Credential = &metav1.Condition{
 			Type: v1alpha1.ClusterCredentialValid, Status: metav1.ConditionFalse, Reason: health.ReasonInvalidCredential, Message: s.history.Last.Message,
 		}
+		return
 	}
 	token, _ := s.dialled.Token.Token()
-	return status.Credential(s.cluster.Name, token, s.history.Last.Reason == health.ReasonUnauthorized, s.renewErr, now)
+	seen.Credential = status.Credential(s.cluster.Name, token, s.history.Last.Reason == health.ReasonUnauthorized, s.renewErr, now)
+	if claims, err := bearer.Parse(token); err == nil {
+		seen.TokenSecret = claims.BoundTo()
+	}
 }

@@ -66,6 +66,9 @@ func startBound(t *testing.T, h *harness) (b *below, first string) {
 	h.join("east", b.with(first))
 	h.eventuallyReady("east", 0, metav1.ConditionTrue, health.ReasonReady, "")
 	h.eventuallyCredential("east", 0, metav1.ConditionTrue, "RenewsItself", "it is valid as long as Secret manifold-system/syncer-x exists there")
+	if got, want := h.cluster("east").Status.TokenSecret, "manifold-system/syncer-x"; got != want {
+		t.Fatalf("the token is said to end with Secret %q, not %q", got, want)
+	}
 	return b, first
 }
 

@@ -138,6 +138,10 @@ type ClusterStatus struct {
 	// uid is the UID of the cluster's kube-system namespace. It tells whether the same cluster still answers at the address.
 	// +optional
 	UID string `json:"uid,omitempty"`
+	// tokenSecret names a Secret in the cluster, as NAMESPACE/NAME: the token with which the cluster is reached is valid as long as that exists. It is
+	// empty for a credential that does not end with a Secret.
+	// +optional
+	TokenSecret string `json:"tokenSecret,omitempty"`
 	// kubernetesVersion is the version that the cluster's API server reports, such as v1.37.1.
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`

@@ -1815,6 +1815,9 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: tokenSecret
+      type:
+        scalar: string
     - name: topology
       type:
         map:

@@ -87,6 +87,11 @@ func (l *logical) replaceToken(ctx context.Context, cluster string, before *core
 // rotates tokens has a reason not to.
 func (l *logical) awaitTakenUp(ctx context.Context, cluster string, t physical.Token) {
 	_ = l.follow(ctx, cluster, takenUp, func(c *manifoldv1alpha1.Cluster) bool {
-		return c == nil || bearer.NamesSecret(meta.FindStatusCondition(c.Status.Conditions, manifoldv1alpha1.ClusterCredentialValid), t.Claims)
+		return c == nil || reachedWith(c, t.Claims)
 	})
+}
+
+// reachedWith reports whether the server reaches a cluster with a token that ends with the same Secret as this one.
+func reachedWith(c *manifoldv1alpha1.Cluster, token bearer.Claims) bool {
+	return meta.IsStatusConditionTrue(c.Status.Conditions, manifoldv1alpha1.ClusterCredentialValid) && c.Status.TokenSecret == token.BoundTo()
 }

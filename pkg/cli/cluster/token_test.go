@@ -80,3 +80,28 @@ func TestTheStoredCredentialFromJoinToRevocationAndBack(t *testing.T) {
 		t.Errorf("a credential that is gone already: %v", err)
 	}
 }
+
+func TestATokenIsTakenUpOnceTheClusterIsReachedWithIt(t *testing.T) {
+	token := bearer.Claims{Namespace: manifoldv1alpha1.SystemNamespace, Account: "syncer", Secret: "syncer-new"}
+	for name, test := range map[string]struct {
+		valid  metav1.ConditionStatus
+		secret string
+		want   bool
+	}{
+		"it is reached with it":                   {metav1.ConditionTrue, "manifold-system/syncer-new", true},
+		"it is still reached with the last one":   {metav1.ConditionTrue, "manifold-system/syncer-old", false},
+		"nobody has tried":                        {"", "", false},
+		"the cluster refuses it":                  {metav1.ConditionFalse, "manifold-system/syncer-new", false},
+		"a Secret of that name elsewhere is none": {metav1.ConditionTrue, "default/syncer-new", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &manifoldv1alpha1.Cluster{Status: manifoldv1alpha1.ClusterStatus{TokenSecret: test.secret}}
+			if test.valid != "" {
+				c.Status.Conditions = []metav1.Condition{{Type: manifoldv1alpha1.ClusterCredentialValid, Status: test.valid}}
+			}
+			if got := reachedWith(c, token); got != test.want {
+				t.Errorf("taken up: %t, want %t", got, test.want)
+			}
+		})
+	}
+}

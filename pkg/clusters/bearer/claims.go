@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 )
@@ -157,12 +156,15 @@ func (c Claims) Follows(next Claims) error {
 	return nil
 }
 
-// Ending says with what the token ends. The condition of a cluster carries it, which stays the same while tokens follow one another.
-func (c Claims) Ending() string {
-	return fmt.Sprintf("it is valid as long as Secret %s/%s exists there", c.Namespace, c.Secret)
+// BoundTo names the Secret that the token ends with, as NAMESPACE/NAME; "" for none.
+func (c Claims) BoundTo() string {
+	if c.Secret == "" {
+		return ""
+	}
+	return c.Namespace + "/" + c.Secret
 }
 
-// NamesSecret reports whether a condition says that the cluster is reached with a token that ends with the same Secret as one.
-func NamesSecret(condition *metav1.Condition, one Claims) bool {
-	return condition != nil && condition.Status == metav1.ConditionTrue && strings.HasSuffix(condition.Message, one.Ending())
+// Ending says with what the token ends. The condition of a cluster carries it, which stays the same while tokens follow one another.
+func (c Claims) Ending() string {
+	return fmt.Sprintf("it is valid as long as Secret %s exists there", c.BoundTo())
 }

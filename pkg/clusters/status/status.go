@@ -31,12 +31,14 @@ type Observation struct {
 	Ready      *metav1.Condition
 	Syncer     *metav1.Condition
 	Credential *metav1.Condition
-	UID        string
-	Version    string
-	Kinds      []string
-	Nodes      *capacity.Nodes
-	Classes    *v1alpha1.ClusterClasses
-	Requested  corev1.ResourceList
+	// TokenSecret is what the token ends with that Credential is about.
+	TokenSecret string
+	UID         string
+	Version     string
+	Kinds       []string
+	Nodes       *capacity.Nodes
+	Classes     *v1alpha1.ClusterClasses
+	Requested   corev1.ResourceList
 	// Answered reports whether the cluster has answered ever since somebody listens, and Silent is since when it does not, zero while it does.
 	Answered bool
 	Silent   time.Time
@@ -59,6 +61,9 @@ func Next(last v1alpha1.ClusterStatus, seen Observation, now time.Time) v1alpha1
 			meta.SetStatusCondition(&next.Conditions, stamped)
 			meta.FindStatusCondition(next.Conditions, stamped.Type).LastTransitionTime = stamped.LastTransitionTime
 		}
+	}
+	if seen.Credential != nil {
+		next.TokenSecret = seen.TokenSecret
 	}
 	answering(&next, seen)
 	if next.UID == "" {

@@ -111,6 +111,20 @@ func TestNextStatus(t *testing.T) {
 				s.Conditions[0] = readyCondition(metav1.ConditionUnknown, "Unreachable", later)
 			},
 		},
+		"what the token ends with goes with what is said of the credential": {
+			last: fullStatus(),
+			seen: Observation{Credential: &metav1.Condition{Type: v1alpha1.ClusterCredentialValid, Status: metav1.ConditionTrue}, TokenSecret: "manifold-system/syncer-x"},
+			want: func(s *v1alpha1.ClusterStatus) {
+				s.TokenSecret = "manifold-system/syncer-x"
+				s.Conditions = append(s.Conditions, metav1.Condition{
+					Type: v1alpha1.ClusterCredentialValid, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(later),
+				})
+			},
+		},
+		"what the token ends with is kept while nothing is known of the credential": {
+			last: func() v1alpha1.ClusterStatus { s := fullStatus(); s.TokenSecret = "manifold-system/syncer-x"; return s }(),
+			seen: Observation{UID: "uid-1"}, want: func(*v1alpha1.ClusterStatus) {},
+		},
 		"the identity of the cluster that joined is never overwritten": {
 			last: fullStatus(), seen: Observation{UID: "uid-2"}, want: func(*v1alpha1.ClusterStatus) {},
 		},

@@ -17,6 +17,9 @@ type ClusterStatusApplyConfiguration struct {
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// uid is the UID of the cluster's kube-system namespace. It tells whether the same cluster still answers at the address.
 	UID *string `json:"uid,omitempty"`
+	// tokenSecret names a Secret in the cluster, as NAMESPACE/NAME: the token with which the cluster is reached is valid as long as that exists. It is
+	// empty for a credential that does not end with a Secret.
+	TokenSecret *string `json:"tokenSecret,omitempty"`
 	// kubernetesVersion is the version that the cluster's API server reports, such as v1.37.1.
 	KubernetesVersion *string `json:"kubernetesVersion,omitempty"`
 	// kinds are the kinds that the cluster serves, written Kind.version.group, sorted.
@@ -64,6 +67,14 @@ func (b *ClusterStatusApplyConfiguration) WithConditions(values ...*v1.Condition
 // If called multiple times, the UID field is set to the value of the last call.
 func (b *ClusterStatusApplyConfiguration) WithUID(value string) *ClusterStatusApplyConfiguration {
 	b.UID = &value
+	return b
+}
+
+// WithTokenSecret sets the TokenSecret field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TokenSecret field is set to the value of the last call.
+func (b *ClusterStatusApplyConfiguration) WithTokenSecret(value string) *ClusterStatusApplyConfiguration {
+	b.TokenSecret = &value
 	return b
 }
 
