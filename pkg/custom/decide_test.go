@@ -168,7 +168,7 @@ func TestDecide(t *testing.T) {
 			policy := ""
 			c.Follow = func(resource schema.GroupVersionResource, name cache.ObjectName, result *decisions.Result) {
 				if result != nil && copies.KeyOf(resource.GroupResource(), name) == copies.KeyOf(k.Resource, cache.NewObjectName("shop", "one")) {
-					policy = result.Policy
+					policy = result.Policy.String()
 				}
 			}
 			wrote, err := c.decide(t.Context(), k, copies.KeyOf(k.Resource, cache.NewObjectName("shop", "one")), o)

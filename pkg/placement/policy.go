@@ -19,17 +19,40 @@ type Policy struct {
 	Spec      v1alpha1.PlacementPolicySpec
 }
 
+// PolicyRef says which policy is meant; the zero value stands for none.
+type PolicyRef struct {
+	// Kind is PlacementPolicy or ClusterPlacementPolicy.
+	Kind string
+	// Namespace of a PlacementPolicy.
+	Namespace string
+	Name      string
+}
+
+// Ref says which policy it is.
+func (p *Policy) Ref() PolicyRef {
+	if p == nil {
+		return PolicyRef{}
+	}
+	return PolicyRef{p.Kind, p.Namespace, p.Name}
+}
+
 // String names the policy for people: `PlacementPolicy shop/web`.
-func (p *Policy) String() string {
+func (p *Policy) String() string { return p.Ref().String() }
+
+// String names the policy for people: `PlacementPolicy shop/web`.
+func (r PolicyRef) String() string {
 	switch {
-	case p == nil:
+	case r == PolicyRef{}:
 		return ""
-	case p.Namespace == "":
-		return p.Kind + " " + p.Name
+	case r.Namespace == "":
+		return r.Kind + " " + r.Name
 	default:
-		return p.Kind + " " + p.Namespace + "/" + p.Name
+		return r.Kind + " " + r.Namespace + "/" + r.Name
 	}
 }
+
+// MarshalText has JSON name the policy as people do.
+func (r PolicyRef) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // NeedsOthers reports whether decisions under the policy depend on where other workloads run, and if so, whether those of all
 // namespaces count.

@@ -1,6 +1,7 @@
 package placement_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -28,6 +29,34 @@ func TestToleratesUnschedulable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := test.policy.ToleratesUnschedulable(build.TwoMinutes); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAResultNamesItsPolicyAsPeopleDo(t *testing.T) {
+	for name, test := range map[string]struct {
+		policy *placement.Policy
+		want   string
+	}{
+		"none":             {nil, ""},
+		"of a namespace":   {&placement.Policy{Kind: "PlacementPolicy", Namespace: "shop", Name: "web"}, "PlacementPolicy shop/web"},
+		"for all of these": {&placement.Policy{Kind: "ClusterPlacementPolicy", Name: "default"}, "ClusterPlacementPolicy default"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := json.Marshal(placement.Result{Policy: test.policy.Ref()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got map[string]any
+			if err := json.Unmarshal(text, &got); err != nil {
+				t.Fatal(err)
+			}
+			if said, has := got["policy"]; has != (test.want != "") || has && said != test.want {
+				t.Errorf("policy in JSON: %v, want %q", said, test.want)
+			}
+			if said := test.policy.String(); said != test.want {
+				t.Errorf("policy: %q, want %q", said, test.want)
 			}
 		})
 	}

@@ -35,8 +35,8 @@ type Result struct {
 	// Unplaced is the number of replicas that no cluster got.
 	Unplaced int32     `json:"unplaced,omitempty"`
 	Verdicts []Verdict `json:"verdicts"`
-	// Policy is the policy that was followed; empty if there is none.
-	Policy string `json:"policy,omitempty"`
+	// Policy is the policy that was followed, if there is one.
+	Policy PolicyRef `json:"policy,omitzero"`
 	// Strategy says in one word how replicas were handed out.
 	Strategy Strategy `json:"strategy"`
 	// Displaced is true if replicas run elsewhere than the policy wants them most, and may return when there is room.

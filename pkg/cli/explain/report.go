@@ -116,7 +116,7 @@ func explain(o *observed) (*Report, error) {
 	if o.result == nil {
 		r.Note = "why cannot be told: " + o.hidden
 	} else {
-		r.Policy, r.Strategy, r.Message = o.result.Policy, o.result.Strategy, o.result.Message()
+		r.Policy, r.Strategy, r.Message = o.result.Policy.String(), o.result.Strategy, o.result.Message()
 		if !o.result.Decision.Equal(o.decision) {
 			r.Due = o.result.Decision
 		}

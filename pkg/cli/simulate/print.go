@@ -106,8 +106,8 @@ func (e *Entry) text(out io.Writer, placed string) {
 	if len(e.Down) > 0 {
 		fmt.Fprintf(out, "Down:\t%s\n", e.shares(e.Down))
 	}
-	if e.Result.Policy != "" {
-		fmt.Fprintf(out, "Policy:\t%s\n", e.Result.Policy)
+	if policy := e.Result.Policy.String(); policy != "" {
+		fmt.Fprintf(out, "Policy:\t%s\n", policy)
 	}
 	fmt.Fprintf(out, "Strategy:\t%s\n", e.Result.Strategy)
 	for _, step := range e.Steps {

@@ -64,14 +64,9 @@ func newFollowers(client versioned.Interface, wide listers.ClusterPlacementPolic
 	}
 }
 
-// policyOf reads the policy that a result names; false if it names none.
+// policyOf is the policy that a result followed; false if there is none.
 func policyOf(result placement.Result) (policyKey, bool) {
-	kind, name, _ := strings.Cut(result.Policy, " ")
-	if kind == "PlacementPolicy" {
-		namespace, name, found := strings.Cut(name, "/")
-		return policyKey{namespace, name}, found
-	}
-	return policyKey{"", name}, name != ""
+	return policyKey{result.Policy.Namespace, result.Policy.Name}, result.Policy != placement.PolicyRef{}
 }
 
 // Follow takes into account what somebody else has decided about an object that is no workload of a built-in kind; nil if it follows no

@@ -29,21 +29,22 @@ func TestFollowersTellPoliciesWhatTheyDo(t *testing.T) {
 	named := func(name string) item {
 		return item{schema.GroupVersionResource{Resource: "deployments"}, cache.ObjectName{Namespace: "shop", Name: name}}
 	}
-	placed := func(policy string) placement.Result {
+	byDefault := placement.PolicyRef{Kind: "ClusterPlacementPolicy", Name: "default"}
+	placed := func(policy placement.PolicyRef) placement.Result {
 		return placement.Result{Policy: policy, Decision: placement.Decision{"east": {Replicas: 1}}}
 	}
-	unplaced := func(policy string) placement.Result {
+	unplaced := func(policy placement.PolicyRef) placement.Result {
 		return placement.Result{Policy: policy, Unplaced: 1}
 	}
 	const refusal = "0/0 clusters can run it: no cluster has joined"
-	f.follow(named("a"), placed("ClusterPlacementPolicy default"))
-	f.follow(named("c"), unplaced("ClusterPlacementPolicy default"))
-	f.follow(named("b"), unplaced("ClusterPlacementPolicy default"))
-	f.follow(named("d"), unplaced("ClusterPlacementPolicy default"))
-	f.follow(named("d"), placed("PlacementPolicy shop/web")) // another policy selects it now
-	f.follow(named("e"), placed("ClusterPlacementPolicy default"))
+	f.follow(named("a"), placed(byDefault))
+	f.follow(named("c"), unplaced(byDefault))
+	f.follow(named("b"), unplaced(byDefault))
+	f.follow(named("d"), unplaced(byDefault))
+	f.follow(named("d"), placed(placement.PolicyRef{Kind: "PlacementPolicy", Namespace: "shop", Name: "web"})) // another policy selects it now
+	f.follow(named("e"), placed(byDefault))
 	f.leave(named("e"))
-	f.follow(named("f"), placed(""))
+	f.follow(named("f"), placed(placement.PolicyRef{}))
 	f.trouble(named("d"), problemIn(`{"east":{},"west":{"problem":"overrides[0] of PlacementPolicy shop/web: no"},"zone":{"problem":"x"}}`))
 	f.trouble(named("a"), "was refused")
 	f.trouble(named("a"), problemIn(`{"east":{"replicas":1}}`)) // the cluster holds it now
@@ -78,7 +79,7 @@ func TestFollowersTellPoliciesWhatTheyDo(t *testing.T) {
 	}
 
 	gone, c := item{schema.GroupVersionResource{Group: "example.com", Resource: "widgets"}, cache.NewObjectName("shop", "w")}, &Controller{followers: f}
-	result := placed("PlacementPolicy shop/web")
+	result := placed(placement.PolicyRef{Kind: "PlacementPolicy", Namespace: "shop", Name: "web"})
 	c.Follow(gone.resource, gone.ObjectName, &result)
 	if got := f.status(policyKey{"shop", "web"}).Workloads; got != 2 {
 		t.Errorf("%d workloads with one that somebody else decides about, want 2", got)
@@ -90,7 +91,7 @@ func TestFollowersTellPoliciesWhatTheyDo(t *testing.T) {
 
 	busy = true
 	before := len(client.Actions())
-	f.follow(named("b"), placed("ClusterPlacementPolicy default"))
+	f.follow(named("b"), placed(byDefault))
 	if err := f.write(t.Context(), policyKey{"", "default"}); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ func resultOf(f *rules.Field, unplaced int64) placement.Result {
 	r := placement.Result{
 		Unplaced: int32(unplaced),
 		Verdicts: make([]placement.Verdict, len(f.Candidates)),
-		Policy:   f.Request.Policy.String(),
+		Policy:   f.Request.Policy.Ref(),
 		Strategy: f.Strategy,
 	}
 	r.Displaced = mayReturn(f)
