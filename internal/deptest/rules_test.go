@@ -378,7 +378,7 @@ func TestPackagesAreNamedAfterWhatTheyHold(t *testing.T) {
 
 // pureImports are what pure packages may import beside each other and the standard library: types, and functions of them.
 var pureImports = []string{
-	"apis/...", "github.com/aclements/go-moremath/stats", "internal/text", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/...", "k8s.io/utils/...",
+	"apis/...", "github.com/aclements/go-moremath/stats", "internal/heard", "internal/text", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/...", "k8s.io/utils/...",
 	"sigs.k8s.io/structured-merge-diff/...", "sigs.k8s.io/yaml",
 }
 

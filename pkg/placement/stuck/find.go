@@ -4,6 +4,7 @@ package stuck
 import (
 	"time"
 
+	"github.com/manifold-dev/manifold/internal/heard"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -103,7 +104,7 @@ func (s *standing) add(pod *placement.Pod, v podState, numbered bool) {
 func (s *standing) judge(w *placement.Workload, cluster string, share placement.Share, refused bool) placement.Stuck {
 	others, known := s.counts[podFine], s.counts[podFine]+s.counts[podStuck]+s.counts[podOutdated]
 	waits := s.counts[podStuck]
-	found := placement.Stuck{Idle: others == 0, Says: placement.FirstSentence(s.says), Cause: s.cause}
+	found := placement.Stuck{Idle: others == 0, Says: heard.FirstSentence(s.says), Cause: s.cause}
 	switch refusal := w.Refused[cluster]; {
 	case refused:
 		waits += min(refusal.Pods, max(0, share.Replicas-known))

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/heard"
 	"github.com/manifold-dev/manifold/pkg/syncer/lacking"
 )
 
@@ -79,7 +79,7 @@ func (v verdict) err() error {
 func verdictOf(err error) (verdict, time.Duration, error) {
 	status, answered := err.(apierrors.APIStatus) //nolint:errorlint // what a client returns is not wrapped
 	switch {
-	case err == nil || exceedsQuota(err) || apierrors.IsAlreadyExists(err): // which is looked at last
+	case err == nil || heard.ByQuota(err) || apierrors.IsAlreadyExists(err): // what runs counts there, and a trial is one more pod than will be
 		return verdict{}, admittedFor, nil
 	case !answered:
 		return verdict{}, 0, err
@@ -89,14 +89,4 @@ func verdictOf(err error) (verdict, time.Duration, error) {
 		return verdict{&lacking.RefusedError{Reason: err.Error()}}, refusedFor, nil
 	}
 	return verdict{}, 0, err
-}
-
-// exceedsQuota reports whether a pod was refused for its quota alone, which is the last to be asked: what runs counts there, and a trial is one
-// more pod than will be.
-func exceedsQuota(err error) bool {
-	if !apierrors.IsForbidden(err) {
-		return false
-	}
-	_, reason, found := strings.Cut(err.Error(), " is forbidden: ")
-	return found && (strings.HasPrefix(reason, "exceeded quota: ") || strings.HasPrefix(reason, "failed quota: "))
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/heard"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -302,16 +302,11 @@ func sameProjection(before, after *metav1.PartialObjectMetadata) bool {
 // failed notes an error where users see it, and returns what has the step tried again.
 func (l *Loop) failed(seen look, err error) error {
 	return l.queue.Failed(seen.key, err, func(reason, message string) {
-		if lacksRight(err) {
+		if heard.LacksRight(err) {
 			message = l.rightless(seen.kind)
 		}
 		l.fail(seen, reason, message)
 	})
-}
-
-// lacksRight reports whether the cluster's RBAC forbids something, and not a rule of its own about objects.
-func lacksRight(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot ")
 }
 
 // rightless says that our rights in the cluster do not suffice, and what to do about it.

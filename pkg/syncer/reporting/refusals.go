@@ -1,7 +1,6 @@
 package reporting
 
 import (
-	"strings"
 	"sync"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/manifold-dev/manifold/internal/heard"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -95,7 +95,7 @@ func (r *Reporter) Refused(kind summary.Kind, live projection.Object) *placement
 		told := r.refusals.of(live.GetUID())
 		missing.Since, missing.Says = told.since.UTC(), told.says
 	}
-	says, own := placement.RefusedByCluster(missing.Says)
+	says, own := heard.Refusal(missing.Says)
 	if !own || r.boundAbove(live.GetNamespace(), says) {
 		return nil
 	}
@@ -105,14 +105,14 @@ func (r *Reporter) Refused(kind summary.Kind, live projection.Object) *placement
 
 // boundAbove reports whether a refusal is by what the logical cluster has sent.
 func (r *Reporter) boundAbove(namespace, says string) bool {
-	if quota := placement.RefusingQuota(says); quota != "" {
+	if quota := heard.Quota(says); quota != "" {
 		return r.Below.Holds(identity.Key{Resource: corev1.SchemeGroupVersion.WithResource("resourcequotas"), Namespace: namespace, Name: quota})
 	}
 	switch {
-	case strings.Contains(says, " usage per "):
+	case heard.ByLimitRange(says):
 		limits, _ := r.Below.Stores[corev1.SchemeGroupVersion.WithResource("limitranges")].ByIndex(cache.NamespaceIndex, namespace)
 		return len(limits) > 0
-	case strings.Contains(says, "violates PodSecurity"):
+	case heard.ByPodSecurity(says):
 		above, err := r.Above.Namespaces.Get(namespace)
 		return err == nil && above.Labels[enforcesPodSecurity] != ""
 	}

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/manifold-dev/manifold/internal/heard"
 	"github.com/manifold-dev/manifold/pkg/server/storage/below"
 )
 
@@ -104,7 +105,7 @@ func (e *elsewhere) refused(response *http.Response) bool {
 	}
 	switch status.Reason {
 	case metav1.StatusReasonServiceUnavailable:
-		return strings.HasPrefix(status.Message, "no endpoints available for service")
+		return heard.LacksEndpoints(status.Message)
 	case metav1.StatusReasonNotFound:
 		return status.Details != nil && status.Details.Kind == "services" && status.Details.Name == e.service
 	}
