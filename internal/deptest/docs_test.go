@@ -86,7 +86,11 @@ func namedInDocs(t *testing.T, pattern *regexp.Regexp) iter.Seq2[string, string]
 				t.Fatal(err)
 			}
 			for _, match := range pattern.FindAllSubmatch(content, -1) {
-				if !yield(filepath.Base(page), string(match[1])) {
+				name, err := filepath.Rel(filepath.Join(root, "docs"), page)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !yield(filepath.ToSlash(name), string(match[1])) {
 					return
 				}
 			}
