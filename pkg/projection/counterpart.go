@@ -3,15 +3,19 @@ package projection
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// ClusterOf returns the cluster that is known to run a pod, "" while there is none. node is the node that the pod names above. That alone
-// tells nothing: users may write it, and have no business with a pod of that name there. A pod that waits in a cluster runs nowhere.
-func ClusterOf(pod metav1.Object, node string) string {
+// ClusterOf returns the cluster that is known to run a pod, "" while there is none. A pod that waits in a cluster runs nowhere.
+func ClusterOf(pod *corev1.Pod) string { return ClusterRunning(pod, pod.Spec.NodeName) }
+
+// ClusterRunning is ClusterOf for a pod of any version of the API. node is the node that the pod names above. That alone tells nothing: users may
+// write it, and have no business with a pod of that name there.
+func ClusterRunning(pod metav1.Object, node string) string {
 	annotations := pod.GetAnnotations()
 	if cluster, mirrored := annotations[v1alpha1.AnnotationCluster]; mirrored {
 		return cluster

@@ -27,7 +27,7 @@ func TestWhereAPodRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "above", Annotations: test.annotations}}
-			if got := ClusterOf(pod, test.node); got != test.want {
+			if got := ClusterRunning(pod, test.node); got != test.want {
 				t.Errorf("it runs in %q, want %q", got, test.want)
 			}
 			if got := UIDBelow(pod); got != test.uid {

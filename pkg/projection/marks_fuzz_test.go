@@ -119,7 +119,7 @@ func FuzzPodMarks(f *testing.F) {
 			}
 		}
 		shown := &metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: types.UID(above), Annotations: annotations}
-		in := ClusterOf(shown, node)
+		in := ClusterRunning(shown, node)
 		switch {
 		case cluster != "" && in != cluster:
 			t.Errorf("the mirror of a pod in %q is in %q", cluster, in)

@@ -18,13 +18,13 @@ import (
 // pods shows each pod, or one node for those of a cluster.
 func (g *grower) pods(in []*corev1.Pod) []*Node {
 	slices.SortFunc(in, func(a, b *corev1.Pod) int {
-		return cmp.Or(cmp.Compare(clusterOf(a), clusterOf(b)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(projection.ClusterOf(a), projection.ClusterOf(b)), cmp.Compare(a.Name, b.Name))
 	})
 	var out []*Node
 	for len(in) > 0 {
-		cluster := clusterOf(in[0])
+		cluster := projection.ClusterOf(in[0])
 		there := in
-		if end := slices.IndexFunc(in, func(p *corev1.Pod) bool { return clusterOf(p) != cluster }); end > 0 {
+		if end := slices.IndexFunc(in, func(p *corev1.Pod) bool { return projection.ClusterOf(p) != cluster }); end > 0 {
 			there = in[:end]
 		}
 		in = in[len(there):]
@@ -38,11 +38,6 @@ func (g *grower) pods(in []*corev1.Pod) []*Node {
 		out = append(out, nodes...)
 	}
 	return out
-}
-
-// clusterOf returns the cluster that a pod is in, "" for one that is in none.
-func clusterOf(pod *corev1.Pod) string {
-	return projection.ClusterOf(pod, pod.Spec.NodeName)
 }
 
 // together makes one node of the pods of a cluster. It counts what they say, the most frequent first, and names a pod for each thing
@@ -177,7 +172,7 @@ func podReady(pod *corev1.Pod) bool {
 func shownFrom(x *index, obj projection.Object) []string {
 	switch o := obj.(type) {
 	case *corev1.Pod:
-		if cluster := clusterOf(o); cluster != "" {
+		if cluster := projection.ClusterOf(o); cluster != "" {
 			return []string{cluster}
 		}
 	case *corev1.PersistentVolumeClaim:
@@ -193,8 +188,8 @@ func shownFrom(x *index, obj projection.Object) []string {
 	default:
 		var out []string
 		for _, child := range x.owned(obj) {
-			if pod, ok := child.(*corev1.Pod); ok && clusterOf(pod) != "" {
-				out = append(out, clusterOf(pod))
+			if pod, ok := child.(*corev1.Pod); ok && projection.ClusterOf(pod) != "" {
+				out = append(out, projection.ClusterOf(pod))
 			}
 		}
 		return out

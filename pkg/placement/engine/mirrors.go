@@ -63,14 +63,14 @@ func makerKey(namespace, kind, name string) string { return namespace + "/" + ki
 // UnschedulableSince returns the condition of a pod that no node of its cluster can run; nil for any other pod, also for one that is in no
 // cluster yet. One that stops others for its sake has a node, and waits for them to end.
 func UnschedulableSince(pod *corev1.Pod) *corev1.PodCondition {
-	if clusterOf(pod) == "" || !alive(pod) || pod.Status.NominatedNodeName != "" {
+	if clusterHaving(pod) == "" || !alive(pod) || pod.Status.NominatedNodeName != "" {
 		return nil
 	}
 	return projection.Unscheduled(pod)
 }
 
-// clusterOf is the cluster that has a pod which is mirrored, or one that a user made and that waits there to be scheduled; "" for any other.
-func clusterOf(pod *corev1.Pod) string {
+// clusterHaving is the cluster that has a pod which is mirrored, or one that a user made and that waits there to be scheduled; "" for any other.
+func clusterHaving(pod *corev1.Pod) string {
 	return cmp.Or(pod.Annotations[v1alpha1.AnnotationCluster], pod.Annotations[v1alpha1.AnnotationPodCluster])
 }
 
@@ -117,7 +117,7 @@ func (m mirrors) itself(w placement.Workload) []placement.Pod {
 	if condition == nil {
 		return nil
 	}
-	waits := placement.Pod{Cluster: clusterOf(pod)}
+	waits := placement.Pod{Cluster: clusterHaving(pod)}
 	waits.Waits(condition.LastTransitionTime.Time, condition.Message)
 	return []placement.Pod{waits}
 }

@@ -84,7 +84,7 @@ func (r *podREST) selected(namespace string, by selector) (map[string]mirrors, e
 	}
 	pods := map[string]mirrors{}
 	for _, pod := range all {
-		cluster := clusterOf(pod)
+		cluster := projection.ClusterOf(pod)
 		if cluster == "" || !by.matches(pod) {
 			continue
 		}
@@ -95,9 +95,6 @@ func (r *podREST) selected(namespace string, by selector) (map[string]mirrors, e
 	}
 	return pods, nil
 }
-
-// clusterOf returns the cluster that is known to run a pod, or nothing.
-func clusterOf(pod *corev1.Pod) string { return projection.ClusterOf(pod, pod.Spec.NodeName) }
 
 // mirrored returns the metrics of those pods of a cluster that are known above, with the labels that they have there.
 func mirrored(pods mirrors, below []v1beta1.PodMetrics, now metav1.Time) []v1beta1.PodMetrics {

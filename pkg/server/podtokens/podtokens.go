@@ -152,7 +152,7 @@ func (a *Authenticator) account(h holder, cluster string) (*serviceaccount.Servi
 	}
 	pod := a.above.Pod(h.namespace, h.pod)
 	switch {
-	case pod == nil || projection.ClusterOf(pod, pod.Spec.NodeName) != cluster || projection.UIDBelow(pod) != h.uid:
+	case pod == nil || projection.ClusterOf(pod) != cluster || projection.UIDBelow(pod) != h.uid:
 		return nil, fmt.Errorf("the logical cluster shows no %s with UID %s there", h, h.uid)
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 		return nil, fmt.Errorf("%s has ended", h)

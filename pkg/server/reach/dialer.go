@@ -21,6 +21,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
 	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/server/ours"
 )
 
@@ -66,7 +67,7 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		return nil, fmt.Errorf("look up pod %s/%s: %w", to.namespace, to.name, err)
 	}
-	cluster := clusterOf(pod)
+	cluster := projection.ClusterOf(pod)
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	conn, err := d.forward(ctx, cluster, pod, to)

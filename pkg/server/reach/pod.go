@@ -6,10 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // suffix ends the host names that stand for pods. Nobody can have a name under .invalid.
@@ -64,6 +61,3 @@ func cutLast(host string) (before, last string, ok bool) {
 func (p podPort) describe(cluster string) string {
 	return fmt.Sprintf("port %d of pod %s/%s in cluster %q", p.port, p.namespace, p.name, cluster)
 }
-
-// clusterOf returns the cluster that is known to run a pod, "" while there is none.
-func clusterOf(pod *corev1.Pod) string { return projection.ClusterOf(pod, pod.Spec.NodeName) }

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // Cluster is the way to a cluster's API server.
@@ -121,7 +123,7 @@ func (r *Resolver) add(out *survey, namespace string, endpoint *discoveryv1.Endp
 	if err != nil || pod.UID != ref.UID {
 		return
 	}
-	cluster := clusterOf(pod)
+	cluster := projection.ClusterOf(pod)
 	if cluster == "" {
 		return
 	}

@@ -128,7 +128,7 @@ func mirrored(pod *api.Pod) bool {
 }
 
 // clusterOf returns the cluster that is known to run a pod, "" while there is none.
-func clusterOf(pod *api.Pod) string { return projection.ClusterOf(pod, pod.Spec.NodeName) }
+func clusterOf(pod *api.Pod) string { return projection.ClusterRunning(pod, pod.Spec.NodeName) }
 
 // uidBelow is the UID that a pod has in its cluster.
 func uidBelow(pod *api.Pod) types.UID { return projection.UIDBelow(pod) }

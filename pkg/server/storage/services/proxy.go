@@ -125,7 +125,7 @@ func (r *serviceProxyREST) countEndpoints(namespace string, slices []*discoveryv
 			if err != nil || pod.UID != ref.UID {
 				continue
 			}
-			cluster := projection.ClusterOf(pod, pod.Spec.NodeName)
+			cluster := projection.ClusterOf(pod)
 			if cluster == "" {
 				continue
 			}
