@@ -25,10 +25,11 @@ import (
 	"github.com/manifold-dev/manifold/pkg/custom/shown"
 	"github.com/manifold-dev/manifold/pkg/custom/watched"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/records"
-	"github.com/manifold-dev/manifold/pkg/syncer"
 	"github.com/manifold-dev/manifold/pkg/syncer/copies"
 	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
@@ -45,10 +46,13 @@ const (
 
 // Options say what a Controller works with.
 type Options struct {
-	Engine   *engine.Engine
-	Upstream *syncer.Upstream
-	Kube     informers.SharedInformerFactory
-	Manifold externalversions.SharedInformerFactory
+	Engine *engine.Engine
+	// Syncers bring along what objects of custom kinds need in clusters.
+	Syncers Syncers
+	// LogicalCluster is the identity of the logical cluster, known once the syncers HasSynced.
+	LogicalCluster func() string
+	Kube           informers.SharedInformerFactory
+	Manifold       externalversions.SharedInformerFactory
 	// Metadata has the informers of the garbage collector. One is ours as long as the Run of its controller lasts, as it is the collector's.
 	Metadata metadatainformer.SharedInformerFactory
 	// Indexers index the metadata of all custom resources of the logical cluster, for Objects. It may be nil.
@@ -68,6 +72,20 @@ type Options struct {
 	Queues work.Names
 	// Clock is for tests; the zero value is the real one.
 	Clock clock.PassiveClock
+}
+
+// Syncers are those of built-in kinds, in all clusters.
+type Syncers interface {
+	// HasSynced reports whether they know the logical cluster.
+	HasSynced() bool
+	// EnsureNamespace sees to it that a namespace of ours exists in a cluster.
+	EnsureNamespace(ctx context.Context, cluster, namespace string) error
+	// FollowCustom has what the workloads of a custom kind need go along with them, until stop is called.
+	FollowCustom(kind projection.Kind, informer cache.SharedIndexInformer) (stop func(), err error)
+	// CustomIsKnown has what was kept for workloads of custom kinds looked at again, now that these are known.
+	CustomIsKnown()
+	// CustomLacks says what the cluster lacks of what a workload needs, and whether it is about to come.
+	CustomLacks(ctx context.Context, cluster string, w identity.Workload, desired projection.Object) (problem string, waits bool, err error)
 }
 
 // Controller keeps decisions and statuses of custom resources current, and the loops of the clusters.
@@ -104,11 +122,11 @@ func New(o Options) (*Controller, error) {
 	c.described = described.New(described.Options{
 		Client: o.Client, Indexers: logical.CustomIndexers, Changed: c.queue.Add, Synced: c.known,
 		// The engine comes first: what is placed by it is known before anybody is told.
-		Followers: []described.Follower{o.Engine.Follow, o.Upstream.FollowCustom},
+		Followers: []described.Follower{o.Engine.Follow, o.Syncers.FollowCustom},
 	})
 	c.loops = copies.New(copies.Options{
-		Above: c, Clusters: manifold.Clusters().Lister(), LogicalCluster: func() string { return o.Upstream.LogicalCluster }, Client: o.Client, Recorder: o.Recorder,
-		Queues: o.Queues, EnsureNamespace: o.Upstream.EnsureNamespace, Lacks: o.Upstream.CustomLacks, Holds: o.Holds, Leaving: o.Leaving,
+		Above: c, Clusters: manifold.Clusters().Lister(), LogicalCluster: o.LogicalCluster, Client: o.Client, Recorder: o.Recorder,
+		Queues: o.Queues, EnsureNamespace: o.Syncers.EnsureNamespace, Lacks: o.Syncers.CustomLacks, Holds: o.Holds, Leaving: o.Leaving,
 	})
 	c.watched = watched.New(watched.Options{Metadata: o.Metadata, Indexers: o.Indexers, Loops: c.loops, Changed: c.changed, Again: c.queue.Add})
 	for _, w := range []struct {
@@ -139,7 +157,7 @@ func (c *Controller) Define(definitions crdinformers.CustomResourceDefinitionInf
 
 // Run works until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
-	if !cache.WaitForCacheSync(ctx.Done(), append(c.synced, c.Engine.HasSynced, c.Upstream.HasSynced)...) {
+	if !cache.WaitForCacheSync(ctx.Done(), append(c.synced, c.Engine.HasSynced, c.Syncers.HasSynced)...) {
 		return ctx.Err()
 	}
 	group, ctx := errgroup.WithContext(ctx)

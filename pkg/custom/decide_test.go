@@ -57,7 +57,7 @@ func decider(t *testing.T, namespacePin string, policy *v1alpha1.WorkloadSelecto
 	client.PrependReactor("patch", "gizmos", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, &unstructured.Unstructured{}, nil
 	})
-	c, err := New(Options{Engine: e, Kube: kube, Manifold: manifold, Client: client, Recorder: recorder})
+	c, err := New(Options{Engine: e, Syncers: struct{ Syncers }{}, Kube: kube, Manifold: manifold, Client: client, Recorder: recorder})
 	if err != nil {
 		t.Fatal(err)
 	}

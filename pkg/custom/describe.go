@@ -54,7 +54,7 @@ func (c *Controller) Known() bool {
 // known tells who waits for it that all workloads of custom kinds are known, if they are.
 func (c *Controller) known() {
 	if c.Known() {
-		c.Upstream.CustomIsKnown()
+		c.Syncers.CustomIsKnown()
 	}
 }
 

@@ -169,8 +169,9 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 		return nil, err
 	}
 	m.custom, err = custom.New(custom.Options{
-		Engine: m.engine, Upstream: m.upstream, Kube: m.informers, Manifold: m.own, Metadata: metadata, Indexers: objects.Indexers(), Client: dynamicClient,
-		Recorder: recorder, Follow: placement.Follow, Trouble: placement.Trouble, Holds: holds.In, Leaving: m.leaving, Queues: m.queues,
+		Engine: m.engine, Syncers: m.upstream, LogicalCluster: func() string { return m.upstream.LogicalCluster },
+		Kube: m.informers, Manifold: m.own, Metadata: metadata, Indexers: objects.Indexers(), Client: dynamicClient, Recorder: recorder,
+		Follow: placement.Follow, Trouble: placement.Trouble, Holds: holds.In, Leaving: m.leaving, Queues: m.queues,
 	})
 	if err != nil {
 		return nil, err
