@@ -60,6 +60,16 @@ var deliveryRooms = map[string][]string{
 	"pkg/delivery/engine":     {".", "planner", "stages"},
 }
 
+// deliveryControllers are the controllers of delivery and what they share, each with what it may import of the others. Neither controller knows the
+// other: a release is an object that one of them makes and the other takes through its stages.
+var deliveryControllers = map[string][]string{
+	"pkg/delivery/controller/applications":         {"applications/sources", "drifts", "objects"},
+	"pkg/delivery/controller/applications/sources": {},
+	"pkg/delivery/controller/drifts":               {},
+	"pkg/delivery/controller/objects":              {},
+	"pkg/delivery/controller/releases":             {"drifts", "objects"},
+}
+
 // serverRooms are the rooms of the server, each with what it may import of the others: pkg/server itself puts all together.
 var serverRooms = map[string][]string{
 	"pkg/server":                     {"bootstrap", "etcd", "identity", "keys", "kinds", "mirrors", "ours", "podtokens", "podwebhooks", "pushes", "quota", "reach", "specs", "stock", "storage", "storage/below", "trials"},
@@ -277,6 +287,31 @@ var rules = map[string]Rule{
 		Through: true,
 		Why:     "it tells what is there; what of that counts is another question",
 	},
+	"delivery acts by objects of the logical cluster": {
+		From:    []string{"pkg/delivery/..."},
+		Forbid:  []string{"pkg/clusters/...", "pkg/custom/...", "pkg/moves", "pkg/placement/controller", "pkg/placement/engine", "pkg/summary/controller", "pkg/syncer/..."},
+		Allow:   []string{"pkg/clusters/health"}, // the reasons in the conditions of a Cluster
+		Through: true,
+		Why:     "where objects run, and how they fare there, is told by decisions, statuses and Clusters; nothing of a release may hang on who holds the connections",
+	},
+	"applications are kept without knowing how releases go": {
+		From:    []string{"pkg/delivery/controller/applications/..."},
+		Forbid:  []string{"pkg/delivery/analysis", "pkg/delivery/engine", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/planner", "pkg/delivery/scripts", "pkg/delivery/stages", "pkg/delivery/traffic"},
+		Through: true,
+		Why:     "they make Releases and read what became of these; another way to release must not change them",
+	},
+	"releases know nothing of where applications come from": {
+		From:    []string{"pkg/delivery/controller/releases"},
+		Forbid:  []string{"pkg/delivery/automation", "pkg/delivery/pipecd", "pkg/delivery/render/...", "pkg/delivery/source/..."},
+		Through: true,
+		Why:     "what is released is a revision, which is read as it was stored and proven by its hash; its source may have changed or gone",
+	},
+	"objects are written without asking for whom": {
+		From:    []string{"pkg/delivery/controller/drifts", "pkg/delivery/controller/objects"},
+		Forbid:  []string{"pkg/delivery/automation", "pkg/delivery/contents", "pkg/delivery/engine", "pkg/delivery/planner", "pkg/delivery/stages"},
+		Through: true,
+		Why:     "an order says what is wanted, as whom and for which owner; that it is right for the state of a release is decided by values before",
+	},
 	"what is read from elsewhere is read without the API": {
 		From:   []string{"pkg/delivery/source/..."},
 		Forbid: []string{"apis/...", "generated/...", "pkg/...", "k8s.io/client-go/...", "k8s.io/apiserver/..."},
@@ -333,6 +368,11 @@ func TestTheArrowsBetweenTheRoomsOfPlacementRunOneWay(t *testing.T) {
 // Whoever adds a room of delivery says here where it belongs. What reads from elsewhere, or objects of the API, is no room: it has rules of its own.
 func TestTheArrowsBetweenTheRoomsOfDeliveryRunOneWay(t *testing.T) {
 	testRooms(t, "pkg/delivery", deliveryRooms, "pkg/delivery/contents", "pkg/delivery/controller/...", "pkg/delivery/held", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/notify", "pkg/delivery/pipecd/...", "pkg/delivery/render/...", "pkg/delivery/scripts", "pkg/delivery/source/...")
+}
+
+// Whoever adds a controller of delivery says here what it has to do with the others.
+func TestTheControllersOfDeliveryDoNotImportEachOther(t *testing.T) {
+	testRooms(t, "pkg/delivery/controller", deliveryControllers)
 }
 
 // Whoever adds a room of the server says here where it belongs.
