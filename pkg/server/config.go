@@ -73,7 +73,7 @@ func newGenericConfig(name string, opts kubeoptions.CompletedOptions) (*genericC
 	}
 	storeAsJSON(storageFactory, manifold.GroupName, delivery.GroupName)
 	refuseNodeCommands(config)
-	identities, err := identity.Add(config)
+	identities, err := identity.Add(config, name)
 	if err != nil {
 		return nil, err
 	}

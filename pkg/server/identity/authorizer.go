@@ -65,19 +65,22 @@ func trialsTry(_ context.Context, a authorizer.Attributes) string {
 	return ""
 }
 
-// controllersWork lets our controllers do what is written down for each.
-func controllersWork(ctx context.Context, a authorizer.Attributes) string {
-	c, ok := controllers[a.GetUser().GetName()]
-	switch {
-	case !ok:
+// controllersOf lets the controllers of a logical cluster do what is written down for each.
+func controllersOf(logicalCluster string) allowance {
+	return func(ctx context.Context, a authorizer.Attributes) string {
+		c, ok := controllers[a.GetUser().GetName()]
+		switch {
+		case !ok:
+			return ""
+		case c.allows(a):
+			return "a controller of Manifold does its own work"
+		}
+		refusals.WithContext(ctx).
+			WithLabelValues(logicalCluster, a.GetUser().GetName(), a.GetVerb(), a.GetAPIGroup(), a.GetResource(), a.GetSubresource()).Inc()
+		klog.FromContext(ctx).Error(nil, LacksRight, "logicalCluster", logicalCluster, "user", a.GetUser().GetName(), "verb", a.GetVerb(), "group", a.GetAPIGroup(),
+			"resource", a.GetResource(), "subresource", a.GetSubresource(), "namespace", a.GetNamespace(), "name", a.GetName())
 		return ""
-	case c.allows(a):
-		return "a controller of Manifold does its own work"
 	}
-	refusals.WithContext(ctx).WithLabelValues(a.GetUser().GetName(), a.GetVerb(), a.GetAPIGroup(), a.GetResource(), a.GetSubresource()).Inc()
-	klog.FromContext(ctx).Error(nil, LacksRight, "user", a.GetUser().GetName(), "verb", a.GetVerb(), "group", a.GetAPIGroup(),
-		"resource", a.GetResource(), "subresource", a.GetSubresource(), "namespace", a.GetNamespace(), "name", a.GetName())
-	return ""
 }
 
 // LacksRight is logged when a controller asks for what is not written down for it, which is a mistake of ours. End-to-end tests look for it.
@@ -87,6 +90,6 @@ const LacksRight = "A controller of Manifold asks for what it has no right to"
 var refusals = metrics.NewCounterVec(&metrics.CounterOpts{
 	Namespace: "manifold", Subsystem: "controllers", Name: "refused_requests_total", StabilityLevel: metrics.ALPHA,
 	Help: "Requests of Manifold's own controllers for which they have no right. Any is a mistake in Manifold.",
-}, []string{"user", "verb", "group", "resource", "subresource"})
+}, []string{"logical_cluster", "user", "verb", "group", "resource", "subresource"})
 
 func init() { legacyregistry.MustRegister(refusals) }

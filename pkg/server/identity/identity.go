@@ -29,8 +29,8 @@ type Identities struct {
 	Loopback *rest.Config
 }
 
-// Add makes generic recognise the identities and gives them their rights.
-func Add(generic *genericapiserver.Config) (*Identities, error) {
+// Add makes generic recognise the identities and gives them their rights. The name is that of the logical cluster, for metrics.
+func Add(generic *genericapiserver.Config, logicalCluster string) (*Identities, error) {
 	random := make([]byte, 32)
 	if _, err := rand.Read(random); err != nil {
 		return nil, fmt.Errorf("make the secret of internal identities: %w", err)
@@ -42,7 +42,7 @@ func Add(generic *genericapiserver.Config) (*Identities, error) {
 	union, err := authorizerunion.New(
 		authorizerunion.NamedAuthorizer{AuthorizerName: "ManifoldSyncer", Authorizer: allowance(syncersReport)},
 		authorizerunion.NamedAuthorizer{AuthorizerName: "ManifoldTrial", Authorizer: allowance(trialsTry)},
-		authorizerunion.NamedAuthorizer{AuthorizerName: "ManifoldController", Authorizer: allowance(controllersWork)},
+		authorizerunion.NamedAuthorizer{AuthorizerName: "ManifoldController", Authorizer: controllersOf(logicalCluster)},
 		authorizerunion.NamedAuthorizer{AuthorizerName: "Configured", Authorizer: generic.Authorization.Authorizer})
 	if err != nil {
 		return nil, fmt.Errorf("give the identities of this process their rights: %w", err)

@@ -35,7 +35,7 @@ func newIdentities(t *testing.T) (*Identities, *genericapiserver.Config) {
 	generic := &genericapiserver.Config{LoopbackClientConfig: &rest.Config{Host: "https://127.0.0.1:6443", BearerToken: "loopback", QPS: 50}}
 	generic.Authentication.Authenticator = authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) { return nil, false, nil })
 	generic.Authorization.Authorizer = noAuthorizer{}
-	ids, err := Add(generic)
+	ids, err := Add(generic, "shops")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 func allowed(t *testing.T, name, verb, group, resource, namespace, object string) bool {
 	t.Helper()
 	resource, subresource, _ := strings.Cut(resource, "/")
-	got, _, err := allowance(controllersWork).Authorize(t.Context(), authorizer.AttributesRecord{
+	got, _, err := controllersOf("shops").Authorize(t.Context(), authorizer.AttributesRecord{
 		User: &user.DefaultInfo{Name: name}, Verb: verb, APIGroup: group, Resource: resource, Subresource: subresource,
 		Namespace: namespace, Name: object, ResourceRequest: true,
 	})
@@ -224,7 +224,7 @@ func TestRequestsWithoutARightAreCounted(t *testing.T) {
 
 func refused(t *testing.T) float64 {
 	t.Helper()
-	count, err := testutil.GetCounterMetricValue(refusals.WithLabelValues(v1alpha1.DrainUser, "delete", "", "pods", ""))
+	count, err := testutil.GetCounterMetricValue(refusals.WithLabelValues("shops", v1alpha1.DrainUser, "delete", "", "pods", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
