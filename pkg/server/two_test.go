@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"net"
+	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,10 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 )
 
 // Nothing in the process is there once for all logical clusters: two of them run side by side, each with its own objects and credentials.
@@ -30,6 +36,8 @@ func TestTwoLogicalClustersRunInOneProcess(t *testing.T) {
 		}
 	})
 	var clients []kubernetes.Interface
+	var configs []*rest.Config
+	var kubeconfigs []string
 	for _, name := range []string{"one", "other"} {
 		o := NewOptions()
 		o.Name, o.DataDir = name, t.TempDir()
@@ -68,7 +76,7 @@ func TestTwoLogicalClustersRunInOneProcess(t *testing.T) {
 		if err != nil {
 			t.Fatalf("the server does not become ready: %v", err)
 		}
-		clients = append(clients, client)
+		clients, configs, kubeconfigs = append(clients, client), append(configs, config), append(kubeconfigs, completed.AdminKubeconfig())
 	}
 	one, other := clients[0].CoreV1(), clients[1].CoreV1()
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
@@ -88,15 +96,56 @@ func TestTwoLogicalClustersRunInOneProcess(t *testing.T) {
 	if system(clients[0]) == system(clients[1]) {
 		t.Error("both have one identity")
 	}
+	join(t, clients[0], configs[0], "below", kubeconfigs[1])
+	ofOne := []string{"down-below", "pods-below", "volumes-below", "events-below", "custom-below"}
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		queues := queuesInMetrics(t)
+		return !slices.ContainsFunc(ofOne, func(queue string) bool { return !queues.Has("one-" + queue) }), nil
+	})
 	queues := queuesInMetrics(t)
+	if err != nil {
+		t.Errorf("the metrics do not tell of the queues %v of a cluster by the logical cluster that has it: %v", ofOne, sets.List(queues))
+	}
+	for _, queue := range ofOne {
+		if queues.Has(queue) || queues.Has("other-"+queue) {
+			t.Errorf("the metrics tell of a queue %s of somebody else: %v", queue, sets.List(queues))
+		}
+	}
 	for _, queue := range []string{
 		"placement", "placement_claims", "policies", "volumes", "summary", "removal", "drain", "clusters_connect", "clusters_status", "clusters_mirror", "custom", "quota-usage",
+		"applications", "application-sources", "application-repositories", "releases", "release-logs", "notifications", "pushes",
 	} {
 		for _, name := range []string{"one", "other"} {
 			if !queues.Has(name + "-" + queue) {
 				t.Errorf("the metrics tell nothing of queue %s of the logical cluster %s alone: %v", queue, name, sets.List(queues))
 			}
 		}
+	}
+}
+
+// join has a logical cluster know another one as a cluster, with the credential of its admin.
+func join(t *testing.T, client kubernetes.Interface, config *rest.Config, name, kubeconfig string) {
+	t.Helper()
+	content, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.CoreV1().Secrets(v1alpha1.SystemNamespace).Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "cluster-" + name}, Data: map[string][]byte{"kubeconfig": content},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := versioned.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = own.ManifoldV1alpha1().Clusters().Create(t.Context(), &v1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.ClusterSpec{Connection: v1alpha1.ClusterConnection{SecretRef: &v1alpha1.SecretReference{Namespace: v1alpha1.SystemNamespace, Name: "cluster-" + name}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
