@@ -73,7 +73,7 @@ func dependents() (out []Right) {
 func Syncer() []Right {
 	read := []string{"get", "list", "watch"}
 	proxied := []string{"get", "create", "update", "patch", "delete"}
-	return slices.Concat(Workloads(), dependents(), []Right{
+	return slices.Concat(dependents(), Workloads(), []Right{
 		{Why: "mirrored ControllerRevisions", Group: "apps", Resources: []string{"controllerrevisions"}, Verbs: read},
 		{Why: "what Ingresses name", Group: "networking.k8s.io", Resources: []string{"ingressclasses"}, Verbs: read},
 		{Why: "what pods name", Group: "scheduling.k8s.io", Resources: []string{"priorityclasses"}, Verbs: read},
