@@ -3,12 +3,16 @@ package access
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
@@ -47,12 +51,13 @@ func TestInASharedNamespaceNobodyElsesNamesAreUsed(t *testing.T) {
 	shared.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment(name("spy"), 1), using(name("theirs"), false)), "east"))
 	expect.Problem(&shared, name("spy"), "DependentMissing", "east", "it names Secret default/"+name("theirs")+", which does not exist: create it")
 	shared.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment(name("vague"), 1), using(name("theirs"), true)), "east"))
-	expect.Problem(&shared, name("vague"), "DependentMissing", "east", "Secret default/"+name("theirs")+", which does not exist in the logical cluster, while the cluster has one")
+	framework.Await(shared.Logical, name("vague"), "is rolled out without it", expect.Available(1))
+	framework.Await(east, name("vague"), "does not name it", func(d *appsv1.Deployment) bool { return len(d.Spec.Template.Spec.Containers[0].EnvFrom) == 0 })
 	// A ServiceAccount that exists above, whose name is taken there.
 	shared.Logical.Kubectl("create", "serviceaccount", name("robot"))
 	shared.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment(name("robot"), 1), func(d *appsv1.Deployment) { d.Spec.Template.Spec.ServiceAccountName = name("robot") }), "east"))
 	expect.Problem(&shared, name("robot"), "DependentMissing", "east", "it waits for ServiceAccount default/"+name("robot"), "that Manifold does not own")
-	for _, what := range []string{"spy", "vague", "robot"} {
+	for _, what := range []string{"spy", "robot"} {
 		expect.Refused(t, east.Try("get", "deployment", name(what)), "NotFound")
 	}
 
@@ -79,7 +84,106 @@ func TestInASharedNamespaceNobodyElsesNamesAreUsed(t *testing.T) {
 	for _, what := range []string{"spy", "vague", "robot"} {
 		framework.Await(shared.Logical, name(what), "is rolled out", expect.Available(1))
 	}
+	framework.Await(east, name("vague"), "names the user's", func(d *appsv1.Deployment) bool { return len(d.Spec.Template.Spec.Containers[0].EnvFrom) == 1 })
 	framework.Await(east, name("theirs"), "is the user's", func(secret *corev1.Secret) bool { return string(secret.Data["password"]) == "own" })
+}
+
+// madeOf has a Deployment mount a volume that lives and ends with its pod, made of something.
+func madeOf(group *string, kind, name string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "copy", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+			VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}},
+				DataSource:  &corev1.TypedLocalObjectReference{APIGroup: group, Kind: kind, Name: name},
+			}},
+		}}}}
+	}
+}
+
+// TestInASharedNamespaceNothingOfOthersIsCopiedOrLedTo is about names in "default" by which pods need nothing: what a driver, a provisioner or the
+// controller of an Ingress looks up by them.
+func TestInASharedNamespaceNothingOfOthersIsCopiedOrLedTo(t *testing.T) {
+	s := suite.Scenario(t)
+	shared, east := *s, s.East.In("default")
+	shared.Logical = s.Logical.In("default")
+	id := strings.TrimPrefix(s.Namespace, "e2e-")
+	name := func(what string) string { return what + "-" + id }
+	t.Cleanup(func() {
+		for _, object := range []string{"deployment/clone", "deployment/snapshot", "deployment/keys", "deployment/web", "pvc/copy", "pvc/theirs", "ingress/door", "endpointslice/door", "service/theirs"} {
+			s.Environment.Cleanup(t, "delete", name(object), "-n", "default", "--ignore-not-found", "--timeout=60s")
+			s.Environment.CleanupIn(t, s.East.API, "delete", name(object), "-n", "default", "--ignore-not-found", "--timeout=60s")
+		}
+	})
+	east.Apply(`
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: ` + name("theirs") + `}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: ` + name("theirs") + `}
+spec: {ports: [{port: 80}]}
+`)
+
+	deploy := func(what string, change func(*appsv1.Deployment)) {
+		shared.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment(name(what), 1), change), "east"))
+	}
+	deploy("clone", madeOf(nil, "PersistentVolumeClaim", name("theirs")))
+	expect.Problem(&shared, name("clone"), "DependentMissing", "it names PersistentVolumeClaim default/"+name("theirs")+", which does not exist")
+	deploy("snapshot", madeOf(ptr.To("snapshot.storage.k8s.io"), "VolumeSnapshot", name("theirs")))
+	expect.Problem(&shared, name("snapshot"), "ProjectionFailed", "VolumeSnapshot", "may be somebody else's")
+	deploy("keys", func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "keys", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
+			Driver: "secrets-store.csi.k8s.io", ReadOnly: ptr.To(true), VolumeAttributes: map[string]string{"secretProviderClass": name("theirs")},
+		}}}}
+	})
+	expect.Problem(&shared, name("keys"), "ProjectionFailed", "csi.volumeAttributes", "may be somebody else's")
+
+	shared.Logical.Apply(`
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: ` + name("copy") + `, annotations: {manifold.dev/clusters: east}}
+spec:
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Mi}}
+  dataSource: {kind: PersistentVolumeClaim, name: ` + name("theirs") + `}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: ` + name("door") + `, annotations: {manifold.dev/clusters: east}}
+spec: {defaultBackend: {service: {name: ` + name("theirs") + `, port: {number: 80}}}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: ` + name("door") + `, labels: {kubernetes.io/service-name: ` + name("theirs") + `}, annotations: {manifold.dev/clusters: east}}
+addressType: IPv4
+endpoints: [{addresses: [192.0.2.1]}]
+ports: [{port: 80}]
+`)
+	for _, held := range []struct{ kind, name, want string }{
+		{"PersistentVolumeClaim", name("copy"), "it names PersistentVolumeClaim default/" + name("theirs")},
+		{"Ingress", name("door"), "it names Service default/" + name("theirs")},
+		{"EndpointSlice", name("door"), "it names Service default/" + name("theirs")},
+	} {
+		framework.AwaitList(shared.Logical, "", "an event says why the "+held.kind+" is held back", func(events []*corev1.Event) bool {
+			return slices.ContainsFunc(events, func(e *corev1.Event) bool {
+				return e.InvolvedObject.Kind == held.kind && e.InvolvedObject.Name == held.name && e.Reason == "DependentMissing" && strings.Contains(e.Message, held.want)
+			})
+		})
+		expect.Refused(t, east.Try("get", held.kind, held.name), "NotFound")
+	}
+	for _, what := range []string{"clone", "snapshot", "keys"} {
+		expect.Refused(t, east.Try("get", "deployment", name(what)), "NotFound")
+	}
+
+	// Each goes on by itself, with what is the user's own.
+	east.Kubectl("delete", "service", name("theirs"))
+	shared.Logical.Apply(manifests.Pinned(manifests.Deployment(name("web"), 1), "east"))
+	shared.Logical.Kubectl("expose", "deployment", name("web"), "--name="+name("theirs"), "--port=80")
+	framework.Await(east, name("door"), "leads to the user's Service", framework.Exists[*networkingv1.Ingress])
+	framework.Await(east, name("door"), "is for the user's Service", framework.Exists[*discoveryv1.EndpointSlice])
 }
 
 func TestAWorkloadWaitsForWhatItNamesAndGoesOnByItself(t *testing.T) {

@@ -3,6 +3,7 @@ package identity
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,18 +13,20 @@ import (
 
 // Resources that matter by themselves.
 var (
-	Accounts     = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
-	Claims       = corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
-	Deployments  = appsv1.SchemeGroupVersion.WithResource("deployments")
-	Ingresses    = networkingv1.SchemeGroupVersion.WithResource("ingresses")
-	Namespaces   = corev1.SchemeGroupVersion.WithResource("namespaces")
-	Pods         = corev1.SchemeGroupVersion.WithResource("pods")
-	Priorities   = schedulingv1.SchemeGroupVersion.WithResource("priorityclasses")
-	ReplicaSets  = appsv1.SchemeGroupVersion.WithResource("replicasets")
-	Secrets      = corev1.SchemeGroupVersion.WithResource("secrets")
-	Services     = corev1.SchemeGroupVersion.WithResource("services")
-	StatefulSets = appsv1.SchemeGroupVersion.WithResource("statefulsets")
-	Volumes      = corev1.SchemeGroupVersion.WithResource("persistentvolumes")
+	Accounts       = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
+	Claims         = corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
+	Deployments    = appsv1.SchemeGroupVersion.WithResource("deployments")
+	Endpoints      = corev1.SchemeGroupVersion.WithResource("endpoints")
+	EndpointSlices = discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
+	Ingresses      = networkingv1.SchemeGroupVersion.WithResource("ingresses")
+	Namespaces     = corev1.SchemeGroupVersion.WithResource("namespaces")
+	Pods           = corev1.SchemeGroupVersion.WithResource("pods")
+	Priorities     = schedulingv1.SchemeGroupVersion.WithResource("priorityclasses")
+	ReplicaSets    = appsv1.SchemeGroupVersion.WithResource("replicasets")
+	Secrets        = corev1.SchemeGroupVersion.WithResource("secrets")
+	Services       = corev1.SchemeGroupVersion.WithResource("services")
+	StatefulSets   = appsv1.SchemeGroupVersion.WithResource("statefulsets")
+	Volumes        = corev1.SchemeGroupVersion.WithResource("persistentvolumes")
 )
 
 // Key names an object of a projected kind.

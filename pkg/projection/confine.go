@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -27,6 +28,19 @@ func (k Kind) confine(out Object) error {
 		confineContent(content.Object)
 		return k.confineCustom(content)
 	}
+	refused := func(reason string) error {
+		return &RefusedError{Kind: k.GVK.Kind, Namespace: out.GetNamespace(), Name: out.GetName(), Reason: reason}
+	}
+	if in, ok := out.(*networkingv1.Ingress); ok {
+		if reason := confineIngress(in); reason != "" {
+			return refused(reason)
+		}
+	}
+	if NamespaceShared(out.GetNamespace()) {
+		if what := strange(out); what != "" {
+			return refused(strangeRefusal(out.GetNamespace(), what))
+		}
+	}
 	if k.demand == nil {
 		return nil
 	}
@@ -44,19 +58,33 @@ func (k Kind) confine(out Object) error {
 			dropReserved(&set.Spec.VolumeClaimTemplates[i].ObjectMeta)
 		}
 	}
-	if reason := confineAccount(out.GetNamespace(), pods); reason != "" {
-		return &RefusedError{Kind: k.GVK.Kind, Namespace: out.GetNamespace(), Name: out.GetName(), Reason: reason}
+	if reason := confinePods(out.GetNamespace(), pods); reason != "" {
+		return refused(reason)
 	}
 	return nil
 }
 
-// confineCustom refuses a custom object of which it is known that its pods would have the token of a ServiceAccount that is the cluster's. Their
-// template is its operator's to read, and stays as it is.
+// confinePods returns why pods are refused in a namespace, or "".
+func confinePods(namespace string, pods *corev1.PodSpec) string {
+	if !NamespaceShared(namespace) {
+		return ""
+	}
+	if what := strangePods(pods); what != "" {
+		return strangeRefusal(namespace, what)
+	}
+	return confineAccount(namespace, pods)
+}
+
+// confineCustom refuses a custom object of which it is known that its pods would have the token of a ServiceAccount that is the cluster's, or what
+// may be somebody else's. Their template is its operator's to read, and stays as it is.
 func (k Kind) confineCustom(out *unstructured.Unstructured) error {
 	if k.demand == nil || !NamespaceShared(out.GetNamespace()) {
 		return nil
 	}
 	for pods := range k.demand(out).Pods() {
+		if what := strangePods(&pods.Template.Spec); what != "" {
+			return &RefusedError{Kind: k.GVK.Kind, Namespace: out.GetNamespace(), Name: out.GetName(), Reason: strangeRefusal(out.GetNamespace(), what)}
+		}
 		if spec := &pods.Template.Spec; accountOf(spec) == defaultServiceAccount && ptr.Deref(spec.AutomountServiceAccountToken, true) {
 			return &RefusedError{Kind: k.GVK.Kind, Namespace: out.GetNamespace(), Name: out.GetName(), Reason: tokenRefusal(out.GetNamespace()) +
 				", or set automountServiceAccountToken: false"}
@@ -106,10 +134,10 @@ func accountOf(pods *corev1.PodSpec) string {
 	return cmp.Or(pods.ServiceAccountName, pods.DeprecatedServiceAccount, defaultServiceAccount)
 }
 
-// confineAccount keeps pods that name no ServiceAccount from the token of the one that their namespace has in the cluster, where the namespace is
-// not ours: whoever uses it there may have given that one rights. It returns why it cannot be kept from them, or "".
+// confineAccount keeps pods that name no ServiceAccount from the token of the one that a namespace which is not ours has in the cluster: whoever
+// uses it there may have given that one rights. It returns why it cannot be kept from them, or "".
 func confineAccount(namespace string, pods *corev1.PodSpec) string {
-	if !NamespaceShared(namespace) || accountOf(pods) != defaultServiceAccount {
+	if accountOf(pods) != defaultServiceAccount {
 		return ""
 	}
 	refusal := tokenRefusal(namespace)

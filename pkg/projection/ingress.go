@@ -1,6 +1,9 @@
 package projection
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -26,6 +29,11 @@ var ingress = row[networkingv1.Ingress, *networkingv1.Ingress]{
 				r.secret(name, ptr.To(true))
 			}
 		}
+		if NamespaceShared(in.Namespace) {
+			for _, name := range backends(in) {
+				r.add(service.resource, name, false) // else it may lead to one that is somebody else's
+			}
+		}
 	},
 	follows: func(in *networkingv1.Ingress, r *references) {
 		for _, name := range backends(in) {
@@ -44,18 +52,25 @@ var ingress = row[networkingv1.Ingress, *networkingv1.Ingress]{
 // backends are the names of the Services that an Ingress leads to.
 func backends(in *networkingv1.Ingress) []string {
 	var out []string
-	add := func(backend *networkingv1.IngressBackend) {
-		if backend != nil && backend.Service != nil {
-			out = append(out, backend.Service.Name)
+	for _, b := range ingressBackends(in) {
+		if b.Service != nil {
+			out = append(out, b.Service.Name)
 		}
 	}
-	add(in.Spec.DefaultBackend)
+	return out
+}
+
+// ingressBackends are all that an Ingress leads to.
+func ingressBackends(in *networkingv1.Ingress) (out []networkingv1.IngressBackend) {
+	if in.Spec.DefaultBackend != nil {
+		out = append(out, *in.Spec.DefaultBackend)
+	}
 	for _, rule := range in.Spec.Rules {
 		if rule.HTTP == nil {
 			continue
 		}
 		for i := range rule.HTTP.Paths {
-			add(&rule.HTTP.Paths[i].Backend)
+			out = append(out, rule.HTTP.Paths[i].Backend)
 		}
 	}
 	return out
@@ -65,12 +80,28 @@ func backends(in *networkingv1.Ingress) []string {
 // and those that name a Secret end alike: nginx.ingress.kubernetes.io/auth-secret, its auth-tls-secret and proxy-ssl-secret,
 // ingress.kubernetes.io/auth-secret and more. The value may begin with the namespace.
 func annotatedSecret(namespace, key, value string) (name string, ok bool) {
+	of, name, ok := cutSecret(key, value)
+	return name, ok && name != "" && (of == "" || of == namespace)
+}
+
+// cutSecret returns the Secret that an annotation names, with the namespace that it says, "" for none.
+func cutSecret(key, value string) (namespace, name string, ok bool) {
 	if !strings.HasSuffix(key, "-secret") {
-		return "", false
+		return "", "", false
 	}
-	of, name, qualified := strings.Cut(value, "/")
-	if !qualified {
-		return value, value != ""
+	if of, name, qualified := strings.Cut(value, "/"); qualified {
+		return of, name, true
 	}
-	return name, of == namespace && name != ""
+	return "", value, true
+}
+
+// confineIngress refuses an Ingress that has its controller use a Secret of another namespace, which may be anybody's: who may write the Ingress
+// need not be able to read it. Controllers that are told to allow it do.
+func confineIngress(in *networkingv1.Ingress) string {
+	for _, key := range slices.Sorted(maps.Keys(in.Annotations)) {
+		if of, _, ok := cutSecret(key, in.Annotations[key]); ok && of != "" && of != in.Namespace {
+			return fmt.Sprintf("annotation %s names a Secret of namespace %q: copy that into namespace %q, and name it there", key, of, in.Namespace)
+		}
+	}
+	return ""
 }

@@ -130,6 +130,8 @@ type Part struct {
 	API *API
 	// PodWebhooks is the value of LabelPodWebhooks that a namespace gets, "" for none.
 	PodWebhooks string
+	// LeftOut is what the projection does not name, although the object does. See Kind.LeftOut.
+	LeftOut []Reference
 	// LimitRanges are those of the namespace of an object of a Divided kind. They complete what pods ask for.
 	LimitRanges []*corev1.LimitRange
 }
@@ -387,6 +389,7 @@ func (k Kind) Project(in Object, part Part, to Target) (Object, error) {
 		_, pods := podsOf(k, out)
 		part.API.give(pods, to)
 	}
+	leftOut(part.LeftOut).from(k, out)
 	err := k.confine(out)
 	if err != nil {
 		return nil, err

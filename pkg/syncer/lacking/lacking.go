@@ -3,6 +3,9 @@
 // Pods use what their cluster has under the names that they give, whoever put it there. So a workload comes into a cluster, or changes there
 // into something that makes other pods, only when all that it names is there and is ours. That is also the order in which things are made.
 // What pods use that run already is not taken from them. An Ingress has its controller use Secrets in the same way.
+//
+// In a namespace that clusters share, what may be missing is left out of projections while it does not exist above. Whatever is still named has to be
+// there, since somebody else may make it later, and so have the Services that an Ingress or endpoints lead to and the claims that are copied.
 package lacking
 
 import (
@@ -113,6 +116,9 @@ func (c *Pods) hold(key identity.Key, above projection.Object, reason, message s
 // lacking returns what a projection names and the cluster does not have of ours. A problem goes before what is on its way.
 func (c *Pods) lacking(ctx context.Context, w identity.Workload, desired, live projection.Object) (lack, error) {
 	c.States.Unwait(w.Key())
+	if !w.Kind.Custom && c.Queue.NumRequeues(w.Key()) < OptionalTries && len(w.Kind.LeftOut(w.Object, nil, c.Above.Offers)) > 0 {
+		return lack{}, writer.ErrNotYet // it may have been made a moment ago, and pods would be made twice
+	}
 	var out lack
 	for _, ref := range c.usedBy(w.Kind, desired) {
 		found, err := c.lacks(ctx, w.Key(), ref)
@@ -123,6 +129,9 @@ func (c *Pods) lacking(ctx context.Context, w identity.Workload, desired, live p
 			return found, nil
 		}
 		out.waits = out.waits || found.waits
+	}
+	if found, err := c.lacksCopied(ctx, w, desired); err != nil || found.problem != "" {
+		return found, err
 	}
 	if problem := c.takenClaim(w, desired, live); problem != "" {
 		return lack{problem: problem, polls: true}, nil
@@ -136,21 +145,65 @@ func (c *Pods) lacking(ctx context.Context, w identity.Workload, desired, live p
 // usedByName are the kinds of which pods use an object by its name.
 var usedByName = []string{"configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts"}
 
-// usedBy returns what the pods of a projection use by name, with what their ServiceAccount brings them.
+// usedBy returns what the pods of a projection use by name, with what their ServiceAccount brings them, or what anything else leads to.
 func (c *Pods) usedBy(kind projection.Kind, desired projection.Object) []projection.Reference {
+	shared := projection.NamespaceShared(desired.GetNamespace())
+	named := kind.References(desired)
+	if shared && !kind.Workload {
+		named = append(named, kind.Follows(desired)...)
+	}
 	var out []projection.Reference
-	for _, ref := range kind.References(desired) {
-		if !slices.Contains(usedByName, ref.Resource.Resource) {
+	for _, ref := range named {
+		if !slices.Contains(usedByName, ref.Resource.Resource) && (kind.Workload || ref.Resource.Resource != "services") {
 			continue
 		}
 		if ref.Resource.Resource == "serviceaccounts" {
 			if account := c.Above.Get(identity.KeyOfReference(ref)); account != nil {
-				out = append(out, projection.References(account)...)
+				out = append(out, c.pullSecrets(account)...)
 			}
 		}
+		ref.Optional = ref.Optional && !shared
 		out = append(out, ref)
 	}
 	return out
+}
+
+// pullSecrets are those that a ServiceAccount brings its pods.
+func (c *Pods) pullSecrets(account projection.Object) []projection.Reference {
+	named := projection.References(account)
+	if projection.NamespaceShared(account.GetNamespace()) {
+		named = slices.DeleteFunc(named, func(ref projection.Reference) bool { return !c.Above.Offers(ref) }) // as its projection
+	}
+	return named
+}
+
+// lacksCopied returns which claim the cluster does not have of ours that it is to copy the content of. In a namespace of ours it waits for one, and
+// nobody else makes it.
+func (c *Pods) lacksCopied(ctx context.Context, w identity.Workload, desired projection.Object) (lack, error) {
+	if !projection.NamespaceShared(desired.GetNamespace()) {
+		return lack{}, nil
+	}
+	kind, _ := projection.ForResource(identity.Claims)
+	for _, ref := range w.Kind.Copied(desired) {
+		key := identity.KeyOfReference(ref)
+		above := c.Above.Get(key)
+		var found lack
+		switch {
+		case above == nil || !kind.Lives(above):
+			var err error
+			if found, err = c.absent(ctx, w.Key(), kind, ref); err != nil {
+				return lack{}, err
+			}
+		case kind.Mirror(above):
+			found = c.lacksMirrored(above, key)
+		case !c.provides(key, above):
+			found = lack{polls: true, problem: fmt.Sprintf("it copies %s, which the cluster does not have: run it where that is", named(kind, key))}
+		}
+		if found.problem != "" {
+			return found, nil
+		}
+	}
+	return lack{}, nil
 }
 
 // lacks returns why a cluster does not have what a workload names, the zero lack if it has.
@@ -184,11 +237,19 @@ func (c *Pods) lacks(ctx context.Context, workload identity.Key, ref projection.
 	case st.Hash != "" && st.UID == above.GetUID() && c.Below.Get(key) == nil:
 		return lack{}, nil // it was made a moment ago, and the watch has not shown it
 	case !c.Wanted(kind, above, c.Name):
-		return lack{problem: fmt.Sprintf("it names %s, which nothing brings there, as only an override names it: annotate that with %s=%s",
-			named(kind, key), v1alpha1.AnnotationClusters, c.Name)}, nil
+		return lack{problem: fmt.Sprintf("it names %s, which nothing brings there%s: annotate that with %s=%s",
+			named(kind, key), byOverride(key), v1alpha1.AnnotationClusters, c.Name)}, nil
 	}
 	c.Queue.Add(key)
 	return lack{waits: true}, nil
+}
+
+// byOverride says why nothing brings what pods name.
+func byOverride(key identity.Key) string {
+	if key.Resource == identity.Services {
+		return "" // what leads to a Service does not bring it
+	}
+	return ", as only an override names it"
 }
 
 // provides reports whether the cluster has the projection of an object.

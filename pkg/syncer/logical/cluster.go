@@ -147,6 +147,21 @@ func (c *Cluster) Get(key identity.Key) projection.Object {
 	return caches.Named[projection.Object](store, cache.ObjectName{Namespace: key.Namespace, Name: key.Name}.String())
 }
 
+// Offers reports whether what is named exists and may be projected, so that clusters can have it.
+func (c *Cluster) Offers(ref projection.Reference) bool {
+	kind, ok := projection.ForResource(ref.Resource)
+	return ok && Offered(kind, c.Get(identity.KeyOfReference(ref)))
+}
+
+// Offered reports whether clusters can have an object, nil for one that does not exist.
+func Offered(kind projection.Kind, above projection.Object) bool {
+	if above == nil || !kind.Lives(above) {
+		return false
+	}
+	projectable, _ := kind.Projectable(above)
+	return projectable
+}
+
 // indexed returns the objects of a kind that an index has under a value. Of a kind that has just gone there are none.
 func (c *Cluster) indexed(of schema.GroupVersionResource, index, value string) []projection.Object {
 	store := c.Store(of)

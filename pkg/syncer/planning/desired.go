@@ -50,6 +50,12 @@ func (c *Planner) Desired(l Look) (desired projection.Object, waits states.Wait,
 		part.PodWebhooks = c.PodWebhooks(above)
 	}
 	desired, err = kind.Project(above, part, c.Target())
+	if err != nil {
+		return nil, waits, err
+	}
+	if part.LeftOut = kind.LeftOut(desired, live, c.Demand.Offers); len(part.LeftOut) > 0 {
+		desired, err = kind.Project(above, part, c.Target())
+	}
 	return desired, waits, err
 }
 

@@ -218,9 +218,16 @@ func makesPods(kind projection.Kind, step projection.Step) bool {
 	return kind.Workload && (step == projection.Create || step == projection.Apply)
 }
 
-// opens reports whether a step has something in the cluster use Secrets by the names that an object of no workload kind gives.
+// opens reports whether a step has something in the cluster use what an object of no workload kind names: the Secrets and Services of an Ingress,
+// the Service that endpoints are added to, the claim that another one is a copy of.
 func opens(kind projection.Kind, step projection.Step) bool {
-	return kind.Resource == identity.Ingresses && (step == projection.Create || step == projection.Apply)
+	switch kind.Resource {
+	case identity.Ingresses, identity.Endpoints, identity.EndpointSlices:
+		return step == projection.Create || step == projection.Apply
+	case identity.Claims:
+		return step == projection.Create
+	}
+	return false
 }
 
 // Lingers reports whether the cluster keeps, as it is, a workload that is being deleted and that somebody holds by a finalizer. On a single

@@ -12,6 +12,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
 
 // Objects sends changes of a projected kind to the syncers of the clusters that they concern.
@@ -77,11 +78,29 @@ func (r *Router) Route(kind projection.Kind, before, after projection.Object) {
 		}
 	}
 	r.linked(kind, key, before, after)
+	if projection.NamespaceShared(key.Namespace) && logical.Offered(kind, before) != logical.Offered(kind, after) {
+		r.referring(key)
+	}
 	if kind.Resource == identity.Namespaces && present.GetDeletionTimestamp() != nil {
 		r.lingering(present.GetName())
 	}
 	if kind.Bounds() {
 		r.divided(present.GetNamespace())
+	}
+}
+
+// referring has those looked at that name an object which has come to exist, or does not exist any more: what they need not have is in their
+// projections into a namespace that clusters share only while it exists. Copies of custom resources have what they name in any case.
+func (r *Router) referring(key identity.Key) {
+	for _, kind := range projection.Kinds() {
+		for _, obj := range r.Demand.Versions.ReferringIn(kind.Resource, key, "") {
+			for _, c := range r.Clusters() {
+				referrer := identity.KeyOf(kind, obj)
+				if _, placed := identity.DecisionOf(obj)[c.Name]; placed || c.holds(referrer) {
+					c.Queue.Add(referrer)
+				}
+			}
+		}
 	}
 }
 
