@@ -3,6 +3,7 @@ package custom
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
 	"golang.org/x/sync/errgroup"
@@ -92,7 +92,9 @@ type Syncers interface {
 type Controller struct {
 	Options
 	definitions crdinformers.CustomResourceDefinitionInformer
-	queue       workqueue.TypedRateLimitingInterface[copies.Key]
+	// queue takes objects of some clusters after those of others in turn: however often a cluster changes what it says, others wait for no more of
+	// its objects than there are of their own.
+	queue       *work.Fair[copies.Key]
 	synced      []cache.InformerSynced
 	told        records.Told
 	loops       *copies.Loops
@@ -115,7 +117,7 @@ func New(o Options) (*Controller, error) {
 	manifold := o.Manifold.Manifold().V1alpha1()
 	c := &Controller{
 		Options: o,
-		queue:   work.NewQueue[copies.Key](o.Queues.Of("custom"), firstRetry, lastRetry),
+		queue:   work.NewFairQueue[copies.Key](o.Queues.Of("custom"), firstRetry, lastRetry),
 		waiting: map[copies.Key]struct{}{},
 	}
 	c.problems = described.Teller{Policies: manifold.ClusterPlacementPolicies().Lister(), Recorder: o.Recorder, Trouble: o.Trouble}
@@ -194,11 +196,21 @@ func (c *Controller) Concerns(cluster string) []copies.Key { return c.watched.Co
 
 // Changed implements copies.Above.
 func (c *Controller) Changed(key copies.Key, urgent bool) {
+	after := settle
 	if urgent {
-		c.queue.Add(key) // whoever deletes it waits for that
-		return
+		after = 0 // whoever deletes it waits for that
 	}
-	c.queue.AddAfter(key, settle)
+	_, o, _ := c.watched.Get(key)
+	c.add(key, o, after)
+}
+
+// add has an object looked at in the turn of the clusters that have it, or are to have it. It may be nil.
+func (c *Controller) add(key copies.Key, o *metav1.PartialObjectMetadata, after time.Duration) {
+	owner := ""
+	if o != nil {
+		owner = strings.Join(identity.CopiedTo(o), ",")
+	}
+	c.queue.AddFor(owner, key, after)
 }
 
 // Loops are what keeps clusters in step. It implements clusters.Runner.

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json" // it keeps whole numbers whole
+
+	"github.com/manifold-dev/manifold/internal/text"
 )
 
 // CustomReport is what is known of one cluster's copy of an object of a custom kind.
@@ -29,13 +31,13 @@ type CustomReport struct {
 	Problem string
 }
 
-// status is what the copy says of itself, nil if nothing.
-func (r CustomReport) status() map[string]any {
+// said is a copy of what the copy says of itself, as it may be shown, nil if nothing. It is not whole if that is too large.
+func (r CustomReport) said() (status map[string]any, whole bool) {
 	if r.Live == nil {
-		return nil
+		return nil, true
 	}
-	status, _ := r.Live.Object["status"].(map[string]any)
-	return status
+	status, _ = r.Live.Object["status"].(map[string]any)
+	return saneCustom(status)
 }
 
 // CustomInput is what the status of an object of a custom kind is made from, beside the object itself.
@@ -51,14 +53,14 @@ type CustomInput struct {
 	Now metav1.Time
 }
 
-// CustomStatus returns the status of an object of a custom kind. That of a single cluster is the object's, as it is. Of several it is what
+// CustomStatus returns the status of an object of a custom kind. That of a single cluster is the object's, within bounds. Of several it is what
 // all of them say: fields that are equal everywhere, the conditions that all agree on, and as Unknown those that they do not. An observed
 // generation is translated to what it means above. Nil stands for no status.
 func CustomStatus(in *unstructured.Unstructured, from CustomInput) map[string]any {
 	var all []said
 	for _, cluster := range from.Clusters {
 		report := from.Reports[cluster]
-		status := runtime.DeepCopyJSON(report.status())
+		status, _ := report.said()
 		if !from.CountsStatus {
 			translate(status, in, report)
 		}
@@ -210,7 +212,7 @@ func commonConditions(in *unstructured.Unstructured, all []said, now metav1.Time
 	}
 	before, _ := in.Object["status"].(map[string]any)
 	var out []any
-	for _, of := range types {
+	for _, of := range fewTypes(types, byType) {
 		out = append(out, oneCondition(of, byType[of], all, conditionsOf(before), now))
 	}
 	return out
@@ -239,11 +241,11 @@ func oneCondition(of string, told map[string]map[string]any, all []said, before 
 			out["observedGeneration"] = observed
 		}
 		if first["message"] != nil && out["message"] == nil {
-			out["message"] = words.String()
+			out["message"] = text.Line(words.String(), mostJoined)
 		}
 	} else {
 		out = map[string]any{
-			"type": of, "status": string(metav1.ConditionUnknown), "reason": reasonDiffer, "message": words.String(),
+			"type": of, "status": string(metav1.ConditionUnknown), "reason": reasonDiffer, "message": text.Line(words.String(), mostJoined),
 			"lastTransitionTime": now.UTC().Format("2006-01-02T15:04:05Z"),
 		}
 	}
@@ -268,14 +270,14 @@ func conditionInWords(c map[string]any) string {
 	if c == nil {
 		return "does not say"
 	}
-	text := fmt.Sprint(c["status"])
+	words := fmt.Sprint(c["status"])
 	if reason, _ := c["reason"].(string); reason != "" {
-		text += " (" + reason + ")"
+		words += " (" + reason + ")"
 	}
 	if message, _ := c["message"].(string); message != "" {
-		text += ": " + message
+		words += ": " + message
 	}
-	return text
+	return words
 }
 
 // CustomBreakdown is the status by cluster of an object of a custom kind, as the annotation manifold.dev/status holds it.
@@ -297,7 +299,7 @@ type CustomCluster struct {
 	State string `json:"state,omitempty"`
 	// Unready tells that the copy says that it is not ready, or says nothing yet of what it is now.
 	Unready bool `json:"unready,omitempty"`
-	// Status is what the copy says of itself, where there are several. Omitted tells that they are too large to be shown.
+	// Status is what the copy says of itself, where there are several. Omitted tells that it is too large to be shown, or all of them together are.
 	Status  map[string]any `json:"status,omitempty"`
 	Omitted bool           `json:"omitted,omitempty"`
 }
@@ -309,12 +311,13 @@ const maxStatuses = 64 << 10
 func CustomBreakdownOf(from CustomInput, last CustomBreakdown) CustomBreakdown {
 	out := CustomBreakdown{}
 	for cluster, report := range from.Reports {
+		status, whole := report.said()
 		entry := CustomCluster{
 			Generation: report.Generation, Routes: report.Routes, Content: report.Content, Problem: Text(report.Problem),
-			State: Text(stateOf(report.status())), Unready: report.unready(from.CountsStatus),
+			State: Text(stateOf(status)), Unready: report.unready(status, from.CountsStatus), Omitted: !whole,
 		}
-		if len(from.Reports) > 1 {
-			entry.Status = runtime.DeepCopyJSON(report.status())
+		if len(from.Reports) > 1 && whole {
+			entry.Status = status
 		}
 		if report.Stale && report.Live == nil {
 			entry = last[cluster]
@@ -324,7 +327,7 @@ func CustomBreakdownOf(from CustomInput, last CustomBreakdown) CustomBreakdown {
 	}
 	if len(out.String()) > maxStatuses {
 		for cluster, entry := range out {
-			entry.Omitted = entry.Status != nil
+			entry.Omitted = entry.Omitted || entry.Status != nil
 			entry.Status = nil
 			out[cluster] = entry
 		}
@@ -334,8 +337,7 @@ func CustomBreakdownOf(from CustomInput, last CustomBreakdown) CustomBreakdown {
 
 // unready reports whether a copy says that it is not ready, in one of the usual ways, or says nothing yet of its generation. Where that counts
 // changes of the status too, the generation that a status observes is always behind, and tells nothing.
-func (r CustomReport) unready(countsStatus bool) bool {
-	status := r.status()
+func (r CustomReport) unready(status map[string]any, countsStatus bool) bool {
 	if observed, tells := status["observedGeneration"].(int64); tells && !countsStatus && observed < r.Live.GetGeneration() {
 		return true
 	}
