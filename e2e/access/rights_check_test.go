@@ -7,9 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
+	"github.com/manifold-dev/manifold/e2e/framework/manifests"
 	"github.com/manifold-dev/manifold/e2e/framework/membership"
 )
 
@@ -54,7 +59,7 @@ func TestADryRunOfJoiningIsWhatIsMade(t *testing.T) {
 	s := suite.Fragile(t)
 	before := listed(s)
 	below := s.Side("north")
-	text := s.Logical.CLI("cluster", "join", "north", "--dry-run", "--allow-kind", "widgets.example.com", "--allow-volumes")
+	text := s.Logical.CLI("cluster", "join", "north", "--dry-run", "--allow-kind", "widgets.example.com", "--allow-volumes", "--pod-security", "baseline")
 	if left := membership.Objects(t.Context(), t, below.API, membership.Managed); len(left) > 0 || len(listed(s)) != len(before) {
 		t.Fatalf("a dry run made %v", left)
 	}
@@ -65,7 +70,7 @@ func TestADryRunOfJoiningIsWhatIsMade(t *testing.T) {
 	s.Cleanup(func() { membership.Dismiss(s, "north") })
 	below.In(v1alpha1.SystemNamespace).Kubectl("create", "-f", file)
 	made := membership.Objects(t.Context(), t, below.API, membership.Managed)
-	membership.Join(s, "north", "--allow-kind", "widgets.example.com", "--allow-volumes")
+	membership.Join(s, "north", "--allow-kind", "widgets.example.com", "--allow-volumes", "--pod-security", "baseline")
 	// What a token ends with is made with the token.
 	after := slices.DeleteFunc(membership.Objects(t.Context(), t, below.API, membership.Managed), func(f membership.Object) bool { return f.Resource.Resource == "secrets" })
 	if len(made) != len(after) {
@@ -76,5 +81,26 @@ func TestADryRunOfJoiningIsWhatIsMade(t *testing.T) {
 			t.Errorf("joining made %s, applied was %s", after[i], made[i])
 		}
 	}
-	expect.Says(t, s.Logical.CLI("cluster", "check", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig()), "-kinds", "✓ ClusterRole manifold-syncer-"+framework.IdentityOf(t, s.Environment)[:8]+"-volumes")
+	expect.Says(t, s.Logical.CLI("cluster", "check", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig()), "-kinds", "✓ ClusterRole manifold-syncer-"+framework.IdentityOf(t, s.Environment)[:8]+"-volumes",
+		"✓ ValidatingAdmissionPolicyBinding manifold-syncer-"+framework.IdentityOf(t, s.Environment)[:8]+"-pod-security")
+}
+
+// TestAClusterThatKeepsPodsToALevelGetsNoOthers has the level stay when the cluster joins again, and go when it is lifted.
+func TestAClusterThatKeepsPodsToALevelGetsNoOthers(t *testing.T) {
+	s := suite.Fragile(t)
+	again := membership.Join(s, "north", "--pod-security", "baseline")
+	again = again[:len(again)-2]
+	s.Logical.CLI(again...) // which keeps the level
+	below := s.Side("north")
+	privileged := func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true)}
+	}
+	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("miner", 1), privileged), "north"), manifests.Pinned(manifests.Deployment("web", 1), "north"))
+	expect.RolledOut(s, "web", 1)
+	expect.Problem(s, "miner", "ProjectionFailed", "Manifold makes no pods here with privileged containers", "--pod-security=baseline")
+	expect.Refused(t, below.Try("get", "deployment", "miner"), "NotFound")
+
+	s.Logical.CLI(append(again, "--pod-security", "privileged")...)
+	expect.RolledOut(s, "miner", 1)
+	s.Logical.CLI("cluster", "check", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig())
 }

@@ -48,7 +48,12 @@ func (o *JoinOptions) addAllowed(ctx context.Context, logical *logical, beside *
 	}
 	beside.Kinds = append(kinds, beside.Kinds...)
 	if beside.PriorityClassesUpTo == nil {
-		beside.PriorityClassesUpTo, err = below.PriorityClassesUpTo(ctx, logical.uid)
+		if beside.PriorityClassesUpTo, err = below.PriorityClassesUpTo(ctx, logical.uid); err != nil {
+			return err
+		}
+	}
+	if beside.PodSecurity == "" {
+		beside.PodSecurity, err = below.PodSecurity(ctx, logical.uid)
 	}
 	return err
 }

@@ -36,6 +36,8 @@ type JoinOptions struct {
 	Volumes bool
 	// PodWebhooks says whether the cluster asks the logical one about pods that controllers make there.
 	PodWebhooks bool
+	// PodSecurity is the level of the Pod Security Standards that pods which Manifold makes are kept to; "" for what it was before.
+	PodSecurity string
 	// Lifetime is that of the syncer's token, which is renewed long before it ends.
 	Lifetime time.Duration
 	// DryRun says whether to print what would be made in the cluster, in place of making it: "client", or "none".
@@ -44,8 +46,9 @@ type JoinOptions struct {
 	Wait    bool
 	Timeout time.Duration
 
-	kinds      []schema.GroupResource
-	priorities *int32
+	kinds       []schema.GroupResource
+	priorities  *int32
+	podSecurity string
 }
 
 // NewJoinOptions returns options with their defaults.
@@ -85,7 +88,11 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 
 			Webhooks for pods that are registered in the logical cluster are called for pods that users create there. With --pod-webhooks
 			the cluster asks the logical one about pods of Deployments and other workloads as well, which are made in the cluster. It has
-			to reach the logical cluster for that, where "manifold start --advertise-url" says. Joining again without it takes that back.`),
+			to reach the logical cluster for that, where "manifold start --advertise-url" says. Joining again without it takes that back.
+
+			Whoever has stolen Manifold's token of a cluster can make pods there, in namespaces that it makes itself. With --pod-security
+			these pods, and those of workloads, are kept to level "baseline" or "restricted" of Kubernetes' Pod Security Standards,
+			whatever the labels of their namespaces say. It stays until another level is given; "privileged" takes it back.`),
 		Example: templates.Examples(`
 			# Join the cluster of the current context of a kubeconfig
 			manifold cluster join east --cluster-kubeconfig ~/.kube/east
@@ -106,7 +113,10 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 			manifold cluster join east --cluster-kubeconfig ~/.kube/east --allow-volumes
 
 			# Have the pods there pass the webhooks of the logical cluster
-			manifold cluster join east --cluster-kubeconfig ~/.kube/east --pod-webhooks`),
+			manifold cluster join east --cluster-kubeconfig ~/.kube/east --pod-webhooks
+
+			# Let Manifold make no privileged pods there, nor pods with folders of nodes
+			manifold cluster join east --cluster-kubeconfig ~/.kube/east --pod-security baseline`),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Complete(f, cmd, args); err != nil {
@@ -132,12 +142,16 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 	flags.BoolVar(&o.PodWebhooks, "pod-webhooks", o.PodWebhooks,
 		"Have the cluster ask the logical one about pods that controllers make there, so that they pass its webhooks. "+
 			"Joining again without it takes that back.")
+	flags.StringVar(&o.PodSecurity, "pod-security", o.PodSecurity,
+		`Level of the Pod Security Standards that the pods which Manifold makes are kept to: "privileged", "baseline" or "restricted". Stays until another one is given.`)
 	flags.DurationVar(&o.Lifetime, "token-lifetime", o.Lifetime,
 		"How long a token of Manifold in the cluster lasts. It is renewed after half of that.")
 	flags.StringVar(&o.DryRun, "dry-run", o.DryRun, `Must be "none" or "client". With "client", only print as YAML what would be made in the cluster.`)
 	flags.Lookup("dry-run").NoOptDefVal = dryRunClient
 	flags.BoolVar(&o.Wait, "wait", o.Wait, "Wait until the cluster is ready.")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "How long to wait for the cluster to be ready.")
+	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("pod-security",
+		cobra.FixedCompletions([]string{grants.Privileged, grants.Baseline, grants.Restricted}, cobra.ShellCompDirectiveNoFileComp)))
 	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{dryRunNone, dryRunClient}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
@@ -174,7 +188,10 @@ func (o *JoinOptions) Validate() error {
 	if o.kinds, err = grants.ParseKinds(o.Kinds); err != nil {
 		return err
 	}
-	o.priorities, err = grants.ParsePriority(o.Priorities)
+	if o.priorities, err = grants.ParsePriority(o.Priorities); err != nil {
+		return err
+	}
+	o.podSecurity, err = grants.ParsePodSecurity(o.PodSecurity)
 	return err
 }
 

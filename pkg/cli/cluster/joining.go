@@ -59,7 +59,7 @@ func (o *JoinOptions) join(ctx context.Context, logical *logical) (*manifoldv1al
 
 // allowances are what the options ask the cluster to allow.
 func (o *JoinOptions) allowances(ctx context.Context, logical *logical) (out grants.Allowances, err error) {
-	out = grants.Allowances{Kinds: o.kinds, PriorityClassesUpTo: o.priorities, Volumes: o.Volumes}
+	out = grants.Allowances{Kinds: o.kinds, PriorityClassesUpTo: o.priorities, Volumes: o.Volumes, PodSecurity: o.podSecurity}
 	if o.PodWebhooks {
 		out.PodWebhook, err = logical.podWebhook(ctx, o.Name)
 	}
@@ -100,6 +100,9 @@ func (j *joining) make(ctx context.Context) error {
 		return err
 	}
 	if err := j.forbidVolumes(ctx); err != nil {
+		return err
+	}
+	if err := j.liftPodSecurity(ctx); err != nil {
 		return err
 	}
 	return j.retire(ctx, token, earlier)
@@ -153,6 +156,24 @@ func (j *joining) grant(ctx context.Context) error {
 	}
 	if j.Volumes {
 		j.progress.done("Let PersistentVolumes go along with their claims")
+	}
+	if j.podSecurity != "" && j.podSecurity != grants.Privileged {
+		j.progress.done("Kept the pods that Manifold makes to level %q of Pod Security", j.podSecurity)
+	}
+	return nil
+}
+
+// liftPodSecurity has pods be kept to no level any more, if that was asked for.
+func (j *joining) liftPodSecurity(ctx context.Context) error {
+	if j.podSecurity != grants.Privileged {
+		return nil
+	}
+	taken, err := j.below.LiftPodSecurity(ctx, j.logical.uid)
+	if err != nil {
+		return fmt.Errorf("take back that pods are kept to a level of Pod Security: %w", err)
+	}
+	if taken {
+		j.progress.done("Took back that pods are kept to a level of Pod Security")
 	}
 	return nil
 }

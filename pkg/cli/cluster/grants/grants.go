@@ -78,12 +78,19 @@ type Allowances struct {
 	Volumes bool
 	// PodWebhook is how the cluster asks about pods, nil if it does not.
 	PodWebhook *PodWebhook
+	// PodSecurity is the level of the Pod Security Standards that pods are kept to. It takes from what every cluster grants. "" and Privileged stand
+	// for none; for Grant, "" is what was before.
+	PodSecurity string
 }
 
 // All returns what joining makes in a cluster, with what is allowed beside, in the order in which it has to be made. The fences come before the
 // rights that need them.
 func All(logical types.UID, beside Allowances) ([]Piece, error) {
-	rows := slices.Concat(everywhere(logical), audit(logical))
+	var rows []row
+	if bounds(beside.PodSecurity) {
+		rows = podSecurity(logical, beside.PodSecurity)
+	}
+	rows = slices.Concat(rows, everywhere(logical), audit(logical))
 	if len(beside.Kinds) > 0 {
 		rows = append(rows, kinds(logical, beside.Kinds)...)
 	}

@@ -22,7 +22,7 @@ func ownRights(logical types.UID) []rights.Right {
 		},
 		{
 			Why: why, Group: "admissionregistration.k8s.io", Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
-			Names: []string{name, accountsName(logical), PrioritiesName(logical), VolumesName(logical)}, Verbs: get,
+			Names: []string{name, accountsName(logical), PrioritiesName(logical), VolumesName(logical), PodSecurityName(logical)}, Verbs: get,
 		},
 		{Why: why, Group: rbacv1.GroupName, Resources: []string{"roles", "rolebindings"}, Names: []string{name, auditName(logical)}, Verbs: get},
 	}...)

@@ -61,13 +61,17 @@ func (c *Cluster) expected(ctx context.Context, logical types.UID, said manifold
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("read ClusterRole %s: %w", grants.VolumesName(logical), err)
 	}
+	level, err := c.PodSecurity(ctx, logical)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("read ValidatingAdmissionPolicy %s: %w", grants.PodSecurityName(logical), err)
+	}
 	webhook, err := c.expectedWebhook(ctx, logical, said, how)
 	if err != nil {
 		return nil, err
 	}
 	custom := grants.CustomOnly(kinds)
 	all, err := grants.All(logical, grants.Allowances{
-		Kinds: custom, PriorityClassesUpTo: upTo, Volumes: volumes || said.Volumes, PodWebhook: webhook,
+		Kinds: custom, PriorityClassesUpTo: upTo, Volumes: volumes || said.Volumes, PodWebhook: webhook, PodSecurity: level,
 	})
 	if err != nil || len(kinds) == 0 || len(custom) > 0 {
 		return all, err

@@ -29,6 +29,12 @@ func (c *Cluster) Grant(ctx context.Context, logical types.UID, wanted grants.Al
 			return allowed, fmt.Errorf("read ClusterRole %s in the cluster: %w", grants.PrioritiesName(logical), err)
 		}
 	}
+	if wanted.PodSecurity == "" {
+		var err error
+		if allowed.PodSecurity, err = c.PodSecurity(ctx, logical); err != nil {
+			return allowed, fmt.Errorf("read ValidatingAdmissionPolicy %s in the cluster: %w", grants.PodSecurityName(logical), err)
+		}
+	}
 	now := allowed
 	now.PodWebhook, now.Kinds = nil, nil
 	all, err := grants.All(logical, now)
@@ -104,6 +110,40 @@ func (c *Cluster) PriorityClassesUpTo(ctx context.Context, logical types.UID) (*
 		return nil, err
 	}
 	return grants.PriorityClassesIn(role), nil
+}
+
+// PodSecurity returns the level of the Pod Security Standards that pods are kept to, "" for none. If one of the policy and its binding has gone, the
+// other one says it.
+func (c *Cluster) PodSecurity(ctx context.Context, logical types.UID) (string, error) {
+	name, policies := grants.PodSecurityName(logical), c.client.AdmissionregistrationV1()
+	policy, err := policies.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
+	if err == nil {
+		return grants.PodSecurityIn(policy.Labels, policy.Annotations), nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return "", err
+	}
+	binding, err := policies.ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return grants.PodSecurityIn(binding.Labels, binding.Annotations), nil
+}
+
+// LiftPodSecurity takes back that pods are kept to a level, and reports whether they were.
+func (c *Cluster) LiftPodSecurity(ctx context.Context, logical types.UID) (taken bool, err error) {
+	level, err := c.PodSecurity(ctx, logical)
+	if err != nil || level == "" {
+		return false, err
+	}
+	all, err := grants.ForPodSecurity(logical, level)
+	if err != nil {
+		return false, err
+	}
+	return true, c.removeAll(ctx, all, logical)
 }
 
 // allowsVolumes reports whether PersistentVolumes may go along.
