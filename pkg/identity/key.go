@@ -15,6 +15,7 @@ import (
 var (
 	Accounts       = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
 	Claims         = corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
+	ConfigMaps     = corev1.SchemeGroupVersion.WithResource("configmaps")
 	Deployments    = appsv1.SchemeGroupVersion.WithResource("deployments")
 	Endpoints      = corev1.SchemeGroupVersion.WithResource("endpoints")
 	EndpointSlices = discoveryv1.SchemeGroupVersion.WithResource("endpointslices")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -90,10 +91,30 @@ func (g gatherer) hold(ctx context.Context, object *unstructured.Unstructured, c
 	h.callsLogical = api != nil
 	part := projection.Part{API: api, Revision: version.Mark(), Share: share, Decision: decision, Overrides: h.overrides}
 	target := projection.Target{LogicalCluster: string(system.UID), Cluster: cluster}
-	if h.projected, err = kind.Project(typed, part, target); err != nil {
-		h.problem = err.Error()
+	h.projected, err = kind.Project(typed, part, target)
+	if err == nil {
+		if part.LeftOut = kind.LeftOut(h.projected, nil, g.exists(ctx)); len(part.LeftOut) > 0 {
+			h.projected, err = kind.Project(typed, part, target)
+		}
+	}
+	if err != nil {
+		h.projected, h.problem = nil, err.Error()
 	}
 	return h, nil
+}
+
+// exists reports whether a Secret or ConfigMap exists. What the user may not read is taken to.
+func (g gatherer) exists(ctx context.Context) func(projection.Reference) bool {
+	return func(ref projection.Reference) (is bool) {
+		var err error
+		switch key := identity.KeyOfReference(ref); key.Resource {
+		case identity.Secrets:
+			_, err = g.client.CoreV1().Secrets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+		case identity.ConfigMaps:
+			_, err = g.client.CoreV1().ConfigMaps(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+		}
+		return !apierrors.IsNotFound(err)
+	}
 }
 
 // print writes the object in the cluster as json or yaml, or its overrides as a text for people.

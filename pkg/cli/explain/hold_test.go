@@ -57,3 +57,29 @@ func TestHoldShowsWhatAClusterHolds(t *testing.T) {
 		})
 	}
 }
+
+func TestHoldLeavesOutWhatASharedNamespaceDoesNotHave(t *testing.T) {
+	east := cluster("east", "8")
+	decision := placement.Decision{"east": {Replicas: 2}}
+	above := web(2, map[string]string{manifoldv1alpha1.AnnotationPlacement: decision.String()})
+	above.Namespace = "default"
+	above.Spec.Template.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "there"}, {Name: "missing"}}
+	g := gatherer{
+		client: kubefake.NewClientset(
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "logical"}},
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "there"}}),
+		manifold: fake.NewClientset(&east),
+	}
+	held, err := g.hold(t.Context(), toUnstructured(t, above), "east")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := held.print(&out, "yaml"); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.Contains(text, "name: there") || strings.Contains(text, "missing") {
+		t.Errorf("it names what does not exist, or not what does:\n%s", text)
+	}
+}
