@@ -3,7 +3,6 @@ package custom
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,7 +24,6 @@ import (
 	"github.com/manifold-dev/manifold/pkg/custom/shown"
 	"github.com/manifold-dev/manifold/pkg/custom/watched"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
-	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -94,12 +92,12 @@ type Controller struct {
 	definitions crdinformers.CustomResourceDefinitionInformer
 	// queue takes objects of some clusters after those of others in turn: however often a cluster changes what it says, others wait for no more of
 	// its objects than there are of their own.
-	queue       *work.Fair[copies.Key]
-	synced      []cache.InformerSynced
-	told        records.Told
-	loops       *copies.Loops
-	described   *described.Kinds
-	watched     *watched.Kinds
+	queue     *work.Fair[copies.Key]
+	synced    []cache.InformerSynced
+	told      records.Told
+	loops     *copies.Loops
+	described *described.Kinds
+	watched   *watched.Kinds
 	descriptions
 	// followers are told of objects of the logical cluster.
 	followers shown.Followers
@@ -201,16 +199,7 @@ func (c *Controller) Changed(key copies.Key, urgent bool) {
 		after = 0 // whoever deletes it waits for that
 	}
 	_, o, _ := c.watched.Get(key)
-	c.add(key, o, after)
-}
-
-// add has an object looked at in the turn of the clusters that have it, or are to have it. It may be nil.
-func (c *Controller) add(key copies.Key, o *metav1.PartialObjectMetadata, after time.Duration) {
-	owner := ""
-	if o != nil {
-		owner = strings.Join(identity.CopiedTo(o), ",")
-	}
-	c.queue.AddFor(owner, key, after)
+	c.queue.AddFor(copies.Turn(o), key, after)
 }
 
 // Loops are what keeps clusters in step. It implements clusters.Runner.

@@ -21,7 +21,7 @@ func TestAClusterThatChangesWhatItSaysOfManyObjectsHoldsUpItsOwnAlone(t *testing
 		if cluster != "" {
 			o.Annotations = map[string]string{v1alpha1.AnnotationPlacement: `{"` + cluster + `":{}}`}
 		}
-		c.add(copies.Key{Resource: schema.GroupResource{Resource: "gizmos"}, Name: name}, o, 0)
+		c.queue.AddFor(copies.Turn(o), copies.Key{Resource: schema.GroupResource{Resource: "gizmos"}, Name: name}, 0)
 	}
 	for _, name := range []string{"e1", "e2", "e3", "e4"} {
 		add(name, "east")

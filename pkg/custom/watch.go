@@ -31,7 +31,7 @@ func (c *Controller) changed(key copies.Key, before, after *metav1.PartialObject
 			c.told.Forget(before.UID)
 		}
 	case ours(after) || before != nil && ours(before) || c.listed(key.Resource):
-		c.add(key, after, 0)
+		c.queue.AddFor(copies.Turn(after), key, 0)
 	}
 }
 
@@ -89,7 +89,7 @@ func (c *Controller) enqueue(namespace string) {
 		listed := c.Engine.Lists(k.ListedAs())
 		c.watched.Each(k.Resource, namespace, func(o *metav1.PartialObjectMetadata) {
 			if listed || ours(o) {
-				c.add(copies.KeyOf(k.Resource, cache.MetaObjectToName(o)), o, 0)
+				c.queue.AddFor(copies.Turn(o), copies.KeyOf(k.Resource, cache.MetaObjectToName(o)), 0)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package copies
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,6 +75,15 @@ func (g *Gathered) add(cluster *v1alpha1.Cluster, seen sighting, last summary.Cu
 	if version := versionOf(report.Live); decided && version != "" {
 		g.versions = append(g.versions, version)
 	}
+}
+
+// Turn names the clusters that have an object, or are to have it, "" for none: whoever works on objects takes those of some clusters after those of
+// others in turn. The object may be nil.
+func Turn(o *metav1.PartialObjectMetadata) string {
+	if o == nil {
+		return ""
+	}
+	return strings.Join(identity.CopiedTo(o), ",")
 }
 
 // Version is the one in which all copies are, "" if they are in several or nowhere.
