@@ -24,6 +24,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/custom/shown"
 	"github.com/manifold-dev/manifold/pkg/custom/watched"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
