@@ -10,14 +10,17 @@ import (
 // copier makes the objects of one variant.
 type copier struct {
 	Options
-	variant, suffix string
+	variant string
+	// suffix is what the names of the workloads, and of the ConfigMaps and Secrets that these refer to, end in, and front what that of the Service does,
+	// by which routes know the variant in every cluster.
+	suffix, front string
 	// taken are the names that the application itself has.
 	taken map[string]bool
 }
 
 // rename returns a copy of an object under a name of its own, with the label of the variant.
-func (c copier) rename(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	name, err := nameFor(object, c.suffix)
+func (c copier) rename(object *unstructured.Unstructured, suffix string) (*unstructured.Unstructured, error) {
+	name, err := nameFor(object, suffix)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +34,7 @@ func (c copier) rename(object *unstructured.Unstructured) (*unstructured.Unstruc
 
 // service returns a Service that leads to the variant from inside the cluster: nothing outside knows it.
 func (c copier) service(service *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	out, err := c.rename(service)
+	out, err := c.rename(service, c.front)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +70,7 @@ func (c copier) service(service *unstructured.Unstructured) (*unstructured.Unstr
 
 // workload returns a copy of a workload. What it refers to of the ConfigMaps and Secrets is used, and has the name of the copy.
 func (c copier) workload(workload *unstructured.Unstructured, replicas int32, configs map[string]*unstructured.Unstructured, used map[string]bool) (*unstructured.Unstructured, error) {
-	out, err := c.rename(workload)
+	out, err := c.rename(workload, c.suffix)
 	if err != nil {
 		return nil, err
 	}

@@ -155,8 +155,9 @@ func selects(selector, labels map[string]string) bool {
 // ErrNothing says that there is nothing to copy.
 var ErrNothing = errors.New("there is no workload to copy")
 
-// Copy returns the objects of a copy, with so many replicas of each workload.
-func Copy(objects []*unstructured.Unstructured, name string, variant delivery.Variant, replicas map[string]int32, o Options) ([]*unstructured.Unstructured, error) {
+// Copy returns the objects of a copy, with so many replicas of each workload. Own is the target that those are for alone, "" for all: their names,
+// but for that of the Service, end in it as well.
+func Copy(objects []*unstructured.Unstructured, name string, variant delivery.Variant, own string, replicas map[string]int32, o Options) ([]*unstructured.Unstructured, error) {
 	if variant.Suffix == "" {
 		return nil, field.Required(field.NewPath("suffix"), fmt.Sprintf("the names of the %s's objects must end in one", name))
 	}
@@ -173,7 +174,11 @@ func Copy(objects []*unstructured.Unstructured, name string, variant delivery.Va
 	if err != nil {
 		return nil, err
 	}
-	c := copier{Options: o, variant: name, suffix: "-" + variant.Suffix, taken: keysOf(objects)}
+	front := "-" + variant.Suffix
+	c := copier{Options: o, variant: name, suffix: front, front: front, taken: keysOf(objects)}
+	if own != "" {
+		c.suffix += "-" + own
+	}
 	var out []*unstructured.Unstructured
 	used := map[string]bool{}
 	if variant.Service {
@@ -205,7 +210,7 @@ func Copy(objects []*unstructured.Unstructured, name string, variant delivery.Va
 		if configs[key] == nil {
 			continue
 		}
-		copied, err := c.rename(configs[key])
+		copied, err := c.rename(configs[key], c.suffix)
 		if err != nil {
 			return nil, err
 		}

@@ -131,7 +131,7 @@ func content(list []*unstructured.Unstructured) []map[string]any {
 
 func TestACopyHasNamesPodsAndConfigsOfItsOwn(t *testing.T) {
 	in := objects(t, application)
-	got, err := Copy(in, delivery.Canary, delivery.Variant{Suffix: "canary", Service: true}, map[string]int32{"Deployment/web": 2}, Options{})
+	got, err := Copy(in, delivery.Canary, delivery.Variant{Suffix: "canary", Service: true}, "", map[string]int32{"Deployment/web": 2}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,6 +140,35 @@ func TestACopyHasNamesPodsAndConfigsOfItsOwn(t *testing.T) {
 	}
 	if diff := cmp.Diff(content(objects(t, application)), content(in)); diff != "" {
 		t.Errorf("the rendered objects have changed\n%s", diff)
+	}
+}
+
+// Routes know the Service of a variant by one name in all clusters.
+func TestACopyOfOneTargetIsCalledAfterIt(t *testing.T) {
+	variant := delivery.Variant{Suffix: "canary", Service: true}
+	made := func(own string) []*unstructured.Unstructured {
+		got, err := Copy(objects(t, application), delivery.Canary, variant, own, nil, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	got, shared := made("west"), made("")
+	for i, object := range got {
+		text, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if called, want := strings.Contains(string(text), "-canary-west"), object.GetKind() != "Service"; called != want {
+			t.Errorf("called after the target: %t, want %t: %s", called, want, text)
+		}
+		plain := &unstructured.Unstructured{}
+		if err := plain.UnmarshalJSON([]byte(strings.ReplaceAll(string(text), "-canary-west", "-canary"))); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(content(shared[i:i+1]), content([]*unstructured.Unstructured{plain})); diff != "" {
+			t.Errorf("it differs in more than names (-shared +own)\n%s", diff)
+		}
 	}
 }
 
@@ -174,7 +203,7 @@ func TestCopies(t *testing.T) {
 		"a namesake of another group":        {in: plain("Deployment", "web") + "{apiVersion: x.example/v1, kind: Deployment, metadata: {name: other}}", variant: delivery.Variant{Suffix: "new"}, want: "Deployment/web-new"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Copy(objects(t, test.in), delivery.Canary, test.variant, nil, test.options)
+			got, err := Copy(objects(t, test.in), delivery.Canary, test.variant, "", nil, test.options)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Errorf("error %v, want one with %q", err, test.err)
@@ -253,11 +282,16 @@ func TestProject(t *testing.T) {
 			return objects(t, rendered("one"))
 		case revision == "web-v2" && part.Target == "west":
 			return objects(t, rendered("two-of-west")+"\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: west}}")
+		case revision == "web-v2" && part.Target == "none":
+			return []*unstructured.Unstructured{}
+		case revision == "web-v2" && part.Target == "south":
+			return objects(t, strings.Replace(rendered("two"), "replicas: 3", "replicas: 9", 1)+"\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}")
 		case revision == "web-v2":
 			return objects(t, rendered("two"))
 		}
 		return nil
 	}
+	targets := func(delivery.Revision) []string { return []string{"none", "east", "south", "west"} }
 	part := func(revision string, replicas int32) delivery.Part {
 		out := delivery.Part{Revision: delivery.Revision{Name: revision}}
 		if replicas >= 0 {
@@ -308,6 +342,17 @@ func TestProject(t *testing.T) {
 			},
 			want: "primary Deployment/web {east:{web-v1,null},west:{web-v1,null}} one 3\ncanary Deployment/web-canary {east:{web-v2,2},west:{web-v2,1}} two 3",
 		},
+		"a canary of a target that makes it otherwise is another object": {
+			set: delivery.Set{"canary": {Suffix: "canary", Clusters: map[string]delivery.Part{
+				"a": of("west", part("web-v2", 1)), "b": of("east", part("web-v2", 2)), "c": of("south", part("web-v2", 3)), "d": of("west", part("web-v2", 4)),
+			}}},
+			want: "canary Deployment/web-canary-west {a:{web-v2,of west,1},d:{web-v2,of west,4}} two-of-west 5\n" +
+				"canary Deployment/web-canary {b:{web-v2,of east,2},c:{web-v2,of south,3}} two 5",
+		},
+		"it is called so also where it is the only one": {
+			set:  delivery.Set{"canary": {Suffix: "canary", Clusters: map[string]delivery.Part{"a": of("west", part("web-v2", 1))}}},
+			want: "canary Deployment/web-canary-west {a:{web-v2,of west,1}} two-of-west 1",
+		},
 		"a revision that is not there": {
 			set: delivery.Set{"primary": {Clusters: map[string]delivery.Part{"east": part("web-v9", -1)}}}, err: `primary of web-v9 in cluster "east": there is no revision web-v9`,
 		},
@@ -319,7 +364,7 @@ func TestProject(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Project(test.set, contents, "web-v2", test.options)
+			got, err := Project(test.set, Revisions{Contents: contents, Targets: targets, Newest: "web-v2"}, test.options)
 			if test.err != "" {
 				if err == nil || err.Error() != test.err {
 					t.Errorf("error %v, want %q", err, test.err)
@@ -351,7 +396,7 @@ func FuzzCopy(f *testing.F) {
 		}
 		in = append(in, object)
 		before := object.DeepCopy()
-		got, err := Copy(in, delivery.Canary, delivery.Variant{Suffix: suffix, Service: true}, map[string]int32{"Deployment/web": 1}, Options{Service: "web"})
+		got, err := Copy(in, delivery.Canary, delivery.Variant{Suffix: suffix, Service: true}, "", map[string]int32{"Deployment/web": 1}, Options{Service: "web"})
 		if !cmp.Equal(before.Object, object.Object) {
 			t.Fatal("an object that was given has changed")
 		}

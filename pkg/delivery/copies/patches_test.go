@@ -28,7 +28,7 @@ func TestACopyIsPatched(t *testing.T) {
 		patchOf("ConfigMap", "settings", `$.data.app\.yaml`, "$.log.level", "debug"),
 		patchOf("ConfigMap", "settings", "$.data.'app.json'", "$.log", "{level: debug, sample: 3}"),
 		patchOf("Service", "web", "", "$.spec.ports[0].port", "8080"),
-	}}, map[string]int32{"Deployment/web": 2}, Options{})
+	}}, "", map[string]int32{"Deployment/web": 2}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestAPatchThatCannotBeFollowedIsRefusedByItsPath(t *testing.T) {
 		`patches[0]: Invalid value: "Deployment/web": it may not become another object`:                        patchOf("Deployment", "web", "", "$.metadata", "{name: other}"),
 		"spec.selector.matchLabels: Invalid value":                                                             patchOf("Deployment", "web", "", "$.spec.selector", "{matchLabels: [a]}"),
 	} {
-		_, err := Copy(objects(t, application), delivery.Canary, delivery.Variant{Suffix: "canary", Patches: []v1alpha1.VariantPatch{patch}}, nil, Options{})
+		_, err := Copy(objects(t, application), delivery.Canary, delivery.Variant{Suffix: "canary", Patches: []v1alpha1.VariantPatch{patch}}, "", nil, Options{})
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("error %v, want one that says %q", err, says)
 		}
@@ -86,7 +86,7 @@ func FuzzCopyWithPatches(f *testing.F) {
 		if root != "" {
 			patch = patchOf("ConfigMap", "settings", root, path, value)
 		}
-		got, err := Copy(in, delivery.Canary, delivery.Variant{Suffix: "canary", Patches: []v1alpha1.VariantPatch{patch}}, nil, Options{})
+		got, err := Copy(in, delivery.Canary, delivery.Variant{Suffix: "canary", Patches: []v1alpha1.VariantPatch{patch}}, "", nil, Options{})
 		if diff := cmp.Diff(content(objects(t, application)), content(in)); diff != "" {
 			t.Fatalf("an object that was given has changed: %s", diff)
 		}

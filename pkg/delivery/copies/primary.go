@@ -54,7 +54,7 @@ func WithServices(objects []*unstructured.Unstructured, suffixes []string, o Opt
 	}
 	out, taken := objects, keysOf(objects)
 	for _, suffix := range suffixes {
-		made, err := copier{Options: o, variant: delivery.Primary, suffix: "-" + suffix, taken: taken}.service(front)
+		made, err := copier{Options: o, variant: delivery.Primary, front: "-" + suffix, taken: taken}.service(front)
 		if err != nil {
 			return nil, err
 		}

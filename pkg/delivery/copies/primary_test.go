@@ -62,7 +62,7 @@ func TestAServiceLeadsToThePrimaryAlone(t *testing.T) {
 	if strings.Join(names, " ") != "Service/web-primary Service/web-stable" || !Labels(got, Options{}) {
 		t.Errorf("made %v, and the pods are labelled: %t", names, Labels(got, Options{}))
 	}
-	copied, err := Copy(got, delivery.Canary, delivery.Variant{Suffix: "canary", Service: true}, nil, Options{})
+	copied, err := Copy(got, delivery.Canary, delivery.Variant{Suffix: "canary", Service: true}, "", nil, Options{})
 	if err != nil || Key(copied[0]) != "Service/web-canary" {
 		t.Errorf("the canary has %v (%v)", copied, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/manifold-dev/manifold/pkg/delivery"
@@ -29,19 +30,27 @@ type Share struct {
 	Replicas *int32
 }
 
-// Project returns the objects that a set stands for, in the order in which they are applied: those of the primary before those of copies. Contents
-// are the rendered objects of a part, nil if there are none; newest names the revision that comes first where clusters hold
-// several.
-func Project(set delivery.Set, contents func(delivery.Part) []*unstructured.Unstructured, newest string, o Options) ([]Projected, error) {
+// Revisions are what variants are made of.
+type Revisions struct {
+	// Contents are the rendered objects of a part, nil if there are none.
+	Contents func(delivery.Part) []*unstructured.Unstructured
+	// Targets are those that a revision has manifests for, in its order.
+	Targets func(delivery.Revision) []string
+	// Newest names the one that comes first where clusters hold several.
+	Newest string
+}
+
+// Project returns the objects that a set stands for, in the order in which they are applied: those of the primary before those of copies.
+func Project(set delivery.Set, from Revisions, o Options) ([]Projected, error) {
 	var out []Projected
 	places := map[string]int{}
 	names := slices.DeleteFunc(set.Names(), func(name string) bool { return name == delivery.Primary })
 	for _, name := range append([]string{delivery.Primary}, names...) {
 		variant := set[name]
-		clusters := slices.SortedFunc(maps.Keys(variant.Clusters), func(a, b string) int { return newestFirst(variant, newest, a, b) })
+		clusters := slices.SortedFunc(maps.Keys(variant.Clusters), func(a, b string) int { return newestFirst(variant, from.Newest, a, b) })
 		for _, cluster := range clusters {
 			part := variant.Clusters[cluster]
-			objects, err := made(name, variant, part, contents(part), o)
+			objects, err := made(name, variant, part, from, o)
 			if err != nil {
 				return nil, fmt.Errorf("%s of %s in cluster %q: %w", name, part.Revision.Name, cluster, err)
 			}
@@ -79,14 +88,48 @@ func newestFirst(variant delivery.Variant, newest, a, b string) int {
 	return 1
 }
 
-func made(name string, variant delivery.Variant, part delivery.Part, objects []*unstructured.Unstructured, o Options) ([]*unstructured.Unstructured, error) {
+func made(name string, variant delivery.Variant, part delivery.Part, from Revisions, o Options) ([]*unstructured.Unstructured, error) {
+	objects := from.Contents(part)
 	if objects == nil {
 		return nil, fmt.Errorf("there is no revision %s", part.Revision.Name)
 	}
 	if name == delivery.Primary {
 		return Primary(objects, o)
 	}
-	return Copy(objects, name, variant, part.Replicas, o)
+	out, err := Copy(objects, name, variant, "", part.Replicas, o)
+	if err != nil || from.shared(name, variant, part, out, o) {
+		return out, err
+	}
+	return Copy(objects, name, variant, part.Target, part.Replicas, o)
+}
+
+// shared reports whether the copies of a part may have the names that end in no target. These belong to the first target of the revision that there is
+// something to copy for, and to all of which the same is made. That depends on the revision alone, so nothing is called otherwise when clusters come and go.
+func (r Revisions) shared(name string, variant delivery.Variant, part delivery.Part, made []*unstructured.Unstructured, o Options) bool {
+	for _, target := range r.Targets(part.Revision) {
+		if target == part.Target {
+			return true
+		}
+		objects := r.Contents(delivery.Part{Revision: part.Revision, Target: target})
+		if first, err := Copy(objects, name, variant, "", nil, o); err == nil {
+			return slices.EqualFunc(ran(first), ran(made), func(a, b *unstructured.Unstructured) bool { return equality.Semantic.DeepEqual(a.Object, b.Object) })
+		}
+	}
+	return true
+}
+
+// ran are the objects of a copy that its pods are made of, without the numbers of these.
+func ran(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, object := range objects {
+		if object.GetKind() == "Service" {
+			continue
+		}
+		object = object.DeepCopy()
+		unstructured.RemoveNestedField(object.Object, "spec", "replicas")
+		out = append(out, object)
+	}
+	return out
 }
 
 // shareOf is what a cluster has of an object. The replicas of a copy are its own.

@@ -38,6 +38,8 @@ type Application struct {
 	Copies  copies.Options
 	// Selected says that the objects of the primary are their users' own, of which nothing is written but who holds which revision.
 	Selected bool
+	// Targets returns the names of the targets that a revision has manifests for, in its order. Nil stands for one.
+	Targets func(delivery.Revision) []string
 	// Keeps returns what clusters hold of an object of the primary, whether or not their revision has it. It is nil if what a revision does not
 	// have is deleted.
 	Keeps func(Key) map[string]copies.Share
@@ -100,7 +102,7 @@ type Contents func(delivery.Part) ([]*unstructured.Unstructured, error)
 // Make returns what a set stands for. Newest names the revision that comes first where clusters hold several.
 func Make(app Application, set delivery.Set, newest string, contents Contents) (Wanted, error) {
 	read := &reader{app: app, contents: contents, known: map[string][]*unstructured.Unstructured{}}
-	projected, err := copies.Project(set, read.objects, newest, app.Copies)
+	projected, err := copies.Project(set, copies.Revisions{Contents: read.objects, Targets: app.targets, Newest: newest}, app.Copies)
 	if read.err != nil {
 		return Wanted{}, read.err
 	}
@@ -140,6 +142,13 @@ func Make(app Application, set delivery.Set, newest string, contents Contents) (
 		}
 	}
 	return out, nil
+}
+
+func (app Application) targets(revision delivery.Revision) []string {
+	if app.Targets == nil {
+		return nil
+	}
+	return app.Targets(revision)
 }
 
 // reader reads the objects of parts, each of them once, and remembers the first error.

@@ -15,8 +15,8 @@ import (
 // copied is what is known of the copies that stages make of one variant: who has which object first.
 type copied map[wanted.Key]struct{ target, content string }
 
-// alike refuses stages whose copies would differ from target to target but for their replicas. A copy is one object of the logical cluster, which all of its
-// clusters hold as it stands: some would run what is meant for others.
+// alike refuses stages that make one object differently from target to target but for its replicas. All of its clusters hold a copy as it stands, so some
+// would get what is meant for others: the Service of a copy, which has one name everywhere, or what two revisions have of a baseline.
 func (t trial) alike(places []delivery.Place) error {
 	known := map[string]copied{}
 	for i, stage := range t.release.Stages {
@@ -70,7 +70,7 @@ func (t trial) alikeIn(path string, stage delivery.Stage, name string, known cop
 			}
 			first, there := known[object.Key]
 			if there && first.content != content {
-				return fmt.Errorf("%s.targets: the %s has %s, which is not the same for target %q as for target %q, and all clusters have the same copy: "+
+				return fmt.Errorf("%s.targets: the %s has %s, which is not the same for target %q as for target %q, and all clusters have the same: "+
 					"name one of them, or none that differ", path, name, object.Key, place.Target, first.target)
 			}
 			if !there {

@@ -107,6 +107,19 @@ func (c *Controller) contentsOf(namespace string, part delivery.Part) ([]*unstru
 	return found, nil
 }
 
+// targetsOf are the names of the targets that a revision has manifests for.
+func (c *Controller) targetsOf(namespace string, of delivery.Revision) []string {
+	revision, err := c.revisions.ApplicationRevisions(namespace).Get(of.Name)
+	if err != nil {
+		return nil // whoever reads its manifests says why there are none
+	}
+	var out []string
+	for i := range revision.Spec.Targets {
+		out = append(out, revision.Spec.Targets[i].Name)
+	}
+	return out
+}
+
 // keyOf names all that made depends on.
 func keyOf(v view, plan *v1alpha1.ReleasePlan, newest string) (string, error) {
 	var shares []string
@@ -129,7 +142,7 @@ func keyOf(v view, plan *v1alpha1.ReleasePlan, newest string) (string, error) {
 func (c *Controller) describe(app *v1alpha1.Application, plan *v1alpha1.ReleasePlan, present []observe.Present) wanted.Application {
 	out := wanted.Application{
 		Namespace: app.Namespace, Name: app.Name, UID: app.UID, Pinned: !unplaced(app), Rights: app.Spec.ServiceAccountName != "",
-		Selected: app.Spec.Source.Selector != nil, Copies: read.Copies(app.Spec),
+		Selected: app.Spec.Source.Selector != nil, Copies: read.Copies(app.Spec), Targets: func(of delivery.Revision) []string { return c.targetsOf(app.Namespace, of) },
 	}
 	if app.Spec.Traffic != nil {
 		out.Traffic = app.Spec.Traffic.Method

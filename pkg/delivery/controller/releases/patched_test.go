@@ -69,19 +69,57 @@ func TestACanaryThatCannotBePatchedKeepsTheReleaseFromBeginning(t *testing.T) {
 	}
 }
 
-// All clusters have the same copy, so a canary of two overlays would run in one what is meant for the other.
+// Each cluster runs a copy of what its own target has, and no other.
+func TestCopiesOfTargetsThatDifferAreSeveral(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.given(pipeline(
+			stage(v1alpha1.StageCanaryRollout, "canary", `{"replicas":"10%"}`), stage(v1alpha1.StageBaselineRollout, "baseline", ""),
+			stage(v1alpha1.StageWaitApproval, "agree", ""), stage(v1alpha1.StagePrimaryRollout, "primary", ""),
+			stage(v1alpha1.StageCanaryClean, "clean", ""), stage(v1alpha1.StageBaselineClean, "tidy", ""),
+		), both...)
+		w.reviseEach(1, nil, map[string][]string{"east": {deploymentOf("one-east")}, "west": {deploymentOf("one-west")}})
+		w.asks("web-a", "web-v1", nil)
+		w.until("web-a", v1alpha1.ReleaseSucceeded)
+		w.reviseEach(2, nil, map[string][]string{"east": {deploymentOf("two-east")}, "west": {deploymentOf("two-west")}})
+		w.asks("web-b", "web-v2", nil)
+		w.waits("web-b", "agree")
+		for name, want := range map[string]string{
+			"web": "east:10xone-east west:10xone-west", "web-canary": "east:1xtwo-east", "web-canary-west": "west:1xtwo-west",
+			"web-baseline": "east:1xone-east", "web-baseline-west": "west:1xone-west",
+		} {
+			if got := w.runs(name); got != want {
+				t.Errorf("%s runs %s, want %s", name, got, want)
+			}
+		}
+		w.request("web-b", v1alpha1.ReleaseRequest{Type: v1alpha1.RequestApprove, Stage: "agree", Attempt: 1})
+		w.until("web-b", v1alpha1.ReleaseSucceeded)
+		for range lives { // the last one may have died before it wrote what follows
+			w.step()
+		}
+		if got := w.runs("web") + ";" + w.runs("web-canary") + w.runs("web-canary-west") + w.runs("web-baseline") + w.runs("web-baseline-west"); got != "east:10xtwo-east west:10xtwo-west;" {
+			t.Errorf("in the end runs %s", got)
+		}
+	})
+}
+
+// The Service of a copy has one name in all clusters, so all have the same.
 func TestACopyThatWouldDifferFromTargetToTargetIsRefused(t *testing.T) {
 	canary := func(targets ...string) v1alpha1.Stage {
-		out := stage(v1alpha1.StageCanaryRollout, "", `{"replicas":1}`)
+		out := stage(v1alpha1.StageCanaryRollout, "", `{"replicas":1,"createService":true}`)
 		out.Targets = targets
 		return out
 	}
-	clean, baseline := stage(v1alpha1.StageCanaryClean, "", ""), stage(v1alpha1.StageBaselineRollout, "", `{"replicas":1}`)
+	clean, baseline := stage(v1alpha1.StageCanaryClean, "", ""), stage(v1alpha1.StageBaselineRollout, "", `{"replicas":1,"createService":true}`)
 	primary := stage(v1alpha1.StagePrimaryRollout, "", "")
-	each := func(image string) map[string][]string {
-		return map[string][]string{"east": {deploymentOf(image + "-east")}, "west": {deploymentOf(image + "-west")}}
+	service := func(port string) string {
+		return `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"spec":{"selector":{"app":"web"},"ports":[{"port":` + port + `}]}}`
 	}
-	same := map[string][]string{"east": {deploymentOf("one")}, "west": {strings.Replace(deploymentOf("one"), `"replicas":10`, `"replicas":3`, 1)}}
+	each := func(image string) map[string][]string {
+		return map[string][]string{"east": {deploymentOf(image), service("80")}, "west": {deploymentOf(image), service("8080")}}
+	}
+	same := map[string][]string{
+		"east": {deploymentOf("one"), service("80")}, "west": {strings.Replace(deploymentOf("one"), `"replicas":10`, `"replicas":3`, 1), service("80")},
+	}
 	for name, test := range map[string]struct {
 		before, after map[string][]string
 		stages        []v1alpha1.Stage
@@ -89,16 +127,17 @@ func TestACopyThatWouldDifferFromTargetToTargetIsRefused(t *testing.T) {
 	}{
 		"in the targets of a stage": {
 			before: each("one"), after: each("two"), stages: []v1alpha1.Stage{canary(), primary, clean},
-			says: `spec.pipeline.stages[0].targets: the canary has Deployment/web-canary, which is not the same for target "west" as for target "east"`,
+			says: `spec.pipeline.stages[0].targets: the canary has Service/web-canary, which is not the same for target "west" as for target "east"`,
 		},
 		"in those of two stages": {
 			before: each("one"), after: each("two"), stages: []v1alpha1.Stage{canary("east"), canary("west"), primary, clean}, says: "spec.pipeline.stages[1].targets: the canary has",
 		},
-		"of what ran before":                    {before: each("one"), after: same, stages: []v1alpha1.Stage{baseline, primary, stage(v1alpha1.StageBaselineClean, "", "")}, says: "spec.pipeline.stages[0].targets: the baseline has Deployment/web-baseline"},
+		"of what ran before":                    {before: each("one"), after: same, stages: []v1alpha1.Stage{baseline, primary, stage(v1alpha1.StageBaselineClean, "", "")}, says: "spec.pipeline.stages[0].targets: the baseline has Service/web-baseline"},
 		"but not one after the other":           {before: each("one"), after: each("two"), stages: []v1alpha1.Stage{canary("east"), clean, canary("west"), clean, primary}},
 		"nor of what differs in replicas alone": {before: same, after: same, stages: []v1alpha1.Stage{canary(), baseline, primary, clean, stage(v1alpha1.StageBaselineClean, "", "")}},
 		"nor where there is nothing to copy": {
-			before: map[string][]string{"east": {deploymentOf("one")}, "west": {settings}}, after: map[string][]string{"east": {deploymentOf("two")}, "west": {settings}},
+			before: map[string][]string{"east": {deploymentOf("one"), service("80")}, "west": {settings}},
+			after:  map[string][]string{"east": {deploymentOf("two"), service("80")}, "west": {settings}},
 			stages: []v1alpha1.Stage{stage(v1alpha1.StageCanaryRollout, "", `{`+patches+`}`), baseline, primary, clean, stage(v1alpha1.StageBaselineClean, "", "")},
 		},
 		"nor where one target alone gets a copy": {before: each("one"), after: each("two"), stages: []v1alpha1.Stage{canary("east"), primary, clean}},
