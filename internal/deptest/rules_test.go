@@ -51,13 +51,14 @@ var deliveryRooms = map[string][]string{
 	"pkg/delivery/traffic":    {".", "routing"},
 	"pkg/delivery/variants":   {"."},
 	"pkg/delivery/waves":      {"."},
+	"pkg/delivery/places":     {"."},
 	"pkg/delivery/planner":    {".", "changes", "routing", "waves"},
 	"pkg/delivery/state":      {"."},
 	"pkg/delivery/stages":     {".", "analysis", "routing", "variants", "waves"},
 	"pkg/delivery/read":       {".", "copies"},
 	"pkg/delivery/wanted":     {".", "copies"},
 	"pkg/delivery/observe":    {".", "copies", "wanted"},
-	"pkg/delivery/engine":     {".", "planner", "stages"},
+	"pkg/delivery/engine":     {".", "places", "planner", "stages"},
 }
 
 // deliveryControllers are the controllers of delivery and what they share, each with what it may import of the others. Neither controller knows the

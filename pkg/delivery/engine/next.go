@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/places"
 	"github.com/manifold-dev/manifold/pkg/delivery/planner"
 	"github.com/manifold-dev/manifold/pkg/delivery/stages"
 )
@@ -78,7 +79,7 @@ func (n *next) begin() bool {
 		n.end(delivery.Cancelled, "cancelled before it began by "+c.By)
 		return false
 	}
-	targets, err := planner.Resolve(n.release.Targets, n.seen.Clusters)
+	targets, err := places.Resolve(n.release.Targets, n.seen.Clusters)
 	if err == nil {
 		err = planner.Check(n.release)
 	}

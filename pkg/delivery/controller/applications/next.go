@@ -10,7 +10,7 @@ import (
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/delivery"
-	"github.com/manifold-dev/manifold/pkg/delivery/planner"
+	"github.com/manifold-dev/manifold/pkg/delivery/places"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
 )
 
@@ -32,7 +32,7 @@ func withNext(targets []v1alpha1.Target, clusters map[string]delivery.Cluster, v
 	if len(targets) == 0 {
 		return "" // placement decides, at any time
 	}
-	places, err := planner.Resolve(read.Targets(targets), clusters)
+	found, err := places.Resolve(read.Targets(targets), clusters)
 	if err != nil {
 		return "the next release cannot begin: " + delivery.Said(err.Error())
 	}
@@ -43,7 +43,7 @@ func withNext(targets []v1alpha1.Target, clusters map[string]delivery.Cluster, v
 		}
 	}
 	var joins []string
-	for _, place := range places {
+	for _, place := range found {
 		if !runs[place.Cluster] {
 			joins = append(joins, fmt.Sprintf("%q of target %s", place.Cluster, place.Target))
 		}
