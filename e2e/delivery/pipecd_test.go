@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
@@ -260,24 +261,33 @@ func TestNamesOfPipedAreForTheApplicationToSay(t *testing.T) {
 	awaitRevision(s, 1)
 }
 
-// A baseline is of the revision that runs, and has the number of the canary in every cluster.
+// A baseline is of the revision that runs, and has the number of the canary in every cluster. What one target has otherwise than the first, its copies have too.
 func TestABaselineRunsBesideTheCanaryInEveryCluster(t *testing.T) {
 	s := suite.Scenario(t)
 	app := func(image string) string {
 		return strings.Replace(stagedApp(image, []string{
 			"{name: K8S_MULTI_CANARY_ROLLOUT, id: canary, with: {replicas: 1, perCluster: true}}", "{name: K8S_MULTI_BASELINE_ROLLOUT, id: baseline}", "{name: WAIT_APPROVAL, id: agree}",
 			"{name: K8S_MULTI_BASELINE_CLEAN, id: compared}", "{name: WAIT_APPROVAL, id: go}", "{name: K8S_MULTI_PRIMARY_ROLLOUT, id: primary}", "{name: K8S_MULTI_CANARY_CLEAN, id: clean}",
-		}), "targets: [{name: first, cluster: east}]", "targets: [{name: first, cluster: east}, {name: second, cluster: west}]", 1)
+		}), "targets: [{name: first, cluster: east}]", `targets: [{name: first, cluster: east}, {name: second, cluster: west, patches: [{target: {kind: Deployment},
+    patch: '[{"op": "add", "path": "/spec/template/spec/hostname", "value": "of-the-second"}]'}]}]`, 1)
 	}
 	s.Logical.Apply(app("web:1"))
 	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
 	s.Logical.Apply(app("web:2"))
+	copies := func(name, of string) {
+		s.Helper()
+		awaitRuns(s, name, map[string]string{"east": of, "west": "nothing"})
+		awaitRuns(s, name+"-second", map[string]string{"east": "nothing", "west": of})
+	}
 	both := func(of string) map[string]string { return map[string]string{"east": of, "west": of} }
 
 	waiting := awaitStage(s, "web-v2", "agree", v1alpha1.StageRunning)
 	awaitRuns(s, "web", both("1 of web:1"))
-	awaitRuns(s, "web-baseline", both("1 of web:1"))
-	awaitRuns(s, "web-canary", both("1 of web:2"))
+	copies("web-baseline", "1 of web:1")
+	copies("web-canary", "1 of web:2")
+	if got := framework.Await(s.West, "web-canary-second", "is there", framework.Exists[*appsv1.Deployment]).Spec.Template.Spec.Hostname; got != "of-the-second" {
+		t.Errorf("the canary in west has the hostname %q", got)
+	}
 	for _, target := range stage(waiting, "baseline").Targets {
 		if target.Phase != v1alpha1.TargetSucceeded || target.Revision != "web-v1" {
 			t.Errorf("in cluster %s the baseline is %s of %s", target.Cluster, target.Phase, target.Revision)
@@ -286,12 +296,12 @@ func TestABaselineRunsBesideTheCanaryInEveryCluster(t *testing.T) {
 
 	s.Logical.CLI("release", "approve", waiting.Name, "--stage", "agree")
 	waiting = awaitStage(s, "web-v2", "go", v1alpha1.StageRunning)
-	awaitRuns(s, "web-baseline", both("nothing"))
-	awaitRuns(s, "web-canary", both("1 of web:2"))
+	copies("web-baseline", "nothing")
+	copies("web-canary", "1 of web:2")
 	awaitRuns(s, "web", both("1 of web:1"))
 
 	s.Logical.CLI("release", "approve", waiting.Name, "--stage", "go")
 	awaitPhase(s, "web-v2", v1alpha1.ReleaseSucceeded)
 	awaitRuns(s, "web", both("1 of web:2"))
-	awaitRuns(s, "web-canary", both("nothing"))
+	copies("web-canary", "nothing")
 }
