@@ -14,6 +14,8 @@ const (
 	mostCustomConditions = 64
 	// mostType, mostStatus and mostTime are how many bytes of the type of such a condition count, of its status and of its times.
 	mostType, mostStatus, mostTime = 316, 32, 64
+	// mostMessage is how many bytes the message of a condition may have in a status that is whole, as in any condition of Kubernetes.
+	mostMessage = 32 << 10
 	// mostJoined is how many bytes of what all clusters say in one condition count.
 	mostJoined = 4 << 10
 )
@@ -61,7 +63,7 @@ func saneCondition(c map[string]any, whole bool) map[string]any {
 	for key, most := range map[string]int{
 		"type": mostType, "status": mostStatus, "reason": mostReason, "message": mostText, "lastTransitionTime": mostTime, "lastUpdateTime": mostTime,
 	} {
-		if said, ok := c[key].(string); ok {
+		if said, ok := c[key].(string); ok && !(whole && key == "message" && len(text.Escape(said)) <= mostMessage) {
 			out[key] = text.Line(text.WithoutTokens(said), most)
 		}
 	}

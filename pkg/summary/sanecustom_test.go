@@ -38,9 +38,16 @@ func TestWhatACustomObjectSaysIsBoundedAndCleaned(t *testing.T) {
 			wantWhole: true,
 		},
 		"words of conditions are cut": {
-			in: map[string]any{"conditions": []any{condition("Ready", long, long)}},
+			in: map[string]any{"conditions": []any{condition("Ready", long, strings.Repeat(long, 4))}},
 			want: map[string]any{"conditions": []any{map[string]any{
 				"type": "Ready", "status": "True", "reason": text.Line(long, mostReason), "message": text.Line(long, mostText), "extra": "kept^[[2J",
+			}}},
+			wantWhole: true,
+		},
+		"a message that any condition may have stays": {
+			in: map[string]any{"conditions": []any{condition("Ready", "Up", long+"\n\x1b[2J")}},
+			want: map[string]any{"conditions": []any{map[string]any{
+				"type": "Ready", "status": "True", "reason": "Up", "message": long + "\n^[[2J", "extra": "kept^[[2J",
 			}}},
 			wantWhole: true,
 		},
