@@ -3,7 +3,6 @@ package custom
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	crdinformers "k8s.io/apiextensions-apiserver/pkg/client/informers/externalversions/apiextensions/v1"
@@ -102,10 +101,7 @@ type Controller struct {
 	descriptions
 	// followers are told of objects of the logical cluster.
 	followers shown.Followers
-
-	mu sync.Mutex
-	// waiting are the objects that wait for room.
-	waiting map[copies.Key]struct{}
+	waiting   watched.Waiting
 }
 
 // New registers with the informers, which the caller starts afterwards.
@@ -117,7 +113,6 @@ func New(o Options) (*Controller, error) {
 	c := &Controller{
 		Options: o,
 		queue:   work.NewFairQueue[copies.Key](o.Queues.Of("custom"), firstRetry, lastRetry),
-		waiting: map[copies.Key]struct{}{},
 	}
 	c.problems = described.Teller{Policies: manifold.ClusterPlacementPolicies().Lister(), Recorder: o.Recorder, Trouble: o.Trouble}
 	c.described = described.New(described.Options{

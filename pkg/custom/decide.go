@@ -28,7 +28,7 @@ func (c *Controller) sync(ctx context.Context, key copies.Key) error {
 	k, o, known := c.Get(key)
 	if o == nil || o.DeletionTimestamp != nil {
 		c.follow(key, nil)
-		c.wait(key, false)
+		c.waiting.Note(key, false)
 	}
 	if !known || o == nil {
 		return nil // a watch will tell
@@ -70,7 +70,7 @@ func (c *Controller) decide(ctx context.Context, k copies.Kind, key copies.Key, 
 	current := identity.DecisionOf(o)
 	if w.Pin == nil && !selected {
 		c.follow(key, nil)
-		c.wait(key, false)
+		c.waiting.Note(key, false)
 		return c.withdraw(ctx, k, o, current)
 	}
 	decided, ready := c.Engine.Decide(w, current)
@@ -80,7 +80,7 @@ func (c *Controller) decide(ctx context.Context, k copies.Kind, key copies.Key, 
 	if !ready {
 		return false, fmt.Errorf("the clusters are not known: %w", writer.ErrNotYet)
 	}
-	c.wait(key, !w.Opaque() && decided.Unplaced > 0)
+	c.waiting.Note(key, !w.Opaque() && decided.Unplaced > 0)
 	if next := decided.Next; !next.IsZero() { // a cluster is tolerated until then
 		c.queue.AddAfter(key, next.Sub(c.Clock.Now()))
 	}

@@ -101,17 +101,6 @@ func (c *Controller) workload(k copies.Kind, key copies.Key, o *metav1.PartialOb
 	return w, err
 }
 
-// wait notes whether an object waits for room.
-func (c *Controller) wait(key copies.Key, waits bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if waits {
-		c.waiting[key] = struct{}{}
-	} else {
-		delete(c.waiting, key)
-	}
-}
-
 // CustomChanged has a cluster look again at a workload that waits there for what it needs.
 func (c *Controller) CustomChanged(cluster string, key identity.Key) {
 	c.loops.Look(copies.Key{Resource: key.Resource.GroupResource(), Namespace: key.Namespace, Name: key.Name}, cluster)

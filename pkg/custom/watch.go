@@ -69,17 +69,8 @@ func (c *Controller) clusterHandler() cache.ResourceEventHandler {
 				all(after)
 				return
 			}
-			c.enqueueWaiting()
+			c.waiting.Each(c.queue.Add) // there may be some
 		},
-	}
-}
-
-// enqueueWaiting looks again at what waits for room, of which there may be some.
-func (c *Controller) enqueueWaiting() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for key := range c.waiting {
-		c.queue.Add(key)
 	}
 }
 
