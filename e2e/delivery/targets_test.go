@@ -15,6 +15,7 @@ apiVersion: delivery.manifold.dev/v1alpha1
 kind: Application
 metadata: {name: web}
 spec:
+  trigger: {mode: Manual}
   targets: [%s]
   source:
     inline:
@@ -40,10 +41,13 @@ spec:
 func TestATargetThatIsTakenOutIsLeft(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(twoTargets("web:1", "{name: first, cluster: east}, {name: second, cluster: west}"))
-	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
+	awaitRevision(s, 1)
+	s.Logical.CLI("app", "sync", "web", "--wait")
 	awaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:1"})
 
 	s.Logical.Apply(twoTargets("web:2", "{name: first, cluster: east}"))
+	awaitRevision(s, 2)
+	s.Logical.CLI("app", "sync", "web", "--wait")
 	release := awaitPhase(s, "web-v2", v1alpha1.ReleaseSucceeded)
 	awaitRuns(s, "web", map[string]string{"east": "2 of web:2", "west": "nothing"})
 	s.Logical.Poll("nothing of the application is left in west", func() error {
