@@ -16,7 +16,6 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/delivery"
-	"github.com/manifold-dev/manifold/pkg/delivery/contents"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/engine"
 	"github.com/manifold-dev/manifold/pkg/delivery/planner"
@@ -89,7 +88,7 @@ func (c *Controller) start(
 	}
 	next.Plan = plan
 	value, err := releaseOf(s.app, release, plan, revision)
-	value.Commit.Paths = changed(c.revisions, value.Stages, s.app, next.BeforeRevision, revision.Name)
+	value.Commit.Paths = c.revisions.changed(value.Stages, s.app, next.BeforeRevision, revision.Name)
 	if err != nil {
 		finish(next, c.Clock.Now(), v1alpha1.ReleaseFailed, delivery.Said(err.Error()))
 		keep(next, s.last)
@@ -190,11 +189,11 @@ func (c *Controller) plan(app *v1alpha1.Application, release *v1alpha1.Release, 
 		}
 	}
 	var err error
-	if change.New, err = c.rendered(revision); err != nil {
+	if change.New, err = c.revisions.rendered(revision); err != nil {
 		return nil, err
 	}
 	if old, err := c.revisions.ApplicationRevisions(app.Namespace).Get(before); err == nil && before != "" {
-		if change.Old, err = c.rendered(old); err != nil {
+		if change.Old, err = c.revisions.rendered(old); err != nil {
 			return nil, err
 		}
 	}
@@ -230,22 +229,6 @@ func (c *Controller) plan(app *v1alpha1.Application, release *v1alpha1.Release, 
 		plan.Targets = append(plan.Targets, v1alpha1.ResolvedTarget{Name: target.Name, Weight: target.Weight})
 	}
 	return plan, nil
-}
-
-// rendered are the objects of a revision, by target.
-func (c *Controller) rendered(revision *v1alpha1.ApplicationRevision) (map[string][]*unstructured.Unstructured, error) {
-	out := map[string][]*unstructured.Unstructured{}
-	for _, target := range revision.Spec.Targets {
-		found, err := c.Contents.Objects(revision.Namespace, revision.Name, target.Name)
-		if errors.Is(err, contents.ErrMissing) {
-			return nil, waitError{err.Error()}
-		}
-		if err != nil {
-			return nil, err
-		}
-		out[target.Name] = found
-	}
-	return out, nil
 }
 
 // releaseOf is a release as the engine knows it. What was planned when it began counts.

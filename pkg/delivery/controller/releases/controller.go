@@ -95,7 +95,7 @@ type Options struct {
 type Controller struct {
 	Options
 	applications deliverylisters.ApplicationLister
-	revisions    deliverylisters.ApplicationRevisionLister
+	revisions    revisions
 	releases     cache.Indexer
 	// written are the releases with our own writes that the watch has not shown yet: an older one must not be carried out.
 	written  cache.MutationCache
@@ -136,7 +136,7 @@ func New(o Options) (*Controller, error) {
 		return nil, fmt.Errorf("index Releases by their applications: %w", err)
 	}
 	c := &Controller{
-		Options: o, applications: ours.Applications().Lister(), revisions: ours.ApplicationRevisions().Lister(),
+		Options: o, applications: ours.Applications().Lister(), revisions: revisions{ours.ApplicationRevisions().Lister(), o.Contents, o.Client},
 		releases: releases.GetIndexer(), clusters: theirs.Clusters().Lister(), store: store,
 		written: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), releases.GetStore(),
 			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered}),

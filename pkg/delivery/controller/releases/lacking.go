@@ -19,10 +19,10 @@ type lack struct {
 
 // lacking are the releases that wait for a revision which is not there, by name. One that is to be made yet is waited for. Numbers are used once: one
 // that is not there and is no higher than the highest is gone for good.
-func (c *Controller) lacking(ctx context.Context, s situation) (map[string]lack, error) {
+func (r revisions) lacking(ctx context.Context, s situation) (map[string]lack, error) {
 	out := map[string]lack{}
 	for _, release := range s.waiting {
-		found, err := c.lacks(ctx, s.app, release)
+		found, err := r.lacks(ctx, s.app, release)
 		if err != nil {
 			return nil, err
 		}
@@ -33,16 +33,16 @@ func (c *Controller) lacking(ctx context.Context, s situation) (map[string]lack,
 	return out, nil
 }
 
-func (c *Controller) lacks(ctx context.Context, app *v1alpha1.Application, release *v1alpha1.Release) (lack, error) {
+func (r revisions) lacks(ctx context.Context, app *v1alpha1.Application, release *v1alpha1.Release) (lack, error) {
 	name := release.Spec.Revision
-	revision, err := c.revisions.ApplicationRevisions(app.Namespace).Get(name)
+	revision, err := r.ApplicationRevisions(app.Namespace).Get(name)
 	number := v1alpha1.RevisionNumber(app.Name, name)
 	if apierrors.IsNotFound(err) && number > 0 {
 		if number > app.Status.LastRevisionNumber {
 			return lack{why: fmt.Sprintf("there is no ApplicationRevision %s", name)}, nil
 		}
 		// The watch may be about to show it.
-		revision, err = c.Client.DeliveryV1alpha1().ApplicationRevisions(app.Namespace).Get(ctx, name, metav1.GetOptions{})
+		revision, err = r.client.DeliveryV1alpha1().ApplicationRevisions(app.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
 			return lack{why: fmt.Sprintf("there is no ApplicationRevision %s", name)}, nil
 		}

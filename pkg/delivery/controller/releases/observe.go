@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
@@ -25,9 +26,6 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 	"github.com/manifold-dev/manifold/pkg/identity"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // labelDecided is what a cluster counts as having while a release begins for which placement has chosen the cluster.
@@ -86,38 +84,11 @@ func (c *Controller) made(v view, plan *v1alpha1.ReleasePlan, newest string) (wa
 	if v.memory.key == key {
 		return v.memory.made, nil
 	}
-	made, err := wanted.Make(application, v.set, newest, func(part delivery.Part) ([]*unstructured.Unstructured, error) {
-		return c.contentsOf(v.app.Namespace, part)
-	})
+	made, err := wanted.Make(application, v.set, newest, c.revisions.contentsIn(v.app.Namespace))
 	if err == nil {
 		v.memory.key, v.memory.made = key, made
 	}
 	return made, err
-}
-
-// contentsOf returns the rendered objects of a part. Another revision of the same name is not the one that was released.
-func (c *Controller) contentsOf(namespace string, part delivery.Part) ([]*unstructured.Unstructured, error) {
-	found, err := c.Contents.Objects(namespace, part.Revision.Name, part.Target)
-	if err != nil {
-		return nil, err
-	}
-	if revision, err := c.revisions.ApplicationRevisions(namespace).Get(part.Revision.Name); err != nil || revision.Spec.Hash != part.Revision.Hash {
-		return nil, fmt.Errorf("ApplicationRevision %s/%s is not the one that was released: it has been deleted and made anew", namespace, part.Revision.Name)
-	}
-	return found, nil
-}
-
-// targetsOf are the names of the targets that a revision has manifests for.
-func (c *Controller) targetsOf(namespace string, of delivery.Revision) []string {
-	revision, err := c.revisions.ApplicationRevisions(namespace).Get(of.Name)
-	if err != nil {
-		return nil // whoever reads its manifests says why there are none
-	}
-	var out []string
-	for i := range revision.Spec.Targets {
-		out = append(out, revision.Spec.Targets[i].Name)
-	}
-	return out
 }
 
 // keyOf names all that made depends on.
@@ -142,7 +113,7 @@ func keyOf(v view, plan *v1alpha1.ReleasePlan, newest string) (string, error) {
 func (c *Controller) describe(app *v1alpha1.Application, plan *v1alpha1.ReleasePlan, present []observe.Present) wanted.Application {
 	out := wanted.Application{
 		Namespace: app.Namespace, Name: app.Name, UID: app.UID, Pinned: !unplaced(app), Rights: app.Spec.ServiceAccountName != "",
-		Selected: app.Spec.Source.Selector != nil, Copies: read.Copies(app.Spec), Targets: func(of delivery.Revision) []string { return c.targetsOf(app.Namespace, of) },
+		Selected: app.Spec.Source.Selector != nil, Copies: read.Copies(app.Spec), Targets: c.revisions.targetsIn(app.Namespace),
 	}
 	if app.Spec.Traffic != nil {
 		out.Traffic = app.Spec.Traffic.Method
@@ -245,9 +216,7 @@ func (c *Controller) firstSight(ctx context.Context, app *v1alpha1.Application, 
 func (c *Controller) decided(ctx context.Context, app *v1alpha1.Application, revision delivery.Revision) ([]string, error) {
 	part := delivery.Part{Revision: revision, Target: v1alpha1.DefaultTarget}
 	set := delivery.Set{delivery.Primary: {Clusters: map[string]delivery.Part{"": part}}}
-	made, err := wanted.Make(c.describe(app, nil, nil), set, revision.Name, func(part delivery.Part) ([]*unstructured.Unstructured, error) {
-		return c.contentsOf(app.Namespace, part)
-	})
+	made, err := wanted.Make(c.describe(app, nil, nil), set, revision.Name, c.revisions.contentsIn(app.Namespace))
 	if err != nil {
 		return nil, waitError{err.Error()}
 	}

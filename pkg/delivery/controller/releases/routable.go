@@ -34,9 +34,10 @@ func (c *Controller) tellable(app *v1alpha1.Application, plan *v1alpha1.ReleaseP
 	if !routes || !options.Labelled {
 		return nil
 	}
+	contents := c.revisions.contentsIn(app.Namespace)
 	for _, cluster := range slices.Sorted(maps.Keys(current[delivery.Primary].Clusters)) {
 		part, _ := current.Part(delivery.Primary, cluster)
-		found, err := c.contentsOf(app.Namespace, part)
+		found, err := contents(part)
 		if err != nil {
 			return waitError{err.Error()}
 		}

@@ -40,11 +40,11 @@ func (c *Controller) continues(ctx context.Context, s situation, turn planner.Tu
 func (c *Controller) next(ctx context.Context, s situation, turn planner.Turn) (v1alpha1.ReleaseStatus, error) {
 	release, out := s.last, *s.last.Status.DeepCopy()
 	status := read.Status(release.Status)
-	value, err := releaseOf(s.app, release, out.Plan, c.revisionOr(release))
+	value, err := releaseOf(s.app, release, out.Plan, c.revisions.of(release))
 	if err != nil {
 		return out, fmt.Errorf("read the plan of Release %s/%s: %w", release.Namespace, release.Name, err)
 	}
-	value.Commit.Paths = changed(c.revisions, value.Stages, s.app, out.BeforeRevision, release.Spec.Revision)
+	value.Commit.Paths = c.revisions.changed(value.Stages, s.app, out.BeforeRevision, release.Spec.Revision)
 	v, err := c.look(ctx, s.app, status.Set, out.Plan, release.Spec.Revision, prunedBy(release.Spec.Revision, &out, status.Set))
 	if err != nil {
 		return out, err
@@ -74,23 +74,6 @@ func (c *Controller) next(ctx context.Context, s situation, turn planner.Turn) (
 	}
 	complete(&out, c.Clock.Now())
 	return out, nil
-}
-
-// revisionOr is what a release releases. Of one that is gone the name is known, and what clusters were told of it.
-func (c *Controller) revisionOr(release *v1alpha1.Release) *v1alpha1.ApplicationRevision {
-	if found, err := c.revisions.ApplicationRevisions(release.Namespace).Get(release.Spec.Revision); err == nil {
-		return found
-	}
-	gone := &v1alpha1.ApplicationRevision{}
-	gone.Name = release.Spec.Revision
-	for _, variant := range release.Status.Variants {
-		for _, cluster := range variant.Clusters {
-			if cluster.Revision == gone.Name {
-				gone.Spec.Hash = cluster.Hash
-			}
-		}
-	}
-	return gone
 }
 
 // fulfil does what stages ask for: it measures what is due, and has scripts and Jobs run. It reports whether there is anything new to see.

@@ -15,7 +15,7 @@ import (
 // nobody has been asked about what is not there as it is: what patches of the target make of it, or an earlier state.
 func (t trial) whole(part delivery.Part, made []wanted.Object) error {
 	namespace := t.app.Namespace
-	found, err := t.contentsOf(namespace, part)
+	found, err := t.revisions.contentsIn(namespace)(part)
 	if err != nil {
 		return err
 	}

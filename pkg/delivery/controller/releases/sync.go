@@ -43,12 +43,12 @@ func (c *Controller) sync(ctx context.Context, name cache.ObjectName) error {
 	if err != nil {
 		return err
 	}
-	if s.lacking, err = c.lacking(ctx, s); err != nil {
+	if s.lacking, err = c.revisions.lacking(ctx, s); err != nil {
 		return err
 	}
 	turn := turnOf(s)
 	if s.last != nil {
-		s.app = effective(app, c.revisionOr(s.last))
+		s.app = effective(app, c.revisions.of(s.last))
 	}
 	if s.last != nil {
 		release, err := c.continues(ctx, s, turn)

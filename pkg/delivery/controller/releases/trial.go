@@ -127,9 +127,7 @@ func (t trial) made(place delivery.Place) (wanted.Wanted, error) {
 }
 
 func (t trial) standsFor(set delivery.Set) (wanted.Wanted, error) {
-	return wanted.Make(t.describe(t.app, t.plan, nil), set, t.release.Revision.Name, func(part delivery.Part) ([]*unstructured.Unstructured, error) {
-		return t.contentsOf(t.app.Namespace, part)
-	})
+	return wanted.Make(t.describe(t.app, t.plan, nil), set, t.release.Revision.Name, t.revisions.contentsIn(t.app.Namespace))
 }
 
 // told says of what cannot be made whether it may come.
