@@ -68,7 +68,8 @@ var deliveryControllers = map[string][]string{
 	"pkg/delivery/controller/applications/sources": {},
 	"pkg/delivery/controller/drifts":               {},
 	"pkg/delivery/controller/objects":              {},
-	"pkg/delivery/controller/releases":             {"drifts", "objects"},
+	"pkg/delivery/controller/releases":             {"drifts", "objects", "releases/trials"},
+	"pkg/delivery/controller/releases/trials":      {"objects"},
 }
 
 // serverRooms are the rooms of the server, each with what it may import of the others: pkg/server itself puts all together.
@@ -302,7 +303,7 @@ var rules = map[string]Rule{
 		Why:     "they make Releases and read what became of these; another way to release must not change them",
 	},
 	"releases know nothing of where applications come from": {
-		From:    []string{"pkg/delivery/controller/releases"},
+		From:    []string{"pkg/delivery/controller/releases/..."},
 		Forbid:  []string{"pkg/delivery/automation", "pkg/delivery/pipecd", "pkg/delivery/render/...", "pkg/delivery/source/..."},
 		Through: true,
 		Why:     "what is released is a revision, which is read as it was stored and proven by its hash; its source may have changed or gone",

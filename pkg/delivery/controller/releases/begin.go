@@ -11,27 +11,42 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/contents"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/releases/trials"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/engine"
 	"github.com/manifold-dev/manifold/pkg/delivery/planner"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
+	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
 
-// defaultProgress is how long a cluster may make no progress, where the application does not say.
-const defaultProgress = 10 * time.Minute
-
-// mostNames bounds what is shown of the names of targets.
-const mostNames = 200
+const (
+	// defaultProgress is how long a cluster may make no progress, where the application does not say.
+	defaultProgress = 10 * time.Minute
+	// mostRefused bounds what is said of what is refused, in bytes.
+	mostRefused = 1024
+	// trialAgain is when what could not be tried is tried again: nobody tells that a kind is served, or a webhook answers.
+	trialAgain = 5 * time.Second
+	// mostNames bounds what is shown of the names of targets.
+	mostNames = 200
+)
 
 // waitError says what a release waits for before it can begin.
 type waitError struct{ what string }
 
 func (e waitError) Error() string { return e.what }
+
+// refusedError says why a release cannot begin, however long it waits.
+type refusedError struct{ what string }
+
+func (e refusedError) Error() string { return e.what }
 
 // begin decides how a release goes, records that, and takes the first step. What it waits for is told.
 func (c *Controller) begin(ctx context.Context, s situation, release *v1alpha1.Release) error {
@@ -153,7 +168,32 @@ func (c *Controller) firstStep(
 	if result.Status.Phase.Ended() {
 		return result, nil
 	}
-	return result, trial{c, app, plan, value, map[string]bool{}}.run(ctx, result.Status.Targets)
+	return result, c.try(ctx, app, value, plan, result.Status.Targets)
+}
+
+// try returns a refusedError where the server would not take a release in these places, and a waitError where that cannot be told.
+func (c *Controller) try(ctx context.Context, app *v1alpha1.Application, value delivery.Release, plan *v1alpha1.ReleasePlan, places []delivery.Place) error {
+	trial := trials.Trial{
+		Application: c.describe(app, plan, nil), Release: value, Complete: c.Complete,
+		Contents: c.revisions.contentsIn(app.Namespace), Hash: c.revisions.hashIn(app.Namespace),
+		Present: func(key wanted.Key) metav1.Object {
+			present, _ := c.store.Get(app.Namespace, key)
+			return present
+		},
+		Server: func(ctx context.Context, object wanted.Object) (objects.Trial, error) {
+			return c.carrier.Try(ctx, accountOf(app), ownerOf(app), object)
+		},
+	}
+	refused, err := trial.Run(ctx, places)
+	switch {
+	case refused != "":
+		return refusedError{refused}
+	case err == nil:
+		return nil
+	case !errors.Is(err, contents.ErrMissing):
+		c.queue.AddAfter(cache.MetaObjectToName(app), trialAgain)
+	}
+	return waitError{err.Error()}
 }
 
 // keep has a release that could not begin leave what runs as it is.

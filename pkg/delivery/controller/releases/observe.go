@@ -263,3 +263,7 @@ func (c *Controller) ready() ([]string, error) {
 func accountOf(app *v1alpha1.Application) objects.Account {
 	return objects.Account{Namespace: app.Namespace, ServiceAccount: app.Spec.ServiceAccountName}
 }
+
+func ownerOf(app *v1alpha1.Application) objects.Owner {
+	return objects.Owner{Name: app.Name, UID: app.UID, Selected: app.Spec.Source.Selector != nil}
+}

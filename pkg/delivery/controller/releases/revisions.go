@@ -51,6 +51,22 @@ func (r revisions) targetsIn(namespace string) func(delivery.Revision) []string 
 	}
 }
 
+// hashIn returns the hashes of what revisions in a namespace have for targets, "" if that is not known.
+func (r revisions) hashIn(namespace string) func(delivery.Part) string {
+	return func(part delivery.Part) string {
+		revision, err := r.ApplicationRevisions(namespace).Get(part.Revision.Name)
+		if err != nil {
+			return ""
+		}
+		for _, target := range revision.Spec.Targets {
+			if target.Name == part.Target {
+				return target.Hash
+			}
+		}
+		return ""
+	}
+}
+
 // rendered are the objects of a revision, by target.
 func (r revisions) rendered(revision *v1alpha1.ApplicationRevision) (map[string][]*unstructured.Unstructured, error) {
 	out := map[string][]*unstructured.Unstructured{}

@@ -82,7 +82,7 @@ func effective(app *v1alpha1.Application, revision *v1alpha1.ApplicationRevision
 	}
 	out := *app
 	out.Spec = read.Spec(app.Spec, revision)
-	out.Labels = joined(revision.Spec.Delivery.Labels, app.Labels)
+	out.Labels = labels.Merge(revision.Spec.Delivery.Labels, app.Labels)
 	return &out
 }
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -69,18 +68,6 @@ func TestARevisionIsTriedBeforeAnythingOfItIsApplied(t *testing.T) {
 				w.until("web-a", v1alpha1.ReleaseSucceeded)
 			}
 		})
-	}
-}
-
-// What is in no cluster is applied as it was tried, so that what only a trial is refused for can wait until then.
-func TestWhatIsAskedAboutAgainMayBeRefusedInATrial(t *testing.T) {
-	for name, answer := range map[string]error{
-		"a webhook that bears no dry run":   webhookerrors.NewDryRunUnsupportedErr("policy.example.com"),
-		"what refers to what comes with it": apierrors.NewNotFound(rbacv1.Resource("roles"), "reader"),
-	} {
-		if why, err := verdictOf(answer, false); why != "" || err != nil {
-			t.Errorf("%s: refused %q, error %v, want neither", name, why, err)
-		}
 	}
 }
 

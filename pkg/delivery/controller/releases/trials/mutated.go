@@ -1,4 +1,4 @@
-package releases
+package trials
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 
 // mutated says why clusters may not hold an object as a revision has it: they would run pods that admission makes otherwise. It is "" where
 // admission leaves the pods as they are.
-func (t trial) mutated(object wanted.Object, stored objects.Trial) (why string, err error) {
+func (t Trial) mutated(object wanted.Object, stored objects.Trial) (why string, err error) {
 	if stored.Admitted == nil || !scheme.Scheme.Recognizes(object.Manifest.GroupVersionKind()) {
 		return "", nil
 	}

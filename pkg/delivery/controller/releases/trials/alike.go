@@ -1,4 +1,4 @@
-package releases
+package trials
 
 import (
 	"errors"
@@ -17,9 +17,9 @@ type copied map[wanted.Key]struct{ target, content string }
 
 // alike refuses stages that make one object differently from target to target but for its replicas. All of its clusters hold a copy as it stands, so some
 // would get what is meant for others: the Service of a copy, which has one name everywhere, or what two revisions have of a baseline.
-func (t trial) alike(places []delivery.Place) error {
+func (t Trial) alike(places []delivery.Place) error {
 	known := map[string]copied{}
-	for i, stage := range t.release.Stages {
+	for i, stage := range t.Release.Stages {
 		variant := delivery.Canary
 		switch stage.Name {
 		case delivery.StageBaselineRollout:
@@ -43,11 +43,11 @@ func (t trial) alike(places []delivery.Place) error {
 }
 
 // alikeIn does that for one stage, at a path.
-func (t trial) alikeIn(path string, stage delivery.Stage, name string, known copied, places []delivery.Place) error {
+func (t Trial) alikeIn(path string, stage delivery.Stage, name string, known copied, places []delivery.Place) error {
 	seen := map[string]bool{}
 	for _, place := range places {
 		part, has := t.copyOf(name, place)
-		hash := t.contentHash(part)
+		hash := t.Hash(part)
 		if !has || len(stage.Targets) > 0 && !slices.Contains(stage.Targets, place.Target) || seen[hash] {
 			continue
 		}
@@ -82,28 +82,14 @@ func (t trial) alikeIn(path string, stage delivery.Stage, name string, known cop
 }
 
 // copyOf is what a copy is made of in a place: the revision that is released or, for a baseline, the one that runs.
-func (t trial) copyOf(variant string, place delivery.Place) (delivery.Part, bool) {
+func (t Trial) copyOf(variant string, place delivery.Place) (delivery.Part, bool) {
 	if variant != delivery.Baseline {
-		return delivery.Part{Revision: t.release.Revision, Target: place.Target}, true
+		return delivery.Part{Revision: t.Release.Revision, Target: place.Target}, true
 	}
-	before := t.release.Current
-	if t.release.Stable != nil {
-		before = *t.release.Stable
+	before := t.Release.Current
+	if t.Release.Stable != nil {
+		before = *t.Release.Stable
 	}
 	part, has := before.Part(delivery.Primary, place.Cluster)
 	return delivery.Part{Revision: part.Revision, Target: part.Target}, has
-}
-
-// contentHash is that of what a revision has for a target, "" if that is not known.
-func (t trial) contentHash(part delivery.Part) string {
-	revision, err := t.revisions.ApplicationRevisions(t.app.Namespace).Get(part.Revision.Name)
-	if err != nil {
-		return ""
-	}
-	for _, target := range revision.Spec.Targets {
-		if target.Name == part.Target {
-			return target.Hash
-		}
-	}
-	return ""
 }

@@ -1,16 +1,17 @@
-package releases
+// Package trials asks what the server would say to a revision, before anything of it is applied.
+package trials
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -20,38 +21,37 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
 
-const (
-	// mostRefusals bounds how many refusals are told. Who mends those finds the others then.
-	mostRefusals = 3
-	// mostRefused bounds what is said of them, in bytes.
-	mostRefused = 1024
-	// trialAgain is when what could not be tried is tried again: nobody tells that a kind is served, or a webhook answers.
-	trialAgain = 5 * time.Second
-)
+// mostRefusals bounds how many refusals are told. Who mends those finds the others then.
+const mostRefusals = 3
 
-// refusedError says why a release cannot begin, however long it waits.
-type refusedError struct{ what string }
+// Trial asks the server about a revision before anything of it is applied.
+type Trial struct {
+	// Application is what is to have the revision, and Release how it comes to that.
+	Application wanted.Application
+	Release     delivery.Release
+	// Contents returns what revisions hold, and Hash the hash of that, "" if it is not known.
+	Contents wanted.Contents
+	Hash     func(delivery.Part) string
+	// Present returns what the logical cluster has, nil for nothing.
+	Present func(wanted.Key) metav1.Object
+	// Server says what it would make of an object.
+	Server func(context.Context, wanted.Object) (objects.Trial, error)
+	// Complete gives a typed object the defaults that the API server gives it. It may be nil.
+	Complete func(runtime.Object)
 
-func (e refusedError) Error() string { return e.what }
-
-// trial asks the server about a revision before anything of it is applied.
-type trial struct {
-	*Controller
-	app     *v1alpha1.Application
-	plan    *v1alpha1.ReleasePlan
-	release delivery.Release
 	// tried are the contents that have been asked about, which targets may have in common.
 	tried map[string]bool
 }
 
-// run has the server say of each object of a revision, in each target, whether it would be stored, with the rights by which it will be written. It
-// returns a refusedError with what is refused, and a waitError where that cannot be told.
-func (t trial) run(ctx context.Context, places []delivery.Place) error {
+// Run has the server say of each object of a revision, in each target, whether it would be stored, with the rights by which it will be written. It
+// returns what is refused, "" for nothing. The error says why that is not known: it is contents.ErrMissing while something of the revision may come yet.
+func (t Trial) Run(ctx context.Context, places []delivery.Place) (refused string, unknown error) {
+	t.tried = map[string]bool{}
 	if err := t.alike(places); err != nil {
 		return told(err)
 	}
 	targets := map[string]bool{}
-	var refused []string
+	var refusals []string
 	for _, place := range places {
 		if targets[place.Target] {
 			continue // all clusters of a target get the same
@@ -59,7 +59,7 @@ func (t trial) run(ctx context.Context, places []delivery.Place) error {
 		targets[place.Target] = true
 		made, err := t.all(place)
 		if err != nil {
-			return err
+			return told(err)
 		}
 		for _, object := range made {
 			if needsAccount(object, made) {
@@ -67,25 +67,21 @@ func (t trial) run(ctx context.Context, places []delivery.Place) error {
 			}
 			why, err := t.try(ctx, object)
 			if err != nil {
-				t.queue.AddAfter(cache.MetaObjectToName(t.app), trialAgain)
-				return waitError{fmt.Sprintf("target %q: try what the revision holds: %s", place.Target, err)}
+				return "", fmt.Errorf("target %q: try what the revision holds: %w", place.Target, err)
 			}
 			if why != "" {
-				refused = append(refused, fmt.Sprintf("target %q: %s", place.Target, why))
+				refusals = append(refusals, fmt.Sprintf("target %q: %s", place.Target, why))
 			}
-			if len(refused) == mostRefusals {
-				return refusedError{strings.Join(refused, "; ")}
+			if len(refusals) == mostRefusals {
+				return strings.Join(refusals, "; "), nil
 			}
 		}
 	}
-	if len(refused) > 0 {
-		return refusedError{strings.Join(refused, "; ")}
-	}
-	return nil
+	return strings.Join(refusals, "; "), nil
 }
 
 // try says why an object is refused, "" if it is not, or has been tried before. The error says why that is not known.
-func (t trial) try(ctx context.Context, object wanted.Object) (refused string, err error) {
+func (t Trial) try(ctx context.Context, object wanted.Object) (refused string, err error) {
 	content, err := contentOf(object)
 	if err != nil || t.tried[content] {
 		return "", err
@@ -94,7 +90,7 @@ func (t trial) try(ctx context.Context, object wanted.Object) (refused string, e
 	if why := t.reselected(object); why != "" {
 		return why, nil
 	}
-	stored, answer := t.carrier.Try(ctx, accountOf(t.app), ownerOf(t.app), object)
+	stored, answer := t.Server(ctx, object)
 	if answer == nil && object.Held {
 		return t.mutated(object, stored)
 	}
@@ -117,28 +113,25 @@ func contentOf(object wanted.Object) (string, error) {
 }
 
 // made is what the revision stands for where it is the only thing that runs, in one cluster of a target.
-func (t trial) made(place delivery.Place) (wanted.Wanted, error) {
-	part := delivery.Part{Revision: t.release.Revision, Target: place.Target}
+func (t Trial) made(place delivery.Place) (wanted.Wanted, error) {
+	part := delivery.Part{Revision: t.Release.Revision, Target: place.Target}
 	made, err := t.standsFor(delivery.Set{delivery.Primary: {Clusters: map[string]delivery.Part{place.Cluster: part}}})
-	if err == nil && t.app.Spec.Source.Selector != nil {
+	if err == nil && t.Application.Selected {
 		err = t.whole(part, made.Objects)
 	}
-	return made, told(err)
+	return made, err
 }
 
-func (t trial) standsFor(set delivery.Set) (wanted.Wanted, error) {
-	return wanted.Make(t.describe(t.app, t.plan, nil), set, t.release.Revision.Name, t.revisions.contentsIn(t.app.Namespace))
+func (t Trial) standsFor(set delivery.Set) (wanted.Wanted, error) {
+	return wanted.Make(t.Application, set, t.Release.Revision.Name, t.Contents)
 }
 
-// told says of what cannot be made whether it may come.
-func told(err error) error {
-	switch {
-	case errors.Is(err, contents.ErrMissing):
-		return waitError{err.Error()}
-	case err != nil:
-		return refusedError{err.Error()}
+// told says of what cannot be made that it is refused, or that it is not known yet.
+func told(err error) (refused string, unknown error) {
+	if errors.Is(err, contents.ErrMissing) {
+		return "", err
 	}
-	return nil
+	return err.Error(), nil
 }
 
 // verdictOf reads the answer to a trial: why an object is refused, or why that is not known. What only a trial is refused for counts for neither, since
@@ -170,8 +163,4 @@ func needsAccount(object wanted.Object, among []wanted.Object) bool {
 		}
 	}
 	return false
-}
-
-func ownerOf(app *v1alpha1.Application) objects.Owner {
-	return objects.Owner{Name: app.Name, UID: app.UID, Selected: app.Spec.Source.Selector != nil}
 }

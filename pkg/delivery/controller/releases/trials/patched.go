@@ -1,4 +1,4 @@
-package releases
+package trials
 
 import (
 	"errors"
@@ -7,24 +7,23 @@ import (
 
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
-	"github.com/manifold-dev/manifold/pkg/delivery/read"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
 
 // all are the objects to try in a target: those of the revision, and the copies that stages patch. Other copies are what the revision is.
-func (t trial) all(place delivery.Place) ([]wanted.Object, error) {
+func (t Trial) all(place delivery.Place) ([]wanted.Object, error) {
 	made, err := t.made(place)
 	if err != nil {
 		return nil, err
 	}
 	out := made.Objects
-	for _, stage := range t.release.Stages {
+	for _, stage := range t.Release.Stages {
 		if stage.Copy == nil || len(stage.Copy.Patches) == 0 || len(stage.Targets) > 0 && !slices.Contains(stage.Targets, place.Target) {
 			continue
 		}
 		patched, err := t.patched(stage, place)
 		if err != nil && !errors.Is(err, copies.ErrNothing) {
-			return nil, told(fmt.Errorf("target %q: stage %s: %w", place.Target, stage.ID, err))
+			return nil, fmt.Errorf("target %q: stage %s: %w", place.Target, stage.ID, err)
 		}
 		out = append(out[:len(out):len(out)], patched...)
 	}
@@ -32,17 +31,17 @@ func (t trial) all(place delivery.Place) ([]wanted.Object, error) {
 }
 
 // patched are the copies that a stage would make in one cluster of a target.
-func (t trial) patched(stage delivery.Stage, place delivery.Place) ([]wanted.Object, error) {
+func (t Trial) patched(stage delivery.Stage, place delivery.Place) ([]wanted.Object, error) {
 	variant := stage.Variant(delivery.Canary)
-	variant.Clusters = map[string]delivery.Part{place.Cluster: {Revision: t.release.Revision, Target: place.Target}}
+	variant.Clusters = map[string]delivery.Part{place.Cluster: {Revision: t.Release.Revision, Target: place.Target}}
 	made, err := t.standsFor(delivery.Set{delivery.Canary: variant})
 	return made.Objects, err
 }
 
 // reselected says why a workload that is there cannot become what a revision has, "" if it can as far as its selector goes: that of one which is there
 // cannot be changed.
-func (t trial) reselected(object wanted.Object) string {
-	present, _ := t.store.Get(t.app.Namespace, object.Key)
+func (t Trial) reselected(object wanted.Object) string {
+	present := t.Present(object.Key)
 	if present == nil || !object.Workload || present.GetDeletionTimestamp() != nil {
 		return ""
 	}
@@ -50,7 +49,7 @@ func (t trial) reselected(object wanted.Object) string {
 	if err != nil {
 		return "" // the server says what is wrong
 	}
-	options := read.Copies(t.app.Spec)
+	options := t.Application.Copies
 	has, wants := copies.Selects(live, options), copies.Selects(object.Manifest, options)
 	if has == wants || wants == "" {
 		return ""

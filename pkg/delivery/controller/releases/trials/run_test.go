@@ -1,0 +1,85 @@
+package trials
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/contents"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
+	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
+)
+
+func settings(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}}
+}
+
+// What is refused ends a release, and what is not known keeps it waiting: the two are never one another.
+func TestATrialTellsRefusalsFromWhatIsNotKnown(t *testing.T) {
+	refused := &objects.RefusedError{Key: wanted.Key{Kind: "ConfigMap", Name: "a"}, Err: errors.New("nobody may")}
+	for name, test := range map[string]struct {
+		holds   []string
+		reads   error
+		answer  error
+		refused string
+		unknown error
+		asked   int
+	}{
+		"what is taken":                        {holds: []string{"a", "b"}, asked: 2},
+		"what is refused, of each target":      {holds: []string{"a"}, answer: refused, refused: `target "east": ConfigMap/a: nobody may`, asked: 1},
+		"no more than a few of the refusals":   {holds: []string{"a", "b", "c", "d"}, answer: refused, refused: strings.Repeat(`; target "east": ConfigMap/a: nobody may`, mostRefusals)[2:], asked: mostRefusals},
+		"what nobody answers":                  {holds: []string{"a", "b"}, answer: context.DeadlineExceeded, unknown: context.DeadlineExceeded, asked: 1},
+		"what may come yet":                    {reads: fmt.Errorf("chunk 2: %w", contents.ErrMissing), unknown: contents.ErrMissing},
+		"what will never be what was released": {reads: errors.New("it has been made anew"), refused: "it has been made anew"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			trial := Trial{
+				Application: wanted.Application{Namespace: "shop", Name: "web", Pinned: true},
+				Release:     delivery.Release{Revision: delivery.Revision{Name: "web-v1", Hash: "h"}},
+				Contents: func(delivery.Part) ([]*unstructured.Unstructured, error) {
+					var out []*unstructured.Unstructured
+					for _, name := range test.holds {
+						out = append(out, settings(name))
+					}
+					return out, test.reads
+				},
+				Hash:    func(delivery.Part) string { return "" },
+				Present: func(wanted.Key) metav1.Object { return nil },
+				Server: func(context.Context, wanted.Object) (objects.Trial, error) {
+					asked++
+					return objects.Trial{}, test.answer
+				},
+			}
+			// Both targets have the same, so that nothing is asked twice.
+			places := []delivery.Place{{Target: "east", Cluster: "east"}, {Target: "east", Cluster: "far-east"}, {Target: "west", Cluster: "west"}}
+			got, err := trial.Run(t.Context(), places)
+			if !strings.HasSuffix(got, test.refused) || (got == "") != (test.refused == "") || !errors.Is(err, test.unknown) {
+				t.Errorf("refused %q, not known %v", got, err)
+			}
+			if asked != test.asked {
+				t.Errorf("asked %d times, want %d", asked, test.asked)
+			}
+		})
+	}
+}
+
+// What another object of the revision brings is missed by the server alone, until it is applied.
+func TestAPodWhoseServiceAccountComesWithItIsNotTried(t *testing.T) {
+	pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "once"},
+		"spec": map[string]any{"serviceAccountName": "robot"}}}
+	object := wanted.Object{Key: wanted.KeyOf(pod), Manifest: pod}
+	account := wanted.Object{Key: wanted.Key{Kind: "ServiceAccount", Name: "robot"}}
+	if !needsAccount(object, []wanted.Object{object, account}) {
+		t.Error("a pod is tried before its ServiceAccount is there")
+	}
+	if needsAccount(object, []wanted.Object{object}) {
+		t.Error("a pod is not tried although nothing of its revision is missing")
+	}
+}
