@@ -251,7 +251,7 @@ func below(s *framework.Scenario, side *framework.Side) string {
 	// What the cluster's own controllers make of it, with our label copied, they may write again at any time.
 	selector := membership.Owned(s)
 	for _, kind := range projection.Kinds() {
-		if others := kind.NotMadeThere(); others != "" {
+		if others := kind.NotMadeThere; others != "" {
 			selector += "," + others
 		}
 	}

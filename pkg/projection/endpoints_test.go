@@ -83,7 +83,7 @@ func TestWhatAClusterMakesForAnObjectOfOursIsNotWatched(t *testing.T) {
 	}
 	hidden := map[string][]string{"Endpoints": {"Endpoints of pods"}, "EndpointSlice": {"a slice of pods", "a slice of Endpoints"}}
 	for _, kind := range Kinds() {
-		selector, err := labels.Parse(kind.NotMadeThere())
+		selector, err := labels.Parse(kind.NotMadeThere)
 		if err != nil {
 			t.Fatal(err)
 		}

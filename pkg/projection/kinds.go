@@ -55,6 +55,11 @@ type Kind struct {
 	// Creator is the name of the ServiceAccount as which a controller of a cluster makes pods for workloads of the kind. It is "" for a kind whose
 	// controllers make none themselves.
 	Creator string
+	// Bounds tells that objects of the kind bound which pods are made, or what they may do, so that none may be made before they are InForce.
+	Bounds bool
+	// NotMadeThere is a label selector for what the controllers of a cluster itself have not made; "" for a kind of which they make nothing that
+	// looks like ours. It is for objects of this kind alone: on any other, its labels are anybody's.
+	NotMadeThere string
 	// New returns an empty object of the kind.
 	New func() Object
 
@@ -98,9 +103,6 @@ type Kind struct {
 	requires func(in Object) []Requirement
 	// inForce reports whether an object below bounds what is made from now on. It is nil for a kind that bounds nothing.
 	inForce func(live Object) bool
-	// notMadeThere selects what the controllers of the cluster itself have not made, for a kind of which they make objects that look like
-	// ours. It is "" for all others.
-	notMadeThere string
 	// carry gives out, which has the content of a revision, what it has of the object whatever the revision says. It is nil for a kind without.
 	carry func(in, out Object)
 	// paths say where objects of a custom kind have what their pods are made of. It is nil for all others.
@@ -197,6 +199,7 @@ func (r row[T, P]) build() Kind {
 		Right:      r.right,
 		Delivered:  r.delivered,
 		Creator:    r.creator,
+		Bounds:     r.inForce != nil,
 		New:        func() Object { return P(new(T)) },
 		is:         func(in Object) bool { _, ok := in.(P); return ok },
 		fill:       func(in, out Object, part Part) { r.fill(in.(P), out.(P), part) },
@@ -207,7 +210,7 @@ func (r row[T, P]) build() Kind {
 		requires:   func(Object) []Requirement { return nil },
 
 		ReadsManagers: r.managers,
-		notMadeThere:  r.notMadeThere,
+		NotMadeThere:  r.notMadeThere,
 	}
 	if r.demand != nil {
 		kind.demand = func(in Object) Demand { return r.demand(in.(P)) }
@@ -340,16 +343,8 @@ func (k Kind) ListedAs() string {
 // Arrived is how many replicas the status of one cluster's copy of a custom object says are there, false if nobody knows where it would say so.
 func (k Kind) Arrived(status map[string]any) (count int32, told bool) { return k.paths.Arrived(status) }
 
-// Bounds reports whether objects of the kind bound which pods are made, or what they may do, so that none may be made before they are
-// InForce.
-func (k Kind) Bounds() bool { return k.inForce != nil }
-
 // InForce reports whether an object below, of a kind that Bounds, bounds what is made from now on.
 func (k Kind) InForce(live Object) bool { return k.inForce == nil || k.inForce(live) }
-
-// NotMadeThere returns a label selector for what the controllers of a cluster itself have not made; "" for a kind of which they make nothing
-// that looks like ours. It is for objects of this kind alone: on any other, its labels are anybody's.
-func (k Kind) NotMadeThere() string { return k.notMadeThere }
 
 // Projectable reports whether the object may be projected to any cluster at all, and if not, why.
 func (k Kind) Projectable(in Object) (ok bool, reason string) {

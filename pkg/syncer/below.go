@@ -45,7 +45,7 @@ func newBelow(client kubernetes.Interface, logicalCluster string, budget *bounds
 			continue
 		}
 		selector := v1alpha1.LabelLogicalCluster + "=" + logicalCluster
-		if made := kind.NotMadeThere(); made != "" {
+		if made := kind.NotMadeThere; made != "" {
 			selector += "," + made
 		}
 		if b.projected[kind.Resource], err = b.watch(&b.owned, kind.Resource, selector, physical.TrimManagedFields); err != nil {

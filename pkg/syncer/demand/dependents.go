@@ -64,7 +64,7 @@ func (d *dependents) visit(key identity.Key) {
 func (g *Graph) Bounds(w identity.Workload) []identity.Key {
 	out := g.ClaimsFor(w)
 	for _, kind := range projection.Kinds() {
-		if !kind.Bounds() {
+		if !kind.Bounds {
 			continue
 		}
 		for _, obj := range g.ObjectsIn(kind.Resource, w.GetNamespace()) {

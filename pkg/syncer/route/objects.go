@@ -84,7 +84,7 @@ func (r *Router) Route(kind projection.Kind, before, after projection.Object) {
 	if kind.Resource == identity.Namespaces && present.GetDeletionTimestamp() != nil {
 		r.lingering(present.GetName())
 	}
-	if kind.Bounds() {
+	if kind.Bounds {
 		r.divided(present.GetNamespace())
 	}
 }
