@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
@@ -18,10 +19,10 @@ const estateName = "web"
 
 // owned are the kinds of which users make objects.
 func owned() []resourceOf {
-	return []resourceOf{
+	return append([]resourceOf{
 		serviceAccounts, configMaps, services, claims, ingresses, networkPolicies, budgets, limitRanges, quotas,
 		deployments, statefulSets, daemonSets, controllers, jobs, pods,
-	}
+	}, customKinds()...)
 }
 
 // estate is what the victims have. All of it that runs is in east.
@@ -36,6 +37,10 @@ func estate() []object {
 		namespace: metav1.NamespaceDefault, resource: deployments,
 		manifest: pin(manifest(deployments, estateName, honestImage), "east").Object,
 	})
+	// What is in Manifold's own namespace goes nowhere.
+	for _, namespace := range []string{metav1.NamespaceDefault, v1alpha1.SystemNamespace} {
+		out = append(out, object{namespace: namespace, resource: trinkets, manifest: pin(manifest(trinkets, estateName, honestImage), "east").Object})
+	}
 	return out
 }
 
@@ -139,5 +144,10 @@ func settled(ctx context.Context, e *framework.Environment) error {
 			return fmt.Errorf("the status of %s %s is %v", of.Resource, estateName, obj.Object["status"])
 		}
 	}
-	return nil
+	for _, of := range customKinds() {
+		if err := copied(ctx, e, of, victim, estateName, "east"); err != nil {
+			return err
+		}
+	}
+	return copied(ctx, e, trinkets, metav1.NamespaceDefault, estateName, "east")
 }

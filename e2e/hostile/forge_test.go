@@ -20,10 +20,10 @@ import (
 )
 
 // mirrored are the kinds that go up or down, in namespaces: those that are projected, and what controllers of a cluster make of them. A kind
-// that comes to be projected is attacked from then on.
+// that comes to be projected is attacked from then on. Custom kinds are among them, of which projection has no list.
 func mirrored(t *testing.T) []resourceOf {
 	t.Helper()
-	out := []resourceOf{revisions}
+	out := append([]resourceOf{revisions}, customKinds()...)
 	for _, kind := range projection.Kinds() {
 		if !kind.Namespaced {
 			continue

@@ -31,6 +31,10 @@ func TestAWithheldDeletionHoldsItsOwnAlone(t *testing.T) {
 	framework.Await(a.Logical, "held", "runs", func(s *appsv1.StatefulSet) bool { return s.Status.ReadyReplicas == 1 })
 	framework.Await(a.Logical, "held", "runs", func(d *appsv1.DaemonSet) bool { return d.Status.NumberReady > 0 })
 	framework.Await(a.Logical, "held", "runs", func(rc *corev1.ReplicationController) bool { return rc.Status.ReadyReplicas == 1 })
+	for _, of := range customKinds() {
+		a.awaitCopied(of, "held", "west")
+	}
+	a.custom(trinkets, "both", "east", "west")
 	shown := map[resourceOf][]*unstructured.Unstructured{}
 	for _, of := range mirrored(t) {
 		for _, obj := range a.list(west, of, "") {
@@ -50,18 +54,36 @@ func TestAWithheldDeletionHoldsItsOwnAlone(t *testing.T) {
 	for _, of := range owned() {
 		all = append(all, of.GroupResource().String())
 	}
-	a.Logical.Kubectl("delete", "deployment", "both", "--wait=false")
+	a.Logical.Kubectl("delete", "deployment,"+trinkets.GroupResource().String(), "both", "--wait=false")
 	a.Logical.Kubectl("delete", strings.Join(all, ","), "held", "--wait=false")
 	a.Logical.Poll("east has deleted it", func() error {
 		if left := a.list(east, pods, "app=both"); len(left) > 0 {
 			return fmt.Errorf("%d pods are left", len(left))
 		}
+		if left := a.list(east, trinkets, "app=both"); len(left) > 0 {
+			return errors.New("its copy of the Trinket is left")
+		}
 		return nil
 	})
 	// What is made meanwhile is made, also in west.
 	a.canary()
+	// What west has, as far as anybody can tell, is not let go of above.
+	for _, held := range []struct {
+		of   resourceOf
+		name string
+	}{{trinkets, "both"}, {trinkets, "held"}, {flocks, "held"}} {
+		if obj := a.getIn(a.Environment.Logical, held.of, a.Namespace, held.name); obj.GetDeletionTimestamp() == nil {
+			t.Errorf("%s %s is not on its way out", held.of.Resource, held.name)
+		}
+	}
 	stop()
 	framework.AwaitGone[*appsv1.Deployment](a.Logical, "both")
+	a.Logical.Poll("the Trinket is gone", func() error {
+		if left := a.list(a.Environment.Logical, trinkets, "app=both"); len(left) > 0 {
+			return errors.New("it is there")
+		}
+		return nil
+	})
 	a.Logical.Poll("all of it is gone, above and in west", func() error {
 		for _, of := range owned() {
 			for _, api := range []*framework.API{a.Environment.Logical, west} {

@@ -50,6 +50,10 @@ var (
 	networkPolicies   = resource("networking.k8s.io", "v1", "networkpolicies")
 	budgets           = resource("policy", "v1", "poddisruptionbudgets")
 	placementPolicies = resource("manifold.dev", "v1alpha1", "placementpolicies")
+	clusterPolicies   = resource("manifold.dev", "v1alpha1", "clusterplacementpolicies")
+	definitions       = resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+	trinkets          = resource(customGroup, "v1", "trinkets")
+	flocks            = resource(customGroup, "v1", "flocks")
 )
 
 // parse reads a manifest, in which %[1]s stands for the name.
@@ -103,6 +107,10 @@ var manifests = map[resourceOf]string{
   subsets: [{addresses: [{ip: 203.0.113.6}], ports: [{port: 80}]}]}`,
 	endpointSlices: `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: "%[1]s", labels: {kubernetes.io/service-name: "%[1]s"}},
   addressType: IPv4, endpoints: [{addresses: [203.0.113.6]}], ports: [{port: 80}]}`,
+	trinkets: `{apiVersion: ` + customGroup + `/v1, kind: Trinket, metadata: {name: "%[1]s", labels: {app: "%[1]s"}},
+  spec: {image: "IMAGE", deep: [{deeper: {of: "%[1]s"}}, 1.5]}}`,
+	flocks: `{apiVersion: ` + customGroup + `/v1, kind: Flock, metadata: {name: "%[1]s", labels: {app: "%[1]s"}},
+  spec: {replicas: 1, template: ` + template + `}}`,
 }
 
 // honestImage and evilImage tell whose a pod template is.

@@ -29,7 +29,7 @@ import (
 
 // shared is the logical cluster that is attacked.
 var shared = framework.NewShared(framework.Options{
-	Clusters: []string{"east", "west"}, Liars: []string{"east", "west"},
+	Clusters: []string{"east", "west"}, Liars: []string{"east", "west"}, JoinArgs: allowKinds(),
 	// Much less than by default, so that storms of any size come to it.
 	ManifoldArgs: []string{"--max-cluster-bytes=64Mi"}, AuditPolicy: `
 apiVersion: audit.k8s.io/v1
@@ -84,6 +84,7 @@ func enter(t *testing.T) *arena {
 	}
 	a.create(deployment("own", 1, "west"))
 	framework.Await(s.Logical, "own", "runs", expect.Available(1))
+	a.ownCustom()
 	a.before = a.look()
 	return a
 }
@@ -123,6 +124,9 @@ func settle(ctx context.Context, e *framework.Environment) error {
 		}
 	}
 	if err := rememberCredential(ctx, e); err != nil {
+		return err
+	}
+	if err := define(ctx, e); err != nil {
 		return err
 	}
 	for _, obj := range estate() {

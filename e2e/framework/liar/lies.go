@@ -148,8 +148,8 @@ func truthful(version string) string {
 	return strconv.FormatUint(n%lie, 10)
 }
 
-// Invent shows objects that do not exist, until it is stopped: in lists, by name, and at once to those who watch. Their resource version is
-// filled in.
+// Invent shows objects that do not exist, or are deleted meanwhile, until it is stopped: in lists, by name, and at once to those who watch. Their
+// resource version is filled in.
 func (s *Server) Invent(resource schema.GroupResource, objects ...*unstructured.Unstructured) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,6 +218,12 @@ func (s *Server) inventedFor(v view) []*unstructured.Unstructured {
 		}
 	}
 	return out
+}
+
+// invents reports whether an object is shown to who watches although it does not exist: then it is not told that it has gone.
+func (s *Server) invents(open *stream, obj map[string]any) bool {
+	gone := key(&unstructured.Unstructured{Object: obj})
+	return slices.ContainsFunc(s.inventedFor(open.view), func(invented *unstructured.Unstructured) bool { return key(invented) == gone })
 }
 
 // changed returns an object as it is told, and whether it is shown.
@@ -437,6 +443,9 @@ func (s *Server) relay(open *stream, e event) bool {
 		}
 	}
 	if s.liesAbout(open.resource) && e.Type != "BOOKMARK" && e.Type != "ERROR" {
+		if e.Type == "DELETED" && s.invents(open, obj) {
+			return true
+		}
 		obj, shown := s.changed(open.resource, obj)
 		if !shown {
 			return true
