@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -26,8 +27,8 @@ import (
 // much more than the tenant.
 
 // tenant returns what sends requests as a user with the ClusterRole "edit" in the scenario's namespace and nothing else. Their paths arrive as
-// they are written here.
-func tenant(s *framework.Scenario) func(method, path string, header http.Header) (int, string) {
+// they are written here, with what follows as their body.
+func tenant(s *framework.Scenario) func(method, path string, header http.Header, body ...string) (int, string) {
 	s.Helper()
 	s.Logical.Kubectl("create", "rolebinding", "tenant", "--clusterrole=edit", "--user=tenant")
 	config := rest.CopyConfig(s.Logical.Config)
@@ -41,13 +42,16 @@ func tenant(s *framework.Scenario) func(method, path string, header http.Header)
 	if err != nil {
 		s.Fatal(err)
 	}
-	return func(method, path string, header http.Header) (int, string) {
+	return func(method, path string, header http.Header, body ...string) (int, string) {
 		s.Helper()
 		at := *host
 		at.Opaque = "//" + host.Host + path
 		request := (&http.Request{Method: method, URL: &at, Header: header.Clone()}).WithContext(s.Context())
 		if request.Header == nil {
 			request.Header = http.Header{}
+		}
+		if text := strings.Join(body, ""); text != "" {
+			request.Body, request.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
 		}
 		response, err := transport.RoundTrip(request)
 		if err != nil {
@@ -57,11 +61,11 @@ func tenant(s *framework.Scenario) func(method, path string, header http.Header)
 		if response.StatusCode == http.StatusSwitchingProtocols {
 			return response.StatusCode, ""
 		}
-		body, err := io.ReadAll(response.Body)
+		answer, err := io.ReadAll(response.Body)
 		if err != nil {
 			s.Fatalf("%s %s: %v", method, path, err)
 		}
-		return response.StatusCode, string(body)
+		return response.StatusCode, string(answer)
 	}
 }
 
@@ -72,6 +76,25 @@ var upgrades = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"SPDY/3.1"}, "
 var webSockets = http.Header{
 	"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"MDEyMzQ1Njc4OWFiY2RlZg=="},
 	"Sec-Websocket-Protocol": {"v5.channel.k8s.io"},
+}
+
+// patches are headers of a request that changes an object.
+var patches = http.Header{"Content-Type": {"application/merge-patch+json"}}
+
+// inJSON are headers of a request that replaces an object.
+var inJSON = http.Header{"Content-Type": {"application/json"}}
+
+// ways are those in which a subresource may be asked for.
+var ways = []struct {
+	method string
+	header http.Header
+	body   string
+}{
+	{http.MethodGet, nil, ""}, {http.MethodGet, upgrades, ""}, {http.MethodGet, webSockets, ""},
+	{http.MethodPost, nil, ""}, {http.MethodPost, upgrades, ""}, {http.MethodPost, webSockets, ""}, {http.MethodPost, inJSON, "{}"},
+	{http.MethodPut, inJSON, "{}"}, {http.MethodPut, upgrades, ""}, {http.MethodPut, webSockets, ""},
+	{http.MethodPatch, patches, "{}"}, {http.MethodPatch, upgrades, ""}, {http.MethodPatch, webSockets, ""},
+	{http.MethodDelete, nil, ""}, {http.MethodDelete, webSockets, ""},
 }
 
 // goingUp are ways from a proxied path to the Secrets of namespace kube-system.
@@ -133,10 +156,10 @@ func TestProxiedPathsStayBehindTheirObject(t *testing.T) {
 	for _, sub := range []string{"log", "exec", "attach", "portforward", "status", "eviction", "binding", "ephemeralcontainers", "resize"} {
 		for name, up := range goingUp {
 			path := namespace + "/pods/" + pod.Name + "/" + sub + up + secret.Name
-			for what, header := range map[string]http.Header{http.MethodGet: nil, http.MethodPost: upgrades} {
-				status, body := send(what, path, header)
+			for _, way := range ways {
+				status, body := send(way.method, path, way.header, way.body)
 				if status < http.StatusMultipleChoices || strings.Contains(body, content) || strings.Contains(body, "secret-of-the-cluster") {
-					t.Errorf("%s of %s, %s: %d %s", what, sub, name, status, body)
+					t.Errorf("%s with %v of %s, %s: %d %s", way.method, way.header, sub, name, status, body)
 				}
 			}
 		}
@@ -178,6 +201,25 @@ func TestANodeThatAUserWritesLeadsToNobodysPod(t *testing.T) {
 	})
 	send := tenant(s)
 	pod := "/api/v1/namespaces/" + s.Namespace + "/pods/db"
+	before := framework.Await(s.East, "db", "is there", framework.Exists[*corev1.Pod])
+	for _, path := range []string{"/exec?command=id&stdout=true", "/attach?stdout=true", "/portforward?ports=8080"} {
+		for _, way := range ways {
+			status, body := send(way.method, pod+path, way.header, way.body)
+			if status < http.StatusBadRequest || strings.Contains(body, "a stranger's secret") {
+				t.Errorf("%s with %v of %s: %d %s", way.method, way.header, path, status, body)
+			}
+		}
+	}
+	// What is changed of it is changed above alone, if at all.
+	const change = `{"metadata":{"labels":{"taken":"over"}},"spec":{"containers":[{"name":"app","image":"taken:over","resources":{"requests":{"cpu":"1m"}}}],` +
+		`"ephemeralContainers":[{"name":"taken","image":"taken:over"}]},"status":{"message":"taken over"}}`
+	for _, sub := range []string{"/ephemeralcontainers", "/resize", "/status", "/binding"} {
+		for method, header := range map[string]http.Header{http.MethodPut: inJSON, http.MethodPost: inJSON, http.MethodPatch: patches} {
+			if status, body := send(method, pod+sub, header, change); strings.Contains(body, "a stranger's secret") || status == http.StatusSwitchingProtocols {
+				t.Errorf("%s %s: %d %s", method, sub, status, body)
+			}
+		}
+	}
 	for _, request := range []struct{ method, path string }{
 		{http.MethodPost, pod + "/exec?command=id&stdout=true"}, {http.MethodGet, pod + "/exec?command=id&stdout=true"},
 		{http.MethodPost, pod + "/attach?stdout=true"}, {http.MethodPost, pod + "/portforward"},
@@ -201,8 +243,8 @@ func TestANodeThatAUserWritesLeadsToNobodysPod(t *testing.T) {
 	s.Logical.Kubectl("label", "pod", "db", "taken=over")
 	s.Logical.Kubectl("delete", "pod", "db", "--now", "--timeout=30s")
 	live := framework.Await(s.East, "db", "is still there", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
-	if live.Labels["taken"] != "" {
-		t.Errorf("the stranger's pod has labels %v", live.Labels)
+	if live.Labels["taken"] != "" || live.UID != before.UID || !equality.Semantic.DeepEqual(live.Spec, before.Spec) || live.Status.Message != "" {
+		t.Errorf("the stranger's pod is\n%+v\nwas\n%+v", live, before)
 	}
 }
 
