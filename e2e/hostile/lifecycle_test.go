@@ -12,8 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
+	"github.com/manifold-dev/manifold/e2e/framework/liar"
 )
 
 // TestAWithheldDeletionHoldsItsOwnAlone has west go on showing what it was told to delete, of every kind. What is in east too goes there.
@@ -126,6 +128,96 @@ func TestPromisesDrawNothing(t *testing.T) {
 			t.Errorf("pod %s runs in %s", pod.GetName(), node)
 		}
 	}
+	stop()
+	a.unharmed()
+}
+
+// TestPromisesThatAreBelievedDrawWhatMayRunAnywhere has west promise as much as a cluster may have that has grown, in the region of east. What may
+// run anywhere is drawn by that, with what it needs and nothing else; what must not run in west is not.
+func TestPromisesThatAreBelievedDrawWhatMayRunAnywhere(t *testing.T) {
+	a := enter(t)
+	words := map[string]string{}
+	for _, name := range []string{"needed", "kept", "unnamed"} {
+		word, err := watchword()
+		if err != nil {
+			t.Fatal(err)
+		}
+		words[name] = word
+		secret := manifest(secrets, name, honestImage)
+		set(secret, map[string]any{"jewel": word}, "stringData")
+		a.create(object{resource: secrets, manifest: secret.Object})
+	}
+	// By Capacity, as far as the labels of the Clusters say, which are not theirs to write.
+	for name, spec := range map[string]map[string]any{
+		"anywhere": {},
+		"eastern":  {"clusters": map[string]any{"labelSelector": map[string]any{"matchLabels": map[string]any{"cluster": "east"}}}},
+	} {
+		spec["priority"] = int64(2)
+		spec["workloads"] = map[string]any{"labelSelector": map[string]any{"matchLabels": map[string]any{"app": name}}}
+		spec["division"] = map[string]any{"type": "Divide", "by": "Capacity"}
+		a.create(object{resource: placementPolicies, manifest: map[string]any{
+			"apiVersion": "manifold.dev/v1alpha1", "kind": "PlacementPolicy", "metadata": map[string]any{"name": name}, "spec": spec,
+		}})
+	}
+	stop := a.west.Change(resource("", "v1", "nodes").GroupResource(), func(node *unstructured.Unstructured) bool {
+		for _, field := range []string{"capacity", "allocatable"} {
+			set(node, map[string]any{"cpu": "300", "memory": "1Ti", "pods": "5000"}, "status", field)
+		}
+		label(node, map[string]string{corev1.LabelTopologyRegion: "east", corev1.LabelTopologyZone: "east-1", "cluster": "east", v1alpha1.LabelClusterName: "east"})
+		return true
+	})
+	defer stop()
+	a.Logical.Poll("west is believed to be large", func() error {
+		west, err := a.Environment.Logical.Manifold.ManifoldV1alpha1().Clusters().Get(t.Context(), "west", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if cpu := west.Status.Allocatable[corev1.ResourceCPU]; cpu.Value() < 300 {
+			return fmt.Errorf("it has %s CPUs", cpu.String())
+		}
+		return nil
+	})
+	const replicas = 6
+	for name, secret := range map[string]string{"anywhere": "needed", "eastern": "kept"} {
+		obj := manifest(deployments, name, honestImage)
+		set(obj, int64(replicas), "spec", "replicas")
+		containers, _, _ := unstructured.NestedSlice(obj.Object, "spec", "template", "spec", "containers")
+		containers[0].(map[string]any)["envFrom"] = envFrom(secret)
+		set(obj, containers, "spec", "template", "spec", "containers")
+		a.create(object{resource: deployments, manifest: obj.Object})
+	}
+	for _, name := range []string{"anywhere", "eastern"} {
+		framework.Await(a.Logical, name, "runs", expect.Available(replicas))
+	}
+	drawn := 0
+	for _, pod := range a.podsOf("anywhere") {
+		if pod.Spec.NodeName == "west" {
+			drawn++
+		}
+	}
+	t.Logf("west has drawn %d of %d", drawn, replicas)
+	if drawn <= replicas/2 {
+		t.Errorf("west has %d of %d: the promise draws nothing, so that nothing was tried", drawn, replicas)
+	}
+	for _, pod := range a.podsOf("eastern") {
+		if pod.Spec.NodeName != "east" {
+			t.Errorf("pod %s runs in %s", pod.Name, pod.Spec.NodeName)
+		}
+	}
+	a.canary()
+	for name, word := range words {
+		if sent := len(a.west.Sent(liar.Holds(word))); (sent > 0) != (name == "needed") {
+			t.Errorf("west was sent what is in Secret %s %d times", name, sent)
+		}
+	}
+	west, err := a.Environment.Logical.Manifold.ManifoldV1alpha1().Clusters().Get(t.Context(), "west", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if west.Labels["cluster"] != "west" || west.Labels[corev1.LabelTopologyRegion] != "" {
+		t.Errorf("Cluster west has labels %v", west.Labels)
+	}
+	a.unharmed()
 	stop()
 	a.unharmed()
 }
