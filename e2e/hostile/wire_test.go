@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
@@ -275,6 +276,36 @@ func TestNothingOfAnAnswerIsTooMuch(t *testing.T) {
 		}
 		return nil
 	})
+	a.unharmed()
+}
+
+// TestACustomStatusThatIsTooDeepIsTold has west give a custom object a status that is nested deeper than anything is read, which is taken from the wire
+// before anybody knows whose it is.
+func TestACustomStatusThatIsTooDeepIsTold(t *testing.T) {
+	a := enter(t)
+	var deep any = "bottom"
+	for range 400 {
+		deep = map[string]any{"d": []any{deep}}
+	}
+	was := a.getIn(a.Environment.Logical, trinkets, a.Namespace, "own")
+	stop := a.west.Change(trinkets.GroupResource(), func(obj *unstructured.Unstructured) bool {
+		if a.ofArena(obj, "own") {
+			obj.Object["status"] = map[string]any{"deep": deep}
+		}
+		return true
+	})
+	defer stop()
+	a.awaitWest("is told", v1alpha1.ClusterSyncerRunning, func(c *metav1.Condition) bool {
+		return c.Reason == "BoundsExceeded" && strings.Contains(c.Message, "nested deeper")
+	})
+	// Other kinds in west, and the kind in east, go on.
+	a.custom(trinkets, "elsewhere", "east")
+	a.unharmed()
+	if is := a.getIn(a.Environment.Logical, trinkets, a.Namespace, "own"); is.GetResourceVersion() != was.GetResourceVersion() {
+		t.Errorf("it is %v, was %v", is.Object, was.Object)
+	}
+	stop()
+	a.customCanary()
 	a.unharmed()
 }
 
