@@ -57,7 +57,7 @@ type sender struct{ policy outbound.Policy }
 func (s sender) send(ctx context.Context, form v1alpha1.NotificationType, secret *corev1.Secret, p payload) error {
 	raw := strings.TrimSpace(string(secret.Data[v1alpha1.NotificationSecretURL]))
 	if raw == "" {
-		return fmt.Errorf("Secret %s/%s has no %s", secret.Namespace, secret.Name, v1alpha1.NotificationSecretURL)
+		return fmt.Errorf("read the address: Secret %s/%s has no %s", secret.Namespace, secret.Name, v1alpha1.NotificationSecretURL)
 	}
 	address, err := s.policy.URL(raw, outbound.Credentials{})
 	if err != nil {

@@ -70,11 +70,6 @@ func routesBy(of *v1alpha1.Traffic) bool {
 	return is && !of.Subsets
 }
 
-// byService reports whether requests are shared out by the Service in front alone.
-func byService(method v1alpha1.TrafficMethod) bool {
-	return method == v1alpha1.TrafficService || method == v1alpha1.TrafficReplicas
-}
-
 // share says how the requests to an application are to be shared out.
 func (c *Controller) share(ctx context.Context, v view, plan *v1alpha1.ReleasePlan) (sharing, error) {
 	s := sharer{view: v, Controller: c, out: sharing{problems: map[string]string{}, stuck: map[string]bool{}}, services: map[string]projection.Routes{}, busy: lingering(v.present)}
