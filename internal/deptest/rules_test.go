@@ -188,7 +188,7 @@ var rules = map[string]Rule{
 		Why:     "controllers do not import each other: both have loops in each cluster, and share pkg/syncer/copies and what lies below it",
 	},
 	"what the loops of built-in and of custom kinds share knows neither": {
-		From:    []string{"pkg/syncer/copies", "pkg/syncer/steps", "pkg/syncer/writer"},
+		From:    []string{"pkg/syncer/copies", "pkg/syncer/states", "pkg/syncer/steps", "pkg/syncer/writer"},
 		Forbid:  []string{"pkg/custom/...", "pkg/syncer"},
 		Through: true,
 		Why:     "one path for all kinds; what only one of them needs belongs to its own loop",

@@ -19,6 +19,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer/classes"
 	"github.com/manifold-dev/manifold/pkg/syncer/planning"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 )
 
 // class is a PriorityClass of the logical cluster, or of a cluster by somebody else.
@@ -153,7 +154,7 @@ func TestAClassThatComesWhileANamespaceIsMadeIsNotWaitedFor(t *testing.T) {
 	l := planning.Look{Key: key, Kind: deployments, Above: web}
 	p := s.planner.Plan(l)
 	must(t, s.below.classes[identity.Priorities].GetStore().Add(came(t, "high", 7)))
-	if there, err := s.meet(t.Context(), l, p, planning.NeedClasses); !there || err != nil {
+	if there, err := s.meet(t.Context(), l, p, steps.NeedClasses); !there || err != nil {
 		t.Errorf("it waits for a class that is there: %t, %v", there, err)
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/projection"
-	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer/classes"
 	"github.com/manifold-dev/manifold/pkg/syncer/planning"
 	"github.com/manifold-dev/manifold/pkg/syncer/reporting"
@@ -100,44 +100,44 @@ func (s *Syncer) settle(ctx context.Context, l planning.Look) (settled bool, err
 }
 
 // carryOut does what was planned about an object, and notes what came of it.
-func (s *Syncer) carryOut(ctx context.Context, l planning.Look, p planning.Plan) error {
+func (s *Syncer) carryOut(ctx context.Context, l planning.Look, p steps.Plan) error {
 	s.forgetLost(l.Kind, l.Above, l.Live)
 	var err error
 	switch p.Task {
-	case planning.TaskNothing:
+	case steps.Nothing:
 		s.states.Unwait(l.Key)
 		return nil
-	case planning.TaskRefuse:
+	case steps.Refuse:
 		s.fail(l.Key, l.Above, steps.ReasonNotApplied, p.Why)
 		return nil // the object must change before another try makes sense
-	case planning.TaskAwait:
+	case steps.Await:
 		next := states.State{UID: l.Above.GetUID(), Wait: states.Wait{Held: true, Reason: p.Why}}
 		s.tellWait(l, next.Wait)
 		s.done(l.Key, l.Kind, next)
 		return nil // what happens there wakes us
-	case planning.TaskHold:
+	case steps.Hold:
 		return s.hold(l, p.Why)
-	case planning.TaskLinger:
+	case steps.Linger:
 		next := states.State{UID: l.Above.GetUID(), Generation: l.Above.GetGeneration(), Hash: projection.HashOf(l.Live)}
 		s.trust.Keep(l.Workload(), &next)
 		s.done(l.Key, l.Kind, next)
 		return nil
-	case planning.TaskProject:
+	case steps.Project:
 		return s.project(ctx, l, p)
 	}
-	if p.Task != planning.TaskForget {
+	if p.Task != steps.Forget {
 		klog.FromContext(ctx).V(2).Info("Removing", "key", l.Key, "plan", p)
 	}
 	switch p.Task {
-	case planning.TaskLeave:
+	case steps.Leave:
 		err = s.leave(ctx, l.Kind, l.Above, l.Live)
-	case planning.TaskDeleteNamespace:
+	case steps.DeleteNamespace:
 		err = s.removeNamespace(ctx, l.Kind, l.Live)
-	case planning.TaskDeleteOwner:
+	case steps.DeleteOwner:
 		if err = s.orphans.Abandon(ctx, l.Kind, l.Live); err == nil {
 			err = s.remove(ctx, l, p)
 		}
-	case planning.TaskDelete:
+	case steps.Delete:
 		err = s.remove(ctx, l, p)
 	}
 	s.states.Unwait(l.Key)
@@ -152,7 +152,7 @@ func (s *Syncer) carryOut(ctx context.Context, l planning.Look, p planning.Plan)
 }
 
 // project brings the cluster to the projection of an object, once everything is there that this needs.
-func (s *Syncer) project(ctx context.Context, l planning.Look, p planning.Plan) error {
+func (s *Syncer) project(ctx context.Context, l planning.Look, p steps.Plan) error {
 	for _, n := range p.First {
 		if there, err := s.meet(ctx, l, p, n); !there || err != nil {
 			return err
@@ -185,7 +185,7 @@ func (s *Syncer) project(ctx context.Context, l planning.Look, p planning.Plan) 
 }
 
 // remove deletes what the cluster holds of an object.
-func (s *Syncer) remove(ctx context.Context, l planning.Look, p planning.Plan) error {
+func (s *Syncer) remove(ctx context.Context, l planning.Look, p steps.Plan) error {
 	return s.reservations.write(l.Key, moves.Gone, func() error {
 		return s.writer(l.Kind, l.Key.Namespace).Delete(ctx, l.Live, p.Removal)
 	})
@@ -214,12 +214,10 @@ func (s *Syncer) removeNamespace(ctx context.Context, kind projection.Kind, live
 
 // done notes the outcome of a step and has the workload's report looked at again.
 func (s *Syncer) done(key identity.Key, kind projection.Kind, st states.State) {
-	last := s.states.Of(key)
-	if last == st {
-		s.states.Wake(key) // it may have been gone meanwhile
+	last, news := s.states.Done(key, st)
+	if !news {
 		return
 	}
-	s.states.Set(key, st)
 	if reporting.Summarised(kind) {
 		s.changed(key, false)
 	}
@@ -237,32 +235,25 @@ func (s *Syncer) failed(key identity.Key, above projection.Object, err error) er
 
 // fail makes a problem visible: as an event on the object and on the workloads that need it, and in their reports.
 func (s *Syncer) fail(key identity.Key, above projection.Object, reason, message string) {
-	message = summary.Text(message) // a cluster may have worded it
-	previous := s.states.Of(key)
-	if previous.Problem == message {
-		return
-	}
-	next := states.State{Problem: message}
+	var uid types.UID
 	if above != nil {
-		next.UID = above.GetUID()
+		uid = above.GetUID()
 	}
-	s.states.Set(key, next)
-	if above == nil {
+	if !s.states.Fail(key, uid, message) || above == nil {
 		return
 	}
 	kind, _ := projection.ForResource(key.Resource)
 	if !s.trust.Concerned(kind, above) {
 		return // it is about what somebody else has put there
 	}
-	text := fmt.Sprintf("cluster %q: %s", s.cluster, message)
-	s.Recorder.Event(above, corev1.EventTypeWarning, reason, text)
+	steps.Warn(s.Recorder, above, s.cluster, reason, message)
 	if kind.Workload {
 		s.changed(key, true)
 		return
 	}
 	for _, w := range s.Upstream.Demand.Needing(key) {
 		if s.Upstream.Demand.Runs(w, s.cluster) {
-			s.Recorder.Event(w.Object, corev1.EventTypeWarning, reason, text)
+			steps.Warn(s.Recorder, w.Object, s.cluster, reason, message)
 			s.changed(w.Key(), true)
 		}
 	}

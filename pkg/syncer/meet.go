@@ -16,35 +16,35 @@ const grantTries = 3
 
 // meet reports whether something that a projection needs is there, and sees to it where that can be done. What is not there wakes us when it
 // comes, or the error has the step tried again.
-func (s *Syncer) meet(ctx context.Context, l planning.Look, p planning.Plan, n planning.Need) (there bool, err error) {
+func (s *Syncer) meet(ctx context.Context, l planning.Look, p steps.Plan, n steps.Need) (there bool, err error) {
 	switch n {
-	case planning.NeedNamespace:
+	case steps.NeedNamespace:
 		if err := s.EnsureNamespace(ctx, p.Desired.GetNamespace()); err != nil {
 			return false, s.failed(l.Key, l.Above, err)
 		}
-	case planning.NeedSecrets:
+	case steps.NeedSecrets:
 		s.below.secrets.Follow(p.Desired.GetNamespace(), true)
-	case planning.NeedGrants:
+	case steps.NeedGrants:
 		if s.queue.NumRequeues(l.Key) < grantTries && s.Upstream.Access.MayBeGranted(l.Workload()) {
 			return false, errNotYet
 		}
-	case planning.NeedVolume:
+	case steps.NeedVolume:
 		waits, problem := s.volumes.Awaits(l.Key, l.Above)
 		if problem != "" {
 			s.fail(l.Key, l.Above, steps.ReasonNotApplied, problem)
 		}
 		return !waits && problem == "", nil
-	case planning.NeedClasses:
+	case steps.NeedClasses:
 		return s.meetClasses(l)
-	case planning.NeedBounds:
+	case steps.NeedBounds:
 		if !s.bounded(l.Workload()) {
 			return false, errNotYet
 		}
-	case planning.NeedWebhooks:
+	case steps.NeedWebhooks:
 		if !s.asksAbove(l.Above.GetNamespace()) {
 			return false, errNotYet
 		}
-	case planning.NeedUses:
+	case steps.NeedUses:
 		held, err := s.lacking.HeldBack(ctx, l.Workload(), p.Desired, l.Live)
 		if err != nil {
 			return false, s.failed(l.Key, l.Above, err)

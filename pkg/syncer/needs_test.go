@@ -24,6 +24,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/syncer/lacking"
 	"github.com/manifold-dev/manifold/pkg/syncer/planning"
 	"github.com/manifold-dev/manifold/pkg/syncer/states"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 )
 
 // asOurs is an object as a cluster holds it of ours, for the one above that has the UID.
@@ -261,9 +262,9 @@ func TestWhatRunsIsNotHeldBackUnlessItMakesOtherPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.tryOften(w.Key())
-			apply := planning.Plan{Task: planning.TaskProject, Desired: test.desired, Action: projection.Action{Step: projection.Apply}}
+			apply := steps.Plan{Task: steps.Project, Desired: test.desired, Action: projection.Action{Step: projection.Apply}}
 			needs := s.planner.Needs(planning.Look{Key: w.Key(), Kind: w.Kind, Above: web, Live: live}, apply)
-			if got := slices.Contains(needs, planning.NeedUses); got != test.want {
+			if got := slices.Contains(needs, steps.NeedUses); got != test.want {
 				t.Fatalf("it needs %v; want that what it names is there: %t", needs, test.want)
 			}
 			if !test.want {

@@ -18,6 +18,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer/planning"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 )
 
 // inDefault moves an object to a namespace that clusters share.
@@ -97,8 +98,8 @@ func TestInASharedNamespaceAllThatIsNamedIsOurs(t *testing.T) {
 			s := attach(t, newUpstream(t, append(above, of)...), "east", here...)
 			kind, _ := projection.KindOf(of)
 			key := identity.KeyOf(kind, of)
-			create := planning.Plan{Task: planning.TaskProject, Desired: of, Action: projection.Action{Step: projection.Create}}
-			if needs := s.planner.Needs(planning.Look{Key: key, Kind: kind, Above: of}, create); !slices.Contains(needs, planning.NeedUses) {
+			create := steps.Plan{Task: steps.Project, Desired: of, Action: projection.Action{Step: projection.Create}}
+			if needs := s.planner.Needs(planning.Look{Key: key, Kind: kind, Above: of}, create); !slices.Contains(needs, steps.NeedUses) {
 				t.Fatalf("it needs %v, want that what it names is there", needs)
 			}
 			s.tryOften(key)

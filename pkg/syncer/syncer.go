@@ -114,7 +114,7 @@ type Syncer struct {
 	adoption  *adoption.Controllers
 
 	terms        terms.Terms
-	states       *states.States
+	states       *states.States[identity.Key]
 	trust        *trust.Cluster
 	reservations *reservations
 	synced       atomic.Bool

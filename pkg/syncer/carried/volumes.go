@@ -274,13 +274,11 @@ func (v *Volumes) Sync(ctx context.Context, key identity.Key) error {
 
 // tell notes what keeps a volume from the cluster, or that nothing does, and tells who waits for it.
 func (v *Volumes) tell(key identity.Key, above *corev1.PersistentVolume, reason, problem string) {
-	if v.States.Of(key).Problem == problem {
-		v.States.Wake(key)
+	if _, news := v.States.Done(key, states.State{Problem: problem}); !news {
 		return
 	}
-	v.States.Set(key, states.State{Problem: problem})
 	if problem != "" && above != nil {
-		v.Recorder.Eventf(above, corev1.EventTypeWarning, reason, "cluster %q: %s", v.Name, problem)
+		steps.Warn(v.Recorder, above, v.Name, reason, problem)
 	}
 	v.tellChanged(key.Name)
 }

@@ -106,9 +106,7 @@ func (c *Along) Sync(ctx context.Context, key identity.Key) error {
 		return err
 	}
 	c.Queue.AddAfter(key, steps.ConflictRetry)
-	if problem := fmt.Sprintf("PriorityClass %s cannot come along: %s", key.Name, err); c.States.Of(key).Problem != problem {
-		c.States.Set(key, states.State{Problem: problem})
-	}
+	c.States.Fail(key, "", fmt.Sprintf("PriorityClass %s cannot come along: %s", key.Name, err))
 	return nil
 }
 

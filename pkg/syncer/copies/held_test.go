@@ -3,6 +3,7 @@ package copies
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
@@ -48,7 +50,7 @@ func TestACopyWaitsForWhatItsPodsNeed(t *testing.T) {
 		"what runs of the same template is left alone":     {kind: described(), live: withPods("serve:2", 3), problem: "no Secret"},
 		"another template is held back":                    {kind: described(), live: withPods("serve:1", 3), problem: "no Secret", held: true, want: writer.ErrNotYet},
 		"and so are more replicas":                         {kind: described(), live: withPods("serve:2", 2), problem: "no Secret", held: true, want: writer.ErrNotYet},
-		"an error is passed on":                            {kind: described(), err: broken, want: broken},
+		"an error is passed on":                            {kind: described(), err: broken, held: true, want: broken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, events := loopOf(t)
@@ -61,12 +63,21 @@ func TestACopyWaitsForWhatItsPodsNeed(t *testing.T) {
 			for range test.tries {
 				l.queue.AddRateLimited(gizmo)
 			}
-			seen := look{key: gizmo, kind: test.kind, live: test.live, above: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}}}
-			held, err := l.heldBack(t.Context(), seen, withPods("serve:2", 3))
+			seen := look{
+				key: gizmo, kind: test.kind, live: test.live, known: true, wanted: true, watch: &watch{version: "v1"}, made: made{desired: withPods("serve:2", 3)},
+				above: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}},
+			}
+			var err error
+			held := false
+			if p := l.plan(seen); slices.Contains(p.First, steps.NeedUses) {
+				var there bool
+				there, err = l.meet(t.Context(), seen, p, steps.NeedUses)
+				held = !there
+			}
 			if held != test.held || !errors.Is(err, test.want) {
 				t.Errorf("held %t, error %v; want %t, %v", held, err, test.held, test.want)
 			}
-			if told := len(events.Events) > 0; told != test.told || (l.stateOf(gizmo).problem != "") != test.told {
+			if told := len(events.Events) > 0; told != test.told || (l.states.Of(gizmo).Problem != "") != test.told {
 				t.Errorf("the user is told: %t", told)
 			}
 		})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -15,9 +14,9 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 	"github.com/manifold-dev/manifold/pkg/clusters/connection"
-	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/states"
 	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 )
 
@@ -36,37 +35,17 @@ type Loop struct {
 	ctx   context.Context
 	group *errgroup.Group
 
+	// states are what the last steps came to, and made the projections that they made.
+	states *states.States[Key]
+	made   memory
+
 	mu      sync.Mutex
 	watches map[schema.GroupResource]*watch
-	states  map[Key]state
-}
-
-// state is what the last step with an object came to.
-type state struct {
-	// above is the metadata of the object that desired was made of.
-	above *metav1.PartialObjectMetadata
-	// desired is the projection that the cluster has, nil if it does not.
-	desired *unstructured.Unstructured
-	// hold is what the cluster holds of the object, as its application says.
-	hold held.Hold
-	// accepted is the generation at which the cluster has made of desired what it makes of it: it may drop fields that it does not know, or
-	// a webhook may change them, and applying it again would come to the same.
-	accepted int64
-	// problem says why the cluster does not have the projection, in words for the user.
-	problem string
-	// absent tells that the cluster was seen to have nothing of an object that says it may.
-	absent bool
-}
-
-// news reports whether a state is worth another report.
-func (s state) news(last state) bool {
-	return last.problem != s.problem || last.hold != s.hold || last.absent != s.absent || (last.above == nil) != (s.above == nil) ||
-		s.above != nil && last.above.Generation != s.above.Generation || routesIn(last.desired) != routesIn(s.desired)
 }
 
 // newLoop returns the loop of a cluster, which runs as long as ctx lasts.
 func newLoop(ctx context.Context, all *Loops, c *connection.Connection) *Loop {
-	return &Loop{
+	l := &Loop{
 		Loops:   all,
 		cluster: c.Name,
 		client:  c.Dynamic,
@@ -76,8 +55,9 @@ func newLoop(ctx context.Context, all *Loops, c *connection.Connection) *Loop {
 		ctx:     klog.NewContext(ctx, klog.FromContext(ctx).WithValues("cluster", c.Name)),
 		group:   &errgroup.Group{},
 		watches: map[schema.GroupResource]*watch{},
-		states:  map[Key]state{},
 	}
+	l.states = states.New(func(key Key) { l.queue.Add(key) }, func(Key) {})
+	return l
 }
 
 // lookAtAll looks at all that the cluster is to have and at all that it has.
@@ -100,7 +80,7 @@ func (l *Loop) lookAtKind(resource schema.GroupResource) {
 }
 
 func (l *Loop) lookAtKindLocked(resource schema.GroupResource) {
-	for key := range l.states {
+	for _, key := range l.states.Known() {
 		if key.Resource == resource {
 			l.queue.Add(key)
 		}
@@ -112,23 +92,12 @@ func (l *Loop) lookAtKindLocked(resource schema.GroupResource) {
 	}
 }
 
-func (l *Loop) stateOf(key Key) state {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.states[key]
-}
-
-// setState notes what a step came to, and has the report looked at again if that is something else than before.
-func (l *Loop) setState(key Key, next state) {
-	l.mu.Lock()
-	last := l.states[key]
-	if next == (state{}) {
-		delete(l.states, key)
-	} else {
-		l.states[key] = next
+// done notes what a step came to, and has the report looked at again if that is something else than before.
+func (l *Loop) done(key Key, next states.State) {
+	if next.Hash == "" {
+		l.made.forget(key)
 	}
-	l.mu.Unlock()
-	if next.news(last) {
+	if _, news := l.states.Done(key, next); news {
 		l.Above.Changed(key, false)
 	}
 }
@@ -147,9 +116,10 @@ type sighting struct {
 // report tells what the cluster has of an object.
 func (l *Loop) report(key Key) sighting {
 	l.mu.Lock()
-	w, st := l.watches[key.Resource], l.states[key]
+	w := l.watches[key.Resource]
 	l.mu.Unlock()
-	out := sighting{CustomReport: summary.CustomReport{Problem: st.problem}}
+	st := l.states.Of(key)
+	out := sighting{CustomReport: summary.CustomReport{Problem: st.Problem}}
 	switch {
 	case w == nil:
 		// Where the kind is not served there is none of it; otherwise the first step starts the watch.
@@ -172,10 +142,10 @@ func (l *Loop) report(key Key) sighting {
 		return out
 	}
 	out.Live = live
-	out.compared = st.desired != nil || st.problem != "" || st.hold.Absent
-	if st.desired != nil && hashOf(live) == hashOf(st.desired) {
-		out.Generation, out.Routes, out.Content = st.above.Generation, routesIn(st.desired), st.hold.Revision.String()
-		if st.hold.Older {
+	out.compared = st.Hash != "" || st.Problem != "" || st.Excluded
+	if st.Hash != "" && hashOf(live) == st.Hash {
+		out.Generation, out.Routes, out.Content = st.Generation, st.Routes, st.Revision
+		if st.Older {
 			out.Generation = max(1, out.Generation-1) // it does not carry out the last one
 		}
 	}

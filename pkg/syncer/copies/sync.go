@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -18,8 +17,8 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
-	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer/lacking"
+	"github.com/manifold-dev/manifold/pkg/syncer/states"
 	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
@@ -46,43 +45,23 @@ type look struct {
 	watch   *watch
 	refusal string
 	live    *unstructured.Unstructured
+	// made is the projection, if the cluster is to hold one.
+	made made
 }
-
-// plan is what is to be done in the cluster about an object, and why.
-type plan struct {
-	task task
-	why  string
-}
-
-type task string
-
-const (
-	taskNothing task = "do nothing"
-	// taskDrop forgets the kind, which is gone.
-	taskDrop task = "drop the kind"
-	// taskForget notes that the cluster has nothing of the object.
-	taskForget task = "forget"
-	// taskRefuse tells the user why the cluster cannot have the object, or what became of it.
-	taskRefuse  task = "refuse"
-	taskOrphan  task = "let go of it"
-	taskDelete  task = "delete"
-	taskProject task = "project"
-	// taskKeep leaves the copy as it is, if there is one: nothing is to be here, and nothing is deleted before the object is.
-	taskKeep task = "keep what there is"
-	// taskHold leaves the copy as it is until it is known what it is to be.
-	taskHold task = "keep as it is"
-)
 
 // sync brings one object of the cluster in line.
 func (l *Loop) sync(ctx context.Context, key Key) error {
-	seen := l.lookAt(key)
+	seen, err := l.lookAt(ctx, key)
+	if err != nil {
+		return l.failed(seen, err)
+	}
 	p := l.plan(seen)
-	klog.FromContext(ctx).V(4).Info("Planned", "key", key, "task", p.task, "reason", p.why)
+	klog.FromContext(ctx).V(4).Info("Planned", "key", key, "plan", p)
 	return l.carryOut(ctx, seen, p)
 }
 
 // lookAt gathers what there is of an object. The watch of its kind begins with the first that the cluster has to do with.
-func (l *Loop) lookAt(key Key) look {
+func (l *Loop) lookAt(ctx context.Context, key Key) (look, error) {
 	out := look{key: key}
 	out.kind, out.above, out.known = l.Above.Get(key)
 	leaving, manner := l.Leaving(l.cluster)
@@ -99,64 +78,80 @@ func (l *Loop) lookAt(key Key) look {
 		out.arrived = above.DeletionTimestamp != nil || out.wanted || l.arrived(key, above)
 	}
 	if len(out.kind.Versions) == 0 || !out.known || out.givenUp || !out.wanted && !out.concerned && !out.watched {
-		return out
+		return out, nil
 	}
-	if out.watch, out.refusal = l.watch(key, out.kind); out.watch != nil {
-		out.live = out.watch.get(key)
+	if out.watch, out.refusal = l.watch(key, out.kind); out.watch == nil {
+		return out, nil
 	}
-	return out
+	out.live = out.watch.get(key)
+	if out.orphans || !out.wanted || out.unread != nil || out.hold.Absent {
+		return out, nil
+	}
+	var err error
+	out.made, err = l.desired(ctx, out)
+	return out, err
 }
 
 // plan says what is to be done about an object.
-func (l *Loop) plan(seen look) plan {
+func (l *Loop) plan(seen look) steps.Plan {
 	switch {
 	case len(seen.kind.Versions) == 0:
-		return plan{taskDrop, "nobody can say of it any more what should be"}
+		return steps.Plan{Task: steps.Drop, Why: "nobody can say of it any more what should be"}
 	case !seen.known, seen.givenUp:
-		return plan{taskNothing, "it is not known what should be, or the cluster is given up"}
+		return steps.Plan{Task: steps.Nothing, Why: "it is not known what should be, or the cluster is given up"}
 	case !seen.wanted && !seen.concerned && !seen.watched:
-		return plan{taskForget, "there is nothing of the kind here"}
+		return steps.Plan{Task: steps.Forget, Why: "there is nothing of the kind here"}
 	case seen.watch == nil && seen.refusal == "":
-		return plan{taskNothing, "the watch tells when it has shown everything"}
+		return steps.Plan{Task: steps.Nothing, Why: "the watch tells when it has shown everything"}
 	case seen.watch == nil && (seen.wanted || seen.had(l.cluster) && l.serves(seen.kind)):
-		return plan{taskRefuse, seen.refusal}
+		return steps.Plan{Task: steps.Refuse, Why: seen.refusal}
 	case seen.watch == nil:
-		return plan{taskForget, seen.refusal}
+		return steps.Plan{Task: steps.Forget, Why: seen.refusal}
 	case seen.orphans && seen.live == nil:
-		return plan{taskNothing, "there is nothing to let go of"}
+		return steps.Plan{Task: steps.Nothing, Why: "there is nothing to let go of"}
 	case seen.orphans:
-		return plan{taskOrphan, "the cluster leaves with what it has"}
+		return steps.Plan{Task: steps.Orphan, Why: "the cluster leaves with what it has"}
 	case seen.wanted:
-		return seen.planProjection()
+		return l.planProjection(seen)
 	}
 	return l.planRemoval(seen)
 }
 
 // planProjection says what the cluster is to hold of an object that is to be here.
-func (seen look) planProjection() plan {
+func (l *Loop) planProjection(seen look) steps.Plan {
 	switch {
 	case seen.unread != nil:
-		return plan{taskHold, seen.unread.Error()}
+		return steps.Plan{Task: steps.Hold, Why: seen.unread.Error()}
 	case seen.hold.Absent:
-		return plan{taskKeep, "the revision that the cluster is to hold has nothing of it"}
+		return steps.Plan{Task: steps.Keep, Why: "the revision that the cluster is to hold has nothing of it"}
 	}
-	return plan{taskProject, "it is to be here"}
+	desired := seen.made.desired
+	action := seen.row().Plan(desired, seen.live)
+	if accepted := seen.made.accepted; action.Step == projection.Apply && hashOf(seen.live) == hashOf(desired) &&
+		accepted != 0 && accepted == seen.live.GetGeneration() {
+		action = projection.Action{Step: projection.Nothing, Reason: "it is what the cluster makes of it"}
+	}
+	p := steps.Plan{Task: steps.Project, Desired: desired, Action: action, Why: action.Reason, First: []steps.Need{steps.NeedNamespace}}
+	if seen.kind.Paths != nil && l.Lacks != nil && (seen.live == nil || seen.row().MakesPods(desired, seen.live)) {
+		p.First = append(p.First, steps.NeedUses)
+	}
+	return p
 }
 
 // planRemoval says how the cluster comes to hold nothing of an object. While that moves, the copy stays until the others are there.
-func (l *Loop) planRemoval(seen look) plan {
+func (l *Loop) planRemoval(seen look) steps.Plan {
 	switch {
 	case seen.live == nil:
-		return plan{taskForget, "the cluster holds nothing of it"}
+		return steps.Plan{Task: steps.Forget, Why: "the cluster holds nothing of it"}
 	case seen.above != nil && !seen.arrived:
-		return plan{taskNothing, "it stays until the others are there, whose report brings us back"}
+		return steps.Plan{Task: steps.Nothing, Why: "it stays until the others are there, whose report brings us back"}
 	}
 	origin := projection.Origin{LogicalCluster: l.target.LogicalCluster, Namespace: seen.key.Namespace, Name: seen.key.Name}
 	action := projection.PlanRemoval(origin, seen.live)
 	if action.Step != projection.Delete {
-		return plan{taskNothing, action.Reason}
+		return steps.Plan{Task: steps.Nothing, Why: action.Reason}
 	}
-	return plan{taskDelete, action.Reason}
+	return steps.Plan{Task: steps.Delete, Why: action.Reason}
 }
 
 // had reports whether a cluster has had a copy of an object, as far as that tells.
@@ -164,139 +159,140 @@ func (seen look) had(cluster string) bool {
 	return seen.above != nil && identity.CopiesOf(seen.above)[cluster].Generation > 0
 }
 
+// row is how the object is projected, in the version that is watched in the cluster.
+func (seen look) row() projection.Kind { return seen.kind.Row(seen.watch.version) }
+
 // carryOut does what was planned about an object, and notes what came of it.
-func (l *Loop) carryOut(ctx context.Context, seen look, p plan) error {
-	switch p.task {
-	case taskDrop:
+func (l *Loop) carryOut(ctx context.Context, seen look, p steps.Plan) error {
+	switch p.Task {
+	case steps.Drop:
 		l.unwatch(seen.key.Resource)
-		l.setState(seen.key, state{})
-	case taskForget:
-		l.setState(seen.key, state{absent: seen.concerned})
+		l.done(seen.key, states.State{})
+	case steps.Forget:
+		l.done(seen.key, states.State{Copy: states.Copy{Absent: seen.concerned}})
 		l.unwatchUnused(seen.key)
-	case taskRefuse:
-		l.fail(seen, steps.ReasonNotApplied, p.why)
-	case taskOrphan:
+	case steps.Refuse:
+		l.fail(seen, steps.ReasonNotApplied, p.Why)
+	case steps.Orphan:
 		return l.writer(seen).Orphan(ctx, seen.live)
-	case taskDelete:
-		klog.FromContext(ctx).V(2).Info("Removing", "key", seen.key, "reason", p.why)
-		return l.failed(seen, l.writer(seen).Delete(ctx, seen.live, writer.Deletion{}))
-	case taskKeep:
-		l.setState(seen.key, state{above: seen.above, hold: seen.hold})
-	case taskHold:
+	case steps.Delete:
+		klog.FromContext(ctx).V(2).Info("Removing", "key", seen.key, "reason", p.Why)
+		return l.failed(seen, l.writer(seen).Delete(ctx, seen.live, p.Removal))
+	case steps.Keep:
+		l.done(seen.key, seen.state())
+	case steps.Hold:
 		if errors.Is(seen.unread, held.ErrUnreadable) {
 			return l.failed(seen, seen.unread)
 		}
 		return writer.ErrNotYet
-	case taskProject:
-		return l.failed(seen, l.project(ctx, seen))
+	case steps.Project:
+		return l.failed(seen, l.project(ctx, seen, p))
 	}
 	return nil
+}
+
+// state is what a step with an object that is to be here comes to, as long as the cluster does not hold its projection.
+func (seen look) state() states.State {
+	return states.State{
+		UID: seen.above.UID, Generation: seen.above.Generation,
+		Copy: states.Copy{Revision: seen.hold.Revision.String(), Older: seen.hold.Older, Excluded: seen.hold.Absent},
+	}
 }
 
 // writer returns what writes an object to the cluster, in the version that is watched there.
 func (l *Loop) writer(seen look) writer.Writer {
 	resource := seen.kind.Resource.WithVersion(seen.watch.version)
 	return writer.Writer{
-		Kind:   seen.kind.Row(seen.watch.version),
+		Kind:   seen.row(),
 		Client: writer.Dynamic{ResourceInterface: l.client.Resource(resource).Namespace(seen.key.Namespace)},
 	}
 }
 
-// project has the cluster hold the projection.
-func (l *Loop) project(ctx context.Context, seen look) error {
-	out, last := l.writer(seen), l.stateOf(seen.key)
-	next, err := l.desired(ctx, out.Kind, seen.above, seen.hold, last)
+// project brings the cluster to the projection of an object, once everything is there that this needs.
+func (l *Loop) project(ctx context.Context, seen look, p steps.Plan) error {
+	for _, n := range p.First {
+		if there, err := l.meet(ctx, seen, p, n); !there || err != nil {
+			return err
+		}
+	}
+	step := p.Action.Step
+	if step != projection.Nothing {
+		klog.FromContext(ctx).V(2).Info("Projecting", "key", seen.key, "step", step, "reason", p.Why)
+	}
+	result, err := l.writer(seen).Act(ctx, p.Action, p.Desired, seen.live)
 	if err != nil {
 		return err
 	}
-	if err := l.EnsureNamespace(ctx, l.cluster, seen.key.Namespace); err != nil {
-		return err
+	if step == projection.Replace || step == projection.Wait {
+		l.done(seen.key, states.State{UID: seen.above.UID, Generation: seen.above.Generation})
+		return nil // the watch tells when the old one is gone
 	}
-	if held, err := l.heldBack(ctx, seen, next.desired); held || err != nil {
-		return err
-	}
-	action := out.Kind.Plan(next.desired, seen.live)
-	if action.Step == projection.Apply && hashOf(seen.live) == hashOf(next.desired) && next.accepted != 0 && next.accepted == seen.live.GetGeneration() {
-		action = projection.Action{Step: projection.Nothing, Reason: "it is what the cluster makes of it"}
-	}
-	if action.Step != projection.Nothing {
-		klog.FromContext(ctx).V(2).Info("Projecting", "key", seen.key, "step", action.Step, "reason", action.Reason)
-	}
-	result, err := out.Act(ctx, action, next.desired, seen.live)
-	if err != nil {
-		return err
-	}
+	last := seen.made
 	if result != nil {
-		next.accepted = result.GetGeneration()
+		last.accepted = result.GetGeneration()
 	}
-	if action.Step == projection.Replace || action.Step == projection.Wait {
-		next = state{above: seen.above} // the watch tells when the old one is gone
-	}
-	l.setState(seen.key, next)
+	l.made.note(seen.key, last)
+	next := seen.state()
+	next.Hash, next.Routes = hashOf(last.desired), routesIn(last.desired)
+	l.done(seen.key, next)
 	return nil
 }
 
-// heldBack reports whether a copy that leads to pods has to wait for what these need.
-func (l *Loop) heldBack(ctx context.Context, seen look, desired *unstructured.Unstructured) (held bool, err error) {
-	if seen.kind.Paths == nil || l.Lacks == nil {
-		return false, nil
+// meet reports whether something that a projection needs is there, and sees to it where that can be done. What is not there has the step tried again.
+func (l *Loop) meet(ctx context.Context, seen look, p steps.Plan, n steps.Need) (there bool, err error) {
+	switch n {
+	case steps.NeedNamespace:
+		err := l.EnsureNamespace(ctx, l.cluster, seen.key.Namespace)
+		return err == nil, err
+	case steps.NeedUses:
+		of := identity.Workload{Kind: seen.kind.Row(seen.kind.Versions[0]), Object: p.Desired}
+		problem, waits, err := l.Lacks(ctx, l.cluster, of, p.Desired)
+		if err != nil || problem == "" && !waits {
+			return err == nil, err
+		}
+		if problem != "" && l.queue.NumRequeues(seen.key) >= lacking.RequiredTries {
+			l.fail(seen, lacking.Reason, problem)
+		}
+		return false, writer.ErrNotYet
 	}
-	of := identity.Workload{Kind: seen.kind.Row(seen.kind.Versions[0]), Object: desired}
-	if seen.live != nil && !of.Kind.MakesPods(desired, seen.live) {
-		return false, nil
-	}
-	problem, waits, err := l.Lacks(ctx, l.cluster, of, desired)
-	if err != nil || problem == "" && !waits {
-		return false, err
-	}
-	if problem != "" && l.queue.NumRequeues(seen.key) >= lacking.RequiredTries {
-		l.fail(seen, lacking.Reason, problem)
-	}
-	return true, writer.ErrNotYet
+	return false, fmt.Errorf("copies of custom resources do not wait for %s", n)
 }
 
-// desired returns the projection of an object, as the state in which the cluster has it. The object is read, in the version that the cluster is
-// sent, if it may give another one than the last.
-func (l *Loop) desired(ctx context.Context, kind projection.Kind, above *metav1.PartialObjectMetadata, hold held.Hold, last state) (state, error) {
-	if last.desired != nil && last.desired.GroupVersionKind() == kind.GVK && sameProjection(last.above, above) && last.hold.Hash == hold.Hash {
-		return state{above: above, desired: last.desired, hold: hold, accepted: last.accepted}, nil
+// desired returns the projection of an object. The object is read, in the version that the cluster is sent, if it may give another one than the last.
+func (l *Loop) desired(ctx context.Context, seen look) (made, error) {
+	kind, above, last := seen.row(), seen.above, l.made.of(seen.key)
+	if last.serves(kind.GVK, above, seen.hold.Hash) {
+		return made{above: above, desired: last.desired, content: seen.hold.Hash, accepted: last.accepted}, nil
 	}
 	whole, err := l.Client.Resource(kind.Resource).Namespace(above.Namespace).Get(ctx, above.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return state{}, writer.ErrNotYet
+		return made{}, writer.ErrNotYet
 	case err != nil:
-		return state{}, fmt.Errorf("read it in the logical cluster: %w", err)
+		return made{}, fmt.Errorf("read it in the logical cluster: %w", err)
 	case whole.GetUID() != above.UID || whole.GetGeneration() < above.Generation:
-		return state{}, writer.ErrNotYet
+		return made{}, writer.ErrNotYet
 	}
 	var version projection.Object = whole
-	if hold.Content != nil {
-		content, err := kind.Content(hold.Content)
+	if seen.hold.Content != nil {
+		content, err := kind.Content(seen.hold.Content)
 		if err == nil {
 			version, err = kind.As(whole, content)
 		}
 		if err != nil {
-			return state{}, fmt.Errorf("hold it at revision %q: %w", hold.Revision.Name, err)
+			return made{}, fmt.Errorf("hold it at revision %q: %w", seen.hold.Revision.Name, err)
 		}
 	}
 	decision := identity.DecisionOf(above)
 	desired, err := kind.Project(version, projection.Part{Share: decision[l.cluster], Decision: decision}, l.target)
 	if err != nil {
-		return state{}, err
+		return made{}, err
 	}
-	next := state{above: above, desired: desired.(*unstructured.Unstructured), hold: hold}
+	next := made{above: above, desired: desired.(*unstructured.Unstructured), content: seen.hold.Hash}
 	if hashOf(next.desired) == hashOf(last.desired) {
 		next.accepted = last.accepted
 	}
 	return next, nil
-}
-
-// sameProjection reports whether two versions of an object give the same projection.
-func sameProjection(before, after *metav1.PartialObjectMetadata) bool {
-	return before != nil && before.UID == after.UID && before.Generation == after.Generation && maps.Equal(before.Labels, after.Labels) &&
-		projection.SameAnnotations(before, after) &&
-		before.Annotations[v1alpha1.AnnotationPlacement] == after.Annotations[v1alpha1.AnnotationPlacement]
 }
 
 // failed notes an error where users see it, and returns what has the step tried again.
@@ -317,12 +313,15 @@ func (l *Loop) rightless(k Kind) string {
 
 // fail makes a problem visible: as an event on the object, and in its breakdown.
 func (l *Loop) fail(seen look, reason, message string) {
-	message = summary.Text(message) // a cluster may have worded it
-	if l.stateOf(seen.key).problem == message {
+	var uid types.UID
+	if seen.above != nil {
+		uid = seen.above.UID
+	}
+	if !l.states.Fail(seen.key, uid, message) {
 		return
 	}
-	l.setState(seen.key, state{problem: message})
-	if above := seen.above; above != nil {
-		l.Recorder.Event(seen.kind.Reference(above), corev1.EventTypeWarning, reason, fmt.Sprintf("cluster %q: %s", l.cluster, message))
+	l.Above.Changed(seen.key, false)
+	if seen.above != nil {
+		steps.Warn(l.Recorder, seen.kind.Reference(seen.above), l.cluster, reason, message)
 	}
 }

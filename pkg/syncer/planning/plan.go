@@ -1,14 +1,11 @@
 package planning
 
 import (
-	"fmt"
-	"strings"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
-	"github.com/manifold-dev/manifold/pkg/syncer/states"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 	"github.com/manifold-dev/manifold/pkg/syncer/trust"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
@@ -28,175 +25,97 @@ type Look struct {
 
 func (l Look) Workload() identity.Workload { return identity.Workload{Kind: l.Kind, Object: l.Above} }
 
-// Plan is what is to be done in the cluster about an object.
-type Plan struct {
-	Task task
-	// Why says what makes it so.
-	Why string
-	// First is what has to be there before the task is carried out, in this order.
-	First []Need
-	// Desired is the projection, and waits what it has to wait for. They are set for taskProject alone, as is action: how the cluster comes by it.
-	Desired projection.Object
-	Action  projection.Action
-	Waits   states.Wait
-	// Removal says how what the cluster holds is deleted, by taskDelete.
-	Removal writer.Deletion
-}
-
-// task is one way to deal with an object.
-type task string
-
-const (
-	TaskNothing task = "do nothing"
-	// TaskRefuse tells the user why the object above cannot be projected. It has to change first.
-	TaskRefuse task = "refuse"
-	// TaskHold leaves the object as it is until the revision can be read that the cluster is to hold.
-	TaskHold task = "keep as it is until its revision can be read"
-	// TaskAwait waits until a pod is gone from another cluster.
-	TaskAwait task = "wait"
-	// TaskLinger leaves the object as it is until whoever holds the one above by a finalizer lets it go.
-	TaskLinger task = "keep as it is"
-	// TaskProject brings the cluster to the projection.
-	TaskProject task = "project"
-	// TaskForget notes that the cluster holds nothing, or nothing of ours.
-	TaskForget task = "forget"
-	// TaskLeave deletes a pod that is to run elsewhere, if it has no node yet.
-	TaskLeave task = "leave"
-	// TaskDelete deletes the object, taskDeleteOwner without what it owns, and taskDeleteNamespace with what is in it, or lets go of a namespace
-	// that somebody else uses.
-	TaskDelete          task = "delete"
-	TaskDeleteOwner     task = "delete, and keep what it owns"
-	TaskDeleteNamespace task = "delete the namespace"
-)
-
-// Need is something that has to be there first.
-type Need string
-
-const (
-	NeedNamespace Need = "its namespace"
-	// NeedSecrets is the right to read Secrets in the namespace.
-	NeedSecrets Need = "rights to Secrets"
-	// NeedGrants is a moment in which the ServiceAccount of what is about to be made may be given rights in the logical cluster.
-	NeedGrants Need = "rights above"
-	// NeedVolume is the PersistentVolume of the logical cluster that a claim is for.
-	NeedVolume Need = "its volume"
-	// NeedClasses are PriorityClasses and RuntimeClasses.
-	NeedClasses Need = "classes"
-	// NeedBounds are ResourceQuotas and LimitRanges.
-	NeedBounds Need = "quotas"
-	// NeedWebhooks says that the cluster asks the logical cluster about pods, where there are webhooks for them.
-	NeedWebhooks Need = "pod webhooks"
-	// NeedUses is what pods use by name, such as Secrets, and that admission above takes what overrides make of them.
-	NeedUses Need = "what it names"
-)
-
-// String writes the plan for logs.
-func (p Plan) String() string {
-	var out strings.Builder
-	out.WriteString(string(p.Task))
-	if p.Task == TaskProject {
-		fmt.Fprintf(&out, " (%s)", p.Action.Step)
-	}
-	for i, n := range p.First {
-		out.WriteString([]string{" after ", ", "}[min(i, 1)] + string(n))
-	}
-	if p.Why != "" {
-		out.WriteString(": " + p.Why)
-	}
-	return out.String()
-}
-
 // Plan says what is to be done about an object. It writes nothing.
-func (c *Planner) Plan(l Look) Plan {
+func (c *Planner) Plan(l Look) steps.Plan {
 	if l.Above != nil && l.Kind.Lingers(l.Above) {
 		if c.Lingers(l.Kind, l.Above, l.Live) {
-			return Plan{Task: TaskLinger, Why: "it is being deleted, and somebody holds it by a finalizer"}
+			return steps.Plan{Task: steps.Linger, Why: "it is being deleted, and somebody holds it by a finalizer"}
 		}
 		return c.planRemoval(l)
 	}
 	if l.Unread != nil && c.wants(l) {
-		return Plan{Task: TaskHold, Why: l.Unread.Error()}
+		return steps.Plan{Task: steps.Hold, Why: l.Unread.Error()}
 	}
 	desired, waits, err := c.Desired(l)
 	if err != nil {
-		return Plan{Task: TaskRefuse, Why: err.Error()}
+		return steps.Plan{Task: steps.Refuse, Why: err.Error()}
 	}
 	if desired == nil {
 		if why := c.leavesLater(l.Kind, l.Above); l.Live == nil && why != "" {
-			return Plan{Task: TaskAwait, Why: why}
+			return steps.Plan{Task: steps.Await, Why: why}
 		}
 		return c.planRemoval(l)
 	}
 	l.Kind.Keep(desired, l.Live)
-	p := Plan{Task: TaskProject, Desired: desired, Waits: waits, Action: l.Kind.Plan(desired, l.Live)}
+	p := steps.Plan{Task: steps.Project, Desired: desired, Waits: waits, Action: l.Kind.Plan(desired, l.Live)}
 	p.Why, p.First = p.Action.Reason, c.Needs(l, p)
 	return p
 }
 
 // Needs returns what has to be there before a projection is made or changed.
-func (c *Planner) Needs(l Look, p Plan) []Need {
-	out := []Need{NeedNamespace}
+func (c *Planner) Needs(l Look, p steps.Plan) []steps.Need {
+	out := []steps.Need{steps.NeedNamespace}
 	if l.Kind.Resource == identity.Secrets {
-		out = append(out, NeedSecrets)
+		out = append(out, steps.NeedSecrets)
 	}
 	step := p.Action.Step
 	if step == projection.Create {
-		out = append(out, NeedGrants)
+		out = append(out, steps.NeedGrants)
 	}
 	if l.Kind.Resource == identity.Claims && step == projection.Create {
-		out = append(out, NeedVolume)
+		out = append(out, steps.NeedVolume)
 	}
 	pods := makesPods(l.Kind, step)
 	if (pods || opens(l.Kind, step)) && c.Demand.LeftBehind(l.Workload(), c.Name) {
 		return out // it comes to end pods, and makes none
 	}
 	if pods {
-		out = append(out, NeedClasses, NeedBounds, NeedWebhooks)
+		out = append(out, steps.NeedClasses, steps.NeedBounds, steps.NeedWebhooks)
 	}
 	if (pods || opens(l.Kind, step)) && (l.Live == nil || l.Kind.MakesPods(p.Desired, l.Live)) {
-		out = append(out, NeedUses)
+		out = append(out, steps.NeedUses)
 	}
 	return out
 }
 
 // planRemoval says how the cluster comes to hold nothing of an object. What belongs to another object than the one above of that name, such as an
 // earlier one that was deleted meanwhile, goes too.
-func (c *Planner) planRemoval(l Look) Plan {
+func (c *Planner) planRemoval(l Look) steps.Plan {
 	switch {
 	case l.Live == nil:
-		return Plan{Task: TaskForget, Why: "the cluster holds nothing of it"}
+		return steps.Plan{Task: steps.Forget, Why: "the cluster holds nothing of it"}
 	case l.Kind.Resource == identity.Namespaces && l.Above != nil && l.Above.GetDeletionTimestamp() != nil:
-		return Plan{Task: TaskNothing, Why: "what is in the namespace goes first"}
+		return steps.Plan{Task: steps.Nothing, Why: "what is in the namespace goes first"}
 	case c.GoesElsewhere(l.Kind, l.Above, l.Live):
-		return Plan{Task: TaskLeave, Why: "it is to run in another cluster"}
+		return steps.Plan{Task: steps.Leave, Why: "it is to run in another cluster"}
 	}
 	origin := projection.Origin{LogicalCluster: c.LogicalCluster, Namespace: l.Key.Namespace, Name: l.Key.Name}
 	if l.Kind.Yields && (c.Owners.Adopter(l.Live) != nil || projection.Orphaned(l.Live)) {
 		origin, _ = projection.OriginOf(l.Live) // its annotations are those of what took it over
 	}
 	action := projection.PlanRemoval(origin, l.Live)
-	p := Plan{Task: TaskForget, Why: action.Reason}
+	p := steps.Plan{Task: steps.Forget, Why: action.Reason}
 	switch {
 	case action.Step == projection.Delete:
 		p.Task, p.Removal = deletionOf(l)
 	case action.Step == projection.Wait && hastened(l.Above, l.Live):
-		p.Task, p.Removal = TaskDelete, writer.Deletion{Grace: graceOf(l.Above)}
+		p.Task, p.Removal = steps.Delete, writer.Deletion{Grace: graceOf(l.Above)}
 	}
 	return p
 }
 
 // deletionOf says how an object is deleted.
-func deletionOf(l Look) (task, writer.Deletion) {
+func deletionOf(l Look) (steps.Task, writer.Deletion) {
 	alone := writer.Deletion{Owned: metav1.DeletePropagationOrphan}
 	switch {
 	case l.Kind.Resource == identity.Namespaces:
-		return TaskDeleteNamespace, writer.Deletion{}
+		return steps.DeleteNamespace, writer.Deletion{}
 	case l.Above != nil && l.Kind.Lives(l.Above) && l.Kind.Demand(l.Live).Claims:
-		return TaskDelete, alone // the workload goes on elsewhere, so what it says about claims for its deletion does not apply
+		return steps.Delete, alone // the workload goes on elsewhere, so what it says about claims for its deletion does not apply
 	case l.Above != nil && l.Kind.Workload && projection.Orphans(l.Above):
-		return TaskDeleteOwner, alone
+		return steps.DeleteOwner, alone
 	}
-	return TaskDelete, writer.Deletion{Grace: graceOf(l.Above)}
+	return steps.Delete, writer.Deletion{Grace: graceOf(l.Above)}
 }
 
 // graceOf is how long the user lets a deleted object end, nil where that is left to the object.

@@ -17,7 +17,7 @@ import (
 type Cluster struct {
 	Name   string
 	Below  *physical.Cluster
-	States *states.States
+	States *states.States[identity.Key]
 	// Queue is for objects of the logical cluster, Pods and Claims are for what shows those of the cluster.
 	Queue  *steps.Queue[identity.Key]
 	Pods   *mirrors.Pods

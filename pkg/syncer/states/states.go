@@ -1,12 +1,11 @@
-// Package states remembers what came of the last step with each object of a cluster, and who waits for that. It knows nothing of kinds.
+// Package states remembers what came of the last step with each object of a cluster, and who waits for that. It knows nothing of kinds, and is the
+// same for built-in and custom ones, which name their objects differently.
 package states
 
 import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/manifold-dev/manifold/pkg/identity"
 )
 
 // State is what the last step with an object came to.
@@ -26,6 +25,19 @@ type State struct {
 	// First is the number of the first of numbered replicas that it was told to run.
 	First int32
 	Wait
+	Copy
+}
+
+// Copy is what else there is to remember of a custom resource: its copy says nothing by itself that counts.
+type Copy struct {
+	// Revision is the mark of the revision that the cluster is to hold, "" for none. Older tells that the object stands at a newer one, and Excluded
+	// that the revision has nothing of the object.
+	Revision        string
+	Older, Excluded bool
+	// Routes is the mark of what the projection has otherwise than the object above says.
+	Routes string
+	// Absent tells that the cluster was seen to have nothing of an object that says it may.
+	Absent bool
 }
 
 // Holds reports whether the cluster holds a projection of the object with that UID, by what this process has seen to.
@@ -47,40 +59,40 @@ type Wait struct {
 func (w Wait) waits() bool { return w.Held || w.Paced }
 
 // States are those of the objects of one cluster.
-type States struct {
-	enqueue   func(identity.Key)
-	forgotten func(identity.Key)
+type States[K comparable] struct {
+	enqueue   func(K)
+	forgotten func(K)
 
 	mu    sync.Mutex
-	byKey map[identity.Key]State
+	byKey map[K]State
 	// problems counts the states that have one.
 	problems int
 	// unseen are the objects that were there at the start and have not been looked at since.
-	unseen map[identity.Key]struct{}
+	unseen map[K]struct{}
 	// waitedFor are the objects that wait for another one, waitsFor is the same the other way round.
-	waitedFor map[identity.Key]map[identity.Key]struct{}
-	waitsFor  map[identity.Key][]identity.Key
+	waitedFor map[K]map[K]struct{}
+	waitsFor  map[K][]K
 }
 
 // New returns the states of a cluster of which nothing is known. Enqueue has an object looked at that waited for another one; forgotten is told
 // of objects of which there is nothing to remember any more. Neither may call back.
-func New(enqueue, forgotten func(identity.Key)) *States {
-	return &States{
+func New[K comparable](enqueue, forgotten func(K)) *States[K] {
+	return &States[K]{
 		enqueue: enqueue, forgotten: forgotten,
-		byKey: map[identity.Key]State{}, unseen: map[identity.Key]struct{}{},
-		waitedFor: map[identity.Key]map[identity.Key]struct{}{}, waitsFor: map[identity.Key][]identity.Key{},
+		byKey: map[K]State{}, unseen: map[K]struct{}{},
+		waitedFor: map[K]map[K]struct{}{}, waitsFor: map[K][]K{},
 	}
 }
 
 // Of returns the state of an object, the zero value if nothing is known of it.
-func (s *States) Of(key identity.Key) State {
+func (s *States[K]) Of(key K) State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byKey[key]
 }
 
 // Set notes what a step came to, and has those look again who wait for the object.
-func (s *States) Set(key identity.Key, st State) {
+func (s *States[K]) Set(key K, st State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byKey[key].Problem != "" {
@@ -99,12 +111,12 @@ func (s *States) Set(key identity.Key, st State) {
 }
 
 // Hold notes that a cluster stays as it is with an object until there is a change elsewhere.
-func (s *States) Hold(key identity.Key) {
+func (s *States[K]) Hold(key K) {
 	s.update(key, func(st *State) { st.Held = true })
 }
 
 // SettleReplicas forgets what the cluster was told before, once it reports no more than it was told last.
-func (s *States) SettleReplicas(key identity.Key, replicas int32) {
+func (s *States[K]) SettleReplicas(key K, replicas int32) {
 	s.update(key, func(st *State) {
 		if replicas <= st.Most {
 			st.Before = 0
@@ -113,7 +125,7 @@ func (s *States) SettleReplicas(key identity.Key, replicas int32) {
 }
 
 // update changes the state of an object of which there is any.
-func (s *States) update(key identity.Key, change func(*State)) {
+func (s *States[K]) update(key K, change func(*State)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st, ok := s.byKey[key]; ok {
@@ -123,29 +135,32 @@ func (s *States) update(key identity.Key, change func(*State)) {
 }
 
 // Problems reports whether there is a problem with any object.
-func (s *States) Problems() bool {
+func (s *States[K]) Problems() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.problems > 0
 }
 
 // Waits reports whether the cluster waits with an object until there is a change elsewhere.
-func (s *States) Waits(key identity.Key) bool { return s.Of(key).waits() }
+func (s *States[K]) Waits(key K) bool { return s.Of(key).waits() }
+
+// Known returns the objects of which anything is remembered.
+func (s *States[K]) Known() []K { return s.such(func(State) bool { return true }) }
 
 // Waiting returns the objects with which the cluster waits until there is a change elsewhere.
-func (s *States) Waiting() []identity.Key {
+func (s *States[K]) Waiting() []K {
 	return s.such(func(st State) bool { return st.waits() })
 }
 
 // Troubled returns the objects with which there is a problem, or of which something will not work.
-func (s *States) Troubled() []identity.Key {
+func (s *States[K]) Troubled() []K {
 	return s.such(func(st State) bool { return st.Problem != "" || st.Note != "" })
 }
 
-func (s *States) such(is func(State) bool) []identity.Key {
+func (s *States[K]) such(is func(State) bool) []K {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []identity.Key
+	var out []K
 	for key, st := range s.byKey {
 		if is(st) {
 			out = append(out, key)

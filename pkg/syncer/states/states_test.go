@@ -13,7 +13,7 @@ func named(name string) identity.Key {
 
 // log is a cluster's states with what they have told.
 type log struct {
-	*States
+	*States[identity.Key]
 	enqueued, forgotten []string
 }
 

@@ -1,13 +1,11 @@
 package states
 
-import "github.com/manifold-dev/manifold/pkg/identity"
-
 // Await notes that one object waits for another, and returns how that stands: what becomes of it from now on wakes the one that waits.
-func (s *States) Await(object, by identity.Key) State {
+func (s *States[K]) Await(object, by K) State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waitedFor[object] == nil {
-		s.waitedFor[object] = map[identity.Key]struct{}{}
+		s.waitedFor[object] = map[K]struct{}{}
 	}
 	s.waitedFor[object][by] = struct{}{}
 	s.waitsFor[by] = append(s.waitsFor[by], object)
@@ -15,20 +13,20 @@ func (s *States) Await(object, by identity.Key) State {
 }
 
 // Wake has what waits for an object looked at again.
-func (s *States) Wake(object identity.Key) {
+func (s *States[K]) Wake(object K) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wakeLocked(object)
 }
 
-func (s *States) wakeLocked(object identity.Key) {
+func (s *States[K]) wakeLocked(object K) {
 	for by := range s.waitedFor[object] {
 		s.enqueue(by)
 	}
 }
 
 // Unwait forgets what an object waits for.
-func (s *States) Unwait(by identity.Key) {
+func (s *States[K]) Unwait(by K) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, object := range s.waitsFor[by] {

@@ -5,15 +5,20 @@ package steps
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/clusters/connection"
+	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
@@ -30,6 +35,11 @@ const (
 	ReasonConflict   = "NameTaken"
 	ReasonNotApplied = "ProjectionFailed"
 )
+
+// Warn tells the user, by an event about an object, what goes wrong with it in a cluster.
+func Warn(to record.EventRecorder, about runtime.Object, cluster, reason, message string) {
+	to.Event(about, corev1.EventTypeWarning, reason, fmt.Sprintf("cluster %q: %s", cluster, summary.Text(message)))
+}
 
 // Queue holds the objects of a cluster that are to be looked at.
 type Queue[K comparable] struct {

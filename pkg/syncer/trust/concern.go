@@ -20,7 +20,7 @@ type Cluster struct {
 	Name           string
 	LogicalCluster string
 	Below          *physical.Cluster
-	States         *states.States
+	States         *states.States[identity.Key]
 	// Wanted reports whether a cluster is to have an object that follows workloads.
 	Wanted func(kind projection.Kind, above projection.Object, cluster string) bool
 }
