@@ -13,6 +13,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer/classes"
+	"github.com/manifold-dev/manifold/pkg/syncer/mirrors"
 	"github.com/manifold-dev/manifold/pkg/syncer/planning"
 	"github.com/manifold-dev/manifold/pkg/syncer/reporting"
 	"github.com/manifold-dev/manifold/pkg/syncer/secrets"
@@ -33,7 +34,7 @@ func (s *Syncer) look(ctx context.Context, key identity.Key) error {
 	return err
 }
 
-// sync brings one object of the cluster in line: it looks at what there is, settles what was begun earlier, plans, and carries the plan out.
+// sync brings one object of the cluster in line: it looks at what there is, plans, and carries the plan out.
 func (s *Syncer) sync(ctx context.Context, key identity.Key) error {
 	switch key.Resource {
 	case identity.Priorities:
@@ -50,23 +51,24 @@ func (s *Syncer) sync(ctx context.Context, key identity.Key) error {
 	if s.terms.GivenUp() || key.Resource == namespaceResource && projection.NamespaceShared(key.Name) {
 		return nil
 	}
-	l, err := s.lookAt(ctx, key)
-	if err != nil {
-		return s.failed(key, l.Above, err)
-	}
-	if s.terms.LeftAsItIs() {
-		return s.orphan(ctx, l.Kind, l.Live)
-	}
-	if settled, err := s.settle(ctx, l); !settled || err != nil {
+	for {
+		l, err := s.lookAt(ctx, key)
+		if err != nil {
+			return s.failed(key, l.Above, err)
+		}
+		p := s.planner.Plan(l)
+		klog.FromContext(ctx).V(4).Info("Planned", "key", key, "plan", p)
+		if p.Task == steps.Release {
+			s.reservations.release(key)
+			continue
+		}
+		err = s.carryOut(ctx, l, p)
+		s.reservations.forgo(key)
 		return err
 	}
-	defer s.reservations.forgo(key)
-	p := s.planner.Plan(l)
-	klog.FromContext(ctx).V(4).Info("Planned", "key", key, "plan", p)
-	return s.carryOut(ctx, l, p)
 }
 
-// lookAt gathers what there is of an object.
+// lookAt gathers what there is of an object. What is still to be settled of it is looked for in the order in which it is settled.
 func (s *Syncer) lookAt(ctx context.Context, key identity.Key) (planning.Look, error) {
 	kind, ok := projection.ForResource(key.Resource)
 	if !ok {
@@ -77,30 +79,41 @@ func (s *Syncer) lookAt(ctx context.Context, key identity.Key) (planning.Look, e
 	if secrets.Silent(key) {
 		l.Live, err = s.below.secrets.Look(ctx, cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
 	}
+	if err != nil || s.terms.LeftAsItIs() {
+		return l, err
+	}
+	if l.Reservation, err = s.reservations.look(ctx, kind, key, l.Live); err != nil || l.Reservation != planning.NothingReserved {
+		return l, err
+	}
+	if l.Orphan = s.orphans.Look(kind, l.Above, l.Live); l.Orphan == mirrors.NoOrphan {
+		l.HandedOver, err = s.adoption.HandedOver(ctx, kind, l.Above, l.Live)
+	}
 	return l, err
 }
 
-// settle reports whether what was begun with an object is settled, so that it is known where it stands: a write that reserved ordinals, an
-// object that was let go of, and one that a controller in the cluster has taken over. What is not settled yet wakes us.
-func (s *Syncer) settle(ctx context.Context, l planning.Look) (settled bool, err error) {
-	if err := s.reservations.settle(ctx, l.Kind, l.Key, l.Live); err != nil {
-		return false, s.failed(l.Key, l.Above, err)
-	}
-	if waits, err := s.orphans.Settle(ctx, l.Kind, l.Above, l.Live); waits || err != nil {
-		return false, err
-	}
-	handed, err := s.adoption.HandedOver(ctx, l.Kind, l.Above, l.Live)
-	if err != nil {
-		return false, s.failed(l.Key, l.Above, err)
-	}
-	if handed {
+// settle brings to its end what was begun with an object earlier. What comes of it wakes us.
+func (s *Syncer) settle(ctx context.Context, l planning.Look, p steps.Plan) error {
+	switch p.Task {
+	case steps.AwaitWrite:
+		return errNotYet
+	case steps.Show:
+		s.orphans.Show(l.Live)
+	case steps.Mark:
+		return s.orphans.Mark(ctx, l.Kind, l.Above, l.Live)
+	case steps.HandOver:
 		s.done(l.Key, l.Kind, states.State{})
+	case steps.Orphan:
+		return s.orphan(ctx, l.Kind, l.Live)
 	}
-	return !handed, nil
+	return nil
 }
 
 // carryOut does what was planned about an object, and notes what came of it.
 func (s *Syncer) carryOut(ctx context.Context, l planning.Look, p steps.Plan) error {
+	switch p.Task {
+	case steps.AwaitWrite, steps.Show, steps.Mark, steps.HandOver, steps.Orphan:
+		return s.settle(ctx, l, p)
+	}
 	s.forgetLost(l.Kind, l.Above, l.Live)
 	var err error
 	switch p.Task {

@@ -92,6 +92,18 @@ func (s *testSyncer) desired(kind projection.Kind, above, live projection.Object
 	return s.planner.Desired(s.at(planning.Look{Kind: kind, Above: above, Live: live}))
 }
 
+// seen drops what is reserved for the cluster, if its watch showing live settles that.
+func (s *testSyncer) seen(t *testing.T, kind projection.Kind, key identity.Key, live projection.Object) {
+	t.Helper()
+	of, err := s.reservations.look(t.Context(), kind, key, live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if of == planning.Over {
+		s.reservations.release(key)
+	}
+}
+
 type change struct {
 	key    identity.Key
 	urgent bool

@@ -146,9 +146,7 @@ func TestWhatWasWrittenCountsBeforeTheWatchShowsIt(t *testing.T) {
 	}
 	written := projectedSet(above, 0, 3)
 	written.Annotations[v1alpha1.AnnotationProjection] = "hash"
-	if err := east.reservations.settle(t.Context(), setKind, key, written); err != nil {
-		t.Fatal(err)
-	}
+	east.seen(t, setKind, key, written)
 	if _, reserved := u.Fleets.Reserved(key, "east"); reserved {
 		t.Error("the reservation is still there once the watch shows what was written")
 	}

@@ -60,9 +60,7 @@ func TestWhatIsBeingGivenUpReplacesNothing(t *testing.T) {
 	}
 	hold(live)
 	north.states.Set(key, states.State{Wait: states.Wait{Held: true}})
-	if err := east.reservations.settle(t.Context(), deployments, key, live); err != nil {
-		t.Fatal(err)
-	}
+	east.seen(t, deployments, key, live)
 	if got := north.enqueued(); len(got) != 1 {
 		t.Errorf("north looks at %v, want the Deployment", got)
 	}
@@ -146,9 +144,7 @@ func TestADeletionCountsBeforeTheWatchShowsIt(t *testing.T) {
 				t.Fatalf("east does %+v, want it to go", step)
 			}
 			_ = east.reservations.write(key, moves.Gone, func() error { return nil })
-			if err := east.reservations.settle(t.Context(), deployments, key, shown(live.DeepCopy())); err != nil {
-				t.Fatal(err)
-			}
+			east.seen(t, deployments, key, shown(live.DeepCopy()))
 			if _, reserved := u.Fleets.Reserved(key, "east"); reserved {
 				t.Error("it is reserved although the watch shows that it goes")
 			}

@@ -18,6 +18,8 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer/logical"
+	"github.com/manifold-dev/manifold/pkg/syncer/mirrors"
+	"github.com/manifold-dev/manifold/pkg/syncer/planning"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
@@ -338,18 +340,18 @@ func TestAnOrphanIsLeftAloneUntilItIsShown(t *testing.T) {
 	var none projection.Object
 	for name, test := range map[string]struct {
 		above, live projection.Object
-		want        bool
+		want        string // the plan, "" if it is no other than that of any object
 		wantMarked  []string
 	}{
-		"a ReplicaSet whose Deployment is there":           {bare, below(owned), true, nil},
-		"one whose mirror is one yet":                      {mirror, below(), true, nil},
-		"one that carries the marks of its Deployment":     {bare, below(overwritten), true, []string{"web-abc"}},
-		"not one that is shown and marked":                 {bare, below(), false, nil},
-		"not one that was deleted above":                   {none, below(), false, nil},
-		"not one that is a projection like any other":      {bare, handProjected(bare, nil), false, nil},
-		"a pod that is not shown":                          {none, pod, true, nil},
-		"a pod that is shown as a mirror":                  {mirrorOf(pod, "east"), pod, true, nil},
-		"not a pod that is shown as one of the user's own": {ownOf(pod, toEast), pod, false, nil},
+		"a ReplicaSet whose Deployment is there":           {bare, below(owned), "do nothing: it outlives its owner, which is not gone yet or still has it above", nil},
+		"one whose mirror is one yet":                      {mirror, below(), "do nothing: it outlives its owner, which is not gone yet or still has it above", nil},
+		"one that carries the marks of its Deployment":     {bare, below(overwritten), "mark it again: the controller of its owner has written over its marks", []string{"web-abc"}},
+		"not one that is shown and marked":                 {bare, below(), "", nil},
+		"not one that was deleted above":                   {none, below(), "", nil},
+		"not one that is a projection like any other":      {bare, handProjected(bare, nil), "", nil},
+		"a pod that is not shown":                          {none, pod, "have it shown as the user's own: it outlives its owner, and the logical cluster does not have it as its own yet", nil},
+		"a pod that is shown as a mirror":                  {mirrorOf(pod, "east"), pod, "have it shown as the user's own: it outlives its owner, and the logical cluster does not have it as its own yet", nil},
+		"not a pod that is shown as one of the user's own": {ownOf(pod, toEast), pod, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := attach(t, newUpstream(t, web, namespace("shop")), "east", live)
@@ -357,9 +359,19 @@ func TestAnOrphanIsLeftAloneUntilItIsShown(t *testing.T) {
 				t.Fatal(err)
 			}
 			kind, _ := projection.KindOf(test.live)
-			waits, err := s.orphans.Settle(t.Context(), kind, test.above, test.live)
-			if err != nil || waits != test.want {
-				t.Errorf("waits %t, %v; want %t", waits, err, test.want)
+			l := planning.Look{Key: identity.KeyOf(kind, test.live), Kind: kind, Above: test.above, Live: test.live}
+			if l.Orphan = s.orphans.Look(kind, test.above, test.live); (l.Orphan == mirrors.NoOrphan) != (test.want == "") {
+				t.Fatalf("it is an orphan: %v", l.Orphan)
+			}
+			if test.want == "" {
+				return
+			}
+			p := s.planner.Plan(l)
+			if p.String() != test.want {
+				t.Errorf("plans to %s\nwant     %s", p, test.want)
+			}
+			if err := s.carryOut(t.Context(), l, p); err != nil {
+				t.Error(err)
 			}
 			if got := patched(t, s); !slices.Equal(got, test.wantMarked) {
 				t.Errorf("marked %v, want %v", got, test.wantMarked)

@@ -6,6 +6,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/planning"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
 
@@ -19,25 +20,29 @@ type reservations struct {
 	wake func(key identity.Key)
 }
 
-// settle drops what is reserved for this cluster once the watch has shown what was written, or the write turns out not to have
-// happened. Until then nothing else is decided about the object: what the watch shows is of before.
-func (r *reservations) settle(ctx context.Context, kind projection.Kind, key identity.Key, live projection.Object) error {
+// look says how the last write stands by which something is reserved for this cluster. Until the watch shows it, or it turns out not to have
+// happened, nothing else is decided about the object: what the watch shows is of before.
+func (r *reservations) look(ctx context.Context, kind projection.Kind, key identity.Key, live projection.Object) (planning.Reservation, error) {
 	hash, reserved := r.fleets.Reserved(key, r.cluster)
 	if !reserved {
-		return nil
+		return planning.NothingReserved, nil
 	}
 	if hash != "" && written(live) != hash {
 		found, err := r.writer(kind, key.Namespace).Client.Get(ctx, key.Name)
 		if err != nil {
-			return err
+			return planning.NothingReserved, err
 		}
 		if written(found) == hash {
-			return errNotYet
+			return planning.Unseen, nil
 		}
 	}
+	return planning.Over, nil
+}
+
+// release drops what is reserved for this cluster.
+func (r *reservations) release(key identity.Key) {
 	r.fleets.Release(key, r.cluster)
 	r.wake(key)
-	return nil
 }
 
 // write writes what was reserved for this cluster: a projection of that hash, moves.Gone, or "" for what reserves nothing. The reservation

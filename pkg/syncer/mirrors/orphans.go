@@ -129,30 +129,52 @@ func (o Options) mark(ctx context.Context, kind projection.Kind, live projection
 	return typed.IgnoreGone(err)
 }
 
-// Settle reports whether an object below is an orphan that the logical cluster does not have as its own yet. A ReplicaSet gets its marks
-// a second time: the controller of its Deployment has written its own annotations over them for as long as it was there.
-func (o *Orphans) Settle(ctx context.Context, kind projection.Kind, above, live projection.Object) (waits bool, err error) {
+// Orphan says what is to be done about an object below that outlives its owner.
+type Orphan int
+
+const (
+	// NoOrphan is an object like any other, for one that the logical cluster has as its own as well.
+	NoOrphan Orphan = iota
+	// OrphanUnshown is a pod that the logical cluster does not have as its own yet.
+	OrphanUnshown
+	// OrphanWaits is a ReplicaSet that its Deployment still has, here or above.
+	OrphanWaits
+	// OrphanOverwritten is a ReplicaSet that is to get its marks a second time: the controller of its Deployment has written its own annotations
+	// over them for as long as it was there.
+	OrphanOverwritten
+)
+
+// Look says what is to be done about an object below, if it outlives its owner.
+func (o *Orphans) Look(kind projection.Kind, above, live projection.Object) Orphan {
 	if live == nil || !projection.Orphaned(live) {
-		return false, nil
+		return NoOrphan
 	}
 	shown := above != nil && !kind.Mirror(above)
 	if kind.Resource == identity.Pods {
-		if !shown {
-			o.pods.Look(cache.MetaObjectToName(live))
+		if shown {
+			return NoOrphan
 		}
-		return !shown, nil
+		return OrphanUnshown
 	}
 	switch origin, _ := projection.OriginOf(live); {
 	case metav1.GetControllerOf(live) != nil:
-		return true, nil // of what is being deleted, or of who has come after it
+		return OrphanWaits // of what is being deleted, or of who has come after it
 	case above == nil:
-		return false, nil // it was deleted meanwhile
+		return NoOrphan // it was deleted meanwhile
 	case !shown:
-		return true, nil
+		return OrphanWaits
 	case origin.Name != live.GetName() || origin.UID != above.GetUID():
-		return true, o.mark(ctx, kind, live, above.GetUID())
+		return OrphanOverwritten
 	}
-	return false, nil
+	return NoOrphan
+}
+
+// Show has the logical cluster show a pod that outlives its owner.
+func (o *Orphans) Show(pod projection.Object) { o.pods.Look(cache.MetaObjectToName(pod)) }
+
+// Mark writes our marks on a ReplicaSet that outlives its owner.
+func (o *Orphans) Mark(ctx context.Context, kind projection.Kind, above, live projection.Object) error {
+	return o.mark(ctx, kind, live, above.GetUID())
 }
 
 // takeOver has the logical cluster show an orphaned pod as one that somebody made there, under the name and the UID that it has. It is what

@@ -5,6 +5,7 @@ import (
 
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/mirrors"
 	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 	"github.com/manifold-dev/manifold/pkg/syncer/trust"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
@@ -21,12 +22,34 @@ type Look struct {
 	Revision string
 	// Unread is why that cannot be read, nil if it can. Above is the object as it stands then.
 	Unread error
+
+	// Reservation says how the last write stands by which something is reserved for the cluster, and Orphan what is to be done about an object that
+	// outlives its owner.
+	Reservation Reservation
+	Orphan      mirrors.Orphan
+	// HandedOver tells that a controller in the cluster has taken the object over.
+	HandedOver bool
 }
+
+// Reservation says how a write stands by which something is reserved for a cluster.
+type Reservation int
+
+const (
+	// NothingReserved is for most objects at most times.
+	NothingReserved Reservation = iota
+	// Unseen is a write that the watch is about to show.
+	Unseen
+	// Over is one that the watch has shown, or that has not happened.
+	Over
+)
 
 func (l Look) Workload() identity.Workload { return identity.Workload{Kind: l.Kind, Object: l.Above} }
 
 // Plan says what is to be done about an object. It writes nothing.
 func (c *Planner) Plan(l Look) steps.Plan {
+	if first, unsettled := c.settle(l); unsettled {
+		return first
+	}
 	if l.Above != nil && l.Kind.Lingers(l.Above) {
 		if c.Lingers(l.Kind, l.Above, l.Live) {
 			return steps.Plan{Task: steps.Linger, Why: "it is being deleted, and somebody holds it by a finalizer"}
@@ -50,6 +73,30 @@ func (c *Planner) Plan(l Look) steps.Plan {
 	p := steps.Plan{Task: steps.Project, Desired: desired, Waits: waits, Action: l.Kind.Plan(desired, l.Live)}
 	p.Why, p.First = p.Action.Reason, c.Needs(l, p)
 	return p
+}
+
+// settle says what comes before all else, if anything does: what was begun with the object earlier comes to its end, and what is not ours any more is
+// left alone.
+func (c *Planner) settle(l Look) (first steps.Plan, unsettled bool) {
+	switch {
+	case c.Terms.LeftAsItIs() && l.Live == nil:
+		return steps.Plan{Task: steps.Nothing, Why: "there is nothing to let go of"}, true
+	case c.Terms.LeftAsItIs():
+		return steps.Plan{Task: steps.Orphan, Why: "the cluster leaves with what it has"}, true
+	case l.Reservation == Unseen:
+		return steps.Plan{Task: steps.AwaitWrite, Why: "the watch is about to show what was written last"}, true
+	case l.Reservation == Over:
+		return steps.Plan{Task: steps.Release, Why: "the watch shows what was written last, or nothing was"}, true
+	case l.Orphan == mirrors.OrphanUnshown:
+		return steps.Plan{Task: steps.Show, Why: "it outlives its owner, and the logical cluster does not have it as its own yet"}, true
+	case l.Orphan == mirrors.OrphanOverwritten:
+		return steps.Plan{Task: steps.Mark, Why: "the controller of its owner has written over its marks"}, true
+	case l.Orphan == mirrors.OrphanWaits:
+		return steps.Plan{Task: steps.Nothing, Why: "it outlives its owner, which is not gone yet or still has it above"}, true
+	case l.HandedOver:
+		return steps.Plan{Task: steps.HandOver, Why: "a controller in the cluster has taken it over"}, true
+	}
+	return steps.Plan{}, false
 }
 
 // Needs returns what has to be there before a projection is made or changed.

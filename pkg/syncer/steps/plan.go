@@ -58,6 +58,19 @@ const (
 	DeleteNamespace Task = "delete the namespace"
 )
 
+// Tasks for objects of built-in kinds by which what was begun earlier comes to its end. Nothing else is decided about an object before that.
+const (
+	// AwaitWrite waits until the watch shows what was written last, by which something is reserved.
+	AwaitWrite Task = "wait for the watch"
+	// Release drops what is reserved. That bears on everything else, so the object is looked at again.
+	Release Task = "drop the reservation"
+	// Show has the logical cluster show a pod that outlives its owner, and Mark writes our marks again on a ReplicaSet that does.
+	Show Task = "have it shown as the user's own"
+	Mark Task = "mark it again"
+	// HandOver leaves an object to the controller in the cluster that has taken it over.
+	HandOver Task = "leave it to its controller"
+)
+
 // Tasks for custom resources.
 const (
 	// Drop forgets a kind that is gone.
