@@ -23,7 +23,7 @@ type Cluster interface {
 	// Emptying reports whether the cluster, which is to have no ordinals of a workload any more, has some.
 	Emptying(w identity.Workload) bool
 	// Unrouted counts the replicas that serve there, so many as it says, and that some Service which selects them does not lead to yet. The
-	// syncer of the cluster that asks looks at the workload again when there may be fewer.
+	// syncer of the cluster that asks looks at the workload again when there may be fewer; "" asks for nobody.
 	Unrouted(w identity.Workload, available int32, asks string) int32
 }
 
@@ -105,13 +105,23 @@ func (f *Fleets) Next(w identity.Workload, cluster string) Step {
 	g := f.begin(w)
 	g.reserved.mu.Lock()
 	defer g.reserved.mu.Unlock()
-	if self, connected := f.Cluster(cluster); connected {
+	step := g.next(cluster, cluster)
+	if change, changes := g.fleet.change(cluster, step); changes {
+		g.reserved.add(w.Key(), cluster, change)
+	}
+	return step
+}
+
+// next gathers what the step of a cluster depends on, and returns that. The one that asks is woken when there may be news of what it waits for; it is
+// the cluster, or "" for somebody who only looks. The caller holds the lock.
+func (g *gathering) next(cluster, asks string) Step {
+	if self, connected := g.Cluster(cluster); connected {
 		g.add(self, cluster)
 	}
 	if g.fleet.settled(cluster) && !g.takesTurns(cluster) {
 		return g.fleet.decided(cluster)
 	}
-	clusters := f.Clusters()
+	clusters := g.Clusters()
 	for _, other := range clusters {
 		if other.Cluster() != cluster {
 			g.add(other, cluster)
@@ -123,11 +133,8 @@ func (f *Fleets) Next(w identity.Workload, cluster string) Step {
 		g.fleet.Move = g.Moves(g.w.Kind, g.w.Object)
 	}
 	step := Next(g.fleet, cluster)
-	if g.fleet.givesUp(cluster, step) && g.route(clusters, cluster) {
+	if g.fleet.givesUp(cluster, step) && g.route(clusters, cluster, asks) {
 		step = Next(g.fleet, cluster)
-	}
-	if change, changes := g.fleet.change(cluster, step); changes {
-		g.reserved.add(w.Key(), cluster, change)
 	}
 	return step
 }
@@ -334,11 +341,11 @@ func (g *gathering) livesOf() map[string]summary.Object {
 
 // route adds how many replicas Services do not lead to yet, of those that are to take the place of what a cluster gives up. It reports whether
 // there are any. This takes a search through the pods and Services of a namespace, so it is done only where something is given up.
-func (g *gathering) route(clusters []Cluster, asks string) (unrouted bool) {
+func (g *gathering) route(clusters []Cluster, cluster, asks string) (unrouted bool) {
 	for _, c := range clusters {
 		m := g.fleet.Members[c.Cluster()]
 		share, decided := g.fleet.Decision[c.Cluster()]
-		if !decided || c.Cluster() == asks || g.fleet.Division == placement.Divisible && m.Told > share.Replicas {
+		if !decided || c.Cluster() == cluster || g.fleet.Division == placement.Divisible && m.Told > share.Replicas {
 			continue
 		}
 		if m.Unrouted = c.Unrouted(g.w, m.Available, asks); m.Unrouted > 0 {

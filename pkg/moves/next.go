@@ -14,16 +14,16 @@ import (
 // Step is what a cluster is to hold now of a workload.
 type Step struct {
 	// Share is its share for now, None that it is to hold nothing.
-	Share placement.Share
-	None  bool
+	Share placement.Share `json:"share,omitzero"`
+	None  bool            `json:"none,omitempty"`
 	// Held says that the share is another than was decided: more until the rest is available elsewhere, or less until replicas are gone from
 	// there.
-	Held bool
+	Held bool `json:"held,omitempty"`
 	// Paced says that the cluster is to go on with the pods that it has, and not to update them yet.
-	Paced bool
+	Paced bool `json:"paced,omitempty"`
 	// Reason says what it waits for, in words for the user; Brief that this mostly takes a moment, so that nobody has to be told of it unasked.
-	Reason string
-	Brief  bool
+	Reason string `json:"reason,omitempty"`
+	Brief  bool   `json:"brief,omitempty"`
 }
 
 // Next returns what a cluster is to hold now of a workload, on its way to what was decided. It gives up what it has once that serves elsewhere

@@ -109,8 +109,9 @@ func newServer(c CompletedOptions) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	chain, definitions, err := newChain(config, storage.Options{Connections: connections{registry, net.listed}, Placer: s.controllers.engine},
-		s.controllers.metrics())
+	chain, definitions, err := newChain(config, storage.Options{
+		Connections: connections{registry, net.listed}, Placer: s.controllers.engine, Fleets: s.controllers.upstream.Fleets,
+	}, s.controllers.metrics())
 	if err != nil {
 		return nil, err
 	}

@@ -164,6 +164,9 @@ const (
 	SyncersGroup = "system:manifold:clusters"
 )
 
+// SubresourceFleet is what of a workload tells how it stands in all clusters at the moment. It can be read alone, as JSON.
+const SubresourceFleet = "fleet"
+
 // VerbOverride is the right to write the overrides of policies.
 const VerbOverride = "override"
 

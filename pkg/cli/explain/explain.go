@@ -86,6 +86,7 @@ func (o *Options) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string)
 	if o.gatherer.manifold, err = versioned.NewForConfig(config); err != nil {
 		return err
 	}
+	o.gatherer.fleet = fleetOf(o.gatherer.client.Discovery().RESTClient())
 	o.gatherer.versions = func(kind schema.GroupKind) []string { return versionsOf(f, kind) }
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	"github.com/manifold-dev/manifold/pkg/cli/target"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
@@ -46,14 +47,18 @@ type observed struct {
 	remedies map[string][]string
 	// hidden says why there is no result.
 	hidden string
-	// fleet is what is recorded of the workload in all clusters; it has no members for an object of a custom kind.
-	fleet moves.Fleet
+	// fleet is the workload in all clusters, as the server sees it now if standing is set, and else as it is recorded; it has no members for an
+	// object of a custom kind.
+	fleet    moves.Fleet
+	standing *moves.Standing
 }
 
 // gatherer reads from the logical cluster.
 type gatherer struct {
 	client   kubernetes.Interface
 	manifold versioned.Interface
+	// fleet asks the server how a workload stands at this moment. It may be nil.
+	fleet func(ctx context.Context, w identity.Workload) ([]byte, error)
 	// versions returns the versions in which a kind is served. It may be nil.
 	versions func(schema.GroupKind) []string
 }
@@ -105,7 +110,13 @@ func (g gatherer) gather(ctx context.Context, object *unstructured.Unstructured)
 	case err != nil:
 		return nil, err
 	}
-	return o, nil
+	if builtIn == nil {
+		return o, nil
+	}
+	if o.standing, err = g.standing(ctx, *builtIn); err == nil && o.standing != nil {
+		o.fleet = o.standing.Fleet
+	}
+	return o, err
 }
 
 func (g gatherer) served(object *unstructured.Unstructured) []string {

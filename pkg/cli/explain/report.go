@@ -46,6 +46,8 @@ type Report struct {
 	Message string `json:"message,omitempty"`
 	// Due is a decision made now, if it differs from the one that is in force.
 	Due placement.Decision `json:"due,omitempty"`
+	// Live tells that members are as the server sees them now, and not as they were recorded last.
+	Live bool `json:"live,omitempty"`
 	// Clusters are those that have joined or that are asked for, by name.
 	Clusters []Cluster `json:"clusters,omitempty"`
 	// Events are those of Manifold about the object, the oldest first.
@@ -66,9 +68,10 @@ type Cluster struct {
 	Share *placement.Share `json:"share,omitempty"`
 	// Status is what it reports; nil if nothing is known.
 	Status *summary.ClusterStatus `json:"status,omitempty"`
-	// Member is what else is recorded of the cluster while the workload is on its way to what was decided, as what decides its next step sees it;
-	// nil while nothing is.
+	// Member is what else is known of the cluster while the workload is on its way to what was decided, as what decides its next step sees it;
+	// nil while nothing is. Next is that step: what the cluster is to hold now, and what it waits for; nil if it is not known.
 	Member *moves.Member `json:"member,omitempty"`
+	Next   *moves.Step   `json:"next,omitempty"`
 	// State is how an object of a custom kind fares there, in its own words.
 	State string `json:"state,omitempty"`
 	// Verdict is what a decision made now finds out about it; nil if the user may not know.
@@ -126,7 +129,7 @@ func explain(o *observed) (*Report, error) {
 	for i := range r.Clusters {
 		r.Clusters[i].Remedies = o.remedies[r.Clusters[i].Name]
 	}
-	r.addMembers(o.fleet)
+	r.addMembers(o)
 	if o.custom {
 		return r, r.addStates(o.object.GetAnnotations()[manifoldv1alpha1.AnnotationStatus])
 	}
@@ -152,15 +155,29 @@ func observedBy(decision placement.Decision, breakdown summary.Breakdown) map[st
 }
 
 // addMembers adds what is known of each cluster on the way to what was decided.
-func (r *Report) addMembers(fleet moves.Fleet) {
+func (r *Report) addMembers(o *observed) {
 	waits := slices.ContainsFunc(r.Clusters, func(c Cluster) bool { return c.Status != nil && c.Status.Waits != "" })
-	if fleet.Rests() && r.Move == "" && !waits {
+	if r.Live = o.standing != nil; r.Live {
+		for _, step := range o.standing.Steps {
+			waits = waits || step.Held || step.Paced
+		}
+	}
+	if o.fleet.Rests() && r.Move == "" && !waits {
 		return
 	}
-	r.ordinals = fleet.Ordinals
+	r.ordinals = o.fleet.Ordinals
 	for i := range r.Clusters {
-		if m, has := fleet.Members[r.Clusters[i].Name]; has {
-			r.Clusters[i].Member = &m
+		name := r.Clusters[i].Name
+		m, has := o.fleet.Members[name]
+		if !has {
+			continue
+		}
+		r.Clusters[i].Member = &m
+		if !r.Live {
+			continue
+		}
+		if step, has := o.standing.Steps[name]; has {
+			r.Clusters[i].Next = &step
 		}
 	}
 }

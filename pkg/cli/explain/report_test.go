@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -25,6 +27,8 @@ import (
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -128,6 +132,8 @@ type scene struct {
 	events []corev1.Event
 	// forbidden is a resource that the user may not list.
 	forbidden string
+	// standing is how the server says that it stands, nil if it says nothing.
+	standing *moves.Standing
 }
 
 func TestExplain(t *testing.T) {
@@ -158,6 +164,30 @@ func TestExplain(t *testing.T) {
 					`"west":{"replicas":2,"ready":1,"available":1,"updated":2,"waits":"runs 2 of 4 replicas until others are gone elsewhere"}}`,
 			}),
 			namespace: shop(nil), policies: together(), clusters: []manifoldv1alpha1.Cluster{cluster("east", "8"), cluster("west", "8")},
+		},
+		"half-way as the server sees it": {
+			object: &appsv1.StatefulSet{
+				TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Annotations: map[string]string{
+					manifoldv1alpha1.AnnotationPlacement: `{"west":{"replicas":3}}`,
+					manifoldv1alpha1.AnnotationStatus:    `{"east":{"replicas":3,"ready":3,"available":3,"updated":3}}`,
+				}},
+				Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3)},
+			},
+			namespace: shop(nil), policies: together(), clusters: []manifoldv1alpha1.Cluster{cluster("east", "8"), cluster("west", "8")},
+			standing: &moves.Standing{
+				Fleet: moves.Fleet{Ordinals: true, Replicas: 3, Decision: placement.Decision{"west": {Replicas: 3}}, Members: map[string]moves.Member{
+					"east": {
+						Connected: true, Synced: true, Shown: true, Holds: true, Told: 2, Ordinals: placement.Range{End: 2}, Asks: placement.Range{End: 2},
+						Running: 2, Available: 2, Observed: true, Keeps: []placement.Range{{End: 2}}, Recorded: &placement.Share{Replicas: 3}, Emptying: true,
+					},
+					"west": {Connected: true, Synced: true, Shown: true, Holds: true, Reserved: placement.Range{Start: 2, End: 3}, Observed: true},
+				}},
+				Steps: map[string]moves.Step{
+					"east": {Share: placement.Share{Replicas: 2}, Held: true, Brief: true, Reason: "keeps ordinals 0-1 until they are ready elsewhere"},
+					"west": {Share: placement.Share{Start: 2, Replicas: 1}, Held: true, Reason: `waits for ordinals 0-1 to stop in cluster "east"`},
+				},
+			},
 		},
 		"divided by ordinals": {
 			object: &appsv1.StatefulSet{
@@ -342,7 +372,12 @@ func (s scene) gatherer() gatherer {
 			return true, nil, refusal
 		})
 	}
-	return gatherer{client: client, manifold: manifold}
+	return gatherer{client: client, manifold: manifold, fleet: func(context.Context, identity.Workload) ([]byte, error) {
+		if s.standing == nil {
+			return nil, apierrors.NewNotFound(appsv1.Resource("deployments/fleet"), "web")
+		}
+		return json.Marshal(s.standing)
+	}}
 }
 
 // gizmo is an object of a custom kind.

@@ -17,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	manifoldconfig "github.com/manifold-dev/manifold/config"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/server/keys"
 )
 
@@ -110,7 +111,18 @@ func policyRoles() []*rbacv1.ClusterRole {
 		aggregated(role("manifold:edit", rule(change...)), "edit", "admin"),
 		aggregated(role("manifold:view", rule(look...)), "view", "edit", "admin"),
 		role("manifold:override", rule(v1alpha1.VerbOverride)),
+		aggregated(role("manifold:fleet-view", fleetRules()...), "view", "edit", "admin"),
 	}
+}
+
+// fleetRules let those who may view workloads see how these stand in all clusters. The rights to workloads themselves do not cover subresources.
+func fleetRules() (out []rbacv1.PolicyRule) {
+	for _, kind := range projection.Workloads() {
+		out = append(out, rbacv1.PolicyRule{
+			APIGroups: []string{kind.Resource.Group}, Resources: []string{kind.Resource.Resource + "/" + v1alpha1.SubresourceFleet}, Verbs: []string{"get"},
+		})
+	}
+	return out
 }
 
 // Verbs of those who may view objects, and of those who may edit them.

@@ -2,9 +2,12 @@ package bootstrap
 
 import (
 	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
@@ -128,5 +131,25 @@ func TestTolerationsAreThereToBeRead(t *testing.T) {
 	binding, err := kube.RbacV1().RoleBindings("kube-public").Get(t.Context(), "manifold:settings", metav1.GetOptions{})
 	if err != nil || binding.Subjects[0].Name != "system:authenticated" {
 		t.Errorf("readable by %+v, %v", binding, err)
+	}
+}
+
+func TestThoseWhoMayViewWorkloadsMaySeeHowTheyStand(t *testing.T) {
+	var role *rbacv1.ClusterRole
+	for _, r := range policyRoles() {
+		if r.Name == "manifold:fleet-view" {
+			role = r
+		}
+	}
+	if role == nil || role.Labels["rbac.authorization.k8s.io/aggregate-to-view"] != "true" {
+		t.Fatalf("the role is %+v, want a part of what viewers have", role)
+	}
+	for _, want := range []string{"apps deployments/fleet", "apps statefulsets/fleet", "batch jobs/fleet", " pods/fleet"} {
+		group, resource, _ := strings.Cut(want, " ")
+		if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+			return slices.Equal(r.APIGroups, []string{group}) && slices.Equal(r.Resources, []string{resource}) && slices.Equal(r.Verbs, []string{"get"})
+		}) {
+			t.Errorf("they may not read %s", want)
+		}
 	}
 }

@@ -17,7 +17,7 @@ func changeCore(storage map[string]rest.Storage, o Options) error {
 	}); err != nil {
 		return err
 	}
-	if err := workloads.Change(storage, api.GroupName, o.Placer); err != nil {
+	if err := workloads.Change(storage, api.GroupName, o.Placer, o.Fleets); err != nil {
 		return err
 	}
 	if err := claims.Change(storage, o.Connections, o.Identity); err != nil {

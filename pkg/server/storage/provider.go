@@ -24,6 +24,7 @@ import (
 type Options struct {
 	Connections below.Connections
 	Placer      workloads.Placer
+	Fleets      workloads.Fleets
 	Authorizer  authorizer.UnconditionalAuthorizer
 	// Budgets are the disruption budgets of the logical cluster.
 	Budgets policyclient.PodDisruptionBudgetsGetter
@@ -46,7 +47,7 @@ var changes = map[string]change{
 // placed changes a group that differs in its workloads alone.
 func placed(group string) change {
 	return func(storage map[string]rest.Storage, o Options) error {
-		return workloads.Change(storage, group, o.Placer)
+		return workloads.Change(storage, group, o.Placer, o.Fleets)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 // Unrouted counts the replicas of a workload that serve in this cluster, so many as it says, and that some Service which selects them does
-// not lead to yet. A Service that leads nowhere at all is of no use to anybody now, so nobody waits for it. The cluster that asks is woken when
-// there may be fewer.
+// not lead to yet. A Service that leads nowhere at all is of no use to anybody now, so nobody waits for it. The cluster that asks, unless that is "",
+// is woken when there may be fewer.
 func (h *Holder) Unrouted(w identity.Workload, available int32, asks string) int32 {
 	live := h.Below.Get(w.Key())
 	if available == 0 || !trust.Ours(live, w) {
@@ -50,8 +50,8 @@ func (h *Holder) Unrouted(w identity.Workload, available int32, asks string) int
 		}
 		return n + int32(len(lacking))
 	}
-	if count() == 0 {
-		return 0
+	if n := count(); n == 0 || asks == "" {
+		return n
 	}
 	for _, service := range leading {
 		h.Services.Await(cache.MetaObjectToName(service), services.Waiter{Cluster: asks, Key: w.Key()})

@@ -32,8 +32,8 @@ type Placer interface {
 }
 
 // Change has the workloads of an API group placed while they are written, and keeps what Manifold alone writes when somebody
-// else updates their status.
-func Change(storage map[string]rest.Storage, group string, placer Placer) error {
+// else updates their status. How they stand can be read of each.
+func Change(storage map[string]rest.Storage, group string, placer Placer, fleets Fleets) error {
 	var copied func(ctx context.Context, deployment runtime.Object, decision string) bool
 	switch group {
 	case apps.GroupName:
@@ -71,6 +71,9 @@ func Change(storage map[string]rest.Storage, group string, placer Placer) error 
 			return err
 		}
 		storage[resource+"/status"] = &placedStatus{status}
+		if err := addFleet(storage, resource, strategy.reader, fleets); err != nil {
+			return err
+		}
 		if strategy.unheld {
 			continue
 		}
