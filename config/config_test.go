@@ -27,7 +27,7 @@ func TestDefaultPolicyKeepsNamespacesTogether(t *testing.T) {
 	if policy.Spec.Priority >= 0 {
 		t.Errorf("priority %d: it is older than any other policy, and would win over all that name no priority", policy.Spec.Priority)
 	}
-	if errs := validation.ValidateClusterPlacementPolicy(policy); len(errs) != 0 {
+	if errs := validation.Workloads(nil).ValidateClusterPlacementPolicy(policy); len(errs) != 0 {
 		t.Errorf("the API server would refuse it: %v", errs)
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1/validation"
 	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/pkg/clusters/rights"
 	"github.com/manifold-dev/manifold/pkg/identity"
@@ -67,13 +66,13 @@ func TestEveryRowIsKnownWhereverKindsMatter(t *testing.T) {
 			if _, err := factory.ForResource(kind.Resource); err != nil {
 				t.Errorf("it cannot be watched: %v", err)
 			}
-			if _, err := typed.REST(client, kind.Resource.Group); err != nil {
+			if _, err := typed.REST(client, kind.Resource.GroupVersion()); err != nil {
 				t.Errorf("it cannot be written: %v", err)
 			}
 			if !mayWrite(kind) || kind.Right == "" {
 				t.Errorf("there is no right to it, or nothing that the right is for: %q", kind.Right)
 			}
-			listed := len(validation.ValidatePlacementPolicy(policyFor(kind.GVK.Kind))) == 0
+			listed := len(projection.WorkloadKinds().ValidatePlacementPolicy(policyFor(kind.GVK.Kind))) == 0
 			if listed != kind.Workload {
 				t.Errorf("policies may list it: %t", listed)
 			}

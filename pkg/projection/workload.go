@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1/validation"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/move"
 )
@@ -203,6 +204,16 @@ var workloads = slices.DeleteFunc(slices.Clone(kinds), func(k Kind) bool { retur
 
 // Workloads returns the kinds that end in pods. The caller may not change it.
 func Workloads() []Kind { return slices.Clip(workloads) }
+
+// WorkloadKinds are the names of these, as policies list them.
+func WorkloadKinds() validation.Workloads {
+	var out validation.Workloads
+	for _, kind := range workloads {
+		out = append(out, kind.GVK.Kind)
+	}
+	slices.Sort(out)
+	return out
+}
 
 // KindOf returns the kind of a typed object, which need not carry its type's name.
 func KindOf(in Object) (Kind, bool) {

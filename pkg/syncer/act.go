@@ -20,7 +20,7 @@ var errNotYet = writer.ErrNotYet
 // writer returns what writes objects of a kind to a namespace of the cluster.
 func (s *Syncer) writer(kind projection.Kind, namespace string) writer.Writer {
 	out := writer.Writer{Kind: kind, Yields: s.claims.Yields}
-	rest, err := typed.REST(s.client, kind.Resource.Group)
+	rest, err := typed.REST(s.client, kind.Resource.GroupVersion())
 	if err != nil {
 		panic(err) // the groups of projected kinds are all known
 	}

@@ -57,12 +57,12 @@ func kinds() []kind {
 		{GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("ClusterPlacementPolicy"), resource: "clusterplacementpolicies.manifold.dev",
 			new: func() object { return &v1alpha1.ClusterPlacementPolicy{} }, wide: true, own: true,
 			complete: func(o object) field.ErrorList {
-				return validation.ValidateClusterPlacementPolicy(o.(*v1alpha1.ClusterPlacementPolicy))
+				return projection.WorkloadKinds().ValidateClusterPlacementPolicy(o.(*v1alpha1.ClusterPlacementPolicy))
 			}},
 		{GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("PlacementPolicy"), resource: "placementpolicies.manifold.dev",
 			new: func() object { return &v1alpha1.PlacementPolicy{} }, own: true,
 			complete: func(o object) field.ErrorList {
-				return validation.ValidatePlacementPolicy(o.(*v1alpha1.PlacementPolicy))
+				return projection.WorkloadKinds().ValidatePlacementPolicy(o.(*v1alpha1.PlacementPolicy))
 			}},
 	}
 	for _, k := range projection.Workloads() {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1/validation"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/registry/group"
 )
 
@@ -41,11 +41,11 @@ func (placementPolicyStrategy) PrepareForUpdate(_ context.Context, object, old r
 }
 
 func (placementPolicyStrategy) Validate(_ context.Context, object runtime.Object) field.ErrorList {
-	return validation.ValidatePlacementPolicy(object.(*v1alpha1.PlacementPolicy))
+	return projection.WorkloadKinds().ValidatePlacementPolicy(object.(*v1alpha1.PlacementPolicy))
 }
 
 func (placementPolicyStrategy) ValidateUpdate(_ context.Context, object, old runtime.Object) field.ErrorList {
-	return validation.ValidatePlacementPolicyUpdate(object.(*v1alpha1.PlacementPolicy), old.(*v1alpha1.PlacementPolicy))
+	return projection.WorkloadKinds().ValidatePlacementPolicyUpdate(object.(*v1alpha1.PlacementPolicy), old.(*v1alpha1.PlacementPolicy))
 }
 
 // clusterPlacementPolicyStrategy is for the policies of the whole logical cluster.
@@ -74,11 +74,11 @@ func (clusterPlacementPolicyStrategy) PrepareForUpdate(_ context.Context, object
 }
 
 func (clusterPlacementPolicyStrategy) Validate(_ context.Context, object runtime.Object) field.ErrorList {
-	return validation.ValidateClusterPlacementPolicy(object.(*v1alpha1.ClusterPlacementPolicy))
+	return projection.WorkloadKinds().ValidateClusterPlacementPolicy(object.(*v1alpha1.ClusterPlacementPolicy))
 }
 
 func (clusterPlacementPolicyStrategy) ValidateUpdate(_ context.Context, object, old runtime.Object) field.ErrorList {
-	return validation.ValidateClusterPlacementPolicyUpdate(
+	return projection.WorkloadKinds().ValidateClusterPlacementPolicyUpdate(
 		object.(*v1alpha1.ClusterPlacementPolicy), old.(*v1alpha1.ClusterPlacementPolicy))
 }
 

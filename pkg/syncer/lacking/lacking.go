@@ -296,7 +296,7 @@ func (c *Pods) taken(ctx context.Context, kind projection.Kind, key identity.Key
 	if err != nil {
 		return false, err
 	}
-	client, err := typed.REST(c.Client, kind.Resource.Group)
+	client, err := typed.REST(c.Client, kind.Resource.GroupVersion())
 	if err != nil {
 		return false, err
 	}

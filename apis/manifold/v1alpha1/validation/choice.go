@@ -9,7 +9,7 @@ import (
 )
 
 // validateChoice is about the fields of a policy that choose clusters.
-func validateChoice(spec *v1alpha1.PlacementPolicySpec, path *field.Path) field.ErrorList {
+func (w Workloads) validateChoice(spec *v1alpha1.PlacementPolicySpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range spec.Preferences {
 		at, preference := path.Child("preferences").Index(i), &spec.Preferences[i]
@@ -21,8 +21,8 @@ func validateChoice(spec *v1alpha1.PlacementPolicySpec, path *field.Path) field.
 	errs = append(errs, validateGroups(spec, path.Child("groups"))...)
 	errs = append(errs, validateNumbers(spec, path)...)
 	errs = append(errs, validateSpread(spec, path.Child("spread"))...)
-	errs = append(errs, validateAffinity(spec.Affinity, path.Child("affinity"))...)
-	return append(errs, validateAffinity(spec.AntiAffinity, path.Child("antiAffinity"))...)
+	errs = append(errs, w.validateAffinity(spec.Affinity, path.Child("affinity"))...)
+	return append(errs, w.validateAffinity(spec.AntiAffinity, path.Child("antiAffinity"))...)
 }
 
 func validateGroups(spec *v1alpha1.PlacementPolicySpec, path *field.Path) field.ErrorList {
@@ -89,12 +89,12 @@ func validateSpread(spec *v1alpha1.PlacementPolicySpec, path *field.Path) field.
 	return errs
 }
 
-func validateAffinity(terms []v1alpha1.WorkloadAffinity, path *field.Path) field.ErrorList {
+func (w Workloads) validateAffinity(terms []v1alpha1.WorkloadAffinity, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range terms {
 		at, term := path.Index(i), &terms[i]
-		errs = append(errs, validateWorkloads(term.Workloads, at.Child("workloads"))...)
-		errs = append(errs, validateCompanions(term.Workloads, at.Child("workloads", "kinds"))...)
+		errs = append(errs, w.validateWorkloads(term.Workloads, at.Child("workloads"))...)
+		errs = append(errs, w.validateCompanions(term.Workloads, at.Child("workloads", "kinds"))...)
 		errs = append(errs, fields.Selector(term.NamespaceSelector, at.Child("namespaceSelector"))...)
 		if term.Weight != nil && (*term.Weight < 1 || *term.Weight > 100) {
 			errs = append(errs, field.Invalid(at.Child("weight"), *term.Weight, "must be from 1 to 100"))
@@ -104,14 +104,14 @@ func validateAffinity(terms []v1alpha1.WorkloadAffinity, path *field.Path) field
 }
 
 // validateCompanions refuses custom kinds, of which nobody knows whether anything runs for them.
-func validateCompanions(workloads *v1alpha1.WorkloadSelector, path *field.Path) field.ErrorList {
+func (w Workloads) validateCompanions(workloads *v1alpha1.WorkloadSelector, path *field.Path) field.ErrorList {
 	if workloads == nil {
 		return nil
 	}
 	var errs field.ErrorList
 	for i, kind := range workloads.Kinds {
 		if isCustomKind(kind) {
-			errs = append(errs, field.NotSupported(path.Index(i), kind, workloadKinds()))
+			errs = append(errs, field.NotSupported(path.Index(i), kind, w))
 		}
 	}
 	return errs

@@ -23,7 +23,7 @@ var simplePath = regexp.MustCompile(`^\.(spec|status)(\.[A-Za-z0-9_-]+)+$`)
 
 // validateCustomWorkloads refuses descriptions of kinds that are none of custom resources, and paths that no object could have. Whether the
 // kind has the fields, its definition says, which may come later.
-func validateCustomWorkloads(described []v1alpha1.CustomWorkload, path *field.Path) field.ErrorList {
+func (w Workloads) validateCustomWorkloads(described []v1alpha1.CustomWorkload, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[string]bool{}
 	for i := range described {
@@ -31,7 +31,7 @@ func validateCustomWorkloads(described []v1alpha1.CustomWorkload, path *field.Pa
 		switch {
 		case kind == "":
 			errs = append(errs, field.Required(at.Child("kind"), "must be a kind of custom resources with its group, such as Widget.example.com"))
-		case slices.Contains(workloadKinds(), kind):
+		case slices.Contains(w, kind):
 			errs = append(errs, field.Invalid(at.Child("kind"), kind, "is a built-in kind, which needs no description"))
 		case !isCustomKind(kind):
 			errs = append(errs, field.Invalid(at.Child("kind"), kind, "must be a kind of custom resources with its group, such as Widget.example.com"))

@@ -85,8 +85,8 @@ func TestValidateCustomWorkloads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			wide := clusterPolicy(v1alpha1.ClusterPlacementPolicySpec{CustomWorkloads: test.described})
-			check(t, ValidateClusterPlacementPolicy(wide), test.want)
-			check(t, ValidateClusterPlacementPolicyUpdate(wide, clusterPolicy(v1alpha1.ClusterPlacementPolicySpec{})), test.want)
+			check(t, builtIn.ValidateClusterPlacementPolicy(wide), test.want)
+			check(t, builtIn.ValidateClusterPlacementPolicyUpdate(wide, clusterPolicy(v1alpha1.ClusterPlacementPolicySpec{})), test.want)
 		})
 	}
 }

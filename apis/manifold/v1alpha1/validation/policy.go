@@ -15,43 +15,47 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
+// Workloads are the names of the built-in kinds that end in pods, sorted: those that policies list, beside kinds of custom resources. Which there are is
+// for those to say who work with them.
+type Workloads []string
+
 // ValidatePlacementPolicy refuses a new policy of a namespace that is not valid.
-func ValidatePlacementPolicy(policy *v1alpha1.PlacementPolicy) field.ErrorList {
+func (w Workloads) ValidatePlacementPolicy(policy *v1alpha1.PlacementPolicy) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&policy.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	return append(errs, validatePolicySpec(&policy.Spec, field.NewPath("spec"))...)
+	return append(errs, w.validatePolicySpec(&policy.Spec, field.NewPath("spec"))...)
 }
 
 // ValidatePlacementPolicyUpdate refuses a change to a policy of a namespace that is not valid.
-func ValidatePlacementPolicyUpdate(policy, old *v1alpha1.PlacementPolicy) field.ErrorList {
+func (w Workloads) ValidatePlacementPolicyUpdate(policy, old *v1alpha1.PlacementPolicy) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&policy.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
-	return append(errs, validatePolicySpec(&policy.Spec, field.NewPath("spec"))...)
+	return append(errs, w.validatePolicySpec(&policy.Spec, field.NewPath("spec"))...)
 }
 
 // ValidateClusterPlacementPolicy refuses a new policy of the whole logical cluster that is not valid.
-func ValidateClusterPlacementPolicy(policy *v1alpha1.ClusterPlacementPolicy) field.ErrorList {
+func (w Workloads) ValidateClusterPlacementPolicy(policy *v1alpha1.ClusterPlacementPolicy) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&policy.ObjectMeta, false, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	return append(errs, validateClusterPolicySpec(&policy.Spec, field.NewPath("spec"))...)
+	return append(errs, w.validateClusterPolicySpec(&policy.Spec, field.NewPath("spec"))...)
 }
 
 // ValidateClusterPlacementPolicyUpdate refuses a change to a policy of the whole logical cluster that is not valid.
-func ValidateClusterPlacementPolicyUpdate(policy, old *v1alpha1.ClusterPlacementPolicy) field.ErrorList {
+func (w Workloads) ValidateClusterPlacementPolicyUpdate(policy, old *v1alpha1.ClusterPlacementPolicy) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&policy.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
-	return append(errs, validateClusterPolicySpec(&policy.Spec, field.NewPath("spec"))...)
+	return append(errs, w.validateClusterPolicySpec(&policy.Spec, field.NewPath("spec"))...)
 }
 
-func validateClusterPolicySpec(spec *v1alpha1.ClusterPlacementPolicySpec, path *field.Path) field.ErrorList {
+func (w Workloads) validateClusterPolicySpec(spec *v1alpha1.ClusterPlacementPolicySpec, path *field.Path) field.ErrorList {
 	errs := fields.Selector(spec.NamespaceSelector, path.Child("namespaceSelector"))
-	errs = append(errs, validateCustomWorkloads(spec.CustomWorkloads, path.Child("customWorkloads"))...)
-	return append(errs, validatePolicySpec(&spec.PlacementPolicySpec, path)...)
+	errs = append(errs, w.validateCustomWorkloads(spec.CustomWorkloads, path.Child("customWorkloads"))...)
+	return append(errs, w.validatePolicySpec(&spec.PlacementPolicySpec, path)...)
 }
 
-func validatePolicySpec(spec *v1alpha1.PlacementPolicySpec, path *field.Path) field.ErrorList {
+func (w Workloads) validatePolicySpec(spec *v1alpha1.PlacementPolicySpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	errs = append(errs, validateWorkloads(spec.Workloads, path.Child("workloads"))...)
+	errs = append(errs, w.validateWorkloads(spec.Workloads, path.Child("workloads"))...)
 	if clusters := spec.Clusters; clusters != nil {
 		errs = append(errs, validateClusterSelector(clusters, path.Child("clusters"))...)
 	}
-	errs = append(errs, validateChoice(spec, path)...)
+	errs = append(errs, w.validateChoice(spec, path)...)
 	errs = append(errs, validateTolerations(spec.Tolerations, path.Child("tolerations"))...)
 	errs = append(errs, validateMove(spec.Move, path.Child("move"))...)
 	errs = append(errs, validatePressure(spec, path)...)
@@ -68,11 +72,11 @@ func validatePolicySpec(spec *v1alpha1.PlacementPolicySpec, path *field.Path) fi
 	return errs
 }
 
-func validateWorkloads(workloads *v1alpha1.WorkloadSelector, path *field.Path) field.ErrorList {
+func (w Workloads) validateWorkloads(workloads *v1alpha1.WorkloadSelector, path *field.Path) field.ErrorList {
 	if workloads == nil {
 		return nil
 	}
-	errs := validateKinds(workloads.Kinds, path.Child("kinds"))
+	errs := w.validateKinds(workloads.Kinds, path.Child("kinds"))
 	return append(errs, fields.Selector(workloads.LabelSelector, path.Child("labelSelector"))...)
 }
 
@@ -83,22 +87,17 @@ func validateClusterSelector(clusters *v1alpha1.ClusterSelector, path *field.Pat
 
 // validateKinds refuses kinds that are neither workloads nor custom resources, written KIND.GROUP: a policy about them would never apply,
 // most likely because of a typing error.
-func validateKinds(kinds []string, path *field.Path) field.ErrorList {
+func (w Workloads) validateKinds(kinds []string, path *field.Path) field.ErrorList {
 	errs := fields.Unique(kinds, path)
 	for i, kind := range kinds {
-		if !slices.Contains(workloadKinds(), kind) && !isCustomKind(kind) {
-			errs = append(errs, field.NotSupported(path.Index(i), kind, workloadKinds()))
+		if !slices.Contains(w, kind) && !isCustomKind(kind) {
+			errs = append(errs, field.NotSupported(path.Index(i), kind, w))
 		}
 	}
 	return errs
 }
 
-// workloadKinds are the kinds that end in pods.
-func workloadKinds() []string {
-	return []string{"DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet", "ReplicationController", "StatefulSet"}
-}
-
-// isCustomKind tells whether a name is that of a kind with its group: "Widget.example.com". The groups of custom resources
+// isCustomKind reports whether a name is that of a kind with its group: "Widget.example.com". The groups of custom resources
 // have a dot.
 func isCustomKind(name string) bool {
 	kind, group, _ := strings.Cut(name, ".")

@@ -8,6 +8,9 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
+// builtIn are the kinds that end in pods.
+var builtIn = Workloads{"DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet", "ReplicationController", "StatefulSet"}
+
 func policy(spec v1alpha1.PlacementPolicySpec) *v1alpha1.PlacementPolicy {
 	return &v1alpha1.PlacementPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "policy", ResourceVersion: "1"},
@@ -23,10 +26,10 @@ func clusterPolicy(spec v1alpha1.ClusterPlacementPolicySpec) *v1alpha1.ClusterPl
 func checkSpec(t *testing.T, spec v1alpha1.PlacementPolicySpec, want []string) {
 	t.Helper()
 	wide := v1alpha1.ClusterPlacementPolicySpec{PlacementPolicySpec: spec}
-	check(t, ValidatePlacementPolicy(policy(spec)), want)
-	check(t, ValidatePlacementPolicyUpdate(policy(spec), policy(v1alpha1.PlacementPolicySpec{})), want)
-	check(t, ValidateClusterPlacementPolicy(clusterPolicy(wide)), want)
-	check(t, ValidateClusterPlacementPolicyUpdate(clusterPolicy(wide), clusterPolicy(v1alpha1.ClusterPlacementPolicySpec{})), want)
+	check(t, builtIn.ValidatePlacementPolicy(policy(spec)), want)
+	check(t, builtIn.ValidatePlacementPolicyUpdate(policy(spec), policy(v1alpha1.PlacementPolicySpec{})), want)
+	check(t, builtIn.ValidateClusterPlacementPolicy(clusterPolicy(wide)), want)
+	check(t, builtIn.ValidateClusterPlacementPolicyUpdate(clusterPolicy(wide), clusterPolicy(v1alpha1.ClusterPlacementPolicySpec{})), want)
 }
 
 var (
@@ -176,9 +179,9 @@ func TestValidateDivision(t *testing.T) {
 }
 
 func TestValidateNamespaceSelector(t *testing.T) {
-	check(t, ValidateClusterPlacementPolicy(clusterPolicy(v1alpha1.ClusterPlacementPolicySpec{NamespaceSelector: goodSelector})), nil)
+	check(t, builtIn.ValidateClusterPlacementPolicy(clusterPolicy(v1alpha1.ClusterPlacementPolicySpec{NamespaceSelector: goodSelector})), nil)
 	bad := clusterPolicy(v1alpha1.ClusterPlacementPolicySpec{NamespaceSelector: badSelector})
-	check(t, ValidateClusterPlacementPolicy(bad), []string{
+	check(t, builtIn.ValidateClusterPlacementPolicy(bad), []string{
 		`spec.namespaceSelector.matchLabels: Invalid value: "re gion"`,
 		`spec.namespaceSelector.matchExpressions[0].operator: Invalid value: "Is"`,
 		`spec.namespaceSelector.matchExpressions[1].values: Required value`,
@@ -188,9 +191,9 @@ func TestValidateNamespaceSelector(t *testing.T) {
 func TestValidatePolicyScope(t *testing.T) {
 	lost := policy(v1alpha1.PlacementPolicySpec{})
 	lost.Namespace = ""
-	check(t, ValidatePlacementPolicy(lost), []string{"metadata.namespace: Required value"})
+	check(t, builtIn.ValidatePlacementPolicy(lost), []string{"metadata.namespace: Required value"})
 
 	housed := clusterPolicy(v1alpha1.ClusterPlacementPolicySpec{})
 	housed.Namespace = "shop"
-	check(t, ValidateClusterPlacementPolicy(housed), []string{"metadata.namespace: Forbidden"})
+	check(t, builtIn.ValidateClusterPlacementPolicy(housed), []string{"metadata.namespace: Forbidden"})
 }
