@@ -36,6 +36,12 @@ func (f *Fair[K]) AddFor(owner string, key K, after time.Duration) {
 	f.AddAfter(key, after)
 }
 
+// AddAgain adds a key that a worker has for whoever it was taken for, after a delay.
+func (f *Fair[K]) AddAgain(key K, after time.Duration) {
+	f.lines.nameAgain(key)
+	f.AddAfter(key, after)
+}
+
 // Forget implements workqueue.TypedRateLimitingInterface.
 func (f *Fair[K]) Forget(key K) {
 	f.lines.forget(key)
@@ -60,6 +66,13 @@ func (l *lines[K]) name(key K, owner string) {
 	if !slices.Contains(l.named[key], owner) {
 		l.named[key] = append(l.named[key], owner)
 	}
+}
+
+func (l *lines[K]) nameAgain(key K) {
+	l.mu.Lock()
+	owner := l.last[key]
+	l.mu.Unlock()
+	l.name(key, owner)
 }
 
 func (l *lines[K]) forget(key K) {

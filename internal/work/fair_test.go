@@ -125,3 +125,16 @@ func TestWhatFailsIsTriedAgainAtTheTurnOfItsOwner(t *testing.T) {
 		t.Errorf("remembers %v", q.lines.last)
 	}
 }
+
+func TestWhatAWorkerLooksAtAgainWaitsAtTheTurnOfItsOwner(t *testing.T) {
+	q := NewFairQueue[string]("", 0, 0)
+	defer q.ShutDown()
+	q.AddFor("east", "slow", 0)
+	key, _ := q.Get()
+	q.AddAgain(key, 0)
+	q.Forget(key)
+	q.Done(key)
+	if got := q.lines.in[key]; !slices.Equal(got, []string{"east"}) {
+		t.Errorf("it waits in the lines of %q", got)
+	}
+}

@@ -134,8 +134,8 @@ func attachFound(t *testing.T, u *Upstream, cluster string, objects ...projectio
 		Upstream: u,
 		Client:   func(string) (kubernetes.Interface, error) { return s.above, nil },
 		Recorder: s.events,
-		Changed:  func(key identity.Key, urgent bool) { s.changes = append(s.changes, change{key, urgent}) },
-		Mirror:   func(name cache.ObjectName) { s.mirrors = append(s.mirrors, name) },
+		Changed:  func(_ string, key identity.Key, urgent bool) { s.changes = append(s.changes, change{key, urgent}) },
+		Mirror:   func(_ string, name cache.ObjectName) { s.mirrors = append(s.mirrors, name) },
 		Leaving:  func(string) (bool, string) { return false, "" },
 	}, &connection.Connection{Name: cluster, Client: fake.NewClientset(), Usage: capacity.NewUsage(nil)})
 	if err != nil {

@@ -49,10 +49,10 @@ type Options struct {
 	Client func(cluster string) (kubernetes.Interface, error)
 	// Recorder writes the events that tell users what could not be projected.
 	Recorder record.EventRecorder
-	// Changed is told of objects whose report may have changed, and whether the change is worth telling at once. It returns at once.
-	Changed func(key identity.Key, urgent bool)
-	// Mirror is told of a Deployment that has a ReplicaSet whose mirror may be missing. It returns at once.
-	Mirror func(deployment cache.ObjectName)
+	// Changed is told of objects whose report from a cluster may have changed, and whether the change is worth telling at once. It returns at once.
+	Changed func(cluster string, key identity.Key, urgent bool)
+	// Mirror is told of a Deployment that has a ReplicaSet in a cluster whose mirror may be missing. It returns at once.
+	Mirror func(cluster string, deployment cache.ObjectName)
 	// Leaving reports whether a cluster is being removed, and in which manner: a value of AnnotationRemove.
 	Leaving func(cluster string) (leaving bool, manner string)
 	// Overrides returns what the policy of a workload changes of it in a cluster. It may be nil.
@@ -175,7 +175,8 @@ func newSyncer(o Options, c *connection.Connection) (*Syncer, error) {
 	}
 	s.handlers = watching.New(watching.Options{
 		Below: b.Cluster, Demand: o.Upstream.Demand, Queue: s.queue, Pods: s.pods, Claims: s.claims, Volumes: s.volumes,
-		Reports: s.reports, Secrets: b.secrets, Usage: c.Usage, Mirror: o.Mirror, Changed: o.Changed, Tell: s.changed, Seen: s.arrivals.Seen,
+		Reports: s.reports, Secrets: b.secrets, Usage: c.Usage, Changed: s.told, Tell: s.changed, Seen: s.arrivals.Seen,
+		Mirror:   func(deployment cache.ObjectName) { o.Mirror(c.Name, deployment) },
 		Wake:     func(key identity.Key) { o.Upstream.router.Wake(key, nil) },
 		Released: func(kind projection.Kind, gone projection.Object) { o.Upstream.router.Released(s.routed, kind, gone) },
 	})
@@ -188,7 +189,7 @@ func (s *Syncer) mirror() {
 	o := mirrors.Options{
 		Cluster: s.cluster, Above: s.Upstream.Cluster, Below: s.below.Cluster, Guard: s.Upstream.Guard(nil),
 		Client: s.client, Writer: s.above, Recorder: s.Recorder,
-		Counts: s.trust.Counts, GivenUp: s.terms.GivenUp, Lives: s.Upstream.lives, Enqueue: s.enqueue, Changed: s.Changed,
+		Counts: s.trust.Counts, GivenUp: s.terms.GivenUp, Lives: s.Upstream.lives, Enqueue: s.enqueue, Changed: s.told,
 		Lost: func(w identity.Workload) bool { return s.Upstream.Fleets.HasLost(w, s.cluster) },
 		Projected: func(key identity.Key, uid types.UID) (int64, bool) {
 			st := s.states.Of(key)
@@ -258,9 +259,14 @@ func (s *Syncer) run(ctx context.Context) error {
 func (s *Syncer) changed(key identity.Key, urgent bool) {
 	// A pod's status is mirrored as it is.
 	if _, ok := summary.ForResource(key.Resource); ok {
-		s.Changed(key, urgent)
+		s.told(key, urgent)
 	}
 	s.Upstream.router.Wake(key, nil)
+}
+
+// told tells that there is something new to report of an object.
+func (s *Syncer) told(key identity.Key, urgent bool) {
+	s.Changed(s.cluster, key, urgent)
 }
 
 // enqueueEverything looks at all that is wanted here and all that is here, which is what makes a restart safe: what was missed shows

@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -79,8 +78,10 @@ type Controller struct {
 	mirrors   cache.MutationCache
 	histories *histories
 	stores    map[schema.GroupVersionResource]cache.Indexer
-	queue     workqueue.TypedRateLimitingInterface[task]
-	synced    []cache.InformerSynced
+	// queue takes what one cluster tells of after what others do in turn: however much a cluster has to tell, what others tell, and what users change,
+	// waits for no more of that than there is of its own.
+	queue  *work.Fair[task]
+	synced []cache.InformerSynced
 
 	// moves are the workloads on their way from cluster to cluster.
 	moves moves
@@ -126,7 +127,7 @@ func New(o Options) (*Controller, error) {
 		stores:   map[schema.GroupVersionResource]cache.Indexer{},
 		mirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), replicaSets.GetStore(),
 			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: replicaSets.GetIndexer(), IncludeAdds: true}),
-		queue: work.NewQueue[task](o.Queues.Of("summary"), 10*time.Millisecond, 10*time.Second),
+		queue: work.NewFairQueue[task](o.Queues.Of("summary"), 10*time.Millisecond, 10*time.Second),
 	}
 	c.templates.versions, c.templates.taken = o.Versions, c.taken
 	type watch struct {
@@ -165,16 +166,16 @@ func New(o Options) (*Controller, error) {
 	return c, nil
 }
 
-// Changed has the summary of an object made again. Syncers call it.
-func (c *Controller) Changed(key identity.Key, urgent bool) {
+// Changed has the summary of an object made again because of what a cluster has to tell of it, or "" for what is above. Syncers call it.
+func (c *Controller) Changed(cluster string, key identity.Key, urgent bool) {
+	after := together
 	switch {
 	case !urgent || !c.settled(key):
-		c.queue.AddAfter(task{Key: key}, settle)
+		after = settle
 	case c.Reports.Goes(key):
-		c.queue.Add(task{Key: key}) // it is gone from everywhere, and a DELETE waits
-	default:
-		c.queue.AddAfter(task{Key: key}, together)
+		after = 0 // it is gone from everywhere, and a DELETE waits
 	}
+	c.queue.AddFor(cluster, task{Key: key}, after)
 }
 
 // settled reports whether no cluster is about to change its part of an object: one that has settled before the others need not be told
@@ -192,11 +193,11 @@ func (c *Controller) settled(key identity.Key) bool {
 	return true
 }
 
-// Mirror has missing mirrors of a Deployment's ReplicaSets made. Syncers call it.
-func (c *Controller) Mirror(deployment cache.ObjectName) {
-	c.queue.Add(task{
+// Mirror has missing mirrors of ReplicaSets made that a cluster has of a Deployment. Syncers call it.
+func (c *Controller) Mirror(cluster string, deployment cache.ObjectName) {
+	c.queue.AddFor(cluster, task{
 		Key: identity.Key{Resource: deploymentResource, Namespace: deployment.Namespace, Name: deployment.Name}, missing: true,
-	})
+	}, 0)
 }
 
 // Run summarises until ctx ends.
@@ -240,7 +241,7 @@ func (c *Controller) workloadHandler(kind summary.Kind) cache.ResourceEventHandl
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if o := obj.(summary.Object); !mirror(kind, o) {
-				c.Changed(keyOf(o), len(identity.DecisionOf(o)) == 0) // nobody is going to tell more of what runs nowhere
+				c.Changed("", keyOf(o), len(identity.DecisionOf(o)) == 0) // nobody is going to tell more of what runs nowhere
 			}
 		},
 		UpdateFunc: func(old, obj any) {

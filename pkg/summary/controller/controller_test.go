@@ -123,8 +123,8 @@ func start(t *testing.T, objects ...runtime.Object) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.woken = &recordingQueue{TypedRateLimitingInterface: h.queue}
-	h.queue = h.woken
+	h.woken = &recordingQueue{TypedRateLimitingInterface: h.queue.TypedRateLimitingInterface}
+	h.queue.TypedRateLimitingInterface = h.woken
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(func() {
 		cancel()

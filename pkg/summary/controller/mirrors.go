@@ -65,6 +65,6 @@ func (c *Controller) waitsForMirrors(key identity.Key, reports map[string]summar
 	if !c.held.holds(key, unshown, c.settled(key), c.Clock.Now()) {
 		return false
 	}
-	c.queue.AddAfter(task{Key: key}, settle)
+	c.queue.AddAgain(task{Key: key}, settle)
 	return true
 }

@@ -97,7 +97,7 @@ func (c *Controller) moving(key identity.Key, in summary.Object, reports map[str
 			"has made no progress for %s: %s; what runs stays until its replacement is available", duration.HumanDuration(deadline), progress))
 	}
 	if progress != "" && !after.told {
-		c.queue.AddAfter(task{Key: key}, max(time.Second, after.since.Add(deadline).Sub(now)))
+		c.queue.AddAgain(task{Key: key}, max(time.Second, after.since.Add(deadline).Sub(now)))
 	}
 	return progress
 }

@@ -135,7 +135,7 @@ func (c *Controller) enqueueConcerned(cluster string) {
 			o := obj.(summary.Object)
 			annotations := o.GetAnnotations()
 			if strings.Contains(annotations[v1alpha1.AnnotationPlacement], name) || strings.Contains(annotations[v1alpha1.AnnotationStatus], name) {
-				c.queue.Add(task{Key: identity.Key{Resource: resource, Namespace: o.GetNamespace(), Name: o.GetName()}})
+				c.queue.AddFor(cluster, task{Key: identity.Key{Resource: resource, Namespace: o.GetNamespace(), Name: o.GetName()}}, 0)
 			}
 		}
 	}
