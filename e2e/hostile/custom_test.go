@@ -28,7 +28,7 @@ var customLies = map[string]func(a *arena, obj *unstructured.Unstructured){
 	},
 	"a deep status": func(_ *arena, obj *unstructured.Unstructured) {
 		var deep any = "bottom"
-		for range 200 { // deeper than 500 is not taken from the wire, whatever it is about
+		for range 200 { // see TestACustomStatusThatIsTooDeepIsTold for more
 			deep = map[string]any{"d": []any{deep}}
 		}
 		obj.Object["status"] = map[string]any{"deep": deep}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,8 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/liar"
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // awaitWest waits until a condition of Cluster west is as claimed.
@@ -279,31 +282,38 @@ func TestNothingOfAnAnswerIsTooMuch(t *testing.T) {
 	a.unharmed()
 }
 
-// TestACustomStatusThatIsTooDeepIsTold has west give a custom object a status that is nested deeper than anything is read, which is taken from the wire
-// before anybody knows whose it is.
+// TestACustomStatusThatIsTooDeepIsTold has west give a custom object a status that is nested deeper than anything is read. It is cut off before anybody
+// knows whose it is, so the condition of the cluster tells of it by its kind, and the object that it is left out. What else west has of the kind goes on.
 func TestACustomStatusThatIsTooDeepIsTold(t *testing.T) {
 	a := enter(t)
 	var deep any = "bottom"
 	for range 400 {
 		deep = map[string]any{"d": []any{deep}}
 	}
-	was := a.getIn(a.Environment.Logical, trinkets, a.Namespace, "own")
+	get := func() *unstructured.Unstructured { return a.getIn(a.Environment.Logical, trinkets, a.Namespace, "own") }
+	was := get()
 	stop := a.west.Change(trinkets.GroupResource(), func(obj *unstructured.Unstructured) bool {
 		if a.ofArena(obj, "own") {
-			obj.Object["status"] = map[string]any{"deep": deep}
+			obj.Object["status"] = map[string]any{"deep": deep, "conditions": []any{condition("Ready", "as shown")}}
 		}
 		return true
 	})
 	defer stop()
 	a.awaitWest("is told", v1alpha1.ClusterSyncerRunning, func(c *metav1.Condition) bool {
-		return c.Reason == "BoundsExceeded" && strings.Contains(c.Message, "nested deeper")
+		return c.Status == metav1.ConditionTrue && c.Reason == "BoundsExceeded" && strings.Contains(c.Message, trinkets.GroupResource().String()+" that are nested deeper")
 	})
-	// Other kinds in west, and the kind in east, go on.
-	a.custom(trinkets, "elsewhere", "east")
-	a.unharmed()
-	if is := a.getIn(a.Environment.Logical, trinkets, a.Namespace, "own"); is.GetResourceVersion() != was.GetResourceVersion() {
-		t.Errorf("it is %v, was %v", is.Object, was.Object)
+	a.Logical.Poll("the status is left out", func() error {
+		is := get()
+		if of := identity.CopiesOf(is)["west"]; !of.Omitted || len(conditionsOf(is)) != 1 {
+			return fmt.Errorf("it is told %+v, with %d conditions", of, len(conditionsOf(is)))
+		}
+		return nil
+	})
+	if is := get(); !reflect.DeepEqual(is.Object["spec"], was.Object["spec"]) || projection.Deeper(is.Object, 100) {
+		t.Errorf("it is %.1000v, was %v", is.Object, was.Object)
 	}
+	a.customCanary() // of the same kind, in west
+	a.unharmed()
 	stop()
 	a.customCanary()
 	a.unharmed()

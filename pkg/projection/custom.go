@@ -2,6 +2,8 @@ package projection
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,7 +38,7 @@ func Custom(gvk schema.GroupVersionKind, resource string, paths *PodPaths) Kind 
 		fill: func(in, out Object, _ Part) {
 			fillContent(in.(*unstructured.Unstructured).Object, out.(*unstructured.Unstructured).Object)
 		},
-		refuse:     func(Object) string { return "" },
+		refuse:     tooDeep,
 		replace:    func(Object, Object) string { return "" },
 		references: func(Object, *references) {},
 		follows:    func(Object, *references) {},
@@ -61,12 +63,53 @@ func Custom(gvk schema.GroupVersionKind, resource string, paths *PodPaths) Kind 
 		paths.fill(out.(*unstructured.Unstructured).Object, part.Share)
 	}
 	out.refuse = func(in Object) string {
+		if reason := tooDeep(in); reason != "" {
+			return reason
+		}
 		if problem := out.demand(in).Problem; problem != nil {
 			return problem.Error()
 		}
 		return ""
 	}
 	return out
+}
+
+// DeepestContent is how many levels what is in a field of a custom object may be nested. Of what clusters show that is nested deeper, more than some 490
+// levels, the rest is not read.
+const DeepestContent = 450
+
+// tooDeep says that an object is nested deeper than can be read back from a cluster.
+func tooDeep(in Object) string {
+	if o, ok := in.(*unstructured.Unstructured); ok {
+		for key, value := range o.Object {
+			if key != "status" && Deeper(value, DeepestContent) {
+				return fmt.Sprintf("its %s is nested deeper than %d levels, which is more than is read of a cluster", key, DeepestContent)
+			}
+		}
+	}
+	return ""
+}
+
+// Deeper reports whether a JSON value is nested deeper than so many levels.
+func Deeper(value any, levels int) bool {
+	inner := func(yield func(any) bool) {}
+	switch value := value.(type) {
+	case map[string]any:
+		inner = maps.Values(value)
+	case []any:
+		inner = slices.Values(value)
+	default:
+		return false
+	}
+	if levels == 0 {
+		return true
+	}
+	for value := range inner {
+		if Deeper(value, levels-1) {
+			return true
+		}
+	}
+	return false
 }
 
 // fillContent copies what a user wrote, metadata aside.

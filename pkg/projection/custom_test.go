@@ -155,3 +155,36 @@ func FuzzCoversContent(f *testing.F) {
 		}
 	})
 }
+
+func TestWhatIsNestedTooDeepGoesNowhere(t *testing.T) {
+	kind := Custom(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, "widgets", nil)
+	widget := func(field string, levels int) *unstructured.Unstructured {
+		var deep any = "bottom"
+		for i := range levels {
+			if i%2 == 0 {
+				deep = []any{"beside", deep}
+			} else {
+				deep = map[string]any{"a": deep, "b": "beside"}
+			}
+		}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"namespace": "shop", "name": "web"}, field: deep,
+		}}
+	}
+	for name, test := range map[string]struct {
+		in   *unstructured.Unstructured
+		want string
+	}{
+		"as deep as may be":             {in: widget("spec", DeepestContent)},
+		"deeper":                        {in: widget("spec", DeepestContent+1), want: "its spec is nested deeper than 450 levels, which is more than is read of a cluster"},
+		"any field":                     {in: widget("data", 9000), want: "its data is nested deeper than 450 levels, which is more than is read of a cluster"},
+		"a status, which goes nowhere":  {in: widget("status", 9000)},
+		"what is no object and no list": {in: widget("spec", 0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if ok, reason := kind.Projectable(test.in); ok != (test.want == "") || reason != test.want {
+				t.Errorf("projectable %t: %q, want %q", ok, reason, test.want)
+			}
+		})
+	}
+}

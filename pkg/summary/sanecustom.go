@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 const (
@@ -22,13 +23,13 @@ const (
 
 // saneCustom returns a copy of the status of a custom object, nil for none, as it may be shown: what a terminal would obey is written out, and the words
 // of conditions are as short as those of other objects. Nobody here knows what the rest means, so it stays as it is, or goes: of a status that is too
-// large only conditions and the observed generation are left, and it is not whole.
+// large, or nested too deep, only conditions and the observed generation are left, and it is not whole.
 func saneCustom(status map[string]any) (sane map[string]any, whole bool) {
 	if status == nil {
 		return nil, true
 	}
 	left := mostCustomStatus
-	if whole = takes(status, &left); whole {
+	if whole = takes(status, &left) && !projection.Deeper(status, projection.DeepestContent); whole {
 		sane = cleaned(status).(map[string]any)
 	} else {
 		sane = map[string]any{}

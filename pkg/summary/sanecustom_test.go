@@ -3,6 +3,7 @@ package summary
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -12,7 +13,33 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
+
+// nested returns a value of so many levels.
+func nested(levels int) any {
+	var out any = "bottom"
+	for i := range levels {
+		if out = any([]any{out}); i%2 == 0 {
+			out = map[string]any{"a": out.([]any)[0]}
+		}
+	}
+	return out
+}
+
+func TestOfAStatusThatIsNestedTooDeepTheConditionsAreLeft(t *testing.T) {
+	conditions := []any{map[string]any{"type": "Ready", "status": "True", "reason": "Up", "message": ""}}
+	for levels, wantWhole := range map[int]bool{1: true, projection.DeepestContent - 1: true, projection.DeepestContent: false, 9000: false} {
+		in := map[string]any{"deep": nested(levels), "phase": "Up", "conditions": conditions}
+		want := map[string]any{"conditions": conditions}
+		if wantWhole {
+			want = in
+		}
+		if got, whole := saneCustom(in); whole != wantWhole || !reflect.DeepEqual(got, want) {
+			t.Errorf("of %d levels it is whole: %t, with %d fields", levels, whole, len(got))
+		}
+	}
+}
 
 func TestWhatACustomObjectSaysIsBoundedAndCleaned(t *testing.T) {
 	long := strings.Repeat("a", 10_000)

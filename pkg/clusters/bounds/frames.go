@@ -5,12 +5,18 @@ import (
 	"fmt"
 )
 
-// scanner looks at an answer while it is read. It returns an error where it goes beyond a bound.
+// scanner looks at an answer while it is read. It returns what of that is passed on, in the same memory, and an error where it goes beyond a bound.
 type scanner interface {
-	scan(read []byte) error
+	scan(read []byte) (passed []byte, err error)
 }
 
-var errDeep = &ExceededError{What: fmt.Sprintf("the cluster sends JSON that is nested deeper than %d levels", deepest), Do: lookInto}
+// tooDeep tells of JSON that is nested too deep. Of what it is about, the rest may be left out.
+func tooDeep(about, what string) error {
+	return &ExceededError{What: fmt.Sprintf("the cluster sends %s nested deeper than %d levels%s", about, deepest, what), Do: lookInto}
+}
+
+// leftOut stands where a value was nested too deep.
+const leftOut = '0'
 
 // nesting follows JSON, of which it knows the length and the depth of each value. What is no JSON is the decoder's business.
 type nesting struct {
@@ -18,35 +24,54 @@ type nesting struct {
 	size            int64
 	depth           int
 	quoted, escaped bool
+	// cut is told of each value that is nested too deep, and left out. Without it such a value is an error.
+	cut func()
 }
 
-func (n *nesting) scan(read []byte) error {
+func (n *nesting) scan(read []byte) ([]byte, error) {
+	passed := read[:0]
 	for _, c := range read {
-		n.size++
+		within := n.depth <= deepest
+		if err := n.follow(c); err != nil {
+			return nil, err
+		}
 		switch {
-		case n.quoted:
-			switch {
-			case n.escaped:
-				n.escaped = false
-			case c == '\\':
-				n.escaped = true
-			case c == '"':
-				n.quoted = false
-			}
+		case within && n.depth <= deepest:
+			passed = append(passed, c)
+		case within && n.cut == nil:
+			return nil, tooDeep("JSON that is", "")
+		case within:
+			n.cut()
+			passed = append(passed, leftOut)
+		}
+	}
+	return passed, nil
+}
+
+// follow takes the next byte.
+func (n *nesting) follow(c byte) error {
+	n.size++
+	switch {
+	case n.quoted:
+		switch {
+		case n.escaped:
+			n.escaped = false
+		case c == '\\':
+			n.escaped = true
 		case c == '"':
-			n.quoted = true
-		case c == '{', c == '[':
-			if n.depth++; n.depth > deepest {
-				return errDeep
-			}
-		case c == '}', c == ']':
-			if n.depth--; n.depth <= 0 {
-				n.depth, n.size = 0, 0
-			}
+			n.quoted = false
 		}
-		if n.most > 0 && n.size > n.most {
-			return tooMuch("an event of a watch", n.most)
+	case c == '"':
+		n.quoted = true
+	case c == '{', c == '[':
+		n.depth++
+	case c == '}', c == ']':
+		if n.depth--; n.depth <= 0 {
+			n.depth, n.size = 0, 0
 		}
+	}
+	if n.most > 0 && n.size > n.most {
+		return tooMuch("an event of a watch", n.most)
 	}
 	return nil
 }
@@ -57,7 +82,8 @@ type frames struct {
 	left   int64
 }
 
-func (f *frames) scan(read []byte) error {
+func (f *frames) scan(passed []byte) ([]byte, error) {
+	read := passed
 	for len(read) > 0 {
 		if f.left > 0 {
 			skipped := min(f.left, int64(len(read)))
@@ -68,12 +94,12 @@ func (f *frames) scan(read []byte) error {
 		missing := min(4-len(f.header), len(read))
 		f.header, read = append(f.header, read[:missing]...), read[missing:]
 		if len(f.header) < 4 {
-			return nil
+			return passed, nil
 		}
 		f.left, f.header = int64(binary.BigEndian.Uint32(f.header)), f.header[:0]
 		if f.left > mostEvent {
-			return tooMuch("an event of a watch", mostEvent)
+			return nil, tooMuch("an event of a watch", mostEvent)
 		}
 	}
-	return nil
+	return passed, nil
 }

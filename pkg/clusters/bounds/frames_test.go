@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -29,10 +30,43 @@ func TestNesting(t *testing.T) {
 				n, err := &nesting{most: test.most}, error(nil)
 				for rest := test.sent; rest != "" && err == nil; {
 					next := min(part, len(rest))
-					err, rest = n.scan([]byte(rest[:next])), rest[next:]
+					_, err = n.scan([]byte(rest[:next]))
+					rest = rest[next:]
 				}
 				if exceeded := new(ExceededError); (err == nil) != test.want || err != nil && !errors.As(err, &exceeded) {
 					t.Errorf("in parts of %d: %v, want within bounds %t", part, err, test.want)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatIsNestedTooDeepIsLeftOutAndTheRestPasses(t *testing.T) {
+	whole := strings.Repeat(`{"a":`, deepest-1) + "%s" + strings.Repeat("}", deepest-1)
+	for name, test := range map[string]struct {
+		sent, want string
+		wantCut    int
+	}{
+		"nothing is too deep":         {sent: `{"a":["}"]}`, want: `{"a":["}"]}`},
+		"a value among others":        {sent: fmt.Sprintf(whole, `[1,{"b":[2,"]"]},3]`), want: fmt.Sprintf(whole, `[1,0,3]`), wantCut: 1},
+		"two of them":                 {sent: fmt.Sprintf(whole, `{"b":[],"c":{},"d":"[{"}`), want: fmt.Sprintf(whole, `{"b":0,"c":0,"d":"[{"}`), wantCut: 2},
+		"as deep as anybody may nest": {sent: fmt.Sprintf(whole, strings.Repeat("[", 9000)+strings.Repeat("]", 9000)), want: fmt.Sprintf(whole, `[0]`), wantCut: 1},
+		"what follows one":            {sent: fmt.Sprintf(whole, `[[]]`) + "\n" + `{"b":1}`, want: fmt.Sprintf(whole, `[0]`) + "\n" + `{"b":1}`, wantCut: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, part := range []int{1, 7, len(test.sent)} {
+				cut, got := 0, ""
+				n := &nesting{cut: func() { cut++ }}
+				for rest := test.sent; rest != ""; {
+					next := min(part, len(rest))
+					passed, err := n.scan([]byte(rest[:next]))
+					if err != nil {
+						t.Fatal(err)
+					}
+					got, rest = got+string(passed), rest[next:]
+				}
+				if got != test.want || cut != test.wantCut {
+					t.Errorf("in parts of %d: passed %q with %d left out, want %q with %d", part, got, cut, test.want, test.wantCut)
 				}
 			}
 		})
@@ -59,7 +93,8 @@ func TestFrames(t *testing.T) {
 				f, err := &frames{}, error(nil)
 				for rest := test.sent; len(rest) > 0 && err == nil; {
 					next := min(part, len(rest))
-					err, rest = f.scan(rest[:next]), rest[next:]
+					_, err = f.scan(rest[:next])
+					rest = rest[next:]
 				}
 				if (err == nil) != test.want {
 					t.Errorf("in parts of %d: %v, want within bounds %t", part, err, test.want)
@@ -75,11 +110,16 @@ func FuzzNesting(f *testing.F) {
 	f.Add(strings.Repeat("[", deepest+1))
 	f.Fuzz(func(t *testing.T, sent string) {
 		n := &nesting{}
-		err := n.scan([]byte(sent))
+		_, err := n.scan([]byte(sent))
 		if !json.Valid([]byte(sent)) {
 			return
 		}
-		if n.depth != 0 || n.quoted {
+		cut := 0
+		passed, cutErr := (&nesting{cut: func() { cut++ }}).scan([]byte(sent))
+		if cutErr != nil || !json.Valid(passed) || (cut > 0) != (err != nil) || cut == 0 && string(passed) != sent {
+			t.Errorf("of %q, with %d values left out, %q is passed on: %v, %v", sent, cut, passed, cutErr, err)
+		}
+		if err == nil && (n.depth != 0 || n.quoted) {
 			t.Errorf("%q ends at depth %d, in a text %t", sent, n.depth, n.quoted)
 		}
 		if depth := strings.Count(sent, "[") + strings.Count(sent, "{"); err != nil && depth <= deepest {

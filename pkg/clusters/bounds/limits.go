@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
@@ -25,7 +26,8 @@ const (
 	mostError = 1 << 20
 	// mostEvent bounds one event of a watch, which holds one object.
 	mostEvent = 4 << 20
-	// deepest is how deep JSON may be nested. Definitions of custom resources have some dozens of levels.
+	// deepest is how deep JSON may be nested, of which projection.DeepestContent leaves some to what holds an object. Definitions of custom resources have
+	// some dozens of levels.
 	deepest = 500
 
 	// watchRate and watchBurst pace what the lists and watches of one cluster carry: the burst is the first look at 20,000 pods, the rate is
@@ -109,20 +111,38 @@ func answerTo(r *http.Request, base string) answer {
 	if watch := r.URL.Query().Get("watch"); watch != "" && watch != "false" && watch != "0" {
 		return watching
 	}
-	parts := strings.Split(strings.Trim(strings.TrimPrefix(r.URL.Path, strings.TrimSuffix(base, "/")), "/"), "/")
+	_, parts := asked(r, base)
+	switch {
+	case len(parts) == 0:
+		return discovery
+	case len(parts) == 1 && r.Method != http.MethodPost:
+		return list
+	}
+	return object
+}
+
+// resourceIn names the resource that a request asks for, with its group.
+func resourceIn(r *http.Request, base string) string {
+	group, parts := asked(r, base)
+	if len(parts) == 0 {
+		return "objects"
+	}
+	return schema.GroupResource{Group: group, Resource: parts[0]}.String()
+}
+
+// asked returns the group that a request asks for, and what follows in its path from the resource on, nothing for one that asks what is served.
+func asked(r *http.Request, base string) (group string, parts []string) {
+	parts = strings.Split(strings.Trim(strings.TrimPrefix(r.URL.Path, strings.TrimSuffix(base, "/")), "/"), "/")
 	switch {
 	case parts[0] == "api" && len(parts) > 2:
 		parts = parts[2:]
 	case parts[0] == "apis" && len(parts) > 3:
-		parts = parts[3:]
+		group, parts = parts[1], parts[3:]
 	default:
-		return discovery
+		return "", nil
 	}
 	if parts[0] == "namespaces" && len(parts) > 2 {
 		parts = parts[2:]
 	}
-	if len(parts) == 1 && r.Method != http.MethodPost {
-		return list
-	}
-	return object
+	return group, parts
 }

@@ -87,7 +87,9 @@ func (t *Reader) bound(r *http.Request, response *http.Response) (*body, error) 
 	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")) // what does not parse is none that is known
 	switch {
 	case media == runtime.ContentTypeJSON && kind == watching:
-		b.scanner = &nesting{most: mostEvent}
+		b.scanner = &nesting{most: mostEvent, cut: t.tellsOfDepth(r)}
+	case media == runtime.ContentTypeJSON && kind == list && !failed:
+		b.scanner = &nesting{cut: t.tellsOfDepth(r)}
 	case media == runtime.ContentTypeJSON:
 		b.scanner = &nesting{}
 	case media == runtime.ContentTypeProtobuf && kind == watching:
@@ -116,6 +118,14 @@ func (t *Reader) refuse(err error) error {
 		t.options.Exceeded(exceeded)
 	}
 	return err
+}
+
+// tellsOfDepth returns what tells that of some objects, which are listed or watched, not all is read. These are many, and the others are no worse for one
+// whose status, say, is nested without end.
+func (t *Reader) tellsOfDepth(r *http.Request) func() {
+	return sync.OnceFunc(func() {
+		_ = t.refuse(tooDeep(resourceIn(r, t.options.Base)+" that are", ", of which the rest is left out")) // it is only told
+	})
 }
 
 // grow counts a part of a page to its list.
@@ -153,11 +163,18 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
-	n, err := b.ReadCloser.Read(p[:min(len(p), chunk)])
-	if bad := b.count(p[:n]); bad != nil {
-		b.err = b.reader.refuse(bad)
-		_ = b.Close() // nothing more is read of it
-		return 0, b.err
+	var n int
+	var err error
+	for n == 0 && err == nil && len(p) > 0 { // all of a part may be left out
+		var passed []byte
+		var bad error
+		n, err = b.ReadCloser.Read(p[:min(len(p), chunk)])
+		if passed, bad = b.count(p[:n]); bad != nil {
+			b.err = b.reader.refuse(bad)
+			_ = b.Close() // nothing more is read of it
+			return 0, b.err
+		}
+		n = len(passed)
 	}
 	if err != nil && !errors.Is(err, io.EOF) && b.tooSlow() {
 		err = &ExceededError{What: fmt.Sprintf("the cluster takes longer than %s for the rest of %s", readTime, b.what), Do: "check the network between the two"}
@@ -166,31 +183,33 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *body) count(part []byte) error {
+// count counts a part of the answer, and returns what of it is passed on.
+func (b *body) count(part []byte) (passed []byte, err error) {
 	b.read += int64(len(part))
 	if b.most > 0 && b.read > b.most {
-		return tooMuch(b.what, b.most)
+		return nil, tooMuch(b.what, b.most)
 	}
+	passed = part
 	if b.scanner != nil {
-		if err := b.scanner.scan(part); err != nil {
-			return err
+		if passed, err = b.scanner.scan(part); err != nil {
+			return nil, err
 		}
 	}
 	if b.chain != "" {
 		if err := b.reader.grow(b.chain, len(part)); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if b.paced {
 		if err := b.reader.pace.WaitN(b.ctx, len(part)); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if b.most > 0 && b.read > bigRead && !b.big {
 		b.big = true
-		return b.begin()
+		return passed, b.begin()
 	}
-	return nil
+	return passed, nil
 }
 
 // begin waits until few enough big answers are read.

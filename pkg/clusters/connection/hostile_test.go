@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -24,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // dialTo returns a connection to a server of the test, over TLS and HTTP/2, and by what that went beyond a bound.
@@ -147,7 +150,7 @@ func TestWhatAClusterAnswersIsBounded(t *testing.T) {
 		"an event without an end":        {answering(jsonType, endless(`{"type":"ADDED","object":{"x":"`, "x")), watchPods, "sends an event of a watch of more than 4Mi"},
 		"a frame of 4 GiB":               {answering(protobufType+";stream=watch", endless("\xff\xff\xff\xff", "x")), watchPods, "sends an event of a watch of more than 4Mi"},
 		"JSON 10,000 deep":               {answering(jsonType, endless(widgetBegin, `{"a":`)), getWidget, "nested deeper than 500 levels"},
-		"lists 10,000 deep in a watch":   {answering(jsonType, endless(`{"type":"ADDED","object":`, `[`)), watchPods, "nested deeper than 500 levels"},
+		"lists without end in a watch":   {answering(jsonType, endless(`{"type":"ADDED","object":`, `[`)), watchPods, "sends an event of a watch of more than 4Mi"},
 		"YAML":                           {answering("application/yaml", endless("a: &a [x]\nb: [*a]\n", "c: [*a]\n")), getPod, `answers as "application/yaml"`},
 		"a watch that is a page of HTML": {answering("text/html", endless("<html>", "<br>")), watchPods, `answers as "text/html"`},
 		"headers without an end": {func(w http.ResponseWriter, _ *http.Request) {
@@ -174,6 +177,55 @@ func TestWhatAClusterAnswersIsBounded(t *testing.T) {
 				t.Errorf("told %v, want nothing", told)
 			case test.told != "" && (told == nil || !strings.Contains(told.Error(), test.told)):
 				t.Errorf("told %v (%v), want %q", told, err, test.told)
+			}
+		})
+	}
+}
+
+func TestAnObjectThatIsNestedTooDeepIsCutAndTheOthersAreRead(t *testing.T) {
+	deep := widgetBegin + strings.Repeat(`{"a":`, 9000) + "1" + strings.Repeat("}", 9001)
+	other := strings.Replace(widgetBegin, "web", "other", 1) + `{"a":"b"}}`
+	widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+	for name, test := range map[string]struct {
+		answer string
+		read   func(context.Context, *Connection) ([]unstructured.Unstructured, error)
+	}{
+		"in a list": {`{"apiVersion":"example.com/v1","kind":"WidgetList","metadata":{},"items":[` + deep + "," + other + "]}",
+			func(ctx context.Context, c *Connection) ([]unstructured.Unstructured, error) {
+				all, err := c.Dynamic.Resource(widgets).List(ctx, metav1.ListOptions{})
+				if err != nil {
+					return nil, err
+				}
+				return all.Items, nil
+			}},
+		"in a watch": {`{"type":"ADDED","object":` + deep + "}\n" + `{"type":"ADDED","object":` + other + "}\n",
+			func(ctx context.Context, c *Connection) (all []unstructured.Unstructured, err error) {
+				w, err := c.Dynamic.Resource(widgets).Watch(ctx, metav1.ListOptions{})
+				if err != nil {
+					return nil, err
+				}
+				defer w.Stop()
+				for event := range w.ResultChan() {
+					if event.Type != watch.Added {
+						return nil, fmt.Errorf("%v", event.Object)
+					}
+					all = append(all, *event.Object.(*unstructured.Unstructured))
+				}
+				return all, nil
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, exceeded := dialTo(t, answering(jsonType, func(w io.Writer) { _, _ = io.WriteString(w, test.answer) }))
+			all, err := test.read(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(all) != 2 || all[0].GetName() != "web" || !projection.Deeper(all[0].Object["spec"], projection.DeepestContent) ||
+				all[1].GetName() != "other" || !reflect.DeepEqual(all[1].Object["spec"], map[string]any{"a": "b"}) {
+				t.Errorf("%d were read: %.200v", len(all), all)
+			}
+			if told := exceeded(); told == nil || !strings.Contains(told.Error(), "sends widgets.example.com that are nested deeper than 500 levels, of which the rest is left out") {
+				t.Errorf("told %v", told)
 			}
 		})
 	}
