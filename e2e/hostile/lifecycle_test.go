@@ -3,6 +3,7 @@ package hostile
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -99,7 +100,8 @@ func TestAWithheldDeletionHoldsItsOwnAlone(t *testing.T) {
 	a.unharmed()
 }
 
-// TestPromisesDrawNothing has west claim to be the largest cluster in the best region, and to have what others wait for.
+// TestPromisesDrawNothing has west claim to be the largest cluster in the best region, and to have what others wait for. That it is not for want of
+// being heard is what TestPromisesThatAreBelievedDrawWhatMayRunAnywhere shows.
 func TestPromisesDrawNothing(t *testing.T) {
 	a := enter(t)
 	stop := a.west.Change(resource("", "v1", "nodes").GroupResource(), func(node *unstructured.Unstructured) bool {
@@ -120,7 +122,7 @@ func TestPromisesDrawNothing(t *testing.T) {
 		}
 		return nil
 	})
-	// What runs stays where it is, whatever is promised; what is pinned goes where it is pinned to.
+	// What is pinned goes where it is pinned to, whatever is promised.
 	a.create(deployment("pinned", 3, "east"))
 	framework.Await(a.Logical, "pinned", "runs", expect.Available(3))
 	for _, pod := range a.list(a.Environment.Logical, pods, "app=pinned") {
@@ -133,7 +135,7 @@ func TestPromisesDrawNothing(t *testing.T) {
 }
 
 // TestPromisesThatAreBelievedDrawWhatMayRunAnywhere has west promise as much as a cluster may have that has grown, in the region of east. What may
-// run anywhere is drawn by that, with what it needs and nothing else; what must not run in west is not.
+// run anywhere is drawn by that, with what it needs and nothing else; what must not run in west is not, and what ran before stays where it is.
 func TestPromisesThatAreBelievedDrawWhatMayRunAnywhere(t *testing.T) {
 	a := enter(t)
 	words := map[string]string{}
@@ -150,6 +152,7 @@ func TestPromisesThatAreBelievedDrawWhatMayRunAnywhere(t *testing.T) {
 	// By Capacity, as far as the labels of the Clusters say, which are not theirs to write.
 	for name, spec := range map[string]map[string]any{
 		"anywhere": {},
+		"settled":  {},
 		"eastern":  {"clusters": map[string]any{"labelSelector": map[string]any{"matchLabels": map[string]any{"cluster": "east"}}}},
 	} {
 		spec["priority"] = int64(2)
@@ -158,6 +161,22 @@ func TestPromisesThatAreBelievedDrawWhatMayRunAnywhere(t *testing.T) {
 		a.create(object{resource: placementPolicies, manifest: map[string]any{
 			"apiVersion": "manifold.dev/v1alpha1", "kind": "PlacementPolicy", "metadata": map[string]any{"name": name}, "spec": spec,
 		}})
+	}
+	const replicas = 6
+	settled := manifest(deployments, "settled", honestImage)
+	set(settled, int64(replicas), "spec", "replicas")
+	a.create(object{resource: deployments, manifest: settled.Object})
+	framework.Await(a.Logical, "settled", "runs", expect.Available(replicas))
+	nodes := func(app string) map[string]int {
+		out := map[string]int{}
+		for _, pod := range a.podsOf(app) {
+			out[pod.Spec.NodeName]++
+		}
+		return out
+	}
+	before := nodes("settled")
+	if before["west"] > replicas/2 {
+		t.Fatalf("before anything was promised, %v run in each", before)
 	}
 	stop := a.west.Change(resource("", "v1", "nodes").GroupResource(), func(node *unstructured.Unstructured) bool {
 		for _, field := range []string{"capacity", "allocatable"} {
@@ -177,7 +196,6 @@ func TestPromisesThatAreBelievedDrawWhatMayRunAnywhere(t *testing.T) {
 		}
 		return nil
 	})
-	const replicas = 6
 	for name, secret := range map[string]string{"anywhere": "needed", "eastern": "kept"} {
 		obj := manifest(deployments, name, honestImage)
 		set(obj, int64(replicas), "spec", "replicas")
@@ -189,12 +207,7 @@ func TestPromisesThatAreBelievedDrawWhatMayRunAnywhere(t *testing.T) {
 	for _, name := range []string{"anywhere", "eastern"} {
 		framework.Await(a.Logical, name, "runs", expect.Available(replicas))
 	}
-	drawn := 0
-	for _, pod := range a.podsOf("anywhere") {
-		if pod.Spec.NodeName == "west" {
-			drawn++
-		}
-	}
+	drawn := nodes("anywhere")["west"]
 	t.Logf("west has drawn %d of %d", drawn, replicas)
 	if drawn <= replicas/2 {
 		t.Errorf("west has %d of %d: the promise draws nothing, so that nothing was tried", drawn, replicas)
@@ -205,6 +218,9 @@ func TestPromisesThatAreBelievedDrawWhatMayRunAnywhere(t *testing.T) {
 		}
 	}
 	a.canary()
+	if after := nodes("settled"); !maps.Equal(after, before) {
+		t.Errorf("of what ran before, %v run in each, and %v did", after, before)
+	}
 	for name, word := range words {
 		if sent := len(a.west.Sent(liar.Holds(word))); (sent > 0) != (name == "needed") {
 			t.Errorf("west was sent what is in Secret %s %d times", name, sent)
