@@ -49,9 +49,7 @@ spec:
 		"serviceaccounts/main-server",
 	},
 	// The custom resource that is made anew asks for one replica, and goes while the StatefulSet that was made of it is at work. A cluster's
-	// controller may make a claim when its StatefulSet has just been deleted. The logical cluster never comes to know that one, so its owners,
-	// which are known above alone, do not have it collected. This is a fault of Manifold's that remains.
-	keeps:   []string{"persistentvolumeclaims/persistence-main-server-0"},
+	// controller may make a claim when its StatefulSet has just been deleted, which is collected all the same.
 	returns: true,
 	divided: true,
 }

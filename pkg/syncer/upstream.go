@@ -76,7 +76,6 @@ func NewUpstream(factory informers.SharedInformerFactory, o UpstreamOptions) (*U
 	u.router = &route.Router{Demand: u.Demand, Cluster: u.routed, Clusters: u.allRouted}
 	o.Moves.Cluster, o.Moves.Clusters, o.Moves.Version = u.mover, u.movers, caches.Versions.AsHeld
 	u.Fleets = moves.New(o.Moves)
-	u.synced = append(u.synced, factory.Apps().V1().ControllerRevisions().Informer().HasSynced)
 	if u.classes, err = classes.Of(factory); err != nil {
 		return nil, err
 	}
@@ -96,6 +95,7 @@ func NewUpstream(factory informers.SharedInformerFactory, o UpstreamOptions) (*U
 		{factory.Apps().V1().ReplicaSets().Informer(), u.router.ReplicaSets()},
 		{factory.Core().V1().Pods().Informer(), u.router.Pods()},
 		{factory.Core().V1().PersistentVolumeClaims().Informer(), u.router.VolumeClaims()},
+		{factory.Apps().V1().ControllerRevisions().Informer(), caches.Departures()},
 		{registered.MutatingWebhookConfigurations().Informer(), u.router.Webhooks()},
 		{registered.ValidatingWebhookConfigurations().Informer(), u.router.Webhooks()},
 	} {

@@ -77,7 +77,9 @@ type Controller struct {
 	written   map[schema.GroupVersionResource]cache.MutationCache
 	mirrors   cache.MutationCache
 	histories *histories
-	stores    map[schema.GroupVersionResource]cache.Indexer
+	// departures are the StatefulSets that have just gone.
+	departures departures
+	stores     map[schema.GroupVersionResource]cache.Indexer
 	// queue takes what one cluster tells of after what others do in turn: however much a cluster has to tell, what others tell, and what users change,
 	// waits for no more of that than there is of its own.
 	queue  *work.Fair[task]
@@ -156,6 +158,9 @@ func New(o Options) (*Controller, error) {
 		return nil, err
 	}
 	c.synced = append(c.synced, c.histories.synced)
+	if err := c.watchDepartures(); err != nil {
+		return nil, err
+	}
 	for _, w := range watches {
 		registration, err := w.informer.AddEventHandler(w.handler)
 		if err != nil {
@@ -210,6 +215,9 @@ func (c *Controller) Run(ctx context.Context) error {
 }
 
 func (c *Controller) sync(ctx context.Context, t task) error {
+	if t.Resource == revisionResource {
+		return c.forget(ctx, t.Key)
+	}
 	turn := &c.turns[maphash.Comparable(seed, t.Key)%uint64(len(c.turns))]
 	turn.Lock()
 	defer turn.Unlock()

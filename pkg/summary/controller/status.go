@@ -105,6 +105,9 @@ func (c *Controller) release(ctx context.Context, key identity.Key, in summary.O
 	if !records.Held(in) {
 		return nil
 	}
+	if err := c.depart(ctx, in); err != nil {
+		return err
+	}
 	writer, err := typed.For(c.Client, key.Resource, key.Namespace)
 	if err != nil {
 		return err

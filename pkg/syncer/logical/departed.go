@@ -9,15 +9,13 @@ import (
 
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/records"
 )
 
 // A controller may still make a claim when its StatefulSet has just been deleted, since its cache is a moment behind. On a single cluster that claim is
 // there for everybody to see, and for the garbage collector if the template gives it an owner. To show it, its template has to be known for as
-// long as such a claim may come.
-const (
-	departedFor  = time.Minute
-	departedMost = 1000
-)
+// long as such a claim may come. The summary controller keeps that in objects, so that a restart changes nothing.
+const departedMost = 1000
 
 // remember has departed StatefulSets known for a while.
 func (c *Cluster) remember(informer cache.SharedIndexInformer) error {
@@ -27,10 +25,24 @@ func (c *Cluster) remember(informer cache.SharedIndexInformer) error {
 			obj = tomb.Obj
 		}
 		if set, ok := obj.(*appsv1.StatefulSet); ok && len(set.Spec.VolumeClaimTemplates) > 0 {
-			c.departed.Add(cache.MetaObjectToName(set), set, departedFor)
+			c.departed.Add(cache.MetaObjectToName(set), set, records.DepartedFor)
 		}
 	}})
 	return err
+}
+
+// Departures has StatefulSets known that have departed as long as this process did not look.
+func (c *Cluster) Departures() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+		revision, ok := obj.(*appsv1.ControllerRevision)
+		if !ok {
+			return
+		}
+		left := records.DepartedFor - time.Since(revision.CreationTimestamp.Time)
+		if set := records.Departed(revision); set != nil && left > 0 {
+			c.departed.Add(cache.MetaObjectToName(set), set, left)
+		}
+	}}
 }
 
 // Departing returns the StatefulSet of a name that is being deleted, or that was deleted a moment ago and has no successor, else nil.
