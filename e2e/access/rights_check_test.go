@@ -85,7 +85,8 @@ func TestADryRunOfJoiningIsWhatIsMade(t *testing.T) {
 		"✓ ValidatingAdmissionPolicyBinding manifold-syncer-"+framework.IdentityOf(t, s.Environment)[:8]+"-pod-security")
 }
 
-// TestAClusterThatKeepsPodsToALevelGetsNoOthers has the level stay when the cluster joins again, and go when it is lifted.
+// TestAClusterThatKeepsPodsToALevelGetsNoOthers has the level stay when the cluster joins again, be missed when it has been removed there, and go
+// when it is lifted.
 func TestAClusterThatKeepsPodsToALevelGetsNoOthers(t *testing.T) {
 	s := suite.Fragile(t)
 	again := membership.Join(s, "north", "--pod-security", "baseline")
@@ -99,6 +100,16 @@ func TestAClusterThatKeepsPodsToALevelGetsNoOthers(t *testing.T) {
 	expect.RolledOut(s, "web", 1)
 	expect.Problem(s, "miner", "ProjectionFailed", "Manifold makes no pods here with privileged containers", "--pod-security=baseline")
 	expect.Refused(t, below.Try("get", "deployment", "miner"), "NotFound")
+
+	// What somebody has removed of it is missed, and joining again brings it back.
+	name := "manifold-syncer-" + framework.IdentityOf(t, s.Environment)[:8] + "-pod-security"
+	below.Kubectl("delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", name)
+	result := s.Logical.TryCLI("cluster", "check", "north")
+	expect.Refused(t, result, "manifold cluster join north")
+	expect.Says(t, result.Stdout, "✗ ValidatingAdmissionPolicy "+name+"\n    missing", "✗ ValidatingAdmissionPolicyBinding "+name+"\n    missing")
+	s.Logical.CLI(again...)
+	s.Logical.CLI("cluster", "check", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig())
+	below.Kubectl("get", "validatingadmissionpolicybinding,validatingadmissionpolicy", name)
 
 	s.Logical.CLI(append(again, "--pod-security", "privileged")...)
 	expect.RolledOut(s, "miner", 1)

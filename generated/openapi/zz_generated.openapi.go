@@ -5679,7 +5679,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterAllows(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterAllows is what applications may bring along to a cluster that is in no namespace, and what the cluster asks the logical one about.",
+				Description: "ClusterAllows is what applications may bring along to a cluster that is in no namespace, what the cluster asks the logical one about, and which pods may be made there.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"priorityClassesUpTo": {
@@ -5700,6 +5700,13 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterAllows(ref common.ReferenceCa
 						SchemaProps: spec.SchemaProps{
 							Description: "podWebhooks tells that the cluster asks the logical cluster about pods which controllers make there, in namespaces for whose pods a webhook is registered in the logical cluster. Unset, such webhooks see the pods alone that users make themselves.",
 							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"podSecurity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "podSecurity is the level of the Pod Security Standards that pods which Manifold makes in the cluster are kept to: Baseline or Restricted, as \"baseline\" or \"restricted\". Unset, they are kept to none. \"manifold cluster check\" tells whether the cluster still does.",
+							Type:        []string{"string"},
 							Format:      "",
 						},
 					},

@@ -48,7 +48,8 @@ type ClusterSpec struct {
 	Allows ClusterAllows `json:"allows,omitempty"`
 }
 
-// ClusterAllows is what applications may bring along to a cluster that is in no namespace, and what the cluster asks the logical one about.
+// ClusterAllows is what applications may bring along to a cluster that is in no namespace, what the cluster asks the logical one about, and which pods
+// may be made there.
 type ClusterAllows struct {
 	// priorityClassesUpTo is the highest value of PriorityClasses of the logical cluster that go to this one with the workloads that name
 	// them. Unset, none do.
@@ -62,7 +63,17 @@ type ClusterAllows struct {
 	// is registered in the logical cluster. Unset, such webhooks see the pods alone that users make themselves.
 	// +optional
 	PodWebhooks bool `json:"podWebhooks,omitempty"`
+	// podSecurity is the level of the Pod Security Standards that pods which Manifold makes in the cluster are kept to: Baseline or Restricted, as
+	// "baseline" or "restricted". Unset, they are kept to none. "manifold cluster check" tells whether the cluster still does.
+	// +optional
+	PodSecurity string `json:"podSecurity,omitempty"`
 }
+
+// Values of spec.allows.podSecurity.
+const (
+	PodSecurityBaseline   = "baseline"
+	PodSecurityRestricted = "restricted"
+)
 
 // ClusterConnection says how a cluster is reached.
 type ClusterConnection struct {

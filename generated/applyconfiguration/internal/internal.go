@@ -1545,6 +1545,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterAllows
   map:
     fields:
+    - name: podSecurity
+      type:
+        scalar: string
     - name: podWebhooks
       type:
         scalar: boolean

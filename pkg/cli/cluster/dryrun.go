@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/manifold-dev/manifold/pkg/cli/cluster/grants"
 	"github.com/manifold-dev/manifold/pkg/cli/cluster/physical"
 )
@@ -52,8 +55,17 @@ func (o *JoinOptions) addAllowed(ctx context.Context, logical *logical, beside *
 			return err
 		}
 	}
-	if beside.PodSecurity == "" {
-		beside.PodSecurity, err = below.PodSecurity(ctx, logical.uid)
+	existing, err := logical.clusters.Get(ctx, o.Name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		beside.PodSecurity = keptTo(beside.PodSecurity, existing)
+	case !apierrors.IsNotFound(err):
+		return err
 	}
-	return err
+	if beside.PodSecurity == "" {
+		if beside.PodSecurity, err = below.PodSecurity(ctx, logical.uid); err != nil {
+			return err
+		}
+	}
+	return nil
 }

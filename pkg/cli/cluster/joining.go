@@ -78,7 +78,19 @@ func (j *joining) check(ctx context.Context) error {
 	if j.existing, err = registered(j.Name, j.below.UID, clusters); err != nil {
 		return err
 	}
+	if j.existing != nil {
+		j.allowed.PodSecurity = keptTo(j.podSecurity, j.existing)
+	}
 	return j.below.Check(ctx, j.logical.uid, j.allowed)
+}
+
+// keptTo is the level of Pod Security that a cluster is to keep pods to, "" for the one that it keeps them to: what is asked for, or what was before, also
+// if somebody has removed all of that from the cluster.
+func keptTo(asked string, existing *manifoldv1alpha1.Cluster) string {
+	if asked == "" {
+		return existing.Spec.Allows.PodSecurity
+	}
+	return asked
 }
 
 // make has the cluster grant what is needed, and the logical cluster know the credential.
@@ -242,9 +254,7 @@ func (j *joining) cluster() *manifoldv1alpha1.Cluster {
 			Connection: manifoldv1alpha1.ClusterConnection{SecretRef: &manifoldv1alpha1.SecretReference{
 				Namespace: manifoldv1alpha1.SystemNamespace, Name: credentialName(j.Name),
 			}},
-			Allows: manifoldv1alpha1.ClusterAllows{
-				PriorityClassesUpTo: j.allowed.PriorityClassesUpTo, Volumes: j.allowed.Volumes, PodWebhooks: j.allowed.PodWebhook != nil,
-			},
+			Allows: j.allowed.Said(),
 		},
 		Status: manifoldv1alpha1.ClusterStatus{UID: string(j.below.UID)},
 	}

@@ -212,7 +212,7 @@ func (l *logical) merge(ctx context.Context, want *manifoldv1alpha1.Cluster) (*m
 		"connection": want.Spec.Connection,
 		// What is not allowed there any more, as after somebody has taken it away, is not to be here either.
 		"allows": map[string]any{"priorityClassesUpTo": want.Spec.Allows.PriorityClassesUpTo, "volumes": want.Spec.Allows.Volumes,
-			"podWebhooks": want.Spec.Allows.PodWebhooks},
+			"podWebhooks": want.Spec.Allows.PodWebhooks, "podSecurity": want.Spec.Allows.PodSecurity},
 	}}
 	if len(want.Labels) > 0 {
 		change["metadata"] = map[string]any{"labels": maps.Clone(want.Labels)}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -9,6 +10,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	manifoldfake "github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
+	"github.com/manifold-dev/manifold/pkg/cli/cluster/grants"
 )
 
 func named(name, uid string) manifoldv1alpha1.Cluster {
@@ -76,6 +79,42 @@ func TestSameCluster(t *testing.T) {
 			err := sameCluster(test.name, test.uid, joined)
 			if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("sameCluster: %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestALevelOfPodSecurityIsKeptThatTheLogicalClusterSays(t *testing.T) {
+	for name, test := range map[string]struct{ asked, said, want, wantSaid string }{
+		"one that is asked for":         {asked: grants.Baseline, said: grants.Restricted, want: grants.Baseline, wantSaid: grants.Baseline},
+		"one of before":                 {said: grants.Restricted, want: grants.Restricted, wantSaid: grants.Restricted},
+		"one that is lifted":            {asked: grants.Privileged, said: grants.Restricted, want: grants.Privileged},
+		"none that anything is said of": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			existing := named("east", "1")
+			existing.Spec.Allows.PodSecurity = test.said
+			got := keptTo(test.asked, &existing)
+			if said := (grants.Allowances{PodSecurity: got}).Said().PodSecurity; got != test.want || said != test.wantSaid {
+				t.Errorf("kept to %q, said %q, want %q and %q", got, said, test.want, test.wantSaid)
+			}
+		})
+	}
+}
+
+func TestWhatIsAllowedIsStoredWithTheCluster(t *testing.T) {
+	allows := manifoldv1alpha1.ClusterAllows{PriorityClassesUpTo: ptr.To[int32](7), Volumes: true, PodWebhooks: true, PodSecurity: grants.Restricted}
+	for name, before := range map[string]manifoldv1alpha1.ClusterAllows{"nothing before": {}, "other things before": {Volumes: true, PodSecurity: grants.Baseline}} {
+		t.Run(name, func(t *testing.T) {
+			existing, want := named("east", "1"), named("east", "1")
+			existing.Spec.Allows, want.Spec.Allows = before, allows
+			client := manifoldfake.NewClientset(&existing)
+			stored, err := (&logical{clusters: client.ManifoldV1alpha1().Clusters()}).merge(t.Context(), &want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(stored.Spec.Allows, allows) {
+				t.Errorf("stored %+v, want %+v", stored.Spec.Allows, allows)
 			}
 		})
 	}

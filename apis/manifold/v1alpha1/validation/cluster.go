@@ -45,6 +45,9 @@ func validateClusterSpec(spec *v1alpha1.ClusterSpec, path *field.Path) field.Err
 	if ref := spec.Connection.SecretRef; ref != nil {
 		errs = append(errs, validateSecretReference(ref, path.Child("connection", "secretRef"))...)
 	}
+	if level := spec.Allows.PodSecurity; level != "" && level != v1alpha1.PodSecurityBaseline && level != v1alpha1.PodSecurityRestricted {
+		errs = append(errs, field.NotSupported(path.Child("allows", "podSecurity"), level, []string{v1alpha1.PodSecurityBaseline, v1alpha1.PodSecurityRestricted}))
+	}
 	errs = append(errs, validateTaints(spec.Taints, path.Child("taints"))...)
 	return append(errs, validateLimits(spec.Limits, path.Child("limits"))...)
 }

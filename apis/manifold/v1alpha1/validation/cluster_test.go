@@ -80,9 +80,14 @@ func TestValidateClusterSpec(t *testing.T) {
 				taint("manifold.dev/unreachable", "", corev1.TaintEffectNoSchedule),
 				taint("spot", "true", corev1.TaintEffectPreferNoSchedule),
 			},
+			Allows: v1alpha1.ClusterAllows{PodSecurity: v1alpha1.PodSecurityRestricted},
 			Limits: quantities("cpu", "4", "memory", "8Gi", "pods", "0", "ephemeral-storage", "1Ti",
 				"hugepages-2Mi", "1Gi", "nvidia.com/gpu", "2"),
 		}},
+		"a level of Pod Security is one of two": {
+			spec: v1alpha1.ClusterSpec{Allows: v1alpha1.ClusterAllows{PodSecurity: "privileged"}},
+			want: []string{`spec.allows.podSecurity: Unsupported value: "privileged": supported values: "baseline", "restricted"`},
+		},
 		"a Secret needs a namespace and a name": {
 			spec: v1alpha1.ClusterSpec{Connection: connection("", "")},
 			want: []string{

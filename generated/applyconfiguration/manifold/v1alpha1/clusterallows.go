@@ -5,7 +5,8 @@ package v1alpha1
 // ClusterAllowsApplyConfiguration represents a declarative configuration of the ClusterAllows type for use
 // with apply.
 //
-// ClusterAllows is what applications may bring along to a cluster that is in no namespace, and what the cluster asks the logical one about.
+// ClusterAllows is what applications may bring along to a cluster that is in no namespace, what the cluster asks the logical one about, and which pods
+// may be made there.
 type ClusterAllowsApplyConfiguration struct {
 	// priorityClassesUpTo is the highest value of PriorityClasses of the logical cluster that go to this one with the workloads that name
 	// them. Unset, none do.
@@ -16,6 +17,9 @@ type ClusterAllowsApplyConfiguration struct {
 	// podWebhooks tells that the cluster asks the logical cluster about pods which controllers make there, in namespaces for whose pods a webhook
 	// is registered in the logical cluster. Unset, such webhooks see the pods alone that users make themselves.
 	PodWebhooks *bool `json:"podWebhooks,omitempty"`
+	// podSecurity is the level of the Pod Security Standards that pods which Manifold makes in the cluster are kept to: Baseline or Restricted, as
+	// "baseline" or "restricted". Unset, they are kept to none. "manifold cluster check" tells whether the cluster still does.
+	PodSecurity *string `json:"podSecurity,omitempty"`
 }
 
 // ClusterAllowsApplyConfiguration constructs a declarative configuration of the ClusterAllows type for use with
@@ -45,5 +49,13 @@ func (b *ClusterAllowsApplyConfiguration) WithVolumes(value bool) *ClusterAllows
 // If called multiple times, the PodWebhooks field is set to the value of the last call.
 func (b *ClusterAllowsApplyConfiguration) WithPodWebhooks(value bool) *ClusterAllowsApplyConfiguration {
 	b.PodWebhooks = &value
+	return b
+}
+
+// WithPodSecurity sets the PodSecurity field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PodSecurity field is set to the value of the last call.
+func (b *ClusterAllowsApplyConfiguration) WithPodSecurity(value string) *ClusterAllowsApplyConfiguration {
+	b.PodSecurity = &value
 	return b
 }

@@ -83,6 +83,15 @@ type Allowances struct {
 	PodSecurity string
 }
 
+// Said is what the logical cluster says of it.
+func (a Allowances) Said() manifoldv1alpha1.ClusterAllows {
+	out := manifoldv1alpha1.ClusterAllows{PriorityClassesUpTo: a.PriorityClassesUpTo, Volumes: a.Volumes, PodWebhooks: a.PodWebhook != nil}
+	if bounds(a.PodSecurity) {
+		out.PodSecurity = a.PodSecurity
+	}
+	return out
+}
+
 // All returns what joining makes in a cluster, with what is allowed beside, in the order in which it has to be made. The fences come before the
 // rights that need them.
 func All(logical types.UID, beside Allowances) ([]Piece, error) {

@@ -9,13 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
 // Levels of the Pod Security Standards. Privileged stands for no bound at all.
 const (
 	Privileged = "privileged"
-	Baseline   = "baseline"
-	Restricted = "restricted"
+	Baseline   = manifoldv1alpha1.PodSecurityBaseline
+	Restricted = manifoldv1alpha1.PodSecurityRestricted
 )
 
 // levelKey is the annotation of the policy about pods, and of its binding, with the level that it keeps them to.

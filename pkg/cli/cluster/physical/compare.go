@@ -65,6 +65,9 @@ func (c *Cluster) expected(ctx context.Context, logical types.UID, said manifold
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("read ValidatingAdmissionPolicy %s: %w", grants.PodSecurityName(logical), err)
 	}
+	if said.PodSecurity != "" {
+		level = said.PodSecurity // whatever has become of it in the cluster
+	}
 	webhook, err := c.expectedWebhook(ctx, logical, said, how)
 	if err != nil {
 		return nil, err

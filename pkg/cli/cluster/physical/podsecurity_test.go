@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/cli/cluster/grants"
 )
 
@@ -127,5 +128,38 @@ func TestAChangedLevelOfPodSecurityIsFound(t *testing.T) {
 	}
 	if want := []string{"ValidatingAdmissionPolicyBinding " + grants.PodSecurityName(testLogical)}; !slices.Equal(missing, want) {
 		t.Errorf("%q differ, want %q", missing, want)
+	}
+}
+
+func TestALevelOfPodSecurityIsMissedWhateverIsLeftOfIt(t *testing.T) {
+	const policy, binding = "ValidatingAdmissionPolicy ", "ValidatingAdmissionPolicyBinding "
+	for name, test := range map[string]struct {
+		there, lost, said string
+		want              []string
+	}{
+		"what is as it was":                         {there: grants.Baseline, said: grants.Baseline},
+		"one part has gone":                         {there: grants.Baseline, lost: "ValidatingAdmissionPolicy", said: grants.Baseline, want: []string{policy + "missing"}},
+		"both parts have gone":                      {said: grants.Restricted, want: []string{policy + "missing", binding + "missing"}},
+		"another level":                             {there: grants.Baseline, said: grants.Restricted, want: []string{policy + "differs"}},
+		"one that an earlier version did not write": {there: grants.Baseline, lost: "ValidatingAdmissionPolicy", want: []string{policy + "missing"}},
+		"none": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster, _ := keeping(t, test.there, test.lost)
+			findings, err := cluster.Compare(t.Context(), testLogical, v1alpha1.ClusterAllows{PodSecurity: test.said}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range findings {
+				if kind, of := strings.CutSuffix(f.What, grants.PodSecurityName(testLogical)); of && len(f.Differs) > 0 {
+					first, _, _ := strings.Cut(f.Differs[0], ":")
+					got = append(got, kind+first)
+				}
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("found %q, want %q", got, test.want)
+			}
+		})
 	}
 }
