@@ -39,7 +39,7 @@ func Register(plugins *admission.Plugins, joined func() []*v1alpha1.Cluster) {
 		plugins.Register(name, func(io.Reader) (admission.Interface, error) { return plugin, nil })
 	}
 	register(NodesPlugin, &nodes{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete)})
-	register(PinPlugin, &pin{Handler: admission.NewHandler(admission.Create, admission.Update)})
+	register(PinPlugin, &words{Handler: admission.NewHandler(admission.Create, admission.Update)})
 	register(ManagedPlugin, &managed{Handler: admission.NewHandler(admission.Create, admission.Update)})
 	register(HeldPlugin, &held{Handler: admission.NewHandler(admission.Update)})
 	register(ProtectedPlugin, &protected{Handler: admission.NewHandler(admission.Create, admission.Update)})

@@ -26,6 +26,10 @@ func TestPlugins(t *testing.T) {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{v1alpha1.AnnotationClusters: pin}}}
 	}
 
+	traffic := func(value string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{v1alpha1.AnnotationTraffic: value}}}
+	}
+
 	for name, test := range map[string]struct {
 		plugin    string
 		user      string
@@ -65,6 +69,18 @@ func TestPlugins(t *testing.T) {
 			plugin: PinPlugin, user: "admin", operation: admission.Create,
 			resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gizmos"}, kind: "Gizmo",
 			object: namespace("east west"), wantError: "metadata.annotations[manifold.dev/clusters]",
+		},
+		"a Service may say where its traffic goes": {
+			plugin: PinPlugin, user: "admin", operation: admission.Create, resource: corev1.SchemeGroupVersion.WithResource("services"), kind: "Service",
+			object: traffic("Global"),
+		},
+		"traffic of a Service that means nothing is refused with its path": {
+			plugin: PinPlugin, user: "admin", operation: admission.Create, resource: corev1.SchemeGroupVersion.WithResource("services"), kind: "Service",
+			object: traffic("Nearby"), wantError: `metadata.annotations[manifold.dev/traffic]: Unsupported value: "Nearby"`,
+		},
+		"traffic of a namespace that means nothing is refused with its path": {
+			plugin: PinPlugin, user: "admin", operation: admission.Update, resource: corev1.SchemeGroupVersion.WithResource("namespaces"), kind: "Namespace",
+			object: traffic("local"), old: traffic("Local"), wantError: "metadata.annotations[manifold.dev/traffic]",
 		},
 		"a namespace with an old bad pin stays editable": {
 			plugin: PinPlugin, user: "admin", operation: admission.Update, resource: corev1.SchemeGroupVersion.WithResource("namespaces"), kind: "Namespace",

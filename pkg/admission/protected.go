@@ -8,6 +8,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/warning"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -33,7 +34,7 @@ func (*protected) Validate(ctx context.Context, a admission.Attributes, _ admiss
 	if !refused || a.GetSubresource() != "" {
 		return nil
 	}
-	_, pinned := pinOf(a.GetObject())
+	_, pinned := annotationOf(a.GetObject(), v1alpha1.AnnotationClusters)
 	if kind, known := projection.ForResource(a.GetResource()); known && kind.Workload || !pinned && !actBelow[a.GetResource().GroupResource()] {
 		return nil
 	}

@@ -17,6 +17,7 @@ var userKeys = map[string]bool{
 	AnnotationAPI:           true,
 	AnnotationSharedStorage: true,
 	AnnotationRemove:        true,
+	AnnotationTraffic:       true,
 }
 
 // keptAnnotations are the reserved ones that Manifold writes on objects of the logical cluster. They are kept through whatever users write,

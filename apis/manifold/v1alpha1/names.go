@@ -19,6 +19,9 @@ const (
 	// AnnotationAPI is the user's word, on a pod template or a pod, about which API the pods call; see APILogical. Without it, pods whose
 	// ServiceAccount has been given rights call the logical cluster.
 	AnnotationAPI = "manifold.dev/api"
+	// AnnotationTraffic is the user's word, on a Service or its namespace, about which of its pods a cluster is led to; see Traffic. The
+	// Service's own wins over its namespace's. It means something where clusters share a network.
+	AnnotationTraffic = "manifold.dev/traffic"
 	// AnnotationPlacement is the decision, JSON by cluster. Manifold alone writes it.
 	AnnotationPlacement = "manifold.dev/placement"
 	// AnnotationStatus is the compact breakdown of the status by cluster, JSON. Manifold alone writes it.
@@ -109,6 +112,10 @@ const (
 	// LabelOrphan is carried by what outlives its owner, from when it is marked as ours until it is a projection like any other.
 	LabelOrphan = "manifold.dev/orphan"
 )
+
+// EndpointSlicesManager is the value of the label endpointslice.kubernetes.io/managed-by that slices have in a cluster which lead to the pods of a
+// Service in the other clusters of its network.
+const EndpointSlicesManager = "endpoints.manifold.dev"
 
 // Values of LabelPodWebhooks, which are those of a webhook's failurePolicy: whether a pod may be made if the logical cluster cannot be asked.
 const (

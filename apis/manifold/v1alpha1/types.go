@@ -46,6 +46,17 @@ type ClusterSpec struct {
 	// with the rights in the cluster, which are what counts there.
 	// +optional
 	Allows ClusterAllows `json:"allows,omitempty"`
+	// network names the network that the cluster is in, a DNS label. Clusters of one network reach the addresses of each other's pods, so a
+	// Service of a namespace is in each of them that runs anything of the namespace, and leads to its pods in all of them. Without a name, the
+	// cluster is on its own.
+	// +optional
+	Network string `json:"network,omitempty"`
+	// podCIDRs are the ranges of addresses that the pods of the cluster have, such as 10.1.0.0/16. If there are any, no other cluster of the
+	// network is led to an address that this one says to be a pod's and that is in none of them, nor to one in these that another cluster claims.
+	// Without, what a cluster says of the addresses of its pods is believed, as long as no two clusters say it of the same address.
+	// +optional
+	// +listType=atomic
+	PodCIDRs []string `json:"podCIDRs,omitempty"`
 }
 
 // ClusterAllows is what applications may bring along to a cluster that is in no namespace, what the cluster asks the logical one about, and which pods

@@ -2,6 +2,7 @@
 package validation
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -49,7 +50,45 @@ func validateClusterSpec(spec *v1alpha1.ClusterSpec, path *field.Path) field.Err
 		errs = append(errs, field.NotSupported(path.Child("allows", "podSecurity"), level, []string{v1alpha1.PodSecurityBaseline, v1alpha1.PodSecurityRestricted}))
 	}
 	errs = append(errs, validateTaints(spec.Taints, path.Child("taints"))...)
-	return append(errs, validateLimits(spec.Limits, path.Child("limits"))...)
+	errs = append(errs, validateLimits(spec.Limits, path.Child("limits"))...)
+	if spec.Network != "" {
+		errs = append(errs, fields.Name(spec.Network, path.Child("network"), validation.IsDNS1123Label)...)
+	}
+	return append(errs, ValidatePodCIDRs(spec.PodCIDRs, path.Child("podCIDRs"))...)
+}
+
+// maxPodCIDRs bounds how many ranges of addresses the pods of a cluster may have.
+const maxPodCIDRs = 64
+
+// ValidatePodCIDRs refuses ranges that pods cannot have their addresses from, and a range that overlaps another one.
+func ValidatePodCIDRs(cidrs []string, path *field.Path) field.ErrorList {
+	if len(cidrs) > maxPodCIDRs {
+		return field.ErrorList{field.TooMany(path, len(cidrs), maxPodCIDRs)}
+	}
+	var errs field.ErrorList
+	var seen []netip.Prefix
+	for i, text := range cidrs {
+		at := path.Index(i)
+		prefix, err := netip.ParsePrefix(text)
+		switch {
+		case err != nil:
+			errs = append(errs, field.Invalid(at, text, "must be a range of addresses, such as 10.1.0.0/16 or fd00:1::/48"))
+			continue
+		case prefix != prefix.Masked():
+			errs = append(errs, field.Invalid(at, text, "must begin with the first address of the range: "+prefix.Masked().String()))
+			continue
+		case prefix.Addr().Is4In6() || !prefix.Addr().IsGlobalUnicast() || prefix.Bits() == 0:
+			errs = append(errs, field.Invalid(at, text, "must be a range that pods have addresses from"))
+			continue
+		}
+		for _, other := range seen {
+			if other.Overlaps(prefix) {
+				errs = append(errs, field.Invalid(at, text, "overlaps "+other.String()))
+			}
+		}
+		seen = append(seen, prefix)
+	}
+	return errs
 }
 
 func validateSecretReference(ref *v1alpha1.SecretReference, path *field.Path) field.ErrorList {

@@ -67,6 +67,31 @@ func TestValidateClusterName(t *testing.T) {
 	}
 }
 
+func TestTheNetworkOfAClusterIsALabelAndItsRangesAreOfPods(t *testing.T) {
+	for name, test := range map[string]struct {
+		network string
+		cidrs   []string
+		want    []string
+	}{
+		"nothing":                    {},
+		"a network":                  {network: "mesh"},
+		"a network with ranges":      {network: "mesh", cidrs: []string{"10.1.0.0/16", "fd00:1::/48"}},
+		"ranges before the network":  {cidrs: []string{"10.1.0.0/16"}},
+		"a network with a dot":       {network: "mesh.eu", want: []string{"spec.network: Invalid value"}},
+		"no range":                   {cidrs: []string{"10.1.0.0"}, want: []string{"spec.podCIDRs[0]: Invalid value"}},
+		"a range that begins inside": {cidrs: []string{"10.1.0.0/16", "10.2.0.1/16"}, want: []string{"spec.podCIDRs[1]: Invalid value: \"10.2.0.1/16\": must begin with the first address of the range: 10.2.0.0/16"}},
+		"everything":                 {cidrs: []string{"0.0.0.0/0"}, want: []string{"spec.podCIDRs[0]: Invalid value"}},
+		"the machine itself":         {cidrs: []string{"127.0.0.0/8"}, want: []string{"spec.podCIDRs[0]: Invalid value"}},
+		"the link":                   {cidrs: []string{"169.254.0.0/16", "fe80::/10"}, want: []string{"spec.podCIDRs[0]: Invalid value", "spec.podCIDRs[1]: Invalid value"}},
+		"one within another":         {cidrs: []string{"10.0.0.0/8", "10.2.0.0/16"}, want: []string{"spec.podCIDRs[1]: Invalid value: \"10.2.0.0/16\": overlaps 10.0.0.0/8"}},
+		"more than anybody has":      {cidrs: make([]string, 65), want: []string{"spec.podCIDRs: Too many"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check(t, ValidateCluster(cluster("east", v1alpha1.ClusterSpec{Network: test.network, PodCIDRs: test.cidrs})), test.want)
+		})
+	}
+}
+
 func TestValidateClusterSpec(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec v1alpha1.ClusterSpec
