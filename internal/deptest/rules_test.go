@@ -271,7 +271,7 @@ var rules = map[string]Rule{
 		Why:     "controllers do not import each other: what one of them does is seen in objects by the others",
 	},
 	"the rooms of the syncer know nothing of the syncer": {
-		From: []string{"pkg/syncer/access", "pkg/syncer/adoption", "pkg/syncer/arrivals", "pkg/syncer/carried", "pkg/syncer/classes", "pkg/syncer/demand", "pkg/syncer/guard", "pkg/syncer/holding", "pkg/syncer/lacking", "pkg/syncer/logical", "pkg/syncer/mirrors", "pkg/syncer/physical", "pkg/syncer/planning", "pkg/syncer/reporting", "pkg/syncer/route", "pkg/syncer/secrets", "pkg/syncer/services", "pkg/syncer/states", "pkg/syncer/strangers",
+		From: []string{"pkg/syncer/access", "pkg/syncer/adoption", "pkg/syncer/arrivals", "pkg/syncer/carried", "pkg/syncer/classes", "pkg/syncer/demand", "pkg/syncer/endpoints", "pkg/syncer/guard", "pkg/syncer/holding", "pkg/syncer/lacking", "pkg/syncer/logical", "pkg/syncer/mirrors", "pkg/syncer/physical", "pkg/syncer/planning", "pkg/syncer/reporting", "pkg/syncer/route", "pkg/syncer/secrets", "pkg/syncer/services", "pkg/syncer/states", "pkg/syncer/strangers",
 			"pkg/syncer/terms", "pkg/syncer/trust", "pkg/syncer/watching"},
 		Forbid:  []string{"pkg/syncer", "pkg/syncer/volumes"},
 		Through: true,

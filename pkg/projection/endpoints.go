@@ -36,13 +36,18 @@ var endpoints = row[corev1.Endpoints, *corev1.Endpoints]{
 	notMadeThere: labelEndpointsBy + "!=" + endpointController,
 }
 
-// endpointSlice goes along with the Service that it names, if somebody wrote it, or a controller other than those of Kubernetes.
+// endpointSlice goes along with the Service that it names, if somebody wrote it, or a controller other than those of Kubernetes. Of one that is
+// made of pods, clusters of a network hold what is in the others.
 var endpointSlice = row[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]{
 	resource:   discoveryv1.SchemeGroupVersion.WithResource("endpointslices"),
 	kind:       "EndpointSlice",
 	namespaced: true,
-	right:      "slices of endpoints that are written by hand",
-	fill: func(in, out *discoveryv1.EndpointSlice, _ Part) {
+	right:      "slices of endpoints that are written by hand, and of those in other clusters of a network",
+	fill: func(in, out *discoveryv1.EndpointSlice, part Part) {
+		if MadeOfPods(in) {
+			fillElsewhere(in, out, part)
+			return
+		}
 		copied := in.DeepCopy()
 		out.AddressType, out.Endpoints, out.Ports = copied.AddressType, copied.Endpoints, copied.Ports
 	},

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -134,6 +135,11 @@ type Part struct {
 	PodWebhooks string
 	// LeftOut is what the projection does not name, although the object does. See Kind.LeftOut.
 	LeftOut []Reference
+	// Inward tells that the cluster has a Service because it shares a network with clusters that run its pods, and runs none itself: it is not
+	// to be reached from outside there.
+	Inward bool
+	// Elsewhere are the endpoints in other clusters of a network that a slice leads to which the logical cluster makes of pods.
+	Elsewhere []discoveryv1.Endpoint
 	// LimitRanges are those of the namespace of an object of a Divided kind. They complete what pods ask for.
 	LimitRanges []*corev1.LimitRange
 }

@@ -17,7 +17,7 @@ var service = row[corev1.Service, *corev1.Service]{
 	namespaced: true,
 	right:      rightBeside,
 	delivered:  Selected,
-	fill: func(in, out *corev1.Service, _ Part) {
+	fill: func(in, out *corev1.Service, part Part) {
 		in.Spec.DeepCopyInto(&out.Spec)
 		chosen, written := fixedFields(in), writtenPorts(in)
 		if !headless(in) {
@@ -38,6 +38,9 @@ var service = row[corev1.Service, *corev1.Service]{
 				!slices.Contains(written, port.NodePort) {
 				port.NodePort = 0
 			}
+		}
+		if part.Inward {
+			inward(out)
 		}
 	},
 	carry:    carryService,
