@@ -2,15 +2,19 @@ package syncer
 
 import (
 	"context"
+	"fmt"
+	"net/netip"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer/classes"
 	"github.com/manifold-dev/manifold/pkg/syncer/physical"
@@ -28,6 +32,7 @@ type below struct {
 	projected map[schema.GroupVersionResource]cache.SharedIndexInformer
 	secrets   *secrets.Watch
 	classes   classes.Set
+	apiServer sets.Set[netip.Addr] // what the Service of its API server has; set before anything else runs
 }
 
 func newBelow(client kubernetes.Interface, logicalCluster string, budget *bounds.Budget) (*below, error) {
@@ -54,6 +59,9 @@ func newBelow(client kubernetes.Interface, logicalCluster string, budget *bounds
 		b.Stores[kind.Resource] = b.projected[kind.Resource].GetIndexer()
 	}
 	b.Namespaces = b.projected[namespaceResource]
+	if err := b.projected[identity.Services].AddIndexers(cache.Indexers{byClusterIP: indexClusterIPs}); err != nil {
+		return nil, fmt.Errorf("index Services by address: %w", err)
+	}
 	for _, class := range projection.Classes() {
 		if b.classes[class.Resource], err = b.watch(&b.all, class.Resource, "", physical.TrimManagedFields); err != nil {
 			return nil, err

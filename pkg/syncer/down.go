@@ -43,6 +43,11 @@ func (s *Syncer) sync(ctx context.Context, key identity.Key) error {
 		return s.volumes.Sync(ctx, key)
 	case claimResource:
 		s.volumes.ClaimLooked(cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
+	case identity.EndpointSlices:
+		if left := s.pace.Left(key); left > 0 {
+			s.queue.AddAfter(key, left)
+			return nil
+		}
 	}
 	if _, custom := s.Upstream.CustomKind(key.Resource); custom {
 		s.CustomChanged(s.cluster, key)
@@ -178,6 +183,9 @@ func (s *Syncer) project(ctx context.Context, l planning.Look, p steps.Plan) err
 	hash := "" // of what the step writes, if anything
 	if step == projection.Create || step == projection.Apply {
 		hash = projection.HashOf(p.Desired)
+	}
+	if l.Key.Resource == identity.EndpointSlices && step != projection.Nothing {
+		s.pace.Wrote(l.Key)
 	}
 	if err := s.reservations.write(l.Key, hash, func() error {
 		_, err := s.writer(l.Kind, l.Key.Namespace).Act(ctx, p.Action, p.Desired, l.Live)

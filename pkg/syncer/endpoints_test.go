@@ -17,8 +17,8 @@ import (
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// endpoints are those of a Service that are ready and those that are not.
-func endpoints(service string, ready, unready []types.UID) *discoveryv1.EndpointSlice {
+// leading are the endpoints of a Service that are ready and those that are not.
+func leading(service string, ready, unready []types.UID) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: objectMeta(service + "-1")}
 	slice.Labels = map[string]string{discoveryv1.LabelServiceName: service}
 	for _, uid := range slices.Concat(ready, unready) {
@@ -58,23 +58,23 @@ func TestAShareIsHeldUntilServicesLeadToItsReplacement(t *testing.T) {
 		want     int32       // that east keeps
 	}{
 		"no Service selects it":                 {pods: all[2:]},
-		"its Service leads to the new pods":     {services: []projection.Object{web}, slices: []*discoveryv1.EndpointSlice{endpoints("web", all, nil)}, pods: all[2:]},
-		"its Service does not lead to them yet": {services: []projection.Object{web}, slices: []*discoveryv1.EndpointSlice{endpoints("web", old, nil)}, pods: all[2:], want: 2},
+		"its Service leads to the new pods":     {services: []projection.Object{web}, slices: []*discoveryv1.EndpointSlice{leading("web", all, nil)}, pods: all[2:]},
+		"its Service does not lead to them yet": {services: []projection.Object{web}, slices: []*discoveryv1.EndpointSlice{leading("web", old, nil)}, pods: all[2:], want: 2},
 		"its Service leads to one of them": {
-			services: []projection.Object{web}, slices: []*discoveryv1.EndpointSlice{endpoints("web", all[:3], nil)}, pods: all[2:], want: 1,
+			services: []projection.Object{web}, slices: []*discoveryv1.EndpointSlice{leading("web", all[:3], nil)}, pods: all[2:], want: 1,
 		},
 		"they are not ready to its Service": {
-			services: []projection.Object{web}, slices: []*discoveryv1.EndpointSlice{endpoints("web", old, all[2:])}, pods: all[2:], want: 2,
+			services: []projection.Object{web}, slices: []*discoveryv1.EndpointSlice{leading("web", old, all[2:])}, pods: all[2:], want: 2,
 		},
-		"the pods have not been seen yet": {services: []projection.Object{web}, slices: []*discoveryv1.EndpointSlice{endpoints("web", old, nil)}, want: 2},
+		"the pods have not been seen yet": {services: []projection.Object{web}, slices: []*discoveryv1.EndpointSlice{leading("web", old, nil)}, want: 2},
 		"its Service leads nowhere":       {services: []projection.Object{web}, pods: all[2:]},
 		"a Service of others does not lead to them": {
 			services: []projection.Object{service("api", map[string]string{"app": "api"})},
-			slices:   []*discoveryv1.EndpointSlice{endpoints("api", old, nil)}, pods: all[2:],
+			slices:   []*discoveryv1.EndpointSlice{leading("api", old, nil)}, pods: all[2:],
 		},
 		"one of its Services does not lead to them yet": {
 			services: []projection.Object{web, service("also", map[string]string{"app": "web"})},
-			slices:   []*discoveryv1.EndpointSlice{endpoints("web", all, nil), endpoints("also", old, nil)}, pods: all[2:], want: 2,
+			slices:   []*discoveryv1.EndpointSlice{leading("web", all, nil), leading("also", old, nil)}, pods: all[2:], want: 2,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestWhatIsScaledDownWaitsForNoService(t *testing.T) {
 	above := deployment("web", `{"east":{"replicas":1}}`)
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	u := newUpstreamOf(t, factory, above, service("web", map[string]string{"app": "web"}))
-	if err := factory.Discovery().V1().EndpointSlices().Informer().GetStore().Add(endpoints("web", []types.UID{"old-1"}, nil)); err != nil {
+	if err := factory.Discovery().V1().EndpointSlices().Informer().GetStore().Add(leading("web", []types.UID{"old-1"}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	live := projected(above, 2, 2)
@@ -114,7 +114,7 @@ func TestWhoWaitsForAServiceIsWokenWhenItLeadsElsewhere(t *testing.T) {
 	above := deployment("web", `{"west":{"replicas":1}}`)
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	u := newUpstreamOf(t, factory, above, service("web", map[string]string{"app": "web"}))
-	if err := factory.Discovery().V1().EndpointSlices().Informer().GetStore().Add(endpoints("web", []types.UID{"old"}, nil)); err != nil {
+	if err := factory.Discovery().V1().EndpointSlices().Informer().GetStore().Add(leading("web", []types.UID{"old"}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	live := projected(above, 1, 1)

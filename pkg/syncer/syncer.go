@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"golang.org/x/sync/errgroup"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/syncer/arrivals"
 	"github.com/manifold-dev/manifold/pkg/syncer/carried"
 	"github.com/manifold-dev/manifold/pkg/syncer/classes"
+	"github.com/manifold-dev/manifold/pkg/syncer/endpoints"
 	"github.com/manifold-dev/manifold/pkg/syncer/holding"
 	"github.com/manifold-dev/manifold/pkg/syncer/lacking"
 	"github.com/manifold-dev/manifold/pkg/syncer/mirrors"
@@ -111,6 +113,7 @@ type Syncer struct {
 	handlers  *watching.Handlers
 	strangers *strangers.Finder
 	arrivals  arrivals.Arrivals
+	pace      *endpoints.Pace
 	adoption  *adoption.Controllers
 
 	terms        terms.Terms
@@ -138,6 +141,7 @@ func newSyncer(o Options, c *connection.Connection) (*Syncer, error) {
 		target:  projection.Target{LogicalCluster: o.Upstream.LogicalCluster, Cluster: c.Name},
 		below:   b,
 		queue:   steps.NewQueue[identity.Key](o.Upstream.Queues.Of("down-"+c.Name), c.Answers),
+		pace:    endpoints.NewPace(clock.RealClock{}),
 	}
 	s.terms = terms.Terms{
 		Leaving: func() (bool, string) { return s.Leaving(s.cluster) },
@@ -214,6 +218,9 @@ func (s *Syncer) mirror() {
 	})
 	s.reports = reporting.New(reporting.Options{
 		Cluster: s.trust, Above: s.Upstream.Cluster, Owners: s.owners, Pods: s.pods, Synced: s.HasSynced,
+		Inward: func(kind projection.Kind, above, live projection.Object) bool {
+			return kind.Resource == identity.Services && s.planner.Inward(kind, above, live)
+		},
 		Dependents: func(w identity.Workload) []identity.Key { return s.Upstream.Demand.DependentsIn(w, s.cluster) }, Goes: s.Upstream.Goes, Changed: s.changed,
 	})
 	s.events = mirrors.NewEvents(s.claims, s.reports.PodsRefused)
@@ -234,6 +241,9 @@ func (s *Syncer) run(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if err := s.below.start(ctx); err != nil {
+		return err
+	}
+	if err := s.below.learnAPIServer(ctx, s.client); err != nil {
 		return err
 	}
 	s.usage.Synced()

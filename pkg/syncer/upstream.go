@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/moves"
@@ -15,6 +16,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/syncer/access"
 	"github.com/manifold-dev/manifold/pkg/syncer/classes"
 	"github.com/manifold-dev/manifold/pkg/syncer/demand"
+	"github.com/manifold-dev/manifold/pkg/syncer/endpoints"
 	"github.com/manifold-dev/manifold/pkg/syncer/guard"
 	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 	"github.com/manifold-dev/manifold/pkg/syncer/route"
@@ -45,9 +47,11 @@ type Upstream struct {
 	Access *access.Access
 	// Services knows where Services lead to.
 	Services *services.Services
-	synced   []cache.InformerSynced
-	classes  classes.Set
-	router   *route.Router
+	// Endpoints knows what Services have in the other clusters of a network.
+	Endpoints *endpoints.Endpoints
+	synced    []cache.InformerSynced
+	classes   classes.Set
+	router    *route.Router
 
 	// Fleets says what each cluster is to hold now of a workload that moves.
 	Fleets *moves.Fleets
@@ -72,7 +76,8 @@ func NewUpstream(factory informers.SharedInformerFactory, o UpstreamOptions) (*U
 		Cluster: caches, connected: &connected{syncers: map[string]*Syncer{}},
 		Access: &access.Access{API: o.API, Above: caches}, Services: &services.Services{},
 	}
-	u.Demand = &demand.Graph{Cluster: caches, Clusters: u.connected}
+	u.Endpoints = &endpoints.Endpoints{Above: caches, Services: u.Services, Taken: u.taken}
+	u.Demand = &demand.Graph{Cluster: caches, Clusters: u.connected, Endpoints: u.Endpoints}
 	u.router = &route.Router{Demand: u.Demand, Cluster: u.routed, Clusters: u.allRouted}
 	o.Moves.Cluster, o.Moves.Clusters, o.Moves.Version = u.mover, u.movers, caches.Versions.AsHeld
 	u.Fleets = moves.New(o.Moves)
@@ -106,10 +111,17 @@ func NewUpstream(factory informers.SharedInformerFactory, o UpstreamOptions) (*U
 	if err := u.Access.Watch(factory, u.router.RightsChanged, u.handle); err != nil {
 		return nil, err
 	}
-	if err := u.Services.Watch(factory.Discovery().V1().EndpointSlices().Informer(), u.router.WakeOne, u.handle); err != nil {
+	slices := factory.Discovery().V1().EndpointSlices().Informer()
+	if err := u.Services.Watch(slices, u.router.WakeOne, u.handle); err != nil {
 		return nil, err
 	}
-	return u, nil
+	return u, u.handle(slices, u.router.Slices())
+}
+
+// WatchNetworks has Services lead to the other clusters of a network. Silent reports whether nobody can ask a cluster what it runs. It registers
+// with the informers, which the caller starts afterwards.
+func (u *Upstream) WatchNetworks(manifold externalversions.SharedInformerFactory, silent func(*v1alpha1.Cluster) bool) error {
+	return u.handle(manifold.Manifold().V1alpha1().Clusters().Informer(), u.router.Networks(silent))
 }
 
 // watchKinds has changes of all projected kinds routed.
@@ -144,7 +156,7 @@ func (u *Upstream) WatchPolicies(kube informers.SharedInformerFactory, manifold 
 		{own.PlacementPolicies().Informer(), u.router.Policies()},
 		{own.ClusterPlacementPolicies().Informer(), u.router.Policies()},
 		{own.Clusters().Informer(), cache.ResourceEventHandlerFuncs{UpdateFunc: u.router.ClusterChanged}},
-		{kube.Core().V1().Namespaces().Informer(), cache.ResourceEventHandlerFuncs{UpdateFunc: u.router.NamespaceRelabelled}},
+		{kube.Core().V1().Namespaces().Informer(), cache.ResourceEventHandlerFuncs{UpdateFunc: u.router.NamespaceChanged}},
 	} {
 		if err := u.handle(watch.informer, watch.handler); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/endpoints"
 	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
 
@@ -26,6 +27,8 @@ type Clusters interface {
 type Graph struct {
 	*logical.Cluster
 	Clusters Clusters
+	// Endpoints tells what Services have in other clusters. It may be nil.
+	Endpoints *endpoints.Endpoints
 
 	// withheld tells that something was kept because not all workloads of custom kinds were known.
 	withheld atomic.Bool

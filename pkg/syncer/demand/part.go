@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
@@ -14,6 +15,9 @@ import (
 // Part returns what a cluster should hold of an object: false if nothing. A workload says so itself; everything else is wanted where a
 // workload that needs it is.
 func (g *Graph) Part(kind projection.Kind, obj projection.Object, cluster string) (projection.Part, bool) {
+	if slice, ok := obj.(*discoveryv1.EndpointSlice); ok && projection.MadeOfPods(slice) {
+		return g.elsewhere(slice, cluster)
+	}
 	if kind.Mirror(obj) {
 		return projection.Part{}, false
 	}
@@ -26,8 +30,10 @@ func (g *Graph) Part(kind projection.Kind, obj projection.Object, cluster string
 		graph: g, seen: map[identity.Key]bool{}, cluster: cluster,
 		is: func(w identity.Workload) bool { return g.Runs(w, cluster) && g.usedHere(w, obj, cluster) },
 	}
-	if n.visit(identity.KeyOf(kind, obj)); !n.found && !g.mayBeNeeded(identity.KeyOf(kind, obj), cluster) {
-		return projection.Part{}, false
+	if n.visit(identity.KeyOf(kind, obj)); !n.found {
+		if part, kept := g.unneeded(kind, obj, cluster); !kept || !kind.Divided {
+			return part, kept
+		}
 	}
 	if !kind.Divided {
 		return projection.Part{}, true

@@ -18,12 +18,14 @@ func (g *Graph) DependentsIn(w identity.Workload, cluster string) []identity.Key
 	return g.Dependents(w)
 }
 
-// DependentsAnywhere returns what a workload needs beside it in any cluster, or did as it stood.
+// DependentsAnywhere returns what a workload needs beside it in any cluster, or did as it stood, and what comes along with anything of its
+// namespace where clusters share a network.
 func (g *Graph) DependentsAnywhere(w identity.Workload) []identity.Key {
-	out := g.Dependents(w)
-	if !identity.NamesRevisions(w.Object) {
+	out, along := g.Dependents(w), g.sharedIn(w.GetNamespace())
+	if !identity.NamesRevisions(w.Object) && len(along) == 0 {
 		return out
 	}
+	out = append(out, along...)
 	seen := map[identity.Key]bool{}
 	for _, version := range g.Versions.For(w.Kind, w.Object, "") {
 		out = append(out, g.Dependents(identity.Workload{Kind: w.Kind, Object: version})...)

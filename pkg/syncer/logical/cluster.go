@@ -34,6 +34,7 @@ const (
 	byHeld      = "manifold.dev/held"      // the namespace of those that name revisions for clusters
 	byRevision  = "manifold.dev/revision"  // the revisions that they name
 	byClaim     = "manifold.dev/claim"     // of PersistentVolumes: the claim that they are for
+	byAddress   = "manifold.dev/address"   // of pods: the addresses that they have
 )
 
 // Options say what a Cluster works with. Its functions are asked once the informers have started, not before.
@@ -98,7 +99,7 @@ func New(factory informers.SharedInformerFactory, o Options) (*Cluster, error) {
 		}
 		indexers := indexersOf(kind)
 		if kind.Resource == identity.Pods {
-			indexers[byCluster] = indexCluster
+			indexers[byCluster], indexers[byAddress] = indexCluster, indexAddress
 		}
 		if err := generic.Informer().AddIndexers(indexers); err != nil {
 			return nil, fmt.Errorf("index %s by reference: %w", kind.Resource.Resource, err)

@@ -67,10 +67,17 @@ func (c *Planner) part(kind projection.Kind, above, live projection.Object) (par
 		part.Share, part.Waits, wanted = step.Share, step.Paced, !step.None
 		waits = states.Wait{Held: step.Held, Paced: step.Paced, Reason: step.Reason, Brief: step.Brief}
 	}
+	part.Inward = part.Inward && !c.stays(kind, above, live)
 	if part.Begins = c.begins(above, live); part.Begins != nil {
 		waits.Held = true
 	}
 	return part, wanted, waits
+}
+
+// Inward reports whether the cluster has an object for what runs there alone, and is not to make it reached from outside. Live is what it has of it.
+func (c *Planner) Inward(kind projection.Kind, above, live projection.Object) bool {
+	part, wanted := c.Demand.Part(kind, above, c.Name)
+	return wanted && part.Inward && !c.stays(kind, above, live)
 }
 
 // keepsAsItIs reports whether a namespace that nothing asks for any more stays as it is: the cluster goes, and something is left in it.

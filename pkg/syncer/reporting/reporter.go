@@ -26,6 +26,8 @@ type Options struct {
 	Pods   *mirrors.Pods
 	// Synced reports whether everything that the cluster holds has been seen.
 	Synced func() bool
+	// Inward reports whether the cluster has an object for what runs there alone, and tells nothing of it: no address there leads to it.
+	Inward func(kind projection.Kind, above, live projection.Object) bool
 	// Dependents returns what a workload needs beside it.
 	Dependents func(w identity.Workload) []identity.Key
 	// Goes reports whether an object of the logical cluster is on its way out of all clusters.
@@ -66,7 +68,7 @@ func (r *Reporter) Report(key identity.Key, above projection.Object) (report sum
 		return report, true
 	}
 	report.Problem, report.Waits = r.problem(key, above, st), st.Reason
-	if !r.IsProjection(live, above) {
+	if !r.IsProjection(live, above) || r.Inward(projected, above, live) {
 		return report, true
 	}
 	report.Live, report.Doubts = r.sane(kind, key, above, live)

@@ -35,7 +35,7 @@ func (r *Router) RouteCustom(kind projection.Kind, before, after projection.Obje
 		if version == nil {
 			continue
 		}
-		dependents := r.Demand.Dependents(identity.Workload{Kind: kind, Object: version})
+		dependents := r.Demand.DependentsAnywhere(identity.Workload{Kind: kind, Object: version})
 		for _, cluster := range identity.CopiedTo(version) {
 			c, connected := r.Cluster(cluster)
 			if !connected {
@@ -43,7 +43,7 @@ func (r *Router) RouteCustom(kind projection.Kind, before, after projection.Obje
 			}
 			had := before != nil && slices.Contains(identity.CopiedTo(before), cluster)
 			for _, dependent := range dependents {
-				c.dependent(dependent, true, had)
+				r.dependent(c, dependent, true, had)
 			}
 		}
 	}

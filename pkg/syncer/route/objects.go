@@ -50,6 +50,7 @@ func changed(kind projection.Kind, before, after projection.Object) bool {
 		!ptr.Equal(before.GetDeletionGracePeriodSeconds(), after.GetDeletionGracePeriodSeconds()) ||
 		!projection.SameAnnotations(before, after) ||
 		before.GetAnnotations()[v1alpha1.AnnotationClusters] != after.GetAnnotations()[v1alpha1.AnnotationClusters] ||
+		before.GetAnnotations()[v1alpha1.AnnotationTraffic] != after.GetAnnotations()[v1alpha1.AnnotationTraffic] ||
 		kind.Ended(before) != kind.Ended(after)
 }
 
@@ -78,6 +79,9 @@ func (r *Router) Route(kind projection.Kind, before, after projection.Object) {
 		}
 	}
 	r.linked(kind, key, before, after)
+	if kind.Resource == identity.Services {
+		r.slicesOf(cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
+	}
 	if projection.NamespaceShared(key.Namespace) && logical.Offered(kind, before) != logical.Offered(kind, after) {
 		r.referring(key)
 	}
@@ -112,10 +116,10 @@ func (r *Router) workload(kind projection.Kind, key identity.Key, before, after 
 		_, wasPlaced := was.decision[c.Name]
 		_, isPlaced := is.decision[c.Name]
 		for _, dependent := range is.dependents {
-			c.dependent(dependent, isPlaced, wasPlaced)
+			r.dependent(c, dependent, isPlaced, wasPlaced)
 		}
 		for _, dependent := range was.dependents {
-			c.dependent(dependent, wasPlaced, true)
+			r.dependent(c, dependent, wasPlaced, true)
 		}
 		if wasPlaced || isPlaced || c.holds(key) || after != nil && r.Demand.LeftBehind(identity.Workload{Kind: kind, Object: after}, c.Name) {
 			c.Queue.Add(key)
@@ -138,9 +142,9 @@ func (r *Router) wants(kind projection.Kind, version projection.Object) wants {
 
 // dependent enqueues what a version of a workload needs that may be placed in the cluster. What the cluster has already stays as it is
 // for a workload that comes, but may not be needed after one that was there before.
-func (c *Cluster) dependent(key identity.Key, placed, before bool) {
-	if isDivided(key) {
-		// It may be divided otherwise now, also where the workload is not.
+func (r *Router) dependent(c *Cluster, key identity.Key, placed, before bool) {
+	if isDivided(key) || key.Resource == identity.Services && r.Demand.Endpoints.In(c.Name) {
+		// It may be divided otherwise now, also where the workload is not. A Service may be there for what runs elsewhere.
 		if placed || c.holds(key) {
 			c.Queue.Add(key)
 		}

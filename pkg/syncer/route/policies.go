@@ -67,11 +67,14 @@ func (r *Router) ClusterChanged(old, obj any) {
 	}
 }
 
-// NamespaceRelabelled heeds the labels of namespaces, by which policies select as well.
-func (r *Router) NamespaceRelabelled(old, obj any) {
+// NamespaceChanged heeds the labels of namespaces, by which policies select as well, and what they say about the traffic of their Services.
+func (r *Router) NamespaceChanged(old, obj any) {
 	before, after := old.(*corev1.Namespace), obj.(*corev1.Namespace)
 	if !maps.Equal(before.Labels, after.Labels) {
 		r.reproject(after.Name)
+	}
+	if before.Annotations[v1alpha1.AnnotationTraffic] != after.Annotations[v1alpha1.AnnotationTraffic] {
+		r.redirect(r.Demand.ObjectsIn(identity.Services, after.Name))
 	}
 }
 

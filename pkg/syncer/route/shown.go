@@ -68,9 +68,13 @@ func (r *Router) Pods() cache.ResourceEventHandler {
 		c.Claims.LookAtEphemeral(pod)
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { each(obj, shown) }, // a mirror that is new has the labels of its template
+		AddFunc: func(obj any) { // a mirror that is new has the labels of its template
+			each(obj, shown)
+			r.contested(nil, obj.(*corev1.Pod))
+		},
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(*corev1.Pod), obj.(*corev1.Pod)
+			r.contested(before, after)
 			each(obj, func(c *Cluster, pod *corev1.Pod) {
 				shown(c, pod)
 				r.relabelled(c, before, pod)
@@ -83,6 +87,9 @@ func (r *Router) Pods() cache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: func(obj any) {
+			if pod, ok := caches.Last(obj).(*corev1.Pod); ok {
+				r.contested(pod, nil)
+			}
 			each(obj, func(c *Cluster, pod *corev1.Pod) {
 				c.Pods.Gone(pod)
 				c.Pods.Look(cache.MetaObjectToName(pod))

@@ -6,8 +6,10 @@ package services
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -47,7 +49,7 @@ func (s *Services) Watch(informer cache.SharedIndexInformer, wake func(Waiter),
 	s.slices, s.wake, s.waiters = informer.GetIndexer(), wake, map[cache.ObjectName]sets.Set[Waiter]{}
 	changed := func(obj any) {
 		if slice, ok := caches.Last(obj).(*discoveryv1.EndpointSlice); ok {
-			s.Changed(serviceOf(slice))
+			s.Changed(ServiceOf(slice))
 		}
 	}
 	return handle(informer, cache.ResourceEventHandlerFuncs{
@@ -55,7 +57,8 @@ func (s *Services) Watch(informer cache.SharedIndexInformer, wake func(Waiter),
 	})
 }
 
-func serviceOf(slice *discoveryv1.EndpointSlice) cache.ObjectName {
+// ServiceOf returns the name of the Service that a slice is part of.
+func ServiceOf(slice *discoveryv1.EndpointSlice) cache.ObjectName {
 	return cache.ObjectName{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
 }
 
@@ -64,7 +67,7 @@ func indexService(obj any) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	return []string{serviceOf(slice).String()}, nil
+	return []string{ServiceOf(slice).String()}, nil
 }
 
 // Await has one woken when a Service leads elsewhere.
@@ -95,13 +98,31 @@ func (s *Services) forget(service cache.ObjectName) sets.Set[Waiter] {
 
 // Pods returns the pods that a Service leads to.
 func (s *Services) Pods(service cache.ObjectName) sets.Set[types.UID] {
-	found, _ := s.slices.ByIndex(byService, service.String()) // the index exists: Watch made it
 	out := sets.New[types.UID]()
-	for _, obj := range found {
-		for _, endpoint := range obj.(*discoveryv1.EndpointSlice).Endpoints {
+	for _, slice := range s.Slices(service) {
+		for _, endpoint := range slice.Endpoints {
 			if endpoint.TargetRef != nil && ptr.Deref(endpoint.Conditions.Ready, true) {
 				out.Insert(endpoint.TargetRef.UID)
 			}
+		}
+	}
+	return out
+}
+
+// Slices returns the slices that a Service has, in a list that may be changed.
+func (s *Services) Slices(service cache.ObjectName) []*discoveryv1.EndpointSlice {
+	return caches.Indexed[*discoveryv1.EndpointSlice](s.slices, byService, service.String())
+}
+
+// LeadingTo returns the Services that lead to a pod, ready or not.
+func (s *Services) LeadingTo(pod *corev1.Pod) []cache.ObjectName {
+	var out []cache.ObjectName
+	for _, slice := range caches.Indexed[*discoveryv1.EndpointSlice](s.slices, cache.NamespaceIndex, pod.Namespace) {
+		leads := slices.ContainsFunc(slice.Endpoints, func(endpoint discoveryv1.Endpoint) bool {
+			return endpoint.TargetRef != nil && endpoint.TargetRef.UID == pod.UID
+		})
+		if leads {
+			out = append(out, ServiceOf(slice))
 		}
 	}
 	return out

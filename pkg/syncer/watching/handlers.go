@@ -68,6 +68,11 @@ func (h *Handlers) OfObjects(kind projection.Kind) cache.ResourceEventHandler {
 		}
 		h.Queue.Add(identity.KeyOf(kind, live))
 		h.Claims.LookAtClaimsOf(kind, live)
+		if kind.Resource == identity.Services {
+			for _, slice := range h.Demand.Endpoints.Slices(cache.MetaObjectToName(live)) {
+				h.Queue.Add(slice) // it leads elsewhere as long as the Service is here
+			}
+		}
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {

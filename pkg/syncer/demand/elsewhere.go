@@ -1,0 +1,71 @@
+package demand
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// In clusters that share a network, a Service is wherever its namespace runs anything, so that what runs there finds it, and so are its endpoints
+// in the other clusters. A cluster that runs nothing of a namespace hears of none of them.
+
+// shared reports whether a cluster has a Service for no other reason than that clusters of its network have its pods.
+func (g *Graph) shared(obj projection.Object, cluster string) bool {
+	service, ok := obj.(*corev1.Service)
+	return ok && g.Endpoints.Lead(service, cluster) && g.runsAnything(service.Namespace, cluster)
+}
+
+// runsAnything reports whether a cluster should run a workload of a namespace, or still does.
+func (g *Graph) runsAnything(namespace, cluster string) bool {
+	return slices.ContainsFunc(g.WorkloadsIn(namespace), func(w identity.Workload) bool { return g.Runs(w, cluster) })
+}
+
+// unneeded returns what a cluster should hold of an object that none of its pods needs.
+func (g *Graph) unneeded(kind projection.Kind, obj projection.Object, cluster string) (projection.Part, bool) {
+	key := identity.KeyOf(kind, obj)
+	kept := g.mayBeNeeded(key, cluster)
+	if !g.shared(obj, cluster) {
+		return projection.Part{}, kept
+	}
+	if !kept {
+		return projection.Part{Inward: true}, true
+	}
+	// Until it is known whether pods need it, it stays what it is.
+	held, ok := g.Clusters.Held(key, cluster).(*corev1.Service)
+	return projection.Part{Inward: ok && held.Spec.Type == corev1.ServiceTypeClusterIP}, true
+}
+
+// elsewhere returns what a cluster should hold of a slice that the logical cluster has made of pods: what the others of its network have of them.
+func (g *Graph) elsewhere(slice *discoveryv1.EndpointSlice, cluster string) (projection.Part, bool) {
+	service, kind := g.Endpoints.ServiceOf(slice), serviceKind()
+	if service == nil || !g.Endpoints.Lead(service, cluster) || !g.Wanted(kind, service, cluster) {
+		return projection.Part{}, false
+	}
+	if projection.NamespaceShared(slice.Namespace) && g.Clusters.Held(keyOf(slice), cluster) != nil && g.Clusters.Projected(kind, service, cluster) == nil {
+		return projection.Part{}, false // the Service of that name may be somebody else's by now
+	}
+	endpoints := g.Endpoints.Elsewhere(slice, service, cluster)
+	return projection.Part{Elsewhere: endpoints}, len(endpoints) > 0
+}
+
+func keyOf(slice *discoveryv1.EndpointSlice) identity.Key {
+	return identity.Key{Resource: identity.EndpointSlices, Namespace: slice.Namespace, Name: slice.Name}
+}
+
+func serviceKind() projection.Kind {
+	kind, _ := projection.ForResource(identity.Services)
+	return kind
+}
+
+// sharedIn returns the Services of a namespace that clusters of a network have wherever something of it runs, with what follows them.
+func (g *Graph) sharedIn(namespace string) []identity.Key {
+	d := dependents{graph: g, seen: map[identity.Key]bool{}}
+	for _, key := range g.Endpoints.Shared(namespace) {
+		d.visit(key)
+	}
+	return d.keys
+}

@@ -1,0 +1,518 @@
+package syncer
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/endpoints"
+)
+
+const toWest = `{"west":{"replicas":2}}`
+
+// podAt is a pod of a cluster as the logical one shows it.
+func podAt(name, cluster, address string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: objectMeta(name)}
+	pod.Annotations = map[string]string{v1alpha1.AnnotationCluster: cluster}
+	pod.Spec.NodeName = cluster
+	pod.Status.PodIPs = []corev1.PodIP{{IP: address}}
+	return pod
+}
+
+// sliceOf is what the stock controller makes above of ready pods of a Service.
+func sliceOf(service string, pods ...*corev1.Pod) *discoveryv1.EndpointSlice {
+	s := &discoveryv1.EndpointSlice{ObjectMeta: objectMeta(service + "-abc12"), AddressType: discoveryv1.AddressTypeIPv4}
+	s.Labels = map[string]string{discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io"}
+	for _, pod := range pods {
+		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{pod.Status.PodIPs[0].IP}, NodeName: ptr.To(pod.Spec.NodeName),
+			TargetRef:  &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+			Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(true), Terminating: ptr.To(false)},
+		})
+	}
+	return s
+}
+
+// meshed has clusters share a network.
+func meshed(u *Upstream, clusters ...string) {
+	for _, name := range clusters {
+		u.Endpoints.Follow(name, &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ClusterSpec{Network: "mesh"}}, false)
+	}
+}
+
+// addresses are those that a cluster is to be led to by a slice, with a "~" before those on standby; "nothing" if it is to hold none.
+func (s *testSyncer) addresses(t *testing.T, above *discoveryv1.EndpointSlice) string {
+	t.Helper()
+	kind, _ := projection.KindOf(above)
+	desired, _, err := s.desired(kind, above, s.below.Get(identity.KeyOf(kind, above)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if desired == nil {
+		return "nothing"
+	}
+	var out []string
+	for _, endpoint := range desired.(*discoveryv1.EndpointSlice).Endpoints {
+		if standby := !*endpoint.Conditions.Ready; standby {
+			out = append(out, "~"+endpoint.Addresses[0])
+		} else {
+			out = append(out, endpoint.Addresses[0])
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func withTraffic(traffic v1alpha1.Traffic) func(*corev1.Service) {
+	return func(s *corev1.Service) {
+		s.Annotations = map[string]string{v1alpha1.AnnotationTraffic: string(traffic)}
+	}
+}
+
+func serviceWith(name string, change ...func(*corev1.Service)) *corev1.Service {
+	s := service(name, map[string]string{"app": name})
+	s.Spec.Type = corev1.ServiceTypeLoadBalancer
+	for _, c := range change {
+		c(s)
+	}
+	return s
+}
+
+func TestAServiceIsWhereverItsNamespaceRunsAnythingInANetwork(t *testing.T) {
+	kind, _ := projection.ForResource(identity.Services)
+	other := namespace("bank")
+	elsewhere := deployment("api", toEast)
+	elsewhere.Namespace = "bank"
+	for name, test := range map[string]struct {
+		network []string
+		above   []projection.Object
+		service *corev1.Service
+		want    string // in east
+	}{
+		"without a network it is where its pods are":      {service: serviceWith("db"), above: []projection.Object{deployment("api", toEast)}, want: "nothing"},
+		"in a network it is where anything runs":          {network: []string{"east", "west"}, service: serviceWith("db"), above: []projection.Object{deployment("api", toEast)}, want: "ClusterIP"},
+		"not where nothing of its namespace runs":         {network: []string{"east", "west"}, service: serviceWith("db"), above: []projection.Object{other, elsewhere}, want: "nothing"},
+		"not in a cluster of no network":                  {network: []string{"west", "north"}, service: serviceWith("db"), above: []projection.Object{deployment("api", toEast)}, want: "nothing"},
+		"not if its traffic is local":                     {network: []string{"east", "west"}, service: serviceWith("db", withTraffic(v1alpha1.TrafficLocal)), above: []projection.Object{deployment("api", toEast)}, want: "nothing"},
+		"as it is where it has pods":                      {network: []string{"east", "west"}, service: serviceWith("api"), above: []projection.Object{deployment("api", toEast)}, want: "LoadBalancer"},
+		"as it is where it is pinned to":                  {network: []string{"east", "west"}, service: serviceWith("db", func(s *corev1.Service) { s.Annotations = map[string]string{v1alpha1.AnnotationClusters: "east"} }), above: []projection.Object{deployment("api", toEast)}, want: "LoadBalancer"},
+		"as it is without a selector, as on any cluster":  {network: []string{"east", "west"}, service: serviceWith("db", func(s *corev1.Service) { s.Spec.Selector = nil }), above: []projection.Object{deployment("api", toEast)}, want: "LoadBalancer"},
+		"as it is while pods of it are shown from there":  {network: []string{"east", "west"}, service: serviceWith("db"), above: []projection.Object{deployment("api", toEast), labelledPod("db-1", "east", "db")}, want: "LoadBalancer"},
+		"wherever its namespace has it local, if it says": {network: []string{"east", "west"}, service: serviceWith("db", withTraffic(v1alpha1.TrafficGlobal)), above: []projection.Object{localNamespace(), deployment("api", toEast)}, want: "ClusterIP"},
+		"not if its namespace has it local":               {network: []string{"east", "west"}, service: serviceWith("db"), above: []projection.Object{localNamespace(), deployment("api", toEast)}, want: "nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUpstream(t, append(test.above, test.service, deployment("db", toWest))...)
+			meshed(u, test.network...)
+			east := attach(t, u, "east")
+			attach(t, u, "west")
+			desired, _, err := east.desired(kind, test.service, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := "nothing"
+			if desired != nil {
+				got = string(desired.(*corev1.Service).Spec.Type)
+			}
+			if got != test.want {
+				t.Errorf("east is to have %s, want %s", got, test.want)
+			}
+			if told := east.planner.Inward(kind, test.service, nil); told != (test.want == "ClusterIP") {
+				t.Errorf("told to be there for others alone: %t", told)
+			}
+		})
+	}
+}
+
+func labelledPod(name, cluster, app string) *corev1.Pod {
+	pod := podAt(name, cluster, "10.1.0.9")
+	pod.Labels = map[string]string{"app": app}
+	return pod
+}
+
+func localNamespace() *corev1.Namespace {
+	n := namespace("shop")
+	n.Annotations = map[string]string{v1alpha1.AnnotationTraffic: string(v1alpha1.TrafficLocal)}
+	return n
+}
+
+func TestAServiceThatIsThereForOthersTellsNoAddress(t *testing.T) {
+	kind, _ := projection.ForResource(identity.Services)
+	above := serviceWith("db")
+	u := newUpstream(t, namespace("shop"), above, deployment("db", toWest), deployment("api", toEast))
+	meshed(u, "east", "west")
+	balanced := func() *corev1.Service {
+		live := asOurs(serviceWith("db"), "uid-of-db")
+		live.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.66"}}
+		return live
+	}
+	east, west := attach(t, u, "east", balanced()), attach(t, u, "west", balanced())
+	if report, known := east.reports.Report(identity.KeyOf(kind, above), above); !known || report.Live != nil {
+		t.Errorf("east reports %+v, want nothing: no pod of it is there", report)
+	}
+	if report, known := west.reports.Report(identity.KeyOf(kind, above), above); !known || report.Live == nil {
+		t.Errorf("west reports %+v, want its address", report)
+	}
+}
+
+func TestSlicesLeadToTheOtherClustersOfANetwork(t *testing.T) {
+	here, there, third := podAt("db-1", "east", "10.1.0.1"), podAt("db-2", "west", "10.2.0.1"), podAt("db-3", "north", "10.3.0.1")
+	twin := podAt("other", "north", "10.2.0.1")
+	api := deployment("api", toEast)
+	for name, test := range map[string]struct {
+		service *corev1.Service
+		pods    []*corev1.Pod
+		above   []projection.Object
+		below   []projection.Object
+		change  func(*Upstream, *discoveryv1.EndpointSlice)
+		want    string
+	}{
+		"to those of all":                               {service: serviceWith("db"), pods: []*corev1.Pod{there, third}, want: "10.2.0.1 10.3.0.1"},
+		"on standby while it has a pod of its own":      {service: serviceWith("db"), pods: []*corev1.Pod{here, there}, want: "~10.2.0.1"},
+		"at once, if traffic is global":                 {service: serviceWith("db", withTraffic(v1alpha1.TrafficGlobal)), pods: []*corev1.Pod{here, there}, want: "10.2.0.1"},
+		"to none, if traffic is local":                  {service: serviceWith("db", withTraffic(v1alpha1.TrafficLocal)), pods: []*corev1.Pod{there}, want: "nothing"},
+		"to none where nothing is elsewhere":            {service: serviceWith("db"), pods: []*corev1.Pod{here}, want: "nothing"},
+		"to none without the Service":                   {pods: []*corev1.Pod{there}, want: "nothing"},
+		"to none whose address another cluster claims":  {service: serviceWith("db"), pods: []*corev1.Pod{there, third}, above: []projection.Object{twin}, want: "10.3.0.1"},
+		"to none that its mirror shows to be elsewhere": {service: serviceWith("db"), pods: []*corev1.Pod{there}, change: func(_ *Upstream, s *discoveryv1.EndpointSlice) { s.Endpoints[0].Addresses[0] = "10.2.0.99" }, want: "nothing"},
+		"to none of an earlier pod of that name":        {service: serviceWith("db"), pods: []*corev1.Pod{there}, change: func(_ *Upstream, s *discoveryv1.EndpointSlice) { s.Endpoints[0].TargetRef.UID = "earlier" }, want: "nothing"},
+		"to none of a cluster that cannot be asked": {
+			service: serviceWith("db"), pods: []*corev1.Pod{there, third}, want: "10.3.0.1",
+			change: func(u *Upstream, _ *discoveryv1.EndpointSlice) {
+				u.Endpoints.Follow("west", &v1alpha1.Cluster{Spec: v1alpha1.ClusterSpec{Network: "mesh"}}, true)
+			},
+		},
+		"to none of a cluster that has left the network": {
+			service: serviceWith("db"), pods: []*corev1.Pod{there, third}, want: "10.3.0.1",
+			change: func(u *Upstream, _ *discoveryv1.EndpointSlice) {
+				u.Endpoints.Follow("west", &v1alpha1.Cluster{}, false)
+			},
+		},
+		"to none outside of the addresses that an admin has declared": {
+			service: serviceWith("db"), pods: []*corev1.Pod{there, third}, want: "10.3.0.1",
+			change: func(u *Upstream, _ *discoveryv1.EndpointSlice) {
+				u.Endpoints.Follow("west", &v1alpha1.Cluster{Spec: v1alpha1.ClusterSpec{Network: "mesh", PodCIDRs: []string{"10.22.0.0/16"}}}, false)
+			},
+		},
+		"to no Service of the cluster that is led there": {
+			service: serviceWith("db"), pods: []*corev1.Pod{there, third}, want: "10.3.0.1",
+			below: []projection.Object{asOurs(serviceWith("web", func(s *corev1.Service) { s.Spec.ClusterIPs = []string{"10.2.0.1"} }), "uid-of-web")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			slice := sliceOf("db", test.pods...)
+			above := append([]projection.Object{namespace("shop"), slice, api, deployment("db", `{"east":{"replicas":1},"north":{"replicas":1},"west":{"replicas":1}}`)}, test.above...)
+			if test.service != nil {
+				above = append(above, test.service)
+			}
+			for _, pod := range test.pods {
+				above = append(above, pod)
+			}
+			u := newUpstream(t, above...)
+			meshed(u, "east", "west", "north")
+			east := attach(t, u, "east", test.below...)
+			if test.change != nil {
+				test.change(u, slice)
+			}
+			if got := east.addresses(t, slice); got != test.want {
+				t.Errorf("east is led to %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAClusterHearsOfNoEndpointsOfANamespaceThatItRunsNothingOf(t *testing.T) {
+	there := podAt("db-2", "west", "10.2.0.1")
+	slice := sliceOf("db", there)
+	elsewhere := deployment("api", toEast)
+	elsewhere.Namespace = "bank"
+	u := newUpstream(t, namespace("shop"), namespace("bank"), slice, there, serviceWith("db"), deployment("db", toWest), elsewhere)
+	meshed(u, "east", "west")
+	// It says that it has a part of the namespace, which its admin can write.
+	east := attachFound(t, u, "east", asOurs(serviceWith("db"), "uid-of-db"), asOurs(namespace("shop"), "uid-of-shop"))
+	if got := east.addresses(t, slice); got != "nothing" {
+		t.Errorf("east is led to %s, and runs nothing of the namespace", got)
+	}
+}
+
+func TestInASharedNamespaceTheServiceOfSomebodyElseIsLedNowhere(t *testing.T) {
+	move := func(obj projection.Object) projection.Object { obj.SetNamespace("default"); return obj }
+	there := move(podAt("db-2", "west", "10.2.0.1")).(*corev1.Pod)
+	slice, of := move(sliceOf("db", there)).(*discoveryv1.EndpointSlice), move(serviceWith("db")).(*corev1.Service)
+	slice.Endpoints[0].TargetRef.Namespace = "default"
+	u := newUpstream(t, namespace("default"), slice, there, of, move(deployment("db", toWest)), move(deployment("api", toEast)))
+	meshed(u, "east", "west")
+	held := asOurs(slice.DeepCopy(), string(slice.UID))
+	held.Labels[discoveryv1.LabelManagedBy] = v1alpha1.EndpointSlicesManager
+	east := attach(t, u, "east", held)
+	if got := east.addresses(t, slice); got != "nothing" {
+		t.Errorf("east is led to %s by a slice for a Service that is not ours there", got)
+	}
+	if err := east.below.Stores[identity.Services].Add(asOurs(of.DeepCopy(), string(of.UID))); err != nil {
+		t.Fatal(err)
+	}
+	if got := east.addresses(t, slice); got != "10.2.0.1" {
+		t.Errorf("east is led to %s once the Service is ours", got)
+	}
+}
+
+func TestWhatLeadsElsewhereIsLookedAtWhenThatChanges(t *testing.T) {
+	here, there := podAt("db-1", "east", "10.1.0.1"), podAt("db-2", "west", "10.2.0.1")
+	slice, of := sliceOf("db", here, there), serviceWith("db")
+	const looked = "endpointslices shop/db-abc12"
+	cluster := func(network string) *v1alpha1.Cluster {
+		return &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}, Spec: v1alpha1.ClusterSpec{Network: network}}
+	}
+	for name, test := range map[string]struct {
+		happens func(u *Upstream, east *testSyncer)
+		want    []string
+	}{
+		"the slice above": {
+			happens: func(u *Upstream, _ *testSyncer) { u.router.Slices().OnAdd(slice, false) }, want: []string{looked},
+		},
+		"the slice above is gone": {
+			happens: func(u *Upstream, _ *testSyncer) { u.router.Slices().OnDelete(slice) }, want: []string{looked},
+		},
+		"what the Service says": {
+			happens: func(u *Upstream, _ *testSyncer) {
+				after := serviceWith("db", withTraffic(v1alpha1.TrafficGlobal))
+				after.ResourceVersion = "2"
+				u.router.Objects(serviceKind()).OnUpdate(of, after)
+			},
+			want: []string{looked, "services shop/db"},
+		},
+		"what its namespace says": {
+			happens: func(u *Upstream, _ *testSyncer) { u.router.NamespaceChanged(namespace("shop"), localNamespace()) },
+			want:    []string{looked, "services shop/db"},
+		},
+		"the Service is there now": {
+			happens: func(_ *Upstream, east *testSyncer) {
+				east.handlers.OfObjects(serviceKind()).OnAdd(asOurs(serviceWith("db"), "uid-of-db"), false)
+			},
+			want: []string{looked, "services shop/db"},
+		},
+		"a cluster leaves the network": {
+			happens: func(u *Upstream, _ *testSyncer) {
+				u.router.Networks(neverSilent).OnUpdate(cluster("mesh"), cluster(""))
+			},
+			want: []string{looked, "services shop/db"},
+		},
+		"a cluster is gone": {
+			happens: func(u *Upstream, _ *testSyncer) { u.router.Networks(neverSilent).OnDelete(cluster("mesh")) },
+			want:    []string{looked, "services shop/db"},
+		},
+		"a cluster falls silent": {
+			happens: func(u *Upstream, _ *testSyncer) {
+				u.router.Networks(func(*v1alpha1.Cluster) bool { return true }).OnUpdate(cluster("mesh"), cluster("mesh"))
+			},
+			want: []string{looked},
+		},
+		"nothing about a cluster": {
+			happens: func(u *Upstream, _ *testSyncer) {
+				u.router.Networks(neverSilent).OnUpdate(cluster("mesh"), cluster("mesh"))
+			},
+		},
+		"another cluster claims an address": {
+			happens: func(u *Upstream, _ *testSyncer) { u.router.Pods().OnAdd(podAt("other", "north", "10.2.0.1"), false) },
+			want:    []string{looked},
+		},
+		"another cluster has a pod of its own address": {
+			happens: func(u *Upstream, _ *testSyncer) { u.router.Pods().OnAdd(podAt("other", "north", "10.3.0.1"), false) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUpstream(t, namespace("shop"), slice, here, there, of, deployment("db", `{"east":{"replicas":1},"west":{"replicas":1}}`))
+			meshed(u, "east", "west", "north")
+			east := attach(t, u, "east", asOurs(serviceWith("db"), "uid-of-db"))
+			test.happens(u, east)
+			if got := east.enqueued(); !slices.Equal(got, test.want) {
+				t.Errorf("east looks at %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func serviceKind() projection.Kind {
+	kind, _ := projection.ForResource(identity.Services)
+	return kind
+}
+
+func neverSilent(*v1alpha1.Cluster) bool { return false }
+
+func TestAServiceIsLookedAtWhereItsNamespaceBeginsToRunSomething(t *testing.T) {
+	before, after := deployment("api", ""), deployment("api", toEast)
+	after.ResourceVersion = "2"
+	u := newUpstream(t, namespace("shop"), after, serviceWith("db"), deployment("db", toWest))
+	meshed(u, "east", "west")
+	east := attach(t, u, "east")
+	u.router.Objects(deployments).OnUpdate(before, after)
+	if got, want := east.enqueued(), []string{"deployments shop/api", "namespaces shop", "serviceaccounts shop/default", "services shop/db"}; !slices.Equal(got, want) {
+		t.Errorf("east looks at %v, want %v", got, want)
+	}
+}
+
+// endpointsServer is a cluster that takes slices, and shows them as its watch would.
+func endpointsServer(t *testing.T, s *testSyncer) (writes *int) {
+	t.Helper()
+	writes = new(int)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		var slice discoveryv1.EndpointSlice
+		if err != nil || !strings.Contains(r.URL.Path, "/endpointslices") || json.Unmarshal(body, &slice) != nil {
+			t.Errorf("%s %s: %v", r.Method, r.URL.Path, err)
+		}
+		*writes++
+		slice.UID, slice.Generation = "uid-below", int64(*writes)
+		if err := s.below.Stores[identity.EndpointSlices].Add(&slice); err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(slice); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.reaches(client)
+	return writes
+}
+
+func TestAHundredPodsThatChangeInASecondCostThreeWrites(t *testing.T) {
+	slice := sliceOf("db")
+	u := newUpstream(t, namespace("shop"), slice, serviceWith("db"), deployment("db", toWest), deployment("api", toEast))
+	meshed(u, "east", "west")
+	east := attach(t, u, "east", asOurs(namespace("shop"), "uid-of-shop"), asOurs(serviceWith("db"), "uid-of-db"))
+	now := clocktesting.NewFakePassiveClock(time.Now())
+	east.pace = endpoints.NewPace(now)
+	writes := endpointsServer(t, east)
+	key := identity.Key{Resource: identity.EndpointSlices, Namespace: "shop", Name: slice.Name}
+	step := func() {
+		t.Helper()
+		if err := east.look(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		east.enqueued()
+	}
+	var pods []*corev1.Pod
+	for i := range 100 {
+		pod := podAt(fmt.Sprintf("db-%d", i), "west", fmt.Sprintf("10.2.0.%d", i+1))
+		pods = append(pods, pod)
+		hold(t, storesOf(u), []projection.Object{pod, sliceOf("db", pods...)})
+		step()
+		if i == 0 && *writes != 1 {
+			t.Fatalf("%d writes for the first pod, want one at once", *writes)
+		}
+		now.SetTime(now.Now().Add(10 * time.Millisecond))
+	}
+	now.SetTime(now.Now().Add(endpoints.Interval))
+	step()
+	step()
+	if *writes != 3 {
+		t.Errorf("%d writes, want 3", *writes)
+	}
+	live := east.below.Get(key).(*discoveryv1.EndpointSlice)
+	if len(live.Endpoints) != 100 || live.Labels[discoveryv1.LabelManagedBy] != v1alpha1.EndpointSlicesManager {
+		t.Errorf("it leads to %d pods in the end, with labels %v", len(live.Endpoints), live.Labels)
+	}
+}
+
+func storesOf(u *Upstream) map[schema.GroupVersionResource]cache.Store {
+	out := map[schema.GroupVersionResource]cache.Store{}
+	for resource, store := range u.Stores {
+		out[resource] = store
+	}
+	return out
+}
+
+func TestSlicesThatWereChangedInTheClusterAreHealedAndGoWithWhatTheyAreMadeOf(t *testing.T) {
+	there := podAt("db-2", "west", "10.2.0.1")
+	slice := sliceOf("db", there)
+	u := newUpstream(t, namespace("shop"), slice, there, serviceWith("db"), deployment("db", toWest), deployment("api", toEast))
+	meshed(u, "east", "west")
+	east := attach(t, u, "east", asOurs(namespace("shop"), "uid-of-shop"), asOurs(serviceWith("db"), "uid-of-db"))
+	kind, _ := projection.KindOf(slice)
+	plan := func() string {
+		l, err := east.lookAt(t.Context(), identity.KeyOf(kind, slice))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := east.planner.Plan(l)
+		return fmt.Sprintf("%s %s", p.Task, p.Action.Step)
+	}
+	if got := plan(); got != "project Create" {
+		t.Errorf("plans to %s, want it made", got)
+	}
+	desired, _, err := east.desired(kind, slice, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := desired.(*discoveryv1.EndpointSlice).DeepCopy()
+	live.UID = "uid-below"
+	put := func() {
+		if err := east.below.Stores[identity.EndpointSlices].Add(live); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if put(); !strings.HasSuffix(plan(), "Nothing") {
+		t.Errorf("plans to %s, want nothing", plan())
+	}
+	live.Endpoints[0].Addresses = []string{"192.0.2.1"}
+	if put(); !strings.HasSuffix(plan(), "Apply") {
+		t.Errorf("plans to %s when it leads elsewhere, want it applied", plan())
+	}
+	for name, gone := range map[string]func(){
+		"the Service is gone":            func() { _ = u.Stores[identity.Services].Delete(serviceWith("db")) },
+		"the slice is gone":              func() { _ = u.Stores[identity.EndpointSlices].Delete(slice) },
+		"the network is gone":            func() { u.Endpoints.Follow("east", &v1alpha1.Cluster{}, false) },
+		"nothing runs here any more":     func() { _ = u.Stores[deploymentResource].Delete(deployment("api", "")) },
+		"the only pod has ended by then": func() { _ = u.Stores[podResource].Delete(there) },
+	} {
+		gone()
+		if got := plan(); !strings.HasPrefix(got, "delete") {
+			t.Errorf("%s: plans to %s, want it deleted", name, got)
+		}
+		hold(t, storesOf(u), []projection.Object{serviceWith("db"), slice, there, deployment("api", toEast)})
+		meshed(u, "east")
+	}
+}
+
+// A restart knows nothing of custom workloads at first, for which a Service may be there.
+func TestAServiceStaysWhatItIsUntilAllWorkloadsAreKnown(t *testing.T) {
+	u := newUpstream(t, namespace("shop"), serviceWith("db"), deployment("db", toWest), deployment("api", toEast))
+	u.CustomKnown = func() bool { return false }
+	meshed(u, "east", "west")
+	balanced, inside := asOurs(serviceWith("db"), "uid-of-db"), asOurs(serviceWith("db"), "uid-of-db")
+	inside.Spec.Type = corev1.ServiceTypeClusterIP
+	for _, live := range []*corev1.Service{balanced, inside} {
+		east := attach(t, u, "east", live)
+		desired, _, err := east.desired(serviceKind(), serviceWith("db"), live)
+		if err != nil || desired == nil {
+			t.Fatalf("%v %v", desired, err)
+		}
+		if got := desired.(*corev1.Service).Spec.Type; got != live.Spec.Type {
+			t.Errorf("it becomes %s, and was %s", got, live.Spec.Type)
+		}
+		u.detach(east.Syncer)
+	}
+}

@@ -1,0 +1,42 @@
+package logical
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/manifold-dev/manifold/internal/caches"
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// AddressesOf returns the addresses that the cluster of a pod says it has. One that has ended has none any more.
+func AddressesOf(pod *corev1.Pod) []netip.Addr {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return nil
+	}
+	var out []netip.Addr
+	for _, ip := range pod.Status.PodIPs {
+		if address, err := netip.ParseAddr(ip.IP); err == nil {
+			out = append(out, address)
+		}
+	}
+	return out
+}
+
+// PodsAt returns the pods of which any cluster says that they have an address.
+func (c *Cluster) PodsAt(address netip.Addr) []*corev1.Pod {
+	return caches.Indexed[*corev1.Pod](c.Stores[identity.Pods], byAddress, address.String())
+}
+
+func indexAddress(obj any) ([]string, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok || projection.ClusterOf(pod) == "" {
+		return nil, nil
+	}
+	var out []string
+	for _, address := range AddressesOf(pod) {
+		out = append(out, address.String())
+	}
+	return out, nil
+}
