@@ -6406,6 +6406,32 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterSpec(ref common.ReferenceCall
 							Ref:         ref(manifoldv1alpha1.ClusterAllows{}.OpenAPIModelName()),
 						},
 					},
+					"network": {
+						SchemaProps: spec.SchemaProps{
+							Description: "network names the network that the cluster is in, a DNS label. Clusters of one network reach the addresses of each other's pods, so a Service of a namespace is in each of them that runs anything of the namespace, and leads to its pods in all of them. Without a name, the cluster is on its own.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"podCIDRs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "podCIDRs are the ranges of addresses that the pods of the cluster have, such as 10.1.0.0/16. If there are any, no other cluster of the network is led to an address that this one says to be a pod's and that is in none of them, nor to one in these that another cluster claims. Without, what a cluster says of the addresses of its pods is believed, as long as no two clusters say it of the same address.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
 				},
 				Required: []string{"connection"},
 			},

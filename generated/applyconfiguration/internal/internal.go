@@ -1759,6 +1759,15 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: network
+      type:
+        scalar: string
+    - name: podCIDRs
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
     - name: taints
       type:
         list:

@@ -17,6 +17,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	manifoldvalidation "github.com/manifold-dev/manifold/apis/manifold/v1alpha1/validation"
 	"github.com/manifold-dev/manifold/pkg/cli/cluster/grants"
 )
 
@@ -36,6 +37,9 @@ type JoinOptions struct {
 	Volumes bool
 	// PodWebhooks says whether the cluster asks the logical one about pods that controllers make there.
 	PodWebhooks bool
+	// Network is the network that the cluster is in, and PodCIDRs are the ranges of addresses of its pods; empty for what was said before.
+	Network  string
+	PodCIDRs []string
 	// PodSecurity is the level of the Pod Security Standards that pods which Manifold makes are kept to; "" for what it was before.
 	PodSecurity string
 	// Lifetime is that of the syncer's token, which is renewed long before it ends.
@@ -90,6 +94,10 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 			the cluster asks the logical one about pods of Deployments and other workloads as well, which are made in the cluster. It has
 			to reach the logical cluster for that, where "manifold start --advertise-url" says. Joining again without it takes that back.
 
+			Clusters that reach the addresses of each other's pods may share a network: --network names it. A Service is then in each of them
+			that runs anything of its namespace, and leads to its pods in all of them. --pod-cidr declares the addresses that the pods of the
+			cluster have: the others are led to no other addresses by what it says, and to those by nobody else. Both stay until others are given.
+
 			Whoever has stolen Manifold's token of a cluster can make pods there, in namespaces that it makes itself. With --pod-security
 			these pods, and those of workloads, are kept to level "baseline" or "restricted" of Kubernetes' Pod Security Standards,
 			whatever the labels of their namespaces say. It stays until another level is given; "privileged" takes it back.`),
@@ -114,6 +122,9 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 
 			# Have the pods there pass the webhooks of the logical cluster
 			manifold cluster join east --cluster-kubeconfig ~/.kube/east --pod-webhooks
+
+			# Have Services lead to the pods of all clusters of a network
+			manifold cluster join east --cluster-kubeconfig ~/.kube/east --network mesh --pod-cidr 10.1.0.0/16
 
 			# Let Manifold make no privileged pods there, nor pods with folders of nodes
 			manifold cluster join east --cluster-kubeconfig ~/.kube/east --pod-security baseline`),
@@ -142,6 +153,10 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 	flags.BoolVar(&o.PodWebhooks, "pod-webhooks", o.PodWebhooks,
 		"Have the cluster ask the logical one about pods that controllers make there, so that they pass its webhooks. "+
 			"Joining again without it takes that back.")
+	flags.StringVar(&o.Network, "network", o.Network,
+		"Name of the network in which clusters reach the addresses of each other's pods. Stays until another one is given.")
+	flags.StringArrayVar(&o.PodCIDRs, "pod-cidr", o.PodCIDRs,
+		"Range of addresses that pods of the cluster have, such as 10.1.0.0/16. May be repeated. The ranges stay until others are given.")
 	flags.StringVar(&o.PodSecurity, "pod-security", o.PodSecurity,
 		`Level of the Pod Security Standards that the pods which Manifold makes are kept to: "privileged", "baseline" or "restricted". Stays until another one is given.`)
 	flags.DurationVar(&o.Lifetime, "token-lifetime", o.Lifetime,
@@ -184,6 +199,9 @@ func (o *JoinOptions) Validate() error {
 	if err := checkLifetime(o.Lifetime); err != nil {
 		return err
 	}
+	if err := o.validateNetwork(); err != nil {
+		return err
+	}
 	var err error
 	if o.kinds, err = grants.ParseKinds(o.Kinds); err != nil {
 		return err
@@ -193,6 +211,17 @@ func (o *JoinOptions) Validate() error {
 	}
 	o.podSecurity, err = grants.ParsePodSecurity(o.PodSecurity)
 	return err
+}
+
+// validateNetwork refuses a network and addresses that could not be stored.
+func (o *JoinOptions) validateNetwork() error {
+	if problems := validation.IsDNS1123Label(o.Network); o.Network != "" && len(problems) > 0 {
+		return fmt.Errorf("--network: %q is no name for a network: %s", o.Network, strings.Join(problems, "; "))
+	}
+	if problems := manifoldvalidation.ValidatePodCIDRs(o.PodCIDRs, field.NewPath("pod-cidr")); len(problems) > 0 {
+		return fmt.Errorf("--pod-cidr: %w", problems.ToAggregate())
+	}
+	return nil
 }
 
 // Run joins the cluster. What it has newly made is taken back if it cannot finish.

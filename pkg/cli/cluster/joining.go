@@ -255,6 +255,7 @@ func (j *joining) cluster() *manifoldv1alpha1.Cluster {
 				Namespace: manifoldv1alpha1.SystemNamespace, Name: credentialName(j.Name),
 			}},
 			Allows: j.allowed.Said(),
+			Network: j.Network, PodCIDRs: j.PodCIDRs,
 		},
 		Status: manifoldv1alpha1.ClusterStatus{UID: string(j.below.UID)},
 	}

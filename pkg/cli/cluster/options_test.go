@@ -21,6 +21,9 @@ func TestJoinValidate(t *testing.T) {
 		"a name has a length":                    {change: func(o *JoinOptions) { o.Name = strings.Repeat("a", 64) }, want: "63"},
 		"a label's value has its rules":          {change: func(o *JoinOptions) { o.Labels = map[string]string{"region": "eu west"} }, want: "--label"},
 		"waiting for no time is refused":         {change: func(o *JoinOptions) { o.Timeout = 0 }, want: "--timeout"},
+		"a network with its addresses is fine":   {change: func(o *JoinOptions) { o.Network, o.PodCIDRs = "mesh", []string{"10.1.0.0/16"} }},
+		"a network has the name of a label":      {change: func(o *JoinOptions) { o.Network = "mesh.eu" }, want: "--network"},
+		"addresses are ranges":                   {change: func(o *JoinOptions) { o.PodCIDRs = []string{"10.1.0.1"} }, want: "--pod-cidr"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := NewJoinOptions(genericiooptions.NewTestIOStreamsDiscard())

@@ -208,12 +208,19 @@ func (l *logical) storeCluster(ctx context.Context, want, existing *manifoldv1al
 }
 
 func (l *logical) merge(ctx context.Context, want *manifoldv1alpha1.Cluster) (*manifoldv1alpha1.Cluster, error) {
-	change := map[string]any{"spec": map[string]any{
+	spec := map[string]any{
 		"connection": want.Spec.Connection,
 		// What is not allowed there any more, as after somebody has taken it away, is not to be here either.
 		"allows": map[string]any{"priorityClassesUpTo": want.Spec.Allows.PriorityClassesUpTo, "volumes": want.Spec.Allows.Volumes,
 			"podWebhooks": want.Spec.Allows.PodWebhooks, "podSecurity": want.Spec.Allows.PodSecurity},
-	}}
+	}
+	if want.Spec.Network != "" {
+		spec["network"] = want.Spec.Network
+	}
+	if len(want.Spec.PodCIDRs) > 0 {
+		spec["podCIDRs"] = want.Spec.PodCIDRs
+	}
+	change := map[string]any{"spec": spec}
 	if len(want.Labels) > 0 {
 		change["metadata"] = map[string]any{"labels": maps.Clone(want.Labels)}
 	}

@@ -38,6 +38,9 @@ func clusterColumns() rest.TableConvertor {
 		}),
 		table.Text("Region", "Region that all nodes are in.", topology(corev1.LabelTopologyRegion)),
 		table.Text("Zone", "Zone that all nodes are in.", topology(corev1.LabelTopologyZone)),
+		table.Text("Network", "Network in which clusters reach the addresses of each other's pods.", func(c *v1alpha1.Cluster) string {
+			return cmp.Or(c.Spec.Network, table.None)
+		}),
 		table.Text("Taints", "Taints that workloads must tolerate.", taints),
 		table.Text("Reason", "Why the cluster is ready, or why not.", reason),
 	)...)...)

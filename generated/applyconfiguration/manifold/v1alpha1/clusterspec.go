@@ -27,6 +27,14 @@ type ClusterSpecApplyConfiguration struct {
 	// allows is what the cluster's admin has let applications bring along that is in no namespace. "manifold cluster join" writes it, along
 	// with the rights in the cluster, which are what counts there.
 	Allows *ClusterAllowsApplyConfiguration `json:"allows,omitempty"`
+	// network names the network that the cluster is in, a DNS label. Clusters of one network reach the addresses of each other's pods, so a
+	// Service of a namespace is in each of them that runs anything of the namespace, and leads to its pods in all of them. Without a name, the
+	// cluster is on its own.
+	Network *string `json:"network,omitempty"`
+	// podCIDRs are the ranges of addresses that the pods of the cluster have, such as 10.1.0.0/16. If there are any, no other cluster of the
+	// network is led to an address that this one says to be a pod's and that is in none of them, nor to one in these that another cluster claims.
+	// Without, what a cluster says of the addresses of its pods is believed, as long as no two clusters say it of the same address.
+	PodCIDRs []string `json:"podCIDRs,omitempty"`
 }
 
 // ClusterSpecApplyConfiguration constructs a declarative configuration of the ClusterSpec type for use with
@@ -77,5 +85,23 @@ func (b *ClusterSpecApplyConfiguration) WithLimits(value corev1.ResourceList) *C
 // If called multiple times, the Allows field is set to the value of the last call.
 func (b *ClusterSpecApplyConfiguration) WithAllows(value *ClusterAllowsApplyConfiguration) *ClusterSpecApplyConfiguration {
 	b.Allows = value
+	return b
+}
+
+// WithNetwork sets the Network field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Network field is set to the value of the last call.
+func (b *ClusterSpecApplyConfiguration) WithNetwork(value string) *ClusterSpecApplyConfiguration {
+	b.Network = &value
+	return b
+}
+
+// WithPodCIDRs adds the given value to the PodCIDRs field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the PodCIDRs field.
+func (b *ClusterSpecApplyConfiguration) WithPodCIDRs(values ...string) *ClusterSpecApplyConfiguration {
+	for i := range values {
+		b.PodCIDRs = append(b.PodCIDRs, values[i])
+	}
 	return b
 }
