@@ -89,13 +89,21 @@ func (r Reach) Endpoints(of *discoveryv1.EndpointSlice) []discoveryv1.Endpoint {
 		out = append(out, discoveryv1.Endpoint{
 			// Neither the node nor the pod: both are names of another cluster, and may be those of something else here.
 			Addresses: []string{address.String()}, Conditions: conditions, Hostname: endpoint.Hostname, Zone: endpoint.Zone,
-			Hints: endpoint.Hints,
+			Hints: hintsElsewhere(endpoint.Hints),
 		})
 		if len(out) == maxEndpointsElsewhere {
 			break
 		}
 	}
 	return out
+}
+
+// hintsElsewhere returns the hints of an endpoint that mean something in another cluster: nodes have the names of clusters above.
+func hintsElsewhere(in *discoveryv1.EndpointHints) *discoveryv1.EndpointHints {
+	if in == nil || len(in.ForZones) == 0 {
+		return nil
+	}
+	return &discoveryv1.EndpointHints{ForZones: in.ForZones}
 }
 
 // within reports whether a slice is one of those that count of the Service.

@@ -50,7 +50,7 @@ func madeOf(name string, backends ...placedAt) *discoveryv1.EndpointSlice {
 		}
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
 			Addresses: []string{address}, NodeName: ptr.To(b.cluster), Zone: ptr.To("zone-" + b.cluster), Hostname: ptr.To("host-" + b.cluster),
-			Hints:      &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "zone-1"}}},
+			Hints:      &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "zone-1"}}, ForNodes: []discoveryv1.ForNode{{Name: b.cluster}}},
 			TargetRef:  &corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "db", UID: types.UID(b.cluster + b.address)},
 			Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(b.state == "ready"), Serving: ptr.To(b.state != "unready"), Terminating: ptr.To(b.state == "ending")},
 		})
