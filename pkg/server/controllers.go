@@ -143,7 +143,7 @@ func (m *controllers) newUpstream(c CompletedOptions) (*syncer.Upstream, error) 
 	if err := upstream.WatchRevisions(m.informers, m.own); err != nil {
 		return nil, err
 	}
-	if err := upstream.WatchNetworks(m.own, moves.Silent); err != nil {
+	if err := upstream.WatchNetworks(m.own); err != nil {
 		return nil, err
 	}
 	return upstream, upstream.WatchPolicies(m.informers, m.own)

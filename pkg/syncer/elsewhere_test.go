@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters/health"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer/endpoints"
@@ -55,7 +56,7 @@ func sliceOf(service string, pods ...*corev1.Pod) *discoveryv1.EndpointSlice {
 // meshed has clusters share a network.
 func meshed(u *Upstream, clusters ...string) {
 	for _, name := range clusters {
-		u.Endpoints.Follow(name, &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ClusterSpec{Network: "mesh"}}, false)
+		u.Endpoints.Follow(name, &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ClusterSpec{Network: "mesh"}})
 	}
 }
 
@@ -197,19 +198,25 @@ func TestSlicesLeadToTheOtherClustersOfANetwork(t *testing.T) {
 		"to none of a cluster that cannot be asked": {
 			service: serviceWith("db"), pods: []*corev1.Pod{there, third}, want: "10.3.0.1",
 			change: func(u *Upstream, _ *discoveryv1.EndpointSlice) {
-				u.Endpoints.Follow("west", &v1alpha1.Cluster{Spec: v1alpha1.ClusterSpec{Network: "mesh"}}, true)
+				u.Endpoints.Follow("west", inState(metav1.ConditionUnknown, health.ReasonUnreachable))
+			},
+		},
+		"to those of a cluster that answers, and is not well itself": {
+			service: serviceWith("db"), pods: []*corev1.Pod{there, third}, want: "10.2.0.1 10.3.0.1",
+			change: func(u *Upstream, _ *discoveryv1.EndpointSlice) {
+				u.Endpoints.Follow("west", inState(metav1.ConditionFalse, health.ReasonNotReady))
 			},
 		},
 		"to none of a cluster that has left the network": {
 			service: serviceWith("db"), pods: []*corev1.Pod{there, third}, want: "10.3.0.1",
 			change: func(u *Upstream, _ *discoveryv1.EndpointSlice) {
-				u.Endpoints.Follow("west", &v1alpha1.Cluster{}, false)
+				u.Endpoints.Follow("west", &v1alpha1.Cluster{})
 			},
 		},
 		"to none outside of the addresses that an admin has declared": {
 			service: serviceWith("db"), pods: []*corev1.Pod{there, third}, want: "10.3.0.1",
 			change: func(u *Upstream, _ *discoveryv1.EndpointSlice) {
-				u.Endpoints.Follow("west", &v1alpha1.Cluster{Spec: v1alpha1.ClusterSpec{Network: "mesh", PodCIDRs: []string{"10.22.0.0/16"}}}, false)
+				u.Endpoints.Follow("west", &v1alpha1.Cluster{Spec: v1alpha1.ClusterSpec{Network: "mesh", PodCIDRs: []string{"10.22.0.0/16"}}})
 			},
 		},
 		"to no Service of the cluster that is led there": {
@@ -311,23 +318,23 @@ func TestWhatLeadsElsewhereIsLookedAtWhenThatChanges(t *testing.T) {
 		},
 		"a cluster leaves the network": {
 			happens: func(u *Upstream, _ *testSyncer) {
-				u.router.Networks(neverSilent).OnUpdate(cluster("mesh"), cluster(""))
+				u.router.Networks().OnUpdate(cluster("mesh"), cluster(""))
 			},
 			want: []string{looked, "services shop/db"},
 		},
 		"a cluster is gone": {
-			happens: func(u *Upstream, _ *testSyncer) { u.router.Networks(neverSilent).OnDelete(cluster("mesh")) },
+			happens: func(u *Upstream, _ *testSyncer) { u.router.Networks().OnDelete(cluster("mesh")) },
 			want:    []string{looked, "services shop/db"},
 		},
 		"a cluster falls silent": {
 			happens: func(u *Upstream, _ *testSyncer) {
-				u.router.Networks(func(*v1alpha1.Cluster) bool { return true }).OnUpdate(cluster("mesh"), cluster("mesh"))
+				u.router.Networks().OnUpdate(cluster("mesh"), inState(metav1.ConditionUnknown, health.ReasonUnreachable))
 			},
 			want: []string{looked},
 		},
 		"nothing about a cluster": {
 			happens: func(u *Upstream, _ *testSyncer) {
-				u.router.Networks(neverSilent).OnUpdate(cluster("mesh"), cluster("mesh"))
+				u.router.Networks().OnUpdate(cluster("mesh"), cluster("mesh"))
 			},
 		},
 		"another cluster claims an address": {
@@ -355,7 +362,13 @@ func serviceKind() projection.Kind {
 	return kind
 }
 
-func neverSilent(*v1alpha1.Cluster) bool { return false }
+// inState is cluster west of the network.
+func inState(ready metav1.ConditionStatus, reason string) *v1alpha1.Cluster {
+	return &v1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "west"}, Spec: v1alpha1.ClusterSpec{Network: "mesh"},
+		Status: v1alpha1.ClusterStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ClusterReady, Status: ready, Reason: reason}}},
+	}
+}
 
 func TestAServiceIsLookedAtWhereItsNamespaceBeginsToRunSomething(t *testing.T) {
 	before, after := deployment("api", ""), deployment("api", toEast)
@@ -484,7 +497,7 @@ func TestSlicesThatWereChangedInTheClusterAreHealedAndGoWithWhatTheyAreMadeOf(t 
 	for name, gone := range map[string]func(){
 		"the Service is gone":            func() { _ = u.Stores[identity.Services].Delete(serviceWith("db")) },
 		"the slice is gone":              func() { _ = u.Stores[identity.EndpointSlices].Delete(slice) },
-		"the network is gone":            func() { u.Endpoints.Follow("east", &v1alpha1.Cluster{}, false) },
+		"the network is gone":            func() { u.Endpoints.Follow("east", &v1alpha1.Cluster{}) },
 		"nothing runs here any more":     func() { _ = u.Stores[deploymentResource].Delete(deployment("api", "")) },
 		"the only pod has ended by then": func() { _ = u.Stores[podResource].Delete(there) },
 	} {

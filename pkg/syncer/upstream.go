@@ -7,7 +7,6 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/moves"
@@ -118,10 +117,9 @@ func NewUpstream(factory informers.SharedInformerFactory, o UpstreamOptions) (*U
 	return u, u.handle(slices, u.router.Slices())
 }
 
-// WatchNetworks has Services lead to the other clusters of a network. Silent reports whether nobody can ask a cluster what it runs. It registers
-// with the informers, which the caller starts afterwards.
-func (u *Upstream) WatchNetworks(manifold externalversions.SharedInformerFactory, silent func(*v1alpha1.Cluster) bool) error {
-	return u.handle(manifold.Manifold().V1alpha1().Clusters().Informer(), u.router.Networks(silent))
+// WatchNetworks has Services lead to the other clusters of a network. It registers with the informers, which the caller starts afterwards.
+func (u *Upstream) WatchNetworks(manifold externalversions.SharedInformerFactory) error {
+	return u.handle(manifold.Manifold().V1alpha1().Clusters().Informer(), u.router.Networks())
 }
 
 // watchKinds has changes of all projected kinds routed.

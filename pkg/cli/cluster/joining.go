@@ -254,7 +254,7 @@ func (j *joining) cluster() *manifoldv1alpha1.Cluster {
 			Connection: manifoldv1alpha1.ClusterConnection{SecretRef: &manifoldv1alpha1.SecretReference{
 				Namespace: manifoldv1alpha1.SystemNamespace, Name: credentialName(j.Name),
 			}},
-			Allows: j.allowed.Said(),
+			Allows:  j.allowed.Said(),
 			Network: j.Network, PodCIDRs: j.PodCIDRs,
 		},
 		Status: manifoldv1alpha1.ClusterStatus{UID: string(j.below.UID)},

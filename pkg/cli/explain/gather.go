@@ -47,6 +47,8 @@ type observed struct {
 	remedies map[string][]string
 	// hidden says why there is no result.
 	hidden string
+	// service is where a Service is and leads; nil for everything else, and if the user may not read it.
+	service *Service
 	// fleet is the workload in all clusters, as the server sees it now if standing is set, and else as it is recorded; it has no members for an
 	// object of a custom kind.
 	fleet    moves.Fleet
@@ -79,6 +81,12 @@ func (g gatherer) gather(ctx context.Context, object *unstructured.Unstructured)
 	if err != nil || !placed {
 		if err == nil && object.GroupVersionKind().GroupKind() == claims {
 			o.events, err = g.events(ctx, object)
+		}
+		if err == nil && isService(object) {
+			o.service, err = g.service(ctx, object)
+			if apierrors.IsForbidden(err) {
+				err = nil // where its pods are, they say themselves
+			}
 		}
 		return o, err
 	}

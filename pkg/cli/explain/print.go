@@ -48,6 +48,9 @@ func (r *Report) text(out io.Writer, now time.Time) error {
 	} else if len(r.Clusters) > 0 {
 		r.shares(tab)
 	}
+	if r.Service != nil {
+		r.Service.text(tab)
+	}
 	r.members(tab)
 	var names []string
 	remedies := map[string][]string{}

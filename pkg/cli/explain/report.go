@@ -50,6 +50,8 @@ type Report struct {
 	Live bool `json:"live,omitempty"`
 	// Clusters are those that have joined or that are asked for, by name.
 	Clusters []Cluster `json:"clusters,omitempty"`
+	// Service is where a Service is, and where it leads.
+	Service *Service `json:"service,omitempty"`
 	// Events are those of Manifold about the object, the oldest first.
 	Events []Event `json:"events,omitempty"`
 
@@ -95,7 +97,7 @@ func explain(o *observed) (*Report, error) {
 	r := &Report{Kind: o.object.GetKind(), Namespace: o.object.GetNamespace(), Name: o.object.GetName(), Events: events(o.events)}
 	r.Held = identity.DecisionOf(o.object).HeldAt()
 	if o.replicas == nil {
-		r.Note = unplaced(o.object)
+		r.Note, r.Service = unplaced(o.object), o.service
 		if o.custom {
 			r.Note = stays(o.object)
 		}

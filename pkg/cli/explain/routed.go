@@ -51,6 +51,9 @@ func (g gatherer) routed(ctx context.Context, object *unstructured.Unstructured,
 	}
 	h := &held{above: above, kind: kind.GVK.Kind, cluster: cluster, routable: true}
 	part := projection.Part{Revision: mark, Share: decision[cluster], Decision: decision}
+	if part.Inward, err = g.inward(ctx, object, cluster); err != nil {
+		return nil, err
+	}
 	if h.projected, err = kind.Project(above, part, projection.Target{LogicalCluster: string(system.UID), Cluster: cluster}); err != nil {
 		return nil, err
 	}

@@ -7,7 +7,10 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters/health"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -34,15 +37,16 @@ const (
 	Silence    Change = "silence"
 )
 
-// Follow takes down what a cluster is now, nil if it is gone. Silent tells that nobody can ask it what it runs.
-func (n *Networks) Follow(name string, cluster *v1alpha1.Cluster, silent bool) Change {
+// Follow takes down what a cluster is now, nil if it is gone.
+func (n *Networks) Follow(name string, cluster *v1alpha1.Cluster) Change {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before := n.now()
-	next := projection.Member{Silent: silent}
+	var next projection.Member
 	network := ""
 	if cluster != nil {
 		network = cluster.Spec.Network
+		next.Silent = health.Silent(meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ClusterReady))
 		for _, text := range cluster.Spec.PodCIDRs {
 			if prefix, err := netip.ParsePrefix(text); err == nil { // others are refused when they are written
 				next.PodCIDRs = append(next.PodCIDRs, prefix)

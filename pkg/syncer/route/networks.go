@@ -73,10 +73,10 @@ func (r *Router) redirect(found []projection.Object) {
 }
 
 // Networks follows which clusters share a network, and which of them cannot be asked what they run.
-func (r *Router) Networks(silent func(*v1alpha1.Cluster) bool) cache.ResourceEventHandler {
+func (r *Router) Networks() cache.ResourceEventHandler {
 	follow := func(obj any) {
 		if cluster, ok := obj.(*v1alpha1.Cluster); ok {
-			r.networkChanged(cluster.Name, r.Demand.Endpoints.Follow(cluster.Name, cluster, silent(cluster)))
+			r.networkChanged(cluster.Name, r.Demand.Endpoints.Follow(cluster.Name, cluster))
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -84,7 +84,7 @@ func (r *Router) Networks(silent func(*v1alpha1.Cluster) bool) cache.ResourceEve
 		UpdateFunc: func(_, obj any) { follow(obj) },
 		DeleteFunc: func(obj any) {
 			if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
-				r.networkChanged(name.Name, r.Demand.Endpoints.Follow(name.Name, nil, false))
+				r.networkChanged(name.Name, r.Demand.Endpoints.Follow(name.Name, nil))
 			}
 		},
 	}
