@@ -78,6 +78,7 @@ func TestAnIngressFollowsItsServices(t *testing.T) {
 	s.Logical.Kubectl("patch", "ingress", "site", "--type=json", "-p", `[{"op":"replace","path":"/spec/rules/0/host","value":"www.example.com"}]`)
 	framework.Await(s.East, "site", "has the new host", func(in *networkingv1.Ingress) bool { return in.Spec.Rules[0].Host == "www.example.com" })
 
+	s.Logical.Kubectl("annotate", "ingress", "site", v1alpha1.AnnotationDrainSeconds+"=1")
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east", "--overwrite")
 	framework.AwaitGone[*networkingv1.Ingress](s.West, "site")
 	framework.AwaitGone[*corev1.Secret](s.West, "certificate")

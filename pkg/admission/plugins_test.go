@@ -25,6 +25,9 @@ func TestPlugins(t *testing.T) {
 	namespace := func(pin string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{v1alpha1.AnnotationClusters: pin}}}
 	}
+	draining := func(seconds string) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{v1alpha1.AnnotationDrainSeconds: seconds}}}
+	}
 
 	traffic := func(value string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{v1alpha1.AnnotationTraffic: value}}}
@@ -81,6 +84,22 @@ func TestPlugins(t *testing.T) {
 		"traffic of a namespace that means nothing is refused with its path": {
 			plugin: PinPlugin, user: "admin", operation: admission.Update, resource: corev1.SchemeGroupVersion.WithResource("namespaces"), kind: "Namespace",
 			object: traffic("local"), old: traffic("Local"), wantError: "metadata.annotations[manifold.dev/traffic]",
+		},
+		"a time to drain is a whole number of seconds": {
+			plugin: PinPlugin, user: "admin", operation: admission.Create, resource: corev1.SchemeGroupVersion.WithResource("services"), kind: "Service",
+			object: draining("90"),
+		},
+		"any other is refused with its path": {
+			plugin: PinPlugin, user: "admin", operation: admission.Update, resource: corev1.SchemeGroupVersion.WithResource("services"), kind: "Service",
+			object: draining("90s"), old: draining("90"), wantError: "metadata.annotations[manifold.dev/drain-seconds]",
+		},
+		"also on a policy": {
+			plugin: PinPlugin, user: "admin", operation: admission.Create, resource: v1alpha1.SchemeGroupVersion.WithResource("placementpolicies"), kind: "PlacementPolicy",
+			object: &v1alpha1.PlacementPolicy{ObjectMeta: draining("-1").ObjectMeta}, wantError: "metadata.annotations[manifold.dev/drain-seconds]",
+		},
+		"a Service with an old bad one stays editable": {
+			plugin: PinPlugin, user: "admin", operation: admission.Update, resource: corev1.SchemeGroupVersion.WithResource("services"), kind: "Service",
+			object: draining("x"), old: draining("x"),
 		},
 		"a namespace with an old bad pin stays editable": {
 			plugin: PinPlugin, user: "admin", operation: admission.Update, resource: corev1.SchemeGroupVersion.WithResource("namespaces"), kind: "Namespace",

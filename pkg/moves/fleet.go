@@ -70,6 +70,9 @@ type Member struct {
 	Reserved placement.Range   `json:"reserved,omitzero"`
 	// Emptying says that the cluster is to have no ordinals any more and has some.
 	Emptying bool `json:"emptying,omitempty"`
+	// Address is one from outside that leads to the cluster and keeps its last replicas there, nil if there is none. It is found out only for a
+	// cluster that is about to end them.
+	Address *Address `json:"address,omitempty"`
 	// Recorded is what the workload's status says that the cluster ran last, nil if the status does not name the cluster.
 	Recorded *placement.Share `json:"recorded,omitempty"`
 }

@@ -85,6 +85,8 @@ type Options struct {
 	Silent func(cluster string) bool
 	// Lost reports whether a workload has given up a silent cluster, so that it may run elsewhere what it ran there.
 	Lost func(w placement.Workload, cluster string) bool
+	// Address returns an address from outside that leads to a cluster and keeps the last replicas of a workload there, nil if there is none.
+	Address func(w identity.Workload, cluster string) *Address
 	// Moves returns what the policy of a workload says about moving it, nil if nothing.
 	Moves func(kind projection.Kind, above projection.Object) *v1alpha1.Move
 }
@@ -134,6 +136,12 @@ func (g *gathering) next(cluster, asks string) Step {
 	}
 	step := Next(g.fleet, cluster)
 	if g.fleet.givesUp(cluster, step) && g.route(clusters, cluster, asks) {
+		step = Next(g.fleet, cluster)
+	}
+	if g.Address != nil && g.fleet.endsLast(cluster, step) {
+		m := g.fleet.Members[cluster]
+		m.Address = g.Address(g.w, cluster)
+		g.fleet.Members[cluster] = m
 		step = Next(g.fleet, cluster)
 	}
 	return step

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/move"
@@ -24,11 +25,21 @@ type Step struct {
 	// Reason says what it waits for, in words for the user; Brief that this mostly takes a moment, so that nobody has to be told of it unasked.
 	Reason string `json:"reason,omitempty"`
 	Brief  bool   `json:"brief,omitempty"`
+	// Addressed says that the last replicas stay for the sake of an address from outside.
+	Addressed bool `json:"addressed,omitempty"`
+	// Until is when the wait is over at the latest, zero if only a change elsewhere ends it.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Next returns what a cluster is to hold now of a workload, on its way to what was decided. It gives up what it has once that serves elsewhere
-// (make before break), and begins with an ordinal once no other cluster may run it (break before make).
+// (make before break), and begins with an ordinal once no other cluster may run it (break before make). Its last replicas stay until nobody is
+// led to them from outside any more.
 func Next(f Fleet, cluster string) Step {
+	return f.afterAddresses(cluster, f.next(cluster))
+}
+
+// next is Next, whoever is led to the cluster.
+func (f Fleet) next(cluster string) Step {
 	switch {
 	case f.Ordinals:
 		return f.nextOrdinals(cluster)

@@ -17,6 +17,8 @@ type Policy struct {
 	Namespace string
 	Name      string
 	Spec      v1alpha1.PlacementPolicySpec
+	// Drain is what the policy's annotation says of how long the last replicas behind an address stay after it has left the status, nil if nothing.
+	Drain *time.Duration
 }
 
 // PolicyRef says which policy is meant; the zero value stands for none.

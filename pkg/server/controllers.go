@@ -136,6 +136,7 @@ func (m *controllers) newUpstream(c CompletedOptions) (*syncer.Upstream, error) 
 		},
 		API:   api,
 		Moves: moves.Options{Leaving: m.leaving, Silent: m.silent, Lost: m.engine.Lost, Moves: m.engine.Moves},
+		Drain: m.engine.Drain,
 	})
 	if err != nil {
 		return nil, err

@@ -43,6 +43,8 @@ type ClusterStatus struct {
 	Waits string `json:"waits,omitempty"`
 	// Doubt says what the cluster reports that cannot be, and does not count.
 	Doubt string `json:"doubt,omitempty"`
+	// Withdrawal is how far the addresses of the cluster are on their way out of the status.
+	Withdrawal
 	// Refused tells of pods that the cluster does not let be made. Placement reads it, see placement.ParseRefusals.
 	Refused *placement.Refusal `json:"refused,omitempty"`
 }
@@ -63,12 +65,13 @@ func (k Kind) BreakdownOf(reports map[string]Report) Breakdown {
 	return out
 }
 
-// RoutesBreakdown is what an object without a breakdown says of the clusters that hold it otherwise than it says: there are none almost always.
-func RoutesBreakdown(reports map[string]Report) Breakdown {
+// ExceptionsOf is what an object without a breakdown says of the clusters that hold it otherwise than it says, or whose addresses its status does
+// not have: there are none almost always.
+func ExceptionsOf(reports map[string]Report) Breakdown {
 	out := Breakdown{}
 	for cluster, report := range reports {
-		if report.Routes != "" {
-			out[cluster] = ClusterStatus{Routes: report.Routes, Stale: report.Stale}
+		if report.Routes != "" || report.Withdrawal != (Withdrawal{}) {
+			out[cluster] = ClusterStatus{Routes: report.Routes, Stale: report.Stale, Withdrawal: report.Withdrawal}
 		}
 	}
 	return out

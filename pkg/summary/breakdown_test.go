@@ -98,11 +98,11 @@ func FuzzParseBreakdown(f *testing.F) {
 }
 
 func TestWhatClustersHoldOtherwise(t *testing.T) {
-	got := RoutesBreakdown(map[string]Report{"east": {Routes: "1", Generation: 3}, "west": {Generation: 3}, "north": {Routes: "2", Stale: true}}).String()
+	got := ExceptionsOf(map[string]Report{"east": {Routes: "1", Generation: 3}, "west": {Generation: 3}, "north": {Routes: "2", Stale: true}}).String()
 	if want := `{"east":{"routes":"1"},"north":{"routes":"2","stale":true}}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if got := RoutesBreakdown(map[string]Report{"east": {Generation: 3}}).String(); got != "" {
+	if got := ExceptionsOf(map[string]Report{"east": {Generation: 3}}).String(); got != "" {
 		t.Errorf("nothing is held otherwise, and told: %s", got)
 	}
 	custom := CustomBreakdownOf(CustomInput{Reports: map[string]CustomReport{"east": {Generation: 1, Routes: "1"}, "west": {Stale: true}}},

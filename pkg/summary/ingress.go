@@ -9,11 +9,11 @@ import (
 )
 
 // Ingress returns the status of an Ingress: the points where the clusters that report let traffic in, sorted and each once. A silent
-// cluster keeps its points: unreachable for Manifold is not unreachable for users.
+// cluster keeps its points: unreachable for Manifold is not unreachable for users. One whose points have been withdrawn has none.
 func Ingress(reports map[string]Report) networkingv1.IngressStatus {
 	var all []networkingv1.IngressLoadBalancerIngress
 	for _, cluster := range clustersOf(reports) {
-		if in := live[*networkingv1.Ingress](reports[cluster]); in != nil {
+		if in := live[*networkingv1.Ingress](reports[cluster]); in != nil && !reports[cluster].Withdrawal.Out() {
 			for _, point := range in.Status.LoadBalancer.Ingress {
 				all = append(all, *point.DeepCopy())
 			}
@@ -38,4 +38,10 @@ var ingressKind = register(row[networkingv1.Ingress, *networkingv1.Ingress]{
 	resource:  networkingv1.SchemeGroupVersion.WithResource("ingresses"),
 	sane:      saneIngress,
 	summarise: func(out *networkingv1.Ingress, from Input) { out.Status = Ingress(from.Reports) },
+	addresses: func(live *networkingv1.Ingress) (out []string) {
+		for _, point := range live.Status.LoadBalancer.Ingress {
+			out = append(out, point.IP, point.Hostname)
+		}
+		return out
+	},
 })

@@ -27,6 +27,7 @@ type Kind struct {
 	rollout   func(in Object, share placement.Share, live Object) Rollout
 	turn      func(in Object, lives map[string]Object, cluster string) (behind []string)
 	sane      func(in, live Object, bounds Bounds) (Object, []string)
+	addresses func(live Object) []string
 }
 
 // row makes a Kind of functions that are typed by the kind's Go type, so that only this function converts.
@@ -59,6 +60,8 @@ type row[T any, P interface {
 	turn func(in P, lives map[string]P, cluster string) (behind []string)
 	// sane takes what cannot be out of a cluster's report of in. Out is its own to change, though not what it points to.
 	sane func(in, out P, d *doubts)
+	// addresses are those at which an object is reached from outside; nil for a kind that has none.
+	addresses func(live P) []string
 }
 
 func (r row[T, P]) build() Kind {
@@ -108,6 +111,9 @@ func (r row[T, P]) build() Kind {
 			return live, nil
 		}
 		return out, d.texts
+	}
+	if r.addresses != nil {
+		kind.addresses = func(live Object) []string { return r.addresses(live.(P)) }
 	}
 	if r.rollout != nil {
 		kind.rollout = func(in Object, share placement.Share, live Object) Rollout { return r.rollout(in.(P), share, live.(P)) }

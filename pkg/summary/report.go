@@ -53,6 +53,10 @@ type Report struct {
 	Waits string
 	// Doubts say what the cluster reports that cannot be; Live is without it.
 	Doubts []string
+	// Leaves says that none of the workloads behind the addresses of the object is to run in the cluster any more, Asks that the last replicas of one
+	// of them are to end once the addresses have left the status, and Withdrawal how far that is.
+	Leaves, Asks bool
+	Withdrawal   Withdrawal
 	// Refused tells of pods that the cluster does not let be made; nil if there are none.
 	Refused *placement.Refusal
 	// Revisions are the hashes of the upstream templates that the cluster's ControllerRevisions of the object carry out, by their names.

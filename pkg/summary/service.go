@@ -18,7 +18,7 @@ const reasonDiffer = "ClustersDiffer"
 // Service returns the status of a Service: the load balancers' ingress points of all clusters that report, sorted and each once, and
 // the conditions that any cluster has. A condition that all of them agree on keeps their status; one that they do not is Unknown,
 // since not every type of it means well by True, and its message tells what each says. A silent cluster keeps its ingress points:
-// unreachable for Manifold is not unreachable for users.
+// unreachable for Manifold is not unreachable for users. One whose points have been withdrawn has none.
 func Service(in *corev1.Service, reports map[string]Report) corev1.ServiceStatus {
 	var out corev1.ServiceStatus
 	said := map[string][]statement{}
@@ -29,6 +29,9 @@ func Service(in *corev1.Service, reports map[string]Report) corev1.ServiceStatus
 		}
 		status := service.Status
 		for _, point := range status.LoadBalancer.Ingress {
+			if reports[cluster].Withdrawal.Out() {
+				break
+			}
 			out.LoadBalancer.Ingress = append(out.LoadBalancer.Ingress, *point.DeepCopy())
 		}
 		for _, c := range status.Conditions {
@@ -46,6 +49,12 @@ var serviceKind = register(row[corev1.Service, *corev1.Service]{
 	resource:  corev1.SchemeGroupVersion.WithResource("services"),
 	sane:      saneService,
 	summarise: func(out *corev1.Service, from Input) { out.Status = Service(out, from.Reports) },
+	addresses: func(live *corev1.Service) (out []string) {
+		for _, point := range live.Status.LoadBalancer.Ingress {
+			out = append(out, point.IP, point.Hostname)
+		}
+		return out
+	},
 })
 
 func sortIngress(in []corev1.LoadBalancerIngress) []corev1.LoadBalancerIngress {

@@ -58,6 +58,15 @@ func (c *connected) movers() []moves.Cluster {
 	return each(c, func(s *Syncer) moves.Cluster { return s.holding })
 }
 
+// address returns the one from outside that keeps the last replicas of a workload in a cluster, nil if none does.
+func (c *connected) address(w identity.Workload, cluster string) *moves.Address {
+	s, ok := c.Syncer(cluster)
+	if !ok {
+		return nil
+	}
+	return s.addresses.Keeping(w)
+}
+
 // routed returns what changes are sent to of a connected cluster, and allRouted does so for all of them.
 func (c *connected) routed(cluster string) (*route.Cluster, bool) {
 	s, ok := c.Syncer(cluster)

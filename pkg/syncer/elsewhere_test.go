@@ -60,8 +60,8 @@ func meshed(u *Upstream, clusters ...string) {
 	}
 }
 
-// addresses are those that a cluster is to be led to by a slice, with a "~" before those on standby; "nothing" if it is to hold none.
-func (s *testSyncer) addresses(t *testing.T, above *discoveryv1.EndpointSlice) string {
+// ledTo returns the addresses that a cluster is to be led to by a slice, with a "~" before those on standby; "nothing" if it is to hold none.
+func (s *testSyncer) ledTo(t *testing.T, above *discoveryv1.EndpointSlice) string {
 	t.Helper()
 	kind, _ := projection.KindOf(above)
 	desired, _, err := s.desired(kind, above, s.below.Get(identity.KeyOf(kind, above)))
@@ -239,7 +239,7 @@ func TestSlicesLeadToTheOtherClustersOfANetwork(t *testing.T) {
 			if test.change != nil {
 				test.change(u, slice)
 			}
-			if got := east.addresses(t, slice); got != test.want {
+			if got := east.ledTo(t, slice); got != test.want {
 				t.Errorf("east is led to %s, want %s", got, test.want)
 			}
 		})
@@ -255,7 +255,7 @@ func TestAClusterHearsOfNoEndpointsOfANamespaceThatItRunsNothingOf(t *testing.T)
 	meshed(u, "east", "west")
 	// It says that it has a part of the namespace, which its admin can write.
 	east := attachFound(t, u, "east", asOurs(serviceWith("db"), "uid-of-db"), asOurs(namespace("shop"), "uid-of-shop"))
-	if got := east.addresses(t, slice); got != "nothing" {
+	if got := east.ledTo(t, slice); got != "nothing" {
 		t.Errorf("east is led to %s, and runs nothing of the namespace", got)
 	}
 }
@@ -270,13 +270,13 @@ func TestInASharedNamespaceTheServiceOfSomebodyElseIsLedNowhere(t *testing.T) {
 	held := asOurs(slice.DeepCopy(), string(slice.UID))
 	held.Labels[discoveryv1.LabelManagedBy] = v1alpha1.EndpointSlicesManager
 	east := attach(t, u, "east", held)
-	if got := east.addresses(t, slice); got != "nothing" {
+	if got := east.ledTo(t, slice); got != "nothing" {
 		t.Errorf("east is led to %s by a slice for a Service that is not ours there", got)
 	}
 	if err := east.below.Stores[identity.Services].Add(asOurs(of.DeepCopy(), string(of.UID))); err != nil {
 		t.Fatal(err)
 	}
-	if got := east.addresses(t, slice); got != "10.2.0.1" {
+	if got := east.ledTo(t, slice); got != "10.2.0.1" {
 		t.Errorf("east is led to %s once the Service is ours", got)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/addresses"
 	"github.com/manifold-dev/manifold/pkg/syncer/adoption"
 	"github.com/manifold-dev/manifold/pkg/syncer/arrivals"
 	"github.com/manifold-dev/manifold/pkg/syncer/carried"
@@ -110,6 +111,7 @@ type Syncer struct {
 	reports   *reporting.Reporter
 	holding   *holding.Holder
 	planner   *planning.Planner
+	addresses *addresses.Addresses
 	handlers  *watching.Handlers
 	strangers *strangers.Finder
 	arrivals  arrivals.Arrivals
@@ -216,8 +218,9 @@ func (s *Syncer) mirror() {
 	s.holding = holding.New(holding.Options{
 		Cluster: s.trust, Above: s.Upstream.Cluster, Services: s.Upstream.Services, Synced: s.HasSynced, LeftBehind: s.Upstream.Demand.LeftBehind,
 	})
+	s.addresses = addresses.New(addresses.Options{Cluster: s.trust, Demand: s.Upstream.Demand, Drain: s.Upstream.drain})
 	s.reports = reporting.New(reporting.Options{
-		Cluster: s.trust, Above: s.Upstream.Cluster, Owners: s.owners, Pods: s.pods, Synced: s.HasSynced,
+		Cluster: s.trust, Above: s.Upstream.Cluster, Owners: s.owners, Pods: s.pods, Synced: s.HasSynced, Leaving: s.addresses.Leaving,
 		Inward: func(kind projection.Kind, above, live projection.Object) bool {
 			return kind.Resource == identity.Services && s.planner.Inward(kind, above, live)
 		},
@@ -272,6 +275,11 @@ func (s *Syncer) changed(key identity.Key, urgent bool) {
 		s.told(key, urgent)
 	}
 	s.Upstream.router.Wake(key, nil)
+	if addresses.Has(key.Resource) {
+		for _, kept := range s.states.Addressed(func(kept identity.Key) bool { return kept.Namespace == key.Namespace }) {
+			s.enqueue(kept)
+		}
+	}
 }
 
 // told tells that there is something new to report of an object.

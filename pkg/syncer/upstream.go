@@ -2,6 +2,7 @@ package syncer
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
@@ -54,6 +55,7 @@ type Upstream struct {
 
 	// Fleets says what each cluster is to hold now of a workload that moves.
 	Fleets *moves.Fleets
+	drain  func(kind projection.Kind, above projection.Object) (time.Duration, bool)
 }
 
 // UpstreamOptions say what an Upstream works with. Its functions are asked once the informers have started, not before.
@@ -63,6 +65,9 @@ type UpstreamOptions struct {
 	API projection.API
 	// Moves says what is asked about moves. Which clusters are connected is known here.
 	Moves moves.Options
+	// Drain returns how long the policy of a workload has its last replicas stay behind addresses that have left their status; false if it says nothing.
+	// It may be nil.
+	Drain func(kind projection.Kind, above projection.Object) (time.Duration, bool)
 }
 
 // NewUpstream registers with the informers, which the caller starts afterwards.
@@ -73,12 +78,13 @@ func NewUpstream(factory informers.SharedInformerFactory, o UpstreamOptions) (*U
 	}
 	u := &Upstream{
 		Cluster: caches, connected: &connected{syncers: map[string]*Syncer{}},
-		Access: &access.Access{API: o.API, Above: caches}, Services: &services.Services{},
+		Access: &access.Access{API: o.API, Above: caches}, Services: &services.Services{}, drain: o.Drain,
 	}
 	u.Endpoints = &endpoints.Endpoints{Above: caches, Services: u.Services, Taken: u.taken}
 	u.Demand = &demand.Graph{Cluster: caches, Clusters: u.connected, Endpoints: u.Endpoints}
 	u.router = &route.Router{Demand: u.Demand, Cluster: u.routed, Clusters: u.allRouted}
 	o.Moves.Cluster, o.Moves.Clusters, o.Moves.Version = u.mover, u.movers, caches.Versions.AsHeld
+	o.Moves.Address = u.address
 	u.Fleets = moves.New(o.Moves)
 	if u.classes, err = classes.Of(factory); err != nil {
 		return nil, err
@@ -100,6 +106,8 @@ func NewUpstream(factory informers.SharedInformerFactory, o UpstreamOptions) (*U
 		{factory.Core().V1().Pods().Informer(), u.router.Pods()},
 		{factory.Core().V1().PersistentVolumeClaims().Informer(), u.router.VolumeClaims()},
 		{factory.Apps().V1().ControllerRevisions().Informer(), caches.Departures()},
+		{factory.Core().V1().Services().Informer(), u.router.Addresses()},
+		{factory.Networking().V1().Ingresses().Informer(), u.router.Addresses()},
 		{registered.MutatingWebhookConfigurations().Informer(), u.router.Webhooks()},
 		{registered.ValidatingWebhookConfigurations().Informer(), u.router.Webhooks()},
 	} {

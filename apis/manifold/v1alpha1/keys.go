@@ -18,6 +18,7 @@ var userKeys = map[string]bool{
 	AnnotationSharedStorage: true,
 	AnnotationRemove:        true,
 	AnnotationTraffic:       true,
+	AnnotationDrainSeconds:  true,
 }
 
 // keptAnnotations are the reserved ones that Manifold writes on objects of the logical cluster. They are kept through whatever users write,

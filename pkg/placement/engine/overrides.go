@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -55,14 +58,31 @@ func (e *Engine) Moves(kind projection.Kind, above projection.Object) *v1alpha1.
 	if !e.anyPolicy(above.GetNamespace(), moves) {
 		return nil
 	}
+	if policy := e.policyOf(kind, above); policy != nil {
+		return policy.Spec.Move
+	}
+	return nil
+}
+
+// Drain returns how long the last replicas of a workload stay in a cluster after an address which leads to them has left its status, by the
+// policy of the workload; false if that says nothing, or cannot be read.
+func (e *Engine) Drain(kind projection.Kind, above projection.Object) (drain time.Duration, said bool) {
+	if policy := e.policyOf(kind, above); policy != nil && policy.Drain != nil {
+		return *policy.Drain, true
+	}
+	return 0, false
+}
+
+// policyOf returns the policy of a workload, nil if it has none, or that cannot be read.
+func (e *Engine) policyOf(kind projection.Kind, above projection.Object) *placement.Policy {
 	w, err := kind.WorkloadOf(above)
 	if err != nil {
 		return nil
 	}
 	e.complete(&w)
 	policy, err := e.policy(w)
-	if err != nil || policy == nil {
+	if err != nil {
 		return nil
 	}
-	return policy.Spec.Move
+	return policy
 }

@@ -65,18 +65,26 @@ func contenders(w *placement.Workload, namespaced []v1alpha1.PlacementPolicy, cl
 
 func contenderOf(p *v1alpha1.PlacementPolicy) contender {
 	return contender{
-		policy:  placement.Policy{Kind: "PlacementPolicy", Namespace: p.Namespace, Name: p.Name, Spec: p.Spec},
+		policy:  placement.Policy{Kind: "PlacementPolicy", Namespace: p.Namespace, Name: p.Name, Spec: p.Spec, Drain: drainOf(p.Annotations)},
 		created: p.CreationTimestamp.Time,
 	}
 }
 
 func wideContenderOf(p *v1alpha1.ClusterPlacementPolicy) contender {
 	return contender{
-		policy:            placement.Policy{Kind: "ClusterPlacementPolicy", Name: p.Name, Spec: p.Spec.PlacementPolicySpec},
+		policy:            placement.Policy{Kind: "ClusterPlacementPolicy", Name: p.Name, Spec: p.Spec.PlacementPolicySpec, Drain: drainOf(p.Annotations)},
 		created:           p.CreationTimestamp.Time,
 		namespaceSelector: p.Spec.NamespaceSelector,
 		described:         p.Spec.CustomWorkloads,
 	}
+}
+
+// drainOf reads what the annotations of a policy say of how long to drain, nil if nothing.
+func drainOf(annotations map[string]string) *time.Duration {
+	if drain, said := v1alpha1.DrainOf(annotations); said {
+		return &drain
+	}
+	return nil
 }
 
 func (c *contender) selects(w *placement.Workload) (bool, error) {

@@ -249,6 +249,7 @@ func (c *Controller) workloadHandler(kind summary.Kind) cache.ResourceEventHandl
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if o := obj.(summary.Object); !mirror(kind, o) {
+				c.lookAtWithdrawn(o.GetNamespace())
 				c.Changed("", keyOf(o), len(identity.DecisionOf(o)) == 0) // nobody is going to tell more of what runs nowhere
 			}
 		},
@@ -259,6 +260,9 @@ func (c *Controller) workloadHandler(kind summary.Kind) cache.ResourceEventHandl
 				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) || lives(kind, before) != lives(kind, after) ||
 				before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement]) {
 				c.queue.Add(task{Key: keyOf(after)})
+			}
+			if before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement] {
+				c.lookAtWithdrawn(after.GetNamespace())
 			}
 		},
 		DeleteFunc: c.templates.gone,

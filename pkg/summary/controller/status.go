@@ -76,11 +76,16 @@ func (c *Controller) syncOther(ctx context.Context, kind summary.Kind, key ident
 		return nil
 	}
 	c.tellOtherDoubts(key, in, reports)
+	tell := c.withdraw(kind, key, in, reports)
 	next := kind.Summarise(in, summary.Input{Reports: reports, Now: metav1.NewTime(c.Clock.Now())})
 	if !kind.Breakdown {
-		setAnnotation(next, v1alpha1.AnnotationStatus, summary.RoutesBreakdown(reports).String())
+		setAnnotation(next, v1alpha1.AnnotationStatus, summary.ExceptionsOf(reports).String())
 	}
-	return c.write(ctx, key, in, next)
+	if err := c.write(ctx, key, in, next); err != nil {
+		return err
+	}
+	tell()
+	return nil
 }
 
 // write stores a status, with the annotations that belong to it, if it is another one.

@@ -65,7 +65,9 @@ func (c *Planner) part(kind projection.Kind, above, live projection.Object) (par
 	if kind.Workload && !kind.Mirror(above) {
 		step := c.Fleets.Next(identity.Workload{Kind: kind, Object: above}, c.Name)
 		part.Share, part.Waits, wanted = step.Share, step.Paced, !step.None
-		waits = states.Wait{Held: step.Held, Paced: step.Paced, Reason: step.Reason, Brief: step.Brief}
+		waits = states.Wait{
+			Held: step.Held, Paced: step.Paced, Reason: step.Reason, Brief: step.Brief, Addressed: step.Addressed, Until: step.Until,
+		}
 	}
 	part.Inward = part.Inward && !c.stays(kind, above, live)
 	if part.Begins = c.begins(above, live); part.Begins != nil {

@@ -30,6 +30,9 @@ type Options struct {
 	Inward func(kind projection.Kind, above, live projection.Object) bool
 	// Dependents returns what a workload needs beside it.
 	Dependents func(w identity.Workload) []identity.Key
+	// Leaving reports whether none of the workloads behind the addresses of an object is to run in the cluster any more, and whether the last replicas
+	// of one of them are to end once the addresses have left the status.
+	Leaving func(kind projection.Kind, above projection.Object) (leaves, asks bool)
 	// Goes reports whether an object of the logical cluster is on its way out of all clusters.
 	Goes func(key identity.Key) bool
 	// Changed tells that there is something new to report of an object.
@@ -74,6 +77,9 @@ func (r *Reporter) Report(key identity.Key, above projection.Object) (report sum
 	report.Live, report.Doubts = r.sane(kind, key, above, live)
 	live = report.Live.(projection.Object)
 	report.Refused = r.Refused(kind, live)
+	if len(kind.Addresses(live)) > 0 {
+		report.Leaves, report.Asks = r.Leaving(projected, above)
+	}
 	if kind.KeepsHistory() {
 		report.Revisions = r.Below.TemplatesOf(live, projected)
 	}

@@ -20,7 +20,7 @@ func (r *Router) Policies() cache.ResourceEventHandler {
 		AddFunc: func(obj any) { r.reproject(obj.(metav1.Object).GetNamespace()) },
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(metav1.Object), obj.(metav1.Object)
-			if before.GetGeneration() != after.GetGeneration() && selectionChanged(before, after) {
+			if before.GetGeneration() != after.GetGeneration() && selectionChanged(before, after) || drainChanged(before, after) {
 				r.reproject(after.GetNamespace())
 			}
 		},

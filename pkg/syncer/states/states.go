@@ -4,6 +4,7 @@ package states
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -53,6 +54,10 @@ type Wait struct {
 	// Reason is for the user. One that is Brief is told to those who ask, without an event.
 	Reason string
 	Brief  bool
+	// Addressed tells that it keeps the last replicas for the sake of an address from outside, and Until how long it does at most, zero if only a
+	// change ends that.
+	Addressed bool
+	Until     time.Time
 }
 
 // waits reports whether a change elsewhere may change what the cluster is to have.
@@ -67,6 +72,8 @@ type States[K comparable] struct {
 	byKey map[K]State
 	// problems counts the states that have one.
 	problems int
+	// addressed are the objects of which the last replicas are kept for the sake of an address.
+	addressed map[K]struct{}
 	// unseen are the objects that were there at the start and have not been looked at since.
 	unseen map[K]struct{}
 	// waitedFor are the objects that wait for another one, waitsFor is the same the other way round.
@@ -79,7 +86,7 @@ type States[K comparable] struct {
 func New[K comparable](enqueue, forgotten func(K)) *States[K] {
 	return &States[K]{
 		enqueue: enqueue, forgotten: forgotten,
-		byKey: map[K]State{}, unseen: map[K]struct{}{},
+		byKey: map[K]State{}, addressed: map[K]struct{}{}, unseen: map[K]struct{}{},
 		waitedFor: map[K]map[K]struct{}{}, waitsFor: map[K][]K{},
 	}
 }
@@ -101,6 +108,11 @@ func (s *States[K]) Set(key K, st State) {
 	if st.Problem != "" {
 		s.problems++
 	}
+	if st.Addressed {
+		s.addressed[key] = struct{}{}
+	} else {
+		delete(s.addressed, key)
+	}
 	s.wakeLocked(key)
 	if st == (State{}) {
 		delete(s.byKey, key)
@@ -108,6 +120,19 @@ func (s *States[K]) Set(key K, st State) {
 		return
 	}
 	s.byKey[key] = st
+}
+
+// Addressed returns the objects that match of those of which the cluster keeps the last replicas for the sake of an address from outside.
+func (s *States[K]) Addressed(match func(K) bool) []K {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var keys []K
+	for key := range s.addressed {
+		if match(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // Hold notes that a cluster stays as it is with an object until there is a change elsewhere.
