@@ -49,13 +49,16 @@ type CustomInput struct {
 	// CountsStatus tells that the generation of objects of the kind counts changes of the status too, because they have no status
 	// subresource. Then an observed generation means nothing, and stays as it is.
 	CountsStatus bool
+	// Withdrawals are those of the addresses of a Gateway, by cluster.
+	Withdrawals map[string]Withdrawal
 	// Now is the time of conditions that change.
 	Now metav1.Time
 }
 
 // CustomStatus returns the status of an object of a custom kind. That of a single cluster is the object's, within bounds. Of several it is what
-// all of them say: fields that are equal everywhere, the conditions that all agree on, and as Unknown those that they do not. An observed
-// generation is translated to what it means above. Nil stands for no status.
+// all of them say: fields that are equal everywhere, the conditions that all agree on, and as Unknown those that they do not. What leads users
+// there from outside, as the addresses of a Gateway, is that of all of them. An observed generation is translated to what it means above. Nil stands
+// for no status.
 func CustomStatus(in *unstructured.Unstructured, from CustomInput) map[string]any {
 	var all []said
 	for _, cluster := range from.Clusters {
@@ -66,17 +69,25 @@ func CustomStatus(in *unstructured.Unstructured, from CustomInput) map[string]an
 		}
 		all = append(all, said{cluster, status})
 	}
+	var out map[string]any
 	switch len(all) {
 	case 0:
 		return nil
 	case 1:
-		return all[0].status
+		out = all[0].status
+	default:
+		out = commonStatus(in, all, from.Now)
 	}
+	return join(out, in, all, from)
+}
+
+// commonStatus is what all clusters say, nil for nothing.
+func commonStatus(in *unstructured.Unstructured, all []said, now metav1.Time) map[string]any {
 	out := common(all)
 	if observed, told := lowest(all); told {
 		out["observedGeneration"] = observed
 	}
-	if conditions := commonConditions(in, all, from.Now); len(conditions) > 0 {
+	if conditions := commonConditions(in, all, now); len(conditions) > 0 {
 		out["conditions"] = conditions
 	}
 	if len(out) == 0 {
@@ -99,6 +110,10 @@ func translate(status map[string]any, in *unstructured.Unstructured, report Cust
 	}
 	above := in.GetGeneration()
 	before, _, _ := unstructured.NestedInt64(in.Object, "status", "observedGeneration")
+	ofGateways := in.GroupVersionKind().Group == gatewayGroup
+	if ofGateways {
+		before = observedInRoutes(in)
+	}
 	of := func(holder map[string]any) {
 		observed, ok := holder["observedGeneration"].(int64)
 		switch {
@@ -114,6 +129,9 @@ func translate(status map[string]any, in *unstructured.Unstructured, report Cust
 	of(status)
 	for _, c := range conditionsOf(status) {
 		of(c)
+	}
+	if ofGateways {
+		inRoutes(status, of)
 	}
 }
 
@@ -299,6 +317,8 @@ type CustomCluster struct {
 	State string `json:"state,omitempty"`
 	// Unready tells that the copy says that it is not ready, or says nothing yet of what it is now.
 	Unready bool `json:"unready,omitempty"`
+	// Withdrawal is how far the addresses of a Gateway are on their way out of the status.
+	Withdrawal
 	// Status is what the copy says of itself, where there are several. Omitted tells that it is too large to be shown, or all of them together are.
 	Status  map[string]any `json:"status,omitempty"`
 	Omitted bool           `json:"omitted,omitempty"`
@@ -322,7 +342,7 @@ func CustomBreakdownOf(from CustomInput, last CustomBreakdown) CustomBreakdown {
 		if report.Stale && report.Live == nil {
 			entry = last[cluster]
 		}
-		entry.Stale = report.Stale
+		entry.Stale, entry.Withdrawal = report.Stale, from.Withdrawals[cluster]
 		out[cluster] = entry
 	}
 	if len(out.String()) > maxStatuses {
