@@ -28,6 +28,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/records"
+	"github.com/manifold-dev/manifold/pkg/syncer/addresses"
 	"github.com/manifold-dev/manifold/pkg/syncer/copies"
 	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 )
@@ -84,6 +85,10 @@ type Syncers interface {
 	CustomIsKnown()
 	// CustomLacks says what the cluster lacks of what a workload needs, and whether it is about to come.
 	CustomLacks(ctx context.Context, cluster string, w identity.Workload, desired projection.Object) (problem string, waits bool, err error)
+	// Behind tells of the workloads that Services lead to in a cluster.
+	Behind(cluster string, services []cache.ObjectName) addresses.Behind
+	// AddressesChanged has clusters look again at what they keep for the sake of addresses.
+	AddressesChanged()
 }
 
 // Controller keeps decisions and statuses of custom resources current, and the loops of the clusters.
@@ -123,6 +128,7 @@ func New(o Options) (*Controller, error) {
 	c.loops = copies.New(copies.Options{
 		Above: c, Clusters: manifold.Clusters().Lister(), LogicalCluster: o.LogicalCluster, Client: o.Client, Recorder: o.Recorder,
 		Queues: o.Queues, EnsureNamespace: o.Syncers.EnsureNamespace, Lacks: o.Syncers.CustomLacks, Holds: o.Holds, Leaving: o.Leaving,
+		Behind: o.Syncers.Behind, Clock: o.Clock,
 	})
 	c.watched = watched.New(watched.Options{Metadata: o.Metadata, Indexers: o.Indexers, Loops: c.loops, Changed: c.changed, Again: c.queue.Add})
 	for _, w := range []struct {

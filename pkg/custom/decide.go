@@ -149,6 +149,8 @@ const (
 	aboutDecision = "decision"
 	aboutWrites   = "writes"
 	aboutStatus   = "status"
+	// aboutAddresses begins those about the addresses in a cluster.
+	aboutAddresses = "addresses of "
 )
 
 // tell writes an event unless it was told last.

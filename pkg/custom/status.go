@@ -35,6 +35,10 @@ func (c *Controller) report(ctx context.Context, k copies.Kind, key copies.Key, 
 	from := summary.CustomInput{
 		Clusters: decision.Clusters(), Reports: now.Reports, CountsStatus: !k.Statuses[versionOf(k, now)], Now: metav1.NewTime(c.Clock.Now()),
 	}
+	if key.Resource == copies.GatewayResource {
+		from.Withdrawals = c.withdrawals(k, key, o, now)
+		defer c.Syncers.AddressesChanged()
+	}
 	if projection.Lives(o) && len(decision) > 0 && !now.Unknown(decision) {
 		if err := c.writeStatus(ctx, k, o, now, from); err != nil {
 			return err

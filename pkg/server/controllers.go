@@ -50,6 +50,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/server/trials"
 	summarycontroller "github.com/manifold-dev/manifold/pkg/summary/controller"
 	"github.com/manifold-dev/manifold/pkg/syncer"
+	"github.com/manifold-dev/manifold/pkg/syncer/addresses"
 	"github.com/manifold-dev/manifold/pkg/syncer/logical"
 	"github.com/manifold-dev/manifold/pkg/syncer/volumes"
 )
@@ -136,7 +137,10 @@ func (m *controllers) newUpstream(c CompletedOptions) (*syncer.Upstream, error) 
 		},
 		API:   api,
 		Moves: moves.Options{Leaving: m.leaving, Silent: m.silent, Lost: m.engine.Lost, Moves: m.engine.Moves},
-		Drain: m.engine.Drain,
+		Outside: syncer.Outside{
+			Drain: m.engine.Drain, Gateways: func(cluster string) []addresses.Gateway { return m.custom.Loops().Gateways(cluster) },
+			GatewaysChanged: func(cluster string) { m.custom.LookAtGateways(cluster) },
+		},
 	})
 	if err != nil {
 		return nil, err

@@ -9,12 +9,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
+	"github.com/manifold-dev/manifold/pkg/syncer/addresses"
+	"github.com/manifold-dev/manifold/pkg/syncer/states"
 )
 
 // balanced is a Service of type LoadBalancer that selects app=<name>.
@@ -95,7 +98,7 @@ func TestTheLastReplicasStayBehindAddresses(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				u.drain = func(projection.Kind, projection.Object) (time.Duration, bool) { return drain, true }
+				u.outside.Drain = func(projection.Kind, projection.Object) (time.Duration, bool) { return drain, true }
 			}
 			east := attach(t, u, "east", slices.Concat([]projection.Object{projected(app, 2, 2)}, test.below)...)
 			attach(t, u, "west", projected(app, 3, 3))
@@ -236,5 +239,98 @@ func TestServicesAreToldWhoWaitsForThem(t *testing.T) {
 	east.done(keyOfKind(t, app), kind, st)
 	if got := told(); !slices.Equal(got, want) {
 		t.Errorf("%q is looked at when it waits no longer, want %q", got, want)
+	}
+}
+
+// Gateways keep the last replicas of what their routes lead to, as Services with addresses of their own do.
+func TestTheLastReplicasStayBehindGateways(t *testing.T) {
+	noon := time.Date(2026, 2, 2, 12, 0, 0, 0, time.UTC)
+	app, web := deployment("web", `{"west":{"replicas":3}}`), service("web", map[string]string{"app": "web"})
+	gateway := func(published []string, services []string, annotations ...string) addresses.Gateway {
+		above := &metav1.PartialObjectMetadata{ObjectMeta: objectMeta("front")}
+		for i := 0; i < len(annotations); i += 2 {
+			metav1.SetMetaDataAnnotation(&above.ObjectMeta, annotations[i], annotations[i+1])
+		}
+		out := addresses.Gateway{Above: above, Published: published}
+		for _, name := range services {
+			out.Services = append(out.Services, cache.ObjectName{Namespace: "shop", Name: name})
+		}
+		return out
+	}
+	one := []string{"192.0.2.1"}
+	for name, test := range map[string]struct {
+		gateway addresses.Gateway
+		want    string // in the reason for which they stay; "" if they go
+	}{
+		"one that leads to them":          {gateway(one, []string{"api", "web"}), "until address 192.0.2.1 of Gateway front has left the status"},
+		"one without an address":          {gateway(nil, []string{"web"}), ""},
+		"one that leads somewhere else":   {gateway(one, []string{"api"}), ""},
+		"one that does not want it":       {gateway(one, []string{"web"}, v1alpha1.AnnotationDrainSeconds, "0"), ""},
+		"one whose address has left":      {gateway(one, []string{"web"}, v1alpha1.AnnotationStatus, `{"east":{"withdrawn":"2026-02-02T11:59:50Z"}}`), "left the status at 11:59:50 UTC"},
+		"one whose address has left long": {gateway(one, []string{"web"}, v1alpha1.AnnotationStatus, `{"east":{"withdrawn":"2026-02-02T11:59:30Z"}}`), ""},
+		"one that waits for a successor":  {gateway(one, []string{"web"}, v1alpha1.AnnotationStatus, `{"east":{"alone":"2026-02-02T11:59:30Z"}}`), "at most until 12:04:30 UTC"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUpstream(t, app, web)
+			u.outside.Gateways = func(cluster string) []addresses.Gateway {
+				if cluster != "east" {
+					return nil
+				}
+				return []addresses.Gateway{test.gateway}
+			}
+			east := attach(t, u, "east", projected(app, 2, 2), asHeld(web))
+			attach(t, u, "west", projected(app, 3, 3))
+			east.addresses.Clock = testingclock.NewFakePassiveClock(noon)
+			step := east.next(app)
+			if test.want == "" && !step.None {
+				t.Errorf("they stay: %+v", step)
+			}
+			if test.want != "" && (step.Share.Replicas != 2 || !step.Addressed || !strings.Contains(step.Reason, test.want)) {
+				t.Errorf("%+v, want 2 replicas for %q", step, test.want)
+			}
+		})
+	}
+}
+
+// What runs behind the Services of a Gateway is told of each cluster, and whoever keeps replicas for its sake is woken.
+func TestWhatRunsBehindAGatewayIsTold(t *testing.T) {
+	app, web := deployment("web", `{"west":{"replicas":3}}`), service("web", map[string]string{"app": "web"})
+	u := newUpstream(t, app, web)
+	var told []string
+	u.outside.GatewaysChanged = func(cluster string) { told = append(told, cluster) }
+	services := []cache.ObjectName{{Namespace: "shop", Name: "web"}, {Namespace: "shop", Name: "none"}}
+	if got := u.Behind("east", services); got != (addresses.Behind{Runs: true}) {
+		t.Errorf("of a cluster that is not connected %+v is told", got)
+	}
+	east := attach(t, u, "east", projected(app, 2, 2))
+	attach(t, u, "west")
+	if got, want := u.Behind("east", services), (addresses.Behind{Any: true, Runs: true}); got != want {
+		t.Errorf("east: %+v, want %+v", got, want)
+	}
+	if got, want := u.Behind("west", services), (addresses.Behind{Any: true, Stays: true}); got != want {
+		t.Errorf("west: %+v, want %+v", got, want)
+	}
+	key := keyOfKind(t, app)
+	st := east.states.Of(key)
+	st.Addressed = true
+	east.done(key, kindOf(t, key), st)
+	if got, want := u.Behind("east", services), (addresses.Behind{Any: true, Runs: true, Asks: true}); got != want {
+		t.Errorf("east asks: %+v, want %+v", got, want)
+	}
+	if !slices.Equal(told, []string{"east"}) {
+		t.Errorf("%q is told of", told)
+	}
+	u.AddressesChanged()
+	if got := east.enqueued(); !slices.Equal(got, []string{key.String()}) {
+		t.Errorf("%q is looked at", got)
+	}
+	told = nil
+	east.done(key, kindOf(t, key), st)
+	if len(told) > 0 {
+		t.Errorf("%q is told of again", told)
+	}
+	east.done(key, kindOf(t, key), states.State{})
+	if !slices.Equal(told, []string{"east"}) {
+		t.Errorf("%q is told of when it has gone", told)
 	}
 }

@@ -245,22 +245,10 @@ func (s *Syncer) done(key identity.Key, kind projection.Kind, st states.State) {
 	if reporting.Summarised(kind) {
 		s.changed(key, false)
 	}
-	if last.Addressed != st.Addressed {
-		s.leadersChanged(key)
-	}
+	s.leadersChanged(key, kind, last, st)
 	if last.Problem != "" && st.Problem == "" && !kind.Workload {
 		for _, w := range s.Upstream.Demand.Needing(key) { // they were told to have it too
 			s.changed(w.Key(), false)
-		}
-	}
-}
-
-// leadersChanged tells that this cluster has come to keep the last replicas of a workload for the sake of addresses, or does not any more.
-func (s *Syncer) leadersChanged(key identity.Key) {
-	kind, _ := projection.ForResource(key.Resource)
-	if above := s.Upstream.Get(key); above != nil {
-		for _, leading := range s.addresses.Leading(identity.Workload{Kind: kind, Object: above}) {
-			s.changed(leading, true)
 		}
 	}
 }

@@ -218,7 +218,9 @@ func (s *Syncer) mirror() {
 	s.holding = holding.New(holding.Options{
 		Cluster: s.trust, Above: s.Upstream.Cluster, Services: s.Upstream.Services, Synced: s.HasSynced, LeftBehind: s.Upstream.Demand.LeftBehind,
 	})
-	s.addresses = addresses.New(addresses.Options{Cluster: s.trust, Demand: s.Upstream.Demand, Drain: s.Upstream.drain})
+	s.addresses = addresses.New(addresses.Options{
+		Cluster: s.trust, Demand: s.Upstream.Demand, Drain: s.Upstream.outside.Drain, Gateways: s.gateways,
+	})
 	s.reports = reporting.New(reporting.Options{
 		Cluster: s.trust, Above: s.Upstream.Cluster, Owners: s.owners, Pods: s.pods, Synced: s.HasSynced, Leaving: s.addresses.Leaving,
 		Inward: func(kind projection.Kind, above, live projection.Object) bool {
@@ -276,9 +278,7 @@ func (s *Syncer) changed(key identity.Key, urgent bool) {
 	}
 	s.Upstream.router.Wake(key, nil)
 	if addresses.Has(key.Resource) {
-		for _, kept := range s.states.Addressed(func(kept identity.Key) bool { return kept.Namespace == key.Namespace }) {
-			s.enqueue(kept)
-		}
+		s.lookAtAddressed(key.Namespace)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary/reports"
 	"github.com/manifold-dev/manifold/pkg/syncer/access"
+	"github.com/manifold-dev/manifold/pkg/syncer/addresses"
 	"github.com/manifold-dev/manifold/pkg/syncer/classes"
 	"github.com/manifold-dev/manifold/pkg/syncer/demand"
 	"github.com/manifold-dev/manifold/pkg/syncer/endpoints"
@@ -55,7 +56,8 @@ type Upstream struct {
 
 	// Fleets says what each cluster is to hold now of a workload that moves.
 	Fleets *moves.Fleets
-	drain  func(kind projection.Kind, above projection.Object) (time.Duration, bool)
+	// outside is what is known of addresses from outside elsewhere.
+	outside Outside
 }
 
 // UpstreamOptions say what an Upstream works with. Its functions are asked once the informers have started, not before.
@@ -65,9 +67,17 @@ type UpstreamOptions struct {
 	API projection.API
 	// Moves says what is asked about moves. Which clusters are connected is known here.
 	Moves moves.Options
+	Outside
+}
+
+// Outside is what is asked, and told, about how users reach workloads from outside. Each of it may be nil.
+type Outside struct {
 	// Drain returns how long the policy of a workload has its last replicas stay behind addresses that have left their status; false if it says nothing.
-	// It may be nil.
 	Drain func(kind projection.Kind, above projection.Object) (time.Duration, bool)
+	// Gateways returns those of the Gateway API that a cluster has.
+	Gateways func(cluster string) []addresses.Gateway
+	// GatewaysChanged is told that what a cluster runs behind Gateways has changed. It returns at once.
+	GatewaysChanged func(cluster string)
 }
 
 // NewUpstream registers with the informers, which the caller starts afterwards.
@@ -78,7 +88,7 @@ func NewUpstream(factory informers.SharedInformerFactory, o UpstreamOptions) (*U
 	}
 	u := &Upstream{
 		Cluster: caches, connected: &connected{syncers: map[string]*Syncer{}},
-		Access: &access.Access{API: o.API, Above: caches}, Services: &services.Services{}, drain: o.Drain,
+		Access: &access.Access{API: o.API, Above: caches}, Services: &services.Services{}, outside: o.Outside,
 	}
 	u.Endpoints = &endpoints.Endpoints{Above: caches, Services: u.Services, Taken: u.taken}
 	u.Demand = &demand.Graph{Cluster: caches, Clusters: u.connected, Endpoints: u.Endpoints}

@@ -1,5 +1,5 @@
 // Package addresses tells which addresses from outside lead to the workloads of a cluster, and keep their last replicas there: those of Services of
-// type LoadBalancer, and those of Ingresses.
+// type LoadBalancer, those of Ingresses, and those of Gateways.
 //
 // An address leaves the status of its object before the replicas behind it go. That it has left, and when, the object itself says, so whoever holds
 // the shard after a restart goes on counting. Nothing is waited for where no address is.
@@ -30,6 +30,8 @@ type Options struct {
 	Demand *demand.Graph
 	// Drain returns how long the policy of a workload has its last replicas stay; false if it says nothing. It may be nil.
 	Drain func(kind projection.Kind, above projection.Object) (time.Duration, bool)
+	// Gateways returns those of the Gateway API that the cluster has. It may be nil.
+	Gateways func() []Gateway
 	// Clock is for tests; nil is the real one.
 	Clock clock.PassiveClock
 }
@@ -53,9 +55,15 @@ func Has(resource schema.GroupVersionResource) bool { return slices.Contains(out
 
 // Keeping returns the address that keeps the last replicas of a workload in this cluster longest, nil if none does.
 func (a *Addresses) Keeping(w identity.Workload) *moves.Address {
-	var out *moves.Address
+	all := a.ofGateways(w)
 	for _, o := range a.leading(w) {
-		if found := a.of(o, w); found != nil && (out == nil || longer(found, out)) {
+		if found := a.of(o, w); found != nil {
+			all = append(all, found)
+		}
+	}
+	var out *moves.Address
+	for _, found := range all {
+		if out == nil || longer(found, out) {
 			out = found
 		}
 	}
@@ -74,12 +82,19 @@ func longer(one, other *moves.Address) bool {
 func (a *Addresses) of(o object, w identity.Workload) *moves.Address {
 	found := a.Published(o.kind, o.above)
 	drain := a.drain(o.above, w)
-	if len(found) == 0 || drain == 0 || a.stays(a.behind(o)) {
+	if len(found) == 0 || a.stays(a.behind(o)) {
 		return nil
 	}
-	out := &moves.Address{Address: found[0], Of: o.kind.GVK.Kind + " " + o.above.GetName()}
-	switch last := identity.BreakdownOf(o.above)[a.Name].Withdrawal; {
-	case !last.Withdrawn.IsZero():
+	return a.keeping(found[0], o.kind.GVK.Kind+" "+o.above.GetName(), drain, identity.BreakdownOf(o.above)[a.Name].Withdrawal)
+}
+
+// keeping returns an address as it keeps the last replicas behind it, nil if it does not any more.
+func (a *Addresses) keeping(address, of string, drain time.Duration, last summary.Withdrawal) *moves.Address {
+	out := &moves.Address{Address: address, Of: of}
+	switch {
+	case drain == 0:
+		return nil
+	case last.Out():
 		now := a.Clock.Now()
 		remaining := last.Remaining(drain, now)
 		if remaining == 0 {
@@ -110,7 +125,7 @@ func (a *Addresses) Published(kind projection.Kind, above projection.Object) []s
 }
 
 // drain is how long the last replicas of a workload stay behind an address of an object.
-func (a *Addresses) drain(above projection.Object, w identity.Workload) time.Duration {
+func (a *Addresses) drain(above metav1.Object, w identity.Workload) time.Duration {
 	if drain, said := v1alpha1.DrainOf(above.GetAnnotations()); said {
 		return drain
 	}

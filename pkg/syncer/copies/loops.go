@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
@@ -23,6 +24,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/addresses"
 )
 
 // Above is the logical cluster as the loops see it.
@@ -57,6 +59,10 @@ type Options struct {
 	Holds func(kind schema.GroupKind, above metav1.Object, cluster string) (held.Hold, error)
 	// Leaving reports whether a cluster is being removed, and in which manner: a value of AnnotationRemove.
 	Leaving func(cluster string) (leaving bool, manner string)
+	// Behind tells of the workloads that Services lead to in a cluster. It may be nil.
+	Behind func(cluster string, services []cache.ObjectName) addresses.Behind
+	// Clock is for tests; nil is the real one.
+	Clock clock.PassiveClock
 }
 
 // Loops are those of all connected clusters. It implements connection.Runner.
@@ -68,7 +74,12 @@ type Loops struct {
 }
 
 // New returns what runs the loops.
-func New(o Options) *Loops { return &Loops{Options: o, byCluster: map[string]*Loop{}} }
+func New(o Options) *Loops {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Loops{Options: o, byCluster: map[string]*Loop{}}
+}
 
 // Run keeps a cluster in step until ctx ends.
 func (a *Loops) Run(ctx context.Context, c *connection.Connection) error {

@@ -57,6 +57,9 @@ func (l *Loop) sync(ctx context.Context, key Key) error {
 	}
 	p := l.plan(seen)
 	klog.FromContext(ctx).V(4).Info("Planned", "key", key, "plan", p)
+	if until := p.Waits.Until; !until.IsZero() {
+		l.queue.AddAfter(key, until.Sub(l.Clock.Now()))
+	}
 	return l.carryOut(ctx, seen, p)
 }
 
@@ -150,6 +153,9 @@ func (l *Loop) planRemoval(seen look) steps.Plan {
 	action := projection.PlanRemoval(origin, seen.live)
 	if action.Step != projection.Delete {
 		return steps.Plan{Task: steps.Nothing, Why: action.Reason}
+	}
+	if why, until := l.drains(seen); why != "" {
+		return steps.Plan{Task: steps.Nothing, Why: why, Waits: states.Wait{Until: until}}
 	}
 	return steps.Plan{Task: steps.Delete, Why: action.Reason}
 }

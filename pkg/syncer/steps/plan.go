@@ -16,7 +16,8 @@ type Plan struct {
 	Why string
 	// First is what has to be there before the task is carried out, in this order.
 	First []Need
-	// Desired is the projection, and Waits what it has to wait for. They are set for Project alone, as is Action: how the cluster comes by it.
+	// Desired is the projection, and Waits what it has to wait for. They are set for Project alone, as is Action: how the cluster comes by it; but
+	// Waits.Until also says when to look again at what stays as it is.
 	Desired projection.Object
 	Action  projection.Action
 	Waits   states.Wait

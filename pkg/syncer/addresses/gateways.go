@@ -1,0 +1,73 @@
+package addresses
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/moves"
+	"github.com/manifold-dev/manifold/pkg/projection"
+)
+
+// Gateway is one of the Gateway API that this cluster has.
+type Gateway struct {
+	// Above is the metadata of the object of the logical cluster that it is a copy of.
+	Above *metav1.PartialObjectMetadata
+	// Published are its addresses there.
+	Published []string
+	// Services are those that routes of the cluster lead to from it.
+	Services []cache.ObjectName
+}
+
+// Behind is what runs behind a Gateway in a cluster.
+type Behind struct {
+	// Any says that any workload is behind it, Stays that one of them is to run in the cluster, and Runs that the cluster has one.
+	Any, Stays, Runs bool
+	// Asks says that the last replicas of one are to end once the addresses have left the status.
+	Asks bool
+}
+
+// BehindServices tells of the workloads that Services lead to in this cluster.
+func (a *Addresses) BehindServices(services []cache.ObjectName) Behind {
+	behind := a.selectedBy(services)
+	return Behind{
+		Any: len(behind) > 0, Stays: a.stays(behind),
+		Runs: slices.ContainsFunc(behind, func(w identity.Workload) bool { return a.ProjectionOf(w.Kind, w.Object) != nil }),
+		Asks: slices.ContainsFunc(behind, func(w identity.Workload) bool { return a.States.Of(w.Key()).Addressed }),
+	}
+}
+
+// selectedBy returns the workloads that Services lead to, some perhaps several times.
+func (a *Addresses) selectedBy(names []cache.ObjectName) []identity.Workload {
+	services, _ := projection.ForResource(identity.Services)
+	var out []identity.Workload
+	for _, name := range names {
+		if service := a.Demand.Get(identity.Key{Resource: identity.Services, Namespace: name.Namespace, Name: name.Name}); service != nil {
+			out = append(out, a.behind(object{services, service})...)
+		}
+	}
+	return out
+}
+
+// ofGateways returns the addresses of Gateways that keep the last replicas of a workload in this cluster.
+func (a *Addresses) ofGateways(w identity.Workload) []*moves.Address {
+	if a.Gateways == nil {
+		return nil
+	}
+	var out []*moves.Address
+	for _, g := range a.Gateways() {
+		if len(g.Published) == 0 || g.Above.DeletionTimestamp != nil {
+			continue
+		}
+		behind := a.selectedBy(g.Services)
+		if !slices.ContainsFunc(behind, func(other identity.Workload) bool { return other.Key() == w.Key() }) || a.stays(behind) {
+			continue
+		}
+		if found := a.keeping(g.Published[0], "Gateway "+g.Above.Name, a.drain(g.Above, w), identity.CopiesOf(g.Above)[a.Name].Withdrawal); found != nil {
+			out = append(out, found)
+		}
+	}
+	return out
+}
