@@ -44,4 +44,9 @@ var ingressKind = register(row[networkingv1.Ingress, *networkingv1.Ingress]{
 		}
 		return out
 	},
+	without: func(out *networkingv1.Ingress, gone func(...string) bool) {
+		out.Status.LoadBalancer.Ingress = slices.DeleteFunc(out.Status.LoadBalancer.Ingress, func(p networkingv1.IngressLoadBalancerIngress) bool {
+			return gone(p.IP, p.Hostname)
+		})
+	},
 })

@@ -28,6 +28,7 @@ type Kind struct {
 	turn      func(in Object, lives map[string]Object, cluster string) (behind []string)
 	sane      func(in, live Object, bounds Bounds) (Object, []string)
 	addresses func(live Object) []string
+	without   func(out Object, gone func(addresses ...string) bool)
 }
 
 // row makes a Kind of functions that are typed by the kind's Go type, so that only this function converts.
@@ -60,8 +61,10 @@ type row[T any, P interface {
 	turn func(in P, lives map[string]P, cluster string) (behind []string)
 	// sane takes what cannot be out of a cluster's report of in. Out is its own to change, though not what it points to.
 	sane func(in, out P, d *doubts)
-	// addresses are those at which an object is reached from outside; nil for a kind that has none.
+	// addresses are those at which an object is reached from outside, and without takes those out of a status that are gone. Both are nil for a kind
+	// that has none.
 	addresses func(live P) []string
+	without   func(out P, gone func(addresses ...string) bool)
 }
 
 func (r row[T, P]) build() Kind {
@@ -114,6 +117,7 @@ func (r row[T, P]) build() Kind {
 	}
 	if r.addresses != nil {
 		kind.addresses = func(live Object) []string { return r.addresses(live.(P)) }
+		kind.without = func(out Object, gone func(addresses ...string) bool) { r.without(out.(P), gone) }
 	}
 	if r.rollout != nil {
 		kind.rollout = func(in Object, share placement.Share, live Object) Rollout { return r.rollout(in.(P), share, live.(P)) }

@@ -55,6 +55,11 @@ var serviceKind = register(row[corev1.Service, *corev1.Service]{
 		}
 		return out
 	},
+	without: func(out *corev1.Service, gone func(...string) bool) {
+		out.Status.LoadBalancer.Ingress = slices.DeleteFunc(out.Status.LoadBalancer.Ingress, func(p corev1.LoadBalancerIngress) bool {
+			return gone(p.IP, p.Hostname)
+		})
+	},
 })
 
 func sortIngress(in []corev1.LoadBalancerIngress) []corev1.LoadBalancerIngress {

@@ -93,6 +93,17 @@ func (k Kind) Addresses(live Object) []string {
 	return distinct(k.addresses(live))
 }
 
+// Without returns a copy of an object whose status has none of the addresses that are gone.
+func (k Kind) Without(in Object, gone map[string]bool) Object {
+	out := in.DeepCopyObject().(Object)
+	if k.without != nil && len(gone) > 0 {
+		k.without(out, func(addresses ...string) bool {
+			return !slices.ContainsFunc(addresses, func(a string) bool { return a != "" && !gone[a] })
+		})
+	}
+	return out
+}
+
 // distinct sorts addresses, of which each may have a name besides.
 func distinct(addresses []string) []string {
 	out := slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return a == "" })

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,6 +45,51 @@ func (c *Controller) withdraw(kind summary.Kind, key identity.Key, in summary.Ob
 		c.queue.AddAgain(task{Key: key}, again.Sub(now))
 	}
 	return func() { c.tellWithdrawals(in, last, next, published) }
+}
+
+// withdrawOnly takes addresses out of a status that is otherwise kept, because a cluster that cannot be asked may have some in it: others are not to
+// wait for that one with their last replicas.
+func (c *Controller) withdrawOnly(ctx context.Context, kind summary.Kind, key identity.Key, in summary.Object, reports map[string]summary.Report) error {
+	if !kind.HasAddresses() {
+		return nil
+	}
+	tell := c.withdraw(kind, key, in, reports)
+	gone, breakdown := map[string]bool{}, identity.BreakdownOf(in)
+	for cluster, report := range reports {
+		entry := breakdown[cluster]
+		if entry.Withdrawal = report.Withdrawal; entry != (summary.ClusterStatus{}) {
+			breakdown = withEntry(breakdown, cluster, entry)
+		} else {
+			delete(breakdown, cluster)
+		}
+		for _, address := range kind.Addresses(report.Live) {
+			if report.Withdrawal.Out() {
+				gone[address] = true
+			}
+		}
+	}
+	for _, report := range reports {
+		for _, address := range kind.Addresses(report.Live) {
+			if !report.Withdrawal.Out() {
+				delete(gone, address) // another cluster has it too
+			}
+		}
+	}
+	next := kind.Without(in, gone)
+	setAnnotation(next, v1alpha1.AnnotationStatus, breakdown.String())
+	if err := c.write(ctx, key, in, next); err != nil {
+		return err
+	}
+	tell()
+	return nil
+}
+
+func withEntry(b summary.Breakdown, cluster string, entry summary.ClusterStatus) summary.Breakdown {
+	if b == nil {
+		b = summary.Breakdown{}
+	}
+	b[cluster] = entry
+	return b
 }
 
 // tellWithdrawals writes an event about each cluster whose addresses have left the status, or are back in it.

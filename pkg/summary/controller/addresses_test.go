@@ -28,7 +28,7 @@ func (c telling) Reporter(cluster string) (reports.Reporter, bool) {
 func (telling) Reporters() []reports.Reporter                        { return nil }
 func (telling) HasSynced() bool                                      { return true }
 func (telling) Goes(identity.Key) bool                               { return false }
-func (telling) MayHave(identity.Key, projection.Object, string) bool { return false }
+func (telling) MayHave(identity.Key, projection.Object, string) bool { return true }
 
 type teller struct {
 	reports.Reporter
@@ -122,6 +122,38 @@ func TestAddressesLeaveTheStatusAndReturn(t *testing.T) {
 			}
 		}
 		h.shows(t, got)
+	}
+}
+
+// A cluster that cannot be asked may have addresses in the status. The others are drained all the same, and what it may have stays.
+func TestAddressesLeaveAStatusThatIsKeptForAClusterWhichCannotBeAsked(t *testing.T) {
+	says := func(ip string) summary.Report {
+		return summary.Report{Live: &corev1.Service{Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: ip}}}}}}
+	}
+	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid", ResourceVersion: "1",
+		Annotations: map[string]string{v1alpha1.AnnotationStatus: `{"north":{"routes":"1"}}`}}}
+	for _, ip := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"} {
+		web.Status.LoadBalancer.Ingress = append(web.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: ip})
+	}
+	key := identity.Key{Resource: identity.Services, Namespace: "shop", Name: "web"}
+	h := start(t, cluster("east", metav1.ConditionTrue), cluster("north", metav1.ConditionTrue), cluster("west", metav1.ConditionTrue), web)
+	h.Reports = telling{"east": leaving(says("192.0.2.1"), true), "west": says("192.0.2.2")}
+	if err := h.sync(t.Context(), task{Key: key}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := h.kube.CoreV1().Services("shop").Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var addresses []string
+	for _, point := range got.Status.LoadBalancer.Ingress {
+		addresses = append(addresses, point.IP)
+	}
+	if strings.Join(addresses, " ") != "192.0.2.2 192.0.2.3" {
+		t.Errorf("the status has %q", addresses)
+	}
+	if got, want := got.Annotations[v1alpha1.AnnotationStatus], `{"east":{"withdrawn":"2026-11-20T12:00:00Z"},"north":{"routes":"1"}}`; got != want {
+		t.Errorf("recorded is %s, want %s", got, want)
 	}
 }
 

@@ -246,10 +246,12 @@ func (c *Controller) workloadHandler(kind summary.Kind) cache.ResourceEventHandl
 	keyOf := func(o summary.Object) identity.Key {
 		return identity.Key{Resource: kind.Resource, Namespace: o.GetNamespace(), Name: o.GetName()}
 	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) {
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, atStart bool) {
 			if o := obj.(summary.Object); !mirror(kind, o) {
-				c.lookAtWithdrawn(o.GetNamespace())
+				if !atStart { // else syncers tell of everything
+					c.lookAtWithdrawn(o.GetNamespace())
+				}
 				c.Changed("", keyOf(o), len(identity.DecisionOf(o)) == 0) // nobody is going to tell more of what runs nowhere
 			}
 		},

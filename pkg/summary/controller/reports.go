@@ -94,9 +94,10 @@ func (c *Controller) unplaced(key identity.Key, in summary.Object, decision plac
 }
 
 // otherReports are those of the clusters that hold, or should hold, an object that follows workloads. Complete is false as long as a cluster
-// that may hold it could not be asked: until then it keeps the status that it has. What a cluster holds that is not to have it says nothing.
+// that may hold it could not be asked: until then it keeps the status that it has, but for addresses that leave it. What a cluster holds that is
+// not to have it says nothing.
 func (c *Controller) otherReports(key identity.Key, in summary.Object) (reports map[string]summary.Report, complete bool) {
-	reports = map[string]summary.Report{}
+	reports, complete = map[string]summary.Report{}, true
 	clusters, _ := c.clusters.List(labels.Everything())
 	for _, cluster := range clusters {
 		var report summary.Report
@@ -106,13 +107,13 @@ func (c *Controller) otherReports(key identity.Key, in summary.Object) (reports 
 		}
 		switch {
 		case !known && !awayFor(cluster, in) && c.Reports.MayHave(key, in, cluster.Name):
-			return nil, false
+			complete = false
 		case known && (report.Live != nil || report.Problem != ""):
 			report.Stale = silent(cluster)
 			reports[cluster.Name] = report
 		}
 	}
-	return reports, true
+	return reports, complete
 }
 
 // awayFor reports whether a cluster cannot hold an object, because nobody has been able to give it one since before the object was made.

@@ -73,7 +73,7 @@ func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key id
 func (c *Controller) syncOther(ctx context.Context, kind summary.Kind, key identity.Key, in summary.Object) error {
 	reports, complete := c.otherReports(key, in)
 	if !complete {
-		return nil
+		return c.withdrawOnly(ctx, kind, key, in, reports)
 	}
 	c.tellOtherDoubts(key, in, reports)
 	tell := c.withdraw(kind, key, in, reports)
