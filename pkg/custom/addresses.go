@@ -1,11 +1,6 @@
 package custom
 
 import (
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -15,12 +10,6 @@ import (
 	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer/addresses"
 	"github.com/manifold-dev/manifold/pkg/syncer/copies"
-)
-
-// Reasons of the events about addresses of Gateways in clusters.
-const (
-	ReasonAddressWithdrawn = "AddressWithdrawn"
-	ReasonAddressReturned  = "AddressReturned"
 )
 
 // withdrawals says which clusters are to have the addresses of a Gateway out of its status: those that it leaves, or in which nothing is to run any more
@@ -41,16 +30,8 @@ func (c *Controller) withdrawals(k copies.Kind, key copies.Key, o *metav1.Partia
 	if !again.IsZero() {
 		c.queue.AddAfter(key, again.Sub(at))
 	}
-	for _, cluster := range slices.Sorted(maps.Keys(published)) {
-		was, is, what := last[cluster].Out(), next[cluster].Out(), strings.Join(published[cluster], ", ")
-		switch {
-		case is && !was:
-			c.tell(k, o, aboutAddresses+cluster, placement.Event{Type: corev1.EventTypeNormal, Reason: ReasonAddressWithdrawn,
-				Message: fmt.Sprintf("cluster %q: %s left the status, since what it leads to is about to leave the cluster", cluster, what)})
-		case was && !is && what != "":
-			c.tell(k, o, aboutAddresses+cluster, placement.Event{Type: corev1.EventTypeNormal, Reason: ReasonAddressReturned,
-				Message: fmt.Sprintf("cluster %q: %s is in the status again, since the cluster is to run again what it leads to", cluster, what)})
-		}
+	for _, news := range summary.NewsOfAddresses(last, next, published) {
+		c.tell(k, o, aboutAddresses+news.Cluster, placement.Event{Type: corev1.EventTypeNormal, Reason: news.Reason, Message: news.Message})
 	}
 	return next
 }

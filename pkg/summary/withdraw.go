@@ -1,7 +1,10 @@
 package summary
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,6 +83,31 @@ func wholeSecond(at time.Time) metav1.Time {
 // have been set back.
 func (w Withdrawal) Remaining(drain time.Duration, now time.Time) time.Duration {
 	return max(0, min(drain, w.Withdrawn.Add(drain).Sub(now)))
+}
+
+// Reasons of the events about addresses of clusters.
+const (
+	ReasonWithdrawn = "AddressWithdrawn"
+	ReasonReturned  = "AddressReturned"
+)
+
+// AddressNews is what users are told of the addresses of a cluster.
+type AddressNews struct{ Cluster, Reason, Message string }
+
+// NewsOfAddresses tells which addresses have left a status and which are back in it, in the order of the clusters that have published them.
+func NewsOfAddresses(last, next map[string]Withdrawal, published map[string][]string) (out []AddressNews) {
+	for _, cluster := range slices.Sorted(maps.Keys(published)) {
+		was, is, what := last[cluster].Out(), next[cluster].Out(), strings.Join(published[cluster], ", ")
+		switch {
+		case is && !was:
+			out = append(out, AddressNews{cluster, ReasonWithdrawn,
+				fmt.Sprintf("cluster %q: %s left the status, since what it leads to is about to leave the cluster", cluster, what)})
+		case was && !is && what != "":
+			out = append(out, AddressNews{cluster, ReasonReturned,
+				fmt.Sprintf("cluster %q: %s is in the status again, since the cluster is to run again what it leads to", cluster, what)})
+		}
+	}
+	return out
 }
 
 // HasAddresses reports whether objects of the kind have addresses at which they are reached from outside.

@@ -1,6 +1,7 @@
 package syncer
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/pkg/identity"
@@ -28,19 +29,12 @@ func (s *Syncer) leadersChanged(key identity.Key, kind projection.Kind, last, no
 	}
 }
 
-// lookAtAddressed looks again at what is kept in a namespace for the sake of addresses; "" is every namespace.
-func (s *Syncer) lookAtAddressed(namespace string) {
-	for _, key := range s.states.Addressed(func(k identity.Key) bool { return namespace == "" || k.Namespace == namespace }) {
-		s.enqueue(key)
-	}
-}
-
-// gateways returns those of the Gateway API that the cluster has.
-func (s *Syncer) gateways() []addresses.Gateway {
-	if s.Upstream.outside.Gateways == nil {
+// gatewaysIn returns those of the Gateway API that a cluster has.
+func (u *Upstream) gatewaysIn(cluster string) []addresses.Gateway {
+	if u.outside.Gateways == nil {
 		return nil
 	}
-	return s.Upstream.outside.Gateways(s.cluster)
+	return u.outside.Gateways(cluster)
 }
 
 // Behind tells of the workloads that Services lead to in a cluster. In one of which not everything has been seen, any may run.
@@ -54,7 +48,5 @@ func (u *Upstream) Behind(cluster string, services []cache.ObjectName) addresses
 
 // AddressesChanged has clusters look again at what they keep for the sake of addresses.
 func (u *Upstream) AddressesChanged() {
-	for _, s := range u.Syncers() {
-		s.lookAtAddressed("")
-	}
+	u.router.LookAtAddressed(metav1.NamespaceAll)
 }

@@ -219,7 +219,7 @@ func (s *Syncer) mirror() {
 		Cluster: s.trust, Above: s.Upstream.Cluster, Services: s.Upstream.Services, Synced: s.HasSynced, LeftBehind: s.Upstream.Demand.LeftBehind,
 	})
 	s.addresses = addresses.New(addresses.Options{
-		Cluster: s.trust, Demand: s.Upstream.Demand, Drain: s.Upstream.outside.Drain, Gateways: s.gateways,
+		Cluster: s.trust, Demand: s.Upstream.Demand, Drain: s.Upstream.outside.Drain, Gateways: func() []addresses.Gateway { return s.Upstream.gatewaysIn(s.cluster) },
 	})
 	s.reports = reporting.New(reporting.Options{
 		Cluster: s.trust, Above: s.Upstream.Cluster, Owners: s.owners, Pods: s.pods, Synced: s.HasSynced, Leaving: s.addresses.Leaving,
@@ -278,7 +278,7 @@ func (s *Syncer) changed(key identity.Key, urgent bool) {
 	}
 	s.Upstream.router.Wake(key, nil)
 	if addresses.Has(key.Resource) {
-		s.lookAtAddressed(key.Namespace)
+		s.routed.LookAtAddressed(key.Namespace)
 	}
 }
 

@@ -2,10 +2,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -13,12 +9,6 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/summary"
-)
-
-// Reasons of the events about addresses of clusters.
-const (
-	ReasonWithdrawn = "AddressWithdrawn"
-	ReasonReturned  = "AddressReturned"
 )
 
 // withdraw notes in the reports which clusters are to have their addresses out of the status, because the endpoints behind these are about to go. Tell
@@ -44,7 +34,13 @@ func (c *Controller) withdraw(kind summary.Kind, key identity.Key, in summary.Ob
 	if !again.IsZero() {
 		c.queue.AddAgain(task{Key: key}, again.Sub(now))
 	}
-	return func() { c.tellWithdrawals(in, last, next, published) }
+	return func() {
+		for _, news := range summary.NewsOfAddresses(last, next, published) {
+			if c.Recorder != nil {
+				c.Recorder.Event(in, corev1.EventTypeNormal, news.Reason, news.Message)
+			}
+		}
+	}
 }
 
 // withdrawOnly takes addresses out of a status that is otherwise kept, because a cluster that cannot be asked may have some in it: others are not to
@@ -90,25 +86,6 @@ func withEntry(b summary.Breakdown, cluster string, entry summary.ClusterStatus)
 	}
 	b[cluster] = entry
 	return b
-}
-
-// tellWithdrawals writes an event about each cluster whose addresses have left the status, or are back in it.
-func (c *Controller) tellWithdrawals(in summary.Object, last, next map[string]summary.Withdrawal, published map[string][]string) {
-	if c.Recorder == nil {
-		return
-	}
-	for _, cluster := range slices.Sorted(maps.Keys(published)) {
-		was, is := last[cluster].Out(), next[cluster].Out()
-		addresses := strings.Join(published[cluster], ", ")
-		switch {
-		case is && !was:
-			c.Recorder.Event(in, corev1.EventTypeNormal, ReasonWithdrawn,
-				fmt.Sprintf("cluster %q: %s left the status, since what it leads to is about to leave the cluster", cluster, addresses))
-		case was && !is && addresses != "":
-			c.Recorder.Event(in, corev1.EventTypeNormal, ReasonReturned,
-				fmt.Sprintf("cluster %q: %s is in the status again, since the cluster is to run again what it leads to", cluster, addresses))
-		}
-	}
 }
 
 // lookAtWithdrawn looks again at what has addresses in a namespace, some of which left the status or are to: a workload behind them is to run in other

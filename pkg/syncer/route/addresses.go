@@ -16,23 +16,28 @@ func (r *Router) Addresses() cache.ResourceEventHandler {
 			before, after := old.(metav1.Object), obj.(metav1.Object)
 			if drainChanged(before, after) || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
 				before.GetAnnotations()[v1alpha1.AnnotationStatus] != after.GetAnnotations()[v1alpha1.AnnotationStatus] {
-				r.addressed(after.GetNamespace())
+				r.LookAtAddressed(after.GetNamespace())
 			}
 		},
 		DeleteFunc: func(obj any) {
 			if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
-				r.addressed(name.Namespace)
+				r.LookAtAddressed(name.Namespace)
 			}
 		},
 	}
 }
 
-// addressed has the clusters look again at what they keep in a namespace for the sake of addresses.
-func (r *Router) addressed(namespace string) {
+// LookAtAddressed has the clusters look again at what they keep in a namespace, or all, for the sake of addresses.
+func (r *Router) LookAtAddressed(namespace string) {
 	for _, c := range r.Clusters() {
-		for _, key := range c.States.Addressed(func(kept identity.Key) bool { return kept.Namespace == namespace }) {
-			c.Queue.Add(key)
-		}
+		c.LookAtAddressed(namespace)
+	}
+}
+
+// LookAtAddressed looks again at what the cluster keeps in a namespace, or all, for the sake of addresses.
+func (c *Cluster) LookAtAddressed(namespace string) {
+	for _, key := range c.States.Addressed(func(kept identity.Key) bool { return namespace == metav1.NamespaceAll || kept.Namespace == namespace }) {
+		c.Queue.Add(key)
 	}
 }
 
