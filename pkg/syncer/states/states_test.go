@@ -2,6 +2,7 @@ package states
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/manifold-dev/manifold/pkg/identity"
@@ -148,5 +149,37 @@ func TestTheFirstLookCounts(t *testing.T) {
 	}
 	if !l.Seen(web) || l.Expects(web) || l.Seen(web) {
 		t.Error("it is looked at for the first time once")
+	}
+}
+
+func TestWhatIsKeptForAddressesIsFoundByItsNamespace(t *testing.T) {
+	l, web, api := newLog(), named("web"), named("api")
+	other := identity.Key{Resource: identity.Deployments, Namespace: "other", Name: "web"}
+	found := func(namespace string) string {
+		var out []string
+		for _, key := range l.Addressed(namespace) {
+			out = append(out, key.Namespace+"/"+key.Name)
+		}
+		slices.Sort(out)
+		return strings.Join(out, " ")
+	}
+	kept := State{Hash: "1", Wait: Wait{Held: true, Addressed: true}}
+	for _, step := range []struct {
+		key       identity.Key
+		to        State
+		shop, all string
+	}{
+		{web, kept, "shop/web", "shop/web"},
+		{api, State{Hash: "1"}, "shop/web", "shop/web"},
+		{api, kept, "shop/api shop/web", "shop/api shop/web"},
+		{other, kept, "shop/api shop/web", "other/web shop/api shop/web"},
+		{web, State{Hash: "1"}, "shop/api", "other/web shop/api"},
+		{api, State{}, "", "other/web"},
+		{other, State{}, "", ""},
+	} {
+		l.Set(step.key, step.to)
+		if shop, all := found("shop"), found(AllNamespaces); shop != step.shop || all != step.all {
+			t.Errorf("after %s: %q, and %q in all, want %q and %q", step.key, shop, all, step.shop, step.all)
+		}
 	}
 }
