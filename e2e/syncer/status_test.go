@@ -175,6 +175,7 @@ spec:
 	framework.Await(s.Logical, "web", "has lost the address that is gone", func(svc *corev1.Service) bool {
 		return points(svc) == "[192.0.2.2 west.example.com]"
 	})
+	s.Logical.Kubectl("annotate", "service", "web", v1alpha1.AnnotationDrainSeconds+"=0") // else it waits for an address of east
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east", "--overwrite")
 	framework.Await(s.Logical, "web", "has lost the addresses of the cluster that it left", func(svc *corev1.Service) bool {
 		return points(svc) == "[]"
