@@ -35,7 +35,11 @@ func TestWhenTheAddressesOfAGatewayAreToLeave(t *testing.T) {
 		"at once if nothing runs there":                  {report: at, want: summary.Presence{Published: true, Leaves: true, Asks: true}},
 		"or if what runs there does so without it":       {report: at, behind: addresses.Behind{Any: true, Stays: true, Runs: true}, want: summary.Presence{Published: true, Leaves: true, Asks: true}},
 		"one without addresses has nothing to take away": {report: gateway(nil), want: summary.Presence{Leaves: true, Asks: true}},
-		"nor has one of which nothing is known":          {report: summary.CustomReport{Stale: true}, stays: true, want: summary.Presence{Stale: true}},
+		"what a silent one said last counts": {
+			report: summary.CustomReport{Stale: true, Live: &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"addresses": []any{map[string]any{"value": "192.0.2.1"}}}}}},
+			last:   out, want: summary.Presence{Published: true, Leaves: true, Asks: true, Stale: true},
+		},
+		"nor has one of which nothing is known": {report: summary.CustomReport{Stale: true}, stays: true, want: summary.Presence{Stale: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := presenceOf(test.report, test.stays, test.behind, test.last); got != test.want {

@@ -62,9 +62,10 @@ func isRoute(kind string) bool {
 	return slices.Contains([]string{"HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"}, kind)
 }
 
-// GatewayAddresses returns the addresses that a Gateway has by its status, sorted and each once; none for any other object.
+// GatewayAddresses returns the addresses that a Gateway has by its status, sorted and each once. Of one in a silent cluster there may be no more than
+// that.
 func GatewayAddresses(live *unstructured.Unstructured) []string {
-	if live == nil || live.GroupVersionKind().Group != gatewayGroup || live.GetKind() != "Gateway" {
+	if live == nil {
 		return nil
 	}
 	status, _ := live.Object["status"].(map[string]any)

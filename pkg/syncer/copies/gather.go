@@ -18,8 +18,8 @@ import (
 // Gathered is what is known of the clusters that have, or are to have, a copy of an object.
 type Gathered struct {
 	Reports map[string]summary.CustomReport
-	// versions are those in which the copies are that are to be there.
-	versions []string
+	// versions are those in which the copies are that are to be there, and left those of the others.
+	versions, left []string
 	// Held reports whether any of them may still have a copy: a silent cluster that had one does, as far as anybody knows.
 	Held bool
 	// Pending tells that a cluster which should answer has not been asked yet, as after a start. Its loop wakes us.
@@ -72,8 +72,12 @@ func (g *Gathered) add(cluster *v1alpha1.Cluster, seen sighting, last summary.Cu
 	}
 	report.Stale = !seen.known || ready != metav1.ConditionTrue && ready != metav1.ConditionFalse
 	g.Reports[cluster.Name] = report
-	if version := versionOf(report.Live); decided && version != "" {
+	switch version := versionOf(report.Live); {
+	case version == "":
+	case decided:
 		g.versions = append(g.versions, version)
+	default:
+		g.left = append(g.left, version)
 	}
 }
 
@@ -86,12 +90,17 @@ func Turn(o *metav1.PartialObjectMetadata) string {
 	return strings.Join(identity.CopiedTo(o), ",")
 }
 
-// Version is the one in which all copies are, "" if they are in several or nowhere.
+// Version is the one in which all copies are that are to be there or, as long as none is, all others: what these say may still count, as the addresses
+// of a Gateway do. It is "" if they are in several, or nowhere.
 func (g *Gathered) Version() string {
-	if len(g.versions) == 0 || slices.ContainsFunc(g.versions, func(v string) bool { return v != g.versions[0] }) {
+	versions := g.versions
+	if len(versions) == 0 {
+		versions = g.left
+	}
+	if len(versions) == 0 || slices.ContainsFunc(versions, func(v string) bool { return v != versions[0] }) {
 		return ""
 	}
-	return g.versions[0]
+	return versions[0]
 }
 
 // Unknown reports whether there is no telling what the one cluster of a decision says, as of a silent one after a start.

@@ -95,11 +95,14 @@ func TestWhatIsKnownOfACluster(t *testing.T) {
 
 func TestTheVersionOfTheStatusIsThatOfAllCopies(t *testing.T) {
 	for _, test := range []struct {
-		versions []string
-		want     string
-	}{{nil, ""}, {[]string{"v1"}, "v1"}, {[]string{"v1", "v1"}, "v1"}, {[]string{"v1", "v2"}, ""}} {
-		if got := (&Gathered{versions: test.versions}).Version(); got != test.want {
-			t.Errorf("copies in %v: version %q, want %q", test.versions, got, test.want)
+		versions, left []string
+		want           string
+	}{
+		{nil, nil, ""}, {[]string{"v1"}, nil, "v1"}, {[]string{"v1", "v1"}, nil, "v1"}, {[]string{"v1", "v2"}, nil, ""},
+		{[]string{"v1"}, []string{"v2"}, "v1"}, {nil, []string{"v2"}, "v2"}, {nil, []string{"v1", "v2"}, ""},
+	} {
+		if got := (&Gathered{versions: test.versions, left: test.left}).Version(); got != test.want {
+			t.Errorf("copies in %v, others in %v: version %q, want %q", test.versions, test.left, got, test.want)
 		}
 	}
 }
