@@ -37,11 +37,11 @@ func (f Fleet) afterAddresses(cluster string, step Step) Step {
 	return out
 }
 
-// endsLast reports whether a step ends the last replicas in a cluster while others serve elsewhere. Where none do, as of what never runs twice,
-// nobody gains by waiting: the old address is as good as any.
+// endsLast reports whether a step ends the last replicas that serve in a cluster while others serve elsewhere. Where none do, as of what never runs
+// twice, nobody gains by waiting: the old address is as good as any.
 func (f Fleet) endsLast(cluster string, step Step) bool {
 	m := f.Members[cluster]
-	if m.Forgotten || m.Silent || !f.servesBeside(cluster) {
+	if m.Forgotten || m.Silent || m.Available == 0 || !f.servesBeside(cluster) {
 		return false
 	}
 	switch {

@@ -53,6 +53,14 @@ func TestTheLastReplicasStayAsLongAsAddressesLeadToThem(t *testing.T) {
 		"of what is scaled to nothing, none stay": {
 			replicas: -1, decision: whole("west", 0), members: map[string]Member{"east": at(serving(3), used), "west": serving(3)}, want: Step{None: true},
 		},
+		"what does not serve is not worth keeping": {
+			decision: whole("west", 3), members: map[string]Member{"east": at(but(serving(3), func(m *Member) { m.Available = 0 }), used), "west": serving(3)},
+			want: Step{None: true},
+		},
+		"a cluster that is silent does not wait for its address": {
+			decision: whole("west", 3), members: map[string]Member{"east": at(but(serving(3), func(m *Member) { m.Silent = true }), used), "west": serving(3)},
+			want: Step{Share: share(0, 3), Held: true, Brief: true, Reason: "keeps 3 replicas until others are available elsewhere"},
+		},
 		"a cluster that is removed by force waits for nothing": {
 			decision: whole("west", 3),
 			members:  map[string]Member{"east": at(but(serving(3), func(m *Member) { m.Leaving, m.Forgotten = true, true }), used), "west": serving(3)},

@@ -193,28 +193,43 @@ func (l *Loop) drains(seen look) (why string, until time.Time) {
 	}
 	switch {
 	case seen.key.Resource == GatewayResource:
-		g, ok := l.gateway(seen.key)
-		drain := drainOf(g)
-		if !ok || len(g.Published) == 0 || drain == 0 {
-			return "", until
-		}
-		withdrawal := identity.CopiesOf(g.Above)[l.cluster].Withdrawal
-		if !withdrawal.Out() {
-			return "it stays until its addresses have left the status", until
-		}
-		now := l.Clock.Now()
-		if remaining := withdrawal.Remaining(drain, now); remaining > 0 {
-			return "its addresses have left the status, and are used for a while more", now.Add(remaining)
-		}
-	case isRoute(seen.key.Resource) && l.Behind != nil:
-		for _, parent := range parents(seen.live) {
-			g, ok := l.gateway(Key{GatewayResource, parent.Namespace, parent.Name})
-			if ok && len(g.Published) > 0 && drainOf(g) > 0 && l.Behind(l.cluster, ledTo(seen.live)).Runs {
-				return "it stays as long as what it leads to runs here and is reached from outside", until
-			}
-		}
+		return l.gatewayDrains(seen.key)
+	case isRoute(seen.key.Resource):
+		return l.routeDrains(seen.live), until
 	}
 	return "", until
+}
+
+// gatewayDrains is drains for a Gateway: its addresses leave the status first.
+func (l *Loop) gatewayDrains(key Key) (why string, until time.Time) {
+	g, ok := l.gateway(key)
+	drain := drainOf(g)
+	if !ok || len(g.Published) == 0 || drain == 0 {
+		return "", until
+	}
+	withdrawal := identity.CopiesOf(g.Above)[l.cluster].Withdrawal
+	if !withdrawal.Out() {
+		return "it stays until its addresses have left the status", until
+	}
+	now := l.Clock.Now()
+	if remaining := withdrawal.Remaining(drain, now); remaining > 0 {
+		return "its addresses have left the status, and are used for a while more", now.Add(remaining)
+	}
+	return "", until
+}
+
+// routeDrains is drains for a route: without it, nothing that runs here is reached from a Gateway any more.
+func (l *Loop) routeDrains(live *unstructured.Unstructured) (why string) {
+	if l.Behind == nil {
+		return ""
+	}
+	for _, parent := range parents(live) {
+		g, ok := l.gateway(Key{GatewayResource, parent.Namespace, parent.Name})
+		if ok && len(g.Published) > 0 && drainOf(g) > 0 && l.Behind(l.cluster, ledTo(live)).Runs {
+			return "it stays as long as what it leads to runs here and is reached from outside"
+		}
+	}
+	return ""
 }
 
 // drainOf is how long a Gateway stays whose addresses have left the status.
