@@ -341,6 +341,17 @@ func TestWhatLeadsElsewhereIsLookedAtWhenThatChanges(t *testing.T) {
 			happens: func(u *Upstream, _ *testSyncer) { u.router.Pods().OnAdd(podAt("other", "north", "10.2.0.1"), false) },
 			want:    []string{looked},
 		},
+		"another cluster does not claim it any more": {
+			happens: func(u *Upstream, _ *testSyncer) {
+				u.router.Pods().OnUpdate(podAt("other", "north", "10.2.0.1"), podAt("other", "north", "10.3.0.1"))
+			},
+			want: []string{looked},
+		},
+		"a pod that claims it changes otherwise": {
+			happens: func(u *Upstream, _ *testSyncer) {
+				u.router.Pods().OnUpdate(podAt("other", "north", "10.2.0.1"), podAt("other", "north", "10.2.0.1"))
+			},
+		},
 		"another cluster has a pod of its own address": {
 			happens: func(u *Upstream, _ *testSyncer) { u.router.Pods().OnAdd(podAt("other", "north", "10.3.0.1"), false) },
 		},

@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
@@ -122,7 +121,7 @@ func (r *Router) strays() {
 
 // contested has the Services looked at that lead to an address which a pod has, or had, as well: of two clusters that claim one, none is believed.
 func (r *Router) contested(before, after *corev1.Pod) {
-	if before != nil && after != nil && equality.Semantic.DeepEqual(logical.AddressesOf(before), logical.AddressesOf(after)) {
+	if before != nil && after != nil && slices.Equal(logical.AddressesOf(before), logical.AddressesOf(after)) {
 		return
 	}
 	for _, pod := range []*corev1.Pod{before, after} {
