@@ -55,17 +55,19 @@ func TestFence(t *testing.T) {
 		stolen  = `{"metadata":{"name":"web-1-x","generateName":"web-1-","labels":` + mine + `}}`
 		let     = `{"metadata":{"name":"web-1-x","generateName":"web-1-"}}`
 		bare    = `{"metadata":{"name":"bare"}}`
-		claim   = `{"metadata":{"name":"data-db-0"}}`
-		claimed = `{"metadata":{"name":"data-db-0","labels":` + mine + `}}`
-		replica = `{"metadata":{"name":"web-1","annotations":{"manifold.dev/uid":"1"}}}`
-		keptSet = `{"metadata":{"name":"web-1","annotations":{"manifold.dev/uid":"1"},"labels":` + orphaned + `}}`
-		account = `{"metadata":{"name":"default"}}`
-		ours    = `{"metadata":{"name":"default","labels":` + mine + `}}`
-		token   = `{"metadata":{"name":"t","labels":` + mine + `},"type":"kubernetes.io/service-account-token"}`
-		slice   = `{"metadata":{"name":"s","labels":{"kubernetes.io/service-name":"kubernetes","manifold.dev/logical-cluster":"` + testLogical + `"}}}`
-		exec    = `{"kind":"PodExecOptions","command":["sh"],"metadata":null}`
-		request = `{"metadata":{},"spec":{"audiences":[],"boundObjectRef":{"kind":"Secret","apiVersion":"v1","name":"manifold-syncer-0a1b2c3d-a"}}}`
-		binding = `{"metadata":{"name":"manifold-syncer-0a1b2c3d-secrets","labels":` + mine + `},
+
+		elsewhere = `{"metadata":{"name":"web-1","labels":{"endpointslice.kubernetes.io/managed-by":"endpoints.manifold.dev"}}}`
+		claim     = `{"metadata":{"name":"data-db-0"}}`
+		claimed   = `{"metadata":{"name":"data-db-0","labels":` + mine + `}}`
+		replica   = `{"metadata":{"name":"web-1","annotations":{"manifold.dev/uid":"1"}}}`
+		keptSet   = `{"metadata":{"name":"web-1","annotations":{"manifold.dev/uid":"1"},"labels":` + orphaned + `}}`
+		account   = `{"metadata":{"name":"default"}}`
+		ours      = `{"metadata":{"name":"default","labels":` + mine + `}}`
+		token     = `{"metadata":{"name":"t","labels":` + mine + `},"type":"kubernetes.io/service-account-token"}`
+		slice     = `{"metadata":{"name":"s","labels":{"kubernetes.io/service-name":"kubernetes","manifold.dev/logical-cluster":"` + testLogical + `"}}}`
+		exec      = `{"kind":"PodExecOptions","command":["sh"],"metadata":null}`
+		request   = `{"metadata":{},"spec":{"audiences":[],"boundObjectRef":{"kind":"Secret","apiVersion":"v1","name":"manifold-syncer-0a1b2c3d-a"}}}`
+		binding   = `{"metadata":{"name":"manifold-syncer-0a1b2c3d-secrets","labels":` + mine + `},
 			"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"manifold-syncer-0a1b2c3d-secrets"},
 			"subjects":[{"kind":"ServiceAccount","namespace":"manifold-system","name":"manifold-syncer-0a1b2c3d"}]}`
 		shared = `{"metadata":{"name":"manifold-syncer-0a1b2c3d-secrets","labels":` + mine + `},
@@ -148,6 +150,10 @@ func TestFence(t *testing.T) {
 		"scaling past the object":                                      {attempt: attempt{operation: u, resource: "apps/deployments/scale", kind: "Scale", namespace: "shop", name: "a", old: mine, object: mine, home: mine}, want: notWritten},
 		"a Secret that becomes somebody's token":                       {attempt: attempt{operation: c, resource: "/secrets", kind: "Secret", namespace: "default", object: token, home: "{}"}, want: "Manifold makes no tokens"},
 		"a slice of the API server's Service":                          {attempt: attempt{operation: c, resource: "discovery.k8s.io/endpointslices", kind: "EndpointSlice", namespace: "default", object: slice, home: "{}"}, want: notWritten + "what leads to the API server"},
+		"endpoints of other clusters without the mark":                 {attempt: attempt{operation: c, resource: "discovery.k8s.io/endpointslices", kind: "EndpointSlice", namespace: "shop", object: elsewhere, home: mine}, want: notOurs},
+		"endpoints of other clusters in a stranger's namespace":        {attempt: attempt{operation: c, resource: "discovery.k8s.io/endpointslices", kind: "EndpointSlice", namespace: "bank", object: mine, home: "{}"}, want: notThere},
+		"endpoints of other clusters in the place of the cluster's":    {attempt: attempt{operation: u, resource: "discovery.k8s.io/endpointslices", kind: "EndpointSlice", namespace: "shop", name: "web-1", old: "{}", object: mine, home: mine}, want: notOurs + "endpointslices web-1"},
+		"the cluster's own endpoints, deleted":                         {attempt: attempt{operation: d, resource: "discovery.k8s.io/endpointslices", kind: "EndpointSlice", namespace: "shop", name: "web-1", old: "{}", home: mine}, want: notOurs + "endpointslices web-1"},
 		"such a slice in a namespace of ours":                          {attempt: attempt{operation: c, resource: "discovery.k8s.io/endpointslices", kind: "EndpointSlice", namespace: "shop", object: slice, home: mine}},
 		"its own token":                                                {attempt: attempt{operation: c, resource: "/serviceaccounts/token", kind: "TokenRequest", namespace: "manifold-system", name: "manifold-syncer-0a1b2c3d", object: request, home: "{}"}},
 		"its own token, not bound":                                     {attempt: attempt{operation: c, resource: "/serviceaccounts/token", kind: "TokenRequest", namespace: "manifold-system", name: "manifold-syncer-0a1b2c3d", object: unbound, home: "{}"}, want: notThere},
