@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/planning"
 	"github.com/manifold-dev/manifold/pkg/syncer/secrets"
 	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
@@ -78,6 +81,17 @@ func (s *Syncer) orphan(ctx context.Context, kind projection.Kind, live projecti
 		s.below.secrets.Gone(live)
 	}
 	return nil
+}
+
+// letGo leaves an object to a cluster that is removed with all that it has, but for what leads to the pods of others: nobody tells it any more
+// where these are.
+func (s *Syncer) letGo(ctx context.Context, l planning.Look) error {
+	above, known := l.Above.(*discoveryv1.EndpointSlice)
+	if live, ok := l.Live.(*discoveryv1.EndpointSlice); ok && live.Labels[discoveryv1.LabelManagedBy] == v1alpha1.EndpointSlicesManager &&
+		(!known || projection.MadeOfPods(above)) {
+		return s.writer(l.Kind, live.Namespace).Delete(ctx, live, writer.Deletion{})
+	}
+	return s.orphan(ctx, l.Kind, l.Live)
 }
 
 // EnsureNamespace sees to it that a namespace of ours exists before something is put into it. The error tells what is in the way, or passes.

@@ -108,7 +108,7 @@ func (s *Syncer) settle(ctx context.Context, l planning.Look, p steps.Plan) erro
 	case steps.HandOver:
 		s.done(l.Key, l.Kind, states.State{})
 	case steps.Orphan:
-		return s.orphan(ctx, l.Kind, l.Live)
+		return s.letGo(ctx, l)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -538,5 +540,54 @@ func TestAServiceStaysWhatItIsUntilAllWorkloadsAreKnown(t *testing.T) {
 			t.Errorf("it becomes %s, and was %s", got, live.Spec.Type)
 		}
 		u.detach(east.Syncer)
+	}
+}
+
+func TestTheAddressesOfItsAPIServerAreNoPods(t *testing.T) {
+	u := newUpstream(t)
+	east := attach(t, u, "east")
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}, Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.96.0.1"}}}
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
+		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.10"}}},
+	}
+	if err := east.below.learnAPIServer(t.Context(), fake.NewClientset(service, slice)); err != nil {
+		t.Fatal(err)
+	}
+	for address, want := range map[string]bool{"10.96.0.1": true, "192.0.2.10": true, "10.2.0.1": false} {
+		if got := u.taken(netip.MustParseAddr(address), "east"); got != want {
+			t.Errorf("%s is taken: %t, want %t", address, got, want)
+		}
+	}
+	if u.taken(netip.MustParseAddr("10.96.0.1"), "west") {
+		t.Error("it is taken in a cluster that is not connected")
+	}
+}
+
+func TestAClusterThatIsLeftAsItIsIsLedNowhereElse(t *testing.T) {
+	there := podAt("db-2", "west", "10.2.0.1")
+	slice := sliceOf("db", there)
+	u := newUpstream(t, namespace("shop"), slice, there, serviceWith("db"))
+	held := asOurs(slice.DeepCopy(), string(slice.UID))
+	held.Labels[discoveryv1.LabelManagedBy] = v1alpha1.EndpointSlicesManager
+	east := attach(t, u, "east", held)
+	east.Leaving = func(string) (bool, string) { return true, v1alpha1.RemoveOrphan }
+	var deleted []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		deleted = append(deleted, r.Method+" "+r.URL.Path)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Status","status":"Success"}`)
+	}))
+	t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	east.reaches(client)
+	if err := east.look(t.Context(), identity.Key{Resource: identity.EndpointSlices, Namespace: "shop", Name: slice.Name}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"DELETE /apis/discovery.k8s.io/v1/namespaces/shop/endpointslices/" + slice.Name}; !slices.Equal(deleted, want) {
+		t.Errorf("it did %v, want %v", deleted, want)
 	}
 }

@@ -143,8 +143,8 @@ func (r *Router) wants(kind projection.Kind, version projection.Object) wants {
 // dependent enqueues what a version of a workload needs that may be placed in the cluster. What the cluster has already stays as it is
 // for a workload that comes, but may not be needed after one that was there before.
 func (r *Router) dependent(c *Cluster, key identity.Key, placed, before bool) {
-	if isDivided(key) || key.Resource == identity.Services && r.Demand.Endpoints.In(c.Name) {
-		// It may be divided otherwise now, also where the workload is not. A Service may be there for what runs elsewhere.
+	if isDivided(key) {
+		// It may be divided otherwise now, also where the workload is not.
 		if placed || c.holds(key) {
 			c.Queue.Add(key)
 		}
@@ -154,7 +154,8 @@ func (r *Router) dependent(c *Cluster, key identity.Key, placed, before bool) {
 	case !placed:
 	case !c.holds(key):
 		c.Queue.Add(key)
-	case before || key.Resource == identity.Claims: // a claim is for one replica, not for all of the workload
+	case before || key.Resource == identity.Claims, // a claim is for one replica, not for all of the workload
+		key.Resource == identity.Services && r.Demand.Endpoints.In(c.Name): // it may have been there for what runs elsewhere
 		c.Queue.AddAfter(key, demandDelay)
 	}
 }
