@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -115,6 +116,34 @@ func TestWhatIsAllowedIsStoredWithTheCluster(t *testing.T) {
 			}
 			if !reflect.DeepEqual(stored.Spec.Allows, allows) {
 				t.Errorf("stored %+v, want %+v", stored.Spec.Allows, allows)
+			}
+		})
+	}
+}
+
+func TestJoiningAgainKeepsTheNetworkUnlessAnotherOneIsGiven(t *testing.T) {
+	joined := &manifoldv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "east"},
+		Spec:       manifoldv1alpha1.ClusterSpec{Network: "mesh", PodCIDRs: []string{"10.1.0.0/16"}},
+	}
+	for name, test := range map[string]struct {
+		network, wantNetwork string
+		cidrs, wantCIDRs     []string
+	}{
+		"nothing is said":                   {wantNetwork: "mesh", wantCIDRs: []string{"10.1.0.0/16"}},
+		"another network, the same ranges":  {network: "other", wantNetwork: "other", wantCIDRs: []string{"10.1.0.0/16"}},
+		"other ranges, in place of earlier": {cidrs: []string{"10.2.0.0/16"}, wantNetwork: "mesh", wantCIDRs: []string{"10.2.0.0/16"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &logical{clusters: manifoldfake.NewClientset(joined.DeepCopy()).ManifoldV1alpha1().Clusters()}
+			stored, err := l.merge(t.Context(), &manifoldv1alpha1.Cluster{
+				ObjectMeta: metav1.ObjectMeta{Name: "east"}, Spec: manifoldv1alpha1.ClusterSpec{Network: test.network, PodCIDRs: test.cidrs},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stored.Spec.Network != test.wantNetwork || !slices.Equal(stored.Spec.PodCIDRs, test.wantCIDRs) {
+				t.Errorf("network %q with %v, want %q with %v", stored.Spec.Network, stored.Spec.PodCIDRs, test.wantNetwork, test.wantCIDRs)
 			}
 		})
 	}
