@@ -339,6 +339,56 @@ func TestAServiceThatIsThereForOthersIsNotReachedFromOutside(t *testing.T) {
 	}
 }
 
+// proxied are the addresses that kube-proxy sends requests to by the traffic policy Cluster, as CategorizeEndpoints in its topology.go says: the
+// ready endpoints, and if there are none at all, those that serve and terminate.
+func proxied(endpoints []discoveryv1.Endpoint) string {
+	var ready, ending []string
+	for _, endpoint := range endpoints {
+		c := endpoint.Conditions
+		if ptr.Deref(c.Ready, true) {
+			ready = append(ready, endpoint.Addresses[0])
+		} else if ptr.Deref(c.Serving, true) && ptr.Deref(c.Terminating, false) {
+			ending = append(ending, endpoint.Addresses[0])
+		}
+	}
+	if len(ready) == 0 {
+		ready = ending
+	}
+	slices.Sort(ready)
+	return strings.Join(ready, " ")
+}
+
+// What is known above lags behind what the cluster knows of its own pods. Whatever the two are, kube-proxy has somebody to send requests to.
+func TestKubeProxyAlwaysFindsAPodOfAnotherCluster(t *testing.T) {
+	const gone = "gone"
+	states := []string{"ready", "ending", "unready", gone}
+	of := func(state string) []placedAt {
+		if state == gone {
+			return nil
+		}
+		return []placedAt{{cluster: "east", address: "10.1.0.1", state: state}}
+	}
+	for _, traffic := range []v1alpha1.Traffic{v1alpha1.TrafficPreferLocal, v1alpha1.TrafficGlobal} {
+		for _, above := range states {
+			for _, here := range states {
+				r, slice := reach(append(of(above), placedAt{cluster: "west", address: "10.2.0.1", state: "ready"})...)
+				r.Traffic = traffic
+				got := proxied(slices.Concat(r.Endpoints(slice), madeOf("own", of(here)...).Endpoints))
+				want := "10.2.0.1"
+				switch standby := above == "ready" && traffic == v1alpha1.TrafficPreferLocal; {
+				case here == "ready" && standby:
+					want = "10.1.0.1"
+				case here == "ready", here == "ending" && standby:
+					want = "10.1.0.1 10.2.0.1"
+				}
+				if got != want {
+					t.Errorf("%s: its own pod is %s, and %s as is known above: kube-proxy uses %q, want %q", traffic, here, above, got, want)
+				}
+			}
+		}
+	}
+}
+
 // FuzzNobodyIsLedToWhatIsNoPods looks for an address that passes and is not global, or is not one that the pod has.
 func FuzzNobodyIsLedToWhatIsNoPods(f *testing.F) {
 	for _, seed := range []string{"10.2.0.1", "169.254.169.254", "::1", "fe80::1%eth0", "::ffff:1.2.3.4", "0.0.0.0", "010.2.0.1", ""} {
