@@ -121,7 +121,7 @@ func (r *Router) strays() {
 
 // contested has the Services looked at that lead to an address which a pod has, or had, as well: of two clusters that claim one, none is believed.
 func (r *Router) contested(before, after *corev1.Pod) {
-	if before != nil && after != nil && slices.Equal(logical.AddressesOf(before), logical.AddressesOf(after)) {
+	if !r.Demand.Endpoints.Any() || before != nil && after != nil && slices.Equal(logical.AddressesOf(before), logical.AddressesOf(after)) {
 		return
 	}
 	for _, pod := range []*corev1.Pod{before, after} {
