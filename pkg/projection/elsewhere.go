@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -82,8 +83,8 @@ func (r Reach) Endpoints(of *discoveryv1.EndpointSlice) []discoveryv1.Endpoint {
 		if !serves {
 			continue
 		}
-		address, led := r.leadsTo(endpoint, of.AddressType)
-		if !led {
+		address, doubt := r.leadsTo(endpoint, of.AddressType)
+		if doubt != "" {
 			continue
 		}
 		out = append(out, discoveryv1.Endpoint{
@@ -154,51 +155,78 @@ func (r Reach) readyHere(endpoint discoveryv1.Endpoint) bool {
 	return ptr.Deref(endpoint.Conditions.Ready, true) && endpoint.TargetRef != nil && r.Pods[endpoint.TargetRef.UID].Cluster == r.Cluster
 }
 
-// leadsTo returns the address of an endpoint, if it is that of a pod in another cluster of the network that answers, and may be.
-func (r Reach) leadsTo(endpoint *discoveryv1.Endpoint, of discoveryv1.AddressType) (address netip.Addr, ok bool) {
+// Refusal is an endpoint that a cluster is not led to, although it is ready in another one.
+type Refusal struct {
+	// Cluster says that a pod of it has the address.
+	Cluster string `json:"cluster"`
+	Address string `json:"address"`
+	// Reason is the end of a sentence.
+	Reason string `json:"reason"`
+}
+
+// Refusals returns what a cluster is not led to because it may not be what the other cluster says.
+func (r Reach) Refusals(of *discoveryv1.EndpointSlice) []Refusal {
+	var out []Refusal
+	for i := range of.Endpoints {
+		endpoint := &of.Endpoints[i]
+		if _, serves := conditionsElsewhere(endpoint.Conditions, false); !serves || endpoint.TargetRef == nil {
+			continue
+		}
+		if _, doubt := r.leadsTo(endpoint, of.AddressType); doubt != "" && doubt != notElsewhere {
+			out = append(out, Refusal{Cluster: r.Pods[endpoint.TargetRef.UID].Cluster, Address: endpoint.Addresses[0], Reason: doubt})
+		}
+	}
+	return out
+}
+
+// notElsewhere is why a cluster is not led to what is no pod, or none of another cluster of its network that answers.
+const notElsewhere = "it is no pod in another cluster"
+
+// leadsTo returns the address of an endpoint that is a pod in another cluster of the network, or why nobody is led there.
+func (r Reach) leadsTo(endpoint *discoveryv1.Endpoint, of discoveryv1.AddressType) (address netip.Addr, doubt string) {
 	if endpoint.TargetRef == nil || len(endpoint.Addresses) == 0 {
-		return address, false
+		return address, notElsewhere
 	}
 	pod := r.Pods[endpoint.TargetRef.UID]
 	member, in := r.Members[pod.Cluster]
 	if !in || pod.Cluster == r.Cluster || member.Silent {
-		return address, false
+		return address, notElsewhere
 	}
 	address, err := netip.ParseAddr(endpoint.Addresses[0]) // all others mean nothing
 	if err != nil || address.Is4() != (of == discoveryv1.AddressTypeIPv4) || address.Is6() != (of == discoveryv1.AddressTypeIPv6) {
-		return address, false
+		return address, "it is no address of this type"
 	}
-	return address, slices.Contains(pod.Addresses, address) && r.believes(address, pod.Cluster)
+	if !slices.Contains(pod.Addresses, address) {
+		return address, "the pod does not have it"
+	}
+	return address, r.doubt(address, pod.Cluster)
 }
 
-// believes reports whether an address may be that of a pod of another cluster, which says so.
-func (r Reach) believes(address netip.Addr, says string) bool {
-	if !address.IsGlobalUnicast() || address.Is4In6() || address.Zone() != "" || r.Taken.Has(address) {
-		return false
+// doubt returns why an address may not be that of a pod of another cluster, which says so, or "".
+func (r Reach) doubt(address netip.Addr, says string) string {
+	switch {
+	case !address.IsGlobalUnicast() || address.Is4In6() || address.Zone() != "":
+		return "no pod can have it"
+	case r.Taken.Has(address):
+		return fmt.Sprintf("it is that of a Service or of the API server in cluster %q", r.Cluster)
 	}
 	member := r.Members[says]
 	declared := member.has(address)
 	if len(member.PodCIDRs) > 0 && !declared {
-		return false
+		return fmt.Sprintf("it is in none of spec.podCIDRs of cluster %q", says)
 	}
-	if !declared {
-		for _, other := range r.Members {
-			if other.has(address) {
-				return false
-			}
-		}
+	names := slices.Sorted(maps.Keys(r.Members)) // a reason is the same each time
+	if i := slices.IndexFunc(names, func(name string) bool { return r.Members[name].has(address) }); i >= 0 && !declared {
+		return fmt.Sprintf("it is in spec.podCIDRs of cluster %q", names[i])
 	}
 	// Of two who say the same, neither is believed, unless an admin has said whose it is.
-	return !slices.ContainsFunc(r.Claims[address], func(claimant string) bool {
+	for _, claimant := range r.Claims[address] {
 		other, in := r.Members[claimant]
-		switch {
-		case !in || claimant == says:
-			return false
-		case len(other.PodCIDRs) == 0:
-			return !declared
+		if in && claimant != says && (len(other.PodCIDRs) == 0 && !declared || other.has(address)) {
+			return fmt.Sprintf("cluster %q says that a pod of it has it too", claimant)
 		}
-		return other.has(address)
-	})
+	}
+	return ""
 }
 
 func (m Member) has(address netip.Addr) bool {

@@ -157,18 +157,19 @@ func TestNobodyIsLedToAnAddressThatIsNotThatOfAPodOfTheOtherCluster(t *testing.T
 		backends []placedAt
 		change   func(*Reach, *discoveryv1.EndpointSlice)
 		want     string
+		told     string // why not, the end of it
 	}{
 		"a pod's":                              {backends: at("10.2.0.1"), want: "10.2.0.1"},
-		"the metadata of the machine":          {backends: at("169.254.169.254")},
-		"the machine itself":                   {backends: at("127.0.0.1")},
-		"nothing":                              {backends: at("0.0.0.0")},
-		"everybody":                            {backends: at("255.255.255.255")},
-		"a group":                              {backends: at("224.0.0.1")},
-		"what is no address":                   {backends: at("db.example.com")},
-		"an address in the guise of another":   {backends: at("::ffff:10.2.0.1")},
-		"an address of another type than told": {backends: at("fd00::1")},
+		"the metadata of the machine":          {backends: at("169.254.169.254"), told: "no pod can have it"},
+		"the machine itself":                   {backends: at("127.0.0.1"), told: "no pod can have it"},
+		"nothing":                              {backends: at("0.0.0.0"), told: "no pod can have it"},
+		"everybody":                            {backends: at("255.255.255.255"), told: "no pod can have it"},
+		"a group":                              {backends: at("224.0.0.1"), told: "no pod can have it"},
+		"what is no address":                   {backends: at("db.example.com"), told: "it is no address of this type"},
+		"an address in the guise of another":   {backends: at("::ffff:10.2.0.1"), told: "it is no address of this type"},
+		"an address of another type than told": {backends: at("fd00::1"), told: "it is no address of this type"},
 		"an address that the pod does not have": {
-			backends: []placedAt{{"west", "10.2.0.1", "ready", "10.2.0.2"}},
+			backends: []placedAt{{"west", "10.2.0.1", "ready", "10.2.0.2"}}, told: "the pod does not have it",
 		},
 		"a pod that is gone": {
 			backends: at("10.2.0.1"), change: func(r *Reach, _ *discoveryv1.EndpointSlice) { clear(r.Pods) },
@@ -177,13 +178,13 @@ func TestNobodyIsLedToAnAddressThatIsNotThatOfAPodOfTheOtherCluster(t *testing.T
 			backends: at("10.2.0.1"), change: func(_ *Reach, s *discoveryv1.EndpointSlice) { s.Endpoints[0].TargetRef = nil },
 		},
 		"a Service or the API server of the cluster that is led there": {
-			backends: at("10.96.0.1"), change: func(r *Reach, _ *discoveryv1.EndpointSlice) { r.Taken.Insert(addr("10.96.0.1")) },
+			told: `it is that of a Service or of the API server in cluster "east"`, backends: at("10.96.0.1"), change: func(r *Reach, _ *discoveryv1.EndpointSlice) { r.Taken.Insert(addr("10.96.0.1")) },
 		},
 		"a pod that another cluster has too": {
-			backends: at("10.2.0.1"), change: func(r *Reach, _ *discoveryv1.EndpointSlice) { r.Claims[addr("10.2.0.1")] = []string{"north", "west"} },
+			told: `10.2.0.1 of west: cluster "north" says that a pod of it has it too`, backends: at("10.2.0.1"), change: func(r *Reach, _ *discoveryv1.EndpointSlice) { r.Claims[addr("10.2.0.1")] = []string{"north", "west"} },
 		},
 		"a pod of the cluster that is led there": {
-			backends: at("10.2.0.1"), change: func(r *Reach, _ *discoveryv1.EndpointSlice) { r.Claims[addr("10.2.0.1")] = []string{"east", "west"} },
+			told: `cluster "east" says that a pod of it has it too`, backends: at("10.2.0.1"), change: func(r *Reach, _ *discoveryv1.EndpointSlice) { r.Claims[addr("10.2.0.1")] = []string{"east", "west"} },
 		},
 		"a pod that a cluster of another network has too": {
 			backends: at("10.2.0.1"), want: "10.2.0.1",
@@ -194,13 +195,13 @@ func TestNobodyIsLedToAnAddressThatIsNotThatOfAPodOfTheOtherCluster(t *testing.T
 			change: func(r *Reach, _ *discoveryv1.EndpointSlice) { r.Members["west"] = cidrs("10.2.0.0/16") },
 		},
 		"what is outside of the ranges of its cluster": {
-			backends: at("10.3.0.1"), change: func(r *Reach, _ *discoveryv1.EndpointSlice) { r.Members["west"] = cidrs("10.2.0.0/16") },
+			told: `it is in none of spec.podCIDRs of cluster "west"`, backends: at("10.3.0.1"), change: func(r *Reach, _ *discoveryv1.EndpointSlice) { r.Members["west"] = cidrs("10.2.0.0/16") },
 		},
 		"what is in the ranges of another one": {
-			backends: at("10.3.0.1"), change: func(r *Reach, _ *discoveryv1.EndpointSlice) { r.Members["north"] = cidrs("10.3.0.0/16") },
+			told: `it is in spec.podCIDRs of cluster "north"`, backends: at("10.3.0.1"), change: func(r *Reach, _ *discoveryv1.EndpointSlice) { r.Members["north"] = cidrs("10.3.0.0/16") },
 		},
 		"what is in the ranges of the one that is led there": {
-			backends: at("10.1.0.1"), change: func(r *Reach, _ *discoveryv1.EndpointSlice) { r.Members["east"] = cidrs("10.1.0.0/16") },
+			told: `it is in spec.podCIDRs of cluster "east"`, backends: at("10.1.0.1"), change: func(r *Reach, _ *discoveryv1.EndpointSlice) { r.Members["east"] = cidrs("10.1.0.0/16") },
 		},
 		"what another one claims that is not in its ranges": {
 			backends: at("10.2.0.1"), want: "10.2.0.1",
@@ -215,13 +216,13 @@ func TestNobodyIsLedToAnAddressThatIsNotThatOfAPodOfTheOtherCluster(t *testing.T
 			},
 		},
 		"what two claim and both may have": {
-			backends: at("10.2.0.1"),
+			told: `cluster "north" says that a pod of it has it too`, backends: at("10.2.0.1"),
 			change: func(r *Reach, _ *discoveryv1.EndpointSlice) {
 				r.Members["west"], r.Members["north"], r.Claims[addr("10.2.0.1")] = cidrs("10.2.0.0/16"), cidrs("10.0.0.0/8"), []string{"north", "west"}
 			},
 		},
 		"what a silent cluster has, by another one's word": {
-			backends: at("10.3.0.1"),
+			told: `cluster "north" says that a pod of it has it too`, backends: at("10.3.0.1"),
 			change: func(r *Reach, _ *discoveryv1.EndpointSlice) {
 				r.Members["north"], r.Claims[addr("10.3.0.1")] = Member{Silent: true}, []string{"north", "west"}
 			},
@@ -235,6 +236,13 @@ func TestNobodyIsLedToAnAddressThatIsNotThatOfAPodOfTheOtherCluster(t *testing.T
 			}
 			if got := led(r.Endpoints(slice)); got != test.want {
 				t.Errorf("led to %q, want %q", got, test.want)
+			}
+			var told []string
+			for _, refusal := range r.Refusals(slice) {
+				told = append(told, fmt.Sprintf("%s of %s: %s", refusal.Address, refusal.Cluster, refusal.Reason))
+			}
+			if got := strings.Join(told, "; "); !strings.HasSuffix(got, test.told) || (got == "") != (test.told == "") {
+				t.Errorf("told %q, want %q", got, test.told)
 			}
 		})
 	}

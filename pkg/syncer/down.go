@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -24,6 +25,9 @@ import (
 
 // reasonWaiting is the reason of the event about what a cluster waits for with an object.
 const reasonWaiting = "WaitingForCluster"
+
+// reasonNotBelieved is the reason of the event about endpoints that a cluster is not led to.
+const reasonNotBelieved = "EndpointNotBelieved"
 
 // look brings one object of the cluster in line and, whatever comes of it, has reported what was waited with until then.
 func (s *Syncer) look(ctx context.Context, key identity.Key) error {
@@ -121,6 +125,7 @@ func (s *Syncer) carryOut(ctx context.Context, l planning.Look, p steps.Plan) er
 	}
 	s.forgetLost(l.Kind, l.Above, l.Live)
 	var err error
+	s.tellDoubts(l)
 	switch p.Task {
 	case steps.Nothing:
 		s.states.Unwait(l.Key)
@@ -219,6 +224,30 @@ func (s *Syncer) remove(ctx context.Context, l planning.Look, p steps.Plan) erro
 func (s *Syncer) tellWait(l planning.Look, waits states.Wait) {
 	if waits.Reason != "" && !waits.Brief && waits.Reason != s.states.Of(l.Key).Reason {
 		s.Recorder.Eventf(l.Above, corev1.EventTypeNormal, reasonWaiting, "cluster %q %s", s.cluster, waits.Reason)
+	}
+}
+
+// tellDoubts tells the user which endpoints of a Service this cluster is not led to although they are ready elsewhere, once.
+func (s *Syncer) tellDoubts(l planning.Look) {
+	slice, ok := l.Above.(*discoveryv1.EndpointSlice)
+	if l.Key.Resource != identity.EndpointSlices {
+		return
+	}
+	var service *corev1.Service
+	var refused []projection.Refusal
+	if ok && projection.MadeOfPods(slice) {
+		service, refused = s.Upstream.Demand.Refusals(slice, s.cluster)
+	}
+	text := ""
+	if len(refused) > 0 {
+		first := refused[0]
+		text = fmt.Sprintf("cluster %q is not led to %s, which cluster %q says a pod has: %s", s.cluster, first.Address, first.Cluster, first.Reason)
+		if len(refused) > 1 {
+			text += fmt.Sprintf("; and %d more endpoints", len(refused)-1)
+		}
+	}
+	if s.doubts.Tell(l.Key, text) {
+		s.Recorder.Event(service, corev1.EventTypeWarning, reasonNotBelieved, text)
 	}
 }
 

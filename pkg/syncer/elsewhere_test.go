@@ -591,3 +591,23 @@ func TestAClusterThatIsLeftAsItIsIsLedNowhereElse(t *testing.T) {
 		t.Errorf("it did %v, want %v", deleted, want)
 	}
 }
+
+func TestAnEndpointThatIsNotBelievedIsToldOnItsService(t *testing.T) {
+	there, twin := podAt("db-2", "west", "10.2.0.1"), podAt("other", "north", "10.2.0.1")
+	slice := sliceOf("db", there)
+	u := newUpstream(t, namespace("shop"), slice, there, twin, serviceWith("db"), deployment("db", toWest), deployment("api", toEast))
+	meshed(u, "east", "west", "north")
+	east := attach(t, u, "east")
+	for range 2 {
+		if err := east.look(t.Context(), identity.Key{Resource: identity.EndpointSlices, Namespace: "shop", Name: slice.Name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = `Warning EndpointNotBelieved cluster "east" is not led to 10.2.0.1, which cluster "west" says a pod has: cluster "north" says that a pod of it has it too`
+	if got := <-east.events.Events; got != want {
+		t.Errorf("told %s, want %s", got, want)
+	}
+	if len(east.events.Events) > 0 {
+		t.Errorf("told once more: %s", <-east.events.Events)
+	}
+}

@@ -116,6 +116,7 @@ type Syncer struct {
 	strangers *strangers.Finder
 	arrivals  arrivals.Arrivals
 	pace      *endpoints.Pace
+	doubts    endpoints.Doubts
 	adoption  *adoption.Controllers
 
 	terms        terms.Terms

@@ -47,6 +47,8 @@ type Reached struct {
 	Own       int `json:"own"`
 	Elsewhere int `json:"elsewhere"`
 	Standby   int `json:"standby"`
+	// Refused are endpoints in other clusters that it is not led to, since they may not be what those say.
+	Refused []projection.Refusal `json:"refused,omitempty"`
 }
 
 // isService reports whether an object is a Service.
@@ -171,6 +173,8 @@ func reachedIn(graph *demand.Graph, service *corev1.Service, cluster *v1alpha1.C
 				out.Own++
 			}
 		}
+		_, refused := graph.Refusals(found, cluster.Name)
+		out.Refused = append(out.Refused, refused...)
 		part, _ := graph.Part(slice, found, cluster.Name)
 		for _, endpoint := range part.Elsewhere {
 			if ptr.Deref(endpoint.Conditions.Ready, true) {
@@ -191,5 +195,11 @@ func (s *Service) text(out io.Writer) {
 	fmt.Fprintf(out, "\nTraffic: %s\n\nCLUSTER\tNETWORK\tTYPE\tOWN ENDPOINTS\tELSEWHERE\tON STANDBY\n", s.Traffic)
 	for _, c := range s.Clusters {
 		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%d\t%d\n", c.Name, cmp.Or(c.Network, "<none>"), cmp.Or(string(c.Type), "<none>"), c.Own, c.Elsewhere, c.Standby)
+	}
+	const most = 10 // of each cluster
+	for _, c := range s.Clusters {
+		for _, refused := range c.Refused[:min(len(c.Refused), most)] {
+			fmt.Fprintf(out, "\nCluster %s is not led to %s of cluster %s: %s.\n", c.Name, refused.Address, refused.Cluster, refused.Reason)
+		}
 	}
 }

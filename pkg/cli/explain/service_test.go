@@ -105,6 +105,27 @@ west      mesh      NodePort   1               0           0
 	}
 }
 
+func TestAServiceSaysWhereAClusterIsNotLed(t *testing.T) {
+	g, object := meshedShop(t, nil)
+	twin := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "twin", UID: "uid-of-twin", Annotations: map[string]string{manifoldv1alpha1.AnnotationCluster: "north"},
+	}}
+	twin.Status.PodIPs = []corev1.PodIP{{IP: "10.2.0.1"}}
+	if _, err := g.client.CoreV1().Pods("shop").Create(t.Context(), twin, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	found, err := g.service(t.Context(), object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	found.text(&out)
+	const want = `Cluster east is not led to 10.2.0.1 of cluster west: cluster "north" says that a pod of it has it too.` + "\n"
+	if !strings.HasSuffix(out.String(), "\n\n"+want) {
+		t.Errorf("it says:\n%s\nwant at the end:\n%s", out.String(), want)
+	}
+}
+
 func TestWhatAClusterHoldsOfAServiceThatIsThereForOthers(t *testing.T) {
 	g, object := meshedShop(t, nil)
 	for cluster, want := range map[string]corev1.ServiceType{"east": corev1.ServiceTypeClusterIP, "west": corev1.ServiceTypeNodePort} {

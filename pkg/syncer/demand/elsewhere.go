@@ -41,8 +41,8 @@ func (g *Graph) unneeded(kind projection.Kind, obj projection.Object, cluster st
 
 // elsewhere returns what a cluster should hold of a slice that the logical cluster has made of pods: what the others of its network have of them.
 func (g *Graph) elsewhere(slice *discoveryv1.EndpointSlice, cluster string) (projection.Part, bool) {
-	service, kind := g.Endpoints.ServiceOf(slice), serviceKind()
-	if service == nil || !g.Endpoints.Lead(service, cluster) || !g.Wanted(kind, service, cluster) {
+	service, kind := g.led(slice, cluster), serviceKind()
+	if service == nil {
 		return projection.Part{}, false
 	}
 	if projection.NamespaceShared(slice.Namespace) && g.Clusters.Held(keyOf(slice), cluster) != nil && g.Clusters.Projected(kind, service, cluster) == nil {
@@ -50,6 +50,25 @@ func (g *Graph) elsewhere(slice *discoveryv1.EndpointSlice, cluster string) (pro
 	}
 	endpoints := g.Endpoints.Elsewhere(slice, service, cluster)
 	return projection.Part{Elsewhere: endpoints}, len(endpoints) > 0
+}
+
+// led returns the Service that a cluster is led elsewhere for by a slice, nil if it is not.
+func (g *Graph) led(slice *discoveryv1.EndpointSlice, cluster string) *corev1.Service {
+	service := g.Endpoints.ServiceOf(slice)
+	if service == nil || !g.Endpoints.Lead(service, cluster) || !g.Wanted(serviceKind(), service, cluster) {
+		return nil
+	}
+	return service
+}
+
+// Refusals returns the Service of a slice, and which of its endpoints in other clusters a cluster is not led to, since they may not be what those
+// say.
+func (g *Graph) Refusals(slice *discoveryv1.EndpointSlice, cluster string) (*corev1.Service, []projection.Refusal) {
+	service := g.led(slice, cluster)
+	if service == nil {
+		return nil, nil
+	}
+	return service, g.Endpoints.Reach(slice, service, cluster).Refusals(slice)
 }
 
 func keyOf(slice *discoveryv1.EndpointSlice) identity.Key {
