@@ -1,3 +1,7 @@
+//go:build !race
+
+// Nothing here has a goroutine of its own, and tens of thousands of random clusters take five times as long with the race detector.
+
 package decide_test
 
 import (
