@@ -102,7 +102,7 @@ func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 			})
 		})
 		awaitEvent(s, "stuck", "MoveStalled", "0 of 8 available in west")
-		expect.Says(t, s.Logical.CLI("explain", "deployment/stuck"), "Move:", "0 of 8 available in west", "RUNS", "until others are available elsewhere")
+		expect.Says(t, s.Logical.CLI("explain", "deployment/stuck"), "Move:", "0 of 8 available in west", "RUNS", "until replacements are available elsewhere")
 		// Its own strategy lets a rollout take away a quarter.
 		if few := fewest(); few < 6 {
 			t.Errorf("once there were only %d ready pods, want 6 at every moment", few)

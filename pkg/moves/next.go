@@ -118,10 +118,10 @@ func (f Fleet) nextDivisible(cluster string) Step {
 		return f.decided(cluster)
 	case share.Replicas > decided:
 		return Step{Share: share, Held: true, Brief: true,
-			Reason: fmt.Sprintf("keeps %s until others are available elsewhere", replicas(share.Replicas))}
+			Reason: fmt.Sprintf("keeps %s until replacements are available elsewhere", replicas(share.Replicas))}
 	}
 	return Step{Share: share, Held: true, Brief: true,
-		Reason: fmt.Sprintf("runs %d of %d replicas until others are gone elsewhere", share.Replicas, decided)}
+		Reason: fmt.Sprintf("runs %d of %d replicas until others have stopped elsewhere", share.Replicas, decided)}
 }
 
 func replicas(n int32) string {
@@ -186,7 +186,7 @@ func (f Fleet) nextEverywhere(cluster string) Step {
 	return f.decided(cluster)
 }
 
-var keepsPods = Step{Held: true, Reason: "keeps its pods until others are available elsewhere", Brief: true}
+var keepsPods = Step{Held: true, Reason: "keeps its pods until replacements are available elsewhere", Brief: true}
 
 // afterOthers has the pods of a cluster updated after those of others: so many of them as may be out of service at a time are those of the whole
 // workload.
@@ -219,7 +219,7 @@ func (f Fleet) nextOrdinals(cluster string) Step {
 	case step.Held && len(f.Decision) == 0:
 		step.Reason, step.Brief = nowhere, true
 	case step.Held && !granted.Empty():
-		step.Reason, step.Brief = fmt.Sprintf("keeps %s until others are available elsewhere", ordinalsIn(granted)), true
+		step.Reason, step.Brief = fmt.Sprintf("keeps %s until replacements are available elsewhere", ordinalsIn(granted)), true
 	case step.Held:
 		step.Reason, step.Brief = "stays until its last pods have stopped", true
 	}

@@ -47,18 +47,18 @@ func TestNextOfReplicas(t *testing.T) {
 	}{
 		"what was decided":                      {decision: whole("east", 3), members: map[string]Member{"east": serving(3)}, want: Step{Share: placement.Share{Replicas: 3}}},
 		"nothing, where nothing was":            {decision: whole("west", 3), members: map[string]Member{"east": empty, "west": serving(3)}, want: Step{None: true}},
-		"all of it until others serve":          {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": empty}, want: Step{Share: placement.Share{Replicas: 3}, Held: true, Brief: true, Reason: "keeps 3 replicas until others are available elsewhere"}},
-		"as much as does not serve elsewhere":   {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": but(serving(3), func(m *Member) { m.Available = 2 })}, want: Step{Share: placement.Share{Replicas: 1}, Held: true, Brief: true, Reason: "keeps 1 replica until others are available elsewhere"}},
-		"as much as no Service leads to":        {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": but(serving(3), func(m *Member) { m.Unrouted = 2 })}, want: Step{Share: placement.Share{Replicas: 2}, Held: true, Brief: true, Reason: "keeps 2 replicas until others are available elsewhere"}},
-		"what others are giving up":             {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": but(serving(3), func(m *Member) { m.Writing = &Writing{Least: 2, Most: 3} })}, want: Step{Share: placement.Share{Replicas: 1}, Held: true, Brief: true, Reason: "keeps 1 replica until others are available elsewhere"}},
-		"what others may be ending":             {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": but(serving(3), func(m *Member) { m.Observed = false })}, want: Step{Share: placement.Share{Replicas: 3}, Held: true, Brief: true, Reason: "keeps 3 replicas until others are available elsewhere"}},
-		"less than others are being given":      {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": but(empty, func(m *Member) { m.Writing = &Writing{Most: 3} })}, want: Step{Share: placement.Share{Replicas: 1}, Held: true, Brief: true, Reason: "runs 1 of 3 replicas until others are gone elsewhere"}},
+		"all of it until others serve":          {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": empty}, want: Step{Share: placement.Share{Replicas: 3}, Held: true, Brief: true, Reason: "keeps 3 replicas until replacements are available elsewhere"}},
+		"as much as does not serve elsewhere":   {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": but(serving(3), func(m *Member) { m.Available = 2 })}, want: Step{Share: placement.Share{Replicas: 1}, Held: true, Brief: true, Reason: "keeps 1 replica until replacements are available elsewhere"}},
+		"as much as no Service leads to":        {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": but(serving(3), func(m *Member) { m.Unrouted = 2 })}, want: Step{Share: placement.Share{Replicas: 2}, Held: true, Brief: true, Reason: "keeps 2 replicas until replacements are available elsewhere"}},
+		"what others are giving up":             {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": but(serving(3), func(m *Member) { m.Writing = &Writing{Least: 2, Most: 3} })}, want: Step{Share: placement.Share{Replicas: 1}, Held: true, Brief: true, Reason: "keeps 1 replica until replacements are available elsewhere"}},
+		"what others may be ending":             {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": but(serving(3), func(m *Member) { m.Observed = false })}, want: Step{Share: placement.Share{Replicas: 3}, Held: true, Brief: true, Reason: "keeps 3 replicas until replacements are available elsewhere"}},
+		"less than others are being given":      {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": but(empty, func(m *Member) { m.Writing = &Writing{Most: 3} })}, want: Step{Share: placement.Share{Replicas: 1}, Held: true, Brief: true, Reason: "runs 1 of 3 replicas until others have stopped elsewhere"}},
 		"nothing once they serve":               {decision: whole("west", 3), members: map[string]Member{"east": serving(3), "west": serving(3)}, want: Step{None: true}},
 		"what has nowhere to go":                {members: map[string]Member{"east": serving(3)}, want: Step{Share: placement.Share{Replicas: 3}, Held: true, Brief: true, Reason: "keeps what it has: no cluster has been chosen"}},
 		"nothing, where it is removed":          {members: map[string]Member{"east": but(serving(3), func(m *Member) { m.Leaving = true })}, want: Step{None: true}},
-		"as much as may be extra":               {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": serving(3)}, want: Step{Share: placement.Share{Replicas: 1}, Held: true, Brief: true, Reason: "runs 1 of 3 replicas until others are gone elsewhere"}},
+		"as much as may be extra":               {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": serving(3)}, want: Step{Share: placement.Share{Replicas: 1}, Held: true, Brief: true, Reason: "runs 1 of 3 replicas until others have stopped elsewhere"}},
 		"all, where the others are silent":      {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": but(serving(3), func(m *Member) { m.Silent = true })}, want: Step{Share: placement.Share{Replicas: 3}}},
-		"what was recorded counts until seen":   {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": {Recorded: &placement.Share{Replicas: 3}}}, want: Step{Share: placement.Share{Replicas: 1}, Held: true, Brief: true, Reason: "runs 1 of 3 replicas until others are gone elsewhere"}},
+		"what was recorded counts until seen":   {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": {Recorded: &placement.Share{Replicas: 3}}}, want: Step{Share: placement.Share{Replicas: 1}, Held: true, Brief: true, Reason: "runs 1 of 3 replicas until others have stopped elsewhere"}},
 		"and not once it is seen to be gone":    {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": {Connected: true, Synced: true, Shown: true, Recorded: &placement.Share{Replicas: 3}}}, want: Step{Share: placement.Share{Replicas: 3}}},
 		"nobody counts on what is given up":     {decision: whole("east", 3), move: one, members: map[string]Member{"east": empty, "west": but(serving(3), func(m *Member) { m.Forgotten = true })}, want: Step{Share: placement.Share{Replicas: 3}}},
 		"a workload that shrinks gives at once": {decision: whole("east", 1), asked: 1, members: map[string]Member{"east": serving(3)}, want: Step{Share: placement.Share{Replicas: 1}}},
@@ -116,17 +116,17 @@ func TestNextOfOrdinals(t *testing.T) {
 		},
 		"the highest is handed over": {
 			decision: whole("west", 3), asked: 3, members: map[string]Member{"east": but(running(0, 3), emptying), "west": empty},
-			want: Step{Share: share(0, 2), Held: true, Brief: true, Reason: "keeps ordinals 0-1 until others are available elsewhere"},
+			want: Step{Share: share(0, 2), Held: true, Brief: true, Reason: "keeps ordinals 0-1 until replacements are available elsewhere"},
 		},
 		"and the next only when that serves": {
 			decision: whole("west", 3), asked: 3,
 			members: map[string]Member{"east": but(running(0, 2), emptying), "west": but(running(2, 3), func(m *Member) { m.Available = 0 })},
-			want:    Step{Share: share(0, 2), Held: true, Brief: true, Reason: "keeps ordinals 0-1 until others are available elsewhere"},
+			want:    Step{Share: share(0, 2), Held: true, Brief: true, Reason: "keeps ordinals 0-1 until replacements are available elsewhere"},
 		},
 		"and a Service leads to it": {
 			decision: whole("west", 3), asked: 3,
 			members: map[string]Member{"east": but(running(0, 2), emptying), "west": but(running(2, 3), func(m *Member) { m.Unrouted = 1 })},
-			want:    Step{Share: share(0, 2), Held: true, Brief: true, Reason: "keeps ordinals 0-1 until others are available elsewhere"},
+			want:    Step{Share: share(0, 2), Held: true, Brief: true, Reason: "keeps ordinals 0-1 until replacements are available elsewhere"},
 		},
 		"all at once where none serves": {
 			decision: whole("west", 3), asked: 3,
@@ -166,10 +166,10 @@ func TestNextWhereverNodesAre(t *testing.T) {
 		want     Step
 	}{
 		"it stays where it is to be":  {decision: placement.Decision{"east": {}}, members: map[string]Member{"east": serving(3)}},
-		"it is kept until others run": {decision: toWest, members: map[string]Member{"east": serving(3), "west": empty}, want: Step{Held: true, Brief: true, Reason: "keeps its pods until others are available elsewhere"}},
+		"it is kept until others run": {decision: toWest, members: map[string]Member{"east": serving(3), "west": empty}, want: Step{Held: true, Brief: true, Reason: "keeps its pods until replacements are available elsewhere"}},
 		"nor for what is about to leave": {
 			decision: toWest, members: map[string]Member{"east": serving(3), "west": but(serving(3), func(m *Member) { m.Writing = &Writing{} })},
-			want: Step{Held: true, Brief: true, Reason: "keeps its pods until others are available elsewhere"},
+			want: Step{Held: true, Brief: true, Reason: "keeps its pods until replacements are available elsewhere"},
 		},
 		"it leaves when they do": {decision: toWest, members: map[string]Member{"east": serving(3), "west": serving(3)}, want: Step{None: true}},
 		"it waits for its turn": {

@@ -160,8 +160,8 @@ func TestExplain(t *testing.T) {
 			object: web(4, map[string]string{
 				manifoldv1alpha1.AnnotationClusters:  "west",
 				manifoldv1alpha1.AnnotationPlacement: `{"west":{"replicas":4}}`,
-				manifoldv1alpha1.AnnotationStatus: `{"east":{"replicas":3,"ready":3,"available":3,"updated":3,"waits":"keeps 3 replicas until others are available elsewhere"},` +
-					`"west":{"replicas":2,"ready":1,"available":1,"updated":2,"waits":"runs 2 of 4 replicas until others are gone elsewhere"}}`,
+				manifoldv1alpha1.AnnotationStatus: `{"east":{"replicas":3,"ready":3,"available":3,"updated":3,"waits":"keeps 3 replicas until replacements are available elsewhere"},` +
+					`"west":{"replicas":2,"ready":1,"available":1,"updated":2,"waits":"runs 2 of 4 replicas until others have stopped elsewhere"}}`,
 			}),
 			namespace: shop(nil), policies: together(), clusters: []manifoldv1alpha1.Cluster{cluster("east", "8"), cluster("west", "8")},
 		},
@@ -203,7 +203,7 @@ func TestExplain(t *testing.T) {
 		"off a cluster that is being removed": {
 			object: web(4, map[string]string{
 				manifoldv1alpha1.AnnotationPlacement: `{"west":{"replicas":4}}`,
-				manifoldv1alpha1.AnnotationStatus: `{"east":{"replicas":3,"ready":3,"available":3,"updated":3,"waits":"keeps 3 replicas until others are available elsewhere"},` +
+				manifoldv1alpha1.AnnotationStatus: `{"east":{"replicas":3,"ready":3,"available":3,"updated":3,"waits":"keeps 3 replicas until replacements are available elsewhere"},` +
 					`"west":{"replicas":4,"ready":2,"available":1,"updated":4}}`,
 			}),
 			namespace: shop(nil), policies: together(), clusters: []manifoldv1alpha1.Cluster{removed(cluster("east", "8")), cluster("west", "8")},
