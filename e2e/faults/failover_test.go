@@ -81,7 +81,7 @@ func TestWhatASilentClusterRanIsPlacedElsewhere(t *testing.T) {
 	framework.AwaitList(s.Logical, "app=far", "no others are shown", func(pods []*corev1.Pod) bool { return len(pods) == 3 && expect.ReadyPods(3)(pods) })
 	framework.AwaitList(s.Logical, "", "an event says why", func(events []*corev1.Event) bool {
 		return slices.ContainsFunc(events, func(e *corev1.Event) bool {
-			return e.InvolvedObject.Name == "both" && strings.Contains(e.Message, `moved off cluster "west", which has been silent for longer than is tolerated`)
+			return e.InvolvedObject.Name == "both" && strings.Contains(e.Message, `moved off cluster "west", which has been unreachable for longer than is tolerated`)
 		})
 	})
 	if got := framework.DecisionOf(s, framework.ReadDeployment(s, "patient")); !got.Equal(placement.Decision{"west": {Replicas: 2}}) {

@@ -113,7 +113,7 @@ func TestADrainLeavesWhatHasVolumesUnlessItsUserGivesThemUp(t *testing.T) {
 	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"-")
 
 	expect.Says(t, s.Logical.CLI("cluster", "drain", "west", "--wait=false"), "cluster/west is being drained")
-	drained(s, "west", v1alpha1.ReasonStuck, "StatefulSet "+s.Namespace+"/db: its volumes cannot follow; to have it begin with new ones elsewhere, "+
+	drained(s, "west", v1alpha1.ReasonStuck, "StatefulSet "+s.Namespace+"/db: its volumes cannot move; to start with new volumes elsewhere, "+
 		"set its annotation manifold.dev/volumes=recreate")
 	expect.SetRolledOut(s, "db", 1)
 

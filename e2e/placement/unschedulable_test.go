@@ -70,7 +70,7 @@ func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
 		if err != nil || failures["east"].Times != 1 {
 			t.Errorf("remembered are %v, %v, want one failure of east", failures, err)
 		}
-		expect.Says(t, s.Logical.CLI("explain", "deployment/selects"), "east", "could not run some of its pods lately")
+		expect.Says(t, s.Logical.CLI("explain", "deployment/selects"), "east", "could not run some of the pods recently")
 
 		// Replicas that are added do not go back to where they could not run.
 		s.Logical.Kubectl("scale", "deployment/selects", "--replicas=3")
@@ -106,8 +106,8 @@ func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
 			manifests.Database("db", 2, func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.NodeSelector = west }))
 		framework.Await(s.Logical, "sums", "is complete", expect.JobIs(batchv1.JobComplete))
 		framework.Await(s.Logical, "db", "runs", expect.SetAvailable(2))
-		awaitNote(s, "sums", `moved off cluster "east", which has no node for some of its pods`)
-		awaitNote(s, "db", `moved off cluster "east", which has no node for some of its pods`)
+		awaitNote(s, "sums", `moved off cluster "east", which has no node for some of the pods`)
+		awaitNote(s, "db", `moved off cluster "east", which has no node for some of the pods`)
 		framework.AwaitGone[*batchv1.Job](s.East, "sums")
 		framework.AwaitGone[*appsv1.StatefulSet](s.East, "db")
 	})
@@ -161,7 +161,7 @@ spec:
 		if above.UID != uid || above.Spec.NodeName != "west" || above.Annotations[v1alpha1.AnnotationPodUID] != string(below.UID) {
 			t.Errorf("it is %s on %q as %v, want %s on west as %s", above.UID, above.Spec.NodeName, above.Annotations, uid, below.UID)
 		}
-		awaitNote(s, "task", `moved off cluster "east", which has no node for some of its pods`)
+		awaitNote(s, "task", `moved off cluster "east", which has no node for some of the pods`)
 	})
 	t.Run("a bare pod whose user chooses another cluster", func(t *testing.T) {
 		waitsIn := func(cluster string) func(*corev1.Pod) bool {
@@ -211,8 +211,8 @@ func TestWhatAClusterRefusesGoesElsewhere(t *testing.T) {
 	s.Logical.Apply(manifests.Database("db", 2), manifests.Job("sums", 2, 2))
 	expect.RolledOut(s, "web", 3)
 	expect.Shares(s, "web", placement.Decision{"east": {Replicas: 1}, "west": {Replicas: 2}})
-	awaitNote(s, "web", `moved off cluster "east", which refuses some of its pods (exceeded quota: tight, requested: pods=1, used: pods=1, limited: pods=1)`)
-	expect.Says(t, s.Logical.CLI("explain", "deployment/web"), "east", "could not run some of its pods lately")
+	awaitNote(s, "web", `moved off cluster "east", which refuses some of the pods (exceeded quota: tight, requested: pods=1, used: pods=1, limited: pods=1)`)
+	expect.Says(t, s.Logical.CLI("explain", "deployment/web"), "east", "could not run some of the pods recently")
 	framework.Await(s.Logical, "db", "runs", expect.SetAvailable(2))
 	// By what the server decides, anybody may read who has logged in.
 	expect.Says(t, s.Logical.Kubectl("get", "configmap", "manifold", "-n", "kube-public", "--as=jane", "--as-group=system:authenticated", "-o", "yaml"),

@@ -139,7 +139,7 @@ func TestAStatefulSetReturnsToItsClaims(t *testing.T) {
 		}
 	}
 	// What has data stays where that is, whatever is chosen, until the user gives the data up.
-	const why, advice = "its volumes cannot follow", "manifold.dev/volumes=recreate"
+	const why, advice = "its volumes cannot move", "manifold.dev/volumes=recreate"
 	expect.Refused(t, s.Logical.TryCLI("move", "statefulset/east", "--to", "west"), "move statefulset/east", why, advice)
 	expect.Refused(t, s.Logical.Try("annotate", "statefulset", "east", v1alpha1.AnnotationVolumes+"=copy"), `metadata.annotations[manifold.dev/volumes]: Unsupported value: "copy"`)
 	expect.Says(t, s.Logical.Try("annotate", "statefulset", "east", v1alpha1.AnnotationClusters+"=west", "--overwrite").Stderr, "Warning:", why, advice)

@@ -241,7 +241,7 @@ func TestAVolumeThatNoClusterTakesSaysSo(t *testing.T) {
 	class := s.Namespace
 	shelve(s, s.Logical, []string{class}, handMade(class, "1Gi", "storageClassName: "+class))
 	s.Logical.Apply(wanting("data", class), manifests.Edited(manifests.Deployment("web", 1), manifests.UsingClaim))
-	expect.Unplaced(s, "web", "2 do not take PersistentVolume "+class+" of the logical cluster")
+	expect.Unplaced(s, "web", "2 do not accept PersistentVolume "+class+" of the logical cluster")
 	expect.Says(t, s.Logical.CLI("explain", "deployment/web"), "manifold cluster join east --cluster-kubeconfig FILE --allow-volumes")
 	framework.AwaitList(s.Logical, "", "an event says so", func(events []*corev1.Event) bool {
 		found := framework.EventsAbout(events, "data", "VolumeStaysAbove")

@@ -213,7 +213,7 @@ func whyStays(w placement.Workload, pin *v1alpha1.Pin, result placement.Result, 
 	case w.Fixed:
 		return "it cannot be moved, only deleted"
 	case slices.Contains(result.Tied, cluster):
-		return "its volumes cannot follow; " + words.TiedAdvice
+		return "its volumes cannot move; " + words.TiedAdvice
 	}
 	why := result.Obstacle(cluster)
 	if why == "" {

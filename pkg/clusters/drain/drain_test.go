@@ -70,7 +70,7 @@ func TestWhyStays(t *testing.T) {
 		"a pod may not": {workload: placement.Workload{Fixed: true}, result: roomy, want: "it cannot be moved, only deleted"},
 		"volumes do not follow": {
 			result: placement.Result{Tied: []string{"east"}, Verdicts: roomy.Verdicts},
-			want:   "its volumes cannot follow; to have it begin with new ones elsewhere, set its annotation manifold.dev/volumes=recreate",
+			want:   "its volumes cannot move; to start with new volumes elsewhere, set its annotation manifold.dev/volumes=recreate",
 		},
 		"the other clusters say why not":      {result: refused, want: "1 is cordoned"},
 		"one has room, but not for all of it": {result: roomy, want: "there is not enough room elsewhere"},

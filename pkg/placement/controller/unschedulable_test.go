@@ -103,7 +103,7 @@ func TestUnschedulableReplicasMoveAndAreRemembered(t *testing.T) {
 	err = wait.PollUntilContextTimeout(h.ctx, 5*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
 		said = append(said, h.events()...)
 		return slices.ContainsFunc(said, func(e string) bool {
-			return strings.Contains(e, `moved off cluster "east", which has no node for some of its pods (0/3 nodes are available: 3 Insufficient cpu)`)
+			return strings.Contains(e, `moved off cluster "east", which has no node for some of the pods (0/3 nodes are available: 3 Insufficient cpu)`)
 		}), nil
 	})
 	if err != nil {

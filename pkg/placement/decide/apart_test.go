@@ -114,7 +114,7 @@ func TestAClusterOfAKeeperSaysWhose(t *testing.T) {
 	}
 	s := build.Snapshot(build.Cluster("east", 20))
 	result := decide.Place(s, b.Request)
-	if got, want := result.Message(), "0/1 clusters can run it: 1 runs StatefulSet shop/cache, whose policy keeps apart from it"; got != want {
+	if got, want := result.Message(), "0/1 clusters can run it: 1 runs StatefulSet shop/cache, whose policy keeps this workload away"; got != want {
 		t.Errorf("message %q, want %q", got, want)
 	}
 	if !result.KeptOff() {

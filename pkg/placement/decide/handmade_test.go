@@ -21,7 +21,7 @@ func TestPlaceByHandMadeVolumes(t *testing.T) {
 		"it may go nowhere": {
 			clusters: []*build.ClusterBuilder{build.Cluster("east", 10), build.Cluster("west", 4)},
 			request:  build.Deployment(2).Carrying(build.Disk("a", "", "1Gi")), unplaced: 2,
-			message: "0/2 clusters can run it: 2 do not take PersistentVolume a of the logical cluster",
+			message: "0/2 clusters can run it: 2 do not accept PersistentVolume a of the logical cluster",
 		},
 		"what runs stays where it is taken back": {
 			clusters: []*build.ClusterBuilder{build.Cluster("east", 10), build.Cluster("west", 4).TakesVolumes()},
@@ -48,8 +48,8 @@ func TestPlaceByHandMadeVolumes(t *testing.T) {
 		"out of reach": {
 			clusters: []*build.ClusterBuilder{zoned("east", 10, "one"), build.Cluster("west", 4)},
 			request:  build.Deployment(2).Carrying(build.Disk("a", "", "1Gi").In(zone, corev1.NodeSelectorOpIn, "two")), unplaced: 2,
-			message: "0/2 clusters can run it: 1 is out of reach of PersistentVolume a by its nodeAffinity, " +
-				"1 does not take PersistentVolume a of the logical cluster",
+			message: "0/2 clusters can run it: 1 cannot reach PersistentVolume a because of its nodeAffinity, " +
+				"1 does not accept PersistentVolume a of the logical cluster",
 		},
 	})
 }

@@ -70,7 +70,7 @@ func TestPlaceNumberedWhereItsClaimsAre(t *testing.T) {
 			request:  build.Database(2).DividedBy(v1alpha1.ByEven).ByName().Keeping("east", "west"),
 			want:     build.Ranges("west", 1, 1),
 			unplaced: 1,
-			message:  "placed 1 of 2 replicas on west; 1 wait; these wait where their volumes are: 1 for east, which is cordoned",
+			message:  "placed 1 of 2 replicas on west; 1 wait; these replicas wait where their volumes are: 1 for east, which is cordoned",
 		},
 		"divided, replicas without claims do not wait": {
 			clusters: []*build.ClusterBuilder{build.Cluster("east", 9).Cordoned(), build.Cluster("north", 9), build.Cluster("west", 9)},
@@ -111,25 +111,25 @@ func TestPlaceNumberedWhereItsClaimsAre(t *testing.T) {
 }
 
 func TestPlaceWhatHasVolumesThatCannotFollow(t *testing.T) {
-	const advice = "; to have it begin with new ones elsewhere, set its annotation manifold.dev/volumes=recreate"
+	const advice = "; to start with new volumes elsewhere, set its annotation manifold.dev/volumes=recreate"
 	testPlace(t, map[string]placeCase{
 		"it stays where it is, whatever is chosen": {
 			clusters: []*build.ClusterBuilder{build.Cluster("east", 9), build.Cluster("west", 9)},
 			request:  build.Database(3).Tied("east").Pinned("west").Repinned().On(build.Ranges("east", 0, 3)),
 			want:     build.Ranges("east", 0, 3),
-			message:  "placed on east; it stays on east, as its volumes cannot follow" + advice,
+			message:  "placed on east; it stays on east because its volumes cannot move" + advice,
 		},
 		"also when its cluster is to be emptied": {
 			clusters: []*build.ClusterBuilder{build.Cluster("east", 9), build.Cluster("west", 9)},
 			request:  build.Database(3).Tied("east").On(build.Ranges("east", 0, 3)).Leaving("east"),
 			want:     build.Ranges("east", 0, 3),
-			message:  "placed on east; it stays on east, as its volumes cannot follow" + advice,
+			message:  "placed on east; it stays on east because its volumes cannot move" + advice,
 		},
 		"also when its cluster is silent for too long": {
 			clusters: []*build.ClusterBuilder{build.Cluster("east", 9).Unreachable(), build.Cluster("west", 9)},
 			request:  build.Database(3).Tied("east").On(build.Ranges("east", 0, 3)).Leaving("east").Losing("east"),
 			want:     build.Ranges("east", 0, 3),
-			message:  "placed on east; it stays on east, as its volumes cannot follow" + advice,
+			message:  "placed on east; it stays on east because its volumes cannot move" + advice,
 		},
 		"more of it does not come there": {
 			clusters: []*build.ClusterBuilder{build.Cluster("east", 9), build.Cluster("west", 9)},
@@ -146,7 +146,7 @@ func TestPlaceWhatHasVolumesThatCannotFollow(t *testing.T) {
 			clusters: []*build.ClusterBuilder{build.Cluster("east", 9), build.Cluster("north", 9), build.Cluster("west", 9)},
 			request:  build.Database(4).DividedBy(v1alpha1.ByEven).ByName().Tied("east").Pinned("north").On(build.Ranges("east", 0, 2, "west", 2, 2)),
 			want:     build.Ranges("east", 0, 2, "north", 2, 2),
-			message:  "placed on east (2) and north (2); it stays on east, as its volumes cannot follow" + advice,
+			message:  "placed on east (2) and north (2); it stays on east because its volumes cannot move" + advice,
 		},
 		"where it may stay nothing is said": {
 			clusters: []*build.ClusterBuilder{build.Cluster("east", 9), build.Cluster("west", 9)},
@@ -158,7 +158,7 @@ func TestPlaceWhatHasVolumesThatCannotFollow(t *testing.T) {
 			clusters: []*build.ClusterBuilder{build.Cluster("east", 9), build.Cluster("west", 9)},
 			request:  build.Deployment(3).UsingVolumesIn("east").Pinned("west").On(build.Shares("east", 3)),
 			want:     build.Shares("east", 3),
-			message:  "placed on east; it stays on east, as its volumes cannot follow" + advice,
+			message:  "placed on east; it stays on east because its volumes cannot move" + advice,
 		},
 	})
 }

@@ -30,7 +30,7 @@ func TestMakesWayForHigherPriority(t *testing.T) {
 		"what has none stays": {
 			clusters: build.Snapshot(build.Cluster("east", 0), build.Cluster("west", 1)),
 			request:  divided(3).On(build.Shares("east", 3)).MakingWay("east", 0), want: build.Shares("east", 2, "west", 1),
-			note: "these should make room for what has a higher priority, and no other cluster can take them: 2 on east for " + build.Stronger,
+			note: "these should make room for workloads of higher priority, but no other cluster can take them: 2 on east for " + build.Stronger,
 		},
 		"what is whole goes whole": {
 			clusters: build.Snapshot(build.Cluster("east", 0), build.Cluster("west", 3)),

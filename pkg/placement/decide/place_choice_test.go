@@ -241,7 +241,7 @@ func TestPlaceSpreads(t *testing.T) {
 		"a full region bounds the others": {
 			clusters: []*build.ClusterBuilder{build.Cluster("a", 9).In("eu", "1"), build.Cluster("d", 2).In("us", "3")},
 			request:  build.Deployment(9).DividedBy(v1alpha1.ByCapacity).SpreadBy("region", 1, v1alpha1.DoNotPlace), want: build.Shares("a", 3, "d", 2), unplaced: 4,
-			message: "placed 5 of 9 replicas on a (3) and d (2); 4 wait; no value of region may have more than 1 replicas above another",
+			message: "placed 5 of 9 replicas on a (3) and d (2); 4 wait; values of region may differ by 1 replicas at most",
 		},
 		"a full region does not bound the others if they may take it": {
 			clusters: []*build.ClusterBuilder{build.Cluster("a", 9).In("eu", "1"), build.Cluster("d", 2).In("us", "3")},
@@ -309,6 +309,6 @@ func TestPlaceNearOthers(t *testing.T) {
 		"the first of its kind starts anywhere":      {clusters: both(), request: near(itself, term(0)), want: build.Shares("east", 2)},
 		"what runs stays although the others left":   {clusters: both(), request: near(build.Deployment(2).On(build.Shares("east", 2)), term(0), db), want: build.Shares("east", 2)},
 		"a pin does not know affinity":               {clusters: both(), request: near(build.Deployment(2).Pinned("east"), term(0), db), want: build.Shares("east", 2)},
-		"a required company that is nowhere is said": {clusters: both(), request: near(build.Deployment(2), term(0)), unplaced: 2, message: "0/2 clusters can run it: 2 do not run workloads labelled app=db, which it keeps near to"},
+		"a required company that is nowhere is said": {clusters: both(), request: near(build.Deployment(2), term(0)), unplaced: 2, message: "0/2 clusters can run it: 2 do not run workloads labelled app=db, which this workload must be with"},
 	})
 }

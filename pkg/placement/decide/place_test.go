@@ -442,7 +442,7 @@ func TestPlaceEvicted(t *testing.T) {
 			clusters: []*build.ClusterBuilder{build.Cluster("east", 9).Taint("spot", "yes", corev1.TaintEffectNoExecute)},
 			request:  build.Deployment(4).Tolerating(build.TolerateFor("spot", 5)).Leaving("east"),
 			unplaced: 4,
-			message:  "0/1 clusters can run it: 1 is left because of the taint {spot: yes}",
+			message:  "0/1 clusters can run it: 1 is being emptied because of the taint {spot: yes}",
 		},
 		"a drain says itself why": {
 			clusters: []*build.ClusterBuilder{build.Cluster("east", 9).Taint("spot", "yes", corev1.TaintEffectNoExecute).

@@ -31,7 +31,7 @@ func TestWhatIsStuckGoesElsewhere(t *testing.T) {
 			clusters: both(), request: build.Deployment(5).KeptTogether().On(build.Shares("east", 5)).StuckOn("east", 2),
 			want: build.Shares("east", 3, "west", 2), failed: true,
 			message: `placed on east (3) and west (2); namespace "shop" is kept together on east, but 2 of 5 replicas are not there: ` +
-				`it has no node for some of its pods (` + build.SelectsNone + `)`,
+				`it has no node for some of the pods (` + build.SelectsNone + `)`,
 		},
 		"what is divided by capacity": {
 			clusters: both(), request: build.Deployment(6).Pinned("east", "west").On(build.Shares("east", 3, "west", 3)).StuckOn("east", 2),

@@ -162,7 +162,7 @@ func TestDecidesWhatIsRefused(t *testing.T) {
 	if want := (placement.Decision{"east": {Replicas: 1}, "west": {Replicas: 1}}); !ready || !got.Decision.Equal(want) {
 		t.Errorf("got %s, want %s", got.Decision, want)
 	}
-	if got, want := got.Departure(on("east", 2)), `; moved off cluster "east", which refuses some of its pods (exceeded quota)`; got != want {
+	if got, want := got.Departure(on("east", 2)), `; moved off cluster "east", which refuses some of the pods (exceeded quota)`; got != want {
 		t.Errorf("departure %q, want %q", got, want)
 	}
 }
@@ -203,7 +203,7 @@ func TestDecidesWhatIsUnschedulable(t *testing.T) {
 		t.Errorf("then %s with %d moved until %s, want %s for ten minutes", late.Decision, late.Moved, late.Next, want)
 	}
 	if got, want := late.Departure(on("east", 2)),
-		`; moved off cluster "east", which has no node for some of its pods (0/3 nodes are available: 3 Insufficient cpu)`; got != want {
+		`; moved off cluster "east", which has no node for some of the pods (0/3 nodes are available: 3 Insufficient cpu)`; got != want {
 		t.Errorf("departure %q, want %q", got, want)
 	}
 }

@@ -101,7 +101,7 @@ func Texts(notes []Note) []string {
 }
 
 // TiedAdvice says what to do about a workload that stays where its volumes are.
-const TiedAdvice = "to have it begin with new ones elsewhere, set its annotation " + v1alpha1.AnnotationVolumes + "=" + v1alpha1.VolumesRecreate
+const TiedAdvice = "to start with new volumes elsewhere, set its annotation " + v1alpha1.AnnotationVolumes + "=" + v1alpha1.VolumesRecreate
 
 var noteTexts = map[NoteCode]func(Note) string{
 	NoteProblem:   func(n Note) string { return n.Subject },
@@ -135,24 +135,24 @@ var noteTexts = map[NoteCode]func(Note) string{
 			texts = append(texts, fmt.Sprintf("group %q is at its limit of %d", p.Name, p.Replicas))
 		}
 		for _, p := range n.Skews {
-			texts = append(texts, fmt.Sprintf("no value of %s may have more than %d replicas above another", p.Name, p.Replicas))
+			texts = append(texts, fmt.Sprintf("values of %s may differ by %d replicas at most", p.Name, p.Replicas))
 		}
 		return strings.Join(texts, ", ")
 	},
 	NoteNoRoom: func(n Note) string { return "waiting for room: " + onClusters(n) },
 	NoteAwaitsVolumes: func(n Note) string {
-		return "these wait where their volumes are: " + prose(n.Parts, func(p Part) string {
+		return "these replicas wait where their volumes are: " + prose(n.Parts, func(p Part) string {
 			return fmt.Sprintf("%d for %s, which %s", p.Replicas, p.Name, p.Reason)
 		})
 	},
 	NoteTied: func(n Note) string {
-		return fmt.Sprintf("it stays on %s, as its volumes cannot follow; %s", prose(n.Parts, func(p Part) string { return p.Name }), TiedAdvice)
+		return fmt.Sprintf("it stays on %s because its volumes cannot move; %s", prose(n.Parts, func(p Part) string { return p.Name }), TiedAdvice)
 	},
 	NoteStays:   func(n Note) string { return "staying until another cluster can take them: " + onClusters(n) },
 	NoteStarted: func(n Note) string { return "staying where it was started: " + onClusters(n) },
 	NoteStuck:   func(n Note) string { return prose(n.Parts, Part.stuck) + becauseTexts[n.Because] },
 	NoteDisplaced: func(n Note) string {
-		return "these should make room for what has a higher priority, and no other cluster can take them: " + prose(n.Parts, func(p Part) string {
+		return "these should make room for workloads of higher priority, but no other cluster can take them: " + prose(n.Parts, func(p Part) string {
 			return fmt.Sprintf("%d on %s for %s", p.Replicas, p.Name, p.Subject)
 		})
 	},

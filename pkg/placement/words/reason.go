@@ -76,15 +76,15 @@ var reasonTexts = map[ReasonCode][2]string{
 	ReasonNoWeight:             {"has no weight in %s", "have no weight in %s"},
 	ReasonNoGroup:              {"is in no group of %s", "are in no group of %s"},
 	ReasonNoDomain:             {"has no label %s", "have no label %s"},
-	ReasonAntiAffinity:         {"runs %s, which it keeps apart from", "run %s, which it keeps apart from"},
-	ReasonAffinity:             {"does not run %s, which it keeps near to", "do not run %s, which it keeps near to"},
-	ReasonAntiAffinityOfOthers: {"runs %s, whose policy keeps apart from it", "run %s, whose policy keeps apart from it"},
+	ReasonAntiAffinity:         {"runs %s, which this workload must stay apart from", "run %s, which this workload must stay apart from"},
+	ReasonAffinity:             {"does not run %s, which this workload must be with", "do not run %s, which this workload must be with"},
+	ReasonAntiAffinityOfOthers: {"runs %s, whose policy keeps this workload away", "run %s, whose policy keeps this workload away"},
 	ReasonBeyondMax: {
-		"is beyond the number of clusters that %s allows", "are beyond the number of clusters that %s allows",
+		"would exceed the number of clusters that %s allows", "would exceed the number of clusters that %s allows",
 	},
 	ReasonTooSmall:          {"has no room for %s", "have no room for %s"},
 	ReasonEvicted:           {"is being emptied", "are being emptied"},
-	ReasonLost:              {"has been silent for longer than is tolerated", "have been silent for longer than is tolerated"},
+	ReasonLost:              {"has been unreachable for longer than is tolerated", "have been unreachable for longer than is tolerated"},
 	ReasonInvalidPolicy:     {"is ruled out by %s", "are ruled out by %s"},
 	ReasonNotReady:          {"is not ready", "are not ready"},
 	ReasonUnreachable:       {"is unreachable", "are unreachable"},
@@ -93,25 +93,25 @@ var reasonTexts = map[ReasonCode][2]string{
 	ReasonNotServed:         {"does not serve %s", "do not serve %s"},
 	ReasonNoClass:           {"lacks %s", "lack %s"},
 	ReasonNoVolume:          {"does not have the volumes that it uses", "do not have the volumes that it uses"},
-	ReasonNoHandMade:        {"does not take PersistentVolume %s of the logical cluster", "do not take PersistentVolume %s of the logical cluster"},
-	ReasonOutOfReach:        {"is out of reach of PersistentVolume %s by its nodeAffinity", "are out of reach of PersistentVolume %s by its nodeAffinity"},
+	ReasonNoHandMade:        {"does not accept PersistentVolume %s of the logical cluster", "do not accept PersistentVolume %s of the logical cluster"},
+	ReasonOutOfReach:        {"cannot reach PersistentVolume %s because of its nodeAffinity", "cannot reach PersistentVolume %s because of its nodeAffinity"},
 	ReasonNoNodes:           {"has no ready node", "have no ready node"},
-	ReasonUnschedulable:     {"has no node for some of its pods", "have no node for some of its pods"},
-	ReasonLeftUnschedulable: {"could not run some of its pods lately", "could not run some of its pods lately"},
-	ReasonRefused:           {"refuses some of its pods", "refuse some of its pods"},
+	ReasonUnschedulable:     {"has no node for some of the pods", "have no node for some of the pods"},
+	ReasonLeftUnschedulable: {"could not run some of the pods recently", "could not run some of the pods recently"},
+	ReasonRefused:           {"refuses some of the pods", "refuse some of the pods"},
 	ReasonDisplaced:         {"makes room for %s, which has a higher priority", "make room for %s, which has a higher priority"},
 	ReasonLacks:             {"lacks %s", "lack %s"},
 }
 
 // evictedByTaint are the texts of ReasonEvicted where a taint is the subject.
-var evictedByTaint = [2]string{"is left because of the taint %s", "are left because of the taint %s"}
+var evictedByTaint = [2]string{"is being emptied because of the taint %s", "are being emptied because of the taint %s"}
 
 // of says it of several clusters, whose number stands before it.
 func (r Reason) of(clusters int) string {
 	texts, known := reasonTexts[r.Code]
 	switch {
 	case !known:
-		texts = [2]string{"is out: " + string(r.Code), "are out: " + string(r.Code)}
+		texts = [2]string{"is ruled out: " + string(r.Code), "are ruled out: " + string(r.Code)}
 	case r.Code == ReasonEvicted && r.Subject != "":
 		texts = evictedByTaint
 	}

@@ -18,7 +18,7 @@ func TestReasonsReadAsProse(t *testing.T) {
 		{Reason{Code: ReasonEvicted}, "is being emptied", "are being emptied"},
 		{
 			Reason{Code: ReasonEvicted, Subject: "{spot: yes}"},
-			"is left because of the taint {spot: yes}", "are left because of the taint {spot: yes}",
+			"is being emptied because of the taint {spot: yes}", "are being emptied because of the taint {spot: yes}",
 		},
 		{Reason{Code: ReasonInvalidPolicy, Subject: "x"}, "is ruled out by x", "are ruled out by x"},
 		{Reason{Code: ReasonNotReady}, "is not ready", "are not ready"},
@@ -29,7 +29,7 @@ func TestReasonsReadAsProse(t *testing.T) {
 		{Reason{Code: ReasonNoNodes}, "has no ready node", "have no ready node"},
 		{Reason{Code: ReasonLacks, Subject: "cpu", Need: 250, Free: 100},
 			"lacks cpu (need 0.25, free 0.1)", "lack cpu (need 0.25, free 0.1)"},
-		{Reason{Code: "Odd"}, "is out: Odd", "are out: Odd"},
+		{Reason{Code: "Odd"}, "is ruled out: Odd", "are ruled out: Odd"},
 	} {
 		if got := tc.reason.of(1); got != tc.one {
 			t.Errorf("%s: %q, want %q", tc.reason.Code, got, tc.one)
