@@ -236,7 +236,7 @@ func TestAStolenIdentityOfAClusterWritesNoMoreThanItsSyncer(t *testing.T) {
 		"a pod with another image":         {mirror(near, with(fresh, func(p *corev1.Pod) { p.Spec.Containers[0].Image = "evil:1" })), create, "field Containers"},
 		"a pod with a part of the host":    {mirror(near, with(fresh, func(p *corev1.Pod) { p.Spec.HostPID = true })), create, "field HostPID"},
 		"a pod with the UID of a workload": {mirror(near, with(fresh, func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationUID] = string(d.UID) })), create, "its UID is that of deployments"},
-		"a pod with an owner's forged UID": {mirror(near, with(fresh, func(p *corev1.Pod) { p.OwnerReferences[0].UID = "forged" })), create, "there is no ReplicaSet"},
+		"a pod with an owner's forged UID": {mirror(near, with(fresh, func(p *corev1.Pod) { p.OwnerReferences[0].UID = "forged" })), create, "has no ReplicaSet"},
 		"a pod in kube-system":             {mirror(near, with(fresh, func(p *corev1.Pod) { p.Namespace = "kube-system" })), []string{"create", "--validate=false", "-n", "kube-system", "-f", "-"}, "forbidden"},
 		"a pod of another cluster":         {mirror(pod, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), replace, `forbidden`},
 		"a pod of a user elsewhere":        {mirror(own, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), replace, "forbidden"},
@@ -247,7 +247,7 @@ func TestAStolenIdentityOfAClusterWritesNoMoreThanItsSyncer(t *testing.T) {
 		"a claim that nothing makes": {&corev1.PersistentVolumeClaim{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
 			ObjectMeta: metav1.ObjectMeta{Name: "forged", Annotations: map[string]string{v1alpha1.AnnotationCluster: "west", v1alpha1.AnnotationUID: "u"}},
-		}, create, "no StatefulSet above"},
+		}, create, "no StatefulSet of the logical cluster"},
 		"an event about what is elsewhere": {event(s.Namespace, corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: s.Namespace, Name: "web", UID: d.UID}), create, "has no Deployment"},
 		"an event in kube-system":          {event("kube-system", corev1.ObjectReference{Kind: "Pod", Namespace: "kube-system", Name: "x"}), []string{"create", "--validate=false", "-n", "kube-system", "-f", "-"}, "forbidden"},
 		"Secrets":                          {nil, []string{"get", "secrets"}, "forbidden"},

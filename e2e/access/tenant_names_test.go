@@ -49,7 +49,7 @@ func TestInASharedNamespaceNobodyElsesNamesAreUsed(t *testing.T) {
 
 	// A Secret that only exists there, named as one that must be there and as one that may be.
 	shared.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment(name("spy"), 1), using(name("theirs"), false)), "east"))
-	expect.Problem(&shared, name("spy"), "DependentMissing", "east", "it names Secret default/"+name("theirs")+", which does not exist: create it")
+	expect.Problem(&shared, name("spy"), "DependentMissing", "east", "it uses Secret default/"+name("theirs")+", which does not exist: create it")
 	shared.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment(name("vague"), 1), using(name("theirs"), true)), "east"))
 	framework.Await(shared.Logical, name("vague"), "is rolled out without it", expect.Available(1))
 	framework.Await(east, name("vague"), "does not name it", func(d *appsv1.Deployment) bool { return len(d.Spec.Template.Spec.Containers[0].EnvFrom) == 0 })
@@ -131,7 +131,7 @@ spec: {ports: [{port: 80}]}
 		shared.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment(name(what), 1), change), "east"))
 	}
 	deploy("clone", madeOf(nil, "PersistentVolumeClaim", name("theirs")))
-	expect.Problem(&shared, name("clone"), "DependentMissing", "it names PersistentVolumeClaim default/"+name("theirs")+", which does not exist")
+	expect.Problem(&shared, name("clone"), "DependentMissing", "it uses PersistentVolumeClaim default/"+name("theirs")+", which does not exist")
 	deploy("snapshot", madeOf(ptr.To("snapshot.storage.k8s.io"), "VolumeSnapshot", name("theirs")))
 	expect.Problem(&shared, name("snapshot"), "ProjectionFailed", "VolumeSnapshot", "may be somebody else's")
 	deploy("keys", func(d *appsv1.Deployment) {
@@ -163,9 +163,9 @@ endpoints: [{addresses: [192.0.2.1]}]
 ports: [{port: 80}]
 `)
 	for _, held := range []struct{ kind, name, want string }{
-		{"PersistentVolumeClaim", name("copy"), "it names PersistentVolumeClaim default/" + name("theirs")},
-		{"Ingress", name("door"), "it names Service default/" + name("theirs")},
-		{"EndpointSlice", name("door"), "it names Service default/" + name("theirs")},
+		{"PersistentVolumeClaim", name("copy"), "it uses PersistentVolumeClaim default/" + name("theirs")},
+		{"Ingress", name("door"), "it uses Service default/" + name("theirs")},
+		{"EndpointSlice", name("door"), "it uses Service default/" + name("theirs")},
 	} {
 		framework.AwaitList(shared.Logical, "", "an event says why the "+held.kind+" is held back", func(events []*corev1.Event) bool {
 			return slices.ContainsFunc(events, func(e *corev1.Event) bool {
@@ -189,7 +189,7 @@ ports: [{port: 80}]
 func TestAWorkloadWaitsForWhatItNamesAndGoesOnByItself(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("web", 2), using("key", false)), "east"))
-	expect.Problem(s, "web", "DependentMissing", "it names Secret "+s.Namespace+"/key, which does not exist")
+	expect.Problem(s, "web", "DependentMissing", "it uses Secret "+s.Namespace+"/key, which does not exist")
 	expect.Refused(t, s.East.Try("get", "deployment", "web"), "NotFound")
 	s.Logical.Kubectl("create", "secret", "generic", "key", "--from-literal=a=b")
 	expect.RolledOut(s, "web", 2)
@@ -200,7 +200,7 @@ func TestAWorkloadWaitsForWhatItNamesAndGoesOnByItself(t *testing.T) {
 	s.Logical.Kubectl("scale", "deployment", "web", "--replicas=1")
 	framework.Await(s.East, "web", "has shrunk", func(d *appsv1.Deployment) bool { return *d.Spec.Replicas == 1 })
 	s.Logical.Kubectl("scale", "deployment", "web", "--replicas=3")
-	expect.Problem(s, "web", "DependentMissing", "it names Secret "+s.Namespace+"/key")
+	expect.Problem(s, "web", "DependentMissing", "it uses Secret "+s.Namespace+"/key")
 	if d := framework.Await(s.East, "web", "runs", framework.Exists[*appsv1.Deployment]); *d.Spec.Replicas != 1 {
 		t.Errorf("it has grown to %d without what its pods need", *d.Spec.Replicas)
 	}

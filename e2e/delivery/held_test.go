@@ -126,7 +126,7 @@ func TestAPatchForOneTargetGivesItsPodsNothingThatAdmissionRefuses(t *testing.T)
 	patched := strings.Replace(inBoth, "cluster: west}", `cluster: west, patches: [{target: {kind: Deployment}, patch: '[{"op":"add","path":"/spec/template/spec/hostPID","value":true}]'}]}`, 1)
 	s.Logical.Apply(strings.Replace(heldApp(inline(heldDeployment)), inBoth, patched, 1))
 	awaitRuns(s, "web", map[string]string{"east": "2 of web:1"})
-	awaitProgress(s, `cluster "west": the manifests of revision web-v1 for target "second" make pods that the logical cluster does not admit`, "hostPID=true")
+	awaitProgress(s, `cluster "west": the manifests of revision web-v1 for target "second" make pods that the logical cluster rejects`, "hostPID=true")
 	if got := runs(s, "west", "web"); got != "nothing" {
 		t.Errorf("west runs %s", got)
 	}

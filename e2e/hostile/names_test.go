@@ -94,7 +94,7 @@ func TestNamesAndOrdinalsOfOthersStayTheirs(t *testing.T) {
 	})
 	defer all()
 	a.told(a.Logical, "an event tells whose ordinal it is", func(e *corev1.Event) bool {
-		return e.Reason == "NotShown" && strings.Contains(e.Message, "no cluster is to run ordinal 7 of StatefulSet split")
+		return e.Reason == "NotShown" && strings.Contains(e.Message, "no cluster should run ordinal 7 of StatefulSet split")
 	})
 	a.canary()
 	if shown := a.podsOf("split"); len(shown) != 2 {

@@ -68,12 +68,12 @@ func checkChange(before, after *corev1.Pod) error {
 	for _, pairs := range [][2]map[string]string{{before.Labels, after.Labels}, {before.Annotations, after.Annotations}} {
 		for key, value := range pairs[1] {
 			if was, had := pairs[0][key]; Reserved(key) && (!had || was != value) {
-				return fmt.Errorf("metadata: %s is Manifold's own", key)
+				return fmt.Errorf("metadata: %s is reserved for Manifold", key)
 			}
 		}
 		for key := range pairs[0] {
 			if _, has := pairs[1][key]; Reserved(key) && !has {
-				return fmt.Errorf("metadata: %s is Manifold's own", key)
+				return fmt.Errorf("metadata: %s is reserved for Manifold", key)
 			}
 		}
 	}

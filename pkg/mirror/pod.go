@@ -191,7 +191,7 @@ func CheckReport(pod, stored *corev1.Pod, cluster string) error {
 	case uid == "" && stored.Spec.NodeName != "" && stored.Annotations[v1alpha1.AnnotationPodUID] != "":
 		return fmt.Errorf("metadata.annotations[%s]: what has a node has begun there, and begins nowhere else", v1alpha1.AnnotationPodUID)
 	case len(uid) > maxUID:
-		return fmt.Errorf("metadata.annotations[%s]: %.100q is no UID", v1alpha1.AnnotationPodUID, uid)
+		return fmt.Errorf("metadata.annotations[%s]: %.100q is not a UID", v1alpha1.AnnotationPodUID, uid)
 	case in != "" && in != cluster && in != was:
 		return fmt.Errorf("metadata.annotations[%s]: %.100q is another cluster", v1alpha1.AnnotationPodCluster, in)
 	}

@@ -236,7 +236,7 @@ func TestWhatAClusterSaysOfAPodOfAUser(t *testing.T) {
 		"no other annotation":  {mark("note", "x"), "note"},
 		"no finalizer":         {func(p *corev1.Pod) { p.Finalizers = []string{"stay"} }, "metadata.finalizers"},
 		"not its generation":   {func(p *corev1.Pod) { p.Generation = 9 }, "metadata.generation"},
-		"no UID without end":   {mark(v1alpha1.AnnotationPodUID, strings.Repeat("a", 1000)), "is no UID"},
+		"no UID without end":   {mark(v1alpha1.AnnotationPodUID, strings.Repeat("a", 1000)), "is not a UID"},
 		"no node that is none": {mark(v1alpha1.AnnotationNode, "\x1b[2J"), "is no node"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -58,7 +58,7 @@ func TestWhatEventsOfAClusterMayBeAbout(t *testing.T) {
 		"what it needs":                        {"Secret", "v1", "key", "uid-of-key", ""},
 		"not a workload of others":             {"Deployment", "apps/v1", "other", "uid-of-other", "has no Deployment"},
 		"nor what that needs":                  {"Secret", "v1", "hidden", "uid-of-hidden", "has no Secret"},
-		"not a kind that clusters do not have": {"ConfigMapList", "v1", "x", "y", "nothing of that kind"},
+		"not a kind that clusters do not have": {"ConfigMapList", "v1", "x", "y", "no objects of that kind"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := event(test.kind, test.version, test.about, test.uid)
@@ -67,7 +67,7 @@ func TestWhatEventsOfAClusterMayBeAbout(t *testing.T) {
 			stored := e.DeepCopy()
 			expectRefusal(t, g.UpdateEvent("east", e, stored), test.want)
 			stored.Annotations = nil
-			expectRefusal(t, g.UpdateEvent("east", e, stored), `no event of cluster "east"`)
+			expectRefusal(t, g.UpdateEvent("east", e, stored), `not an event of cluster "east"`)
 		})
 	}
 }

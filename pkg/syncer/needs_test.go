@@ -121,27 +121,27 @@ func TestAWorkloadComesOnlyWhereAllThatItNamesIsOurs(t *testing.T) {
 			want: `it waits for Secret shop/key: ` + foreign,
 		},
 		"it does not exist above": {
-			of: list(usingSecret("key")), want: `it names Secret shop/key, which does not exist: create it, or take the name out`,
+			of: list(usingSecret("key")), want: `it uses Secret shop/key, which does not exist: create it, or remove the reference`,
 		},
 		"it does not exist above any more": {
-			of: list(usingSecret("key")), here: objects(asOurs(secret("key"), "uid-of-key")), want: `it names Secret shop/key, which does not exist`,
+			of: list(usingSecret("key")), here: objects(asOurs(secret("key"), "uid-of-key")), want: `it uses Secret shop/key, which does not exist`,
 		},
 		"it is one of those that are never there": {
-			of: list(usingSecret("key")), above: objects(token), want: `it names Secret shop/key, which is never there: a token of a ServiceAccount`,
+			of: list(usingSecret("key")), above: objects(token), want: `it uses Secret shop/key, which is not sent to any cluster: a token of a ServiceAccount`,
 		},
-		"an init container names it": {of: list(inInit), want: `it names Secret shop/key, which does not exist`},
+		"an init container names it": {of: list(inInit), want: `it uses Secret shop/key, which does not exist`},
 		"it may be missing, and is":  {of: list(maybeUsingSecret("key")), wantAsked: 1},
 		"it may be missing, and somebody else has one": {
-			of: list(maybeUsingSecret("key")), taken: true, wantAsked: 1, want: "the cluster has one that Manifold does not own",
+			of: list(maybeUsingSecret("key")), taken: true, wantAsked: 1, want: "this cluster has one that Manifold does not own",
 		},
 		"so with a Secret to pull images": {
-			of: list(pulling), taken: true, wantAsked: 1, want: `it names Secret shop/key, which does not exist in the logical cluster`,
+			of: list(pulling), taken: true, wantAsked: 1, want: `it uses Secret shop/key, which does not exist in the logical cluster`,
 		},
 		"and with that of its ServiceAccount": {
 			of: list(runningAs("robot")), above: objects(account("robot", "key")), here: objects(asOurs(account("robot", "key"), "uid-of-robot")),
-			taken: true, wantAsked: 1, want: `it names Secret shop/key, which does not exist in the logical cluster`,
+			taken: true, wantAsked: 1, want: `it uses Secret shop/key, which does not exist in the logical cluster`,
 		},
-		"its ServiceAccount does not exist":        {of: list(runningAs("robot")), want: `it names ServiceAccount shop/robot, which does not exist`},
+		"its ServiceAccount does not exist":        {of: list(runningAs("robot")), want: `it uses ServiceAccount shop/robot, which does not exist`},
 		"its ServiceAccount is on its way":         {of: list(runningAs("robot")), above: objects(account("robot")), wantWait: true},
 		"every cluster has a default one":          {of: list(runningAs("default")), above: objects(account("default"))},
 		"and its own certificate":                  {of: list(rootCA)},
@@ -283,7 +283,7 @@ func TestAnIngressUsesNoSecretOfOthers(t *testing.T) {
 		want  string
 	}{
 		"one that is yet to be made holds up nobody": {},
-		"somebody else's does":                       {taken: true, want: "Ingress shop/door is held back: it names Secret shop/door-tls, which does not exist in the logical cluster"},
+		"somebody else's does":                       {taken: true, want: "Ingress shop/door is held back: it uses Secret shop/door-tls, which does not exist in the logical cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			door, asked := ingress("door", "web"), 0

@@ -58,7 +58,7 @@ func TestInASharedNamespaceAllThatIsNamedIsOurs(t *testing.T) {
 			Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: claimMadeOf("", "source").Spec}},
 		}}}
 	})
-	const noSource, noService = "it names PersistentVolumeClaim default/source, which does not exist", "it names Service default/web, which does not exist"
+	const noSource, noService = "it uses PersistentVolumeClaim default/source, which does not exist", "it uses Service default/web, which does not exist"
 	mirrored := inDefault(claimMadeOf("source", ""))
 	mirrored.Annotations = map[string]string{v1alpha1.AnnotationCluster: "west"}
 	source, web := claimMadeOf("source", ""), service("web", nil)
@@ -71,15 +71,15 @@ func TestInASharedNamespaceAllThatIsNamedIsOurs(t *testing.T) {
 		"a copy of a claim that only others have":    {of: claimMadeOf("copy", "source"), want: "PersistentVolumeClaim default/copy is held back: " + noSource},
 		"so with templates of a StatefulSet":         {of: set, want: noSource},
 		"so with a volume of a pod":                  {of: scratch, want: noSource},
-		"a copy of a claim that is elsewhere":        {of: claimMadeOf("copy", "source"), above: objects(source), want: "it copies PersistentVolumeClaim default/source, which the cluster does not have"},
-		"a copy of a claim whose name is taken here": {of: set, above: objects(source), here: objects(claimMadeOf("source", "")), want: "it copies PersistentVolumeClaim default/source, which the cluster does not have"},
+		"a copy of a claim that is elsewhere":        {of: claimMadeOf("copy", "source"), above: objects(source), want: "it copies PersistentVolumeClaim default/source, which is not in this cluster"},
+		"a copy of a claim whose name is taken here": {of: set, above: objects(source), here: objects(claimMadeOf("source", "")), want: "it copies PersistentVolumeClaim default/source, which is not in this cluster"},
 		"a copy of a claim of a replica elsewhere":   {of: set, above: objects(mirrored), want: `which is in cluster "west": run it there`},
 		"a copy of a claim of ours":                  {of: claimMadeOf("copy", "source"), above: objects(source), here: objects(asOurs(claimMadeOf("source", ""), "uid-of-source"))},
 
 		"an Ingress that leads to a Service of others":                                     {of: plain(), want: "Ingress default/door is held back: " + noService},
-		"one that leads to a Service whose name is taken":                                  {of: plain(), above: objects(web), want: "it names Service default/web, which nothing brings there: annotate that"},
+		"one that leads to a Service whose name is taken":                                  {of: plain(), above: objects(web), want: "it uses Service default/web, which is not sent to this cluster: annotate it"},
 		"one that leads to a Service of ours":                                              {of: plain(), above: objects(web), here: objects(asOurs(service("web", nil), "uid-of-web"))},
-		"a certificate that does not exist":                                                {of: ingress("door", "web"), above: objects(web), here: objects(asOurs(service("web", nil), "uid-of-web")), want: "it names Secret default/door-tls, which does not exist"},
+		"a certificate that does not exist":                                                {of: ingress("door", "web"), above: objects(web), here: objects(asOurs(service("web", nil), "uid-of-web")), want: "it uses Secret default/door-tls, which does not exist"},
 		"endpoints of a Service of others":                                                 {of: slice("web"), want: "EndpointSlice default/slice is held back: " + noService},
 		"endpoints of a Service of ours":                                                   {of: slice("web"), above: objects(web), here: objects(asOurs(service("web", nil), "uid-of-web"))},
 		"endpoints of none":                                                                {of: slice("")},

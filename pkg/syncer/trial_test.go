@@ -25,7 +25,7 @@ func TestWhatOverridesMakeIsTriedAbove(t *testing.T) {
 	}{
 		"a workload without overrides is not":   {says: refused},
 		"one that is admitted goes":             {overrides: list(projection.Override{}), wantTried: true},
-		"one that is refused stays as it is":    {overrides: list(projection.Override{}), says: refused, wantTried: true, want: "overrides of PlacementPolicy shop/p make pods that the logical cluster does not admit: privileged"},
+		"one that is refused stays as it is":    {overrides: list(projection.Override{}), says: refused, wantTried: true, want: "overrides of PlacementPolicy shop/p make pods that the logical cluster rejects: privileged"},
 		"one that nobody can say of is retried": {overrides: list(projection.Override{}), says: unanswered, wantTried: true, wantErr: unanswered},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestWhatOverridesMakeIsTriedAbove(t *testing.T) {
 
 // A revision has manifests for each target, of which one is what the logical cluster has admitted.
 func TestPodsOfARevisionAreTriedAbove(t *testing.T) {
-	const want = `the manifests of revision web-v7 for target "eu" make pods that the logical cluster does not admit: privileged`
+	const want = `the manifests of revision web-v7 for target "eu" make pods that the logical cluster rejects: privileged`
 	for name, test := range map[string]struct {
 		decision  string
 		wantTried bool

@@ -121,7 +121,7 @@ func TestAClusterWaitsForAPodToBeGoneElsewhere(t *testing.T) {
 		above *corev1.Pod
 		want  string
 	}{
-		"that another one has":      {errand("east", "west"), `Normal WaitingForCluster cluster "east" waits with the pod until it is gone from "west", which found no node for it`},
+		"that another one has":      {errand("east", "west"), `Normal WaitingForCluster cluster "east" waits for the pod to stop in cluster "west", which has no node for it`},
 		"not that it has itself":    {errand("east", "east"), ""},
 		"nor that is for others":    {errand("north", "west"), ""},
 		"nor that none has had yet": {errand("north", ""), ""},

@@ -45,16 +45,16 @@ func (g Guard) UpdateClaim(cluster string, claim, stored *corev1.PersistentVolum
 		return ErrNotSeen
 	}
 	if claim.UID != stored.UID {
-		return errors.New("it is another claim by its UID")
+		return errors.New("its UID is that of another claim")
 	}
 	if identity.ShownFrom(stored) != cluster {
 		return g.takesAway(cluster, claim, stored)
 	}
 	if identity.ShownFrom(claim) != cluster {
-		return fmt.Errorf("metadata.annotations[%s]: it cannot be taken off", v1alpha1.AnnotationCluster)
+		return fmt.Errorf("metadata.annotations[%s]: it cannot be removed", v1alpha1.AnnotationCluster)
 	}
 	if !equality.Semantic.DeepEqual(mirror.Above(claim.OwnerReferences), mirror.Above(stored.OwnerReferences)) {
-		return errors.New("metadata.ownerReferences: but for pods and StatefulSets, they are not the cluster's to change")
+		return errors.New("metadata.ownerReferences: a cluster may change only owners that are pods or StatefulSets")
 	}
 	added := slices.DeleteFunc(slices.Clone(claim.OwnerReferences), func(ref metav1.OwnerReference) bool {
 		return slices.ContainsFunc(stored.OwnerReferences, func(had metav1.OwnerReference) bool { return had.UID == ref.UID && had.Kind == ref.Kind })
@@ -70,7 +70,7 @@ func (g Guard) UpdateClaim(cluster string, claim, stored *corev1.PersistentVolum
 func (g Guard) DeleteClaim(cluster string, stored *corev1.PersistentVolumeClaim) error {
 	switch showing := identity.ShownFrom(stored); {
 	case showing == "":
-		return errors.New("it is no mirror")
+		return errors.New("it is not a mirror")
 	case showing != cluster && g.HomeOf(stored.Namespace, stored.Name) != cluster:
 		return fmt.Errorf("it mirrors a claim of cluster %q", showing)
 	}
@@ -85,7 +85,7 @@ func (g Guard) takesAway(cluster string, claim, stored *corev1.PersistentVolumeC
 	like := stored.DeepCopy()
 	like.Finalizers, like.ManagedFields, like.ResourceVersion = nil, claim.ManagedFields, claim.ResourceVersion
 	if stored.DeletionTimestamp == nil || len(claim.Finalizers) > 0 || !equality.Semantic.DeepEqual(like, claim) {
-		return fmt.Errorf("it mirrors a claim of cluster %q, and can only be taken away", identity.ShownFrom(stored))
+		return fmt.Errorf("it mirrors a claim of cluster %q, and can only be deleted", identity.ShownFrom(stored))
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func (g Guard) ClaimFor(cluster string, claim *corev1.PersistentVolumeClaim) (mi
 			}
 		}
 	}
-	why := errors.New("no StatefulSet above makes a claim of that name, nor does a pod that is shown")
+	why := errors.New("no StatefulSet of the logical cluster and no mirrored pod makes a claim of that name")
 	for _, name := range projection.SetsOfClaim(claim.Name) {
 		w := g.Maker(identity.Key{Resource: identity.Claims, Namespace: claim.Namespace, Name: claim.Name}, name)
 		if w == nil {

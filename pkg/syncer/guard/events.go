@@ -26,7 +26,7 @@ func (g Guard) CreateEvent(cluster string, event *corev1.Event) error {
 // UpdateEvent returns why a cluster may not write event over stored, nil if it may.
 func (g Guard) UpdateEvent(cluster string, event, stored *corev1.Event) error {
 	if from := stored.Annotations[v1alpha1.AnnotationCluster]; from != cluster {
-		return fmt.Errorf("it is no event of cluster %q", cluster)
+		return fmt.Errorf("it is not an event of cluster %q", cluster)
 	}
 	return g.CreateEvent(cluster, event)
 }
@@ -35,7 +35,7 @@ func (g Guard) UpdateEvent(cluster string, event, stored *corev1.Event) error {
 func (g Guard) EventAbout(cluster string, ref corev1.ObjectReference) error {
 	kind, ok := identity.KindNamed(ref)
 	if !ok {
-		return errors.New("involvedObject: clusters have nothing of that kind")
+		return errors.New("involvedObject: clusters have no objects of that kind")
 	}
 	name := cache.ObjectName{Namespace: ref.Namespace, Name: ref.Name}
 	above := g.Get(identity.Key{Resource: kind.Resource, Namespace: ref.Namespace, Name: ref.Name})

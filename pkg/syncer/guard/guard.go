@@ -58,7 +58,7 @@ func (g Guard) CreatePod(cluster string, pod *corev1.Pod) error {
 		return fmt.Errorf("it is not marked as a pod of cluster %q", cluster)
 	}
 	if len(pod.OwnerReferences) != 1 {
-		return errors.New("a mirror that is new has one owner, its controller")
+		return errors.New("a new mirror has one owner, its controller")
 	}
 	owner, err := g.podOwner(cluster, pod, nil)
 	if err != nil {
@@ -73,7 +73,7 @@ func (g Guard) UpdatePod(cluster string, pod, stored *corev1.Pod) error {
 		return ErrNotSeen
 	}
 	if pod.UID != stored.UID || !pod.CreationTimestamp.Equal(&stored.CreationTimestamp) {
-		return errors.New("it is another pod by its UID or its age")
+		return errors.New("its UID or creation time is that of another pod")
 	}
 	switch identity.ShownFrom(stored) {
 	case "":
@@ -127,9 +127,9 @@ func (g Guard) podOwner(cluster string, pod, stored *corev1.Pod) (mirror.Owner, 
 	}
 	switch {
 	case ref == nil:
-		return mirror.Owner{}, errors.New("it has no controller, and nothing above says that it has been let go")
+		return mirror.Owner{}, errors.New("it has no controller, and the logical cluster has no record that it was released")
 	case !found:
-		return mirror.Owner{}, fmt.Errorf("there is no %s %s with UID %s above", ref.Kind, ref.Name, ref.UID)
+		return mirror.Owner{}, fmt.Errorf("the logical cluster has no %s %s with UID %s", ref.Kind, ref.Name, ref.UID)
 	}
 	if err := g.MayShow(cluster, pod, controller, decider); err != nil {
 		return mirror.Owner{}, err
@@ -202,7 +202,7 @@ func (g Guard) ordinalOf(cluster string, set identity.Workload, ordinal int32) e
 			return fmt.Errorf("ordinal %d of StatefulSet %s belongs to cluster %q", ordinal, set.GetName(), other)
 		}
 	}
-	return fmt.Errorf("no cluster is to run ordinal %d of StatefulSet %s", ordinal, set.GetName())
+	return fmt.Errorf("no cluster should run ordinal %d of StatefulSet %s", ordinal, set.GetName())
 }
 
 // sameOwnersAbove returns why the owners of a mirror that are known above alone are not those that it has.
@@ -211,7 +211,7 @@ func sameOwnersAbove(pod, stored *corev1.Pod) error {
 		return slices.DeleteFunc(slices.Clone(of.OwnerReferences), projection.ControlsPods)
 	}
 	if !equality.Semantic.DeepEqual(above(pod), above(stored)) {
-		return errors.New("metadata.ownerReferences: but for the controller, they are not the cluster's to change")
+		return errors.New("metadata.ownerReferences: a cluster may change only the controller")
 	}
 	return nil
 }
@@ -219,7 +219,7 @@ func sameOwnersAbove(pod, stored *corev1.Pod) error {
 // reportsPod returns why an update is not what a cluster may say of a pod that a user has made.
 func (g Guard) reportsPod(cluster string, pod, stored *corev1.Pod) error {
 	if identity.ShownFrom(pod) != "" {
-		return errors.New("it is no mirror")
+		return errors.New("it is not a mirror")
 	}
 	if !identity.Concerns(stored, cluster) {
 		return fmt.Errorf("it is not placed in cluster %q", cluster)
@@ -240,10 +240,10 @@ func (g Guard) reportsPod(cluster string, pod, stored *corev1.Pod) error {
 func (g Guard) takesOver(cluster string, pod, stored *corev1.Pod) error {
 	template, ok := g.Released(stored)
 	if !ok {
-		return errors.New("nothing above says that its controller has let go of it")
+		return errors.New("the logical cluster has no record that its controller released it")
 	}
 	if logical.ControllerOf(pod) != nil {
-		return errors.New("metadata.ownerReferences: what has been let go of has no controller")
+		return errors.New("metadata.ownerReferences: a released pod has no controller")
 	}
 	if err := sameOwnersAbove(pod, stored); err != nil {
 		return err
@@ -256,7 +256,7 @@ func (g Guard) takesOver(cluster string, pod, stored *corev1.Pod) error {
 func (g Guard) uidFree(resource schema.GroupVersionResource, obj metav1.Object) error {
 	uid := obj.GetUID()
 	if uid == "" || len(uid) > maxUID {
-		return fmt.Errorf("%.100q is no UID", uid)
+		return fmt.Errorf("%.100q is not a UID", uid)
 	}
 	for of := range g.Stores {
 		for _, other := range g.WithUID(of, uid) {

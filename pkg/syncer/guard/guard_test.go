@@ -44,11 +44,11 @@ func TestWhichPodsAClusterMayHaveShown(t *testing.T) {
 		"not in that of Kubernetes": {change: func(p *corev1.Pod) { p.Namespace = "kube-system" }, want: "belongs to Kubernetes"},
 		"not in that of Manifold":   {change: func(p *corev1.Pod) { p.Namespace = v1alpha1.SystemNamespace }, want: "belongs to Manifold"},
 		"not in another namespace than its owner": {
-			change: func(p *corev1.Pod) { p.Namespace = "bank" }, want: "there is no ReplicaSet web-abc",
+			change: func(p *corev1.Pod) { p.Namespace = "bank" }, want: "has no ReplicaSet web-abc",
 		},
 		"not without an owner": {change: func(p *corev1.Pod) { p.OwnerReferences = nil }, want: "has one owner"},
 		"not of an owner that is none": {
-			change: func(p *corev1.Pod) { p.OwnerReferences[0].Name = "other" }, want: "there is no ReplicaSet other",
+			change: func(p *corev1.Pod) { p.OwnerReferences[0].Name = "other" }, want: "has no ReplicaSet other",
 		},
 		"not of an owner with another UID": {
 			change: func(p *corev1.Pod) { p.OwnerReferences[0].UID = "forged" }, want: "with UID forged",
@@ -60,7 +60,7 @@ func TestWhichPodsAClusterMayHaveShown(t *testing.T) {
 			change: func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }, want: "no controller",
 		},
 		"not of a ReplicaSet whose Deployment is another": {
-			prepare: func(f *family) { f.above.UID = "another" }, want: "there is no ReplicaSet",
+			prepare: func(f *family) { f.above.UID = "another" }, want: "has no ReplicaSet",
 		},
 		"not with two owners": {
 			change: func(p *corev1.Pod) { p.OwnerReferences = append(p.OwnerReferences, p.OwnerReferences[0]) }, want: "has one owner",
@@ -71,7 +71,7 @@ func TestWhichPodsAClusterMayHaveShown(t *testing.T) {
 		"not with the UID of its namespace": {
 			change: func(p *corev1.Pod) { p.UID = "uid-of-shop" }, want: "its UID is that of namespaces shop",
 		},
-		"not without a UID":          {change: func(p *corev1.Pod) { p.UID = "" }, want: "is no UID"},
+		"not without a UID":          {change: func(p *corev1.Pod) { p.UID = "" }, want: "is not a UID"},
 		"not with labels of its own": {change: func(p *corev1.Pod) { p.Labels["k8s-app"] = "kube-dns" }, want: "k8s-app"},
 		"not with another image":     {change: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "evil:1" }, want: "field Containers"},
 		"not on another node":        {change: func(p *corev1.Pod) { p.Spec.NodeName = "west" }, want: "spec.nodeName"},
@@ -80,7 +80,7 @@ func TestWhichPodsAClusterMayHaveShown(t *testing.T) {
 		},
 		"a replica of its own":         {change: ofSet("db-0")},
 		"not one of another cluster":   {change: ofSet("db-1"), want: `ordinal 1 of StatefulSet db belongs to cluster "west"`},
-		"not one that is nobody's yet": {change: ofSet("db-7"), want: "no cluster is to run ordinal 7 of StatefulSet db"},
+		"not one that is nobody's yet": {change: ofSet("db-7"), want: "no cluster should run ordinal 7 of StatefulSet db"},
 		"one that it is about to leave": {prepare: func(*family) {
 			replicas.Annotations[v1alpha1.AnnotationStatus] = `{"east":{"replicas":1,"start":9}}`
 		}, change: ofSet("db-9")},
@@ -145,7 +145,7 @@ func TestWhatAClusterMayChangeOfPods(t *testing.T) {
 		"nor takes that off":                         {"east", mirror(), func(p *corev1.Pod) { p.OwnerReferences = append(p.OwnerReferences, loose) }, func(p *corev1.Pod) { p.OwnerReferences = p.OwnerReferences[:1] }, "ownerReferences"},
 		"not the controller to one elsewhere":        {"east", mirror(), nil, func(p *corev1.Pod) { p.OwnerReferences = controlledBy(elsewhere, "ReplicaSet") }, "Deployment other is not placed"},
 		"not that there is none":                     {"east", mirror(), nil, func(p *corev1.Pod) { p.OwnerReferences = nil }, "no controller"},
-		"not that they are none":                     {"east", mirror(), nil, over, "nothing above says"},
+		"not that they are none":                     {"east", mirror(), nil, over, "has no record that"},
 		"unless a user has given them other labels":  {"east", mirror(), func(p *corev1.Pod) { p.Labels["app"] = "broken" }, over, ""},
 		"or the collector has taken off their owner": {"east", mirror(), func(p *corev1.Pod) { p.OwnerReferences = nil }, over, ""},
 		"but not with more than they were":           {"east", mirror(), func(p *corev1.Pod) { p.Labels["app"] = "broken" }, func(p *corev1.Pod) { over(p); p.Spec.HostNetwork = true }, "field HostNetwork"},
@@ -154,7 +154,7 @@ func TestWhatAClusterMayChangeOfPods(t *testing.T) {
 		"the status of what users have placed there": {"east", own(), nil, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, ""},
 		"not of what they have placed elsewhere":     {"west", own(), nil, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, `not placed in cluster "west"`},
 		"not what they have asked for":               {"east", own(), nil, func(p *corev1.Pod) { p.Spec.HostPID = true }, "field HostPID"},
-		"not that it is no more theirs":              {"east", own(), nil, func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationCluster] = "east" }, "it is no mirror"},
+		"not that it is no more theirs":              {"east", own(), nil, func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationCluster] = "east" }, "it is not a mirror"},
 		"that a controller there has taken it over":  {"east", own(), nil, func(p *corev1.Pod) { p.OwnerReferences = controlledBy(f.mirrored, "ReplicaSet") }, ""},
 		"not that one has which does not run there":  {"east", own(), nil, func(p *corev1.Pod) { p.OwnerReferences = controlledBy(elsewhere, "ReplicaSet") }, "that is placed in cluster"},
 	} {
@@ -204,11 +204,11 @@ func TestWhichClaimsAClusterMayHaveShown(t *testing.T) {
 		"not of what is elsewhere":         {cluster: "east", decision: `{"west":{"replicas":2}}`, want: "is not placed"},
 		"not of ordinals of others":        {cluster: "east", decision: `{"east":{"replicas":1,"start":1},"west":{"replicas":1}}`, want: `ordinal 0 of StatefulSet db is not placed`},
 		"not of ordinals that are to come": {cluster: "east", change: func(_ *estate, c *corev1.PersistentVolumeClaim) { c.Name = "data-db-7" }, want: "ordinal 7"},
-		"not of a name that none makes":    {cluster: "east", change: func(_ *estate, c *corev1.PersistentVolumeClaim) { c.Name = "forged" }, want: "no StatefulSet above"},
+		"not of a name that none makes":    {cluster: "east", change: func(_ *estate, c *corev1.PersistentVolumeClaim) { c.Name = "forged" }, want: "no StatefulSet of the logical cluster"},
 		"not of a template that is none": {cluster: "east", change: func(e *estate, _ *corev1.PersistentVolumeClaim) {
 			e.above.Spec.VolumeClaimTemplates[0].Name = "logs"
-		}, want: "no StatefulSet above"},
-		"not in another namespace":     {cluster: "east", change: func(_ *estate, c *corev1.PersistentVolumeClaim) { c.Namespace = "bank" }, want: "no StatefulSet above"},
+		}, want: "no StatefulSet of the logical cluster"},
+		"not in another namespace":     {cluster: "east", change: func(_ *estate, c *corev1.PersistentVolumeClaim) { c.Namespace = "bank" }, want: "no StatefulSet of the logical cluster"},
 		"not with the UID of a Secret": {cluster: "east", change: func(_ *estate, c *corev1.PersistentVolumeClaim) { c.UID = "uid-of-key" }, want: "its UID is that of secrets shop/key"},
 		"not with labels of its own":   {cluster: "east", change: func(_ *estate, c *corev1.PersistentVolumeClaim) { c.Labels["x"] = "y" }, want: "metadata.labels"},
 		"not with an owner that is none": {cluster: "east", change: func(_ *estate, c *corev1.PersistentVolumeClaim) {
@@ -240,7 +240,7 @@ func TestWhatAClusterMayChangeOfClaims(t *testing.T) {
 	}{
 		"what its claims are":           {cluster: "east", change: func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }},
 		"not those of others":           {cluster: "west", change: func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }, want: "mirrors a claim"},
-		"not that it is none of theirs": {cluster: "east", change: func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, v1alpha1.AnnotationCluster) }, want: "cannot be taken off"},
+		"not that it is none of theirs": {cluster: "east", change: func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, v1alpha1.AnnotationCluster) }, want: "cannot be removed"},
 		"not its UID":                   {cluster: "east", change: func(c *corev1.PersistentVolumeClaim) { c.UID = "x" }, want: "another claim"},
 		"not what owns it above": {cluster: "east", change: func(c *corev1.PersistentVolumeClaim) {
 			c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "c", UID: "c"}}
@@ -253,7 +253,7 @@ func TestWhatAClusterMayChangeOfClaims(t *testing.T) {
 		"and nothing but its end": {
 			cluster: "west", decision: `{"west":{"replicas":2}}`,
 			before: func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} },
-			change: func(c *corev1.PersistentVolumeClaim) { c.Finalizers, c.Spec.VolumeName = nil, "mine" }, want: "can only be taken away",
+			change: func(c *corev1.PersistentVolumeClaim) { c.Finalizers, c.Spec.VolumeName = nil, "mine" }, want: "can only be deleted",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -277,5 +277,5 @@ func TestWhatAClusterMayChangeOfClaims(t *testing.T) {
 		expectRefusal(t, g.DeleteClaim(cluster, e.shown("east")), want)
 	}
 	own := e.claim.DeepCopy()
-	expectRefusal(t, g.DeleteClaim("east", own), "it is no mirror")
+	expectRefusal(t, g.DeleteClaim("east", own), "it is not a mirror")
 }

@@ -197,7 +197,7 @@ func (c *Pods) lacksCopied(ctx context.Context, w identity.Workload, desired pro
 		case kind.Mirror(above):
 			found = c.lacksMirrored(above, key)
 		case !c.provides(key, above):
-			found = lack{polls: true, problem: fmt.Sprintf("it copies %s, which the cluster does not have: run it where that is", named(kind, key))}
+			found = lack{polls: true, problem: fmt.Sprintf("it copies %s, which is not in this cluster: run it in the cluster that has it", named(kind, key))}
 		}
 		if found.problem != "" {
 			return found, nil
@@ -223,7 +223,7 @@ func (c *Pods) lacks(ctx context.Context, workload identity.Key, ref projection.
 	case kind.Mirror(above):
 		return c.lacksMirrored(above, key), nil
 	case never != "":
-		return lack{problem: fmt.Sprintf("it names %s, which is never there: %s", named(kind, key), never)}, nil
+		return lack{problem: fmt.Sprintf("it uses %s, which is not sent to any cluster: %s", named(kind, key), never)}, nil
 	}
 	if c.provides(key, above) {
 		return lack{}, nil
@@ -237,7 +237,7 @@ func (c *Pods) lacks(ctx context.Context, workload identity.Key, ref projection.
 	case st.Hash != "" && st.UID == above.GetUID() && c.Below.Get(key) == nil:
 		return lack{}, nil // it was made a moment ago, and the watch has not shown it
 	case !c.Wanted(kind, above, c.Name):
-		return lack{problem: fmt.Sprintf("it names %s, which nothing brings there%s: annotate that with %s=%s",
+		return lack{problem: fmt.Sprintf("it uses %s, which is not sent to this cluster%s: annotate it with %s=%s",
 			named(kind, key), byOverride(key), v1alpha1.AnnotationClusters, c.Name)}, nil
 	}
 	c.Queue.Add(key)
@@ -249,7 +249,7 @@ func byOverride(key identity.Key) string {
 	if key.Resource == identity.Services {
 		return "" // what leads to a Service does not bring it
 	}
-	return ", as only an override names it"
+	return " because only an override names it"
 }
 
 // provides reports whether the cluster has the projection of an object.
@@ -275,14 +275,14 @@ func (c *Pods) absent(ctx context.Context, workload identity.Key, kind projectio
 		return lack{}, writer.ErrNotYet
 	}
 	if !ref.Optional {
-		return lack{problem: fmt.Sprintf("it names %s, which does not exist: create it, or take the name out", named(kind, key))}, nil
+		return lack{problem: fmt.Sprintf("it uses %s, which does not exist: create it, or remove the reference", named(kind, key))}, nil
 	}
 	taken, err := c.taken(ctx, kind, key)
 	if err != nil || !taken {
 		return lack{}, err
 	}
-	return lack{polls: true, problem: fmt.Sprintf("it names %s, which does not exist in the logical cluster, while the cluster has one that Manifold does not own: "+
-		"delete or rename it there, or take the name out", named(kind, key))}, nil
+	return lack{polls: true, problem: fmt.Sprintf("it uses %s, which does not exist in the logical cluster, while this cluster has one that Manifold does not own: "+
+		"delete or rename that one, or remove the reference", named(kind, key))}, nil
 }
 
 // taken reports whether a name is somebody else's in the cluster, by an attempt to make something of it that changes nothing. What is not ours is
@@ -323,7 +323,7 @@ func (c *Pods) lacksMirrored(above projection.Object, key identity.Key) lack {
 	if identity.ShownFrom(claim) == c.Name && live != nil && live.UID == claim.UID {
 		return lack{}
 	}
-	return lack{polls: true, problem: fmt.Sprintf("it names PersistentVolumeClaim %s/%s, which is in cluster %q: run it there",
+	return lack{polls: true, problem: fmt.Sprintf("it uses PersistentVolumeClaim %s/%s, which is in cluster %q: run it there",
 		key.Namespace, key.Name, identity.ShownFrom(claim))}
 }
 

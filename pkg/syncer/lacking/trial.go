@@ -40,7 +40,7 @@ func (c *Pods) refusedAbove(ctx context.Context, w identity.Workload, desired pr
 	err = c.Admits(ctx, pod)
 	var said *RefusedError
 	if errors.As(err, &said) {
-		refused.problem = fmt.Sprintf("%s make pods that the logical cluster does not admit: %s", by, said.Reason)
+		refused.problem = fmt.Sprintf("%s make pods that the logical cluster rejects: %s", by, said.Reason)
 		return refused, nil
 	}
 	if err != nil {

@@ -195,7 +195,7 @@ func (p *Pods) takeOver(ctx context.Context, pod, stored *corev1.Pod, template *
 }
 
 // errNoRecord is why a pod that nobody controls in its cluster is not shown.
-var errNoRecord = errors.New("nobody controls it there, and nothing above says that it goes on running without its controller")
+var errNoRecord = errors.New("it has no controller there, and the logical cluster has no record that it should run without one")
 
 // letGoOf is for a pod that is shown and that nobody controls in its cluster any more. Its owner has let go of it, because its labels were
 // changed above, or has gone and left it to others: then it runs on, and its user deletes it. What above says nothing of is none of ours.

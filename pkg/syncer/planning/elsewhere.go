@@ -20,7 +20,7 @@ func (c *Planner) leavesLater(kind projection.Kind, above projection.Object) str
 	if _, placed := identity.DecisionOf(pod)[c.Name]; !placed || from == "" || from == c.Name {
 		return ""
 	}
-	return fmt.Sprintf("waits with the pod until it is gone from %q, which found no node for it", from)
+	return fmt.Sprintf("waits for the pod to stop in cluster %q, which has no node for it", from)
 }
 
 // GoesElsewhere reports whether an object below is a pod that a user made and that is to run in another cluster.
