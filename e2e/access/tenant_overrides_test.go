@@ -29,7 +29,7 @@ spec:
 func TestOverridesTakeARightOfTheirOwn(t *testing.T) {
 	s := suite.Scenario(t)
 	plain := "apiVersion: manifold.dev/v1alpha1\nkind: PlacementPolicy\nmetadata:\n  name: plain\nspec: {priority: 1}\n"
-	refusal := fmt.Sprintf(`spec.overrides: it takes the right to "override" placementpolicies.manifold.dev in namespace %q`, s.Namespace)
+	refusal := fmt.Sprintf(`spec.overrides: you need the right to "override" placementpolicies.manifold.dev in namespace %q`, s.Namespace)
 	for _, role := range []string{"edit", "admin"} {
 		user := s.Logical.As(framework.ServiceAccount(s, role, role))
 		s.Logical.Poll(role+" may write policies", func() error { return framework.Failure(user.TryInput(plain, "apply", "-f", "-")) })

@@ -109,7 +109,7 @@ webhooks:
 		return result.Stderr
 	}
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
-		expect.Says(t, register(kind, "pods"), `Warning: webhook "hook.e2e.example.com" is not called for pods of Deployments and other workloads in clusters "east", "west"`,
+		expect.Says(t, register(kind, "pods"), `Warning: webhook "hook.e2e.example.com" is not called for the pods that Deployments and other workloads create in clusters "east", "west"`,
 			"manifold cluster join east --cluster-kubeconfig FILE --pod-webhooks")
 		if stderr := register(kind, "deployments"); stderr != "" {
 			t.Errorf("%s for Deployments is warned of: %s", kind, stderr)

@@ -150,8 +150,8 @@ func TestWhatManifoldWritesIsNotForUsers(t *testing.T) {
 		v1alpha1.AnnotationStatus:    `{"west":{"ready":9}}`,
 	}
 	warnings := []string{
-		"Warning: metadata.annotations[manifold.dev/placement]: written by Manifold alone, your value is ignored",
-		"Warning: metadata.annotations[manifold.dev/status]: written by Manifold alone, your value is ignored",
+		"Warning: metadata.annotations[manifold.dev/placement]: only Manifold writes this, so your value is ignored",
+		"Warning: metadata.annotations[manifold.dev/status]: only Manifold writes this, so your value is ignored",
 	}
 	check := func(what string, result framework.Result) {
 		t.Helper()

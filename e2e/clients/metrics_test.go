@@ -273,7 +273,7 @@ spec:
 		if result.Code != 0 {
 			t.Fatal(result)
 		}
-		expect.Says(t, result.Stderr, "APIService v1beta1.metrics.k8s.io stays as it is", "Service "+s.Namespace+"/adapter")
+		expect.Says(t, result.Stderr, "APIService v1beta1.metrics.k8s.io is left unchanged", "Service "+s.Namespace+"/adapter")
 		expect.Says(t, s.Logical.Kubectl("get", "apiservice", "v1beta1.metrics.k8s.io"), "Local", "True")
 		if err := clustersAnswer(); err != nil {
 			t.Errorf("after kubectl %s: %v", verb, err)

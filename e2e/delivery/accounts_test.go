@@ -76,7 +76,7 @@ func TestNobodyHasAnApplicationActAsWhomHeMayNotBe(t *testing.T) {
 	applies := func(manifest string) framework.Result {
 		return s.Logical.TryInput(manifest, "apply", "-f", "-", "--as=ann")
 	}
-	const refusal = `spec.serviceAccountName: it takes the right to "impersonate" ServiceAccount "admin"`
+	const refusal = `spec.serviceAccountName: you need the right to "impersonate" ServiceAccount "admin"`
 	expect.Refused(t, applies(named("admin")), refusal)
 	if got := applies(named("deliverer")); got.Code != 0 {
 		t.Error(got)

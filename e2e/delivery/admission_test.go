@@ -169,7 +169,7 @@ kind: Service
 metadata: {name: web, annotations: {manifold.dev/clusters: "east,west"%s}}
 spec: {selector: {app: web}, ports: [{port: 80}]}
 `
-	const ignored = "metadata.annotations[delivery.manifold.dev/routes]: written by Manifold alone, your value is ignored"
+	const ignored = "metadata.annotations[delivery.manifold.dev/routes]: only Manifold writes this, so your value is ignored"
 	to := func(app string) string {
 		return fmt.Sprintf(`, delivery.manifold.dev/routes: '{"east":{"/spec/selector/app":{"is":"%s"}}}'`, app)
 	}

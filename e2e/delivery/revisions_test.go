@@ -66,7 +66,7 @@ func TestDeliveryAloneSaysWhichRevisionAClusterHolds(t *testing.T) {
 	}
 
 	// Who makes one says nothing of revisions, delivery aside, which says nothing of replicas.
-	told(ed.applies(saying(web, allAtNine)), "metadata.annotations[manifold.dev/placement]: written by Manifold alone, your value is ignored")(t)
+	told(ed.applies(saying(web, allAtNine)), "metadata.annotations[manifold.dev/placement]: only Manifold writes this, so your value is ignored")(t)
 	holds(s, "holds nothing of what a user says", split(2, 2, "", ""))
 	told(delivery.applies(saying(web, eastAtEight)))(t)
 	holds(s, "holds what delivery says", split(2, 2, "web-v8", "web-v7"))
@@ -102,7 +102,7 @@ func TestDeliveryAloneSaysWhichRevisionAClusterHolds(t *testing.T) {
 		append([]string{"apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-"}, ed.flags...)...)
 	told(dry, held)(t)
 	expect.Refused(t, ed.try("patch", "deployment", "web", "--type=merge", "-p",
-		`{"spec":{"template":{"metadata":{"annotations":{"manifold.dev/placement":"x"}}}}}`), "is Manifold's own")
+		`{"spec":{"template":{"metadata":{"annotations":{"manifold.dev/placement":"x"}}}}}`), "is reserved for Manifold")
 	explained := s.Logical.CLI("explain", "deployment", "web")
 	expect.Says(t, explained, "at web-v7 in west and at web-v8 in east by Application web", "REVISION")
 
@@ -142,7 +142,7 @@ func TestDependentsHoldWhatDeliverySays(t *testing.T) {
 			t.Errorf("holds %s, want %s", got, want)
 		}
 	}
-	told(ed.applies(config("red", eastAtEight)), "written by Manifold alone")(t)
+	told(ed.applies(config("red", eastAtEight)), "only Manifold writes this")(t)
 	holds("")
 	told(delivery.applies(config("red", allAtNine)))(t)
 	nine := strings.ReplaceAll(allAtNine, `"replicas":9`, `"replicas":0`)
@@ -150,7 +150,7 @@ func TestDependentsHoldWhatDeliverySays(t *testing.T) {
 	held := `ConfigMap "web" is held at web-v9 by Application web until a Release lets it go`
 	told(s.Logical.TryInput(config("green", ""), append([]string{"replace", "-f", "-"}, ed.flags...)...), held)(t)
 	holds(nine)
-	told(ed.applies(config("blue", eastAtEight)), held, "written by Manifold alone")(t)
+	told(ed.applies(config("blue", eastAtEight)), held, "only Manifold writes this")(t)
 	holds(nine)
 	told(delivery.applies(config("blue", eastAtEight)))(t)
 	holds(eastAtEight)

@@ -50,7 +50,7 @@ func TestWhatIsAppliedToAProtectedNamespaceIsWarnedOfAndStays(t *testing.T) {
 		if result = logical.TryInput(claim, "apply", "-f", "-"); result.Code != 0 {
 			t.Fatal(result)
 		}
-		expect.Says(t, result.Stderr, `Warning: PersistentVolumeClaim "`+name+`" goes to no cluster: `+reason)
+		expect.Says(t, result.Stderr, `Warning: PersistentVolumeClaim "`+name+`" is not sent to any cluster: `+reason)
 
 		framework.AwaitList(logical, "", "an event says so", func(events []*corev1.Event) bool {
 			found := framework.EventsAbout(events, name, "Unplaced")
@@ -63,7 +63,7 @@ func TestWhatIsAppliedToAProtectedNamespaceIsWarnedOfAndStays(t *testing.T) {
 				t.Errorf("it says %q:\n%s", misleading, explained)
 			}
 		}
-		expect.Says(t, logical.CLI("explain", "pvc/"+name), "goes to no cluster: "+reason)
+		expect.Says(t, logical.CLI("explain", "pvc/"+name), "is not sent to any cluster: "+reason)
 		expect.Refused(t, s.East.In(namespace).Try("get", "deployment", name), "NotFound")
 	}
 }

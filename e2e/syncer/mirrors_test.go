@@ -94,7 +94,7 @@ func TestRevisionsAreNumberedAbove(t *testing.T) {
 		t.Errorf("who goes back to a revision has not written its decision: %s", r)
 	}
 	expect.Says(t, s.Logical.Try("annotate", "deployment/web", "--overwrite", v1alpha1.AnnotationPlacement+`={"west":{"replicas":9}}`).Stderr,
-		"metadata.annotations[manifold.dev/placement]: written by Manifold alone, your value is ignored")
+		"metadata.annotations[manifold.dev/placement]: only Manifold writes this, so your value is ignored")
 	framework.Await(s.Logical, "web", "runs the first template as the fourth revision", func(d *appsv1.Deployment) bool {
 		return framework.ImageOf(d) == "web:1" && d.Annotations["deployment.kubernetes.io/revision"] == "4" && expect.Available(4)(d)
 	})

@@ -225,7 +225,7 @@ func TestCustomResourcesGoWhereTheyArePinned(t *testing.T) {
 			return hasFinalizer(o) && o.GetAnnotations()[v1alpha1.AnnotationPlacement] == `{"east":{"replicas":1}}`
 		})
 		r = s.Logical.Try("annotate", "gizmo", "one", v1alpha1.AnnotationPlacement+"={}", "--overwrite")
-		expect.Says(t, r.Stderr, "written by Manifold alone")
+		expect.Says(t, r.Stderr, "only Manifold writes this")
 		expect.Refused(t, s.Logical.Try("annotate", "gizmo", "one", v1alpha1.AnnotationClusters+"=,", "--overwrite"), "metadata.annotations[manifold.dev/clusters]")
 	})
 	t.Run("several clusters have a copy each, and the status tells what they agree on", func(t *testing.T) {

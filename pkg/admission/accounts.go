@@ -52,7 +52,7 @@ func (p *accounts) Validate(ctx context.Context, a admission.Attributes, _ admis
 	if decision == authorizer.DecisionAllow {
 		return nil
 	}
-	detail := fmt.Sprintf("%s: it takes the right to %q ServiceAccount %q in namespace %q", field.NewPath("spec", "serviceAccountName"), verbImpersonate, name, a.GetNamespace())
+	detail := fmt.Sprintf("%s: you need the right to %q ServiceAccount %q in namespace %q", field.NewPath("spec", "serviceAccountName"), verbImpersonate, name, a.GetNamespace())
 	switch {
 	case err != nil:
 		detail += ": " + err.Error()

@@ -43,7 +43,7 @@ func TestAnApplicationNamesWhomItsWriterMayBe(t *testing.T) {
 		refused     string
 	}{
 		"who may be it names it":                       {object: app("deployer")},
-		"who may not does not":                         {object: app("admin"), refused: `spec.serviceAccountName: it takes the right to "impersonate" ServiceAccount "admin" in namespace "shop"`},
+		"who may not does not":                         {object: app("admin"), refused: `spec.serviceAccountName: you need the right to "impersonate" ServiceAccount "admin" in namespace "shop"`},
 		"nor later":                                    {old: app(""), object: app("admin"), refused: `"admin"`},
 		"nor in place of another":                      {old: app("deployer"), object: app("admin"), refused: `"admin"`},
 		"who names none needs no right":                {object: app("")},

@@ -71,11 +71,11 @@ func (*managed) Validate(_ context.Context, a admission.Attributes, _ admission.
 			if pairs.kept(key) && !forged(a, key) || had && was == pairs.get(obj)[key] {
 				continue
 			}
-			errs = append(errs, field.Forbidden(path.Key(key), "is Manifold's own"))
+			errs = append(errs, field.Forbidden(path.Key(key), "is reserved for Manifold"))
 		}
 		for _, key := range reservedKeys(before) {
 			if _, kept := pairs.get(obj)[key]; !kept && pairs.kept(key) && forged(a, key) {
-				errs = append(errs, field.Forbidden(path.Key(key), "is Manifold's own, and stays"))
+				errs = append(errs, field.Forbidden(path.Key(key), "is reserved for Manifold and cannot be removed"))
 			}
 		}
 	}
@@ -184,7 +184,7 @@ func keep(ctx context.Context, pairs pairs, obj, old metav1.Object, except func(
 			continue
 		}
 		// A manifest without the key is the ordinary case; one with another value was written by hand.
-		warning.AddWarning(ctx, "", fmt.Sprintf("metadata.%s[%s]: written by Manifold alone, your value is ignored", pairs.field, key))
+		warning.AddWarning(ctx, "", fmt.Sprintf("metadata.%s[%s]: only Manifold writes this, so your value is ignored", pairs.field, key))
 		change(key, was, had)
 	}
 	for _, key := range reservedKeys(before) {

@@ -34,7 +34,7 @@ func (*metrics) Admit(ctx context.Context, a admission.Attributes, _ admission.O
 	if !isService || !wasService || service.Spec.Service == nil || old.Spec.Service != nil {
 		return nil
 	}
-	warning.AddWarning(ctx, "", fmt.Sprintf("metrics.k8s.io is served from the metrics of the clusters, so APIService %s stays as it is; "+
+	warning.AddWarning(ctx, "", fmt.Sprintf("Manifold serves metrics.k8s.io from the metrics of the clusters, so APIService %s is left unchanged; "+
 		"to have Service %s/%s answer instead, delete the APIService before you create yours",
 		service.Name, service.Spec.Service.Namespace, service.Spec.Service.Name))
 	service.Spec = old.Spec

@@ -34,7 +34,7 @@ func TestWhoAnswersForMetrics(t *testing.T) {
 		},
 		"nor does it once it has replaced the server's labels": {
 			object: service("v1beta1.metrics.k8s.io", nil, adapter), old: service("v1beta1.metrics.k8s.io", nil, nil),
-			wantWarning: "stays as it is",
+			wantWarning: "is left unchanged",
 		},
 		"one that a user has created is the user's": {
 			object: service("v1beta1.metrics.k8s.io", nil, adapter), wantService: true,

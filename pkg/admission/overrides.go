@@ -53,7 +53,7 @@ func (p *overrides) Validate(ctx context.Context, a admission.Attributes, _ admi
 		return nil
 	}
 	resource := a.GetResource().GroupResource()
-	detail := fmt.Sprintf("%s: it takes the right to %q %s", field.NewPath("spec", "overrides"), v1alpha1.VerbOverride, resource)
+	detail := fmt.Sprintf("%s: you need the right to %q %s", field.NewPath("spec", "overrides"), v1alpha1.VerbOverride, resource)
 	if a.GetNamespace() != "" {
 		detail += fmt.Sprintf(" in namespace %q", a.GetNamespace())
 	}

@@ -55,8 +55,8 @@ func TestOverridesAreARightOfTheirOwn(t *testing.T) {
 	}
 	elsewhere := wide(policy(mirrored))
 	elsewhere.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
-	const detail = `spec.overrides: it takes the right to "override" placementpolicies.manifold.dev in namespace "shop"`
-	const wideDetail = `spec.overrides: it takes the right to "override" clusterplacementpolicies.manifold.dev`
+	const detail = `spec.overrides: you need the right to "override" placementpolicies.manifold.dev in namespace "shop"`
+	const wideDetail = `spec.overrides: you need the right to "override" clusterplacementpolicies.manifold.dev`
 	for name, test := range map[string]struct {
 		by          asked // the one who may
 		object, old runtime.Object

@@ -48,8 +48,8 @@ func (p *podWebhooks) Validate(ctx context.Context, a admission.Attributes, o ad
 	}
 	for _, name := range now {
 		if !slices.Contains(before, name) {
-			warning.AddWarning(ctx, "", fmt.Sprintf("webhook %q is not called for pods of Deployments and other workloads in %s, where these are made. "+
-				"To have it called: %s. Else register it there as well", name, named(silent), handmade.LetPodWebhooksIn(silent[0].Name, silent[0].Spec.Allows)))
+			warning.AddWarning(ctx, "", fmt.Sprintf("webhook %q is not called for the pods that Deployments and other workloads create in %s. "+
+				"To have it called, run: %s. Or register it there as well", name, named(silent), handmade.LetPodWebhooksIn(silent[0].Name, silent[0].Spec.Allows)))
 		}
 	}
 	return nil
@@ -73,7 +73,7 @@ func named(clusters []*v1alpha1.Cluster) string {
 		word = "clusters "
 	}
 	if more := len(names) - mostNamed; more > 0 {
-		names = append(names[:mostNamed], fmt.Sprintf("%d others", more))
+		names = append(names[:mostNamed], fmt.Sprintf("%d more", more))
 	}
 	return word + strings.Join(names, ", ")
 }

@@ -86,7 +86,7 @@ func TestWebhooksThatWorkloadsPassByAreWarnedOf(t *testing.T) {
 			var got []string
 			for _, text := range warnings.texts {
 				got = append(got, strings.Split(text, `"`)[1])
-				const todo = `in cluster "west", where these are made. To have it called: manifold cluster join west --cluster-kubeconfig FILE --allow-volumes --pod-webhooks.`
+				const todo = `in cluster "west". To have it called, run: manifold cluster join west --cluster-kubeconfig FILE --allow-volumes --pod-webhooks.`
 				if !strings.Contains(text, todo) {
 					t.Errorf("warning %q does not say what to do", text)
 				}
@@ -112,8 +112,8 @@ func TestNobodyIsWarnedWhereAllClustersAsk(t *testing.T) {
 	}{
 		"nowhere to run":  {},
 		"all ask":         {joined: []*v1alpha1.Cluster{cluster("east", asks), cluster("west", asks)}},
-		"one does not":    {joined: []*v1alpha1.Cluster{cluster("east", asks), cluster("west", v1alpha1.ClusterAllows{})}, want: `in cluster "west", where`},
-		"some of many do": {joined: []*v1alpha1.Cluster{cluster("e", v1alpha1.ClusterAllows{}), cluster("d", v1alpha1.ClusterAllows{}), cluster("c", asks), cluster("b", v1alpha1.ClusterAllows{}), cluster("a", v1alpha1.ClusterAllows{})}, want: `in clusters "a", "b", "d", 1 others, where`},
+		"one does not":    {joined: []*v1alpha1.Cluster{cluster("east", asks), cluster("west", v1alpha1.ClusterAllows{})}, want: `in cluster "west". To have it called`},
+		"some of many do": {joined: []*v1alpha1.Cluster{cluster("e", v1alpha1.ClusterAllows{}), cluster("d", v1alpha1.ClusterAllows{}), cluster("c", asks), cluster("b", v1alpha1.ClusterAllows{}), cluster("a", v1alpha1.ClusterAllows{})}, want: `in clusters "a", "b", "d", 1 more. To have it called`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind := admissionregistration.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration")

@@ -38,6 +38,6 @@ func (*protected) Validate(ctx context.Context, a admission.Attributes, _ admiss
 	if kind, known := projection.ForResource(a.GetResource()); known && kind.Workload || !pinned && !actBelow[a.GetResource().GroupResource()] {
 		return nil
 	}
-	warning.AddWarning(ctx, "", fmt.Sprintf("%s %q goes to no cluster: %s", a.GetKind().Kind, a.GetName(), reason))
+	warning.AddWarning(ctx, "", fmt.Sprintf("%s %q is not sent to any cluster: %s", a.GetKind().Kind, a.GetName(), reason))
 	return nil
 }

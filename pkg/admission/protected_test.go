@@ -25,16 +25,16 @@ func TestWhatGoesNowhereIsWarnedOf(t *testing.T) {
 	}{
 		"a claim in a namespace of the system": {
 			resource: claims, namespace: "kube-system",
-			want: `Thing "data" goes to no cluster: namespace "kube-system" belongs to Kubernetes in every cluster`,
+			want: `Thing "data" is not sent to any cluster: namespace "kube-system" belongs to Kubernetes in every cluster`,
 		},
 		"a claim in the namespace of Manifold":            {resource: claims, namespace: "manifold-system", want: "belongs to Manifold"},
 		"a claim in a namespace that only sounds like it": {resource: claims, namespace: "kube-flannel"},
 		"its status":                               {resource: claims, namespace: "kube-system", subresource: "status"},
 		"a ConfigMap, which is read above":         {resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, namespace: "kube-system"},
-		"a ConfigMap that is pinned":               {resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, namespace: "kube-public", pin: "east", want: "goes to no cluster"},
+		"a ConfigMap that is pinned":               {resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, namespace: "kube-public", pin: "east", want: "is not sent to any cluster"},
 		"a workload, which its decision warns of":  {resource: deployments, namespace: "kube-system", pin: "east"},
 		"a custom resource, which may stay above":  {resource: gizmos, namespace: "kube-system"},
-		"a custom resource that is sent somewhere": {resource: gizmos, namespace: "kube-system", pin: "east", want: "goes to no cluster"},
+		"a custom resource that is sent somewhere": {resource: gizmos, namespace: "kube-system", pin: "east", want: "is not sent to any cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: test.namespace, Name: "data"}}

@@ -48,7 +48,7 @@ func release(ctx context.Context, a admission.Attributes, obj, old metav1.Object
 	case projected:
 		next = contentsOf(said).String()
 	default:
-		warning.AddWarning(ctx, "", fmt.Sprintf("metadata.annotations[%s]: %s are in no cluster, and hold no revision there", v1alpha1.AnnotationPlacement, a.GetResource().Resource))
+		warning.AddWarning(ctx, "", fmt.Sprintf("metadata.annotations[%s]: %s are not sent to clusters, so no cluster can hold a revision of them", v1alpha1.AnnotationPlacement, a.GetResource().Resource))
 	}
 	annotations := copied(obj.GetAnnotations())
 	if annotations[v1alpha1.AnnotationPlacement] = next; next == "" {

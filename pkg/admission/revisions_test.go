@@ -66,7 +66,7 @@ func TestWhatDeliverySaysOfRevisions(t *testing.T) {
 		"one of two without a revision":  {resource: configMaps, old: v7, now: `{"east":{"replicas":1},"west":{"replicas":1,"revision":"web-v7","target":"eu"}}`, want: `{"east":{"replicas":0},"west":{"replicas":0,"revision":"web-v7","target":"eu"}}`},
 		"nothing said":                   {resource: configMaps, old: v7, now: "", want: v7},
 		"replicas of a ConfigMap":        {resource: configMaps, now: `{"east":{"replicas":9,"start":3,"copy":true,"revision":"web-v7","target":"eu"}}`, want: v7},
-		"with a status":                  {resource: configMaps, subresource: "status", old: v7, now: v8, want: v7, wantWarning: "written by Manifold alone"},
+		"with a status":                  {resource: configMaps, subresource: "status", old: v7, now: v8, want: v7, wantWarning: "only Manifold writes this"},
 		"a Deployment is for storage":    {resource: deployments, old: heldBoth, now: v8, want: v8},
 		"and so is a StatefulSet":        {resource: sets, old: heldBoth, now: v8, want: v8},
 		"a claim that is placed":         {resource: volumes, old: both, now: v8, want: `{"east":{"replicas":2,"revision":"web-v8","target":"eu"},"west":{"replicas":1,"fullUntil":"2026-01-02T03:04:05Z","failures":1}}`},
@@ -74,7 +74,7 @@ func TestWhatDeliverySaysOfRevisions(t *testing.T) {
 		"a custom resource":              {resource: gizmos, old: `{"east":{"replicas":2}}`, now: v8, want: `{"east":{"replicas":2,"revision":"web-v8","target":"eu"}}`},
 		"a custom resource goes nowhere": {resource: gizmos, made: true, now: v8, want: ""},
 		"a decision that cannot be read": {resource: gizmos, old: `?`, now: v8, want: "?"},
-		"what is in no cluster":          {resource: cronJobs, made: true, now: v8, want: "", wantWarning: "cronjobs are in no cluster"},
+		"what is in no cluster":          {resource: cronJobs, made: true, now: v8, want: "", wantWarning: "cronjobs are not sent to clusters"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj, old, seen := annotated(placed(test.now)), annotated(placed(test.old)), &recorder{}

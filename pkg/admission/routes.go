@@ -20,7 +20,7 @@ func keepRoutes(ctx context.Context, a admission.Attributes, obj, old metav1.Obj
 	if !saysRoutes(a, obj, old) {
 		return
 	}
-	warning.AddWarning(ctx, "", fmt.Sprintf("metadata.annotations[%s]: written by Manifold alone, your value is ignored", delivery.AnnotationRoutes))
+	warning.AddWarning(ctx, "", fmt.Sprintf("metadata.annotations[%s]: only Manifold writes this, so your value is ignored", delivery.AnnotationRoutes))
 	annotations := copied(obj.GetAnnotations())
 	if before, had := old.GetAnnotations()[delivery.AnnotationRoutes]; had {
 		annotations[delivery.AnnotationRoutes] = before
@@ -35,7 +35,7 @@ func refuseRoutes(a admission.Attributes, obj, old metav1.Object) field.ErrorLis
 	if !saysRoutes(a, obj, old) {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "annotations").Key(delivery.AnnotationRoutes), "is Manifold's own")}
+	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "annotations").Key(delivery.AnnotationRoutes), "is reserved for Manifold")}
 }
 
 // saysRoutes reports whether somebody other than delivery says what clusters hold otherwise, or changes what is said.

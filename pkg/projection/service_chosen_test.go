@@ -35,7 +35,7 @@ func TestAServiceKeepsWhatSomebodyChose(t *testing.T) {
 		},
 		"families of addresses":          {managers: []metav1.ManagedFieldsEntry{managed("kubectl", "", `{"f:spec":{"f:ipFamilies":{}}}`)}, firstOfFamiles: "IPv4"},
 		"a port of health checks":        {managers: []metav1.ManagedFieldsEntry{managed("kubectl", "", `{"f:spec":{"f:healthCheckNodePort":{}}}`)}, health: 30099},
-		"nothing that is Manifold's own": {managers: []metav1.ManagedFieldsEntry{managed(v1alpha1.FieldManager, "", ofPort)}},
+		"nothing that is reserved for Manifold": {managers: []metav1.ManagedFieldsEntry{managed(v1alpha1.FieldManager, "", ofPort)}},
 		"nothing of a status":            {managers: []metav1.ManagedFieldsEntry{managed("kubectl", "status", ofPort)}},
 		"nothing that cannot be read":    {managers: []metav1.ManagedFieldsEntry{managed("kubectl", "", `{"f:spec":`)}},
 		"a port that was allocated before it was written down": {

@@ -76,7 +76,7 @@ func unplaced(object *unstructured.Unstructured) string {
 	never, protected := projection.NamespaceRefusal(object.GetNamespace())
 	switch {
 	case follows && protected:
-		return "it goes to no cluster: " + never
+		return "it is not sent to any cluster: " + never
 	case gk == claims:
 		return aboutClaim(object)
 	case follows:

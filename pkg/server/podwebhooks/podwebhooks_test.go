@@ -155,7 +155,7 @@ func TestWhatIsRefused(t *testing.T) {
 			return nil, &syncer.NotPlacedError{Reason: errors.New("it is elsewhere")}
 		}}, podBelow(), "it is elsewhere"},
 		"as changed beyond what can be": {world{change: func(p *corev1.Pod) error { p.Spec.NodeName = "n"; return nil }}, podBelow(), "spec.nodeName"},
-		"as marked":                     {world{change: func(p *corev1.Pod) error { p.Labels[v1alpha1.LabelLogicalCluster] = "x"; return nil }}, podBelow(), "Manifold's own"},
+		"as marked":                     {world{change: func(p *corev1.Pod) error { p.Labels[v1alpha1.LabelLogicalCluster] = "x"; return nil }}, podBelow(), "reserved for Manifold"},
 		"as changed too much": {world{change: func(p *corev1.Pod) error {
 			p.Annotations = map[string]string{"a": strings.Repeat("x", podhooks.MaxChange)}
 			return nil

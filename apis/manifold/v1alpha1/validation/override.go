@@ -81,7 +81,7 @@ func validateForeign(pairs map[string]string, path *field.Path) field.ErrorList 
 	var errs field.ErrorList
 	for _, key := range sortedKeys(pairs) {
 		if strings.HasPrefix(key, domain) {
-			errs = append(errs, field.Forbidden(path.Key(key), "is Manifold's own"))
+			errs = append(errs, field.Forbidden(path.Key(key), "is reserved for Manifold"))
 		}
 	}
 	return errs

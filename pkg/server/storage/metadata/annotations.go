@@ -41,7 +41,7 @@ func KeepAnnotations(ctx context.Context, obj, old runtime.Object, keys []string
 
 // WarnManaged tells a user that what he has written of such an annotation does not count.
 func WarnManaged(ctx context.Context, key string) {
-	warning.AddWarning(ctx, "", fmt.Sprintf("metadata.annotations[%s]: written by Manifold alone, your value is ignored", key))
+	warning.AddWarning(ctx, "", fmt.Sprintf("metadata.annotations[%s]: only Manifold writes this, so your value is ignored", key))
 }
 
 // Annotation returns an annotation of an object.

@@ -112,11 +112,11 @@ func TestWorkloadIsPlacedWhileItIsCreated(t *testing.T) {
 		},
 		"a decision by hand is not obeyed": {
 			object: deployment(3, v1alpha1.AnnotationPlacement, `{"west":{"replicas":9}}`), want: onEast(3), wantAsked: true,
-			wantWarning: "metadata.annotations[manifold.dev/placement]: written by Manifold alone, your value is ignored",
+			wantWarning: "metadata.annotations[manifold.dev/placement]: only Manifold writes this, so your value is ignored",
 		},
 		"nor is a status": {
 			object: deployment(3, v1alpha1.AnnotationStatus, "{}"), want: onEast(3), wantAsked: true,
-			wantWarning: "metadata.annotations[manifold.dev/status]: written by Manifold alone",
+			wantWarning: "metadata.annotations[manifold.dev/status]: only Manifold writes this",
 		},
 		"what no cluster can run is taken with a warning": {
 			placer: placer{nowhere: true}, object: deployment(3), wantAsked: true,

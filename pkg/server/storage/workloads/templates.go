@@ -64,7 +64,7 @@ func (m mark) refusal() *field.Error {
 	if len(m.values) > 0 {
 		return field.NotSupported(m.path, m.value, m.values)
 	}
-	return field.Forbidden(m.path, "is Manifold's own")
+	return field.Forbidden(m.path, "is reserved for Manifold")
 }
 
 // marksIn returns the reserved keys and wrong values in the templates and selectors of an object, in the order of its fields.
