@@ -146,7 +146,7 @@ func (m *Manager) storeToken(ctx context.Context, name, token, next string) erro
 	}
 	ref := cluster.Spec.Connection.SecretRef
 	if ref == nil || ref.Namespace != v1alpha1.SystemNamespace {
-		return errors.New("store the token: the cluster has no credential any more")
+		return errors.New("store the token: the cluster no longer has a credential")
 	}
 	secrets := m.Client.CoreV1().Secrets(ref.Namespace)
 	secret, err := secrets.Get(ctx, ref.Name, metav1.GetOptions{})

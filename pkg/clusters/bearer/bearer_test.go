@@ -43,11 +43,11 @@ func TestParse(t *testing.T) {
 			token: tokenOf(`{"sub":"system:serviceaccount:shop:web","kubernetes.io":{"pod":{"name":"web-1","uid":"2"}}}`),
 			want:  Claims{Namespace: "shop", Account: "web", Pod: "web-1", PodUID: "2"},
 		},
-		"what is no token":                {token: "opaque", problem: "no JSON web token"},
-		"a token without claims":          {token: "a..c", problem: "no JSON"},
+		"what is no token":                {token: "opaque", problem: "not a JSON web token"},
+		"a token without claims":          {token: "a..c", problem: "not JSON"},
 		"claims that are not encoded":     {token: "a.!.c", problem: "base64"},
 		"a person's token":                {token: tokenOf(`{"sub":"jane"}`), problem: "not a ServiceAccount's"},
-		"a token longer than any is read": {token: "a." + strings.Repeat("e", longest) + ".c", problem: "no JSON web token"},
+		"a token longer than any is read": {token: "a." + strings.Repeat("e", longest) + ".c", problem: "not a JSON web token"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Parse(test.token)

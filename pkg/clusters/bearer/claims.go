@@ -89,14 +89,14 @@ func Audiences(token string) []string {
 func read(token string, into any) error {
 	parts := strings.Split(token, ".")
 	if len(token) > longest || len(parts) != 3 {
-		return errors.New("it is no JSON web token")
+		return errors.New("it is not a JSON web token")
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
 		return fmt.Errorf("its claims are not encoded in base64: %w", err)
 	}
 	if err := json.Unmarshal(payload, into); err != nil {
-		return fmt.Errorf("its claims are no JSON: %w", err)
+		return fmt.Errorf("its claims are not JSON: %w", err)
 	}
 	return nil
 }

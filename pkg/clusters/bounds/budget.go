@@ -23,11 +23,11 @@ const (
 const raise = "remove what is not needed there, or raise the flag --max-cluster-%s of the server"
 
 func tooManyBytes(most int64) error {
-	return &ExceededError{What: fmt.Sprintf("the cluster has more than %s of objects that are to be watched", inWords(most)), Do: fmt.Sprintf(raise, "bytes")}
+	return &ExceededError{What: fmt.Sprintf("the cluster has more than %s of objects to watch", inWords(most)), Do: fmt.Sprintf(raise, "bytes")}
 }
 
 func tooManyObjects(most int64) error {
-	return &ExceededError{What: fmt.Sprintf("the cluster has more than %d objects that are to be watched", most), Do: fmt.Sprintf(raise, "objects")}
+	return &ExceededError{What: fmt.Sprintf("the cluster has more than %d objects to watch", most), Do: fmt.Sprintf(raise, "objects")}
 }
 
 // Budget counts what is kept of one cluster. It is safe for concurrent use; a nil one bounds nothing.

@@ -63,9 +63,9 @@ func Implausible(node *corev1.Node) string {
 			}
 			switch {
 			case len(validation.IsQualifiedName(string(name))) > 0:
-				return "it has a resource of no name"
+				return "it has a resource without a name"
 			case amount.Sign() < 0:
-				return fmt.Sprintf("it has less than no %s", name)
+				return fmt.Sprintf("it has a negative amount of %s", name)
 			case amount.Cmp(most) > 0:
 				return fmt.Sprintf("no machine has more than %s of %s", most.String(), name)
 			}

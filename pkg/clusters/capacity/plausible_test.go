@@ -102,10 +102,10 @@ func TestSumNodesLeavesOutWhatNoMachineHas(t *testing.T) {
 		doubts string
 	}{
 		"one of 200,000 CPUs":       {node(has("cpu", "200000")), "no machine has more than 4096 of cpu"},
-		"one of less than nothing":  {node(has("memory", "-1")), "it has less than no memory"},
+		"one of less than nothing":  {node(has("memory", "-1")), "it has a negative amount of memory"},
 		"one of all the memory":     {node(has("memory", "1Ei")), "no machine has more than 128Ti of memory"},
 		"one of too many resources": {node(func(n *corev1.Node) { n.Status.Allocatable = many }), "it has 100 resources"},
-		"one of a nameless thing":   {node(has("a b", "1")), "it has a resource of no name"},
+		"one of a nameless thing":   {node(has("a b", "1")), "it has a resource without a name"},
 		"a large one":               {node(has("cpu", "2048", "memory", "64Ti", "pods", "1000")), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

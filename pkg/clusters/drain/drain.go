@@ -152,7 +152,7 @@ func (c *Controller) progress(cluster string) metav1.Condition {
 		}
 	}
 	for _, name := range c.Custom(cluster) {
-		stuck = append(stuck, name+": it leaves when another cluster that is chosen for it can take it")
+		stuck = append(stuck, name+": it leaves once another chosen cluster can take it")
 	}
 	return condition(moving, ending, stuck)
 }
@@ -191,7 +191,7 @@ func (c *Controller) obstacle(of identity.Workload, cluster string) (why string,
 		return "", false
 	}
 	if holders := projection.HeldBy(of.Object); of.Kind.Lingers(of.Object) {
-		return "it is being deleted and goes when its finalizers are taken off: " + strings.Join(holders, ", "), true
+		return "it is being deleted and waits for its finalizers to be removed: " + strings.Join(holders, ", "), true
 	}
 	w, err := of.Kind.WorkloadOf(of.Object)
 	if err != nil {
@@ -209,7 +209,7 @@ func (c *Controller) obstacle(of identity.Workload, cluster string) (why string,
 func whyStays(w placement.Workload, pin *v1alpha1.Pin, result placement.Result, cluster string) string {
 	switch {
 	case w.Fixed && w.Restarts:
-		return "it is not moved once it has started; it leaves when it ends, and \"cluster drain --force\" has it start over elsewhere"
+		return "it has started, so it is not moved: it leaves when it ends, and \"cluster drain --force\" starts it over elsewhere"
 	case w.Fixed:
 		return "it cannot be moved, only deleted"
 	case slices.Contains(result.Tied, cluster):

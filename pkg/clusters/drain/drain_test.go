@@ -65,7 +65,7 @@ func TestWhyStays(t *testing.T) {
 	}{
 		"a Job may start over": {
 			workload: placement.Workload{Fixed: true, Restarts: true}, result: roomy,
-			want: `it is not moved once it has started; it leaves when it ends, and "cluster drain --force" has it start over elsewhere`,
+			want: `it has started, so it is not moved: it leaves when it ends, and "cluster drain --force" starts it over elsewhere`,
 		},
 		"a pod may not": {workload: placement.Workload{Fixed: true}, result: roomy, want: "it cannot be moved, only deleted"},
 		"volumes do not follow": {

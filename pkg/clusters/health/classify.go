@@ -61,7 +61,7 @@ func certificateTrouble(name, host string, err error) (reason, message string) {
 		message = fmt.Sprintf("the certificate of %s is not signed by the stored CA; if the cluster's CA has changed, run "+
 			"\"manifold cluster join %s\" again", host, name)
 	case errors.As(err, &hostname):
-		message = fmt.Sprintf("the certificate of %s is not made out to that name; correct the address, or set tls-server-name in the "+
+		message = fmt.Sprintf("the certificate of %s is not valid for that name; correct the address, or set tls-server-name in the "+
 			"kubeconfig and run \"manifold cluster join %s\" again", host, name)
 	case errors.As(err, &invalid):
 		message = fmt.Sprintf("the certificate of %s is not valid: %s; renew it in the cluster", host, invalidity(invalid))

@@ -70,7 +70,7 @@ func TestClassify(t *testing.T) {
 		},
 		"a server with a certificate for another name is not the one that joined": {
 			err:    sent(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "east.example.com"}),
-			reason: ReasonInvalidCredential, says: []string{"not made out to that name"},
+			reason: ReasonInvalidCredential, says: []string{"not valid for that name"},
 		},
 		"an expired certificate is named without its times": {
 			err:    sent(x509.CertificateInvalidError{Cert: &x509.Certificate{}, Reason: x509.Expired, Detail: "current time 2026-11-20"}),

@@ -102,7 +102,7 @@ func answering(next *v1alpha1.ClusterStatus, seen Observation) {
 	}
 	meta.SetStatusCondition(&next.Conditions, metav1.Condition{
 		Type: v1alpha1.ClusterAnswering, Status: metav1.ConditionFalse, Reason: reasonNoAnswer, LastTransitionTime: metav1.NewTime(seen.Silent),
-		Message: "the cluster does not answer; what is shown of it is the last that was heard",
+		Message: "the cluster does not answer; its status is the last known one",
 	})
 }
 

@@ -78,7 +78,7 @@ func (s Syncer) flaw() (reason, but string) {
 	case s.Exceeded != nil:
 		return health.ReasonBounds, ", but not with all: " + s.Exceeded.Error()
 	case s.Surplus != "":
-		return reasonRightsExcess, fmt.Sprintf(", but the credential has more rights than it needs: it may %s; joining again takes that away: %s",
+		return reasonRightsExcess, fmt.Sprintf(", but the credential has more rights than it needs: it may %s; to take it away, join again: %s",
 			s.Surplus, s.JoinAgain)
 	case s.Untold != "":
 		return reasonSyncerRunning, ", but the cluster's audit log cannot name the users behind requests: " + s.lacks(s.Untold)
@@ -98,5 +98,5 @@ func (s Syncer) lacksRights() string {
 
 // lacks says how a cluster grants what is missing.
 func (s Syncer) lacks(what string) string {
-	return fmt.Sprintf("the credential may not %s; joining again grants that: %s", what, s.JoinAgain)
+	return fmt.Sprintf("the credential may not %s; to grant it, join again: %s", what, s.JoinAgain)
 }

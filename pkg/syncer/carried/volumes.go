@@ -250,7 +250,7 @@ func (v *Volumes) Sync(ctx context.Context, key identity.Key) error {
 	c, known := v.gather(key.Name)
 	if !known {
 		if c.wanted && v.held.isDenied() {
-			v.tell(key, c.above, steps.ReasonNotApplied, "the credential may not read PersistentVolumes there; joining again grants that: "+handmade.LetVolumesIn(v.Name, v.Terms.Allows()))
+			v.tell(key, c.above, steps.ReasonNotApplied, "the credential may not read PersistentVolumes there; to grant it, join again: "+handmade.LetVolumesIn(v.Name, v.Terms.Allows()))
 		}
 		return nil // they are looked at when they have been seen
 	}
