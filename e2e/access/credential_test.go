@@ -168,7 +168,7 @@ func TestARevokedCredentialIsWorthNothingUntilTheClusterJoinsAgain(t *testing.T)
 	pods, old := framework.PodUIDs(s, below, "web"), membership.StoredCredential(s, "north")
 	kubeconfig := s.Environment.Clusters["north"].Kubeconfig()
 
-	expect.Says(t, s.Logical.CLI("cluster", "revoke", "north", "--cluster-kubeconfig", kubeconfig), "cluster/north has no credential any more")
+	expect.Says(t, s.Logical.CLI("cluster", "revoke", "north", "--cluster-kubeconfig", kubeconfig), "cluster/north no longer has a credential")
 	ended(s, below.As(old))
 	framework.Await(s.Logical, "north", "says that its credential was revoked", func(c *v1alpha1.Cluster) bool {
 		ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ClusterReady)

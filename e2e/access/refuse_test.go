@@ -107,7 +107,7 @@ func TestAJoinThatCannotWorkIsRefusedAndLeavesNothing(t *testing.T) {
 	})
 	t.Run("missing rights", func(t *testing.T) { testMissingRights(s.Subtest(t)) })
 	t.Run("a name that cannot be one", func(t *testing.T) {
-		refuseJoin(s.Subtest(t), "North_1", []string{"--cluster-kubeconfig", north}, "is no name for a cluster")
+		refuseJoin(s.Subtest(t), "North_1", []string{"--cluster-kubeconfig", north}, "is not a valid cluster name")
 	})
 	t.Run("the logical cluster itself", func(t *testing.T) {
 		refuseJoin(s.Subtest(t), "north", []string{"--cluster-kubeconfig", s.Logical.Kubeconfig}, "is the logical cluster itself")

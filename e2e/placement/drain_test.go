@@ -40,7 +40,7 @@ func TestADrainMovesEverythingOffWithoutAnOutage(t *testing.T) {
 
 	// What may run nowhere else stays, and is told as soon as all else is gone: nobody waits an hour for it.
 	r := s.Logical.TryCLI("cluster", "drain", "west", "--timeout", "1h")
-	expect.Refused(t, r, `cluster "west" cannot become empty`,
+	expect.Refused(t, r, `cluster "west" cannot be emptied`,
 		"Deployment "+s.Namespace+`/web: pinned to "west" by annotation manifold.dev/clusters: unpin it or pin it elsewhere`,
 		"manifold cluster uncordon west")
 	drained(s, "west", v1alpha1.ReasonStuck, "1 cannot move: Deployment "+s.Namespace+"/web")
@@ -92,7 +92,7 @@ func TestADrainLetsJobsEndUnlessItIsForced(t *testing.T) {
 	s.Logical.Kubectl("annotate", "job", "sums", v1alpha1.AnnotationClusters+"-")
 
 	expect.Says(t, s.Logical.CLI("cluster", "drain", "west", "--wait=false"), "cluster/west is being drained")
-	drained(s, "west", v1alpha1.ReasonWaiting, "Job "+s.Namespace+"/sums: it is not moved once it has started")
+	drained(s, "west", v1alpha1.ReasonWaiting, "Job "+s.Namespace+"/sums: it has started, so it is not moved")
 	expect.Refused(t, s.Logical.TryCLI("move", "job/sums", "--to", "east"), "a Job stays in the cluster where it was started")
 
 	expect.Says(t, s.Logical.CLI("cluster", "drain", "west", "--force"), "cluster/west drained")

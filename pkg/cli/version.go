@@ -56,7 +56,7 @@ func newVersionCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *c
 			return o.run()
 		},
 	}
-	cmd.Flags().BoolVar(&o.clientOnly, "client", o.clientOnly, "Print this program's version alone; no server is asked.")
+	cmd.Flags().BoolVar(&o.clientOnly, "client", o.clientOnly, "Print only the version of this program, without asking the server.")
 	o.output.AddFlag(cmd)
 	return cmd
 }

@@ -62,14 +62,14 @@ func newCheckCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cob
 			return o.Run(ctx)
 		},
 	}
-	o.addFlags(cmd, "Path to a kubeconfig with admin rights in the cluster. Defaults to the credential that is stored.")
+	o.addFlags(cmd, "Path to a kubeconfig with admin rights in the cluster. Defaults to the stored credential.")
 	return cmd
 }
 
 // Validate refuses a context of no file.
 func (o *CheckOptions) Validate() error {
 	if o.Context != "" && o.Kubeconfig == "" {
-		return errors.New("--cluster-context is one of --cluster-kubeconfig, which is missing")
+		return errors.New("--cluster-context needs --cluster-kubeconfig")
 	}
 	return nil
 }
@@ -111,11 +111,11 @@ func (o *CheckOptions) open(ctx context.Context, logical *logical, cluster *mani
 func (l *logical) reachStored(ctx context.Context, cluster *manifoldv1alpha1.Cluster) (*physical.Cluster, error) {
 	ref := cluster.Spec.Connection.SecretRef
 	if ref == nil {
-		return nil, errors.New("it has no credential that is stored; pass --cluster-kubeconfig")
+		return nil, errors.New("it has no stored credential; pass --cluster-kubeconfig")
 	}
 	secret, err := l.client.CoreV1().Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("read the credential that is stored, or pass --cluster-kubeconfig: %w", err)
+		return nil, fmt.Errorf("read the stored credential, or pass --cluster-kubeconfig: %w", err)
 	}
 	// What is stored there is data of whoever may write it, so it is read with the same care as by the server.
 	config, err := connection.ParseKubeconfig(secret.Data[kubeconfigKey])

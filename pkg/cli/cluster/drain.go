@@ -74,7 +74,7 @@ func newDrainCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cob
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&o.Force, "force", o.Force, "Move also what has to start over elsewhere, such as Jobs that have started.")
+	flags.BoolVar(&o.Force, "force", o.Force, "Also move what has to start over elsewhere, such as Jobs that have started.")
 	flags.BoolVar(&o.Wait, "wait", o.Wait, "Wait until the cluster is empty.")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "How long to wait until the cluster is empty.")
 	return cmd
@@ -148,7 +148,7 @@ func drainOf(cluster, begun *manifoldv1alpha1.Cluster) (*metav1.Condition, error
 		return nil, fmt.Errorf("cluster %q: %s", begun.Name, removedMeanwhile)
 	}
 	if len(undrained(cluster.Spec.Taints)) == len(cluster.Spec.Taints) {
-		return nil, fmt.Errorf("cluster %q is not drained any more: somebody has ended that", begun.Name)
+		return nil, fmt.Errorf("cluster %q is no longer being drained: the drain was ended by another command", begun.Name)
 	}
 	drained := meta.FindStatusCondition(cluster.Status.Conditions, manifoldv1alpha1.ClusterDrained)
 	if drained == nil || drained.ObservedGeneration < begun.Generation {
@@ -165,12 +165,12 @@ func (o *DrainOptions) awaitEmpty(ctx context.Context, logical *logical, begun *
 		fmt.Fprintf(o.Out, "cluster/%s drained\n", o.Name)
 		return nil
 	case errors.Is(err, errStuck):
-		return fmt.Errorf("cluster %q cannot become empty, and its drain goes on without waiting: %s%s", o.Name, last.Message, o.advice())
+		return fmt.Errorf("cluster %q cannot be emptied; the drain continues in the background: %s%s", o.Name, last.Message, o.advice())
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("cluster %q is not empty after %s, and the drain goes on without waiting: %s%s",
+		return fmt.Errorf("cluster %q is not empty after %s, and the drain continues in the background: %s%s",
 			o.Name, o.Timeout, orUnknown(last.Message), o.advice())
 	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("interrupted; the drain of cluster %q goes on%s", o.Name, o.advice())
+		return fmt.Errorf("interrupted; the drain of cluster %q continues%s", o.Name, o.advice())
 	default:
 		return err
 	}
@@ -181,5 +181,5 @@ func (o *DrainOptions) waiting(logical *logical, begun *manifoldv1alpha1.Cluster
 }
 
 func (o *DrainOptions) advice() string {
-	return fmt.Sprintf("\nTo end it and let replicas come again: manifold cluster uncordon %s", o.Name)
+	return fmt.Sprintf("\nTo end it and let replicas return: manifold cluster uncordon %s", o.Name)
 }

@@ -89,10 +89,10 @@ func (o *RemoveOptions) empty(ctx context.Context, logical *logical, cluster *ma
 	case errors.Is(err, errStuck):
 		return o.giveUp(ctx, logical, cluster, last.Message)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("cluster %q is not removed: it is not empty after %s, and the drain goes on without waiting: %s%s",
+		return fmt.Errorf("cluster %q is not removed: it is not empty after %s, and the drain continues in the background: %s%s",
 			o.Name, o.Timeout, orUnknown(last.Message), o.emptyAdvice())
 	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("interrupted: cluster %q is not removed, and its drain goes on%s", o.Name, drain.advice())
+		return fmt.Errorf("interrupted: cluster %q is not removed, and its drain continues%s", o.Name, drain.advice())
 	default:
 		return fmt.Errorf("cluster %q is not removed: %w", o.Name, err)
 	}
@@ -100,13 +100,13 @@ func (o *RemoveOptions) empty(ctx context.Context, logical *logical, cluster *ma
 
 // giveUp lets replicas come to a cluster again that is not removed, unless it was being drained before.
 func (o *RemoveOptions) giveUp(ctx context.Context, logical *logical, before *manifoldv1alpha1.Cluster, why string) error {
-	as := "it is as it was, but for what has moved off"
+	as := "it is as before, except for what has moved off"
 	if len(undrained(before.Spec.Taints)) < len(before.Spec.Taints) {
-		as = "its drain goes on"
+		as = "its drain continues"
 	} else if err := o.restore(ctx, logical, before); err != nil {
 		as = fmt.Sprintf("its drain could not be ended: %s", err)
 	}
-	return fmt.Errorf("cluster %q is not removed, as not everything can move off, and %s: %s%s", o.Name, as, why, o.emptyAdvice())
+	return fmt.Errorf("cluster %q is not removed because not everything can move off it, and %s: %s%s", o.Name, as, why, o.emptyAdvice())
 }
 
 // restore gives a cluster the taints that it had, and takes replicas to it as before.
@@ -128,7 +128,7 @@ func (o *RemoveOptions) emptyAdvice() string {
 
 func orUnknown(message string) string {
 	if message == "" {
-		return "nobody has said yet what is left there"
+		return "it is not known yet what is left there"
 	}
 	return message
 }

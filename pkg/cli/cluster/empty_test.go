@@ -30,15 +30,15 @@ func TestAClusterIsEmptiedBeforeItIsRemoved(t *testing.T) {
 		"one that is empty may go": {taints: []corev1.Taint{own}, condition: says("True", "Drained", "no workload is left"), timeout: time.Hour, draining: true},
 		"one whose workloads have nowhere to go is as before": {
 			taints: []corev1.Taint{own}, condition: says("False", "Stuck", stuck), timeout: time.Hour,
-			problem: []string{`cluster "east" is not removed`, "it is as it was", stuck, "--orphan", "--force"},
+			problem: []string{`cluster "east" is not removed`, "it is as before", stuck, "--orphan", "--force"},
 		},
 		"one that was being drained is drained on": {
 			taints: []corev1.Taint{own, drained}, condition: says("False", "Stuck", stuck), timeout: time.Hour,
-			problem: []string{"is not removed", "its drain goes on", stuck}, draining: true,
+			problem: []string{"is not removed", "its drain continues", stuck}, draining: true,
 		},
 		"one that takes its time is drained on": {
 			taints: []corev1.Taint{own}, condition: says("False", "Draining", "1 moving: Deployment shop/web"), timeout: 2 * time.Second,
-			problem: []string{"is not removed", "is not empty after 2s", "the drain goes on", "1 moving"}, draining: true,
+			problem: []string{"is not removed", "is not empty after 2s", "the drain continues", "1 moving"}, draining: true,
 		},
 		"Jobs that will end are waited for": {
 			condition: says("False", "Waiting", "1 finishing there: Job shop/sums"), timeout: 2 * time.Second,
@@ -89,11 +89,11 @@ func TestADrainEndsWhenThereIsNothingToWaitFor(t *testing.T) {
 		"it is empty": {status: "True", reason: "Drained", message: "no workload is left", timeout: time.Hour},
 		"nothing that is left can move": {
 			status: "False", reason: "Stuck", message: stuck, timeout: time.Hour,
-			problem: []string{`cluster "east" cannot become empty`, stuck, "manifold cluster uncordon east"},
+			problem: []string{`cluster "east" cannot be emptied`, stuck, "manifold cluster uncordon east"},
 		},
 		"what was said before the drain began does not count": {
 			status: "False", reason: "Stuck", message: stuck, behind: true, timeout: time.Second,
-			problem: []string{`cluster "east" is not empty after 1s`, "nobody has said yet what is left there"},
+			problem: []string{`cluster "east" is not empty after 1s`, "it is not known yet what is left there"},
 		},
 		"what moves is waited for": {
 			status: "False", reason: "Draining", message: "1 moving: Deployment shop/web", timeout: time.Second,

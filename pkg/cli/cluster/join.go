@@ -147,12 +147,12 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 	flags.StringArrayVar(&o.Kinds, "allow-kind", o.Kinds,
 		"Custom kind that Manifold may manage in the cluster, as PLURAL.GROUP, or *.GROUP for all of a group. May be repeated.")
 	flags.StringVar(&o.Priorities, "allow-priority-classes", o.Priorities,
-		"Let PriorityClasses of applications come along to the cluster whose value is at most this one.")
+		"Let applications bring PriorityClasses of at most this value to the cluster.")
 	flags.BoolVar(&o.Volumes, "allow-volumes", o.Volumes,
-		"Let PersistentVolumes of the logical cluster go to the cluster along with their claims. Joining again without it takes that back.")
+		"Send PersistentVolumes of the logical cluster to the cluster along with their claims. Joining again without this flag stops that.")
 	flags.BoolVar(&o.PodWebhooks, "pod-webhooks", o.PodWebhooks,
-		"Have the cluster ask the logical one about pods that controllers make there, so that they pass its webhooks. "+
-			"Joining again without it takes that back.")
+		"Have the cluster call the logical cluster about pods that controllers create there, so that its webhooks see them. "+
+			"Joining again without this flag stops that.")
 	flags.StringVar(&o.Network, "network", o.Network,
 		"Name of the network in which clusters reach the addresses of each other's pods. Stays until another one is given.")
 	flags.StringArrayVar(&o.PodCIDRs, "pod-cidr", o.PodCIDRs,
@@ -177,7 +177,7 @@ func (o *JoinOptions) Complete(f cmdutil.Factory, cmd *cobra.Command, args []str
 		return err
 	}
 	if o.Kubeconfig == "" && o.DryRun != dryRunClient {
-		return cmdutil.UsageErrorf(cmd, "--cluster-kubeconfig is required; --kubeconfig leads to the logical cluster")
+		return cmdutil.UsageErrorf(cmd, "--cluster-kubeconfig is required; --kubeconfig is for the logical cluster")
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func (o *JoinOptions) Complete(f cmdutil.Factory, cmd *cobra.Command, args []str
 // Validate refuses names and labels that could not be stored.
 func (o *JoinOptions) Validate() error {
 	if problems := validation.IsDNS1123Label(o.Name); len(problems) > 0 {
-		return fmt.Errorf("%q is no name for a cluster: %s", o.Name, strings.Join(problems, "; "))
+		return fmt.Errorf("%q is not a valid cluster name: %s", o.Name, strings.Join(problems, "; "))
 	}
 	if problems := metavalidation.ValidateLabels(o.Labels, field.NewPath("label")); len(problems) > 0 {
 		return fmt.Errorf("--label: %w", problems.ToAggregate())

@@ -99,7 +99,7 @@ func (o *RemoveOptions) Validate() error {
 	case o.Kubeconfig != "" && !o.Wait:
 		return errors.New("--cluster-kubeconfig needs --wait: the syncer's rights are removed after what it has to clean")
 	case o.Context != "" && o.Kubeconfig == "":
-		return errors.New("--cluster-context is one of --cluster-kubeconfig, which is missing")
+		return errors.New("--cluster-context needs --cluster-kubeconfig")
 	case o.Wait && o.Timeout <= 0:
 		return fmt.Errorf("--timeout must be more than zero, not %s; use --wait=false not to wait", o.Timeout)
 	}
@@ -220,7 +220,7 @@ func (o *RemoveOptions) awaitGone(ctx context.Context, logical *logical, uid typ
 	if last == "" {
 		last = "its conditions do not say why"
 	}
-	return fmt.Errorf("cluster %q is still being removed after %s, and that goes on without waiting: %s%s",
+	return fmt.Errorf("cluster %q is still being removed after %s, and the removal continues in the background: %s%s",
 		o.Name, o.Timeout, last, o.advice())
 }
 

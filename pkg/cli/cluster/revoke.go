@@ -75,9 +75,9 @@ func (o *RevokeOptions) Run(ctx context.Context) error {
 	}
 	progress.done("Ended every credential in the cluster")
 	if err := logical.forget(ctx, o.Name); err != nil {
-		return fmt.Errorf("the credential of cluster %q is worth nothing any more, but is still stored: %w", o.Name, err)
+		return fmt.Errorf("the credential of cluster %q no longer works, but is still stored: %w", o.Name, err)
 	}
-	fmt.Fprintf(o.Out, "cluster/%s has no credential any more\n", o.Name)
+	fmt.Fprintf(o.Out, "cluster/%s no longer has a credential\n", o.Name)
 	return nil
 }
 

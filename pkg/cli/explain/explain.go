@@ -72,7 +72,7 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 // Complete takes the arguments and finds the logical cluster.
 func (o *Options) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string) error {
 	var err error
-	o.find, err = target.Of(f, cmd, args, "one object is required, as KIND/NAME or KIND NAME", "one object is explained at a time, but these are %d")
+	o.find, err = target.Of(f, cmd, args, "one object is required, as KIND/NAME or KIND NAME", "only one object can be explained at a time, not %d")
 	if err != nil {
 		return err
 	}

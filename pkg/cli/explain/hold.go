@@ -49,7 +49,7 @@ func (g gatherer) hold(ctx context.Context, object *unstructured.Unstructured, c
 	case projection.Routable(object.GroupVersionKind().GroupKind()):
 		return g.routed(ctx, object, cluster)
 	case !ok || !kind.Workload:
-		return nil, errors.New("only workloads of built-in kinds have overrides, and only Services, HTTPRoutes and VirtualServices are held otherwise")
+		return nil, errors.New("only workloads of built-in kinds have overrides, and only Services, HTTPRoutes and VirtualServices may differ from cluster to cluster")
 	}
 	typed := kind.New()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
@@ -150,7 +150,7 @@ func (h *held) text(out io.Writer) error {
 	}
 	fmt.Fprintf(out, "%s %s/%s in cluster %s: %s\n\n", h.kind, h.above.GetNamespace(), h.above.GetName(), h.cluster, h.replicas())
 	if h.revision.Name != "" {
-		fmt.Fprintf(out, "It is held at revision %s, with what that has for target %s.\n\n", h.revision.Name, h.revision.Target)
+		fmt.Fprintf(out, "It is held at revision %s, with its manifests for target %s.\n\n", h.revision.Name, h.revision.Target)
 	}
 	if h.problem != "" {
 		fmt.Fprintf(out, "It cannot be applied: %s.\n\n", h.problem)

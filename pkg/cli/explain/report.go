@@ -119,7 +119,7 @@ func explain(o *observed) (*Report, error) {
 	r.Pin, r.PinnedBy = pinOf(o)
 	var verdicts []placement.Verdict
 	if o.result == nil {
-		r.Note = "why cannot be told: " + o.hidden
+		r.Note = "the reasons cannot be shown: " + o.hidden
 	} else {
 		r.Policy, r.Strategy, r.Message = o.result.Policy.String(), o.result.Strategy, o.result.Message()
 		if !o.result.Decision.Equal(o.decision) {

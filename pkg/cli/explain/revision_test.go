@@ -43,7 +43,7 @@ func TestHoldShowsTheRevisionThatAClusterIsHeldAt(t *testing.T) {
 		want    string
 		wantErr string
 	}{
-		"for people":             {there: []runtime.Object{head, chunk}, want: "in cluster west: 3 replicas\n\nIt is held at revision web-v7, with what that has for target eu.\n"},
+		"for people":             {there: []runtime.Object{head, chunk}, want: "in cluster west: 3 replicas\n\nIt is held at revision web-v7, with its manifests for target eu.\n"},
 		"as the cluster has it":  {there: []runtime.Object{head, chunk}, format: "yaml", want: "image: web:7\n"},
 		"and how it is marked":   {there: []runtime.Object{head, chunk}, format: "yaml", want: "delivery.manifold.dev/revision: web-v7@" + hash},
 		"a chunk is not there":   {there: []runtime.Object{head}, wantErr: `its chunk "web-v7-1" is not there`},

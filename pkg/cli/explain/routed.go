@@ -66,10 +66,10 @@ func (g gatherer) routed(ctx context.Context, object *unstructured.Unstructured,
 // routesText says what the cluster holds otherwise.
 func (h *held) routesText(out io.Writer) error {
 	if len(h.routes) == 0 {
-		_, err := fmt.Fprintf(out, "%s %s/%s is in cluster %s what it says here: see it with -o yaml.\n", h.kind, h.above.GetNamespace(), h.above.GetName(), h.cluster)
+		_, err := fmt.Fprintf(out, "%s %s/%s is the same in cluster %s as here: see it with -o yaml.\n", h.kind, h.above.GetNamespace(), h.above.GetName(), h.cluster)
 		return err
 	}
-	fmt.Fprintf(out, "%s %s/%s is in cluster %s what it says here, but for these fields, by which requests are shared out:\n\n", h.kind, h.above.GetNamespace(), h.above.GetName(), h.cluster)
+	fmt.Fprintf(out, "%s %s/%s is the same in cluster %s as here, except for these fields, by which requests are shared out:\n\n", h.kind, h.above.GetNamespace(), h.above.GetName(), h.cluster)
 	for _, pointer := range slices.Sorted(maps.Keys(h.routes)) {
 		is, err := json.Marshal(h.routes[pointer].Is)
 		if err != nil {

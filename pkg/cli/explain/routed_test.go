@@ -44,8 +44,8 @@ func TestWhatAClusterHoldsOtherwise(t *testing.T) {
 	}{
 		"a Service that leads to one variant": {object: service, cluster: "west", want: "by which requests are shared out:\n\n/spec/selector/variant: \"canary\"\n"},
 		"as it is there":                      {object: service, cluster: "west", format: "yaml", want: "    variant: canary\n"},
-		"a cluster that nothing is said of":   {object: service, cluster: "east", want: "Service shop/web is in cluster east what it says here: see it with -o yaml."},
-		"what may not be held otherwise":      {object: service, cluster: "north", want: "Service shop/web is in cluster north what it says here"},
+		"a cluster that nothing is said of":   {object: service, cluster: "east", want: "Service shop/web is the same in cluster east as here: see it with -o yaml."},
+		"what may not be held otherwise":      {object: service, cluster: "north", want: "Service shop/web is the same in cluster north as here"},
 		"a route":                             {object: route, cluster: "west", want: `/spec/rules/0/backendRefs: [{"name":"web-canary"}]`},
 		"a route as it is there":              {object: route, cluster: "west", format: "yaml", want: "- name: web-canary\n"},
 		"a route that is not there":           {object: route, cluster: "north", wantErr: "it is not placed there, but on east, west"},

@@ -69,7 +69,7 @@ func stays(object *unstructured.Unstructured) string {
 // unplaced says why an object of a kind that is not placed has no decision, and where to look instead.
 func unplaced(object *unstructured.Unstructured) string {
 	if owner := metav1.GetControllerOf(object); owner != nil {
-		return fmt.Sprintf("it is not placed by itself: it belongs to %s %s, which says more", owner.Kind, owner.Name)
+		return fmt.Sprintf("it is not placed by itself: it belongs to %s %s, which can be explained instead", owner.Kind, owner.Name)
 	}
 	gk := object.GroupVersionKind().GroupKind()
 	_, follows := projection.ForGVK(object.GroupVersionKind())
@@ -86,7 +86,7 @@ func unplaced(object *unstructured.Unstructured) string {
 		return "it is not placed by itself: it goes along with the volume claim that it is for, to clusters that take such volumes (manifold cluster " +
 			"join NAME --cluster-kubeconfig FILE --allow-volumes)"
 	case gk == manifoldv1alpha1.SchemeGroupVersion.WithKind("Cluster").GroupKind():
-		return "it is what workloads are placed on"
+		return "workloads are placed on it"
 	default:
 		return "objects of this kind are not placed: they stay in the logical cluster"
 	}
@@ -106,5 +106,5 @@ func aboutClaim(object *unstructured.Unstructured) string {
 	if len(settled) == 0 {
 		return text + "; as long as nothing uses it, it goes where its namespace is, unless its class waits for a pod"
 	}
-	return fmt.Sprintf("nothing that is placed uses it, or did when that was decided, so it went where its namespace is: %s", strings.Join(settled.Clusters(), ", "))
+	return fmt.Sprintf("no placed workload uses it, or did when this was decided, so it went where its namespace is: %s", strings.Join(settled.Clusters(), ", "))
 }

@@ -95,7 +95,7 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 // Complete takes the arguments and finds the logical cluster.
 func (o *Options) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string) error {
 	var err error
-	o.find, err = target.Of(f, cmd, args, "one workload is required, as KIND/NAME or KIND NAME", "one workload is moved at a time, but these are %d")
+	o.find, err = target.Of(f, cmd, args, "one workload is required, as KIND/NAME or KIND NAME", "only one workload can be moved at a time, not %d")
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (o *Options) Run(ctx context.Context) error {
 		fmt.Fprintf(o.Out, "%s moved\n", name)
 		return nil
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s has not moved after %s, and that goes on without waiting: %s\nFor the reasons: manifold explain %s -n %s",
+		return fmt.Errorf("%s has not moved after %s, and the move continues in the background: %s\nFor the reasons: manifold explain %s -n %s",
 			name, o.Timeout, last, name, object.GetNamespace())
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("interrupted; the move of %s goes on", name)
