@@ -83,16 +83,19 @@ func (l *Loop) lookAt(ctx context.Context, key Key) (look, error) {
 	if len(out.kind.Versions) == 0 || !out.known || out.givenUp || !out.wanted && !out.concerned && !out.watched {
 		return out, nil
 	}
-	if out.watch, out.refusal = l.watch(key, out.kind); out.watch == nil {
-		return out, nil
-	}
-	out.live = out.watch.get(key)
-	if out.orphans || !out.wanted || out.unread != nil || out.hold.Absent {
-		return out, nil
+	if out.watch, out.refusal = l.watch(key, out.kind); out.watch != nil {
+		out.live = out.watch.get(key)
 	}
 	var err error
-	out.made, err = l.desired(ctx, out)
+	if out.projected() {
+		out.made, err = l.desired(ctx, out)
+	}
 	return out, err
+}
+
+// projected reports whether the cluster is to hold the projection of the object, and shows what it has.
+func (seen look) projected() bool {
+	return seen.watch != nil && seen.wanted && !seen.orphans && seen.unread == nil && !seen.hold.Absent
 }
 
 // plan says what is to be done about an object.
