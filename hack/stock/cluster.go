@@ -10,9 +10,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/manifold-dev/manifold/hack/stock/datapath/pods"
 	"github.com/manifold-dev/manifold/hack/stock/kubelet"
 	"github.com/manifold-dev/manifold/hack/stock/process"
 )
@@ -43,6 +44,9 @@ type Options struct {
 	Node corev1.ResourceList
 	// Metrics adds a metrics-server, which the cluster serves metrics.k8s.io from; see package kubelet for what pods use.
 	Metrics bool
+	// Servers makes every pod a real HTTP server, which decides when it is ready, and which goes on through its grace period when it is
+	// deleted; see package pods. Without it pods are ready at once and gone at once.
+	Servers bool
 	// Progress is told in lines how far the start is. Nil means that nobody is.
 	Progress io.Writer
 	// AuditPolicy is an audit policy for the API server, whose log is then AuditLog. Without one there is none.
@@ -61,8 +65,10 @@ type Cluster struct {
 	// probe asks the components how they are.
 	probe   *http.Client
 	kubelet *kubelet.Server
-	// lock keeps other processes out of the cluster's folder.
-	lock *os.File
+	// pods are the servers in the pods. They are nil without Options.Servers.
+	pods *pods.Server
+	// lock keeps other processes out of the cluster's folder, and addresses out of its pods' addresses.
+	lock, addresses *os.File
 	// services is what runs in this process; cancel ends it.
 	services *errgroup.Group
 	cancel   context.CancelFunc
@@ -109,28 +115,39 @@ func prepare(options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := newLayout(options)
+	podPrefix, addresses, err := reservePods(options.Name)
 	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	l, err := newLayout(options, podPrefix)
+	if err != nil {
+		addresses.Close()
 		lock.Close()
 		return nil, err
 	}
 	c := &Cluster{
 		options:   options,
 		lock:      lock,
+		addresses: addresses,
 		layout:    l,
 		launcher:  process.NewLauncher(),
 		processes: map[Component]*process.Process{},
 	}
 	if err := c.makeClients(); err != nil {
 		c.launcher.Close()
+		addresses.Close()
 		lock.Close()
 		return nil, err
+	}
+	if options.Servers {
+		c.pods = pods.New(options.Name, c.client)
 	}
 	return c, nil
 }
 
 // newLayout makes the cluster's folder, and in it everything that the components read.
-func newLayout(options Options) (*layout, error) {
+func newLayout(options Options, podPrefix string) (*layout, error) {
 	dir, err := filepath.Abs(options.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("find the cluster's folder: %w", err)
@@ -150,7 +167,7 @@ func newLayout(options Options) (*layout, error) {
 	l := &layout{
 		name:      options.Name,
 		dir:       dir,
-		podPrefix: podPrefix(options.Name),
+		podPrefix: podPrefix,
 		ports: ports{
 			apiServer: free[0], controllerManager: free[1], scheduler: free[2], kwok: free[3], kubelet: free[4], metricsServer: free[5],
 			network: free[6],
@@ -164,7 +181,7 @@ func newLayout(options Options) (*layout, error) {
 			return nil, err
 		}
 	}
-	if err := os.WriteFile(l.file("kwok.yaml"), kwokConfig, 0o644); err != nil {
+	if err := os.WriteFile(l.file("kwok.yaml"), kwokConfigOf(options), 0o644); err != nil {
 		return nil, fmt.Errorf("write the configuration of kwok: %w", err)
 	}
 	if options.AuditPolicy != "" {
@@ -177,13 +194,6 @@ func newLayout(options Options) (*layout, error) {
 		return nil, fmt.Errorf("write the API server's way to the network: %w", err)
 	}
 	return l, nil
-}
-
-// podPrefix gives clusters of different names different pod addresses, as far as 64 ranges go.
-func podPrefix(name string) string {
-	h := fnv.New32a()
-	h.Write([]byte(name))
-	return fmt.Sprintf("10.%d", 128+h.Sum32()%64)
 }
 
 func (c *Cluster) makeClients() error {
@@ -207,7 +217,9 @@ func (c *Cluster) makeClients() error {
 // start starts the control plane's storage and API first, then everything that talks to it at once.
 func (c *Cluster) start(ctx context.Context) error {
 	begin := time.Now()
-	if err := c.startKubelet(ctx); err != nil {
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx)) // Stop ends it
+	c.cancel, c.services = cancel, &errgroup.Group{}
+	if err := c.startKubelet(running); err != nil {
 		return err
 	}
 	for _, component := range []Component{Etcd, APIServer} {
@@ -219,6 +231,9 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	c.progress("API server is up", begin)
+	if c.pods != nil {
+		c.services.Go(func() error { return c.pods.Run(running) })
+	}
 
 	group, ctx := errgroup.WithContext(ctx)
 	for _, component := range []Component{ControllerManager, Scheduler, Kwok} {
@@ -273,6 +288,11 @@ func (c *Cluster) Client() kubernetes.Interface {
 	return c.client
 }
 
+// PodCIDR returns the range that the addresses of the cluster's pods are from. No two clusters of this machine share one.
+func (c *Cluster) PodCIDR() netip.Prefix {
+	return netip.MustParsePrefix(c.layout.podPrefix + ".0.0/16")
+}
+
 // Log adds a line to the log of a container, as if the container had printed it. An empty container name means the pod's first.
 func (c *Cluster) Log(ctx context.Context, namespace, pod, container, line string) error {
 	return c.kubelet.Log(ctx, namespace, pod, container, line)
@@ -298,6 +318,6 @@ func (c *Cluster) Stop() error {
 		errs = append(errs, p.Kill())
 	}
 	c.launcher.Close()
-	errs = append(errs, c.lock.Close())
+	errs = append(errs, c.addresses.Close(), c.lock.Close())
 	return errors.Join(errs...)
 }

@@ -67,13 +67,19 @@ func (c *Cluster) Resume(component Component) error {
 	return c.signal(component, syscall.SIGCONT)
 }
 
-// PauseAll halts the whole cluster, as when the network to it is cut.
+// PauseAll halts the whole cluster, as when the network to it is cut. Pods that are servers do not answer either.
 func (c *Cluster) PauseAll() error {
+	if c.pods != nil {
+		c.pods.Freeze()
+	}
 	return c.signalAll(syscall.SIGSTOP)
 }
 
 // ResumeAll lets a paused cluster go on.
 func (c *Cluster) ResumeAll() error {
+	if c.pods != nil {
+		c.pods.Thaw()
+	}
 	return c.signalAll(syscall.SIGCONT)
 }
 

@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -10,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -20,7 +20,16 @@ import (
 //go:embed kwok.yaml
 var kwokConfig []byte
 
-// startKubelet serves the kubelet endpoints of all nodes, and the network of the pods, in this process.
+// kwokConfigOf returns the configuration of kwok. Where pods are servers, these say when a pod is ready, and delete it in the end.
+func kwokConfigOf(options Options) []byte {
+	if !options.Servers {
+		return kwokConfig
+	}
+	config, _, _ := bytes.Cut(kwokConfig, []byte("---\n# What is deleted goes at once."))
+	return bytes.Replace(config, []byte("{{ $ready := true }}"), []byte("{{ $ready := false }}"), 1)
+}
+
+// startKubelet serves the kubelet endpoints of all nodes, and the network of the pods, in this process, until the context ends.
 func (c *Cluster) startKubelet(ctx context.Context) error {
 	certificate, err := tls.LoadX509KeyPair(c.layout.pki.cert("kubelet"), c.layout.pki.key("kubelet"))
 	if err != nil {
@@ -46,8 +55,6 @@ func (c *Cluster) startKubelet(ctx context.Context) error {
 		ClientCA:    clients,
 		ClientName:  kubeletClient,
 	})
-	ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx)) // Stop ends it
-	c.services = &errgroup.Group{}
 	c.services.Go(func() error { return c.kubelet.Run(ctx, listener) })
 	c.services.Go(func() error { return c.kubelet.RunNetwork(ctx, network) })
 	return nil

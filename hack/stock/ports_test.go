@@ -1,6 +1,10 @@
 package stock
 
-import "testing"
+import (
+	"fmt"
+	"os"
+	"testing"
+)
 
 // A server listens on its port some time after that was chosen.
 func TestAPortIsGivenOutOnce(t *testing.T) {
@@ -27,4 +31,29 @@ func firstOf(ports map[int]bool) int {
 		return port
 	}
 	return 0
+}
+
+func TestClustersHaveAddressesOfTheirOwn(t *testing.T) {
+	name := fmt.Sprint("cluster-of-", os.Getpid()) // others use the usual names
+	first, held, err := reservePods(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, another, err := reservePods(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer another.Close()
+	if first == second {
+		t.Fatalf("two clusters of one name have pods at %s", first)
+	}
+	held.Close()
+	again, held, err := reservePods(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if again != first {
+		t.Errorf("a cluster has pods at %s and later at %s", first, again)
+	}
 }
