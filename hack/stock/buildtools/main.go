@@ -1,5 +1,6 @@
 // Command buildtools builds the stock programs that the test clusters run, as far as they are missing or not as pinned. With -clients it builds
-// Helm, Prometheus and the operators that the end-to-end tests run against clusters, with -operators the further ones that "make operators" runs.
+// Helm, Prometheus and the operators that the end-to-end tests run against clusters, with -operators the further ones that "make operators" runs,
+// with -gateway the gateway that requests from outside go through.
 package main
 
 import (
@@ -23,6 +24,7 @@ func main() {
 func run() error {
 	clients := flag.Bool("clients", false, "build Helm, Prometheus and the operators of the end-to-end tests instead")
 	operators := flag.Bool("operators", false, "build the operators that are tested only when asked for instead")
+	gateway := flag.Bool("gateway", false, "build the gateway that is tested only when asked for instead")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -36,6 +38,8 @@ func run() error {
 		build = tools.BuildClients
 	case *operators:
 		build = tools.BuildOperators
+	case *gateway:
+		build = tools.BuildGateway
 	}
 	_, err = build(ctx, root, os.Stdout)
 	return err

@@ -1,6 +1,6 @@
 // Package tools builds the stock programs that the test clusters run: etcd, the Kubernetes control plane, kubectl, kwok and
 // metrics-server; those that hold clusters against Kubernetes' own conformance specs; and those that use a cluster as its users do, Helm,
-// Prometheus and operators, of which some are built only when they are asked for.
+// Prometheus, operators and a gateway, of which some are built only when they are asked for.
 //
 // Each is built from the module that a go.mod in hack/tools pins, into _output/tools/bin, and only when the program there was not built
 // from exactly these modules with exactly these flags. What a program was built from is read from the program itself.
@@ -47,6 +47,7 @@ const (
 	Redis                 = "redis-operator"
 	Training              = "training-operator"
 	LeaderWorkerSet       = "lws"
+	Traefik               = "traefik"
 )
 
 // program is a program to build.
@@ -85,6 +86,7 @@ const (
 	redisFolder         = "hack/tools/redis-operator"
 	trainingFolder      = "hack/tools/training-operator"
 	lwsFolder           = "hack/tools/lws"
+	traefikFolder       = "hack/tools/traefik"
 )
 
 func programs() []program {
@@ -158,10 +160,31 @@ func operatorPrograms() []program {
 	}
 }
 
-// SourceOf returns the folder with the sources of the module that a program of BuildClients or BuildOperators is built from, where operators
-// keep their CustomResourceDefinitions.
+// gatewayPrograms are those that lead requests from outside into a cluster. They take as long to build as all others together.
+func gatewayPrograms() []program {
+	const traefik = "github.com/traefik/traefik/v3"
+	return []program{{name: Traefik, module: traefik, pkg: traefik + "/cmd/traefik", folder: traefikFolder}}
+}
+
+// asked are the programs that are built one by one.
+func asked() []program {
+	return slices.Concat(clientPrograms(), operatorPrograms(), gatewayPrograms())
+}
+
+// SourceOf returns the folder with the sources of the module that a program of BuildClients, BuildOperators or BuildGateway is built from, where
+// operators keep their CustomResourceDefinitions.
 func SourceOf(ctx context.Context, root, name string) (string, error) {
-	for _, p := range slices.Concat(clientPrograms(), operatorPrograms()) {
+	for _, p := range asked() {
+		if p.name == name {
+			return SourceOfModule(ctx, root, name, p.module)
+		}
+	}
+	return "", fmt.Errorf("get the sources of %s: no such program is known", name)
+}
+
+// SourceOfModule returns the folder with the sources of a module that such a program is built with.
+func SourceOfModule(ctx context.Context, root, name, module string) (string, error) {
+	for _, p := range asked() {
 		if p.name != name {
 			continue
 		}
@@ -170,15 +193,15 @@ func SourceOf(ctx context.Context, root, name string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("read the pinned versions in %s: %w", p.folder, err)
 		}
-		raw, err := goCommand(ctx, folder, "mod", "download", "-json", p.module+"@"+pins.version(p.module))
+		raw, err := goCommand(ctx, folder, "mod", "download", "-json", module+"@"+pins.version(module))
 		if err != nil {
-			return "", fmt.Errorf("get the sources of %s: %w", name, err)
+			return "", fmt.Errorf("get the sources of %s: %w", module, err)
 		}
-		var module struct{ Dir string }
-		if err := json.Unmarshal(raw, &module); err != nil {
+		var downloaded struct{ Dir string }
+		if err := json.Unmarshal(raw, &downloaded); err != nil {
 			return "", fmt.Errorf("parse the output of go mod download: %w", err)
 		}
-		return module.Dir, nil
+		return downloaded.Dir, nil
 	}
 	return "", fmt.Errorf("get the sources of %s: no such program is known", name)
 }
@@ -245,10 +268,14 @@ func BuildOperators(ctx context.Context, root string, out io.Writer) (string, er
 	return buildAll(ctx, root, operatorPrograms(), out)
 }
 
-// BuildClient does the same for one program of BuildClients or BuildOperators.
+// BuildGateway does the same for the gateway that tests send requests through when they are asked to.
+func BuildGateway(ctx context.Context, root string, out io.Writer) (string, error) {
+	return buildAll(ctx, root, gatewayPrograms(), out)
+}
+
+// BuildClient does the same for one program of BuildClients, BuildOperators or BuildGateway.
 func BuildClient(ctx context.Context, root string, out io.Writer, name string) (string, error) {
-	all := slices.Concat(clientPrograms(), operatorPrograms())
-	wanted := slices.DeleteFunc(all, func(p program) bool { return p.name != name })
+	wanted := slices.DeleteFunc(asked(), func(p program) bool { return p.name != name })
 	if len(wanted) == 0 {
 		return "", fmt.Errorf("build %s: no such program is known", name)
 	}
