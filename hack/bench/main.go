@@ -13,11 +13,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	"k8s.io/klog/v2"
 
+	"github.com/manifold-dev/manifold/hack/bench/traffic"
 	"github.com/manifold-dev/manifold/hack/stock"
 	"github.com/manifold-dev/manifold/hack/stock/tools"
 )
@@ -51,6 +53,11 @@ type options struct {
 	// delivery measures releases instead.
 	delivery      bool
 	deliverySizes deliverySizes
+	// traffic counts requests that fail meanwhile instead, at the rate, through gateways too, and in the scenarios named, all if none is.
+	traffic   bool
+	rate      int
+	gateway   bool
+	scenarios string
 }
 
 func main() {
@@ -85,6 +92,10 @@ func main() {
 	flag.IntVar(&o.deliverySizes.Apps, "apps", 100, "with -delivery: applications that are released at once on two stock clusters")
 	flag.IntVar(&o.deliverySizes.Idle, "idle", 1_000, "with -delivery: applications that nothing happens to")
 	flag.DurationVar(&o.deliverySizes.Rest, "rest", time.Minute, "with -delivery: for how long nothing happens to them")
+	flag.BoolVar(&o.traffic, "traffic", false, "count instead which requests fail while what answers them moves, on two stock clusters")
+	flag.IntVar(&o.rate, "rate", 200, "with -traffic: requests of each client in a second")
+	flag.BoolVar(&o.gateway, "gateway", false, "with -traffic: send requests from outside too, through a gateway before each cluster, which is built if it is missing")
+	flag.StringVar(&o.scenarios, "scenarios", "", "with -traffic: names of scenarios, separated by commas; all without it: "+strings.Join(traffic.Names(), ","))
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -124,6 +135,9 @@ func run(o options) (err error) {
 	if err != nil {
 		return err
 	}
+	if o.traffic {
+		return runTraffic(ctx, o, root, dir, bin)
+	}
 	if o.drain {
 		return runDrain(ctx, o, root, dir, bin)
 	}
@@ -162,4 +176,26 @@ func run(o options) (err error) {
 	b.report.print(os.Stdout)
 	b.report.Figures = b.report.figures()
 	return o.write(b.report)
+}
+
+// runTraffic counts requests while Manifold moves what answers them.
+func runTraffic(ctx context.Context, o options, root, dir, bin string) error {
+	measured := traffic.Options{
+		Manifold: filepath.Join(root, o.manifold), BinDir: bin, Dir: dir, Rate: o.rate, Progress: os.Stderr,
+	}
+	if o.scenarios != "" {
+		measured.Only = strings.Split(o.scenarios, ",")
+	}
+	if o.gateway {
+		if _, err := tools.BuildGateway(ctx, root, os.Stderr); err != nil {
+			return err
+		}
+		measured.Gateway = filepath.Join(bin, tools.Traefik)
+	}
+	report, err := traffic.Run(ctx, measured)
+	if err != nil {
+		return err
+	}
+	report.Print(os.Stdout)
+	return o.write(report)
 }

@@ -111,7 +111,7 @@ func TestPodsAreServers(t *testing.T) {
 	})
 
 	t.Run("a rollout loses no request", func(t *testing.T) {
-		stream := load.Start(load.Options{URL: "http://web", Dial: client.DialContext, Expect: func(a pods.Answer) error {
+		stream := load.Start(load.Options{URL: "http://web", Dial: client.DialContext, Timeout: 20 * time.Second, Expect: func(a pods.Answer) error {
 			if a.App != "web" || a.Cluster != "east" {
 				return fmt.Errorf("answered by %s in %s", a.Pod, a.Cluster)
 			}
@@ -129,7 +129,7 @@ func TestPodsAreServers(t *testing.T) {
 		})
 		report := stream.Stop()
 		t.Log(report)
-		if !report.Lossless() || report.Versions["v1"] == 0 || report.Versions["v2"] == 0 {
+		if report.Failed > 0 || report.Misrouted > 0 || report.Versions["v1"] == 0 || report.Versions["v2"] == 0 {
 			t.Errorf("%s: want all answered, by both versions", report)
 		}
 	})
