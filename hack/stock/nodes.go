@@ -54,6 +54,7 @@ func (c *Cluster) startKubelet(ctx context.Context) error {
 		Certificate: certificate,
 		ClientCA:    clients,
 		ClientName:  kubeletClient,
+		Servers:     c.options.Servers,
 	})
 	c.services.Go(func() error { return c.kubelet.Run(ctx, listener) })
 	c.services.Go(func() error { return c.kubelet.RunNetwork(ctx, network) })

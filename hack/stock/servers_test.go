@@ -140,6 +140,12 @@ func TestPodsAreServers(t *testing.T) {
 			}
 		}
 	})
+	t.Run("the API server reaches pods too", func(t *testing.T) {
+		out, err := kubectl(ctx, c, "", "get", "--raw", "/api/v1/namespaces/default/services/web/proxy/a")
+		if err != nil || !strings.Contains(out, `"path":"/a"`) {
+			t.Errorf("the proxy of the Service answers %q, %v", out, err)
+		}
+	})
 	t.Run("a pod that is not ready is left out", func(t *testing.T) {
 		run("annotate", "pod", "db-1", pods.AnnotationUnready+"=true")
 		until("its name is gone", func() error {

@@ -7,9 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/manifold-dev/manifold/hack/stock/datapath/pods"
 )
 
 // AnnotationListener is the annotation of a pod that has a listener of this machine stand behind its ports: HOST:PORT.
@@ -17,6 +20,8 @@ const AnnotationListener = "kwok.x-k8s.io/listener"
 
 // forwarder is the web server that every container has on every port.
 type forwarder struct {
+	// servers tells that pods have servers of their own.
+	servers     bool
 	server      *http.Server
 	connections chan net.Conn
 }
@@ -31,8 +36,8 @@ type forwardedConn struct {
 // connKey is the key of the forwardedConn in a request's context.
 type connKey struct{}
 
-func newForwarder() *forwarder {
-	f := &forwarder{connections: make(chan net.Conn)}
+func newForwarder(servers bool) *forwarder {
+	f := &forwarder{servers: servers, connections: make(chan net.Conn)}
 	f.server = &http.Server{
 		Handler: http.HandlerFunc(answer),
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
@@ -91,6 +96,13 @@ func (f forwardTo) PortForward(ctx context.Context, _, _ string, port int32, str
 func (f *forwarder) dial(ctx context.Context, target *container, port int32) (net.Conn, error) {
 	if listener, ok := target.pod.Annotations[AnnotationListener]; ok {
 		return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", listener)
+	}
+	if ip, err := netip.ParseAddr(target.pod.Status.PodIP); f.servers && err == nil && pods.IsPod(ip) {
+		at, err := pods.Listener(ip, uint16(port))
+		if err != nil {
+			return nil, err
+		}
+		return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp4", at.String())
 	}
 	near, far := net.Pipe()
 	select {

@@ -43,6 +43,8 @@ type Config struct {
 	Certificate tls.Certificate
 	ClientCA    *x509.CertPool
 	ClientName  string
+	// Servers tells that pods are servers by themselves, see package pods, which stand behind their ports then.
+	Servers bool
 }
 
 // Server serves the containers of all nodes of one cluster.
@@ -58,7 +60,7 @@ type Server struct {
 
 // New returns a Server.
 func New(config Config) *Server {
-	return &Server{config: config, forward: newForwarder(), usage: newUsage(), containers: map[containerKey]*container{}}
+	return &Server{config: config, forward: newForwarder(config.Servers), usage: newUsage(), containers: map[containerKey]*container{}}
 }
 
 // idleTimeout is how long a stream may be silent.
