@@ -41,6 +41,8 @@ var routable = map[schema.GroupKind]*regexp.Regexp{
 	{Kind: "Service"}: regexp.MustCompile(`^/spec/selector/[^/]+$`),
 	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}: regexp.MustCompile(`^/spec/rules/[0-9]+/backendRefs$`),
 	{Group: "networking.istio.io", Kind: "VirtualService"}:  regexp.MustCompile(`^/spec/http/[0-9]+/route$`),
+	{Group: "networking.k8s.io", Kind: "Ingress"}: regexp.MustCompile(
+		`^(/spec/rules/[0-9]+/http/paths|/metadata/annotations/nginx\.ingress\.kubernetes\.io~1canary-weight)$`),
 }
 
 // Routable reports whether clusters may hold fields of objects of a kind otherwise.
@@ -122,6 +124,9 @@ func (k Kind) routed(in, out Object, cluster string) (Object, error) {
 		changed = &unstructured.Unstructured{Object: content}
 	} else if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, changed); err != nil {
 		return out, nil
+	}
+	if annotations = changed.GetAnnotations(); annotations == nil {
+		annotations = map[string]string{}
 	}
 	annotations[delivery.AnnotationRoutes] = fields.Mark()
 	changed.SetAnnotations(annotations)

@@ -1,14 +1,17 @@
 package projection_test
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -95,6 +98,41 @@ func TestAServiceLeadsElsewhereInOneCluster(t *testing.T) {
 		}
 		if marked := projection.RouteMark(got) != ""; marked != (cluster == "east") {
 			t.Errorf("in %s it is marked: %t", cluster, marked)
+		}
+	}
+}
+
+func TestAnIngressLeadsElsewhereInOneCluster(t *testing.T) {
+	kind, _ := projection.ForGVK(networkingv1.SchemeGroupVersion.WithKind("Ingress"))
+	leads := func(service string) []any {
+		return []any{map[string]any{"path": "/", "pathType": "Prefix", "backend": map[string]any{"service": map[string]any{"name": service, "port": map[string]any{"number": int64(80)}}}}}
+	}
+	const weight = "/metadata/annotations/nginx.ingress.kubernetes.io~1canary-weight"
+	routes := projection.Routes{
+		"east":  {"/spec/rules/0/http/paths": {Of: projection.RouteHash(leads("web")), Is: leads("web-canary")}, weight: {Of: projection.RouteHash("0"), Is: "20"}},
+		"west":  {weight: {Of: projection.RouteHash("5"), Is: "20"}}, // it has changed since
+		"north": {"/metadata/annotations/nginx.ingress.kubernetes.io~1auth-url": {Is: "https://example.com"}},
+		"south": {"/spec/rules/0/host": {Is: "else.example.com"}},
+	}
+	in := &networkingv1.Ingress{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{
+			delivery.AnnotationRoutes: routes.String(), "nginx.ingress.kubernetes.io/canary-weight": "0", "note": "kept",
+		}},
+		Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{Host: "web.example.com", IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
+			Paths: []networkingv1.HTTPIngressPath{{Path: "/", PathType: ptr.To(networkingv1.PathTypePrefix), Backend: networkingv1.IngressBackend{
+				Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}}}}},
+		}}}}},
+	}
+	for cluster, want := range map[string]string{"east": "web-canary 20 true", "west": "web 0 false", "north": "web 0 false", "south": "web 0 false"} {
+		out, err := kind.Project(in, projection.Part{}, projection.Target{LogicalCluster: "one", Cluster: cluster})
+		if err != nil {
+			t.Fatal(err)
+		}
+		is := out.(*networkingv1.Ingress)
+		rule, annotations := is.Spec.Rules[0], is.Annotations
+		got := fmt.Sprintf("%s %s %t", rule.HTTP.Paths[0].Backend.Service.Name, annotations["nginx.ingress.kubernetes.io/canary-weight"], projection.RouteMark(is) != "")
+		if got != want || annotations["note"] != "kept" || annotations["nginx.ingress.kubernetes.io/auth-url"] != "" || rule.Host != "web.example.com" {
+			t.Errorf("%s holds %s, want %s: %v", cluster, got, want, is)
 		}
 	}
 }

@@ -41,6 +41,9 @@ const (
 	VariantBaseline = "baseline"
 )
 
+// AllVariants is in AnnotationVariant of a route that is made: it is of all of them.
+const AllVariants = "*"
+
 // DefaultTarget is the name of the one target of an Application that names none: placement decides about its clusters.
 const DefaultTarget = "default"
 

@@ -187,11 +187,11 @@ type Rollback struct {
 type TrafficMethod string
 
 const (
-	// TrafficHTTPRoute sets weights of an HTTPRoute of Gateway API that is there.
+	// TrafficHTTPRoute sets weights of an HTTPRoute of Gateway API.
 	TrafficHTTPRoute TrafficMethod = "HTTPRoute"
-	// TrafficVirtualService sets weights of a VirtualService of Istio that is there.
+	// TrafficVirtualService sets weights of a VirtualService of Istio.
 	TrafficVirtualService TrafficMethod = "VirtualService"
-	// TrafficIngress gives each variant a path, or weights by annotations of nginx. Nobody does so yet: a release whose stages route traffic is refused.
+	// TrafficIngress gives each variant a path of an Ingress, or a weight by annotations of nginx.
 	TrafficIngress TrafficMethod = "Ingress"
 	// TrafficService switches the selector of the Service: one variant gets everything.
 	TrafficService TrafficMethod = "Service"
@@ -201,38 +201,55 @@ const (
 
 // Traffic says how requests are shared out over variants.
 type Traffic struct {
-	// method is HTTPRoute, VirtualService, Service or Replicas; Ingress is not carried out yet. HTTPRoute and VirtualService set weights of a route
-	// that is there. Service has the Service in front lead to one variant, which gets everything. Replicas has it lead to all of them, and gives
+	// method is HTTPRoute, VirtualService, Ingress, Service or Replicas. HTTPRoute and VirtualService set weights of a route. Ingress has the paths of
+	// the application lead to one variant, which gets everything, and gives each copy a path of its own below, such as /canary; with nginxCanary it
+	// sets weights as well. Service has the Service in front lead to one variant, which gets everything. Replicas has it lead to all of them, and gives
 	// copies as many pods as their shares take beside those of the primary, which gets everything, nothing, or at least 20 percent.
 	Method TrafficMethod `json:"method"`
-	// host is what the application is called from outside. No route is made for it yet: name has to be set where a stage routes traffic.
+	// host is what the application is called from outside. Where name is not set, a route of the method's kind is made for it, which has the name of
+	// the application, belongs to it, and leads to the Service in front. A VirtualService is made as the ServiceAccount that spec.serviceAccountName
+	// names. An object of that name which somebody else has made is left as it is, and releases are refused.
 	// +optional
 	Host string `json:"host,omitempty"`
-	// name is that of an HTTPRoute or VirtualService in the namespace of the application or among its manifests. It stays as it is: clusters hold it
-	// with other weights, and those of other backends are kept.
+	// name is that of an HTTPRoute, VirtualService or Ingress in the namespace of the application or among its manifests. It stays as it is: clusters
+	// hold it with other weights or paths, and what leads elsewhere is kept. No route is made then.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// gateways are what an HTTPRoute that is made belongs to, or the gateways of a VirtualService. None is made yet.
+	// port is that of the Service in front to which a route that is made leads. It may be left out where the Service has one alone.
+	// +optional
+	Port int32 `json:"port,omitempty"`
+	// gateways are what an HTTPRoute that is made belongs to, without which none is made, or the gateways of a VirtualService that is made; none of
+	// these stands for the mesh.
 	// +optional
 	// +listType=atomic
 	Gateways []GatewayReference `json:"gateways,omitempty"`
-	// routes are the names of the rules in the HTTPRoute or VirtualService whose weights are changed. Empty stands for all that send
+	// routes are the names of the rules in the HTTPRoute or VirtualService that name names whose weights are changed. Empty stands for all that send
 	// requests to the Service.
 	// +optional
 	// +listType=set
 	Routes []string `json:"routes,omitempty"`
-	// subsets tells variants apart by subsets of a DestinationRule. Unset, each variant has a Service. It is for VirtualService.
+	// subsets tells variants apart by subsets of a DestinationRule, which you write. Unset, each variant has a Service. It is for VirtualService.
 	// +optional
 	Subsets bool `json:"subsets,omitempty"`
-	// className is the class of an Ingress that is made. None is made yet.
+	// className is the class of an Ingress that is made.
 	// +optional
 	ClassName string `json:"className,omitempty"`
-	// nginxCanary shares out by annotations of nginx. Unset, each variant of an Ingress has a path. It is for Ingress.
+	// nginxCanary shares out by annotations that the controller of nginx reads: a second Ingress, whose name ends in that of the canary, gets the
+	// canary's share of the requests for the same hosts and paths. A baseline gets none. Unset, each copy has a path of its own, and no percentages are
+	// possible. It is for Ingress.
 	// +optional
 	NginxCanary bool `json:"nginxCanary,omitempty"`
 	// drainSeconds is how long a variant that gets no more requests stays before it is removed. Defaults to 30.
 	// +optional
 	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
+}
+
+// Makes reports whether a route is made.
+func (t *Traffic) Makes() bool { return t.Name == "" && t.Host != "" && !t.Lost() }
+
+// Lost reports whether a route that is to be made would belong to no Gateway, so that no request ever came by it.
+func (t *Traffic) Lost() bool {
+	return t.Method == TrafficHTTPRoute && t.Name == "" && t.Host != "" && len(t.Gateways) == 0
 }
 
 // GatewayReference names a Gateway.
@@ -242,7 +259,7 @@ type GatewayReference struct {
 	Namespace string `json:"namespace,omitempty"`
 	// name is the name of the Gateway.
 	Name string `json:"name"`
-	// sectionName is the name of a listener.
+	// sectionName is the name of a listener. It is for HTTPRoute.
 	// +optional
 	SectionName string `json:"sectionName,omitempty"`
 }

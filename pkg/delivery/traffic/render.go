@@ -68,6 +68,8 @@ func Owned(object *unstructured.Unstructured, b Backends) []string {
 		f = httpRoute(b)
 	case "VirtualService":
 		f = virtualService(b, object.GetNamespace())
+	case "Ingress":
+		return ownedPaths(object, b)
 	default:
 		return nil
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// Weights returns what a cluster holds of an HTTPRoute or a VirtualService otherwise than it says, so that its requests are shared out; none if it does
+// Weights returns what a cluster holds of an HTTPRoute, a VirtualService or an Ingress otherwise than it says, so that its requests are shared out; none if it does
 // that as it stands. Present is what it holds otherwise by now: what of that is about other applications stays, also within a rule.
 func Weights(route *unstructured.Unstructured, b Backends, present projection.Fields) (projection.Fields, error) {
 	render := HTTPRoute
@@ -24,8 +24,10 @@ func Weights(route *unstructured.Unstructured, b Backends, present projection.Fi
 	case "HTTPRoute":
 	case "VirtualService":
 		render = VirtualService
+	case "Ingress":
+		render = Ingress
 	default:
-		return nil, fmt.Errorf("%s %s: requests are shared out by an HTTPRoute or a VirtualService", route.GetKind(), route.GetName())
+		return nil, fmt.Errorf("%s %s: requests are shared out by an HTTPRoute, a VirtualService or an Ingress", route.GetKind(), route.GetName())
 	}
 	out := Valid(route, present)
 	base := with(route, out)

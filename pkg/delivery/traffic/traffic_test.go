@@ -264,7 +264,7 @@ func TestFieldsOfARoute(t *testing.T) {
 	if err != nil || !cmp.Equal(got["/spec/http/0/route"].Is, any([]any{to("primary", 80), to("canary", 20)})) {
 		t.Errorf("subsets of a VirtualService: %v, %v", got, err)
 	}
-	if _, err := Weights(read(t, "{kind: Ingress, metadata: {name: web}}"), b, nil); err == nil || !strings.Contains(err.Error(), "Ingress web: requests are shared out by") {
+	if _, err := Weights(read(t, "{kind: Thing, metadata: {name: web}}"), b, nil); err == nil || !strings.Contains(err.Error(), "Thing web: requests are shared out by") {
 		t.Errorf("another kind: %v", err)
 	}
 	if _, err := Weights(read(t, route(`[{backendRefs: [{name: other}]}]`)), web(map[string]int32{"primary": 100}), nil); err == nil || !strings.Contains(err.Error(), "no rule sends requests to Service web") {
