@@ -1734,7 +1734,7 @@ func schema_manifold_apis_delivery_v1alpha1_GatewayReference(ref common.Referenc
 					},
 					"sectionName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "sectionName is the name of a listener.",
+							Description: "sectionName is the name of a listener. It is for HTTPRoute.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4870,7 +4870,7 @@ func schema_manifold_apis_delivery_v1alpha1_Traffic(ref common.ReferenceCallback
 				Properties: map[string]spec.Schema{
 					"method": {
 						SchemaProps: spec.SchemaProps{
-							Description: "method is HTTPRoute, VirtualService, Service or Replicas; Ingress is not carried out yet. HTTPRoute and VirtualService set weights of a route that is there. Service has the Service in front lead to one variant, which gets everything. Replicas has it lead to all of them, and gives copies as many pods as their shares take beside those of the primary, which gets everything, nothing, or at least 20 percent.\n\nPossible enum values:\n - `\"HTTPRoute\"` sets weights of an HTTPRoute of Gateway API that is there.\n - `\"Ingress\"` gives each variant a path, or weights by annotations of nginx. Nobody does so yet: a release whose stages route traffic is refused.\n - `\"Replicas\"` has variants behind one Service, and shares out by the number of their pods. The primary keeps those that it has.\n - `\"Service\"` switches the selector of the Service: one variant gets everything.\n - `\"VirtualService\"` sets weights of a VirtualService of Istio that is there.",
+							Description: "method is HTTPRoute, VirtualService, Ingress, Service or Replicas. HTTPRoute and VirtualService set weights of a route. Ingress has the paths of the application lead to one variant, which gets everything, and gives each copy a path of its own below, such as /canary; with nginxCanary it sets weights as well. Service has the Service in front lead to one variant, which gets everything. Replicas has it lead to all of them, and gives copies as many pods as their shares take beside those of the primary, which gets everything, nothing, or at least 20 percent.\n\nPossible enum values:\n - `\"HTTPRoute\"` sets weights of an HTTPRoute of Gateway API.\n - `\"Ingress\"` gives each variant a path of an Ingress, or a weight by annotations of nginx.\n - `\"Replicas\"` has variants behind one Service, and shares out by the number of their pods. The primary keeps those that it has.\n - `\"Service\"` switches the selector of the Service: one variant gets everything.\n - `\"VirtualService\"` sets weights of a VirtualService of Istio.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4879,16 +4879,23 @@ func schema_manifold_apis_delivery_v1alpha1_Traffic(ref common.ReferenceCallback
 					},
 					"host": {
 						SchemaProps: spec.SchemaProps{
-							Description: "host is what the application is called from outside. No route is made for it yet: name has to be set where a stage routes traffic.",
+							Description: "host is what the application is called from outside. Where name is not set, a route of the method's kind is made for it, which has the name of the application, belongs to it, and leads to the Service in front. A VirtualService is made as the ServiceAccount that spec.serviceAccountName names. An object of that name which somebody else has made is left as it is, and releases are refused.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "name is that of an HTTPRoute or VirtualService in the namespace of the application or among its manifests. It stays as it is: clusters hold it with other weights, and those of other backends are kept.",
+							Description: "name is that of an HTTPRoute, VirtualService or Ingress in the namespace of the application or among its manifests. It stays as it is: clusters hold it with other weights or paths, and what leads elsewhere is kept. No route is made then.",
 							Type:        []string{"string"},
 							Format:      "",
+						},
+					},
+					"port": {
+						SchemaProps: spec.SchemaProps{
+							Description: "port is that of the Service in front to which a route that is made leads. It may be left out where the Service has one alone.",
+							Type:        []string{"integer"},
+							Format:      "int32",
 						},
 					},
 					"gateways": {
@@ -4898,7 +4905,7 @@ func schema_manifold_apis_delivery_v1alpha1_Traffic(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "gateways are what an HTTPRoute that is made belongs to, or the gateways of a VirtualService. None is made yet.",
+							Description: "gateways are what an HTTPRoute that is made belongs to, without which none is made, or the gateways of a VirtualService that is made; none of these stands for the mesh.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4916,7 +4923,7 @@ func schema_manifold_apis_delivery_v1alpha1_Traffic(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "routes are the names of the rules in the HTTPRoute or VirtualService whose weights are changed. Empty stands for all that send requests to the Service.",
+							Description: "routes are the names of the rules in the HTTPRoute or VirtualService that name names whose weights are changed. Empty stands for all that send requests to the Service.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4930,21 +4937,21 @@ func schema_manifold_apis_delivery_v1alpha1_Traffic(ref common.ReferenceCallback
 					},
 					"subsets": {
 						SchemaProps: spec.SchemaProps{
-							Description: "subsets tells variants apart by subsets of a DestinationRule. Unset, each variant has a Service. It is for VirtualService.",
+							Description: "subsets tells variants apart by subsets of a DestinationRule, which you write. Unset, each variant has a Service. It is for VirtualService.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"className": {
 						SchemaProps: spec.SchemaProps{
-							Description: "className is the class of an Ingress that is made. None is made yet.",
+							Description: "className is the class of an Ingress that is made.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"nginxCanary": {
 						SchemaProps: spec.SchemaProps{
-							Description: "nginxCanary shares out by annotations of nginx. Unset, each variant of an Ingress has a path. It is for Ingress.",
+							Description: "nginxCanary shares out by annotations that the controller of nginx reads: a second Ingress, whose name ends in that of the canary, gets the canary's share of the requests for the same hosts and paths. A baseline gets none. Unset, each copy has a path of its own, and no percentages are possible. It is for Ingress.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

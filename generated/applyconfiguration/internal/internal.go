@@ -1321,6 +1321,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: nginxCanary
       type:
         scalar: boolean
+    - name: port
+      type:
+        scalar: numeric
     - name: routes
       type:
         list:

@@ -11,7 +11,7 @@ type GatewayReferenceApplyConfiguration struct {
 	Namespace *string `json:"namespace,omitempty"`
 	// name is the name of the Gateway.
 	Name *string `json:"name,omitempty"`
-	// sectionName is the name of a listener.
+	// sectionName is the name of a listener. It is for HTTPRoute.
 	SectionName *string `json:"sectionName,omitempty"`
 }
 

@@ -11,25 +11,33 @@ import (
 //
 // Traffic says how requests are shared out over variants.
 type TrafficApplyConfiguration struct {
-	// method is HTTPRoute, VirtualService, Service or Replicas; Ingress is not carried out yet. HTTPRoute and VirtualService set weights of a route
-	// that is there. Service has the Service in front lead to one variant, which gets everything. Replicas has it lead to all of them, and gives
+	// method is HTTPRoute, VirtualService, Ingress, Service or Replicas. HTTPRoute and VirtualService set weights of a route. Ingress has the paths of
+	// the application lead to one variant, which gets everything, and gives each copy a path of its own below, such as /canary; with nginxCanary it
+	// sets weights as well. Service has the Service in front lead to one variant, which gets everything. Replicas has it lead to all of them, and gives
 	// copies as many pods as their shares take beside those of the primary, which gets everything, nothing, or at least 20 percent.
 	Method *deliveryv1alpha1.TrafficMethod `json:"method,omitempty"`
-	// host is what the application is called from outside. No route is made for it yet: name has to be set where a stage routes traffic.
+	// host is what the application is called from outside. Where name is not set, a route of the method's kind is made for it, which has the name of
+	// the application, belongs to it, and leads to the Service in front. A VirtualService is made as the ServiceAccount that spec.serviceAccountName
+	// names. An object of that name which somebody else has made is left as it is, and releases are refused.
 	Host *string `json:"host,omitempty"`
-	// name is that of an HTTPRoute or VirtualService in the namespace of the application or among its manifests. It stays as it is: clusters hold it
-	// with other weights, and those of other backends are kept.
+	// name is that of an HTTPRoute, VirtualService or Ingress in the namespace of the application or among its manifests. It stays as it is: clusters
+	// hold it with other weights or paths, and what leads elsewhere is kept. No route is made then.
 	Name *string `json:"name,omitempty"`
-	// gateways are what an HTTPRoute that is made belongs to, or the gateways of a VirtualService. None is made yet.
+	// port is that of the Service in front to which a route that is made leads. It may be left out where the Service has one alone.
+	Port *int32 `json:"port,omitempty"`
+	// gateways are what an HTTPRoute that is made belongs to, without which none is made, or the gateways of a VirtualService that is made; none of
+	// these stands for the mesh.
 	Gateways []GatewayReferenceApplyConfiguration `json:"gateways,omitempty"`
-	// routes are the names of the rules in the HTTPRoute or VirtualService whose weights are changed. Empty stands for all that send
+	// routes are the names of the rules in the HTTPRoute or VirtualService that name names whose weights are changed. Empty stands for all that send
 	// requests to the Service.
 	Routes []string `json:"routes,omitempty"`
-	// subsets tells variants apart by subsets of a DestinationRule. Unset, each variant has a Service. It is for VirtualService.
+	// subsets tells variants apart by subsets of a DestinationRule, which you write. Unset, each variant has a Service. It is for VirtualService.
 	Subsets *bool `json:"subsets,omitempty"`
-	// className is the class of an Ingress that is made. None is made yet.
+	// className is the class of an Ingress that is made.
 	ClassName *string `json:"className,omitempty"`
-	// nginxCanary shares out by annotations of nginx. Unset, each variant of an Ingress has a path. It is for Ingress.
+	// nginxCanary shares out by annotations that the controller of nginx reads: a second Ingress, whose name ends in that of the canary, gets the
+	// canary's share of the requests for the same hosts and paths. A baseline gets none. Unset, each copy has a path of its own, and no percentages are
+	// possible. It is for Ingress.
 	NginxCanary *bool `json:"nginxCanary,omitempty"`
 	// drainSeconds is how long a variant that gets no more requests stays before it is removed. Defaults to 30.
 	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
@@ -62,6 +70,14 @@ func (b *TrafficApplyConfiguration) WithHost(value string) *TrafficApplyConfigur
 // If called multiple times, the Name field is set to the value of the last call.
 func (b *TrafficApplyConfiguration) WithName(value string) *TrafficApplyConfiguration {
 	b.Name = &value
+	return b
+}
+
+// WithPort sets the Port field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Port field is set to the value of the last call.
+func (b *TrafficApplyConfiguration) WithPort(value int32) *TrafficApplyConfiguration {
+	b.Port = &value
 	return b
 }
 
