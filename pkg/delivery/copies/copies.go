@@ -142,6 +142,23 @@ func (o Options) Front(objects []*unstructured.Unstructured) (name string, leads
 	return service.GetName(), leads, nil
 }
 
+// Ports are those of the Service in front, none if there is no such Service.
+func (o Options) Ports(objects []*unstructured.Unstructured) []int32 {
+	service, err := o.service(objects)
+	if err != nil {
+		return nil
+	}
+	var out []int32
+	ports, _, _ := unstructured.NestedSlice(service.Object, "spec", "ports")
+	for _, port := range ports {
+		entry, _ := port.(map[string]any)
+		if n, is := entry["port"].(int64); is && n > 0 && n <= math.MaxUint16 {
+			out = append(out, int32(n))
+		}
+	}
+	return out
+}
+
 // selects reports whether a selector of a Service selects what has these labels.
 func selects(selector, labels map[string]string) bool {
 	for key, value := range selector {

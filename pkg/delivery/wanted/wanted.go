@@ -35,7 +35,9 @@ type Application struct {
 	Rights bool
 	// Traffic is the method by which requests are shared out, "" for none.
 	Traffic v1alpha1.TrafficMethod
-	Copies  copies.Options
+	// Routes makes what sends requests to the Service in front. It is nil if nothing is made.
+	Routes func(delivery.Set, Front) ([]Route, error)
+	Copies copies.Options
 	// Selected says that the objects of the primary are their users' own, of which nothing is written but who holds which revision.
 	Selected bool
 	// Targets returns the names of the targets that a revision has manifests for, in its order. Nil stands for one.
@@ -88,11 +90,14 @@ type Wanted struct {
 	// application whose requests are shared out.
 	Labelled map[string]bool
 	Fronts   map[string]Front
+	// Unrouted says why objects that are to send requests to the application are not made, "" if they are. Those that are there stay then.
+	Unrouted string
 }
 
-// Front is the Service in front of an application, with those workloads of which copies are made whose pods it leads to, or why there is none.
+// Front is the Service in front of an application, with its ports and those workloads of which copies are made whose pods it leads to, or why there is none.
 type Front struct {
 	Name, Problem string
+	Ports         []int32
 	Leads         []string
 }
 
@@ -137,9 +142,20 @@ func Make(app Application, set delivery.Set, newest string, contents Contents) (
 			part, _ = set.Part(set.Names()[name], cluster)
 		}
 		name, leads, err := app.Copies.Front(read.objects(part))
-		if out.Fronts[cluster] = (Front{Name: name, Leads: leads}); err != nil {
+		if out.Fronts[cluster] = (Front{Name: name, Ports: app.Copies.Ports(read.objects(part)), Leads: leads}); err != nil {
 			out.Fronts[cluster] = Front{Problem: err.Error()}
 		}
+	}
+	routes, err := app.routes(set, out.Fronts)
+	if err != nil {
+		out.Unrouted = "spec." + err.Error()
+	}
+	for _, route := range routes {
+		if slices.ContainsFunc(out.Objects, func(object Object) bool { return object.Key == route.Key }) {
+			out.Unrouted = fmt.Sprintf("spec.traffic: %s is to be made, and is among the manifests: set spec.traffic.name to its name", route.Key)
+			continue
+		}
+		out.Objects = append(out.Objects, route)
 	}
 	return out, nil
 }
