@@ -62,6 +62,19 @@ type written struct {
 
 type refused struct{ token, why string }
 
+// again is the token of what is tried again by every order.
+const again = ""
+
+// Again reports whether something was refused that may not be when it is tried again.
+func (m *Memory) Again() bool {
+	for _, r := range m.refused {
+		if r.token == again {
+			return true
+		}
+	}
+	return false
+}
+
 // Failures say why objects were refused.
 func (m *Memory) Failures() map[wanted.Key]string {
 	out := make(map[wanted.Key]string, len(m.refused))
@@ -95,7 +108,7 @@ func (c *Carrier) Carry(ctx context.Context, order Order, memory *Memory) error 
 		if err := c.object(ctx, order, object, memory); err != nil {
 			return err
 		}
-		if _, refused := memory.refused[object.Key]; refused {
+		if _, refused := memory.refused[object.Key]; refused && object.Variant != v1alpha1.AllVariants {
 			return nil // what comes after it may need it
 		}
 	}
@@ -140,12 +153,16 @@ func (c *Carrier) object(ctx context.Context, order Order, object wanted.Object,
 		return nil
 	case watched && present == nil && order.Settled && memory.drift.there[object.Key]:
 		return nil // that is drift
-	case watched && object.Applied(present) && (order.Owner.Selected || Owned(present, order.Owner)):
+	case watched && object.Applied(present) && (order.Owner.of(object).Selected || Owned(present, order.Owner)):
 		return nil
 	case watched && known && !newer(present, last.object):
 		return nil // the watch is about to show it
 	}
 	stored, err := c.Apply(ctx, order.Account, order.Owner, object)
+	if errors.Is(err, ErrUnserved) && object.Variant == v1alpha1.AllVariants {
+		memory.refused[object.Key] = refused{again, delivery.Said(err.Error())}
+		return nil // the rest of the application does not depend on it
+	}
 	if refusal := new(RefusedError); errors.As(err, &refusal) {
 		memory.refused[object.Key] = refused{token(order, object.Hash), delivery.Said(err.Error())}
 		return nil
@@ -177,6 +194,9 @@ func (c *Carrier) prune(ctx context.Context, order Order) error {
 		variant := p.Object.GetAnnotations()[v1alpha1.AnnotationVariant]
 		if wants.Has(p.Key) || variant == "" || !Owned(p.Object, order.Owner) {
 			continue
+		}
+		if variant == v1alpha1.AllVariants && order.Wanted.Unrouted != "" {
+			continue // requests still come by it
 		}
 		if variant == delivery.Primary && !order.Prunes {
 			pin, leaves := leftBy(p, order.Clusters)

@@ -143,7 +143,7 @@ func (c *Carrier) pending(order Order, object wanted.Object, present metav1.Obje
 	if present == nil || present.GetDeletionTimestamp() != nil {
 		return !order.Settled || !memory.drift.there[object.Key] || memory.drift.patience[object.Key].Fresh(order.Drift.Now)
 	}
-	return !object.Applied(present) || !order.Owner.Selected && !Owned(present, order.Owner)
+	return !object.Applied(present) || !order.Owner.of(object).Selected && !Owned(present, order.Owner)
 }
 
 // inspect compares one object, and returns nil if it is what was applied.

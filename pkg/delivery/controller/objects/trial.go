@@ -40,7 +40,7 @@ func (w *Writer) Try(ctx context.Context, account Account, owner Owner, object w
 	if err != nil {
 		return Trial{}, refusal(object.Key, fmt.Errorf("look whether it is there: %w", err))
 	}
-	if err := mayTake(present, owner); err != nil {
+	if err := mayTake(present, owner.of(object)); err != nil {
 		return Trial{}, &RefusedError{object.Key, err}
 	}
 	if present != nil && present.GetDeletionTimestamp() != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
 
@@ -34,6 +35,9 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("%s: %s", e.Key, e.Er
 // Unwrap returns what was answered.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
+// ErrUnserved says that the kind of an object is not defined.
+var ErrUnserved = errors.New("the logical cluster has no kind")
+
 // Account is who writes the objects of an application.
 type Account struct {
 	Namespace string
@@ -47,6 +51,12 @@ type Owner struct {
 	UID  types.UID
 	// Selected says that objects which belong to nobody may be taken: they are their users' own, and stay that.
 	Selected bool
+}
+
+// of is the owner as far as it is one of an object: what is made for an application is nobody's who selects what there is.
+func (o Owner) of(object wanted.Object) Owner {
+	o.Selected = o.Selected && object.Variant == delivery.Primary
+	return o
 }
 
 // Writer writes objects of applications.
@@ -73,7 +83,7 @@ func (w *Writer) resource(object wanted.Object) (schema.GroupVersionResource, er
 	mapping, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
 		w.mapper.Reset() // it may have been defined since
-		return schema.GroupVersionResource{}, fmt.Errorf("%s: the logical cluster has no kind %s in %s: install its definition first", object.Key, gvk.Kind, gvk.GroupVersion())
+		return schema.GroupVersionResource{}, fmt.Errorf("%s: %w %s in %s: install its definition first", object.Key, ErrUnserved, gvk.Kind, gvk.GroupVersion())
 	}
 	if err != nil {
 		return schema.GroupVersionResource{}, fmt.Errorf("%s: find its kind: %w", object.Key, err)
@@ -98,7 +108,7 @@ func (w *Writer) Apply(ctx context.Context, account Account, owner Owner, object
 	if err != nil {
 		return nil, refusal(object.Key, fmt.Errorf("look whether it is there: %w", err))
 	}
-	if err := mayTake(present, owner); err != nil {
+	if err := mayTake(present, owner.of(object)); err != nil {
 		return nil, &RefusedError{object.Key, err}
 	}
 	if present != nil && present.GetDeletionTimestamp() != nil {
