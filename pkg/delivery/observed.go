@@ -26,7 +26,9 @@ type Cluster struct {
 	Behind []string
 	// Unroutable says why its traffic cannot be shared out, "" if it can.
 	Unroutable string
-	Variants   map[string]Report
+	// Unrouted says what keeps it from being shared out as the set says yet, "" if nothing is known to.
+	Unrouted string
+	Variants map[string]Report
 }
 
 // Report is what a cluster says of a variant.

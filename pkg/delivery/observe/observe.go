@@ -58,8 +58,8 @@ type World struct {
 type Routing struct {
 	// InForce says that it does as the set says, or that it has nothing that could do otherwise.
 	InForce bool
-	// Problem says why it cannot, "" if it can.
-	Problem string
+	// Problem says why it cannot, "" if it can, and Waits what keeps it from doing so yet, as far as that is known.
+	Problem, Waits string
 }
 
 // unknownWeight is a share that no variant is ever to have.
@@ -122,7 +122,8 @@ func (l *look) cluster(c *manifold.Cluster) delivery.Cluster {
 		out.Heard = since
 	}
 	if l.Routing != nil {
-		out.Behind, out.Unroutable = l.Wanted.Fronts[c.Name].Leads, l.Routing(c.Name).Problem
+		routing := l.Routing(c.Name)
+		out.Behind, out.Unroutable, out.Unrouted = l.Wanted.Fronts[c.Name].Leads, routing.Problem, routing.Waits
 	}
 	names := l.Set.Names()
 	for _, s := range l.present {

@@ -89,7 +89,11 @@ func (l Look) Routes() Verdict {
 	}
 	for _, name := range slices.Sorted(maps.Keys(shares)) {
 		if share := shares[name]; l.Seen.Variants[name].Weight != share {
-			return Verdict{Message: fmt.Sprintf("waiting for cluster %q to send %d%% of the traffic to the %s", l.Cluster, share, name)}
+			why := ""
+			if l.Seen.Unrouted != "" {
+				why = ": " + delivery.Said(l.Seen.Unrouted)
+			}
+			return Verdict{Message: fmt.Sprintf("waiting for cluster %q to send %d%% of the traffic to the %s%s", l.Cluster, share, name, why)}
 		}
 	}
 	return Verdict{Done: true, Ready: true}
