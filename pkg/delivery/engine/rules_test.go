@@ -522,6 +522,34 @@ func TestTrafficWaitsForEndpointsAndPodsForTheDrain(t *testing.T) {
 	}
 }
 
+// Rule 6. Where a copy has come to nothing, and an earlier stage bears that, the cluster sends requests to what it has, and others send so much more.
+func TestAClusterWhoseCanaryHasFailedSendsItNothing(t *testing.T) {
+	stages := canary(20)
+	stages[0].Failure.MaxFailures = 1
+	w := newWorld(2, append(stages, delivery.Stage{ID: "wait", Name: delivery.StageWait, Wait: time.Minute})...)
+	w.clusters["c1"].refused[w.release.Revision.Name], w.clusters["c1"].broken[w.release.Revision.Name] = true, true
+	w.until(t, "traffic is routed", 10*time.Minute, func() bool { return w.stage("wait").Phase == delivery.Running })
+	if got := w.stage("canary").Targets[1].Phase; got != delivery.Failed {
+		t.Fatalf("the canary of c1 is %s", got)
+	}
+	if c0, c1 := w.status.Set.Shares("c0")[delivery.Canary], w.status.Set.Shares("c1")[delivery.Canary]; c0 != 40 || c1 != 0 {
+		t.Errorf("c0 sends %d %% to the canary and c1, which has none, %d %%: want 20 %% together", c0, c1)
+	}
+}
+
+// A cluster where fewer pods serve has fewer requests, so what is there counts, and not what is to be.
+func TestSharesGoByThePodsThatAreReady(t *testing.T) {
+	stages := canary(20)
+	stages[0].Targets = []string{"c0"}
+	w := newWorld(2, append(stages, delivery.Stage{ID: "wait", Name: delivery.StageWait, Wait: time.Minute})...)
+	w.clusters["c1"].replicas, w.clusters["c1"].heard.Wanted = 9, map[string]int32{"Deployment/web": 9}
+	w.until(t, "traffic is routed", 10*time.Minute, func() bool { return w.stage("wait").Phase == delivery.Running })
+	// Of each cluster one pod is ready in this world.
+	if c0, c1 := w.status.Set.Shares("c0")[delivery.Canary], w.status.Set.Shares("c1")[delivery.Canary]; c0 != 40 || c1 != 0 {
+		t.Errorf("c0 sends %d %% to the canary, and c1 %d %%", c0, c1)
+	}
+}
+
 // A rollback of a canary gives its traffic back first, and of a baseline that compares with it.
 func TestARollbackDrainsWhatItRemoves(t *testing.T) {
 	stages := append(canary(50), delivery.Stage{ID: "baseline", Name: delivery.StageBaselineRollout}, delivery.Stage{ID: "wait", Name: delivery.StageWait, Wait: time.Minute},

@@ -51,7 +51,7 @@ func Complete(shares map[string]int32) map[string]int32 {
 }
 
 // Spread returns the shares of each cluster that make the wanted ones over all clusters together, by cluster and variant. A variant that runs in
-// some of the clusters gets so much more of the traffic there; loads says how much of all traffic each cluster has. All that a cluster has no
+// some of the clusters gets so much more of the traffic there; loads says how much of all traffic each cluster has, by the pods that serve it. All that a cluster has no
 // other variant for goes to its primary. The shares of a cluster add up to 100.
 func Spread(set delivery.Set, wanted map[string]int32, loads map[string]int64) map[string]map[string]int32 {
 	out := map[string]map[string]int32{}
@@ -103,7 +103,8 @@ func fit(set delivery.Set, cluster string, shares map[string]int32) map[string]i
 	return divide(Whole, weights)
 }
 
-// runs reports whether a cluster is to run any pod of a variant.
+// runs reports whether a cluster is to run any pod of a variant. Requests go to pods of the cluster that they come to, so that is where a variant can have
+// a share: this, and the endpoints that Now asks for, are all that has to know where Services lead to pods of other clusters as well.
 func runs(set delivery.Set, variant, cluster string) bool {
 	part, has := set.Part(variant, cluster)
 	if !has || variant == delivery.Primary {

@@ -189,12 +189,9 @@ func shares(r *Run) error {
 		if why := r.Seen.Clusters[t.Cluster].Unroutable; why != "" {
 			return fmt.Errorf("cluster %q: %s", t.Cluster, why)
 		}
-		loads[t.Cluster] = 0
-		for _, workload := range r.Seen.Clusters[t.Cluster].Behind {
-			loads[t.Cluster] += int64(r.Seen.Clusters[t.Cluster].Wanted[workload])
-		}
+		loads[t.Cluster] = capacity(r.Seen.Clusters[t.Cluster])
 	}
-	wanted := routing.Complete(r.Stage.Traffic)
+	set, wanted := r.proven(), routing.Complete(r.Stage.Traffic)
 	for name, share := range wanted {
 		if len(loads) > 0 && share > 0 && !slices.ContainsFunc(r.Of.Targets, func(t delivery.TargetStatus) bool {
 			_, has := r.Status.Set.Part(name, t.Cluster)
@@ -203,7 +200,7 @@ func shares(r *Run) error {
 			return fmt.Errorf("traffic.%s: there is no %s in any of the targets", name, name)
 		}
 	}
-	spread := routing.Spread(r.Status.Set, wanted, loads)
+	spread := routing.Spread(set, wanted, loads)
 	for i := range r.Of.Targets {
 		t := &r.Of.Targets[i]
 		t.Shares = spread[t.Cluster]
@@ -215,6 +212,41 @@ func shares(r *Run) error {
 		}
 	}
 	return nil
+}
+
+// capacity is how many pods of the primary serve requests in a cluster, or are to where none does yet.
+func capacity(seen delivery.Cluster) int64 {
+	wanted := int64(0)
+	for _, workload := range seen.Behind {
+		wanted += int64(seen.Wanted[workload])
+	}
+	if ready := int64(seen.Variants[delivery.Primary].Endpoints); ready > 0 {
+		return min(ready, wanted)
+	}
+	return wanted
+}
+
+// proven is the set without copies that have come to nothing where they were to be: an earlier stage bears that, no pod of them is ready there, and so the
+// cluster sends requests to what it has. Where a copy is ready nowhere, it is waited for.
+func (r *Run) proven() delivery.Set {
+	out := r.Status.Set.Clone()
+	for _, of := range r.Status.Stages {
+		variant, copied := map[string]string{delivery.StageCanaryRollout: delivery.Canary, delivery.StageBaselineRollout: delivery.Baseline}[of.Name]
+		if !copied {
+			continue
+		}
+		for _, t := range of.Targets {
+			if t.Phase == delivery.Failed && r.Seen.Clusters[t.Cluster].Variants[variant].Endpoints < 1 {
+				delete(out[variant].Clusters, t.Cluster)
+			}
+		}
+	}
+	for name := range out {
+		if len(out[name].Clusters) == 0 {
+			return r.Status.Set
+		}
+	}
+	return out
 }
 
 // touched are the places of the release, and what it was to run before and after.

@@ -93,7 +93,7 @@ func (s Sharing) count(variants []v1alpha1.Variant) {
 	}
 }
 
-// total has each variant have its part of the requests to all clusters. Each has as many as its primary has pods.
+// total has each variant have its part of the requests to all clusters. Each has as many as its primary has pods that are ready, or is to have where none is.
 func (s Sharing) total(variants []v1alpha1.Variant) {
 	loads, whole := map[string]int64{}, int64(0)
 	for cluster, parts := range parts(variants) {
@@ -104,6 +104,9 @@ func (s Sharing) total(variants []v1alpha1.Variant) {
 			if s.Behind[workload.Name] {
 				loads[cluster] += int64(max(0, workload.Clusters[cluster].Wanted))
 			}
+		}
+		if ready := int64(s.ready(v1alpha1.VariantPrimary, cluster, true)); ready > 0 {
+			loads[cluster] = min(loads[cluster], ready)
 		}
 		loads[cluster] = max(1, loads[cluster])
 		whole += loads[cluster]
