@@ -46,7 +46,7 @@ func (applicationStrategy) ValidateUpdate(_ context.Context, object, old runtime
 	return validation.ValidateApplicationUpdate(object.(*v1alpha1.Application), old.(*v1alpha1.Application))
 }
 
-// WarningsOnCreate tells what is valid and of no use yet.
+// WarningsOnCreate tells what is valid and of no use.
 func (applicationStrategy) WarningsOnCreate(_ context.Context, object runtime.Object) []string {
 	return validation.ApplicationWarnings(object.(*v1alpha1.Application))
 }

@@ -267,11 +267,11 @@ func TestManagedFieldsOfRevisionsAreSmall(t *testing.T) {
 	}
 }
 
-func TestWhoSetsTrafficThatNobodyCarriesOutIsWarned(t *testing.T) {
+func TestWhoSetsTrafficThatHasNoEffectIsWarned(t *testing.T) {
 	strategy := applicationStrategy{}
-	app := &v1alpha1.Application{Spec: v1alpha1.ApplicationSpec{Traffic: &v1alpha1.Traffic{Method: v1alpha1.TrafficIngress, Host: "web.example.com"}}}
-	if got := strategy.WarningsOnCreate(t.Context(), app); len(got) != 1 || !strings.Contains(got[0], "spec.traffic.method") {
-		t.Errorf("warnings %q, want one of the method", got)
+	app := &v1alpha1.Application{Spec: v1alpha1.ApplicationSpec{Traffic: &v1alpha1.Traffic{Method: v1alpha1.TrafficIngress, Name: "front", Host: "web.example.com"}}}
+	if got := strategy.WarningsOnCreate(t.Context(), app); len(got) != 1 || !strings.Contains(got[0], "spec.traffic.host") {
+		t.Errorf("warnings %q, want one of the host", got)
 	}
 	if got := strategy.WarningsOnUpdate(t.Context(), app, &v1alpha1.Application{}); len(got) != 1 {
 		t.Errorf("warnings %q of a change, want one", got)

@@ -44,12 +44,10 @@ func ValidateApplicationUpdate(application, old *v1alpha1.Application) field.Err
 	return append(errs, validateApplicationSpec(application)...)
 }
 
-// ApplicationWarnings says what of an application is valid and of no use yet.
+// ApplicationWarnings says what of an application is valid and of no use.
 func ApplicationWarnings(application *v1alpha1.Application) []string {
-	if traffic := application.Spec.Traffic; traffic != nil {
-		if undone := UndoneTraffic(traffic); undone != nil {
-			return []string{undone.Error() + "; until that is changed, releases whose stages route traffic fail before anything is applied"}
-		}
+	if of := application.Spec.Traffic; of != nil {
+		return unusedTraffic(of, field.NewPath("spec", "traffic"))
 	}
 	return nil
 }
@@ -76,6 +74,7 @@ func validateApplicationSpec(application *v1alpha1.Application) field.ErrorList 
 	errs = append(errs, validateTrigger(&spec.Trigger, path.Child("trigger"))...)
 	errs = append(errs, validateRollback(spec.Rollback, path.Child("rollback"))...)
 	errs = append(errs, validateTraffic(spec.Traffic, path.Child("traffic"))...)
+	errs = append(errs, validateMade(spec, path)...)
 	if spec.Service != nil {
 		errs = append(errs, fields.Name(spec.Service.Name, path.Child("service", "name"), validation.IsDNS1035Label)...)
 	}

@@ -39,6 +39,12 @@ func validateTraffic(traffic *v1alpha1.Traffic, path *field.Path) field.ErrorLis
 		if gateway.Namespace != "" {
 			errs = append(errs, fields.Name(gateway.Namespace, at.Child("namespace"), validation.IsDNS1123Label)...)
 		}
+		if gateway.SectionName != "" && traffic.Method == v1alpha1.TrafficVirtualService {
+			errs = append(errs, field.Forbidden(at.Child("sectionName"), "may not be specified when method is VirtualService"))
+		}
+	}
+	if traffic.Port < 0 || traffic.Port > 65535 {
+		errs = append(errs, field.Invalid(path.Child("port"), traffic.Port, "must be from 1 to 65535"))
 	}
 	errs = append(errs, fields.Unique(traffic.Routes, path.Child("routes"))...)
 	if traffic.DrainSeconds != nil {
@@ -59,6 +65,7 @@ func validateMethod(traffic *v1alpha1.Traffic, path *field.Path) field.ErrorList
 	}{
 		{"host", traffic.Host != "", named},
 		{"name", traffic.Name != "", named},
+		{"port", traffic.Port != 0, named},
 		{"gateways", len(traffic.Gateways) > 0, routes},
 		{"routes", len(traffic.Routes) > 0, routes},
 		{"subsets", traffic.Subsets, routes[1:]},
@@ -69,30 +76,53 @@ func validateMethod(traffic *v1alpha1.Traffic, path *field.Path) field.ErrorList
 			errs = append(errs, field.Forbidden(path.Child(given.field), "may not be specified when method is "+string(traffic.Method)))
 		}
 	}
-	if slices.Contains(named, traffic.Method) && traffic.Host == "" && traffic.Name == "" {
+	switch {
+	case !slices.Contains(named, traffic.Method):
+	case traffic.Host == "" && traffic.Name == "":
 		errs = append(errs, field.Required(path.Child("host"), "or name must be set when method is "+string(traffic.Method)))
+	case traffic.Name == "" && len(traffic.Routes) > 0:
+		errs = append(errs, field.Forbidden(path.Child("routes"), "a route that is made for host has one rule: set name to that of a route which is there"))
 	}
 	return errs
 }
 
-// UndoneTraffic says what nobody carries out yet of how requests are to be shared out, nil if all of it is.
-func UndoneTraffic(traffic *v1alpha1.Traffic) *field.Error {
-	path := field.NewPath("spec", "traffic")
-	if traffic == nil {
-		return field.Required(path, "a stage routes traffic")
-	}
-	switch traffic.Method {
-	case v1alpha1.TrafficService, v1alpha1.TrafficReplicas:
+// LostTraffic says why no route can be made for a host, nil if one can.
+func LostTraffic(traffic *v1alpha1.Traffic) *field.Error {
+	if !traffic.Lost() {
 		return nil
-	case v1alpha1.TrafficHTTPRoute, v1alpha1.TrafficVirtualService:
-		if traffic.Name == "" {
-			return field.Required(path.Child("name"), fmt.Sprintf("the weights of a %s that is there are set: none is made for a host", traffic.Method))
+	}
+	return field.Required(field.NewPath("spec", "traffic", "gateways"), "an HTTPRoute that is made for host belongs to a Gateway; or set name to that of one which is there")
+}
+
+// unusedTraffic says which fields are about a route that is made, where none is.
+func unusedTraffic(traffic *v1alpha1.Traffic, path *field.Path) []string {
+	if lost := LostTraffic(traffic); lost != nil {
+		return []string{lost.Error() + "; until that is changed, releases whose stages route traffic fail before anything is applied"}
+	}
+	if traffic.Name == "" {
+		return nil
+	}
+	var out []string
+	for _, given := range []struct {
+		field string
+		set   bool
+	}{
+		{"host", traffic.Host != ""}, {"port", traffic.Port != 0}, {"gateways", len(traffic.Gateways) > 0}, {"className", traffic.ClassName != ""},
+	} {
+		if given.set {
+			out = append(out, fmt.Sprintf("%s: has no effect: %s %s, which spec.traffic.name names, stays as it is, and no route is made", path.Child(given.field), traffic.Method, traffic.Name))
 		}
-		return nil
 	}
-	return field.NotSupported(path.Child("method"), traffic.Method, []v1alpha1.TrafficMethod{
-		v1alpha1.TrafficService, v1alpha1.TrafficReplicas, v1alpha1.TrafficHTTPRoute, v1alpha1.TrafficVirtualService,
-	})
+	return out
+}
+
+// validateMade refuses a route that is not for us to make.
+func validateMade(spec *v1alpha1.ApplicationSpec, path *field.Path) field.ErrorList {
+	if of := spec.Traffic; of != nil && of.Makes() && of.Method == v1alpha1.TrafficVirtualService && spec.ServiceAccountName == "" {
+		return field.ErrorList{field.Required(path.Child("serviceAccountName"),
+			"a VirtualService can take over the hosts of other namespaces, so the one for spec.traffic.host is made as a ServiceAccount that may make it")}
+	}
+	return nil
 }
 
 // validateRouting refuses shares that are not a whole, or that the method cannot make.
@@ -105,6 +135,9 @@ func validateRouting(options *v1alpha1.TrafficRoutingOptions, traffic *v1alpha1.
 		if len(shares) > 0 {
 			return field.ErrorList{field.Forbidden(path.Child("all"), "may not be combined with percentages")}
 		}
+		if traffic.NginxCanary && options.All == v1alpha1.VariantBaseline {
+			return field.ErrorList{field.Invalid(path.Child("all"), options.All, "nginx shares requests between the primary and the canary")}
+		}
 		return fields.OneOf(options.All, path.Child("all"), v1alpha1.VariantPrimary, v1alpha1.VariantCanary, v1alpha1.VariantBaseline)
 	}
 	if len(shares) == 0 {
@@ -115,8 +148,8 @@ func validateRouting(options *v1alpha1.TrafficRoutingOptions, traffic *v1alpha1.
 	for _, share := range shares {
 		sum += int(share.percent)
 		errs = append(errs, fields.Between(share.percent, path.Child(share.variant), 0, 100, "must be from 0 to 100")...)
-		if traffic.Method == v1alpha1.TrafficService && share.percent != 0 && share.percent != 100 {
-			errs = append(errs, field.Invalid(path.Child(share.variant), share.percent, "must be 0 or 100 when spec.traffic.method is Service"))
+		if why := indivisible(traffic, share); why != "" {
+			errs = append(errs, field.Invalid(path.Child(share.variant), share.percent, why))
 		}
 	}
 	switch {
@@ -129,6 +162,20 @@ func validateRouting(options *v1alpha1.TrafficRoutingOptions, traffic *v1alpha1.
 		errs = append(errs, validateNumbers(shares, path)...)
 	}
 	return errs
+}
+
+// indivisible says why a variant cannot have a share, "" if it can.
+func indivisible(traffic *v1alpha1.Traffic, of share) string {
+	whole := of.percent == 0 || of.percent == 100
+	switch {
+	case traffic.Method == v1alpha1.TrafficService && !whole:
+		return "must be 0 or 100 when spec.traffic.method is Service"
+	case traffic.Method == v1alpha1.TrafficIngress && !traffic.NginxCanary && !whole:
+		return "must be 0 or 100 when spec.traffic.method is Ingress and spec.traffic.nginxCanary is not set: each copy has a path of its own"
+	case traffic.NginxCanary && of.variant == v1alpha1.VariantBaseline && of.percent != 0:
+		return "must be 0 when spec.traffic.nginxCanary is set: nginx shares requests between the primary and the canary"
+	}
+	return ""
 }
 
 type share struct {

@@ -7,36 +7,46 @@ import (
 
 func TestValidateTraffic(t *testing.T) {
 	checkSpecs(t, specs{
-		"a VirtualService of subsets": {spec: "traffic: {method: VirtualService, name: web, subsets: true, routes: [main], gateways: [{namespace: istio, name: edge}]}"},
-		"an Ingress of all hosts":     {spec: "traffic: {method: Ingress, host: '*.example.com', className: nginx, nginxCanary: true}"},
-		"a switch":                    {spec: "traffic: {method: Service, drainSeconds: 0}"},
+		"a VirtualService of subsets":                  {spec: "traffic: {method: VirtualService, name: web, subsets: true, routes: [main], gateways: [{namespace: istio, name: edge}]}"},
+		"an Ingress of all hosts":                      {spec: "traffic: {method: Ingress, host: '*.example.com', className: nginx, nginxCanary: true}"},
+		"a switch":                                     {spec: "traffic: {method: Service, drainSeconds: 0}"},
+		"an HTTPRoute that is made":                    {spec: "traffic: {method: HTTPRoute, host: web.example.com, port: 80, gateways: [{name: edge, sectionName: https}]}"},
+		"a VirtualService that a ServiceAccount makes": {spec: "serviceAccountName: routes\ntraffic: {method: VirtualService, host: web.example.com, subsets: true}"},
 
-		"a method that is missing":    {spec: "traffic: {}", want: []string{"spec.traffic.method: Required value"}},
-		"a method that there isn't":   {spec: "traffic: {method: DNS}", want: []string{`spec.traffic.method: Unsupported value: "DNS"`}},
-		"a route that nobody calls":   {spec: "traffic: {method: HTTPRoute}", want: []string{"spec.traffic.host: Required value"}},
-		"names that cannot be":        {spec: "traffic: {method: HTTPRoute, host: web_1, name: A, gateways: [{name: '', namespace: B}]}", want: []string{`spec.traffic.host: Invalid value: "web_1"`, `spec.traffic.name: Invalid value: "A"`, "spec.traffic.gateways[0].name: Required value", `spec.traffic.gateways[0].namespace: Invalid value: "B"`}},
-		"a drain that ends before it": {spec: "traffic: {method: Replicas, drainSeconds: -1}", want: []string{"spec.traffic.drainSeconds: Invalid value: -1"}},
-		"a route that is there twice": {spec: "traffic: {method: HTTPRoute, name: a, routes: [b, b]}", want: []string{`spec.traffic.routes[1]: Duplicate value: "b"`}},
+		"a method that is missing":              {spec: "traffic: {}", want: []string{"spec.traffic.method: Required value"}},
+		"a method that there isn't":             {spec: "traffic: {method: DNS}", want: []string{`spec.traffic.method: Unsupported value: "DNS"`}},
+		"a route that nobody calls":             {spec: "traffic: {method: HTTPRoute}", want: []string{"spec.traffic.host: Required value"}},
+		"names that cannot be":                  {spec: "traffic: {method: HTTPRoute, host: web_1, name: A, gateways: [{name: '', namespace: B}]}", want: []string{`spec.traffic.host: Invalid value: "web_1"`, `spec.traffic.name: Invalid value: "A"`, "spec.traffic.gateways[0].name: Required value", `spec.traffic.gateways[0].namespace: Invalid value: "B"`}},
+		"a drain that ends before it":           {spec: "traffic: {method: Replicas, drainSeconds: -1}", want: []string{"spec.traffic.drainSeconds: Invalid value: -1"}},
+		"a route that is there twice":           {spec: "traffic: {method: HTTPRoute, name: a, routes: [b, b]}", want: []string{`spec.traffic.routes[1]: Duplicate value: "b"`}},
+		"rules of a route that is made":         {spec: "traffic: {method: HTTPRoute, host: web.example.com, gateways: [{name: edge}], routes: [a]}", want: []string{"spec.traffic.routes: Forbidden"}},
+		"a VirtualService that nobody may make": {spec: "traffic: {method: VirtualService, host: web.example.com}", want: []string{"spec.serviceAccountName: Required value: a VirtualService can take over the hosts of other namespaces"}},
+		"a listener of Istio":                   {spec: "traffic: {method: VirtualService, name: web, gateways: [{name: edge, sectionName: https}]}", want: []string{"spec.traffic.gateways[0].sectionName: Forbidden"}},
+		"a port that is none":                   {spec: "traffic: {method: Ingress, host: web.example.com, port: 65536}", want: []string{"spec.traffic.port: Invalid value: 65536"}},
 		"fields of other methods": {
-			spec: "traffic: {method: Service, host: a, name: a, gateways: [{name: a}], routes: [a], subsets: true, className: a, nginxCanary: true}",
+			spec: "traffic: {method: Service, host: a, name: a, port: 80, gateways: [{name: a}], routes: [a], subsets: true, className: a, nginxCanary: true}",
 			want: []string{
-				"spec.traffic.host: Forbidden", "spec.traffic.name: Forbidden", "spec.traffic.gateways: Forbidden", "spec.traffic.routes: Forbidden",
+				"spec.traffic.host: Forbidden", "spec.traffic.name: Forbidden", "spec.traffic.port: Forbidden", "spec.traffic.gateways: Forbidden", "spec.traffic.routes: Forbidden",
 				"spec.traffic.subsets: Forbidden", "spec.traffic.className: Forbidden", "spec.traffic.nginxCanary: Forbidden",
 			},
 		},
 	})
 }
 
-func TestWhatNobodyCarriesOutIsWarnedOf(t *testing.T) {
+func TestWhatHasNoEffectIsWarnedOf(t *testing.T) {
 	for name, test := range map[string]struct{ spec, want string }{
-		"nothing of traffic":      {"", ""},
-		"a switch":                {"traffic: {method: Service}", ""},
-		"a route that is there":   {"traffic: {method: HTTPRoute, host: web.example.com, name: web}", ""},
-		"a route that is made":    {"traffic: {method: VirtualService, host: web.example.com}", "spec.traffic.name: Required value: the weights of a VirtualService that is there are set"},
-		"an Ingress that is made": {"traffic: {method: Ingress, host: web.example.com}", `spec.traffic.method: Unsupported value: "Ingress"`},
+		"nothing of traffic":    {"", ""},
+		"a switch":              {"traffic: {method: Service}", ""},
+		"a route that is there": {"traffic: {method: HTTPRoute, name: web}", ""},
+		"a route that belongs to no Gateway": {"traffic: {method: HTTPRoute, host: web.example.com}",
+			"spec.traffic.gateways: Required value: an HTTPRoute that is made for host belongs to a Gateway; or set name to that of one which is there; until that is changed, releases whose stages route traffic fail"},
+		"a route that is made":   {"traffic: {method: Ingress, host: web.example.com, port: 80, className: nginx}", ""},
+		"a host of one there is": {"traffic: {method: HTTPRoute, host: web.example.com, name: web}", "spec.traffic.host: has no effect: HTTPRoute web, which spec.traffic.name names"},
+		"and all else of a route that is made": {"traffic: {method: HTTPRoute, name: web, port: 80, gateways: [{name: edge}]}",
+			"spec.traffic.port: has no effect: HTTPRoute web, which spec.traffic.name names, stays as it is, and no route is made|spec.traffic.gateways: has no effect"},
 	} {
-		got := ApplicationWarnings(application(t, test.spec))
-		if (len(got) == 1) != (test.want != "") || len(got) == 1 && (!strings.HasPrefix(got[0], test.want) || !strings.Contains(got[0], "releases whose stages route traffic fail")) {
+		got := strings.Join(ApplicationWarnings(application(t, test.spec)), "|")
+		if (got == "") != (test.want == "") || !strings.HasPrefix(got, test.want) {
 			t.Errorf("%s: warnings %q, want %q", name, got, test.want)
 		}
 	}
@@ -59,6 +69,11 @@ func TestValidateRouting(t *testing.T) {
 		"a percentage over 100":          {spec: routed("Replicas", "canary: 101"), want: []string{with + ".canary: Invalid value: 101"}},
 		"a percentage below 0":           {spec: routed("Replicas", "canary: -1"), want: []string{with + ".canary: Invalid value: -1"}},
 		"a part of a switch":             {spec: routed("Service", "canary: 10"), want: []string{with + ".canary: Invalid value: 10: must be 0 or 100"}},
+		"a switch of paths":              {spec: routed("Ingress, name: web", "canary: 100")},
+		"a part of a path":               {spec: routed("Ingress, host: a.example.com", "canary: 10, baseline: 1"), want: []string{with + ".canary: Invalid value: 10: must be 0 or 100 when spec.traffic.method is Ingress", with + ".baseline: Invalid value: 1: must be 0 or 100"}},
+		"a part by nginx":                {spec: routed("Ingress, name: web, nginxCanary: true", "canary: 10")},
+		"two parts by nginx":             {spec: routed("Ingress, name: web, nginxCanary: true", "canary: 10, baseline: 10"), want: []string{with + ".baseline: Invalid value: 10: must be 0 when spec.traffic.nginxCanary is set"}},
+		"all of a baseline by nginx":     {spec: routed("Ingress, name: web, nginxCanary: true", "all: baseline"), want: []string{with + `.all: Invalid value: "baseline": nginx shares`}},
 		"more pods than anybody wants":   {spec: routed("Replicas", "canary: 41, baseline: 40"), want: []string{with + ": Invalid value: 19: must leave the primary 0, or 20 and more"}},
 		"a great part by pods":           {spec: routed("Replicas", "canary: 40, baseline: 40")},
 		"routing that nothing is set up": {spec: "pipeline: {stages: [{name: K8S_TRAFFIC_ROUTING, with: {all: primary}}]}", want: []string{"spec.traffic: Required value: a stage routes traffic"}},

@@ -168,6 +168,9 @@ func (c *Controller) firstStep(
 	if result.Status.Phase.Ended() {
 		return result, nil
 	}
+	if err := c.served(ctx, app, plan, result.Status.Targets); err != nil {
+		return result, err
+	}
 	return result, c.try(ctx, app, value, plan, result.Status.Targets)
 }
 

@@ -39,6 +39,8 @@ type gizmos struct {
 	sizes map[string]int64
 	// state is what clusters say of their condition Ready, "" for nothing.
 	state string
+	// front is the HTTPRoute that there is, nil for none.
+	front func() *unstructured.Unstructured
 }
 
 func newGizmos() *gizmos {
@@ -53,10 +55,34 @@ func (filled) HasSynced() bool { return true }
 func (*gizmos) Follow(func(before, after *metav1.PartialObjectMetadata)) {}
 
 func (g *gizmos) Resource(kind schema.GroupKind) (schema.GroupVersionResource, bool) {
+	if kind == frontKind.GroupKind() {
+		return frontKind.GroupVersion().WithResource("httproutes"), true
+	}
 	return gizmoResource, kind == gizmoKind.GroupKind() && !g.undefined
 }
 
+var frontKind = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"}
+
+// frontData is the metadata of the HTTPRoute, nil if there is none.
+func (g *gizmos) frontData() *metav1.PartialObjectMetadata {
+	front := g.front()
+	if front == nil {
+		return nil
+	}
+	out := &metav1.PartialObjectMetadata{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(front.DeepCopy().Object, out); err != nil {
+		panic(err)
+	}
+	return out
+}
+
 func (g *gizmos) Get(kind schema.GroupKind, namespace, name string) (*metav1.PartialObjectMetadata, bool) {
+	if front := g.frontData(); kind == frontKind.GroupKind() {
+		if front == nil || front.Namespace != namespace || front.Name != name {
+			return nil, true
+		}
+		return front, true
+	}
 	if kind != gizmoKind.GroupKind() || g.undefined {
 		return nil, false
 	}
@@ -68,6 +94,9 @@ func (g *gizmos) Get(kind schema.GroupKind, namespace, name string) (*metav1.Par
 }
 
 func (g *gizmos) Indexed(index, value string, show func(schema.GroupKind, *metav1.PartialObjectMetadata)) {
+	if front := g.frontData(); front != nil && front.Namespace+"/"+front.Labels[v1alpha1.LabelApplication] == value {
+		show(frontKind.GroupKind(), front)
+	}
 	found, _ := g.known.ByIndex(index, value)
 	for _, obj := range found {
 		if !g.undefined {

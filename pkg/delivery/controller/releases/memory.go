@@ -16,6 +16,8 @@ type memory struct {
 	made wanted.Wanted
 	// unrouted says why what clusters are to hold otherwise was refused.
 	unrouted map[string]string
+	// unmade says why a route that is to be made is not, "" if it is. It was told.
+	unmade string
 }
 
 // memoryOf returns what is remembered of an application.

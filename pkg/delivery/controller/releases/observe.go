@@ -77,7 +77,7 @@ func (c *Controller) made(v view, plan *v1alpha1.ReleasePlan, newest string) (wa
 	if application.Keeps != nil && v.pruned.Len() > 0 {
 		application.Keeps = without(application.Keeps, v.pruned)
 	}
-	key, err := keyOf(v, plan, newest)
+	key, err := c.keyOf(v, plan, newest)
 	if err != nil {
 		return wanted.Wanted{}, err
 	}
@@ -92,7 +92,7 @@ func (c *Controller) made(v view, plan *v1alpha1.ReleasePlan, newest string) (wa
 }
 
 // keyOf names all that made depends on.
-func keyOf(v view, plan *v1alpha1.ReleasePlan, newest string) (string, error) {
+func (c *Controller) keyOf(v view, plan *v1alpha1.ReleasePlan, newest string) (string, error) {
 	var shares []string
 	if plan != nil && !plan.Prune {
 		for _, p := range v.present {
@@ -100,7 +100,7 @@ func keyOf(v view, plan *v1alpha1.ReleasePlan, newest string) (string, error) {
 		}
 		slices.Sort(shares)
 	}
-	text, err := json.Marshal([]any{v.app.Generation, v.set, plan, newest, shares, sets.List(v.pruned)})
+	text, err := json.Marshal([]any{v.app.Generation, v.set, plan, newest, shares, sets.List(v.pruned), ingressOf(c.maker(v.app))})
 	if err != nil {
 		return "", err
 	}
@@ -116,7 +116,7 @@ func (c *Controller) describe(app *v1alpha1.Application, plan *v1alpha1.ReleaseP
 		Selected: app.Spec.Source.Selector != nil, Copies: read.Copies(app.Spec), Targets: c.revisions.targetsIn(app.Namespace),
 	}
 	if app.Spec.Traffic != nil {
-		out.Traffic = app.Spec.Traffic.Method
+		out.Traffic, out.Routes = app.Spec.Traffic.Method, routesOf(c.maker(app))
 	}
 	weights := map[string]int32{}
 	for _, target := range app.Spec.Targets {

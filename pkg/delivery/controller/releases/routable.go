@@ -1,35 +1,91 @@
 package releases
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1/validation"
+	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
+	"github.com/manifold-dev/manifold/pkg/delivery/traffic"
 )
 
 // carriedOut refuses stages that nobody carries out. It would be a lie to let them succeed.
 func carriedOut(of *v1alpha1.Traffic, planned []v1alpha1.Stage) error {
-	for i := range planned {
-		if v1alpha1.CanonicalStageName(planned[i].Name) != v1alpha1.StageTrafficRouting {
-			continue
-		}
-		if err := validation.UndoneTraffic(of); err != nil {
-			return fmt.Errorf("stage %s: %w", planned[i].ID, err)
-		}
+	i := slices.IndexFunc(planned, routesTraffic)
+	switch {
+	case i < 0:
+		return nil
+	case of == nil:
+		return fmt.Errorf("stage %s: %w", planned[i].ID, field.Required(field.NewPath("spec", "traffic"), "a stage routes traffic"))
+	}
+	if lost := validation.LostTraffic(of); lost != nil {
+		return fmt.Errorf("stage %s: %w", planned[i].ID, lost)
 	}
 	return nil
 }
 
+func routesTraffic(stage v1alpha1.Stage) bool {
+	return v1alpha1.CanonicalStageName(stage.Name) == v1alpha1.StageTrafficRouting
+}
+
+// served returns a waitError where the logical cluster, or a cluster that the release comes to, does not know the kind by which requests are to be shared
+// out. All that a cluster is known to serve it says itself.
+func (c *Controller) served(ctx context.Context, app *v1alpha1.Application, plan *v1alpha1.ReleasePlan, places []delivery.Place) error {
+	of := app.Spec.Traffic
+	if of == nil || !of.Makes() && !slices.ContainsFunc(plan.Stages, routesTraffic) {
+		return nil
+	}
+	kind, routes := routeKinds[of.Method]
+	if !routes || kind == traffic.IngressKind.GroupKind() {
+		return nil
+	}
+	_, known, err := c.find(ctx, kind, app.Namespace, routeOf(app))
+	if err != nil {
+		return waitError{fmt.Sprintf("read %s %s/%s: %s", kind.Kind, app.Namespace, routeOf(app), err)}
+	}
+	if !known {
+		c.queue.AddAfter(cache.MetaObjectToName(app), trialAgain)
+		return waitError{unserved(kind)}
+	}
+	var lack []string
+	for _, place := range places {
+		cluster, err := c.clusters.Get(place.Cluster)
+		if err != nil || len(cluster.Status.Kinds) == 0 || serves(cluster.Status.Kinds, kind) {
+			continue // what is not known is told once it is tried
+		}
+		lack = append(lack, fmt.Sprintf("%q", place.Cluster))
+	}
+	if len(lack) == 0 {
+		return nil
+	}
+	c.queue.AddAfter(cache.MetaObjectToName(app), trialAgain)
+	return waitError{fmt.Sprintf("spec.traffic.method: kind %s is not served by cluster %s: install its definition there, or take the cluster out of the targets",
+		kind, text.Line(strings.Join(lack, ", "), mostNames))}
+}
+
+// serves reports whether a kind is among those that a cluster serves, in any version.
+func serves(kinds []string, kind schema.GroupKind) bool {
+	return slices.ContainsFunc(kinds, func(served string) bool {
+		name, rest, _ := strings.Cut(served, ".")
+		_, group, _ := strings.Cut(rest, ".")
+		return name == kind.Kind && group == kind.Group
+	})
+}
+
 // tellable refuses a release that shares out requests while what runs cannot be told from copies of it, before anything is changed.
 func (c *Controller) tellable(app *v1alpha1.Application, plan *v1alpha1.ReleasePlan, current delivery.Set) error {
-	routes := slices.ContainsFunc(plan.Stages, func(stage v1alpha1.Stage) bool {
-		return v1alpha1.CanonicalStageName(stage.Name) == v1alpha1.StageTrafficRouting
-	})
+	routes := slices.ContainsFunc(plan.Stages, routesTraffic)
 	options := read.Copies(app.Spec)
 	if !routes || !options.Labelled {
 		return nil

@@ -1,12 +1,14 @@
 package releases
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
@@ -166,11 +168,32 @@ func (c *Controller) carryOut(ctx context.Context, app *v1alpha1.Application, re
 	if !maps.Equal(before, v.memory.objects.Failures()) {
 		c.queue.Add(cache.MetaObjectToName(app))
 	}
+	c.tellUnmade(app, release, v)
+	if v.memory.objects.Again() {
+		c.queue.AddAfter(cache.MetaObjectToName(app), refusedAgain)
+	}
 	if err != nil {
 		return fmt.Errorf("bring about Release %s/%s: %w", release.Namespace, release.Name, err)
 	}
 	return c.inspect(ctx, app, order, v.memory)
 }
+
+// tellUnmade tells of routes that are to be made and are not. A release that is on its way says so itself; after that nobody else does.
+func (c *Controller) tellUnmade(app *v1alpha1.Application, release *v1alpha1.Release, v view) {
+	why, failures := v.wanted.Unrouted, v.memory.objects.Failures()
+	for _, object := range v.wanted.Objects {
+		if object.Variant == v1alpha1.AllVariants && failures[object.Key] != "" {
+			why = cmp.Or(why, "spec.traffic.host: "+failures[object.Key])
+		}
+	}
+	if why != v.memory.unmade && why != "" && release.Status.Phase.Ended() {
+		c.Recorder.Event(app, corev1.EventTypeWarning, "RouteNotMade", delivery.Said(why))
+	}
+	v.memory.unmade = why
+}
+
+// refusedAgain is when what was refused, and may not be any more, is tried again.
+const refusedAgain = 30 * time.Second
 
 // editionOf tells what was asked for before from what is asked for again.
 func editionOf(edits map[string]int64) string {

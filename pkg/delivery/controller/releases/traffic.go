@@ -36,10 +36,11 @@ type Routes interface {
 	Get(ctx context.Context, kind schema.GroupKind, namespace, name string) (route *unstructured.Unstructured, known bool, err error)
 }
 
-// routeKinds are the kinds by whose weights requests are shared out, by the method.
+// routeKinds are the kinds by whose objects requests are shared out, by the method.
 var routeKinds = map[v1alpha1.TrafficMethod]schema.GroupKind{
-	v1alpha1.TrafficHTTPRoute:      {Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"},
-	v1alpha1.TrafficVirtualService: {Group: "networking.istio.io", Kind: "VirtualService"},
+	v1alpha1.TrafficHTTPRoute:      traffic.HTTPRouteKind.GroupKind(),
+	v1alpha1.TrafficVirtualService: traffic.VirtualServiceKind.GroupKind(),
+	v1alpha1.TrafficIngress:        traffic.IngressKind.GroupKind(),
 }
 
 var serviceKind = corev1.SchemeGroupVersion.WithKind("Service")
@@ -51,8 +52,9 @@ type sharing struct {
 	// everywhere is what keeps all clusters from sharing out requests, and problems what keeps some.
 	everywhere string
 	problems   map[string]string
-	// stuck are the clusters that go on as they do, although something else is wanted.
+	// stuck are the clusters that go on as they do, although something else is wanted, and waits says of some what they wait for.
 	stuck map[string]bool
+	waits map[string]string
 }
 
 type routed struct {
@@ -61,7 +63,7 @@ type routed struct {
 	want    projection.Routes
 }
 
-// routesBy reports whether an application's requests are shared out by weights of Services, each variant with one of its own.
+// routesBy reports whether an application's requests are shared out over Services, each variant with one of its own.
 func routesBy(of *v1alpha1.Traffic) bool {
 	if of == nil {
 		return false
@@ -72,7 +74,7 @@ func routesBy(of *v1alpha1.Traffic) bool {
 
 // share says how the requests to an application are to be shared out.
 func (c *Controller) share(ctx context.Context, v view, plan *v1alpha1.ReleasePlan) (sharing, error) {
-	s := sharer{view: v, Controller: c, out: sharing{problems: map[string]string{}, stuck: map[string]bool{}}, services: map[string]projection.Routes{}, busy: lingering(v.present)}
+	s := sharer{view: v, Controller: c, out: sharing{problems: map[string]string{}, stuck: map[string]bool{}, waits: map[string]string{}}, services: map[string]projection.Routes{}, busy: lingering(v.present)}
 	for _, p := range v.present {
 		// What is there is taken away where it is no longer wanted.
 		if p.Kind == serviceKind.Kind && p.Group == "" && p.Object.GetAnnotations()[v1alpha1.AnnotationRoutes] != "" {
@@ -85,6 +87,7 @@ func (c *Controller) share(ctx context.Context, v view, plan *v1alpha1.ReleasePl
 			return s.out, err
 		}
 		s.options, s.suffixes = read.Copies(v.app.Spec), suffixesOf(v.set, plan)
+		s.findBeside(of)
 		for _, cluster := range v.set.Clusters() {
 			s.cluster(of, cluster)
 		}
@@ -97,6 +100,9 @@ func (c *Controller) share(ctx context.Context, v view, plan *v1alpha1.ReleasePl
 	}
 	if s.route != nil {
 		s.out.objects = append(s.out.objects, routed{s.route.GroupVersionKind(), s.route, s.weights})
+	}
+	if s.beside != nil {
+		s.out.objects = append(s.out.objects, routed{traffic.IngressKind, s.beside, s.parts})
 	}
 	for _, object := range s.out.objects {
 		if why := v.memory.unrouted[refusedRoute(object)]; why != "" {
@@ -116,6 +122,11 @@ type sharer struct {
 	services map[string]projection.Routes
 	route    *unstructured.Unstructured
 	weights  projection.Routes
+	// unmade says that the route which is made is not there yet.
+	unmade string
+	// beside is the Ingress by which nginx gives a canary its share, nil if there is none, and parts are what clusters hold of it otherwise.
+	beside metav1.Object
+	parts  projection.Routes
 	// busy are the clusters that have anything of a copy.
 	busy map[string]bool
 }
@@ -150,7 +161,12 @@ func (s *sharer) cluster(of *v1alpha1.Traffic, cluster string) {
 	if (len(shares) > 1 || s.busy[cluster]) && !of.Subsets {
 		s.narrow(of, cluster, front.GetName(), front.Spec.Selector, shares)
 	}
-	if s.route != nil {
+	switch {
+	case s.unmade != "":
+		s.out.stuck[cluster], s.out.waits[cluster] = true, s.unmade
+	case of.NginxCanary:
+		s.weighBeside(of, cluster, front.GetName(), shares)
+	case s.route != nil:
 		s.weigh(of, cluster, front.GetName(), shares)
 	}
 }
@@ -171,12 +187,7 @@ func (s *sharer) asIs(cluster, front string) {
 	if fields := projection.RoutesOf(s.service(front))[cluster]; len(fields) > 0 {
 		s.lead(front, cluster, fields)
 	}
-	if s.route == nil {
-		return
-	}
-	if fields := projection.RoutesOf(s.route)[cluster]; len(fields) > 0 {
-		s.weights[cluster] = fields
-	}
+	s.keep(cluster)
 }
 
 // front is the Service in front of the application in a cluster, or why there is none.
@@ -284,19 +295,22 @@ func lingering(present []observe.Present) map[string]bool {
 // in says how a cluster shares out requests: it does as is wanted once it reports of every object that it holds it so. Where there is nothing that does it,
 // nothing has to be waited for.
 func (s sharing) in(cluster string) observe.Routing {
-	out := observe.Routing{InForce: !s.stuck[cluster], Problem: cmp.Or(s.everywhere, s.problems[cluster])}
+	out := observe.Routing{InForce: !s.stuck[cluster], Problem: cmp.Or(s.everywhere, s.problems[cluster]), Waits: s.waits[cluster]}
 	for _, object := range s.objects {
 		want := object.want[cluster].Mark()
 		if projection.RoutesOf(object.present)[cluster].Mark() != want || object.reported(cluster) != want {
-			out.InForce = false
+			out.InForce, out.Waits = false, cmp.Or(out.Waits, object.refusedBy(cluster))
 		}
 	}
 	return out
 }
 
+// builtIn reports whether an object is of a kind whose clusters are told of as those of built-in kinds are.
+func (r routed) builtIn() bool { return r.kind == serviceKind || r.kind == traffic.IngressKind }
+
 // reported is the mark of what a cluster says that it holds otherwise.
 func (r routed) reported(cluster string) string {
-	if r.kind == serviceKind {
+	if r.builtIn() {
 		return identity.BreakdownOf(r.present)[cluster].Routes
 	}
 	all, err := summary.ParseCustomBreakdown(r.present.GetAnnotations()[manifold.AnnotationStatus])
@@ -304,6 +318,18 @@ func (r routed) reported(cluster string) string {
 		return "" // it is written anew
 	}
 	return all[cluster].Routes
+}
+
+// refusedBy says why a cluster cannot hold an object, "" if nothing is known to keep it from that.
+func (r routed) refusedBy(cluster string) string {
+	if r.builtIn() {
+		return ""
+	}
+	all, err := summary.ParseCustomBreakdown(r.present.GetAnnotations()[manifold.AnnotationStatus])
+	if err != nil || all[cluster].Problem == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %s: %s", r.kind.Kind, r.present.GetName(), all[cluster].Problem)
 }
 
 // route writes what clusters are to hold otherwise, where it is not so already. What was refused is remembered.

@@ -299,16 +299,14 @@ func TestPodsThatCannotBeToldApartAreNotShared(t *testing.T) {
 	}
 }
 
-func TestMethodsThatNobodyCarriesOutAreNamed(t *testing.T) {
+func TestAStageNeedsAMethod(t *testing.T) {
 	for name, test := range map[string]struct {
 		traffic *v1alpha1.Traffic
 		want    string
 	}{
-		"another method":          {&v1alpha1.Traffic{Method: v1alpha1.TrafficIngress, Name: "front"}, `spec.traffic.method: Unsupported value: "Ingress"`},
-		"a route that is made":    {&v1alpha1.Traffic{Method: v1alpha1.TrafficHTTPRoute, Host: "web.example.com"}, "spec.traffic.name: Required value"},
-		"one that is named":       {&v1alpha1.Traffic{Method: v1alpha1.TrafficVirtualService, Name: "front"}, ""},
-		"a Service needs no name": {&v1alpha1.Traffic{Method: v1alpha1.TrafficService}, ""},
-		"nor do numbers of pods":  {&v1alpha1.Traffic{Method: v1alpha1.TrafficReplicas}, ""},
+		"nothing":                            {nil, "stage route: spec.traffic: Required value: a stage routes traffic"},
+		"a route that belongs to no Gateway": {&v1alpha1.Traffic{Method: v1alpha1.TrafficHTTPRoute, Host: "web.example.com"}, "stage route: spec.traffic.gateways: Required value"},
+		"any":                                {&v1alpha1.Traffic{Method: v1alpha1.TrafficIngress, Name: "front"}, ""},
 	} {
 		err := carriedOut(test.traffic, []v1alpha1.Stage{stage("K8S_MULTI_TRAFFIC_ROUTING", "route", "")})
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {

@@ -3,55 +3,131 @@ package releases
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
-	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1/validation"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/traffic"
+	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// findRoute reads the HTTPRoute or VirtualService that the application names.
+// findRoute reads what shares out requests: the object that the application names, or the one that is made for it.
 func (s *sharer) findRoute(ctx context.Context, of *v1alpha1.Traffic) error {
 	kind, routes := routeKinds[of.Method]
-	undone := validation.UndoneTraffic(of)
-	switch {
-	case undone != nil:
-		s.out.everywhere = undone.Error()
-		return nil
-	case !routes:
-		return nil
-	case s.Routes == nil:
-		s.out.everywhere = "nothing in this server reads routes"
+	if !routes {
 		return nil
 	}
-	route, known, err := s.Routes.Get(ctx, kind, s.app.Namespace, of.Name)
+	name, path := routeOf(s.app), "spec.traffic.name"
+	if of.Makes() {
+		path = "spec.traffic.host"
+	}
+	key := wanted.Key{Group: kind.Group, Kind: kind.Kind, Name: name}
+	if why := cmp.Or(s.wanted.Unrouted, s.memory.objects.Failures()[key]); why != "" {
+		s.out.everywhere = why
+		return nil
+	}
+	route, known, err := s.find(ctx, kind, s.app.Namespace, name)
 	switch {
 	case err != nil:
-		return fmt.Errorf("read %s %s/%s: %w", kind.Kind, s.app.Namespace, of.Name, err)
+		return fmt.Errorf("read %s %s/%s: %w", kind.Kind, s.app.Namespace, name, err)
 	case !known:
-		s.out.everywhere = fmt.Sprintf("spec.traffic.method: the logical cluster has no kind %s: install its definition first", kind)
+		s.out.everywhere = unserved(kind)
+	case route == nil && of.Makes():
+		s.unmade = fmt.Sprintf("there is no %s %q yet", kind.Kind, name)
 	case route == nil:
-		s.out.everywhere = fmt.Sprintf("spec.traffic.name: there is no %s %q in namespace %q", kind.Kind, of.Name, s.app.Namespace)
+		s.out.everywhere = fmt.Sprintf("%s: there is no %s %q in namespace %q", path, kind.Kind, name, s.app.Namespace)
+	case of.Makes() && !objects.Owned(route, ownerOf(s.app)):
+		s.out.everywhere = fmt.Sprintf("%s: %s %q of namespace %q was made by somebody else, and stays as it is: set spec.traffic.name to share out requests by it, or delete it",
+			path, kind.Kind, name, s.app.Namespace)
 	default:
 		s.route, s.weights = route, projection.Routes{}
 	}
 	return nil
 }
 
+// routeOf is the name of what shares out requests: the one that the application names, or that of what is made for it.
+func routeOf(app *v1alpha1.Application) string { return cmp.Or(app.Spec.Traffic.Name, app.Name) }
+
+func unserved(kind schema.GroupKind) string {
+	return fmt.Sprintf("spec.traffic.method: the logical cluster has no kind %s: install its definition first", kind)
+}
+
+// find reads a route, nil if it is not there. Known is false where the logical cluster has no such kind.
+func (c *Controller) find(ctx context.Context, kind schema.GroupKind, namespace, name string) (route *unstructured.Unstructured, known bool, err error) {
+	if kind == traffic.IngressKind.GroupKind() {
+		route, err := c.ingress(namespace, name)
+		return route, true, err
+	}
+	if c.Routes == nil {
+		return nil, false, errors.New("nothing in this server reads routes")
+	}
+	return c.Routes.Get(ctx, kind, namespace, name)
+}
+
+// findBeside finds the Ingress by which nginx gives a canary its share.
+func (s *sharer) findBeside(of *v1alpha1.Traffic) {
+	if !of.NginxCanary {
+		return
+	}
+	for _, object := range s.wanted.Objects {
+		if object.Variant != delivery.Canary || object.Group != traffic.IngressKind.Group || object.Kind != traffic.IngressKind.Kind {
+			continue
+		}
+		found, _ := s.store.Get(s.app.Namespace, object.Key)
+		if why := s.memory.objects.Failures()[object.Key]; why != "" {
+			s.out.everywhere = cmp.Or(s.out.everywhere, why)
+		} else if found != nil && objects.Owned(found, ownerOf(s.app)) {
+			s.beside, s.parts = found, projection.Routes{}
+		}
+	}
+}
+
+// weighBeside has the Ingress beside the one in front get the share of the canary. That one stays as it is.
+func (s *sharer) weighBeside(of *v1alpha1.Traffic, cluster, front string, shares map[string]int32) {
+	if s.route != nil {
+		s.weights[cluster] = traffic.Others(s.route, s.backends(of, front, nil), projection.RoutesOf(s.route)[cluster])
+	}
+	fields, err := traffic.NginxWeight(shares, delivery.Canary)
+	switch {
+	case err != nil:
+		s.stay(cluster, "spec."+err.Error())
+	case s.beside != nil:
+		s.parts[cluster] = fields
+	case len(fields) > 0:
+		s.out.stuck[cluster], s.out.waits[cluster] = true, "the Ingress of the canary is not there yet"
+	}
+}
+
+// keep has a cluster send requests as it does.
+func (s *sharer) keep(cluster string) (otherwise bool) {
+	if s.route != nil {
+		if fields := projection.RoutesOf(s.route)[cluster]; len(fields) > 0 {
+			s.weights[cluster], otherwise = fields, true
+		}
+	}
+	if s.beside != nil {
+		if fields := projection.RoutesOf(s.beside)[cluster]; len(fields) > 0 {
+			s.parts[cluster], otherwise = fields, true
+		}
+	}
+	return otherwise
+}
+
 // stay has the route send requests in a cluster as it does, and says why.
 func (s *sharer) stay(cluster, why string) {
 	s.out.problems[cluster] = why
-	if s.route == nil {
-		return
-	}
-	if fields := projection.RoutesOf(s.route)[cluster]; len(fields) > 0 {
-		s.weights[cluster], s.out.stuck[cluster] = fields, true
+	if s.keep(cluster) {
+		s.out.stuck[cluster] = true
 	}
 }
 
@@ -88,14 +164,23 @@ func (s *sharer) backends(of *v1alpha1.Traffic, front string, shares map[string]
 
 // weigh has the route send each variant its share.
 func (s *sharer) weigh(of *v1alpha1.Traffic, cluster, front string, shares map[string]int32) {
-	if _, placed := identity.DecisionOf(s.route)[cluster]; !placed {
+	path := "spec.traffic.name"
+	if of.Makes() {
+		path = "spec.traffic.host"
+	}
+	_, placed := identity.DecisionOf(s.route)[cluster]
+	switch goes := of.Method == v1alpha1.TrafficIngress; { // an Ingress goes where its Services are
+	case placed || goes:
+	case of.Makes():
+		s.out.stuck[cluster], s.out.waits[cluster] = true, fmt.Sprintf("%s %s is not placed there yet: see manifold explain", s.route.GetKind(), s.route.GetName())
+	default:
 		s.out.problems[cluster] = fmt.Sprintf("spec.traffic.name: %s %s does not go to the cluster: pin it there by its annotation %s",
 			s.route.GetKind(), s.route.GetName(), manifold.AnnotationClusters)
 		return
 	}
 	fields, err := traffic.Weights(s.route, s.backends(of, front, shares), projection.RoutesOf(s.route)[cluster])
 	if err != nil {
-		s.stay(cluster, "spec.traffic.name: "+err.Error())
+		s.stay(cluster, path+": "+err.Error())
 		return
 	}
 	if len(fields) > 0 {

@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
@@ -76,6 +77,8 @@ type world struct {
 	// front is the HTTPRoute that is there, nil for none. Those clusters that are deaf share out requests as they always did.
 	front *unstructured.Unstructured
 	deaf  map[string]bool
+	// unplaced says that placement has not decided yet about an HTTPRoute that is pinned, and unserved that the logical cluster has no such kind.
+	unplaced, unserved bool
 	// gizmos are the objects of a custom kind that are there, and customHolds says what clusters are to hold of them.
 	gizmos      *gizmos
 	customHolds *held.Customs
@@ -90,6 +93,7 @@ func newWorld(t *testing.T, clusters ...string) *world {
 		unfit: map[string]error{}, broken: map[string]bool{}, dead: map[string]bool{}, deaf: map[string]bool{},
 	}
 	w.client, w.gizmos = ourfake.NewClientset(), newGizmos()
+	w.gizmos.front = func() *unstructured.Unstructured { return w.front }
 	w.dynamic = dynamicfake.NewSimpleDynamicClient(scheme.Scheme)
 	w.dynamic.PrependReactor("patch", "*", w.apply)
 	w.dynamic.PrependReactor("get", "*", w.get)
@@ -129,7 +133,7 @@ func (w *world) restart() {
 	w.Controller, err = New(Options{
 		Kube: w.kube, Manifold: w.ours, Contents: reader, Client: w.client, Recorder: record.NewFakeRecorder(1000), Clock: w.clock, Grace: 40 * time.Second,
 		Objects: func(objects.Account) (dynamic.Interface, error) { return w.dynamic, nil },
-		Mapper:  mapper{testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme)}, Routes: fronts{w}, Customs: w.gizmos, Scripts: w.scripts,
+		Mapper:  mapper{testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme), w}, Routes: fronts{w}, Customs: w.gizmos, Scripts: w.scripts,
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -157,6 +161,7 @@ func (w *world) fill(kube informers.SharedInformerFactory, ours externalversions
 		w.move(kube, corev1.SchemeGroupVersion.WithResource(resource))
 	}
 	w.move(kube, appsv1.SchemeGroupVersion.WithResource("deployments"))
+	w.move(kube, ingresses)
 	was, is := ours.Delivery().V1alpha1(), w.ours.Delivery().V1alpha1()
 	policies, clusters := ours.Manifold().V1alpha1().PlacementPolicies().Informer(), ours.Manifold().V1alpha1().Clusters().Informer()
 	for from, to := range map[cache.SharedIndexInformer]cache.SharedIndexInformer{
@@ -185,7 +190,10 @@ func copyAll(t *testing.T, from, to cache.SharedIndexInformer) {
 	}
 }
 
-type mapper struct{ meta.RESTMapper }
+type mapper struct {
+	meta.RESTMapper
+	world *world
+}
 
 func (mapper) Reset() {}
 
@@ -193,7 +201,7 @@ func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 	if kind == gizmoKind.GroupKind() {
 		return &meta.RESTMapping{Resource: gizmoResource, Scope: meta.RESTScopeNamespace}, nil
 	}
-	if kind.Kind == "HTTPRoute" {
+	if kind.Kind == "HTTPRoute" && !m.world.unserved {
 		return &meta.RESTMapping{Resource: schema.GroupVersionResource{Group: kind.Group, Version: "v1", Resource: "httproutes"}, Scope: meta.RESTScopeNamespace}, nil
 	}
 	return m.RESTMapper.RESTMapping(kind, versions...)
@@ -206,7 +214,7 @@ func (fronts) Watch(context.Context, func(string)) {}
 
 func (f fronts) Get(_ context.Context, kind schema.GroupKind, _, name string) (*unstructured.Unstructured, bool, error) {
 	if kind.Kind != "HTTPRoute" || f.w.front == nil || f.w.front.GetName() != name {
-		return nil, kind.Kind == "HTTPRoute", nil
+		return nil, kind.Kind == "HTTPRoute" && !f.w.unserved, nil
 	}
 	return f.w.front.DeepCopy(), true, nil
 }
@@ -250,22 +258,24 @@ func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error)
 	if err := w.refuses[key]; err != nil && !dryRun {
 		return true, nil, err
 	}
-	if in.GetKind() == "HTTPRoute" && !dryRun {
-		w.writes = append(w.writes, key)
-		w.annotate(w.front, v1alpha1.AnnotationRoutes, in.GetAnnotations()[v1alpha1.AnnotationRoutes])
-		w.front.SetResourceVersion(w.next())
-		return true, w.front.DeepCopy(), nil
+	if in.GetKind() == "HTTPRoute" {
+		return w.applyFront(in, dryRun)
 	}
 	if patch.GetResource() == gizmoResource {
 		return w.applyGizmo(in, dryRun, compared)
 	}
 	informer := w.informer(patch.GetResource())
-	if _, whole := in.Object["spec"]; !whole && in.GetKind() == "Service" { // what clusters hold otherwise, and nothing else
+	if _, whole := in.Object["spec"]; !whole && (in.GetKind() == "Service" || in.GetKind() == "Ingress") { // what clusters hold otherwise, and nothing else
 		w.writes = append(w.writes, key)
 		old, _, _ := informer.GetIndexer().GetByKey(in.GetNamespace() + "/" + in.GetName())
-		service := old.(*corev1.Service).DeepCopy()
-		service.Annotations[v1alpha1.AnnotationRoutes] = in.GetAnnotations()[v1alpha1.AnnotationRoutes]
-		w.add(informer, service)
+		object := old.(runtime.Object).DeepCopyObject().(metav1.Object)
+		annotations := object.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[v1alpha1.AnnotationRoutes] = in.GetAnnotations()[v1alpha1.AnnotationRoutes]
+		object.SetAnnotations(annotations)
+		w.add(informer, object)
 		return true, in, nil
 	}
 	generation := int64(1)
@@ -305,6 +315,36 @@ func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error)
 	in.SetResourceVersion(strconv.Itoa(w.version))
 	in.SetUID(typed.(metav1.Object).GetUID())
 	return true, in, nil
+}
+
+var ingresses = networkingv1.SchemeGroupVersion.WithResource("ingresses")
+
+// applyFront is what the server does when the HTTPRoute is applied: the whole of it, or what clusters hold of it otherwise.
+func (w *world) applyFront(in *unstructured.Unstructured, dryRun bool) (bool, runtime.Object, error) {
+	key := "HTTPRoute/" + in.GetName()
+	_, whole := in.Object["spec"]
+	if dryRun {
+		if whole {
+			w.trials = append(w.trials, key)
+		}
+		return true, in, w.unfit[key]
+	}
+	w.writes = append(w.writes, key)
+	if !whole {
+		w.annotate(w.front, v1alpha1.AnnotationRoutes, in.GetAnnotations()[v1alpha1.AnnotationRoutes])
+		w.front.SetResourceVersion(w.next())
+		return true, w.front.DeepCopy(), nil
+	}
+	in = in.DeepCopy()
+	in.SetUID("front")
+	if w.front != nil {
+		for _, kept := range []string{v1alpha1.AnnotationRoutes, manifold.AnnotationPlacement, manifold.AnnotationStatus} {
+			w.annotate(in, kept, w.front.GetAnnotations()[kept])
+		}
+	}
+	w.front = in
+	w.front.SetResourceVersion(w.next())
+	return true, w.front.DeepCopy(), nil
 }
 
 // pin is what the server does when nothing but the pin of a Deployment is written.
@@ -369,7 +409,10 @@ func (w *world) get(action clienttesting.Action) (bool, runtime.Object, error) {
 	if found := w.gizmos.whole[name]; found != nil && action.GetResource() == gizmoResource {
 		return true, found.DeepCopy(), nil
 	}
-	if action.GetResource() == gizmoResource {
+	if w.front != nil && w.front.GetName() == name && action.GetResource().Resource == "httproutes" {
+		return true, w.front.DeepCopy(), nil
+	}
+	if action.GetResource() == gizmoResource || action.GetResource().Resource == "httproutes" {
 		return true, nil, apierrors.NewNotFound(action.GetResource().GroupResource(), name)
 	}
 	if obj, exists, _ := w.informer(action.GetResource()).GetIndexer().GetByKey(action.GetNamespace() + "/" + name); exists {
@@ -384,6 +427,10 @@ func (w *world) remove(action clienttesting.Action) (bool, runtime.Object, error
 	w.writes = append(w.writes, "delete "+name)
 	if action.GetResource() == gizmoResource {
 		w.gizmos.remove(name)
+		return true, nil, nil
+	}
+	if action.GetResource().Resource == "httproutes" {
+		w.front = nil
 		return true, nil, nil
 	}
 	informer := w.informer(action.GetResource())
@@ -433,9 +480,34 @@ func (w *world) keep(object runtime.Object) runtime.Object {
 
 // carryRoutes has the clusters share out requests as they are told, and report it.
 func (w *world) carryRoutes() {
-	for _, obj := range w.informer(corev1.SchemeGroupVersion.WithResource("services")).GetIndexer().List() {
-		service := obj.(*corev1.Service).DeepCopy()
-		reported := identity.BreakdownOf(service)
+	w.carryRoutesOf(corev1.SchemeGroupVersion.WithResource("services"))
+	w.carryRoutesOf(ingresses)
+	if w.front == nil {
+		return
+	}
+	if pin := w.front.GetAnnotations()[manifold.AnnotationClusters]; pin != "" && !w.unplaced {
+		decision := placement.Decision{}
+		for _, cluster := range strings.Split(pin, ",") {
+			decision[cluster] = placement.Share{Replicas: 1}
+		}
+		w.annotate(w.front, manifold.AnnotationPlacement, decision.String())
+	}
+	reported, _ := summary.ParseCustomBreakdown(w.front.GetAnnotations()[manifold.AnnotationStatus])
+	for cluster := range identity.DecisionOf(w.front) {
+		if !w.dead[cluster] && !w.deaf[cluster] {
+			reported[cluster] = summary.CustomCluster{Generation: 1, Routes: projection.RoutesOf(w.front)[cluster].Mark()}
+		}
+		if problem := w.gizmos.problems[cluster]; problem != "" {
+			reported[cluster] = summary.CustomCluster{Problem: problem}
+		}
+	}
+	w.annotate(w.front, manifold.AnnotationStatus, reported.String())
+}
+
+func (w *world) carryRoutesOf(resource schema.GroupVersionResource) {
+	for _, obj := range w.informer(resource).GetIndexer().List() {
+		object := obj.(runtime.Object).DeepCopyObject().(metav1.Object)
+		reported := identity.BreakdownOf(object)
 		if reported == nil {
 			reported = summary.Breakdown{}
 		}
@@ -443,27 +515,19 @@ func (w *world) carryRoutes() {
 			if w.dead[cluster] || w.deaf[cluster] {
 				continue
 			}
-			if delete(reported, cluster); len(projection.RoutesOf(service)[cluster]) > 0 {
-				reported[cluster] = summary.ClusterStatus{Routes: projection.RoutesOf(service)[cluster].Mark()}
+			if delete(reported, cluster); len(projection.RoutesOf(object)[cluster]) > 0 {
+				reported[cluster] = summary.ClusterStatus{Routes: projection.RoutesOf(object)[cluster].Mark()}
 			}
 		}
-		if text := reported.String(); text != service.Annotations[manifold.AnnotationStatus] {
-			if service.Annotations[manifold.AnnotationStatus] = text; text == "" {
-				delete(service.Annotations, manifold.AnnotationStatus)
+		annotations := object.GetAnnotations()
+		if text := reported.String(); text != annotations[manifold.AnnotationStatus] {
+			if annotations[manifold.AnnotationStatus] = text; text == "" {
+				delete(annotations, manifold.AnnotationStatus)
 			}
-			w.add(w.informer(corev1.SchemeGroupVersion.WithResource("services")), service)
+			object.SetAnnotations(annotations)
+			w.add(w.informer(resource), object)
 		}
 	}
-	if w.front == nil {
-		return
-	}
-	reported, _ := summary.ParseCustomBreakdown(w.front.GetAnnotations()[manifold.AnnotationStatus])
-	for cluster := range identity.DecisionOf(w.front) {
-		if !w.dead[cluster] && !w.deaf[cluster] {
-			reported[cluster] = summary.CustomCluster{Generation: 1, Routes: projection.RoutesOf(w.front)[cluster].Mark()}
-		}
-	}
-	w.annotate(w.front, manifold.AnnotationStatus, reported.String())
 }
 
 // carry has the clusters do what they are told, and report it.

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
@@ -62,6 +63,9 @@ func (t Trial) alikeIn(path string, stage delivery.Stage, name string, known cop
 			return fmt.Errorf("target %q: %s.with: %w", place.Target, path, err)
 		}
 		for _, object := range made.Objects {
+			if object.Variant == v1alpha1.AllVariants {
+				continue // it is no copy's
+			}
 			object.Manifest = object.Manifest.DeepCopy()
 			unstructured.RemoveNestedField(object.Manifest.Object, "spec", "replicas")
 			content, err := contentOf(object)

@@ -16,6 +16,9 @@ func (t Trial) all(place delivery.Place) ([]wanted.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	if made.Unrouted != "" {
+		return nil, fmt.Errorf("target %q: %s", place.Target, made.Unrouted)
+	}
 	out := made.Objects
 	for _, stage := range t.Release.Stages {
 		if stage.Copy == nil || len(stage.Copy.Patches) == 0 || len(stage.Targets) > 0 && !slices.Contains(stage.Targets, place.Target) {

@@ -1,0 +1,60 @@
+package releases
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/read"
+	"github.com/manifold-dev/manifold/pkg/delivery/traffic"
+	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
+)
+
+// maker makes what sends requests to an application.
+func (c *Controller) maker(app *v1alpha1.Application) traffic.Maker {
+	out := traffic.Maker{Namespace: app.Namespace, Name: app.Name, Traffic: app.Spec.Traffic}
+	if of := app.Spec.Traffic; of != nil && of.NginxCanary && !of.Makes() {
+		out.Ingress, _ = c.ingress(app.Namespace, of.Name) // what cannot be read is as good as not there
+	}
+	_, out.Subset = read.Copies(app.Spec).Selecting(delivery.Primary)
+	return out
+}
+
+// ingressOf is what something is made of the Ingress that an application names.
+func ingressOf(m traffic.Maker) any {
+	if m.Ingress == nil {
+		return nil
+	}
+	return m.Ingress.Object["spec"]
+}
+
+// routesOf makes the objects that send requests to an application, nil if none are ever made.
+func routesOf(m traffic.Maker) func(delivery.Set, wanted.Front) ([]wanted.Route, error) {
+	if !m.Makes() {
+		return nil
+	}
+	return func(set delivery.Set, front wanted.Front) ([]wanted.Route, error) {
+		made, err := m.Make(set, front.Name, front.Ports)
+		var out []wanted.Route
+		for _, of := range made {
+			out = append(out, wanted.Route{Manifest: of.Object, Variant: of.Variant, Clusters: of.Clusters})
+		}
+		return out, err
+	}
+}
+
+// ingress is an Ingress of a namespace, nil if it is not there.
+func (c *Controller) ingress(namespace, name string) (*unstructured.Unstructured, error) {
+	found, _ := c.store.Get(namespace, wanted.Key{Group: traffic.IngressKind.Group, Kind: traffic.IngressKind.Kind, Name: name})
+	if found == nil {
+		return nil, nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(found)
+	if err != nil {
+		return nil, err
+	}
+	out := &unstructured.Unstructured{Object: content}
+	out.SetGroupVersionKind(traffic.IngressKind)
+	return out, nil
+}
