@@ -17,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/drift"
+	"github.com/manifold-dev/manifold/pkg/delivery/traffic"
 )
 
 // plan is what a release of a revision would change. It is what -o json and -o yaml print.
@@ -76,9 +77,12 @@ type planner struct {
 	namespace string
 	prune     bool
 	// drift compares with what is live above, whatever a target has, and leaves out what spec says of that and what autoscalers set.
-	drift         bool
-	spec          *v1alpha1.Drift
-	scaled        map[string]bool
+	drift  bool
+	spec   *v1alpha1.Drift
+	scaled map[string]bool
+	// routes makes what sends requests to the application, which is in no revision, and options say which Service is in front.
+	routes        traffic.Maker
+	options       copies.Options
 	applied, live map[string]outcome
 	// same are the objects that are in some target as they were found.
 	same map[string]bool
@@ -122,9 +126,47 @@ func (p *planner) target(ctx context.Context, name, from, to string) planTarget 
 			out.Changes = append(out.Changes, *change)
 		}
 	}
+	out.Changes = append(out.Changes, p.sends(ctx, wanted)...)
 	for _, content := range had {
 		if title := compare.Title(content.Object); before[title].Object != nil {
 			out.Changes = append(out.Changes, p.removal(title))
+		}
+	}
+	return out
+}
+
+// sends finds what would change of the objects that are made to send requests to a target. They are what they are above, whichever revision was there.
+func (p *planner) sends(ctx context.Context, wanted []contents.Content) []planChange {
+	if !p.routes.Makes() || !p.routes.Traffic.Makes() {
+		return nil // what goes along with a canary is there as long as that is
+	}
+	var objects []*unstructured.Unstructured
+	for _, content := range wanted {
+		objects = append(objects, content.Object)
+	}
+	title := fmt.Sprintf("%s %s", p.routes.Traffic.Method, p.routes.Name)
+	refused := func(err error) []planChange {
+		return []planChange{{Object: title, Action: unknown, Error: text.Line(err.Error(), longest)}}
+	}
+	front, _, err := p.options.Front(objects)
+	if err != nil {
+		return refused(fmt.Errorf("spec.%w", err))
+	}
+	made, err := p.routes.Make(nil, front, p.options.Ports(objects))
+	if err != nil {
+		return refused(fmt.Errorf("spec.%w", err))
+	}
+	var out []planChange
+	for _, route := range made {
+		title := compare.Title(route.Object)
+		live := p.liveOf(ctx, title, route.Object)
+		if live.object != nil && live.object.GetLabels()[v1alpha1.LabelApplication] != p.routes.Name {
+			out = append(out, planChange{Object: title, Action: unknown,
+				Error: fmt.Sprintf("it is there already, and does not belong to Application %s: no release begins until it is deleted, or named in spec.traffic.name", p.routes.Name)})
+			continue
+		}
+		if change := p.change(ctx, title, nil, contents.Content{Object: route.Object, Hash: "made " + title}, "made for "+p.routes.Traffic.Host, ""); change != nil {
+			out = append(out, *change)
 		}
 	}
 	return out

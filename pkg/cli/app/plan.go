@@ -21,7 +21,9 @@ import (
 	"github.com/manifold-dev/manifold/pkg/cli/app/compare"
 	"github.com/manifold-dev/manifold/pkg/cli/app/manifests"
 	"github.com/manifold-dev/manifold/pkg/cli/output"
+	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
+	"github.com/manifold-dev/manifold/pkg/delivery/traffic"
 )
 
 // PlanOptions are what "app plan" and "app diff" need.
@@ -158,7 +160,10 @@ func (o *PlanOptions) Run(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	p := newPlanner(manifests.New(ctx, o.client, o.core), &o.trier, o.Namespace)
-	p.prune, p.drift, p.spec = application.Spec.Prune, o.drift, read.Spec(application.Spec, head).Drift
+	spec := read.Spec(application.Spec, head)
+	p.prune, p.drift, p.spec, p.options = application.Spec.Prune, o.drift, spec.Drift, read.Copies(spec)
+	p.routes = traffic.Maker{Namespace: o.Namespace, Name: o.Name, Traffic: spec.Traffic}
+	_, p.routes.Subset = p.options.Selecting(delivery.Primary)
 	found := &plan{Application: o.Name, Revision: head.Name}
 	for i := range head.Spec.Targets {
 		name := head.Spec.Targets[i].Name

@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -60,6 +61,9 @@ func header(application *v1alpha1.Application, wanted *v1alpha1.Origin, now time
 	}
 	rows = append(rows, []string{"Sync:", string(cmp.Or(status.Sync, v1alpha1.SyncUnknown))},
 		[]string{"Health:", string(cmp.Or(status.Health, v1alpha1.HealthUnknown))})
+	if spec.Traffic != nil {
+		rows = append(rows, []string{"Traffic:", sharing(application.Name, spec.Traffic)})
+	}
 	if spec.Revision != "" {
 		rows = append(rows, []string{"Pinned:", "to " + spec.Revision})
 	}
@@ -67,6 +71,26 @@ func header(application *v1alpha1.Application, wanted *v1alpha1.Origin, now time
 		rows = append(rows, []string{"Suspended:", "nothing is released or healed until spec.suspend is unset"})
 	}
 	return table(rows)
+}
+
+// sharing says by what requests are shared out.
+func sharing(application string, of *v1alpha1.Traffic) string {
+	out := string(of.Method)
+	switch {
+	case of.Name != "":
+		out += " " + of.Name
+	case of.Makes():
+		out += fmt.Sprintf(" %s, made for %s", application, of.Host)
+	case of.Lost():
+		return out + " for " + of.Host + ", not made: spec.traffic.gateways names none that it would belong to"
+	}
+	switch {
+	case of.NginxCanary:
+		out += ", with weights of nginx"
+	case of.Method == v1alpha1.TrafficIngress:
+		out += ", with a path for each copy"
+	}
+	return text.Line(out, longest)
 }
 
 // commits are that of the revision which is wanted, and the newest if that is another one.
@@ -142,8 +166,15 @@ func variantRows(status *v1alpha1.ApplicationStatus) [][]string {
 	for i := range status.Variants {
 		v := &status.Variants[i]
 		var clusters []string
+		differs := slices.ContainsFunc(v.Clusters, func(c v1alpha1.VariantCluster) bool {
+			return ptr.Deref(c.Traffic, 0) != ptr.Deref(v.Clusters[0].Traffic, 0)
+		})
 		for j := range v.Clusters {
-			clusters = append(clusters, v.Clusters[j].Cluster)
+			name := v.Clusters[j].Cluster
+			if share := v.Clusters[j].Traffic; share != nil && (differs || v.Traffic != nil && *share != *v.Traffic) {
+				name += fmt.Sprintf(":%d%%", *share)
+			}
+			clusters = append(clusters, name)
 		}
 		ready, of := words.Pods(status, v)
 		traffic := nothing

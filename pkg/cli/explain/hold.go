@@ -49,7 +49,7 @@ func (g gatherer) hold(ctx context.Context, object *unstructured.Unstructured, c
 	case projection.Routable(object.GroupVersionKind().GroupKind()):
 		return g.routed(ctx, object, cluster)
 	case !ok || !kind.Workload:
-		return nil, errors.New("only workloads of built-in kinds have overrides, and only Services, HTTPRoutes and VirtualServices may differ from cluster to cluster")
+		return nil, errors.New("only workloads of built-in kinds have overrides, and only Services, Ingresses, HTTPRoutes and VirtualServices may differ from cluster to cluster")
 	}
 	typed := kind.New()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
