@@ -3,7 +3,6 @@ package delivery
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -122,17 +121,7 @@ func routesAbove(s *framework.Scenario, object string) string {
 
 func TestRequestsAreSharedOutByTheWeightsOfARoute(t *testing.T) {
 	s := suite.Scenario(t)
-	definition, err := os.ReadFile("testdata/httproutes.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, side := range []*framework.Side{s.Logical, s.East, s.West} {
-		side.Apply(string(definition))
-		s.Cleanup(func() {
-			s.Environment.CleanupIn(s.T, side.API, "delete", "crd", "httproutes.gateway.networking.k8s.io", "--wait=false", "--ignore-not-found")
-		})
-		side.Established(string(definition))
-	}
+	defineRoutes(s, s.Logical, s.East, s.West)
 	for _, cluster := range []string{"east", "west"} {
 		s.Logical.CLI("cluster", "join", cluster, "--cluster-kubeconfig", s.Environment.Clusters[cluster].Kubeconfig(),
 			"--allow-kind", "httproutes.gateway.networking.k8s.io")
