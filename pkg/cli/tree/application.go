@@ -185,6 +185,10 @@ func (g *grower) variants(app *v1alpha1.Application) []*Node {
 		delete(objects, v.Name)
 		out = append(out, n)
 	}
+	routes := &Node{} // they are of all variants
+	g.consistsOf(routes, objects[v1alpha1.AllVariants])
+	out = append(out, routes.Children...)
+	delete(objects, v1alpha1.AllVariants)
 	for _, name := range sortedKeys(objects) {
 		n := &Node{Kind: "Variant", Name: name, Relation: Owns, Health: Progressing, Status: "no longer wanted"}
 		g.consistsOf(n, objects[name])

@@ -10,6 +10,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/traffic"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -211,6 +213,7 @@ func servedApplication(t *testing.T, from objects) (gatherer, interface {
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gizmo"}, meta.RESTScopeNamespace)
+	mapper.Add(traffic.HTTPRouteKind, meta.RESTScopeNamespace)
 	g.mapper = mapper
 	return g, client
 }
@@ -224,6 +227,30 @@ func TestAnApplicationIsGatheredWithItsReleaseAndItsCustomResources(t *testing.T
 	}
 	if want, got := drawn(t, from), drawn(t, got); got != want {
 		t.Errorf("read from a server, the tree is\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A route that is made is of all variants. One that is an Ingress is shown with the Service that it leads to.
+func TestARouteThatIsMadeIsShown(t *testing.T) {
+	route := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "HTTPRoute/web"},
+	}}
+	route.SetAnnotations(placed(`{"east":{"replicas":1}}`, `{"east":{"generation":1}}`))
+	ingress := typed(&networkingv1.Ingress{ObjectMeta: about("web", nil), Spec: networkingv1.IngressSpec{DefaultBackend: &networkingv1.IngressBackend{
+		Service: &networkingv1.IngressServiceBackend{Name: "web"},
+	}}})
+	for want, made := range map[string]projection.Object{"HTTPRoute web": delivered(route, v1alpha1.AllVariants), "Ingress web": delivered(ingress, v1alpha1.AllVariants)} {
+		from := releasing()
+		from.root.(*v1alpha1.Application).Spec.Traffic = &v1alpha1.Traffic{Method: v1alpha1.TrafficMethod(strings.Fields(want)[0]), Host: "a", Gateways: []v1alpha1.GatewayReference{{Name: "edge"}}}
+		from.others = append(from.others, made)
+		g, _ := servedApplication(t, from)
+		got, err := g.gather(t.Context(), asRead(t, from.root))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := drawn(t, got); strings.Count(text, want) != 1 || strings.Contains(text, "Variant *") {
+			t.Errorf("want %s once, and not as of a variant, in\n%s", want, text)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/traffic"
 )
 
 var (
@@ -41,14 +42,17 @@ func (g gatherer) release(ctx context.Context, app *v1alpha1.Application, r *rea
 	return nil
 }
 
-// customs lists the objects of an application that are of custom kinds: of those kinds that the revisions have which run. Of others nothing is
-// asked, as there may be hundreds.
+// customs lists the objects of an application that are of custom kinds: of those kinds that the revisions have which run, and of that of the route which
+// is made. Of others nothing is asked, as there may be hundreds.
 func (g gatherer) customs(ctx context.Context, app *v1alpha1.Application, r *reading) error {
 	kinds := sets.New[schema.GroupVersionKind]()
 	for _, name := range sets.List(revisionsOf(&app.Status)) {
 		if err := g.kinds(ctx, app.Namespace, name, kinds); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
+	}
+	if of := app.Spec.Traffic; of != nil && of.Makes() {
+		kinds.Insert(traffic.Kinds[of.Method])
 	}
 	for _, k := range listed() {
 		kinds.Delete(k.gvk)

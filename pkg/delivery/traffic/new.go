@@ -19,6 +19,11 @@ var (
 	IngressKind        = schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}
 )
 
+// Kinds are those of the objects by which requests are shared out, by the method. Others need none but the Service in front.
+var Kinds = map[v1alpha1.TrafficMethod]schema.GroupVersionKind{
+	v1alpha1.TrafficHTTPRoute: HTTPRouteKind, v1alpha1.TrafficVirtualService: VirtualServiceKind, v1alpha1.TrafficIngress: IngressKind,
+}
+
 // Entry is where requests come in that a new route is about.
 type Entry struct {
 	Namespace, Name string

@@ -46,10 +46,11 @@ func (c *Controller) served(ctx context.Context, app *v1alpha1.Application, plan
 	if of == nil || !of.Makes() && !slices.ContainsFunc(plan.Stages, routesTraffic) {
 		return nil
 	}
-	kind, routes := routeKinds[of.Method]
-	if !routes || kind == traffic.IngressKind.GroupKind() {
+	needs, routes := traffic.Kinds[of.Method]
+	if !routes || needs == traffic.IngressKind {
 		return nil
 	}
+	kind := needs.GroupKind()
 	_, known, err := c.find(ctx, kind, app.Namespace, routeOf(app))
 	if err != nil {
 		return waitError{fmt.Sprintf("read %s %s/%s: %s", kind.Kind, app.Namespace, routeOf(app), err)}

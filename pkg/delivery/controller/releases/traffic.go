@@ -36,13 +36,6 @@ type Routes interface {
 	Get(ctx context.Context, kind schema.GroupKind, namespace, name string) (route *unstructured.Unstructured, known bool, err error)
 }
 
-// routeKinds are the kinds by whose objects requests are shared out, by the method.
-var routeKinds = map[v1alpha1.TrafficMethod]schema.GroupKind{
-	v1alpha1.TrafficHTTPRoute:      traffic.HTTPRouteKind.GroupKind(),
-	v1alpha1.TrafficVirtualService: traffic.VirtualServiceKind.GroupKind(),
-	v1alpha1.TrafficIngress:        traffic.IngressKind.GroupKind(),
-}
-
 var serviceKind = corev1.SchemeGroupVersion.WithKind("Service")
 
 // sharing is how the requests to an application are shared out in clusters.
@@ -68,7 +61,7 @@ func routesBy(of *v1alpha1.Traffic) bool {
 	if of == nil {
 		return false
 	}
-	_, is := routeKinds[of.Method]
+	_, is := traffic.Kinds[of.Method]
 	return is && !of.Subsets
 }
 

@@ -23,10 +23,11 @@ import (
 
 // findRoute reads what shares out requests: the object that the application names, or the one that is made for it.
 func (s *sharer) findRoute(ctx context.Context, of *v1alpha1.Traffic) error {
-	kind, routes := routeKinds[of.Method]
+	served, routes := traffic.Kinds[of.Method]
 	if !routes {
 		return nil
 	}
+	kind := served.GroupKind()
 	name, path := routeOf(s.app), "spec.traffic.name"
 	if of.Makes() {
 		path = "spec.traffic.host"
