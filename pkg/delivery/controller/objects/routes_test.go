@@ -18,6 +18,9 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
 
 func TestDeliveryAloneSaysWhatClustersHoldOtherwiseWhereTheServiceAccountMayWrite(t *testing.T) {
@@ -64,5 +67,17 @@ func TestDeliveryAloneSaysWhatClustersHoldOtherwiseWhereTheServiceAccountMayWrit
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// Who selects the objects of a namespace takes those that are its users' own. What is made beside them is not to replace what somebody has made.
+func TestWhatIsMadeBesideSelectedObjectsIsNotTakenFromOthers(t *testing.T) {
+	theirs := &unstructured.Unstructured{}
+	theirs.SetName("web")
+	owner := Owner{Name: "web", UID: "app", Selected: true}
+	for variant, taken := range map[string]bool{v1alpha1.VariantPrimary: true, v1alpha1.VariantCanary: false, v1alpha1.AllVariants: false} {
+		if err := mayTake(theirs, owner.of(wanted.Object{Variant: variant})); (err == nil) != taken {
+			t.Errorf("an object of variant %s: %v, want it taken: %t", variant, err, taken)
+		}
 	}
 }
