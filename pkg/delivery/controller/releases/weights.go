@@ -39,6 +39,8 @@ func (s *sharer) findRoute(ctx context.Context, of *v1alpha1.Traffic) error {
 	}
 	route, known, err := s.find(ctx, kind, s.app.Namespace, name)
 	switch {
+	case errors.Is(err, errNoRoutes):
+		s.out.everywhere = err.Error()
 	case err != nil:
 		return fmt.Errorf("read %s %s/%s: %w", kind.Kind, s.app.Namespace, name, err)
 	case !known:
@@ -63,6 +65,8 @@ func unserved(kind schema.GroupKind) string {
 	return fmt.Sprintf("spec.traffic.method: the logical cluster has no kind %s: install its definition first", kind)
 }
 
+var errNoRoutes = errors.New("nothing in this server reads routes")
+
 // find reads a route, nil if it is not there. Known is false where the logical cluster has no such kind.
 func (c *Controller) find(ctx context.Context, kind schema.GroupKind, namespace, name string) (route *unstructured.Unstructured, known bool, err error) {
 	if kind == traffic.IngressKind.GroupKind() {
@@ -70,7 +74,7 @@ func (c *Controller) find(ctx context.Context, kind schema.GroupKind, namespace,
 		return route, true, err
 	}
 	if c.Routes == nil {
-		return nil, false, errors.New("nothing in this server reads routes")
+		return nil, false, errNoRoutes
 	}
 	return c.Routes.Get(ctx, kind, namespace, name)
 }
