@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1/validation"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
@@ -25,6 +26,10 @@ import (
 func (s *sharer) findRoute(ctx context.Context, of *v1alpha1.Traffic) error {
 	served, routes := traffic.Kinds[of.Method]
 	if !routes {
+		return nil
+	}
+	if lost := validation.LostTraffic(of); lost != nil {
+		s.out.everywhere = lost.Error()
 		return nil
 	}
 	kind := served.GroupKind()
