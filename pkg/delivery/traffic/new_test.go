@@ -227,6 +227,43 @@ func TestPathsOfAnIngress(t *testing.T) {
 	}
 }
 
+// Two applications may share an Ingress, and even a host of it: neither takes away what the other one has set.
+func TestApplicationsThatShareAnIngress(t *testing.T) {
+	in := read(t, ingress("["+leads("/", "web")+", "+leads("/api", "api")+"]"))
+	api := func(shares map[string]int32) Backends {
+		return Backends{Shares: shares, Service: "api", Services: map[string]string{"primary": "api", "canary": "api-canary"}}
+	}
+	alone, beside, switched := map[string]int32{"primary": 100}, map[string]int32{"primary": 100, "canary": 0}, map[string]int32{"primary": 0, "canary": 100}
+	fields := projection.Fields(nil)
+	for i, step := range []struct {
+		b    Backends
+		want string
+	}{
+		{web(switched), "/:web-canary /canary:web-canary /api:api"},
+		{api(beside), "/:web-canary /canary:web-canary /api:api /api/canary:api-canary"},
+		{web(alone), "/:web /api:api /api/canary:api-canary"},
+		{api(alone), "/:web /api:api"},
+	} {
+		next, err := Weights(in, step.b, fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields = next
+		var got []string
+		if err := eachPaths(with(in, fields), func(_ map[string]any, paths []map[string]any, _ *field.Path) error {
+			for _, entry := range paths {
+				got = append(got, pathOf(entry, "")+":"+leadsTo(entry))
+			}
+			return nil
+		}); err != nil || strings.Join(got, " ") != step.want {
+			t.Errorf("step %d: %v, %v, want %s", i, got, err, step.want)
+		}
+	}
+	if len(fields) > 0 {
+		t.Errorf("in the end clusters hold %v", fields)
+	}
+}
+
 func TestNginxGivesACanaryItsShare(t *testing.T) {
 	in := read(t, ingress("["+leads("/", "web")+", "+leads("/old", "old")+", "+leads("/api", "web")+"]"))
 	got, err := NginxCanary(in, web(nil), "canary")
