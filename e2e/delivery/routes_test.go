@@ -2,9 +2,11 @@ package delivery
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -94,24 +96,34 @@ func TestNginxSharesOutTheRequestsToAHost(t *testing.T) {
 	})
 }
 
+const definedRoutes = "httproutes.gateway.networking.k8s.io"
+
+// routing has one test at a time say who knows HTTPRoutes: definitions are of whole clusters.
+var routing sync.Mutex
+
+// aloneWithRoutes waits until no other test needs HTTPRoutes.
+func aloneWithRoutes(s *framework.Scenario) {
+	routing.Lock()
+	s.Cleanup(routing.Unlock)
+}
+
 // defineRoutes has sides know HTTPRoutes, until the test is over. A definition that goes with an earlier test is gone first.
 func defineRoutes(s *framework.Scenario, sides ...*framework.Side) {
 	s.Helper()
-	const name = "httproutes.gateway.networking.k8s.io"
 	definition, err := os.ReadFile("testdata/httproutes.yaml")
 	if err != nil {
 		s.Fatal(err)
 	}
 	for _, side := range sides {
 		side.Poll("no definition of HTTPRoutes is going", func() error {
-			if at := side.Kubectl("get", "crd", name, "--ignore-not-found", "-o", "jsonpath={.metadata.deletionTimestamp}"); at != "" {
+			if at := side.Kubectl("get", "crd", definedRoutes, "--ignore-not-found", "-o", "jsonpath={.metadata.deletionTimestamp}"); at != "" {
 				return fmt.Errorf("it is going since %s", at)
 			}
 			return nil
 		})
 		side.Apply(string(definition))
 		s.Cleanup(func() {
-			s.Environment.CleanupIn(s.T, side.API, "delete", "crd", name, "--wait=false", "--ignore-not-found")
+			s.Environment.CleanupIn(s.T, side.API, "delete", "crd", definedRoutes, "--wait=false", "--ignore-not-found")
 		})
 		side.Established(string(definition))
 	}
@@ -120,6 +132,20 @@ func defineRoutes(s *framework.Scenario, sides ...*framework.Side) {
 // An HTTPRoute is made for a host, unless there is one of its name that is somebody else's, or one of the clusters does not know the kind.
 func TestAnHTTPRouteIsMadeForAHost(t *testing.T) {
 	s := suite.Scenario(t)
+	aloneWithRoutes(s)
+	gone := func(side *framework.Side) error {
+		if got := side.Kubectl("get", "crd", definedRoutes, "--ignore-not-found", "-o", "name"); got != "" {
+			return fmt.Errorf("there is %s", got)
+		}
+		return nil
+	}
+	s.West.Poll("west knows no HTTPRoutes", func() error { return gone(s.West) })
+	s.Logical.Within(2*time.Minute).Poll("the logical cluster has heard of that", func() error {
+		if kinds := s.Logical.Kubectl("get", "cluster", "west", "-o", "jsonpath={.status.kinds}"); strings.Contains(kinds, `"HTTPRoute.`) {
+			return errors.New("west says that it serves HTTPRoutes")
+		}
+		return nil
+	})
 	defineRoutes(s, s.Logical, s.East)
 	for _, cluster := range []string{"east", "west"} {
 		s.Logical.CLI("cluster", "join", cluster, "--cluster-kubeconfig", s.Environment.Clusters[cluster].Kubeconfig(),

@@ -121,6 +121,7 @@ func routesAbove(s *framework.Scenario, object string) string {
 
 func TestRequestsAreSharedOutByTheWeightsOfARoute(t *testing.T) {
 	s := suite.Scenario(t)
+	aloneWithRoutes(s)
 	defineRoutes(s, s.Logical, s.East, s.West)
 	for _, cluster := range []string{"east", "west"} {
 		s.Logical.CLI("cluster", "join", cluster, "--cluster-kubeconfig", s.Environment.Clusters[cluster].Kubeconfig(),
