@@ -44,7 +44,7 @@ func (m *controllers) newApplications(c CompletedOptions) (*applications.Control
 		Mapper:   restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds)),
 		Renderer: confined.New(confined.Bounds{}, renderers), Repositories: repositories,
 		Recorder: m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"}), Queues: m.queues, Drift: &m.drift,
-		Customs: m.custom.Objects(),
+		Customs: m.custom.Objects(), ClusterScoped: m.clusterScoped, As: objectClients(config),
 	})
 }
 

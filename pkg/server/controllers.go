@@ -78,7 +78,9 @@ type controllers struct {
 	versions *held.Versions
 	upstream *syncer.Upstream
 	custom   *custom.Controller
-	events   record.EventBroadcaster
+	// clusterScoped are what applications have in no namespace.
+	clusterScoped *objects.ClusterScoped
+	events        record.EventBroadcaster
 	// pushes tell applications that forges announce something.
 	pushes *pushes.Announcer
 	// drift is what is known of the drift of applications.
@@ -172,6 +174,7 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.clusterScoped = objects.NewClusterScoped(metadata)
 	holds, err := held.NewCustoms(m.contents, m.own.Delivery().V1alpha1().Applications().Informer(), m.own.Delivery().V1alpha1().Releases().Informer())
 	if err != nil {
 		return nil, err

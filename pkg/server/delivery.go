@@ -52,7 +52,7 @@ func (m *controllers) newDelivery(c CompletedOptions) ([]part, error) {
 	}
 	controller, err := releases.New(releases.Options{
 		Kube: m.informers, Manifold: m.own, Contents: m.contents, Complete: legacyscheme.Scheme.Default,
-		Client: m.clients[v1alpha1.DeliveryUser].manifold, Objects: objectClients(config), Mapper: mapper, Customs: m.custom.Objects(), Routes: objects.NewRoutes(routes, mapper),
+		Client: m.clients[v1alpha1.DeliveryUser].manifold, Objects: objectClients(config), Mapper: mapper, Customs: m.custom.Objects(), ClusterScoped: m.clusterScoped, Routes: objects.NewRoutes(routes, mapper),
 		Recorder: m.recorder(known),
 		Grace:    m.grace, Queues: m.queues, Drift: &m.drift,
 		Measurer: m.newMeasurer(c), Scripts: m.newScripts(config),
@@ -62,6 +62,7 @@ func (m *controllers) newDelivery(c CompletedOptions) ([]part, error) {
 	}
 	return []part{
 		{"releases", controller.Run},
+		{"objects of applications in no namespace", m.clusterScoped.Run},
 		{"kinds of applications", func(ctx context.Context) error {
 			wait.UntilWithContext(ctx, func(context.Context) { mapper.Reset() }, kindsKnown)
 			return nil

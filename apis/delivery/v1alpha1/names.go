@@ -23,6 +23,8 @@ const (
 	AnnotationApplied = "delivery.manifold.dev/applied"
 	// AnnotationContent names the manifest that an object of a custom kind is made of: REVISION/TARGET.
 	AnnotationContent = "delivery.manifold.dev/content"
+	// AnnotationOwner names the Application that an object in no namespace belongs to, which can have no owner reference to it: NAMESPACE/NAME/UID.
+	AnnotationOwner = "delivery.manifold.dev/owner"
 	// AnnotationServiceOf is on a Service that was made to lead to the primary alone: the name of the Service in front that it was made of.
 	AnnotationServiceOf = "delivery.manifold.dev/service-of"
 	// LabelPlacement names the PlacementPolicy that a workload was made to follow.

@@ -42,10 +42,11 @@ func (r Rules) Check(objects []*unstructured.Unstructured) error {
 func (r Rules) refusal(object *unstructured.Unstructured) string {
 	gvk := object.GroupVersionKind()
 	namespaced, known := r.Namespaced(gvk)
+	scoped := known && !namespaced || object.GetNamespace() == ""
 	switch {
-	case known && !namespaced || object.GetNamespace() == "":
-		return "it is in no namespace, and an application has objects in its own namespace alone; whoever administers the logical cluster applies it"
-	case object.GetNamespace() != r.Namespace:
+	case scoped && r.Account == "":
+		return "it is in no namespace, and written as a ServiceAccount alone: set spec.serviceAccountName to one that may write it"
+	case !scoped && object.GetNamespace() != r.Namespace:
 		return fmt.Sprintf("it is in namespace %q, and an application has objects in its own namespace alone, %q", object.GetNamespace(), r.Namespace)
 	case slices.Contains(privileged, gvk.Group) && r.Account == "":
 		return fmt.Sprintf("objects of group %s are written as a ServiceAccount alone: set spec.serviceAccountName to one that may write it", gvk.Group)

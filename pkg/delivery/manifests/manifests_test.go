@@ -31,17 +31,21 @@ func TestWhatAnApplicationMayNotHave(t *testing.T) {
 		"what is in its namespace": {object: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}}"},
 		"what nobody knows yet":    {object: "{apiVersion: example.com/v1, kind: Unknown, metadata: {name: web, namespace: shop}}"},
 		"what is in no namespace": {
-			object: "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: all}}", account: "robot", want: "ClusterRole.rbac.authorization.k8s.io all: it is in no namespace",
+			object: "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: all}}", want: "ClusterRole.rbac.authorization.k8s.io all: it is in no namespace, and written as a ServiceAccount alone: set spec.serviceAccountName",
 		},
 		"what is in no namespace, and says that it is": {
-			object: "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: all, namespace: shop}}", account: "robot", want: "it is in no namespace",
+			object: "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: all, namespace: shop}}", want: "it is in no namespace",
 		},
-		"a namespace":                {object: "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}", want: "Namespace shop: it is in no namespace"},
-		"what is in another":         {object: "{apiVersion: v1, kind: Secret, metadata: {name: web, namespace: kube-system}}", account: "robot", want: `it is in namespace "kube-system"`},
-		"rights":                     {object: "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: web, namespace: shop}}", want: "set spec.serviceAccountName"},
-		"rights that an account has": {object: "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: web, namespace: shop}}", account: "robot"},
-		"a revision of another one":  {object: "{apiVersion: delivery.manifold.dev/v1alpha1, kind: ApplicationRevision, metadata: {name: db-v1, namespace: shop}}", want: "set spec.serviceAccountName"},
-		"a policy":                   {object: "{apiVersion: manifold.dev/v1alpha1, kind: PlacementPolicy, metadata: {name: all, namespace: shop}}", want: "set spec.serviceAccountName"},
+		"what is in none and nobody knows yet":   {object: "{apiVersion: example.com/v1, kind: Unknown, metadata: {name: web}}", want: "it is in no namespace"},
+		"what is in no namespace, of an account": {object: "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: all}}", account: "robot"},
+		"such that says it is in another":        {object: "{apiVersion: v1, kind: Namespace, metadata: {name: shop, namespace: kube-system}}", account: "robot"},
+		"such without a name":                    {object: "{apiVersion: v1, kind: Namespace, metadata: {generateName: shop-}}", account: "robot", want: "it has no name"},
+		"a namespace":                            {object: "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}", want: "Namespace shop: it is in no namespace"},
+		"what is in another":                     {object: "{apiVersion: v1, kind: Secret, metadata: {name: web, namespace: kube-system}}", account: "robot", want: `it is in namespace "kube-system"`},
+		"rights":                                 {object: "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: web, namespace: shop}}", want: "set spec.serviceAccountName"},
+		"rights that an account has":             {object: "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: web, namespace: shop}}", account: "robot"},
+		"a revision of another one":              {object: "{apiVersion: delivery.manifold.dev/v1alpha1, kind: ApplicationRevision, metadata: {name: db-v1, namespace: shop}}", want: "set spec.serviceAccountName"},
+		"a policy":                               {object: "{apiVersion: manifold.dev/v1alpha1, kind: PlacementPolicy, metadata: {name: all, namespace: shop}}", want: "set spec.serviceAccountName"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Rules{Namespace: "shop", Account: test.account, Namespaced: namespaced}.Check([]*unstructured.Unstructured{object(t, test.object)})

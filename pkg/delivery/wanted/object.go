@@ -90,7 +90,7 @@ func bare(object *unstructured.Unstructured) *unstructured.Unstructured {
 func ours(name string, pinned bool) bool {
 	switch name {
 	case manifold.AnnotationPlacement, manifold.AnnotationStatus, v1alpha1.AnnotationApplied, v1alpha1.AnnotationVariant, v1alpha1.AnnotationRoutes,
-		v1alpha1.AnnotationContent:
+		v1alpha1.AnnotationContent, v1alpha1.AnnotationOwner:
 		return true
 	case manifold.AnnotationClusters:
 		return pinned

@@ -208,18 +208,28 @@ func (app Application) admit(object *unstructured.Unstructured) error {
 	case group == manifold.GroupName || group == v1alpha1.GroupName:
 		return fmt.Errorf("kind: an application has no objects of %s, unless a ServiceAccount may write them: name one in spec.serviceAccountName", group)
 	case scoped[schema.GroupKind{Group: group, Kind: object.GetKind()}]:
-		return fmt.Errorf("kind: it is in no namespace: an application may have objects of its own namespace alone")
+		return fmt.Errorf("kind: it is in no namespace, which is for a ServiceAccount to write: name one in spec.serviceAccountName")
 	}
 	return nil
 }
 
-// scoped are the built-in kinds in no namespace that manifests have most often. Others are refused when they are applied.
+// scoped are the built-in kinds in no namespace that manifests have most often. Others are refused when they are tried.
 var scoped = map[schema.GroupKind]bool{
 	{Group: corev1.GroupName, Kind: "Namespace"}: true, {Group: corev1.GroupName, Kind: "Node"}: true, {Group: corev1.GroupName, Kind: "PersistentVolume"}: true,
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true, {Group: "apiregistration.k8s.io", Kind: "APIService"}: true,
 	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}: true, {Group: "storage.k8s.io", Kind: "StorageClass"}: true,
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: true,
 	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   true,
+}
+
+// Defines returns the custom kind that a manifest defines, false for one that is no definition.
+func Defines(manifest *unstructured.Unstructured) (kind schema.GroupKind, is bool) {
+	if manifest.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
+		return schema.GroupKind{}, false
+	}
+	group, _, _ := unstructured.NestedString(manifest.Object, "spec", "group")
+	name, _, _ := unstructured.NestedString(manifest.Object, "spec", "names", "kind")
+	return schema.GroupKind{Group: group, Kind: name}, name != ""
 }
 
 // projected are the kinds that go to clusters, each with whether placement decides about it.

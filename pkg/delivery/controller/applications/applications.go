@@ -68,6 +68,9 @@ type Options struct {
 	Mapper meta.ResettableRESTMapper
 	// Customs knows what is of custom kinds. It may be nil.
 	Customs objects.Customs
+	// ClusterScoped knows what is in no namespace, and As returns who may delete that of an application. Both may be nil.
+	ClusterScoped *objects.ClusterScoped
+	As            objects.Clients
 	// Drift knows what is not what was released.
 	Drift *drifts.Board
 	// Renderer is asked about the files of strangers.
@@ -128,7 +131,7 @@ func New(o Options) (*Controller, error) {
 		},
 		reporter:  &reporter{view: view, client: client, outcomes: outcomes, drift: o.Drift, told: told, recorder: o.Recorder, clock: o.Clock},
 		history:   history,
-		departure: &departure{history: history, client: client, objects: o.Dynamic},
+		departure: &departure{history: history, client: client, objects: o.Dynamic, scoped: o.ClusterScoped, as: o.As},
 		outcomes:  outcomes,
 		looking:   work.NewPlaces(lookers+remoteLookers, 1),
 		calling:   work.NewPlaces(callers, callersOf),

@@ -1,6 +1,7 @@
 package applications
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,17 +9,20 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	deliveryclient "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery/contained"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
+	"github.com/manifold-dev/manifold/pkg/delivery/observe"
 	"github.com/manifold-dev/manifold/pkg/identity"
 )
 
@@ -28,7 +32,13 @@ type departure struct {
 	client  deliveryclient.ApplicationsGetter
 	// objects writes what an application leaves behind.
 	objects dynamic.Interface
+	// scoped knows what is in no namespace, and as returns who may delete that.
+	scoped *objects.ClusterScoped
+	as     objects.Clients
 }
+
+// errStays says that something of an application cannot be deleted, and what to do.
+var errStays = errors.New("the application is deleted once all that belongs to it is")
 
 // leave lets an application go. What its owner references hold goes with it, as the garbage collector does it. What stays, since it is orphaned
 // or was never the application's own, is set free first: its clusters hold it as it stands from then on, and not at revisions that go.
@@ -39,6 +49,9 @@ func (d *departure) leave(ctx context.Context, app *v1alpha1.Application) error 
 	orphans := slices.Contains(app.Finalizers, metav1.FinalizerOrphanDependents)
 	if err := d.free(ctx, app, orphans); err != nil {
 		return fmt.Errorf("set free what stays of the application: %w", err)
+	}
+	if err := d.clear(ctx, app, orphans); err != nil {
+		return err
 	}
 	if err := d.history.deleteAll(ctx, app); err != nil {
 		return fmt.Errorf("delete the history of the application: %w", err)
@@ -75,12 +88,59 @@ func (d *departure) free(ctx context.Context, app *v1alpha1.Application, orphans
 	return errors.Join(errs...)
 }
 
+// clear deletes what is in no namespace of an application, which no owner reference holds, or sets it free if objects are orphaned. That is for its ServiceAccount
+// to do, as it was to make it.
+func (d *departure) clear(ctx context.Context, app *v1alpha1.Application, orphans bool) error {
+	if !d.scoped.Known(app.Spec.ServiceAccountName != "") {
+		return fmt.Errorf("%w: not all objects in no namespace are known yet", errStays)
+	}
+	owner := objects.Owner{Namespace: app.Namespace, Name: app.Name, UID: app.UID}
+	found := slices.DeleteFunc(d.scoped.Of(cache.MetaObjectToName(app)), func(p observe.Present) bool {
+		return !objects.Owned(p.Object, owner) || p.Object.GetDeletionTimestamp() != nil
+	})
+	slices.SortStableFunc(found, func(a, b observe.Present) int { // its rights may be among it
+		return cmp.Compare(strings.Count(a.Group, rbacv1.GroupName), strings.Count(b.Group, rbacv1.GroupName))
+	})
+	var errs []error
+	for _, p := range found {
+		if app.Spec.ServiceAccountName == "" {
+			errs = append(errs, fmt.Errorf("%w: %s is in no namespace: set spec.serviceAccountName to a ServiceAccount that may delete it, or delete it yourself", errStays, p.Key))
+			continue
+		}
+		if err := d.without(ctx, app, p, orphans); err != nil {
+			errs = append(errs, fmt.Errorf("%w: delete %s as ServiceAccount %s: %w: give it the right, or delete that yourself", errStays, p.Key, app.Spec.ServiceAccountName, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// without deletes an object in no namespace, or sets it free.
+func (d *departure) without(ctx context.Context, app *v1alpha1.Application, p observe.Present, orphans bool) error {
+	resource, known := d.scoped.Resource(schema.GroupKind{Group: p.Group, Kind: p.Kind})
+	if !known {
+		return nil // it has gone with its kind
+	}
+	client, err := d.as(objects.Account{Namespace: app.Namespace, ServiceAccount: app.Spec.ServiceAccountName})
+	if err != nil {
+		return err
+	}
+	if !orphans {
+		return unlessGone(client.Resource(resource).Delete(ctx, p.Name, that(p.Object.GetUID())))
+	}
+	patch, err := freeing(app, p.Object)
+	if err != nil {
+		return err
+	}
+	_, err = client.Resource(resource).Patch(ctx, p.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return unlessGone(err)
+}
+
 func owns(app *v1alpha1.Application, object metav1.Object) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == app.UID })
 }
 
 // freeing is the patch that takes an application's marks off an object. Shares stay what they are, but for their revisions.
-func freeing(app *v1alpha1.Application, object *unstructured.Unstructured) ([]byte, error) {
+func freeing(app *v1alpha1.Application, object metav1.Object) ([]byte, error) {
 	annotations := map[string]any{}
 	for key := range object.GetAnnotations() {
 		if strings.HasPrefix(key, v1alpha1.GroupName+"/") {

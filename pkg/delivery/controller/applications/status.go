@@ -50,6 +50,21 @@ func (r *reporter) show(ctx context.Context, app *v1alpha1.Application, of autom
 	return nil
 }
 
+// stays says why an application that is being deleted is still there.
+func (r *reporter) stays(ctx context.Context, app *v1alpha1.Application, why string) error {
+	next := app.DeepCopy()
+	condition := condition(v1alpha1.ApplicationReleased, metav1.ConditionFalse, "NotDeleted", why)
+	condition.ObservedGeneration, condition.LastTransitionTime = app.Generation, metav1.NewTime(r.clock.Now())
+	if r.told.News(app.UID, "Deleted", why) {
+		r.recorder.Event(app, corev1.EventTypeWarning, "NotDeleted", why)
+	}
+	if !meta.SetStatusCondition(&next.Status.Conditions, *condition) {
+		return nil
+	}
+	_, err := r.client.Applications(app.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	return unlessGone(err)
+}
+
 // tell has an event for every condition that has turned bad, or whose message about that is another one.
 func (r *reporter) tell(app *v1alpha1.Application, status *v1alpha1.ApplicationStatus) {
 	for _, kind := range []string{v1alpha1.ApplicationSourceReady, v1alpha1.ApplicationRendered, v1alpha1.ApplicationHonoured, v1alpha1.ApplicationInSync} {

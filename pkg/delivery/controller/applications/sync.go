@@ -21,7 +21,11 @@ func (c *Controller) sync(ctx context.Context, name cache.ObjectName) error {
 	case app == nil:
 		return nil
 	case app.DeletionTimestamp != nil:
-		return c.departure.leave(ctx, app)
+		err := c.departure.leave(ctx, app)
+		if errors.Is(err, errStays) {
+			err = errors.Join(err, c.reporter.stays(ctx, app, said(err)))
+		}
+		return err
 	case !slices.Contains(app.Finalizers, v1alpha1.FinalizerApplication):
 		return c.hold(ctx, app)
 	}

@@ -159,7 +159,7 @@ func (c *Carrier) object(ctx context.Context, order Order, object wanted.Object,
 		return nil // the watch is about to show it
 	}
 	stored, err := c.Apply(ctx, order.Account, order.Owner, object)
-	if errors.Is(err, ErrUnserved) && object.Variant == v1alpha1.AllVariants {
+	if undefined := new(UndefinedError); errors.As(err, &undefined) && object.Variant == v1alpha1.AllVariants {
 		memory.refused[object.Key] = refused{again, delivery.Said(err.Error())}
 		return nil // the rest of the application does not depend on it
 	}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
@@ -175,7 +174,13 @@ func (c *Carrier) compare(ctx context.Context, order Order, object wanted.Object
 	if out.seen == last.seen {
 		return last, nil
 	}
-	manifest := drift.Stored(drift.Without(object.Manifest, ignored))
+	at, err := c.place(order.Account, object)
+	if err != nil {
+		return out, err
+	}
+	of := object
+	of.Manifest = at.manifest(object, order.Owner, false)
+	manifest := drift.Stored(drift.Without(of.Manifest, ignored))
 	written, err := c.written(object, present, manifest)
 	if err != nil {
 		return out, err
@@ -187,7 +192,7 @@ func (c *Carrier) compare(ctx context.Context, order Order, object wanted.Object
 		last.seen = out.seen
 		return last, nil
 	}
-	found, would, err := c.try(ctx, order, object)
+	found, would, err := c.try(ctx, order, object, at)
 	if refusal := new(RefusedError); errors.As(err, &refusal) {
 		out.unclear = delivery.Said(refusal.Err.Error())
 		return out, nil
@@ -213,25 +218,28 @@ func (c *Carrier) written(object wanted.Object, present metav1.Object, manifest 
 		return nil, fmt.Errorf("read %s: %w", object.Key, err)
 	}
 	out := drift.Compare(manifest, manifest, &unstructured.Unstructured{Object: content})
-	if unseen { // whatever else is changed counts as another generation
+	switch {
+	case unseen && present.GetNamespace() == "": // most of these kinds have no generation
+		out = append(out, drift.Difference{Path: "/metadata/resourceVersion", Found: present.GetResourceVersion()})
+	case unseen: // whatever else is changed counts as another generation
 		out = append(out, drift.Difference{Path: "/metadata/generation", Found: present.GetGeneration()})
 	}
 	return out, nil
 }
 
 // try returns an object as it is, and as it would be if it were applied.
-func (c *Carrier) try(ctx context.Context, order Order, object wanted.Object) (found, would *unstructured.Unstructured, err error) {
-	objects, err := c.objects(order, object)
+func (c *Carrier) try(ctx context.Context, order Order, object wanted.Object, at place) (found, would *unstructured.Unstructured, err error) {
+	client, err := c.client(order.Account)
 	if err != nil {
 		return nil, nil, err
 	}
-	if found, err = objects.Get(ctx, object.Name, metav1.GetOptions{}); err != nil {
+	if found, err = at.in(client).Get(ctx, object.Name, metav1.GetOptions{}); err != nil {
 		return nil, nil, refusal(object.Key, err)
 	}
-	manifest := object.Apply(order.Account.ServiceAccount == "")
+	manifest := at.manifest(object, order.Owner, order.Account.ServiceAccount == "")
 	manifest.SetUID(found.GetUID())
 	manifest.SetResourceVersion(found.GetResourceVersion())
-	would, err = objects.Apply(ctx, object.Name, manifest, metav1.ApplyOptions{FieldManager: v1alpha1.FieldManager, Force: true, DryRun: []string{metav1.DryRunAll}})
+	would, err = at.in(client).Apply(ctx, object.Name, manifest, metav1.ApplyOptions{FieldManager: at.manager(order.Owner), Force: true, DryRun: []string{metav1.DryRunAll}})
 	return found, would, refusal(object.Key, err)
 }
 
@@ -275,17 +283,7 @@ func (c *Carrier) whole(ctx context.Context, order Order, object wanted.Object, 
 		}
 		return &unstructured.Unstructured{Object: content}, nil
 	}
-	objects, err := c.objects(order, object)
-	if err != nil {
-		return nil, err
-	}
-	found, err := objects.Get(ctx, object.Name, metav1.GetOptions{})
-	return found, refusal(object.Key, err)
-}
-
-// objects are those of the kind of an object, as who writes it reaches them.
-func (c *Carrier) objects(order Order, object wanted.Object) (dynamic.ResourceInterface, error) {
-	resource, err := c.resource(object)
+	at, err := c.place(order.Account, object)
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +291,8 @@ func (c *Carrier) objects(order Order, object wanted.Object) (dynamic.ResourceIn
 	if err != nil {
 		return nil, err
 	}
-	return client.Resource(resource).Namespace(order.Account.Namespace), nil
+	found, err := at.in(client).Get(ctx, object.Name, metav1.GetOptions{})
+	return found, refusal(object.Key, err)
 }
 
 // digest tells states apart.

@@ -39,7 +39,7 @@ func TestDeliveryAloneSaysWhatClustersHoldOtherwiseWhereTheServiceAccountMayWrit
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			store, err := NewStore(informers.NewSharedInformerFactory(kubefake.NewClientset(), 0), nil)
+			store, err := NewStore(informers.NewSharedInformerFactory(kubefake.NewClientset(), 0), nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -25,6 +25,8 @@ const byApplication = "delivery.manifold.dev/application"
 type Store struct {
 	kinds   map[schema.GroupKind]kind
 	customs customs
+	// scoped are those in no namespace. It may be nil.
+	scoped *ClusterScoped
 }
 
 type kind struct {
@@ -33,9 +35,10 @@ type kind struct {
 	workload bool
 }
 
-// NewStore registers with the informers, which the caller starts afterwards. What is of custom kinds it asks others for, if there are any.
-func NewStore(kube informers.SharedInformerFactory, others Customs) (*Store, error) {
-	s := &Store{kinds: map[schema.GroupKind]kind{}, customs: customs{others}}
+// NewStore registers with the informers, which the caller starts afterwards. What is of custom kinds, and what is in no namespace, it asks others
+// for, if there are any.
+func NewStore(kube informers.SharedInformerFactory, others Customs, scoped *ClusterScoped) (*Store, error) {
+	s := &Store{kinds: map[schema.GroupKind]kind{}, customs: customs{others}, scoped: scoped}
 	for _, row := range contained.Kinds() {
 		generic, err := kube.ForResource(row.Resource)
 		if err != nil {
@@ -70,6 +73,9 @@ func applicationOf(obj any) (cache.ObjectName, bool) {
 	if !is || object.GetLabels()[v1alpha1.LabelApplication] == "" {
 		return cache.ObjectName{}, false
 	}
+	if object.GetNamespace() == "" {
+		return markedBy(object)
+	}
 	return cache.NewObjectName(object.GetNamespace(), object.GetLabels()[v1alpha1.LabelApplication]), true
 }
 
@@ -98,6 +104,7 @@ func (s *Store) Watch(changed func(cache.ObjectName)) ([]cache.InformerSynced, e
 		synced = append(synced, registration.HasSynced)
 	}
 	WatchCustoms(s.customs.Customs, changed)
+	s.scoped.Follow(changed)
 	return synced, nil
 }
 
@@ -114,11 +121,18 @@ func (s *Store) Of(application cache.ObjectName) ([]observe.Present, error) {
 			out = append(out, observe.Present{Key: wanted.Key{Group: gk.Group, Kind: gk.Kind, Name: object.GetName()}, Object: object, Workload: kind.workload})
 		}
 	}
-	return append(out, CustomsOf(s.customs.Customs, application)...), nil
+	return append(append(out, CustomsOf(s.customs.Customs, application)...), s.scoped.Of(application)...), nil
 }
 
-// Get returns an object, nil if it is not there. Known is false for kinds that are not watched.
+// Get returns an object, nil if it is not there. Known is false for kinds that are not watched. For those in no namespace it does not count.
 func (s *Store) Get(namespace string, key wanted.Key) (object metav1.Object, known bool) {
+	if _, scoped := s.scoped.Resource(schema.GroupKind{Group: key.Group, Kind: key.Kind}); scoped {
+		found, known := s.scoped.Get(schema.GroupKind{Group: key.Group, Kind: key.Kind}, key.Name)
+		if found == nil {
+			return nil, known
+		}
+		return found, known
+	}
 	kind, known := s.kinds[schema.GroupKind{Group: key.Group, Kind: key.Kind}]
 	if !known {
 		return s.customs.get(namespace, key)
@@ -132,6 +146,9 @@ func (s *Store) Get(namespace string, key wanted.Key) (object metav1.Object, kno
 
 // Resource returns how a kind that is watched is served.
 func (s *Store) Resource(gk schema.GroupKind) (schema.GroupVersionResource, bool) {
+	if resource, scoped := s.scoped.Resource(gk); scoped {
+		return resource, true
+	}
 	if kind, known := s.kinds[gk]; known {
 		return kind.resource, true
 	}

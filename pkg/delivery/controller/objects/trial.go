@@ -28,7 +28,7 @@ type Trial struct {
 // Try asks what the answer to applying an object would be, of which nothing is kept. Applying keeps the fields that others have set, and clusters do not get
 // those: so where there are any, it asks about the manifest alone as well.
 func (w *Writer) Try(ctx context.Context, account Account, owner Owner, object wanted.Object) (Trial, error) {
-	resource, err := w.resource(object)
+	at, err := w.place(account, object)
 	if err != nil {
 		return Trial{}, err
 	}
@@ -36,7 +36,7 @@ func (w *Writer) Try(ctx context.Context, account Account, owner Owner, object w
 	if err != nil {
 		return Trial{}, err
 	}
-	present, err := w.present(ctx, client, resource, account.Namespace, object.Key)
+	present, err := w.present(ctx, client, at, object.Key)
 	if err != nil {
 		return Trial{}, refusal(object.Key, fmt.Errorf("look whether it is there: %w", err))
 	}
@@ -49,19 +49,19 @@ func (w *Writer) Try(ctx context.Context, account Account, owner Owner, object w
 		}
 		return Trial{}, nil // another one will be in its place
 	}
-	admitted, err := client.Resource(resource).Namespace(account.Namespace).Apply(ctx, object.Name, object.Apply(false), metav1.ApplyOptions{
-		FieldManager: v1alpha1.FieldManager, Force: present != nil, DryRun: []string{metav1.DryRunAll},
+	admitted, err := at.in(client).Apply(ctx, object.Name, at.manifest(object, owner, false), metav1.ApplyOptions{
+		FieldManager: at.manager(owner), Force: present != nil, DryRun: []string{metav1.DryRunAll},
 	})
 	if err != nil || present == nil || !object.Held || !replaceable(object) || !shared(admitted) {
 		return Trial{admitted, present}, refusal(object.Key, err)
 	}
-	admitted, err = w.alone(ctx, resource, account.Namespace, object, present)
+	admitted, err = w.alone(ctx, at, object, present)
 	return Trial{Admitted: admitted}, refusal(object.Key, err)
 }
 
 // alone asks what the answer would be to an object that has nothing but what its manifest says, as clusters hold it. That is for us to ask: a ServiceAccount
 // that may apply an object need not have the right to replace it.
-func (w *Writer) alone(ctx context.Context, resource schema.GroupVersionResource, namespace string, object wanted.Object, present metav1.Object) (*unstructured.Unstructured, error) {
+func (w *Writer) alone(ctx context.Context, at place, object wanted.Object, present metav1.Object) (*unstructured.Unstructured, error) {
 	client, err := w.client(Account{})
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (w *Writer) alone(ctx context.Context, resource schema.GroupVersionResource
 	manifest := object.Apply(false)
 	manifest.SetUID(present.GetUID())
 	manifest.SetResourceVersion(present.GetResourceVersion())
-	return client.Resource(resource).Namespace(namespace).Update(ctx, manifest, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager, DryRun: []string{metav1.DryRunAll}})
+	return at.in(client).Update(ctx, manifest, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager, DryRun: []string{metav1.DryRunAll}})
 }
 
 // frozen are the built-in kinds of which an object that is there cannot be replaced by its manifest, since the server has filled in what cannot be changed.

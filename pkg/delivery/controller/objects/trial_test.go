@@ -51,7 +51,7 @@ func TestAManifestIsTriedWithoutWhatOthersHaveSet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			kube := informers.NewSharedInformerFactory(kubefake.NewClientset(), 0)
-			store, err := NewStore(kube, nil)
+			store, err := NewStore(kube, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

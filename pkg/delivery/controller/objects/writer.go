@@ -35,9 +35,6 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("%s: %s", e.Key, e.Er
 // Unwrap returns what was answered.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// ErrUnserved says that the kind of an object is not defined.
-var ErrUnserved = errors.New("the logical cluster has no kind")
-
 // Account is who writes the objects of an application.
 type Account struct {
 	Namespace string
@@ -47,8 +44,8 @@ type Account struct {
 
 // Owner is an application that objects belong to.
 type Owner struct {
-	Name string
-	UID  types.UID
+	Namespace, Name string
+	UID             types.UID
 	// Selected says that objects which belong to nobody may be taken: they are their users' own, and stay that.
 	Selected bool
 }
@@ -74,29 +71,90 @@ func NewWriter(store *Store, client Clients, mapper meta.ResettableRESTMapper) *
 	return &Writer{store: store, client: client, mapper: mapper}
 }
 
-// resource returns how the kind of an object is served. A kind that is in no namespace is refused.
-func (w *Writer) resource(object wanted.Object) (schema.GroupVersionResource, error) {
+// place is where an object is, or is to be.
+type place struct {
+	resource schema.GroupVersionResource
+	// namespace is "" for what is in none.
+	namespace string
+}
+
+func (p place) in(client dynamic.Interface) dynamic.ResourceInterface {
+	return client.Resource(p.resource).Namespace(p.namespace)
+}
+
+// manifest is what is applied of an object there. What is in no namespace cannot be owned by an Application, which is in one, and says to whom it belongs by
+// an annotation.
+func (p place) manifest(object wanted.Object, owner Owner, withShares bool) *unstructured.Unstructured {
+	out := object.Apply(withShares)
+	if p.namespace != "" {
+		return out
+	}
+	out.SetNamespace("")
+	out.SetOwnerReferences(nil)
+	annotations := out.GetAnnotations()
+	annotations[v1alpha1.AnnotationOwner] = owner.mark()
+	out.SetAnnotations(annotations)
+	return out
+}
+
+// manager is who applies an object there. Applications may want the same object in no namespace, from wherever they are: each has a name of its own, so that who
+// comes second by a moment is told of the conflict.
+func (p place) manager(owner Owner) string {
+	if p.namespace != "" {
+		return v1alpha1.FieldManager
+	}
+	return v1alpha1.FieldManager + "-" + string(owner.UID)
+}
+
+// UndefinedError says that the logical cluster does not have the kind of an object.
+type UndefinedError struct {
+	Key  wanted.Key
+	Kind schema.GroupVersionKind
+}
+
+// Error says what to do.
+func (e *UndefinedError) Error() string {
+	return fmt.Sprintf("%s: the logical cluster has no kind %s in %s: install its definition first", e.Key, e.Kind.Kind, e.Kind.GroupVersion())
+}
+
+// place returns where an object is to be. What is in no namespace is for a ServiceAccount alone to reach: who may write Applications of a namespace has no
+// rights beyond it by those of Manifold.
+func (w *Writer) place(account Account, object wanted.Object) (place, error) {
 	gvk := object.Manifest.GroupVersionKind()
 	if known, builtIn := w.store.kinds[gvk.GroupKind()]; builtIn {
-		return gvk.GroupVersion().WithResource(known.resource.Resource), nil
+		return place{gvk.GroupVersion().WithResource(known.resource.Resource), account.Namespace}, nil
 	}
 	mapping, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
 		w.mapper.Reset() // it may have been defined since
-		return schema.GroupVersionResource{}, fmt.Errorf("%s: %w %s in %s: install its definition first", object.Key, ErrUnserved, gvk.Kind, gvk.GroupVersion())
+		return place{}, &UndefinedError{object.Key, gvk}
 	}
 	if err != nil {
-		return schema.GroupVersionResource{}, fmt.Errorf("%s: find its kind: %w", object.Key, err)
+		return place{}, fmt.Errorf("%s: find its kind: %w", object.Key, err)
 	}
-	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		return schema.GroupVersionResource{}, &RefusedError{object.Key, errors.New("it is in no namespace: an application may have objects of its own namespace alone")}
+	switch {
+	case mapping.Scope.Name() == meta.RESTScopeNameNamespace:
+		return place{mapping.Resource, account.Namespace}, nil
+	case never(gvk):
+		return place{}, &RefusedError{object.Key, errors.New("objects of its kind are in no namespace, and no part of applications")}
+	case account.ServiceAccount == "":
+		return place{}, &RefusedError{object.Key, errors.New("it is in no namespace, and written as a ServiceAccount alone: set spec.serviceAccountName to one that may write it")}
 	}
-	return mapping.Resource, nil
+	if _, follows := w.store.scoped.Resource(gvk.GroupKind()); !follows {
+		return place{}, fmt.Errorf("%s: its kind is in no namespace, and no definition of it is seen yet: waiting for that", object.Key)
+	}
+	return place{mapping.Resource, ""}, nil
+}
+
+// resource returns how the kind of an object in a namespace is served.
+func (w *Writer) resource(object wanted.Object) (schema.GroupVersionResource, error) {
+	at, err := w.place(Account{}, object)
+	return at.resource, err
 }
 
 // Apply makes an object what is wanted, and returns what is stored then. Force says that fields which others have set are taken from them.
 func (w *Writer) Apply(ctx context.Context, account Account, owner Owner, object wanted.Object) (metav1.Object, error) {
-	resource, err := w.resource(object)
+	at, err := w.place(account, object)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +162,7 @@ func (w *Writer) Apply(ctx context.Context, account Account, owner Owner, object
 	if err != nil {
 		return nil, err
 	}
-	present, err := w.present(ctx, client, resource, account.Namespace, object.Key)
+	present, err := w.present(ctx, client, at, object.Key)
 	if err != nil {
 		return nil, refusal(object.Key, fmt.Errorf("look whether it is there: %w", err))
 	}
@@ -115,20 +173,20 @@ func (w *Writer) Apply(ctx context.Context, account Account, owner Owner, object
 		return nil, fmt.Errorf("%s is being deleted: waiting until it is gone", object.Key)
 	}
 	alone := account.ServiceAccount == ""
-	manifest := object.Apply(alone)
+	manifest := at.manifest(object, owner, alone)
 	if present != nil {
 		manifest.SetUID(present.GetUID()) // what has come in its place meanwhile may be somebody else's
 	}
-	stored, err := apply(ctx, client.Resource(resource).Namespace(account.Namespace), manifest, present != nil)
+	stored, err := at.in(client).Apply(ctx, manifest.GetName(), manifest, metav1.ApplyOptions{FieldManager: at.manager(owner), Force: present != nil})
 	if err != nil || alone || object.Shares == "" {
 		return stored, refusal(object.Key, err)
 	}
 	// The ServiceAccount may write the content. Which revision clusters hold is for us alone to say.
-	return w.share(ctx, resource, account.Namespace, object, stored)
+	return w.share(ctx, at, object, stored)
 }
 
 // share says which revision each cluster holds of what a ServiceAccount has written.
-func (w *Writer) share(ctx context.Context, resource schema.GroupVersionResource, namespace string, object wanted.Object, of *unstructured.Unstructured) (metav1.Object, error) {
+func (w *Writer) share(ctx context.Context, at place, object wanted.Object, of *unstructured.Unstructured) (metav1.Object, error) {
 	shares := &unstructured.Unstructured{}
 	shares.SetGroupVersionKind(object.Manifest.GroupVersionKind())
 	shares.SetName(object.Name)
@@ -139,17 +197,13 @@ func (w *Writer) share(ctx context.Context, resource schema.GroupVersionResource
 	if err != nil {
 		return nil, err
 	}
-	stored, err := client.Resource(resource).Namespace(namespace).Apply(ctx, object.Name, shares, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	stored, err := at.in(client).Apply(ctx, object.Name, shares, metav1.ApplyOptions{FieldManager: manager, Force: true})
 	return stored, refusal(object.Key, err)
 }
 
-func apply(ctx context.Context, client dynamic.ResourceInterface, manifest *unstructured.Unstructured, force bool) (*unstructured.Unstructured, error) {
-	return client.Apply(ctx, manifest.GetName(), manifest, metav1.ApplyOptions{FieldManager: v1alpha1.FieldManager, Force: force})
-}
-
-// DryRun returns what would be stored if an object were applied that is not there yet.
+// DryRun returns what would be stored if a workload were applied that is not there yet.
 func (w *Writer) DryRun(ctx context.Context, account Account, object wanted.Object) (metav1.Object, error) {
-	resource, err := w.resource(object)
+	at, err := w.place(account, object)
 	if err != nil {
 		return nil, err
 	}
@@ -157,17 +211,17 @@ func (w *Writer) DryRun(ctx context.Context, account Account, object wanted.Obje
 	if err != nil {
 		return nil, err
 	}
-	stored, err := client.Resource(resource).Namespace(account.Namespace).Apply(ctx, object.Name, object.Apply(false),
+	stored, err := at.in(client).Apply(ctx, object.Name, object.Apply(false),
 		metav1.ApplyOptions{FieldManager: v1alpha1.FieldManager, Force: true, DryRun: []string{metav1.DryRunAll}})
 	return stored, refusal(object.Key, err)
 }
 
 // present is the object as it is there, nil if it is not. What the watch has not shown yet, or does not watch, is asked for.
-func (w *Writer) present(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespace string, key wanted.Key) (metav1.Object, error) {
-	if found, _ := w.store.Get(namespace, key); found != nil {
+func (w *Writer) present(ctx context.Context, client dynamic.Interface, at place, key wanted.Key) (metav1.Object, error) {
+	if found, _ := w.store.Get(at.namespace, key); found != nil {
 		return found, nil
 	}
-	found, err := client.Resource(resource).Namespace(namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	found, err := at.in(client).Get(ctx, key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -183,9 +237,13 @@ func mayTake(present metav1.Object, owner Owner) error {
 		return nil
 	}
 	of := present.GetLabels()[v1alpha1.LabelApplication]
+	other := of != "" && of != owner.Name
+	if marked, is := markedBy(present); is && present.GetNamespace() == "" {
+		of, other = marked.String(), true
+	}
 	switch {
-	case of != "" && of != owner.Name:
-		return fmt.Errorf("it is there already, and belongs to Application %s: an object can belong to one", text.Line(of, 64))
+	case other:
+		return fmt.Errorf("it is there already, and belongs to Application %s: an object can belong to one", text.Line(of, 2*64))
 	case owner.Selected:
 		return nil
 	}
@@ -197,6 +255,9 @@ func Owned(object metav1.Object, owner Owner) bool {
 	if object.GetLabels()[v1alpha1.LabelApplication] != owner.Name {
 		return false
 	}
+	if object.GetNamespace() == "" {
+		return object.GetAnnotations()[v1alpha1.AnnotationOwner] == owner.mark()
+	}
 	for _, ref := range object.GetOwnerReferences() {
 		if ref.UID == owner.UID {
 			return true
@@ -205,17 +266,33 @@ func Owned(object metav1.Object, owner Owner) bool {
 	return false
 }
 
+// errNoAccount says why nobody deletes an object in no namespace.
+var errNoAccount = errors.New("it is in no namespace, and deleted as a ServiceAccount alone: set spec.serviceAccountName to one that may delete it, or delete it yourself")
+
+// at returns where the objects of a kind that is watched are.
+func (w *Writer) at(account Account, key wanted.Key) (at place, watched bool) {
+	kind := schema.GroupKind{Group: key.Group, Kind: key.Kind}
+	if resource, is := w.store.scoped.Resource(kind); is {
+		return place{resource, ""}, true
+	}
+	resource, watched := w.store.Resource(kind)
+	return place{resource, account.Namespace}, watched
+}
+
 // Delete deletes an object that is no longer wanted.
 func (w *Writer) Delete(ctx context.Context, account Account, key wanted.Key, object metav1.Object) error {
-	resource, watched := w.store.Resource(schema.GroupKind{Group: key.Group, Kind: key.Kind})
+	at, watched := w.at(account, key)
 	if !watched || object.GetDeletionTimestamp() != nil {
 		return nil
+	}
+	if at.namespace == "" && account.ServiceAccount == "" {
+		return &RefusedError{key, errNoAccount}
 	}
 	client, err := w.client(account)
 	if err != nil {
 		return err
 	}
-	err = client.Resource(resource).Namespace(account.Namespace).Delete(ctx, key.Name, metav1.DeleteOptions{
+	err = at.in(client).Delete(ctx, key.Name, metav1.DeleteOptions{
 		Preconditions: metav1.NewUIDPreconditions(string(object.GetUID())), PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

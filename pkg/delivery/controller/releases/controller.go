@@ -74,6 +74,8 @@ type Options struct {
 	Mapper  meta.ResettableRESTMapper
 	// Customs knows what is of custom kinds. It may be nil.
 	Customs objects.Customs
+	// ClusterScoped knows what is in no namespace. It may be nil: applications cannot have any of it then.
+	ClusterScoped *objects.ClusterScoped
 	// Routes reads what requests are shared out by. It may be nil: stages that need it fail then.
 	Routes Routes
 	// Recorder writes events about releases and applications.
@@ -123,7 +125,7 @@ func New(o Options) (*Controller, error) {
 	if o.Drift == nil {
 		o.Drift = &drifts.Board{}
 	}
-	store, err := objects.NewStore(o.Kube, o.Customs)
+	store, err := objects.NewStore(o.Kube, o.Customs, o.ClusterScoped)
 	if err != nil {
 		return nil, err
 	}

@@ -265,5 +265,5 @@ func accountOf(app *v1alpha1.Application) objects.Account {
 }
 
 func ownerOf(app *v1alpha1.Application) objects.Owner {
-	return objects.Owner{Name: app.Name, UID: app.UID, Selected: app.Spec.Source.Selector != nil}
+	return objects.Owner{Namespace: app.Namespace, Name: app.Name, UID: app.UID, Selected: app.Spec.Source.Selector != nil}
 }

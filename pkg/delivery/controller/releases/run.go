@@ -3,6 +3,7 @@ package releases
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -171,6 +172,9 @@ func (c *Controller) carryOut(ctx context.Context, app *v1alpha1.Application, re
 	c.tellUnmade(app, release, v)
 	if v.memory.objects.Again() {
 		c.queue.AddAfter(cache.MetaObjectToName(app), refusedAgain)
+	}
+	if refusal := new(objects.RefusedError); errors.As(err, &refusal) {
+		c.Recorder.Event(app, corev1.EventTypeWarning, "NotDeleted", delivery.Said(err.Error()))
 	}
 	if err != nil {
 		return fmt.Errorf("bring about Release %s/%s: %w", release.Namespace, release.Name, err)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -61,11 +62,15 @@ func (t Trial) Run(ctx context.Context, places []delivery.Place) (refused string
 		if err != nil {
 			return told(err)
 		}
+		defined := defined(made)
 		for _, object := range made {
 			if needsAccount(object, made) {
 				continue
 			}
 			why, err := t.try(ctx, object)
+			if undefined := new(objects.UndefinedError); errors.As(err, &undefined) && defined[undefined.Kind.GroupKind()] {
+				continue // there is nobody to ask until its definition is applied, which comes first
+			}
 			if err != nil {
 				return "", fmt.Errorf("target %q: try what the revision holds: %w", place.Target, err)
 			}
@@ -149,6 +154,17 @@ func verdictOf(answer error, held bool) (refused string, unknown error) {
 		return answer.Error(), nil
 	}
 	return "", answer
+}
+
+// defined are the custom kinds whose definitions are among objects.
+func defined(among []wanted.Object) map[schema.GroupKind]bool {
+	out := map[schema.GroupKind]bool{}
+	for _, object := range among {
+		if kind, is := wanted.Defines(object.Manifest); is {
+			out[kind] = true
+		}
+	}
+	return out
 }
 
 // needsAccount reports whether an object is a Pod that runs as a ServiceAccount which comes with it. The server refuses it until that is there.
